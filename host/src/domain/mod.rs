@@ -1,0 +1,17 @@
+//! What Wharf is about, without I/O: no HTTP, no database, no plugins. Time and randomness are
+//! handed in.
+
+pub mod blueprint;
+pub mod capacity;
+pub mod driver;
+pub mod error;
+pub mod event;
+pub mod flavor;
+pub mod ids;
+pub mod instance;
+pub mod money;
+pub mod name;
+pub mod request;
+pub mod secret;
+pub mod state;
+pub mod time;
