@@ -1,1 +1,46 @@
-//! placeholder
+//! What a Wharf plugin is written with.
+//!
+//! A plugin is a WebAssembly component of one of the worlds in `wit/`. It is a `cdylib` crate that
+//! implements one trait and names the type once:
+//!
+//! ```ignore
+//! struct MyFlavors;
+//!
+//! impl wharf_guest::FlavorProvider for MyFlavors { /* … */ }
+//!
+//! wharf_guest::export_flavors!(MyFlavors);
+//! ```
+//!
+//! | world | trait | macro |
+//! |---|---|---|
+//! | `flavor-provider` | [`FlavorProvider`] | [`export_flavors!`] |
+//! | `node-driver` | [`Driver`] | [`export_driver!`] |
+//! | `node-driver-with-ports` | [`Driver`] and [`Ports`] | [`export_driver_with_ports!`] |
+//!
+//! Build it with `cargo build --release --target wasm32-wasip2`. On any other target the export
+//! macros expand to nothing, so that `cargo test` and `cargo clippy` work natively; a driver that
+//! takes its engine as `&dyn` [`Engine`] can be tested there against an engine of the test's own.
+//!
+//! A guest lives for one call: the host instantiates it, calls it, and throws it away. What a
+//! driver needs comes with the call; what it must remember stands on the engine's objects.
+
+mod bindings;
+mod driver;
+mod engine;
+mod error;
+mod flavor;
+mod log;
+mod path;
+mod settings;
+mod types;
+
+#[doc(hidden)]
+pub mod export;
+
+pub use driver::{Driver, Ports};
+pub use engine::{Answer, Call, Engine, HostEngine, Job};
+pub use flavor::FlavorProvider;
+pub use log::write_log;
+pub use path::Path;
+pub use settings::settings;
+pub use types::*;

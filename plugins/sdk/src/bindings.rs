@@ -1,0 +1,59 @@
+//! The generated bindings. Nothing else in the workspace generates any.
+//!
+//! The types of all worlds are those of `node_driver`, so that helpers and traits speak of one
+//! `Error` and one `Blueprint` whatever the world.
+
+#![expect(missing_docs, reason = "generated from the documented WIT")]
+#![allow(
+    unsafe_code,
+    clippy::all,
+    clippy::pedantic,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "generated code, and only on the wasm target"
+)]
+
+/// World `node-driver`.
+pub mod node_driver {
+    wit_bindgen::generate!({
+        path: "../../wit/v0.1",
+        world: "node-driver",
+        generate_all,
+        pub_export_macro: true,
+        export_macro_name: "export_node_driver",
+        default_bindings_module: "wharf_guest::export::node_driver",
+    });
+}
+
+/// What world `node-driver-with-ports` has beside `node-driver`. A plugin that exports both is of
+/// the former: the linker merges the worlds of one component.
+pub mod ports {
+    wit_bindgen::generate!({
+        inline: "package wharf:guest; world ports { export wharf:plugin/ports@0.1.0; }",
+        path: "../../wit/v0.1",
+        with: {
+            "wharf:plugin/types@0.1.0": crate::bindings::node_driver::wharf::plugin::types,
+            "wharf:plugin/driver-types@0.1.0": crate::bindings::node_driver::wharf::plugin::driver_types,
+        },
+        pub_export_macro: true,
+        export_macro_name: "export_ports",
+        default_bindings_module: "wharf_guest::export::ports",
+    });
+}
+
+/// World `flavor-provider`.
+pub mod flavor_provider {
+    wit_bindgen::generate!({
+        path: "../../wit/v0.1",
+        world: "flavor-provider",
+        with: {
+            "wharf:plugin/types@0.1.0": crate::bindings::node_driver::wharf::plugin::types,
+            "wharf:plugin/log@0.1.0": crate::bindings::node_driver::wharf::plugin::log,
+        },
+        pub_export_macro: true,
+        export_macro_name: "export_flavor_provider",
+        default_bindings_module: "wharf_guest::export::flavor_provider",
+    });
+}

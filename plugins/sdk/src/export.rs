@@ -1,0 +1,109 @@
+//! The way from the host's call to the author's trait. Used by the export macros only.
+
+use crate::bindings::node_driver::exports::wharf::plugin::driver;
+use crate::types::{
+    Blueprint, BlueprintRequest, Error, Flavor, Health, Node, Observed, Report, Spec, Tag, Target,
+    Usage,
+};
+use crate::{Driver, FlavorProvider, Ports};
+use std::marker::PhantomData;
+
+pub use crate::bindings::{flavor_provider, node_driver, ports};
+
+/// What the macros export: the generated traits, answered by `T`.
+pub struct Exported<T>(PhantomData<T>);
+
+impl<T: Driver> driver::Guest for Exported<T> {
+    fn engine_kind() -> String {
+        T::engine_kind()
+    }
+    fn probe(node: Node) -> Result<Health, Error> {
+        T::probe(&node)
+    }
+    fn ensure(node: Node, spec: Spec) -> Result<Report, Error> {
+        T::ensure(&node, &spec)
+    }
+    fn start(node: Node, target: Target) -> Result<Report, Error> {
+        T::start(&node, &target)
+    }
+    fn stop(node: Node, target: Target, grace_ms: u32) -> Result<Report, Error> {
+        T::stop(&node, &target, grace_ms)
+    }
+    fn resize(node: Node, target: Target) -> Result<Report, Error> {
+        T::resize(&node, &target)
+    }
+    fn delete(node: Node, target: Target) -> Result<Report, Error> {
+        T::delete(&node, &target)
+    }
+    fn inspect(node: Node, tag: Tag) -> Result<Report, Error> {
+        T::inspect(&node, &tag)
+    }
+    fn list(node: Node) -> Result<Vec<Observed>, Error> {
+        T::list(&node)
+    }
+    fn stats(node: Node, tag: Tag) -> Result<Usage, Error> {
+        T::stats(&node, &tag)
+    }
+}
+
+impl<T: Ports> ports::exports::wharf::plugin::ports::Guest for Exported<T> {
+    fn set_ports(node: Node, target: Target) -> Result<(), Error> {
+        T::set_ports(&node, &target)
+    }
+}
+
+impl<T: FlavorProvider> flavor_provider::exports::wharf::plugin::flavors::Guest for Exported<T> {
+    fn flavors() -> Vec<Flavor> {
+        T::flavors()
+    }
+    fn blueprint(request: BlueprintRequest) -> Result<Blueprint, Error> {
+        T::blueprint(&request)
+    }
+}
+
+/// Makes this crate a plugin of the world `node-driver`, answered by the named [`Driver`].
+#[macro_export]
+macro_rules! export_driver {
+    ($driver:ident) => {
+        #[cfg(target_family = "wasm")]
+        mod wharf_export {
+            type Answering = $crate::export::Exported<super::$driver>;
+            $crate::export::node_driver::export_node_driver!(
+                Answering with_types_in $crate::export::node_driver
+            );
+        }
+    };
+}
+
+/// Makes this crate a plugin of the world `node-driver-with-ports`, answered by the named type,
+/// which is a [`Driver`] and has [`Ports`].
+#[macro_export]
+macro_rules! export_driver_with_ports {
+    ($driver:ident) => {
+        #[cfg(target_family = "wasm")]
+        mod wharf_export {
+            type Answering = $crate::export::Exported<super::$driver>;
+            $crate::export::node_driver::export_node_driver!(
+                Answering with_types_in $crate::export::node_driver
+            );
+            $crate::export::ports::export_ports!(
+                Answering with_types_in $crate::export::ports
+            );
+        }
+    };
+}
+
+/// Makes this crate a plugin of the world `flavor-provider`, answered by the named
+/// [`FlavorProvider`].
+#[macro_export]
+macro_rules! export_flavors {
+    ($provider:ident) => {
+        #[cfg(target_family = "wasm")]
+        mod wharf_export {
+            type Answering = $crate::export::Exported<super::$provider>;
+            $crate::export::flavor_provider::export_flavor_provider!(
+                Answering with_types_in $crate::export::flavor_provider
+            );
+        }
+    };
+}

@@ -1,0 +1,17 @@
+//! The types of the WIT package under plain names.
+
+pub use crate::bindings::flavor_provider::exports::wharf::plugin::flavors::{
+    BlueprintRequest, Flavor,
+};
+pub use crate::bindings::node_driver::wharf::plugin::driver_types::{
+    Features, Gpu, Health, Network, Node, Observed, Phase, PublishedPort, Report, Spec, Tag,
+    Target, Usage,
+};
+pub use crate::bindings::node_driver::wharf::plugin::engine::{
+    Body, EngineError, Header, JobState, Method, Request, Response,
+};
+pub use crate::bindings::node_driver::wharf::plugin::log::Level;
+pub use crate::bindings::node_driver::wharf::plugin::types::{
+    Blueprint, Content, Error, FieldError, File, Health as Readiness, Image, ResourceType, Secret,
+    Shortage, Size,
+};
