@@ -1,0 +1,22 @@
+//! `rserver`: R in the browser.
+
+use crate::entry::{Entry, Web};
+
+/// How the R server listens; it checks passwords through PAM, so the account's hash is enough.
+pub(super) const R_WEB: Web = Web {
+    port: 8787,
+    health: "/",
+    clear_password: false,
+};
+
+/// The R server with genomics tools.
+pub const RSERVER: Entry = Entry {
+    name: "rserver",
+    description: "R web IDE server with genomics tools.",
+    vm: false,
+    ssh: false,
+    web: Some(R_WEB),
+    s3_prefill: true,
+    ai: true,
+    gpu_aware: false,
+};

@@ -1,0 +1,51 @@
+//! From a catalog entry and a request to a blueprint.
+
+use crate::entry::Entry;
+use crate::first_boot;
+use wharf_guest::{Blueprint, BlueprintRequest, Error, Image, Readiness, ResourceType};
+
+/// Kinds of engine whose images are named alike. The simulated engine runs nothing and takes any
+/// name.
+const ENGINE_KINDS: [&str; 2] = ["docker", "simulated"];
+
+/// Composes what an instance is made of.
+///
+/// # Errors
+/// [`Error::Invalid`] when the request asks of the flavor what it does not have.
+pub fn blueprint(entry: &Entry, request: &BlueprintRequest) -> Result<Blueprint, Error> {
+    if !entry.runs_as(request.resource_type) {
+        let why = format!("{} runs as a container only", entry.name);
+        return Err(Error::invalid("flavor", why));
+    }
+    if request.s3_prefill && !entry.s3_prefill {
+        let why = format!("{} does not support S3 prefill", entry.name);
+        return Err(Error::invalid("s3_prefill_bucket", why));
+    }
+    let reference = image(entry, request.resource_type);
+    Ok(Blueprint {
+        images: ENGINE_KINDS
+            .map(|kind| Image {
+                engine_kind: kind.into(),
+                reference: reference.clone(),
+            })
+            .into(),
+        files: first_boot::files(entry, request),
+        environment: Vec::new(),
+        command: Vec::new(),
+        health: match entry.web {
+            Some(web) => Readiness::Http(web.health.into()),
+            None => Readiness::Ssh,
+        },
+        ssh: entry.ssh,
+        web_port: entry.web.map(|web| web.port),
+    })
+}
+
+/// An engine's driver may replace the prefix `localhost/wharf/` by that of a registry.
+fn image(entry: &Entry, resource_type: ResourceType) -> String {
+    let family = match resource_type {
+        ResourceType::Container => "",
+        ResourceType::Vm => "vm-",
+    };
+    format!("localhost/wharf/{family}{}:1", entry.name)
+}

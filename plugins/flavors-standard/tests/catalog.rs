@@ -1,0 +1,148 @@
+//! What the specification says of the flavors, and what every blueprint must hold.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+use flavors_standard::Standard;
+use std::collections::HashSet;
+use wharf_guest::{
+    Blueprint, BlueprintRequest, Content, Error, FlavorProvider, Readiness, ResourceType, Secret,
+    Size,
+};
+
+fn request(flavor: &str) -> BlueprintRequest {
+    BlueprintRequest {
+        flavor: flavor.into(),
+        resource_type: ResourceType::Container,
+        size: Size {
+            n_vcpus: 1,
+            mem_gib: 1,
+            disk_size_gib: 10,
+        },
+        n_gpus: 0,
+        login_user: "user".into(),
+        public_key: Some("ssh-ed25519 AAAA someone@somewhere".into()),
+        s3_prefill: false,
+        ai: true,
+    }
+}
+
+fn names(keep: impl Fn(&wharf_guest::Flavor) -> bool) -> HashSet<String> {
+    Standard::flavors()
+        .into_iter()
+        .filter(keep)
+        .map(|flavor| flavor.name)
+        .collect()
+}
+
+fn set<const N: usize>(names: [&str; N]) -> HashSet<String> {
+    names.map(String::from).into()
+}
+
+fn has(blueprint: &Blueprint, name: &str) -> bool {
+    blueprint
+        .files
+        .iter()
+        .any(|file| file.path == format!("/etc/wharf/first-boot/{name}"))
+}
+
+#[test]
+fn there_are_the_eight() {
+    assert_eq!(
+        names(|_| true),
+        set([
+            "base",
+            "datascience",
+            "marimo",
+            "datasciencemarimo",
+            "jupyterlab",
+            "rserver",
+            "rgeospatial",
+            "genomics",
+        ])
+    );
+}
+
+#[test]
+fn the_flags_are_those_of_the_specification() {
+    assert_eq!(names(|f| f.ssh), set(["base", "datascience", "genomics"]));
+    assert_eq!(
+        names(|f| f.s3_prefill),
+        set(["rserver", "marimo", "jupyterlab"])
+    );
+    let vm = |f: &wharf_guest::Flavor| f.resource_types.contains(&ResourceType::Vm);
+    assert_eq!(names(vm), set(["base"]));
+    assert!(
+        names(|f| f.ssh == f.web).is_empty(),
+        "each is reached in one way"
+    );
+}
+
+#[test]
+fn each_composes_and_is_probed_where_its_user_goes() {
+    for flavor in Standard::flavors() {
+        let blueprint = Standard::blueprint(&request(&flavor.name)).unwrap();
+        assert_eq!(blueprint.ssh, flavor.ssh);
+        assert_eq!(blueprint.web_port.is_some(), flavor.web);
+        assert_eq!(matches!(blueprint.health, Readiness::Ssh), flavor.ssh);
+        let reference = format!("localhost/wharf/{}:1", flavor.name);
+        assert!(
+            blueprint
+                .images
+                .iter()
+                .all(|image| image.reference == reference)
+        );
+        assert!(has(&blueprint, "user") && has(&blueprint, "password"));
+        assert_eq!(has(&blueprint, "authorized_keys"), flavor.ssh);
+        assert_eq!(has(&blueprint, "ai_provider_api_key"), flavor.ai);
+    }
+}
+
+#[test]
+fn secrets_are_only_for_root() {
+    for flavor in Standard::flavors() {
+        let mut request = request(&flavor.name);
+        request.s3_prefill = flavor.s3_prefill;
+        for file in Standard::blueprint(&request).unwrap().files {
+            if !matches!(file.content, Content::Bytes(_)) {
+                assert_eq!(
+                    (file.mode, file.uid, file.gid),
+                    (0o600, 0, 0),
+                    "{}",
+                    file.path
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_clear_password_is_only_where_a_web_server_checks_it() {
+    for flavor in Standard::flavors() {
+        let files = Standard::blueprint(&request(&flavor.name)).unwrap().files;
+        let clear = files
+            .iter()
+            .any(|file| matches!(file.content, Content::Secret(Secret::Password)));
+        let expected = ["marimo", "datasciencemarimo", "jupyterlab"];
+        assert_eq!(clear, expected.contains(&flavor.name.as_str()));
+    }
+}
+
+#[test]
+fn a_vm_of_base_has_its_own_image_and_others_have_none() {
+    let mut vm = request("base");
+    vm.resource_type = ResourceType::Vm;
+    let blueprint = Standard::blueprint(&vm).unwrap();
+    assert_eq!(blueprint.images[0].reference, "localhost/wharf/vm-base:1");
+    vm.flavor = "marimo".into();
+    assert!(matches!(Standard::blueprint(&vm), Err(Error::Invalid(e)) if e.field == "flavor"));
+}
+
+#[test]
+fn what_a_flavor_lacks_is_refused() {
+    let mut s3 = request("base");
+    s3.s3_prefill = true;
+    assert!(matches!(Standard::blueprint(&s3), Err(Error::Invalid(_))));
+    assert!(matches!(
+        Standard::blueprint(&request("nope")),
+        Err(Error::NotFound)
+    ));
+}
