@@ -1,1 +1,16 @@
-//! placeholder
+//! Wharf: an instance provisioning service. The code map, in reading order:
+//!
+//! - [`domain`]: what it is about; no I/O.
+//! - [`placement`], [`ledger`]: pure decisions: which node, how much money.
+//! - [`db`]: durable rows, group commit.
+//! - [`app`]: the use cases; each one atomic write.
+//! - [`plugin`], [`engine`]: sandboxed drivers and flavors, and the one thing a driver reaches.
+//! - [`reconciler`]: makes nodes follow the database.
+//! - [`schema`], [`api`], [`http`]: the REST interface.
+//! - [`config`]: every setting and limit.
+
+pub mod config;
+pub mod db;
+pub mod domain;
+pub mod ledger;
+pub mod placement;

@@ -1,6 +1,6 @@
 //! Quantities of a node and what an instance holds of them.
 
-use super::ids::NodeId;
+use super::ids::{NodeId, UserId};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
@@ -13,6 +13,18 @@ pub struct Size {
     pub mem_gib: u32,
     /// Disk, GiB.
     pub disk_size_gib: u32,
+}
+
+impl Size {
+    /// The larger of each.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            n_vcpus: self.n_vcpus.max(other.n_vcpus),
+            mem_gib: self.mem_gib.max(other.mem_gib),
+            disk_size_gib: self.disk_size_gib.max(other.disk_size_gib),
+        }
+    }
 }
 
 /// Class of CPU. A node offers one or both.
@@ -42,11 +54,13 @@ impl CpuTier {
 pub struct Claim {
     /// The node.
     pub node: NodeId,
+    /// Whose instance holds it; decides the LAN subnet.
+    pub owner: UserId,
     /// vCPU, RAM and GPUs count only while true; the disk and all addresses always do.
     pub compute: bool,
     /// The claimed size; during a resize the larger of old and new.
     pub size: Size,
-    /// Indices into the node's GPU devices. Counted only while `compute`.
+    /// Counted only while `compute`.
     pub gpus: Vec<GpuDevice>,
     /// Port on the SSH login host.
     pub ssh_port: u16,

@@ -53,3 +53,13 @@ impl Secrets {
         self.0.iter().find(|(k, _)| *k == kind).map(|(_, v)| v)
     }
 }
+
+/// A secret encrypted for the database.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Sealed(pub Vec<u8>);
+
+impl fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(sealed)")
+    }
+}

@@ -1,0 +1,121 @@
+//! What types cannot say about a configuration.
+
+use super::{Config, ConfigError, NodeConfig};
+use std::collections::BTreeSet;
+
+/// Checks values against each other and against the machine.
+pub fn check(config: &Config) -> Result<(), ConfigError> {
+    ports("ssh_ports", config.ssh_ports.from, config.ssh_ports.to)?;
+    ports("web", config.web.from, config.web.to)?;
+    let apart = config.ssh_ports.to < config.web.from || config.web.to < config.ssh_ports.from;
+    if !apart {
+        return wrong("web", "its ports must not overlap those of `ssh_ports`");
+    }
+    if !is_account(&config.login_user) {
+        return wrong(
+            "login_user",
+            "must be a Unix account name: lowercase letters, digits, `-` and `_`, at most 32, not root",
+        );
+    }
+    if config.provisioning_deadline_s == 0 {
+        return wrong("provisioning_deadline_s", "must be at least 1");
+    }
+    if config.node.is_empty() {
+        return wrong("node", "at least one [[node]] is needed");
+    }
+    let mut names = BTreeSet::new();
+    for node in &config.node {
+        if !names.insert(&node.name) {
+            return wrong("node.name", &format!("`{}` is there twice", node.name));
+        }
+        check_node(config, node)?;
+    }
+    Ok(())
+}
+
+fn check_node(config: &Config, node: &NodeConfig) -> Result<(), ConfigError> {
+    let setting = |key: &str| format!("node.{}.{key}", node.name);
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
+    if node.name.is_empty() || node.name.len() > 63 || !node.name.chars().all(plain) {
+        return wrong(
+            "node.name",
+            "must be 1 to 63 letters, digits, hyphens, underscores or dots",
+        );
+    }
+    if node.cpu_tiers.is_empty() {
+        return wrong(&setting("cpu_tiers"), "must name at least one tier");
+    }
+    let prefix = node.lan_subnet_prefix;
+    if prefix < node.lan_cidr.prefix_len() || !(8..=29).contains(&prefix) {
+        return wrong(
+            &setting("lan_subnet_prefix"),
+            "must be from the prefix length of lan_cidr to 29",
+        );
+    }
+    for gpu in &node.gpus {
+        let devices = u32::try_from(gpu.devices.len()).unwrap_or(u32::MAX);
+        let matches = gpu.devices.is_empty() || gpu.count.is_none_or(|n| n == devices);
+        if !matches || gpu.device_names().is_empty() {
+            return wrong(
+                &setting("gpus"),
+                &format!("{}: give `devices`, one for each of `count`", gpu.model),
+            );
+        }
+        if !config.rates.gpu.contains_key(&gpu.model) {
+            return wrong(
+                "rates.gpu",
+                &format!("has no rate for \"{}\" of node {}", gpu.model, node.name),
+            );
+        }
+    }
+    let mut devices = BTreeSet::new();
+    for device in node.gpus.iter().flat_map(super::Gpu::device_names) {
+        if !devices.insert(device.clone()) {
+            return wrong(&setting("gpus"), &format!("device {device} is there twice"));
+        }
+    }
+    Ok(())
+}
+
+fn ports(setting: &str, from: u16, to: u16) -> Result<(), ConfigError> {
+    if from < 1024 || to < from {
+        return wrong(setting, "`from` must be at least 1024 and at most `to`");
+    }
+    // A connection of this machine could hold a port of that range just when an instance needs it.
+    if let Some((first, last)) = ephemeral_range()
+        && from <= last
+        && first <= to
+    {
+        return wrong(
+            setting,
+            &format!(
+                "{from}-{to} overlaps the kernel's ephemeral ports {first}-{last} \
+                 (net.ipv4.ip_local_port_range)"
+            ),
+        );
+    }
+    Ok(())
+}
+
+fn ephemeral_range() -> Option<(u16, u16)> {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    let mut numbers = text.split_whitespace().map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+fn is_account(name: &str) -> bool {
+    let first = name.bytes().next();
+    first.is_some_and(|b| b.is_ascii_lowercase() || b == b'_')
+        && name.len() <= 32
+        && name != "root"
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_')
+}
+
+fn wrong<T>(setting: &str, message: &str) -> Result<T, ConfigError> {
+    Err(ConfigError::Value {
+        setting: setting.to_owned(),
+        message: message.to_owned(),
+    })
+}

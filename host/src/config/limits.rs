@@ -1,0 +1,56 @@
+//! `[limits]`: bounds on time, size and number.
+
+use serde::Deserialize;
+
+/// Each has a default that suits one server of a team.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Connections served at once. Default 10000; further ones wait to be accepted.
+    pub max_connections: usize,
+    /// Time for the head of a request, ms. Default 10000.
+    pub header_timeout_ms: u64,
+    /// Time for the body of a request, ms. Default 20000.
+    pub body_timeout_ms: u64,
+    /// Time that running requests get at shutdown, ms. Default 20000.
+    pub shutdown_timeout_ms: u64,
+    /// How long stop, restart, resize and port changes wait for the node before they answer what
+    /// is durable, ms. Default 15000.
+    pub answer_wait_ms: u64,
+    /// Time that an instance gets to stop gracefully, ms. Default 10000.
+    pub stop_grace_ms: u64,
+    /// Time between two looks at a node, ms. Default 2000.
+    pub observe_every_ms: u64,
+    /// Time for a whole stats answer, ms. Default 3000.
+    pub stats_timeout_ms: u64,
+    /// Driver calls under way per node. Default 16.
+    pub calls_per_node: usize,
+    /// Driver calls waiting per node. Default 4096.
+    pub queue_per_node: usize,
+    /// Wall-clock time of one driver call, ms. Default 90000.
+    pub call_timeout_ms: u64,
+    /// CPU time of one plugin call, ms. Default 2000.
+    pub call_cpu_ms: u64,
+    /// Memory of one guest, MiB. Default 64.
+    pub guest_memory_mib: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_connections: 10_000,
+            header_timeout_ms: 10_000,
+            body_timeout_ms: 20_000,
+            shutdown_timeout_ms: 20_000,
+            answer_wait_ms: 15_000,
+            stop_grace_ms: 10_000,
+            observe_every_ms: 2_000,
+            stats_timeout_ms: 3_000,
+            calls_per_node: 16,
+            queue_per_node: 4_096,
+            call_timeout_ms: 90_000,
+            call_cpu_ms: 2_000,
+            guest_memory_mib: 64,
+        }
+    }
+}

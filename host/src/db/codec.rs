@@ -1,0 +1,26 @@
+//! Rows as bytes: one version byte, then postcard. A changed row type gets the next version and
+//! keeps a reader for the last.
+
+use crate::domain::error::Error;
+use serde::{Serialize, de::DeserializeOwned};
+
+const VERSION: u8 = 1;
+
+/// A row's bytes.
+pub fn encode<T: Serialize>(row: &T) -> Result<Vec<u8>, Error> {
+    postcard::to_extend(row, vec![VERSION]).map_err(internal)
+}
+
+/// A row from its bytes.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
+    match bytes.split_first() {
+        Some((&VERSION, rest)) => postcard::from_bytes(rest).map_err(internal),
+        Some((version, _)) => Err(Error::Internal(format!("row of unknown version {version}"))),
+        None => Err(Error::Internal("empty row".to_owned())),
+    }
+}
+
+/// Any error of the database is a fault of ours towards the user.
+pub fn internal(error: impl std::fmt::Display) -> Error {
+    Error::Internal(format!("database: {error}"))
+}

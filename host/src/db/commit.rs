@@ -1,0 +1,193 @@
+//! The writer: one thread that gathers whoever is waiting into one transaction.
+
+use super::apply::Tables;
+use super::batch::Changes;
+use super::codec::internal;
+use super::read::{Read, Snapshot};
+use crate::domain::error::Error;
+use crate::placement::Inventory;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::oneshot;
+
+/// Most use cases in one commit; bounds how long the first of them waits.
+const BATCH: usize = 1024;
+
+/// What a use case decides from: the rows as its batch has left them, and the inventory.
+pub struct View<'a> {
+    /// The rows.
+    pub rows: &'a Tables<'a>,
+    /// What is free.
+    pub inventory: &'a Inventory,
+}
+
+/// Hands use cases to the writer's thread.
+#[derive(Clone)]
+pub struct Writer(Sender<Box<dyn Job>>);
+
+/// A use case on its way through a batch.
+trait Job: Send {
+    /// Decides; changes only if it said Ok.
+    fn decide(&mut self, view: &View<'_>) -> Option<Changes>;
+    /// Tells the caller, after the commit.
+    fn answer(self: Box<Self>, commit: Result<(), Error>);
+}
+
+struct Waiting<T, F> {
+    decide: F,
+    decided: Option<Result<T, Error>>,
+    reply: oneshot::Sender<Result<T, Error>>,
+}
+
+impl<T, F> Job for Waiting<T, F>
+where
+    T: Send + 'static,
+    F: Fn(&View<'_>) -> Result<(T, Changes), Error> + Send,
+{
+    fn decide(&mut self, view: &View<'_>) -> Option<Changes> {
+        let (decided, changes) = match (self.decide)(view) {
+            Ok((value, changes)) => (Ok(value), Some(changes)),
+            Err(error) => (Err(error), None),
+        };
+        self.decided = Some(decided);
+        changes
+    }
+
+    fn answer(self: Box<Self>, commit: Result<(), Error>) {
+        let Self { decided, reply, .. } = *self;
+        let undecided = || Err(internal("a use case did not run"));
+        let answer = commit.and_then(|()| decided.unwrap_or_else(undecided));
+        // A caller that went away has no use for the answer; what it asked for holds.
+        drop(reply.send(answer));
+    }
+}
+
+impl Writer {
+    /// Starts the thread. Fails if the claims cannot be read.
+    pub fn start(file: Arc<redb::Database>, empty: Inventory) -> Result<Self, Error> {
+        let inventory = derive(&file, &empty)?;
+        let (jobs, queue) = channel::<Box<dyn Job>>();
+        let mut state = State {
+            file,
+            empty,
+            inventory,
+        };
+        std::thread::Builder::new()
+            .name("db-writer".to_owned())
+            .spawn(move || state.run(&queue))
+            .map_err(internal)?;
+        Ok(Self(jobs))
+    }
+
+    fn submit<T: Send + 'static>(
+        &self,
+        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
+    ) -> Result<oneshot::Receiver<Result<T, Error>>, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.0
+            .send(Box::new(Waiting {
+                decide,
+                decided: None,
+                reply,
+            }))
+            .map_err(|_| internal("the writer has ended"))?;
+        Ok(answer)
+    }
+
+    /// See [`super::Db::write`].
+    pub async fn write<T: Send + 'static>(
+        &self,
+        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.submit(decide)?.await.map_err(internal)?
+    }
+
+    /// See [`super::Db::write_blocking`].
+    pub fn write_blocking<T: Send + 'static>(
+        &self,
+        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.submit(decide)?.blocking_recv().map_err(internal)?
+    }
+}
+
+struct State {
+    file: Arc<redb::Database>,
+    empty: Inventory,
+    inventory: Inventory,
+}
+
+impl State {
+    fn run(&mut self, queue: &Receiver<Box<dyn Job>>) {
+        while let Ok(first) = queue.recv() {
+            let mut batch = vec![first];
+            batch.extend(queue.try_iter().take(BATCH - 1));
+            match self.commit(&mut batch) {
+                Ok(()) => batch.into_iter().for_each(|job| job.answer(Ok(()))),
+                Err(error) if batch.len() == 1 => {
+                    tracing::error!(%error, "a write failed");
+                    batch.into_iter().for_each(|job| {
+                        job.answer(Err(Error::Internal(error.to_string())));
+                    });
+                }
+                // One member may have spoilt it for all: each on its own.
+                Err(error) => {
+                    tracing::warn!(%error, members = batch.len(), "a batch failed; singly again");
+                    for job in batch {
+                        let mut alone = vec![job];
+                        let outcome = self.commit(&mut alone);
+                        for job in alone {
+                            let outcome = outcome.as_ref().copied();
+                            job.answer(outcome.map_err(|e| Error::Internal(e.to_string())));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// All of them in one durable transaction, or none.
+    fn commit(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
+        let done = catch_unwind(AssertUnwindSafe(|| self.transaction(batch)));
+        let done = done.unwrap_or_else(|_| Err(internal("a use case panicked")));
+        if done.is_err() {
+            // What was applied in memory was not committed.
+            self.inventory = derive(&self.file, &self.empty)?;
+        }
+        done
+    }
+
+    fn transaction(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
+        let txn = self.file.begin_write().map_err(internal)?;
+        let mut wrote = false;
+        {
+            let mut tables = Tables::open(&txn).map_err(internal)?;
+            for job in batch {
+                let view = View {
+                    rows: &tables,
+                    inventory: &self.inventory,
+                };
+                if let Some(changes) = job.decide(&view) {
+                    wrote = wrote || !changes.0.is_empty();
+                    tables.apply(changes, &mut self.inventory)?;
+                }
+            }
+        }
+        if wrote {
+            txn.commit().map_err(internal)
+        } else {
+            txn.abort().map_err(internal)
+        }
+    }
+}
+
+/// The inventory that the committed claims add up to. What drivers said of their nodes is asked
+/// again by the reconciler.
+fn derive(file: &redb::Database, empty: &Inventory) -> Result<Inventory, Error> {
+    let mut inventory = empty.clone();
+    Snapshot::open(file)
+        .map_err(internal)?
+        .each_claim(|_, claim| inventory.add(&claim))?;
+    Ok(inventory)
+}

@@ -1,0 +1,41 @@
+//! Opening the file, and bringing older formats up to date.
+
+use super::OpenError;
+use super::apply::Tables;
+use redb::Database;
+use std::path::Path;
+
+/// The format this code writes.
+const FORMAT: u64 = 1;
+
+/// Opens or makes `wharf.redb` in a directory.
+pub fn open(dir: &Path) -> Result<Database, OpenError> {
+    let path = dir.join("wharf.redb");
+    let file = Database::create(&path).map_err(|error| match error {
+        redb::DatabaseError::DatabaseAlreadyOpen => OpenError::InUse(dir.display().to_string()),
+        other => OpenError::Broken(format!("{}: {other}", path.display())),
+    })?;
+    initialise(&file)?;
+    Ok(file)
+}
+
+fn initialise(file: &Database) -> Result<(), OpenError> {
+    let broken = |error: redb::Error| OpenError::Broken(error.to_string());
+    let txn = file.begin_write().map_err(|e| broken(e.into()))?;
+    {
+        let mut tables = Tables::open(&txn).map_err(|e| broken(e.into()))?;
+        match tables.format().map_err(|e| broken(e.into()))? {
+            Some(FORMAT) => {}
+            None => tables
+                .initialise(FORMAT, uuid::Uuid::new_v4().as_u128())
+                .map_err(|e| broken(e.into()))?,
+            Some(found) => {
+                return Err(OpenError::Newer {
+                    found: u32::try_from(found).unwrap_or(u32::MAX),
+                    known: u32::try_from(FORMAT).unwrap_or(u32::MAX),
+                });
+            }
+        }
+    }
+    txn.commit().map_err(|e| broken(e.into()))
+}

@@ -1,0 +1,90 @@
+//! Durable rows. The only place that knows redb.
+//!
+//! Reads see the last commit. Writes are closures that decide from the present rows and return
+//! changes; many callers' changes share one fsynced commit ([`commit`]).
+
+mod apply;
+mod batch;
+mod codec;
+mod commit;
+mod fsck;
+mod migrate;
+mod read;
+mod rows;
+mod tables;
+
+pub use batch::{Change, Changes};
+pub use commit::View;
+pub use read::Read;
+pub use rows::{Detail, KeyRow};
+
+use crate::domain::error::Error;
+use crate::placement::Inventory;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The open database.
+#[derive(Clone)]
+pub struct Db {
+    file: Arc<redb::Database>,
+    writer: commit::Writer,
+}
+
+/// Why the database cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process holds it.
+    #[error("the database in {0} is in use by another process")]
+    InUse(String),
+    /// A newer Wharf wrote it.
+    #[error("the database has format {found}; this Wharf knows formats up to {known}")]
+    Newer {
+        /// In the file.
+        found: u32,
+        /// Known here.
+        known: u32,
+    },
+    /// The file or its rows cannot be read.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl Db {
+    /// Opens or makes the database in a directory, and derives the inventory's use from its
+    /// claims.
+    pub fn open(dir: &Path, empty: Inventory) -> Result<Self, OpenError> {
+        let file = Arc::new(migrate::open(dir)?);
+        let writer = commit::Writer::start(Arc::clone(&file), empty)
+            .map_err(|error| OpenError::Broken(error.to_string()))?;
+        Ok(Self { file, writer })
+    }
+
+    /// Reads a consistent view of the last commit.
+    pub fn read<T>(&self, f: impl FnOnce(&read::Snapshot) -> Result<T, Error>) -> Result<T, Error> {
+        f(&read::Snapshot::open(&self.file).map_err(codec::internal)?)
+    }
+
+    /// Decides and writes, atomically and durably, before it returns.
+    ///
+    /// `decide` runs on the writer's thread and may run twice (again by itself, if a batch it
+    /// was part of failed); it must not wait for anything.
+    pub async fn write<T: Send + 'static>(
+        &self,
+        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.writer.write(decide).await
+    }
+
+    /// The same for callers outside the async runtime.
+    pub fn write_blocking<T: Send + 'static>(
+        &self,
+        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.writer.write_blocking(decide)
+    }
+
+    /// Checks every table against the others; one line for each contradiction.
+    pub fn fsck(&self) -> Result<Vec<String>, Error> {
+        self.read(fsck::check)
+    }
+}

@@ -1,0 +1,268 @@
+//! Reading rows, from a snapshot or from within a write.
+
+use super::codec::{decode, internal};
+use super::rows::{Detail, KeyRow};
+use super::tables as t;
+use crate::domain::capacity::Claim;
+use crate::domain::error::Error;
+use crate::domain::event::Event;
+use crate::domain::ids::{InstanceId, UserId};
+use crate::domain::instance::Instance;
+use crate::ledger::Entry;
+use redb::{ReadOnlyTable, ReadableDatabase, ReadableTable};
+use uuid::Uuid;
+
+type Bytes = &'static [u8];
+
+/// What can be asked of the rows; the tables are the implementor's.
+#[expect(
+    clippy::missing_errors_doc,
+    reason = "all fail only if the file is broken"
+)]
+pub trait Read {
+    /// The table [`t::META`].
+    fn meta(&self) -> &impl ReadableTable<&'static str, u64>;
+    /// The table [`t::INSTALLATION`].
+    fn installation_table(&self) -> &impl ReadableTable<(), u128>;
+    /// The table [`t::USERS`].
+    fn users(&self) -> &impl ReadableTable<u64, &'static str>;
+    /// The table [`t::EMAILS`].
+    fn emails(&self) -> &impl ReadableTable<&'static str, u64>;
+    /// The table [`t::KEYS`].
+    fn keys(&self) -> &impl ReadableTable<&'static str, Bytes>;
+    /// The table [`t::INSTANCES`].
+    fn instances(&self) -> &impl ReadableTable<u128, Bytes>;
+    /// The table [`t::DETAILS`].
+    fn details(&self) -> &impl ReadableTable<u128, Bytes>;
+    /// The table [`t::NAMES`].
+    fn names(&self) -> &impl ReadableTable<&'static str, u128>;
+    /// The table [`t::OWNED`].
+    fn owned(&self) -> &impl ReadableTable<(u64, u64), u128>;
+    /// The table [`t::CLAIMS`].
+    fn claims(&self) -> &impl ReadableTable<u128, Bytes>;
+    /// The table [`t::PENDING`].
+    fn pending_table(&self) -> &impl ReadableTable<u128, ()>;
+    /// The table [`t::EVENTS`].
+    fn event_table(&self) -> &impl ReadableTable<(u128, u32), Bytes>;
+    /// The table [`t::LEDGER`].
+    fn ledger_table(&self) -> &impl ReadableTable<(u128, u32), Bytes>;
+
+    /// The name of this installation towards engines.
+    fn installation(&self) -> Result<Uuid, Error> {
+        let found = self.installation_table().get(()).map_err(internal)?;
+        let id = found.ok_or_else(|| internal("no installation id"))?;
+        Ok(Uuid::from_u128(id.value()))
+    }
+
+    /// One instance, deleted ones included.
+    fn instance(&self, id: InstanceId) -> Result<Option<Instance>, Error> {
+        let row = self.instances().get(id.0.as_u128()).map_err(internal)?;
+        row.map(|row| decode(row.value())).transpose()
+    }
+
+    /// The instance that has a name.
+    fn id_of_name(&self, name: &str) -> Result<Option<InstanceId>, Error> {
+        let row = self.names().get(name).map_err(internal)?;
+        Ok(row.map(|row| InstanceId(Uuid::from_u128(row.value()))))
+    }
+
+    /// An owner's instances, oldest first.
+    fn owned_by(&self, owner: UserId) -> Result<Vec<Instance>, Error> {
+        let range = self
+            .owned()
+            .range((owner.0, 0)..=(owner.0, u64::MAX))
+            .map_err(internal)?;
+        let mut found = Vec::new();
+        for row in range {
+            let id = InstanceId(Uuid::from_u128(row.map_err(internal)?.1.value()));
+            found.extend(self.instance(id)?);
+        }
+        Ok(found)
+    }
+
+    /// What an instance holds.
+    fn claim(&self, id: InstanceId) -> Result<Option<Claim>, Error> {
+        let row = self.claims().get(id.0.as_u128()).map_err(internal)?;
+        row.map(|row| decode(row.value())).transpose()
+    }
+
+    /// What is needed to make an instance.
+    fn detail(&self, id: InstanceId) -> Result<Option<Detail>, Error> {
+        let row = self.details().get(id.0.as_u128()).map_err(internal)?;
+        row.map(|row| decode(row.value())).transpose()
+    }
+
+    /// Instances that the reconciler has work on.
+    fn pending(&self) -> Result<Vec<InstanceId>, Error> {
+        let rows = self.pending_table().iter().map_err(internal)?;
+        rows.map(|row| {
+            let id = row.map_err(internal)?.0.value();
+            Ok(InstanceId(Uuid::from_u128(id)))
+        })
+        .collect()
+    }
+
+    /// The place of the next instance in the order of creation.
+    fn next_seq(&self) -> Result<u64, Error> {
+        let row = self.meta().get(t::NEXT_SEQ).map_err(internal)?;
+        Ok(row.map_or(1, |row| row.value()))
+    }
+
+    /// The user with an e-mail address.
+    fn user_of_email(&self, email: &str) -> Result<Option<UserId>, Error> {
+        let row = self.emails().get(email).map_err(internal)?;
+        Ok(row.map(|row| UserId(row.value())))
+    }
+
+    /// The number for a new user.
+    fn next_user(&self) -> Result<UserId, Error> {
+        let last = self.users().last().map_err(internal)?;
+        Ok(UserId(last.map_or(1, |(id, _)| id.value() + 1)))
+    }
+
+    /// A user's e-mail address.
+    fn email_of(&self, user: UserId) -> Result<Option<String>, Error> {
+        let row = self.users().get(user.0).map_err(internal)?;
+        Ok(row.map(|row| row.value().to_owned()))
+    }
+
+    /// One key.
+    fn key(&self, id: &str) -> Result<Option<KeyRow>, Error> {
+        let row = self.keys().get(id).map_err(internal)?;
+        row.map(|row| decode(row.value())).transpose()
+    }
+
+    /// All keys, revoked ones included.
+    fn all_keys(&self) -> Result<Vec<KeyRow>, Error> {
+        let rows = self.keys().iter().map_err(internal)?;
+        rows.map(|row| decode(row.map_err(internal)?.1.value()))
+            .collect()
+    }
+
+    /// All claims, one by one.
+    fn each_claim(&self, mut f: impl FnMut(InstanceId, Claim)) -> Result<(), Error> {
+        for row in self.claims().iter().map_err(internal)? {
+            let (id, bytes) = row.map_err(internal)?;
+            f(
+                InstanceId(Uuid::from_u128(id.value())),
+                decode(bytes.value())?,
+            );
+        }
+        Ok(())
+    }
+
+    /// All instances, deleted ones included, one by one.
+    fn each_instance(&self, mut f: impl FnMut(Instance)) -> Result<(), Error> {
+        for row in self.instances().iter().map_err(internal)? {
+            f(decode(row.map_err(internal)?.1.value())?);
+        }
+        Ok(())
+    }
+
+    /// What happened to an instance, in order.
+    fn events(&self, id: InstanceId) -> Result<Vec<Event>, Error> {
+        let id = id.0.as_u128();
+        let rows = self.event_table().range((id, 0)..=(id, u32::MAX));
+        rows.map_err(internal)?
+            .map(|row| decode(row.map_err(internal)?.1.value()))
+            .collect()
+    }
+
+    /// What an instance is billed for, in order.
+    fn ledger(&self, id: InstanceId) -> Result<Vec<Entry>, Error> {
+        let id = id.0.as_u128();
+        let rows = self.ledger_table().range((id, 0)..=(id, u32::MAX));
+        rows.map_err(internal)?
+            .map(|row| decode(row.map_err(internal)?.1.value()))
+            .collect()
+    }
+}
+
+/// The tables as of the last commit.
+pub struct Snapshot {
+    meta: ReadOnlyTable<&'static str, u64>,
+    installation: ReadOnlyTable<(), u128>,
+    users: ReadOnlyTable<u64, &'static str>,
+    emails: ReadOnlyTable<&'static str, u64>,
+    keys: ReadOnlyTable<&'static str, Bytes>,
+    instances: ReadOnlyTable<u128, Bytes>,
+    details: ReadOnlyTable<u128, Bytes>,
+    names: ReadOnlyTable<&'static str, u128>,
+    owned: ReadOnlyTable<(u64, u64), u128>,
+    claims: ReadOnlyTable<u128, Bytes>,
+    pending: ReadOnlyTable<u128, ()>,
+    events: ReadOnlyTable<(u128, u32), Bytes>,
+    ledger: ReadOnlyTable<(u128, u32), Bytes>,
+}
+
+impl Snapshot {
+    /// Opens all tables of one snapshot.
+    pub(super) fn open(file: &redb::Database) -> Result<Self, redb::Error> {
+        let txn = file.begin_read()?;
+        Ok(Self {
+            meta: txn.open_table(t::META)?,
+            installation: txn.open_table(t::INSTALLATION)?,
+            users: txn.open_table(t::USERS)?,
+            emails: txn.open_table(t::EMAILS)?,
+            keys: txn.open_table(t::KEYS)?,
+            instances: txn.open_table(t::INSTANCES)?,
+            details: txn.open_table(t::DETAILS)?,
+            names: txn.open_table(t::NAMES)?,
+            owned: txn.open_table(t::OWNED)?,
+            claims: txn.open_table(t::CLAIMS)?,
+            pending: txn.open_table(t::PENDING)?,
+            events: txn.open_table(t::EVENTS)?,
+            ledger: txn.open_table(t::LEDGER)?,
+        })
+    }
+}
+
+/// Hands the fields out as the trait's tables; both implementors have the same fields.
+macro_rules! read_fields {
+    ($type:ty) => {
+        impl Read for $type {
+            fn meta(&self) -> &impl ReadableTable<&'static str, u64> {
+                &self.meta
+            }
+            fn installation_table(&self) -> &impl ReadableTable<(), u128> {
+                &self.installation
+            }
+            fn users(&self) -> &impl ReadableTable<u64, &'static str> {
+                &self.users
+            }
+            fn emails(&self) -> &impl ReadableTable<&'static str, u64> {
+                &self.emails
+            }
+            fn keys(&self) -> &impl ReadableTable<&'static str, &'static [u8]> {
+                &self.keys
+            }
+            fn instances(&self) -> &impl ReadableTable<u128, &'static [u8]> {
+                &self.instances
+            }
+            fn details(&self) -> &impl ReadableTable<u128, &'static [u8]> {
+                &self.details
+            }
+            fn names(&self) -> &impl ReadableTable<&'static str, u128> {
+                &self.names
+            }
+            fn owned(&self) -> &impl ReadableTable<(u64, u64), u128> {
+                &self.owned
+            }
+            fn claims(&self) -> &impl ReadableTable<u128, &'static [u8]> {
+                &self.claims
+            }
+            fn pending_table(&self) -> &impl ReadableTable<u128, ()> {
+                &self.pending
+            }
+            fn event_table(&self) -> &impl ReadableTable<(u128, u32), &'static [u8]> {
+                &self.events
+            }
+            fn ledger_table(&self) -> &impl ReadableTable<(u128, u32), &'static [u8]> {
+                &self.ledger
+            }
+        }
+    };
+}
+pub(super) use read_fields;
+
+read_fields!(Snapshot);

@@ -1,0 +1,94 @@
+//! Money, as integers. Floats exist only on the wire.
+
+use serde::{Deserialize, Serialize};
+
+/// Nano-USD (10⁻⁹ USD) per unit and hour.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default,
+)]
+pub struct Rate(pub u64);
+
+/// Nano-USD per USD.
+pub const NANO: u64 = 1_000_000_000;
+
+/// Highest rate that can be configured: 1000 USD per unit and hour.
+const MAX: u64 = 1000 * NANO;
+
+impl Rate {
+    /// Reads a decimal such as `0.0125`, exactly; at most nine decimals.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        const WRONG: &str = "must be a decimal number of USD with at most nine decimals, 0 to 1000";
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+        let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+        if !digits(whole) || !digits(fraction) || fraction.len() > 9 || whole.len() > 4 {
+            return Err(WRONG);
+        }
+        let whole: u64 = whole.parse().map_err(|_| WRONG)?;
+        let fraction: u64 = format!("{fraction:0<9}").parse().map_err(|_| WRONG)?;
+        let rate = whole * NANO + fraction;
+        if rate > MAX {
+            return Err(WRONG);
+        }
+        Ok(Self(rate))
+    }
+
+    /// The shortest decimal that is exactly this rate, in USD; always a JSON number.
+    pub fn to_decimal(self) -> String {
+        let (whole, fraction) = (self.0 / NANO, self.0 % NANO);
+        let fraction = format!("{fraction:09}");
+        let fraction = fraction.trim_end_matches('0');
+        if fraction.is_empty() {
+            format!("{whole}.0")
+        } else {
+            format!("{whole}.{fraction}")
+        }
+    }
+}
+
+/// The rates that an instance was made under; they never change afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Rates {
+    /// Per vCPU.
+    pub vcpu: Rate,
+    /// Per GiB of RAM.
+    pub mem: Rate,
+    /// Per GiB of disk.
+    pub disk: Rate,
+    /// Per GPU; 0 without one.
+    pub gpu: Rate,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Rate;
+
+    #[test]
+    fn decimals_are_exact() {
+        for (text, nano) in [
+            ("0.0125", 12_500_000),
+            ("0.3", 300_000_000),
+            ("2.5", 2_500_000_000),
+            ("0.000000001", 1),
+            ("0.0", 0),
+            ("1000.0", 1_000_000_000_000),
+        ] {
+            let rate = Rate::parse(text).map(|r| r.0);
+            assert_eq!(rate, Ok(nano), "{text}");
+            assert_eq!(Rate(nano).to_decimal(), text);
+        }
+        assert_eq!(Rate::parse("7"), Ok(Rate(7_000_000_000)));
+        for bad in [
+            "",
+            ".",
+            "1.",
+            ".5",
+            "-1",
+            "1e3",
+            "1.0000000001",
+            "1001",
+            "1000.1",
+        ] {
+            assert!(Rate::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Points in time, as milliseconds since 1970-01-01T00:00:00Z.
+
+use serde::{Deserialize, Serialize};
+
+/// A point in time, UTC, millisecond precision.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default,
+)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// The later of two; ledgers use it so that their time never runs backwards.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        if self >= other { self } else { other }
+    }
+
+    /// Milliseconds from `earlier` to this; 0 if the clock went back.
+    pub fn millis_since(self, earlier: Self) -> u64 {
+        u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
+    }
+
+    /// `2026-11-20T19:55:44.123Z`.
+    pub fn to_rfc3339(self) -> String {
+        chrono::DateTime::from_timestamp_millis(self.0)
+            .unwrap_or_default()
+            .to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Timestamp;
+
+    #[test]
+    fn always_three_decimals_and_z() {
+        assert_eq!(
+            Timestamp(1_763_668_544_120).to_rfc3339(),
+            "2025-11-20T19:55:44.120Z"
+        );
+        assert_eq!(Timestamp(0).to_rfc3339(), "1970-01-01T00:00:00.000Z");
+    }
+}

@@ -1,0 +1,104 @@
+//! Billing. An append-only list of entries per instance, each saying what is billed from then on,
+//! and the sum over a span of time, in integers.
+
+use crate::domain::capacity::Size;
+use crate::domain::ids::{InstanceId, UserId};
+use crate::domain::money::Rates;
+use crate::domain::state::Billed;
+use crate::domain::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// From `at` on this is billed, until the next entry of the same instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Which instance.
+    pub instance: InstanceId,
+    /// Who pays.
+    pub owner: UserId,
+    /// From when on.
+    pub at: Timestamp,
+    /// Which parts.
+    pub billed: Billed,
+    /// Of what size.
+    pub size: Size,
+    /// And how many GPUs.
+    pub n_gpus: u32,
+    /// At these rates.
+    pub rates: Rates,
+}
+
+impl Entry {
+    /// Nano-USD an hour.
+    fn hourly(&self) -> u128 {
+        let part = |rate: u64, units: u32| u128::from(rate) * u128::from(units);
+        let compute = part(self.rates.vcpu.0, self.size.n_vcpus)
+            + part(self.rates.mem.0, self.size.mem_gib)
+            + part(self.rates.gpu.0, self.n_gpus);
+        let storage = part(self.rates.disk.0, self.size.disk_size_gib);
+        u128::from(self.billed.compute) * compute + u128::from(self.billed.storage) * storage
+    }
+}
+
+const MILLIS_PER_HOUR: u128 = 3_600_000;
+
+/// What one instance's entries, in order, cost in `[from, to)`, in nano-USD. Divides once.
+pub fn cost(entries: &[Entry], from: Timestamp, to: Timestamp) -> u128 {
+    let ends = entries.iter().skip(1).map(|e| e.at).chain([to]);
+    let total: u128 = entries
+        .iter()
+        .zip(ends)
+        .map(|(entry, end)| {
+            let end = if end < to { end } else { to };
+            let millis = end.millis_since(entry.at.max(from));
+            entry.hourly() * u128::from(millis)
+        })
+        .sum();
+    total / MILLIS_PER_HOUR
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, cost};
+    use crate::domain::capacity::Size;
+    use crate::domain::ids::{InstanceId, UserId};
+    use crate::domain::money::{Rate, Rates};
+    use crate::domain::state::Billed;
+    use crate::domain::time::Timestamp;
+
+    fn entry(at: i64, compute: bool, storage: bool) -> Entry {
+        Entry {
+            instance: InstanceId(uuid::Uuid::nil()),
+            owner: UserId(1),
+            at: Timestamp(at),
+            billed: Billed { compute, storage },
+            size: Size {
+                n_vcpus: 2,
+                mem_gib: 4,
+                disk_size_gib: 10,
+            },
+            n_gpus: 0,
+            rates: Rates {
+                vcpu: Rate(10),
+                mem: Rate(5),
+                disk: Rate(1),
+                gpu: Rate(100),
+            },
+        }
+    }
+
+    #[test]
+    fn splits_at_changes_and_at_the_ends_of_the_span() {
+        let hour = 3_600_000;
+        let entries = [
+            entry(0, true, true),
+            entry(hour, false, true),
+            entry(3 * hour, false, false),
+        ];
+        let all = cost(&entries, Timestamp(0), Timestamp(10 * hour));
+        assert_eq!(all, (20 + 20 + 10) + 2 * 10);
+        let halves = cost(&entries, Timestamp(0), Timestamp(hour / 2))
+            + cost(&entries, Timestamp(hour / 2), Timestamp(10 * hour));
+        assert_eq!(all, halves);
+        assert_eq!(cost(&entries, Timestamp(5), Timestamp(5)), 0);
+    }
+}

@@ -1,0 +1,12 @@
+//! Which node an instance goes to, and what is short when none will do. Pure: the inventory is
+//! derived from claims and changes only with them.
+
+mod addresses;
+mod inventory;
+mod node;
+mod ports;
+mod scheduler;
+
+pub use inventory::{Inventory, Pools};
+pub use node::{NodeSetup, Supports};
+pub use scheduler::{Ask, Placement};

@@ -1,0 +1,248 @@
+//! Chooses a node, or says what is short on the one that comes closest.
+
+use super::inventory::Inventory;
+use super::node::NodeState;
+use crate::domain::capacity::{Claim, CpuTier, GpuDevice, Size};
+use crate::domain::error::Shortfall;
+use crate::domain::ids::UserId;
+use crate::domain::instance::ResourceType;
+
+/// What a new instance needs.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// Whose it is.
+    pub owner: UserId,
+    /// VM or container.
+    pub resource_type: ResourceType,
+    /// Its size.
+    pub size: Size,
+    /// Its tier.
+    pub cpu_tier: CpuTier,
+    /// Its GPU.
+    pub gpu_model: Option<String>,
+    /// Whether it has a web page.
+    pub web: bool,
+}
+
+/// Where it goes and everything it holds there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    /// The claim to write.
+    pub claim: Claim,
+    /// Login host of the node.
+    pub ssh_host: String,
+}
+
+impl Inventory {
+    /// Chooses the node on which most is left afterwards, so that load spreads; ties go to the
+    /// first name. Changes nothing: the claim counts once it is added.
+    pub fn place(&self, ask: &Ask) -> Result<Placement, Shortfall> {
+        let mut best: Option<(f64, &NodeState, Placement)> = None;
+        let mut nearest: Option<(f64, Shortfall)> = None;
+        for node in &self.nodes {
+            if !can_run(node, ask) {
+                continue;
+            }
+            let short = shortages(node, ask);
+            if short.is_empty() {
+                match self.holdings(node, ask) {
+                    Ok(placement) => {
+                        let left = headroom(node, ask.size);
+                        if best.as_ref().is_none_or(|(b, ..)| left > *b) {
+                            best = Some((left, node, placement));
+                        }
+                    }
+                    Err(field) => keep_nearest(&mut nearest, vec![(field, 1, 0)]),
+                }
+            } else {
+                keep_nearest(&mut nearest, short);
+            }
+        }
+        match best {
+            Some((_, _, placement)) => Ok(placement),
+            None => Err(nearest.map_or_else(|| nowhere(ask), |(_, shortfall)| shortfall)),
+        }
+    }
+
+    /// Whether a stopped instance's compute can be claimed again on its node.
+    pub fn reclaim(&self, claim: &Claim) -> Result<(), Shortfall> {
+        let Some(node) = self.node(&claim.node) else {
+            return Err(gone(claim.size));
+        };
+        let free = node.free();
+        let mut fields = Vec::new();
+        short("n_vcpus", claim.size.n_vcpus, free.n_vcpus, &mut fields);
+        short("mem_gib", claim.size.mem_gib, free.mem_gib, &mut fields);
+        let gpus_free = claim
+            .gpus
+            .iter()
+            .filter(|gpu| !node.gpus_used.contains(&gpu.device))
+            .count();
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        short(
+            "n_gpus",
+            count(claim.gpus.len()),
+            count(gpus_free),
+            &mut fields,
+        );
+        into_result(fields)
+    }
+
+    /// Whether an instance can grow from what it claims to a new size on its node. Compute counts
+    /// only if it is claimed.
+    pub fn grow(&self, claim: &Claim, to: Size) -> Result<(), Shortfall> {
+        let Some(node) = self.node(&claim.node) else {
+            return Err(gone(to));
+        };
+        let (free, held) = (node.free(), claim.size);
+        let mut fields = Vec::new();
+        if claim.compute {
+            if to.n_vcpus > held.n_vcpus {
+                let most = free.n_vcpus.saturating_add(held.n_vcpus);
+                short("n_vcpus", to.n_vcpus, most, &mut fields);
+            }
+            if to.mem_gib > held.mem_gib {
+                let most = free.mem_gib.saturating_add(held.mem_gib);
+                short("mem_gib", to.mem_gib, most, &mut fields);
+            }
+        }
+        if to.disk_size_gib > held.disk_size_gib {
+            let most = free.disk_size_gib.saturating_add(held.disk_size_gib);
+            short("disk_size_gib", to.disk_size_gib, most, &mut fields);
+        }
+        into_result(fields)
+    }
+
+    /// Ports, addresses and devices for an instance on a node; the field that has run out if one
+    /// has.
+    fn holdings(&self, node: &NodeState, ask: &Ask) -> Result<Placement, &'static str> {
+        let setup = &node.setup;
+        let ssh_port = self
+            .ssh
+            .get(&setup.ssh_host)
+            .and_then(super::ports::PortPool::free)
+            .ok_or("wan_ssh_port")?;
+        let web_port = if ask.web {
+            Some(self.web.free().ok_or("webapp_url")?)
+        } else {
+            None
+        };
+        let (lan_subnet, lan_ipv4) = node.lan.free(ask.owner).ok_or("lan_ipv4")?;
+        let public_ipv4 = match ask.resource_type {
+            ResourceType::Vm => Some(node.public.free().ok_or("public_ipv4")?),
+            ResourceType::Container => None,
+        };
+        let gpus: Vec<GpuDevice> = match &ask.gpu_model {
+            Some(model) => vec![node.free_gpu(model).cloned().ok_or("n_gpus")?],
+            None => Vec::new(),
+        };
+        Ok(Placement {
+            claim: Claim {
+                node: setup.id.clone(),
+                owner: ask.owner,
+                compute: true,
+                size: ask.size,
+                gpus,
+                ssh_port,
+                web_port,
+                lan_subnet,
+                lan_ipv4,
+                public_ipv4,
+            },
+            ssh_host: setup.ssh_host.clone(),
+        })
+    }
+}
+
+/// Whether the node takes such an instance at all, however much is free.
+fn can_run(node: &NodeState, ask: &Ask) -> bool {
+    node.setup.cpu_tiers.contains(&ask.cpu_tier)
+        && match ask.resource_type {
+            ResourceType::Vm => node.supports.vms,
+            ResourceType::Container => node.supports.containers,
+        }
+}
+
+type Field = (&'static str, u64, u64);
+
+fn shortages(node: &NodeState, ask: &Ask) -> Vec<Field> {
+    let free = node.free();
+    let mut fields = Vec::new();
+    short("n_vcpus", ask.size.n_vcpus, free.n_vcpus, &mut fields);
+    short("mem_gib", ask.size.mem_gib, free.mem_gib, &mut fields);
+    short(
+        "disk_size_gib",
+        ask.size.disk_size_gib,
+        free.disk_size_gib,
+        &mut fields,
+    );
+    if let Some(model) = &ask.gpu_model {
+        let one = u32::from(node.free_gpu(model).is_some());
+        short("n_gpus", 1, one, &mut fields);
+    }
+    fields
+}
+
+fn short(field: &'static str, requested: u32, available: u32, fields: &mut Vec<Field>) {
+    if requested > available {
+        fields.push((field, u64::from(requested), u64::from(available)));
+    }
+}
+
+fn into_result(fields: Vec<Field>) -> Result<(), Shortfall> {
+    if fields.is_empty() {
+        Ok(())
+    } else {
+        Err(Shortfall { fields })
+    }
+}
+
+/// The least share of any quantity that is left after placing.
+fn headroom(node: &NodeState, size: Size) -> f64 {
+    let (free, total) = (node.free(), node.setup.capacity);
+    let share = |free: u32, asked: u32, total: u32| {
+        f64::from(free.saturating_sub(asked)) / f64::from(total.max(1))
+    };
+    share(free.n_vcpus, size.n_vcpus, total.n_vcpus)
+        .min(share(free.mem_gib, size.mem_gib, total.mem_gib))
+        .min(share(
+            free.disk_size_gib,
+            size.disk_size_gib,
+            total.disk_size_gib,
+        ))
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a ratio of small integers, for comparison only"
+)]
+fn keep_nearest(nearest: &mut Option<(f64, Shortfall)>, fields: Vec<Field>) {
+    let distance: f64 = fields
+        .iter()
+        .map(|(_, requested, available)| {
+            (requested - available) as f64 / (*requested).max(1) as f64
+        })
+        .sum();
+    if nearest.as_ref().is_none_or(|(least, _)| distance < *least) {
+        *nearest = Some((distance, Shortfall { fields }));
+    }
+}
+
+/// No node takes such instances: nothing is available of what they are made of.
+fn nowhere(ask: &Ask) -> Shortfall {
+    if ask.resource_type == ResourceType::Vm {
+        return Shortfall {
+            fields: vec![("public_ipv4", 1, 0)],
+        };
+    }
+    gone(ask.size)
+}
+
+fn gone(size: Size) -> Shortfall {
+    Shortfall {
+        fields: vec![
+            ("n_vcpus", u64::from(size.n_vcpus), 0),
+            ("mem_gib", u64::from(size.mem_gib), 0),
+        ],
+    }
+}
