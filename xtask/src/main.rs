@@ -1,2 +1,60 @@
-//! placeholder
-fn main() {}
+//! `cargo xtask`: see [`xtask`].
+
+use anyhow::Result;
+use clap::Parser;
+use xtask::{build, ci, engine, http, images, test, tidy, up};
+
+/// Everything that is done to this workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+enum Task {
+    /// From nothing to a running Wharf with a first instance; Ctrl-C ends it.
+    Up(up::Options),
+    /// Build the server in release, with its plugins.
+    Build,
+    /// Build what is needed and run every test, or those whose names contain FILTER.
+    Test {
+        /// Part of a test's name.
+        filter: Option<String>,
+    },
+    /// Make the images of the standard flavors, all or those named.
+    Images {
+        /// Directories below plugins/flavors-standard/images.
+        names: Vec<String>,
+        /// The engine that gets them, unix:///path; without it, that of `cargo xtask up`.
+        #[arg(long)]
+        engine: Option<String>,
+    },
+    /// Check the rules of the house: dependency direction, words, file lengths.
+    Tidy,
+    /// Everything the continuous integration does.
+    Ci,
+}
+
+fn main() -> Result<()> {
+    match Task::parse() {
+        Task::Up(options) => up::run(&options),
+        Task::Build => build::wharf(),
+        Task::Test { filter } => test::run_all(filter.as_deref()),
+        Task::Images { names, engine } => make_images(names, engine),
+        Task::Tidy => tidy::run(),
+        Task::Ci => ci::run_all(),
+    }
+}
+
+fn make_images(names: Vec<String>, endpoint: Option<String>) -> Result<()> {
+    let names = if names.is_empty() {
+        images::names()?
+    } else {
+        names
+    };
+    if let Some(endpoint) = endpoint {
+        return images::ensure(
+            &http::Client::new(http::Endpoint::parse(&endpoint)?),
+            &names,
+        );
+    }
+    let engine = engine::PrivateDockerd::start(up::engine_options()?)?;
+    images::ensure(&engine.client(), &names)?;
+    engine.stop()
+}

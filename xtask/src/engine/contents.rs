@@ -1,0 +1,90 @@
+//! What is in an engine: stopped together, or removed without rest.
+
+use crate::http::{Client, Request};
+use crate::process::{command, succeeds};
+use anyhow::Result;
+use serde_json::Value;
+use std::time::Duration;
+
+/// Containers worked on at once.
+const AT_ONCE: usize = 16;
+/// `{"type":["custom"]}`: not the three that every engine has.
+const CUSTOM_NETWORKS: &str = "/networks?filters=%7B%22type%22%3A%5B%22custom%22%5D%7D";
+/// What a container gets to stop by itself, seconds.
+const GRACE_S: u64 = 8;
+
+/// Stops all running containers, politely.
+pub(super) fn stop_all(client: &Client) -> Result<()> {
+    let running = ids(&client.get("/containers/json")?);
+    for_each(&running, |id| {
+        let path = format!("/containers/{id}/stop?t={GRACE_S}");
+        let limit = Duration::from_secs(GRACE_S + 20);
+        client
+            .send(Request::new("POST", &path).timeout(limit))
+            .map(drop)
+    })
+}
+
+/// Removes all containers with their storage, and all networks with their bridges.
+pub(super) fn remove_all(client: &Client) -> Result<()> {
+    let all = ids(&client.get("/containers/json?all=true")?);
+    for_each(&all, |id| {
+        let path = format!("/containers/{id}?force=true&v=true");
+        let limit = Duration::from_secs(60);
+        client
+            .send(Request::new("DELETE", &path).timeout(limit))
+            .map(drop)
+    })?;
+    for_each(&ids(&client.get(CUSTOM_NETWORKS)?), |id| {
+        let path = format!("/networks/{id}");
+        client.send(Request::new("DELETE", &path)).map(drop)
+    })
+}
+
+/// The node's interfaces that are networks of this engine; an engine that ends leaves them.
+pub(super) fn bridges(client: &Client) -> Result<Vec<String>> {
+    let networks = client.get(CUSTOM_NETWORKS)?;
+    let rows = networks.as_array().into_iter().flatten();
+    let name = |row: &Value| {
+        let given = row
+            .pointer("/Options/com.docker.network.bridge.name")
+            .and_then(Value::as_str);
+        let id = row
+            .get("Id")
+            .and_then(Value::as_str)
+            .and_then(|id| id.get(..12));
+        given
+            .map(str::to_owned)
+            .or_else(|| id.map(|id| format!("br-{id}")))
+    };
+    Ok(rows.filter_map(name).collect())
+}
+
+/// Removes those of `bridges` that are still there. The engine makes them again when it starts.
+pub(super) fn remove_bridges(bridges: &[String]) {
+    for bridge in bridges {
+        succeeds(command("ip").args(["link", "delete", bridge, "type", "bridge"]));
+    }
+}
+
+fn ids(list: &Value) -> Vec<String> {
+    let rows = list.as_array().into_iter().flatten();
+    rows.filter_map(|row| row.get("Id")?.as_str())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn for_each(ids: &[String], work: impl Fn(&str) -> Result<()> + Sync) -> Result<()> {
+    for chunk in ids.chunks(AT_ONCE) {
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = chunk.iter().map(|id| scope.spawn(|| work(id))).collect();
+            for thread in threads {
+                if let Ok(result) = thread.join() {
+                    result?;
+                }
+            }
+            anyhow::Ok(())
+        })?;
+    }
+    Ok(())
+}

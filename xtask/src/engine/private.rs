@@ -1,0 +1,156 @@
+//! From nothing to an answering dockerd, and back to nothing.
+
+use super::daemon::Daemon;
+use super::place::Place;
+use super::rules::NodeRules;
+use super::storage::{self, Storage};
+use super::{contents, leftovers, userns};
+use crate::http::{Client, Endpoint};
+use crate::process::is_root;
+use crate::say;
+use anyhow::{Context, Result, bail};
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What kind of engine to start.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where its data and log are. One engine per directory.
+    pub dir: PathBuf,
+    /// Size of the storage that instances and images share; sparse, so it costs what is used.
+    pub disk_gib: u64,
+    /// Starts empty and leaves nothing. Else data outlives a stop.
+    pub disposable: bool,
+}
+
+/// A running private engine. Dropping it stops it.
+#[derive(Debug)]
+pub struct PrivateDockerd {
+    options: Options,
+    place: Place,
+    storage: Storage,
+    rules: NodeRules,
+    daemon: Option<Daemon>,
+    stopped: bool,
+    _lock: File,
+}
+
+impl PrivateDockerd {
+    /// Starts one, whatever an earlier run in the same directory left behind. Needs root;
+    /// installs what is missing.
+    pub fn start(options: Options) -> Result<Self> {
+        if !is_root() {
+            bail!("an engine of our own needs root");
+        }
+        super::install()?;
+        let place = Place::at(&options.dir)?;
+        let lock = place.lock()?;
+        userns::ensure()?;
+        end_earlier_daemon(&place);
+        fs::create_dir_all(&place.run)?;
+        let storage = storage::mount(&place, options.disk_gib)?;
+        let rules = NodeRules::for_private_engine(&place.id)?;
+        let mut engine = Self {
+            options,
+            place,
+            storage,
+            rules,
+            daemon: None,
+            stopped: false,
+            _lock: lock,
+        };
+        engine.resume()?;
+        if engine.options.disposable {
+            contents::remove_all(&engine.client())?;
+        }
+        Ok(engine)
+    }
+
+    /// Where it listens.
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint::Unix(self.place.socket())
+    }
+
+    /// Speaks to it.
+    pub fn client(&self) -> Client {
+        Client::new(self.endpoint())
+    }
+
+    /// Whether a container's disk size is enforced.
+    pub fn enforces_disk_size(&self) -> bool {
+        self.storage == Storage::Btrfs
+    }
+
+    /// Ends the dockerd process alone: its socket is dead, its containers go on.
+    pub fn pause(&mut self) {
+        if let Some(mut daemon) = self.daemon.take() {
+            daemon.stop();
+        }
+        leftovers::end_containerd(&self.place);
+    }
+
+    /// Starts dockerd again after [`Self::pause`].
+    pub fn resume(&mut self) -> Result<()> {
+        if self.daemon.is_none() {
+            self.daemon = Some(Daemon::start(&self.place, self.storage)?);
+        }
+        Ok(())
+    }
+
+    /// Stops containers and engine and takes the node's rules back. What is disposable is removed
+    /// with everything in it; else the data stays, from which the next start has it all again.
+    pub fn stop(mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.stopped, true) {
+            return Ok(());
+        }
+        let client = self.client();
+        let bridges = self
+            .resume()
+            .and_then(|()| contents::bridges(&client))
+            .unwrap_or_default();
+        let emptied = match self.options.disposable {
+            true => contents::remove_all(&client),
+            false => contents::stop_all(&client),
+        };
+        if let Err(error) = emptied {
+            say::note(&format!(
+                "The engine's containers are ended the hard way: {error:#}"
+            ));
+        }
+        self.pause();
+        leftovers::end_all(&self.place)?;
+        storage::unmount_all(&self.place.run)?;
+        contents::remove_bridges(&bridges);
+        self.rules.remove()?;
+        fs::remove_dir_all(&self.place.run)
+            .with_context(|| format!("{}", self.place.run.display()))?;
+        if self.options.disposable {
+            fs::remove_dir_all(&self.place.dir)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for PrivateDockerd {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            say::note(&format!(
+                "The private engine did not stop cleanly: {error:#}"
+            ));
+        }
+    }
+}
+
+fn end_earlier_daemon(place: &Place) {
+    if let Some(pid) = leftovers::old_daemon(place) {
+        say::note(&format!("Taking over from an earlier dockerd (pid {pid})."));
+        leftovers::end(pid, Duration::from_secs(20));
+    }
+    leftovers::end_containerd(place);
+    let _ = fs::remove_file(place.pidfile());
+}

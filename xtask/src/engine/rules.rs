@@ -1,0 +1,168 @@
+//! The node's rules against instances (nftables), and what lets their own traffic through.
+//!
+//! Bridges of Wharf's networks are called `whf…`, whatever engine makes them, so the rules stand
+//! before the first of them exists. Each engine has a table of its own; the same rules twice do no
+//! harm.
+
+use super::forwarding;
+use crate::process::{command, find, succeeds};
+use anyhow::{Context, Result, bail};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::Stdio;
+
+/// Rules that are in force until [`NodeRules::remove`].
+#[derive(Debug)]
+pub struct NodeRules {
+    id: String,
+}
+
+impl NodeRules {
+    /// For an engine that does no packet filtering itself: isolation, and address translation for
+    /// what instances send out.
+    pub fn for_private_engine(id: &str) -> Result<Self> {
+        let forwarding_was_off = forwarding::switch_on()?;
+        let rules = Self { id: id.to_owned() };
+        rules.load(true, forwarding_was_off)?;
+        rules.accept_in_iptables()?;
+        Ok(rules)
+    }
+
+    /// For an engine that manages its own packet filter, such as a user's Docker: isolation only.
+    pub fn for_engine_of_the_machine(id: &str) -> Result<Self> {
+        let rules = Self { id: id.to_owned() };
+        rules.load(false, false)?;
+        Ok(rules)
+    }
+
+    /// Takes the rules back.
+    pub fn remove(&self) -> Result<()> {
+        let table = self.table();
+        nft(&format!("table inet {table}\ndelete table inet {table}\n"))?;
+        self.delete_from_iptables();
+        forwarding::restore()
+    }
+
+    fn table(&self) -> String {
+        format!("wharf_{}", self.id)
+    }
+
+    fn load(&self, translate: bool, forwarding_was_off: bool) -> Result<()> {
+        // Bridged packets pass the forward chain too when `bridge-nf-call-iptables` is set. `fib`
+        // tells them from routed ones; kernels that lack it get the rule without exception.
+        let exact = "fib daddr . iif oif missing ";
+        if nft(&ruleset(
+            &self.table(),
+            exact,
+            translate,
+            forwarding_was_off,
+        ))
+        .is_ok()
+        {
+            return Ok(());
+        }
+        nft(&ruleset(&self.table(), "", translate, forwarding_was_off))
+    }
+
+    /// A drop in any table is final, an accept is not: where the machine's own `FORWARD` policy is
+    /// drop (Docker sets it so), instances need an exception there as well.
+    fn accept_in_iptables(&self) -> Result<()> {
+        if find("iptables").is_none() {
+            return Ok(());
+        }
+        self.delete_from_iptables();
+        for rule in FORWARDED {
+            let mut insert = command("iptables");
+            insert
+                .args(["-w", "5", "-I", "FORWARD"])
+                .args(rule)
+                .args(self.comment());
+            crate::process::output(&mut insert)?;
+        }
+        Ok(())
+    }
+
+    fn delete_from_iptables(&self) {
+        for rule in FORWARDED {
+            let delete = || {
+                let mut delete = command("iptables");
+                delete
+                    .args(["-w", "5", "-D", "FORWARD"])
+                    .args(rule)
+                    .args(self.comment());
+                succeeds(&mut delete)
+            };
+            while delete() {}
+        }
+    }
+
+    fn comment(&self) -> [String; 6] {
+        let words = ["-m", "comment", "--comment", &self.table(), "-j", "ACCEPT"];
+        words.map(str::to_owned)
+    }
+}
+
+const FORWARDED: [&[&str]; 2] = [
+    &["-i", "whf+"],
+    &[
+        "-o",
+        "whf+",
+        "-m",
+        "conntrack",
+        "--ctstate",
+        "RELATED,ESTABLISHED",
+    ],
+];
+
+fn ruleset(table: &str, exact: &str, translate: bool, forwarding_was_off: bool) -> String {
+    let mut text = format!(
+        r#"table inet {table}
+delete table inet {table}
+table inet {table} {{
+  chain input {{
+    type filter hook input priority filter - 5; policy accept;
+    iifname "whf*" ct state established,related accept
+    iifname "whf*" drop comment "the node itself"
+  }}
+  chain forward {{
+    type filter hook forward priority filter - 5; policy accept;
+    iifname "whf*" ip daddr 169.254.0.0/16 drop comment "link-local: metadata services"
+    iifname "whf*" ip6 daddr {{ fe80::/10, fd00:ec2::254 }} drop
+    iifname "whf*" oifname "whf*" {exact}drop comment "another owner's network"
+    iifname != "whf*" oifname "whf*" ct state new ct status and dnat != dnat drop comment "only published ports"
+"#
+    );
+    if forwarding_was_off {
+        text += "    iifname != \"whf*\" oifname != \"whf*\" drop comment \"the machine was no router\"\n";
+    }
+    text += "  }\n";
+    if translate {
+        let _ = writeln!(
+            text,
+            "  chain postrouting {{\n    type nat hook postrouting priority srcnat; policy accept;\n    \
+             iifname \"whf*\" oifname != \"whf*\" masquerade\n  }}"
+        );
+    }
+    text + "}\n"
+}
+
+fn nft(ruleset: &str) -> Result<()> {
+    let mut child = command("nft")
+        .args(["-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("nft does not run")?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(ruleset.as_bytes())?;
+    }
+    let output = child.wait_with_output()?;
+    if !output.status.success() {
+        bail!(
+            "nft refuses the node's rules: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
+    Ok(())
+}

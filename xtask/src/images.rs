@@ -1,0 +1,44 @@
+//! `cargo xtask images`: the images of the standard flavors, made in the engine that will run
+//! them. From a public base image where a registry answers, else from the distribution's packages.
+
+mod answer;
+mod apt_sources;
+mod containerfile;
+mod recipe;
+mod registry;
+mod rootfs;
+
+use crate::http::Client;
+use crate::say;
+use anyhow::{Context, Result};
+use recipe::Recipe;
+
+/// The names of all images there are.
+pub fn names() -> Result<Vec<String>> {
+    recipe::names()
+}
+
+/// Makes the images called `names` in the engine, unless it has them as they should be.
+pub fn ensure(engine: &Client, names: &[impl AsRef<str>]) -> Result<()> {
+    for name in names {
+        let recipe = Recipe::read(name.as_ref())?;
+        if recipe.is_in(engine)? {
+            say::note(&format!("{} is there.", recipe.reference()));
+            continue;
+        }
+        let title = format!("Making the image {}", recipe.reference());
+        say::timed(&title, || make(engine, &recipe)).with_context(|| recipe.reference())?;
+    }
+    Ok(())
+}
+
+fn make(engine: &Client, recipe: &Recipe) -> Result<()> {
+    if registry::offers(engine, recipe.base()) {
+        return registry::build(engine, recipe);
+    }
+    say::note(&format!(
+        "The engine reaches no registry with {}: from the distribution's packages instead.",
+        recipe.base()
+    ));
+    rootfs::import(engine, recipe, &rootfs::tarball(recipe)?)
+}

@@ -1,0 +1,106 @@
+//! The machine's own package sources, as lines that can be handed to another apt.
+
+use anyhow::{Result, bail};
+use std::fs;
+use std::path::PathBuf;
+
+/// The binary sources of a suite, its updates and its security fixes.
+pub(super) fn of_machine(suite: &str) -> Result<Vec<String>> {
+    let mut lines = Vec::new();
+    let listed = fs::read_dir("/etc/apt/sources.list.d")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut files: Vec<_> = listed.map(|entry| entry.path()).collect();
+    files.push(PathBuf::from("/etc/apt/sources.list"));
+    files.sort();
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        match file.extension().and_then(|extension| extension.to_str()) {
+            Some("list") => lines.extend(one_line(&text, suite)),
+            Some("sources") => lines.extend(stanzas(&text, suite)),
+            _ => {}
+        }
+    }
+    if lines.is_empty() {
+        bail!("no package source of {suite} in /etc/apt");
+    }
+    Ok(lines)
+}
+
+/// `deb [options] URI suite components…`.
+fn one_line(text: &str, suite: &str) -> Vec<String> {
+    let entries = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with("deb "));
+    entries
+        .filter(|line| line.split_whitespace().any(|word| belongs(word, suite)))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The deb822 form: `Key: value` in paragraphs.
+fn stanzas(text: &str, suite: &str) -> Vec<String> {
+    text.split("\n\n")
+        .flat_map(|stanza| stanza_lines(stanza, suite))
+        .collect()
+}
+
+fn stanza_lines(stanza: &str, suite: &str) -> Vec<String> {
+    let field = |name: &str| {
+        stanza
+            .lines()
+            .filter_map(|line| line.split_once(':'))
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map_or("", |(_, value)| value.trim())
+    };
+    let binary = field("Types").split_whitespace().any(|kind| kind == "deb");
+    if !binary || field("Enabled").eq_ignore_ascii_case("no") {
+        return Vec::new();
+    }
+    // A key in the field itself, rather than a file's name, cannot be handed on in a line.
+    let key = field("Signed-By");
+    let options = if key.starts_with('/') {
+        format!("[signed-by={key}] ")
+    } else {
+        String::new()
+    };
+    let mut lines = Vec::new();
+    for uri in field("URIs").split_whitespace() {
+        for suite in field("Suites")
+            .split_whitespace()
+            .filter(|word| belongs(word, suite))
+        {
+            lines.push(format!(
+                "deb {options}{uri} {suite} {}",
+                field("Components")
+            ));
+        }
+    }
+    lines
+}
+
+/// Backports stay out: they would replace the suite's own packages.
+fn belongs(word: &str, suite: &str) -> bool {
+    let rest = word.trim_end_matches('/').strip_prefix(suite);
+    matches!(rest, Some("" | "-updates" | "-security" | "/updates"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{one_line, stanzas};
+
+    #[test]
+    fn both_forms_give_the_same_lines() {
+        let list = "# a comment\ndeb [signed-by=/k.gpg] http://mirror.example/debian suite main\n\
+                    deb-src http://mirror.example/debian suite main\n\
+                    deb http://mirror.example/debian suite-backports main\n";
+        let sources = "Types: deb deb-src\n# a comment\nURIs: http://mirror.example/debian\n\
+                       Suites: suite suite-backports\nComponents: main\nSigned-By: /k.gpg\n\n\
+                       Types: deb\nEnabled: no\nURIs: http://other.example\nSuites: suite\nComponents: x\n";
+        let expected = ["deb [signed-by=/k.gpg] http://mirror.example/debian suite main"];
+        assert_eq!(one_line(list, "suite"), expected);
+        assert_eq!(stanzas(sources, "suite"), expected);
+    }
+}

@@ -1,0 +1,50 @@
+//! What is read from a Containerfile when the image is made without it.
+
+use anyhow::{Context, Result};
+
+/// Instructions that describe the image rather than fill it; an import takes them as `changes`.
+const DESCRIBING: [&str; 7] = [
+    "CMD",
+    "ENTRYPOINT",
+    "ENV",
+    "EXPOSE",
+    "LABEL",
+    "STOPSIGNAL",
+    "WORKDIR",
+];
+
+/// The default of `ARG BASE`.
+pub(super) fn base(text: &str) -> Result<&str> {
+    text.lines()
+        .find_map(|line| line.trim().strip_prefix("ARG BASE="))
+        .map(str::trim)
+        .context("the Containerfile has no `ARG BASE=…`")
+}
+
+/// The describing instructions, each on one line.
+pub(super) fn describing(text: &str) -> Vec<&str> {
+    let first_word = |line: &str| {
+        line.split_whitespace()
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    text.lines()
+        .map(str::trim)
+        .filter(|line| DESCRIBING.contains(&first_word(line).as_str()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{base, describing};
+
+    #[test]
+    fn base_and_describing_instructions_are_found() {
+        let text =
+            "# ENV no\nARG BASE=python:3\nFROM ${BASE}\nRUN a \\\n && b\nENV A=b\nCMD [\"x\"]\n";
+        assert_eq!(base(text).unwrap(), "python:3");
+        assert_eq!(describing(text), ["ENV A=b", "CMD [\"x\"]"]);
+        assert!(base("FROM scratch\n").is_err());
+    }
+}

@@ -1,0 +1,171 @@
+//! A directory below `plugins/flavors-standard/images`.
+
+use super::containerfile;
+use crate::http::{Client, Request};
+use crate::process::output;
+use crate::workspace;
+use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Carries the hash of what an image was made from.
+pub(super) const INPUTS_LABEL: &str = "io.wharf.image.inputs";
+
+/// How one image is made.
+pub(super) struct Recipe {
+    name: String,
+    directory: PathBuf,
+    containerfile: String,
+    hash: String,
+}
+
+impl Recipe {
+    pub fn read(name: &str) -> Result<Self> {
+        let directory = directory().join(name);
+        let file = directory.join("Containerfile");
+        let Ok(containerfile) = fs::read_to_string(&file) else {
+            bail!(
+                "no image is called {name:?}; there are: {}",
+                names()?.join(", ")
+            );
+        };
+        let mut hash = Sha256::new();
+        hash_tree(&directory, &directory, &mut hash)?;
+        let hash: String = hash
+            .finalize()
+            .iter()
+            .take(8)
+            .map(|b| format!("{b:02x}"))
+            .collect();
+        Ok(Self {
+            name: name.to_owned(),
+            directory,
+            containerfile,
+            hash,
+        })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How blueprints call the image.
+    pub fn reference(&self) -> String {
+        format!("localhost/wharf/{}:1", self.name)
+    }
+
+    /// The public image it starts from.
+    pub fn base(&self) -> &str {
+        containerfile::base(&self.containerfile).unwrap_or_default()
+    }
+
+    pub fn describing(&self) -> Vec<&str> {
+        containerfile::describing(&self.containerfile)
+    }
+
+    /// Changes when a file of the recipe does.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// The names in a list of packages: one a line, `#` comments.
+    pub fn packages(&self, list: &str) -> Result<Vec<String>> {
+        let path = self.file(list);
+        let text = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
+        let lines = text
+            .lines()
+            .map(|line| line.split('#').next().unwrap_or_default().trim());
+        Ok(lines
+            .filter(|line| !line.is_empty())
+            .map(str::to_owned)
+            .collect())
+    }
+
+    /// A tar of a directory of the recipe, owned by root whoever owns the checkout.
+    pub fn tar(&self, subdirectory: &str) -> Result<Vec<u8>> {
+        let tar = Command::new("tar")
+            .args([
+                "--create",
+                "--owner=0",
+                "--group=0",
+                "--numeric-owner",
+                "--directory",
+            ])
+            .arg(self.file(subdirectory))
+            .arg(".")
+            .output()
+            .context("tar does not run")?;
+        if !tar.status.success() {
+            bail!("tar: {}", String::from_utf8_lossy(&tar.stderr).trim());
+        }
+        Ok(tar.stdout)
+    }
+
+    /// Whether the engine has the image, made from what the recipe is now.
+    pub fn is_in(&self, engine: &Client) -> Result<bool> {
+        let path = format!("/images/{}/json", self.reference());
+        let answer = engine.send(Request::new("GET", &path))?;
+        if answer.status == 404 {
+            return Ok(false);
+        }
+        let image = answer.ok()?.json()?;
+        let labels = image.pointer("/Config/Labels");
+        let inputs = labels.and_then(|labels| labels.get(INPUTS_LABEL)?.as_str());
+        Ok(inputs == Some(self.hash()))
+    }
+}
+
+/// The images there are, by name.
+pub(super) fn names() -> Result<Vec<String>> {
+    let entries = fs::read_dir(directory()).context("the images of the standard flavors")?;
+    let mut names: Vec<_> = entries
+        .flatten()
+        .filter(|entry| entry.path().join("Containerfile").is_file())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// The version of the distribution and the architecture belong to a rootfs's inputs as well.
+pub(super) fn platform() -> Result<String> {
+    let release = fs::read_to_string("/etc/os-release").context("/etc/os-release")?;
+    let codename = release
+        .lines()
+        .find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    let codename = codename.context("/etc/os-release names no VERSION_CODENAME")?;
+    let architecture = output(Command::new("dpkg").arg("--print-architecture"))?;
+    Ok(format!(
+        "{}-{}",
+        codename.trim_matches('"'),
+        architecture.trim()
+    ))
+}
+
+fn directory() -> PathBuf {
+    workspace::root().join("plugins/flavors-standard/images")
+}
+
+fn hash_tree(root: &Path, path: &Path, hash: &mut Sha256) -> Result<()> {
+    if !path.is_dir() {
+        let name = path.strip_prefix(root)?.to_string_lossy();
+        let content = fs::read(path)?;
+        hash.update(format!("{name}\0{}\0", content.len()));
+        hash.update(content);
+        return Ok(());
+    }
+    let mut entries: Vec<_> = fs::read_dir(path)?
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    entries.sort();
+    entries
+        .iter()
+        .try_for_each(|entry| hash_tree(root, entry, hash))
+}

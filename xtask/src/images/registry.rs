@@ -1,0 +1,58 @@
+//! The way with a registry: the engine pulls the base image and builds the Containerfile.
+
+use super::answer::follow;
+use super::recipe::{INPUTS_LABEL, Recipe};
+use crate::http::{Body, Client, Request};
+use anyhow::Result;
+use serde_json::json;
+use std::time::Duration;
+
+/// Asking what a registry has; an engine without one answers at once or hangs in name resolution.
+const ASK_LIMIT: Duration = Duration::from_secs(8);
+/// A slow line, a slow machine, a large image.
+const BUILD_LIMIT: Duration = Duration::from_secs(3600);
+/// The network of builds, in engines that have no default one.
+const BUILD_NETWORK: &str = "wharf-build";
+
+/// Whether the engine has the image, or a registry that does.
+pub(super) fn offers(engine: &Client, image: &str) -> bool {
+    ["/images", "/distribution"].into_iter().any(|way| {
+        let path = format!("{way}/{image}/json");
+        let request = Request::new("GET", &path).timeout(ASK_LIMIT);
+        engine
+            .send(request)
+            .is_ok_and(|answer| answer.status == 200)
+    })
+}
+
+/// Builds the image from its Containerfile.
+pub(super) fn build(engine: &Client, recipe: &Recipe) -> Result<()> {
+    let has_network = engine.send(Request::new("GET", "/networks/bridge"))?.status == 200;
+    if has_network {
+        return build_in(engine, recipe, "default");
+    }
+    let network = json!({
+        "Name": BUILD_NETWORK,
+        "CheckDuplicate": true,
+        "Options": {"com.docker.network.bridge.name": "whfbuild"},
+    });
+    engine.send(Request::new("POST", "/networks/create").json(network))?;
+    let built = build_in(engine, recipe, BUILD_NETWORK);
+    let path = format!("/networks/{BUILD_NETWORK}");
+    engine.send(Request::new("DELETE", &path))?;
+    built
+}
+
+fn build_in(engine: &Client, recipe: &Recipe, network: &str) -> Result<()> {
+    let labels = json!({ INPUTS_LABEL: recipe.hash() }).to_string();
+    let path = format!(
+        "/build?dockerfile=Containerfile&t={}&networkmode={network}&forcerm=true&labels={}",
+        recipe.reference(),
+        super::rootfs::percent_encode(&labels)
+    );
+    let body = Body::Tar(recipe.tar(".")?);
+    follow(
+        engine,
+        Request::new("POST", &path).body(body).timeout(BUILD_LIMIT),
+    )
+}

@@ -1,0 +1,21 @@
+//! Everything that is done to this workspace (`cargo xtask --help`), as a library so that the tests
+//! use the same pieces. In reading order:
+//!
+//! - [`up`]: from nothing to a running Wharf with a first instance.
+//! - [`engine`]: a private dockerd beside whatever else runs on the machine, and the node's rules.
+//! - [`images`]: the images of the standard flavors.
+//! - [`build`], [`test`], [`ci`], [`tidy`]: the workspace itself.
+//! - [`http`], [`packages`], [`process`], [`say`], [`workspace`]: what those stand on.
+
+pub mod build;
+pub mod ci;
+pub mod engine;
+pub mod http;
+pub mod images;
+pub mod packages;
+pub mod process;
+pub mod say;
+pub mod test;
+pub mod tidy;
+pub mod up;
+pub mod workspace;

@@ -1,0 +1,5 @@
+//! placeholder
+/// x
+pub fn run() -> anyhow::Result<()> {
+    Ok(())
+}
