@@ -1,1 +1,86 @@
-//! placeholder
+//! Wharf's driver for engines that speak the Docker Engine API: dockerd from 20.10 on, and Podman
+//! through the same interface.
+//!
+//! One container per instance, named after the instance's UUID, on a bridge network per owner.
+//! Reading order: [`names`] and [`create_body`] (what there is on the engine), [`ensure`] (how it
+//! comes about), [`lifecycle`], [`delete`], then the questions: [`inspect`], [`stats`], [`probe`].
+//! [`api`] is the only part that knows paths.
+//!
+//! Paths carry no version unless the setting `api_version` names one: engines then answer in their
+//! newest version, and no single version is known to all of them (Podman speaks 1.41, Docker 29
+//! nothing below 1.44). What the driver uses is the same in all of these.
+
+pub mod api;
+pub mod context;
+pub mod create_body;
+pub mod delete;
+pub mod digest;
+pub mod ensure;
+pub mod found;
+pub mod inspect;
+pub mod lifecycle;
+pub mod names;
+pub mod network;
+pub mod phase;
+pub mod probe;
+pub mod pull;
+pub mod resize;
+pub mod settings;
+pub mod start;
+pub mod stats;
+pub mod timestamp;
+
+use context::Context;
+use wharf_guest::{
+    Driver, Error, Health, HostEngine, Node, Observed, Report, Spec, Tag, Target, Usage,
+};
+
+/// The kind of engine, in blueprints and in the host's policy.
+pub const ENGINE_KIND: &str = "docker";
+
+/// The driver that the host loads.
+pub struct Docker;
+
+impl Driver for Docker {
+    fn engine_kind() -> String {
+        ENGINE_KIND.into()
+    }
+
+    fn probe(node: &Node) -> Result<Health, Error> {
+        probe::probe(&Context::new(node, &HostEngine)?)
+    }
+
+    fn ensure(node: &Node, spec: &Spec) -> Result<Report, Error> {
+        ensure::ensure(&Context::new(node, &HostEngine)?, spec)
+    }
+
+    fn start(node: &Node, target: &Target) -> Result<Report, Error> {
+        lifecycle::start(&Context::new(node, &HostEngine)?, target)
+    }
+
+    fn stop(node: &Node, target: &Target, grace_ms: u32) -> Result<Report, Error> {
+        lifecycle::stop(&Context::new(node, &HostEngine)?, target, grace_ms)
+    }
+
+    fn resize(node: &Node, target: &Target) -> Result<Report, Error> {
+        resize::resize(&Context::new(node, &HostEngine)?, target)
+    }
+
+    fn delete(node: &Node, target: &Target) -> Result<Report, Error> {
+        delete::delete(&Context::new(node, &HostEngine)?, target)
+    }
+
+    fn inspect(node: &Node, tag: &Tag) -> Result<Report, Error> {
+        inspect::inspect(&Context::new(node, &HostEngine)?, tag)
+    }
+
+    fn list(node: &Node) -> Result<Vec<Observed>, Error> {
+        inspect::list(&Context::new(node, &HostEngine)?)
+    }
+
+    fn stats(node: &Node, tag: &Tag) -> Result<Usage, Error> {
+        stats::stats(&Context::new(node, &HostEngine)?, tag)
+    }
+}
+
+wharf_guest::export_driver!(Docker);

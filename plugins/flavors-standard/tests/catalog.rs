@@ -1,6 +1,10 @@
 //! What the specification says of the flavors, and what every blueprint must hold.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 use flavors_standard::Standard;
 use std::collections::HashSet;
 use wharf_guest::{

@@ -1,0 +1,91 @@
+//! `/containers`
+
+use super::model::{Details, Stats, Summary};
+use super::{Api, Reply};
+use crate::create_body::{Creation, Update};
+use serde_json::json;
+use wharf_guest::{Call, Error, File, Method, Path};
+
+/// What the engine gets beyond the grace of a stop, to kill what is left and clean up, ms.
+const STOP_MARGIN_MS: u32 = 5_000;
+/// An archive is unpacked, and a container that is removed takes its disk along, ms.
+const DISK_WORK_MS: u32 = 30_000;
+
+impl Api<'_> {
+    fn container(&self, name: &str) -> Path {
+        self.path("/containers").segment(name)
+    }
+
+    /// Makes a container.
+    pub fn create(&self, name: &str, body: &Creation) -> Result<Reply<()>, Error> {
+        let path = self.path("/containers/create").query("name", name);
+        self.send(&Call::post(&path).json(body)?)
+    }
+
+    /// Reads a container; with the size of its writable layer only if asked, since that walks it.
+    pub fn details(&self, name: &str, size: bool) -> Result<Reply<Details>, Error> {
+        let path = self.container(name).segment("json");
+        self.get(&if size {
+            path.query("size", "true")
+        } else {
+            path
+        })
+    }
+
+    /// All containers with these labels, running or not.
+    pub fn containers(&self, labels: &[(&str, &str)]) -> Result<Reply<Vec<Summary>>, Error> {
+        let labels: Vec<_> = labels
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        let filters = json!({ "label": labels }).to_string();
+        let path = self
+            .path("/containers/json")
+            .query("all", "true")
+            .query("filters", &filters);
+        self.get(&path)
+    }
+
+    /// Unpacks files into a container.
+    pub fn unpack(&self, name: &str, files: &[File]) -> Result<Reply<()>, Error> {
+        let path = self.container(name).segment("archive").query("path", "/");
+        self.send(&Call::put(&path).archive(files).timeout_ms(DISK_WORK_MS))
+    }
+
+    /// Starts a container. Running already: success.
+    pub fn start(&self, name: &str) -> Result<Reply<()>, Error> {
+        self.act(Method::Post, &self.container(name).segment("start"))
+    }
+
+    /// Stops a container within the grace, then hard. Stopped already: success.
+    pub fn stop(&self, name: &str, grace_ms: u32) -> Result<Reply<()>, Error> {
+        let seconds = grace_ms.div_ceil(1_000).to_string();
+        let path = self.container(name).segment("stop").query("t", &seconds);
+        self.send(&Call::post(&path).timeout_ms(grace_ms.saturating_add(STOP_MARGIN_MS)))
+    }
+
+    /// Ends a container's processes at once.
+    pub fn kill(&self, name: &str) -> Result<Reply<()>, Error> {
+        self.act(Method::Post, &self.container(name).segment("kill"))
+    }
+
+    /// Removes a container with its anonymous volumes.
+    pub fn remove(&self, name: &str) -> Result<Reply<()>, Error> {
+        let path = self
+            .container(name)
+            .query("force", "true")
+            .query("v", "true");
+        self.send(&Call::delete(&path).timeout_ms(DISK_WORK_MS))
+    }
+
+    /// Changes a container's limits.
+    pub fn update(&self, name: &str, body: &Update) -> Result<Reply<()>, Error> {
+        self.send(&Call::post(&self.container(name).segment("update")).json(body)?)
+    }
+
+    /// One sample of what a container uses.
+    pub fn stats(&self, name: &str) -> Result<Reply<Stats>, Error> {
+        let path = self.container(name).segment("stats");
+        self.get(&path.query("stream", "false").query("one-shot", "true"))
+    }
+}

@@ -1,0 +1,184 @@
+//! What the engine answers, as far as it is read. Everything may be missing or null.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Labels of an object.
+pub type Labels = Option<BTreeMap<String, String>>;
+
+/// `GET /containers/NAME/json`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Details {
+    /// Its state.
+    pub state: State,
+    /// What it was made from.
+    pub config: Config,
+    /// Its limits.
+    pub host_config: Limits,
+    /// Bytes in its writable layer; only if asked for.
+    pub size_rw: Option<i64>,
+}
+
+/// State of a container.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct State {
+    /// One word: `created`, `running`, `exited` and so on.
+    pub status: String,
+    /// Of the first process, once it has ended.
+    pub exit_code: i64,
+    /// The kernel ended it for want of memory.
+    #[serde(rename = "OOMKilled")]
+    pub oom_killed: bool,
+    /// Why it did not start.
+    pub error: Option<String>,
+}
+
+/// Configuration of a container.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Config {
+    /// Its labels.
+    pub labels: Labels,
+}
+
+/// Limits of a container.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Limits {
+    /// Microseconds per scheduling period.
+    pub cpu_period: i64,
+    /// Microseconds of CPU in each period.
+    pub cpu_quota: i64,
+    /// Bytes.
+    pub memory: i64,
+    /// Options of the storage driver, such as `size`.
+    pub storage_opt: Option<BTreeMap<String, String>>,
+}
+
+/// One line of `GET /containers/json`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Summary {
+    /// Its labels.
+    pub labels: Labels,
+    /// One word, as in [`State::status`].
+    pub state: String,
+    /// A line for people, such as `Exited (0) 3 minutes ago`.
+    pub status: String,
+}
+
+/// `GET /networks/NAME`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct NetworkDetails {
+    /// Its labels.
+    pub labels: Labels,
+    /// Its addresses.
+    #[serde(rename = "IPAM")]
+    pub ipam: Ipam,
+}
+
+/// Addresses of a network.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Ipam {
+    /// One entry per subnet.
+    pub config: Option<Vec<Subnet>>,
+}
+
+/// One subnet of a network.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Subnet {
+    /// CIDR.
+    pub subnet: String,
+}
+
+/// `GET /containers/NAME/stats`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Stats {
+    /// When it was read, RFC 3339.
+    pub read: String,
+    /// CPU time.
+    pub cpu_stats: CpuStats,
+    /// Memory.
+    pub memory_stats: MemoryStats,
+}
+
+/// CPU time of a container.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct CpuStats {
+    /// Used so far.
+    pub cpu_usage: CpuUsage,
+}
+
+/// CPU time used.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct CpuUsage {
+    /// Nanoseconds.
+    pub total_usage: u64,
+}
+
+/// Memory of a container.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct MemoryStats {
+    /// Bytes, page cache included.
+    pub usage: u64,
+    /// The kernel's counters, by name. Podman sends none.
+    pub stats: Option<BTreeMap<String, u64>>,
+}
+
+/// `GET /version`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Version {
+    /// Of the engine.
+    pub version: String,
+    /// Of its interface.
+    pub api_version: String,
+    /// What it is made of; the first is the engine.
+    pub components: Option<Vec<Component>>,
+}
+
+/// One part of an engine.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Component {
+    /// `Engine`, `Podman Engine`.
+    pub name: String,
+}
+
+/// `GET /info`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Info {
+    /// CPUs of the node.
+    #[serde(rename = "NCPU")]
+    pub ncpu: u32,
+    /// Bytes of RAM of the node.
+    pub mem_total: u64,
+    /// Storage driver.
+    pub driver: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Details, Summary};
+
+    #[test]
+    fn nulls_and_strangers_are_taken() {
+        let text = r#"{"State":{"Status":"running","OOMKilled":false,"Health":null},"Config":{"Labels":null},
+            "HostConfig":{"CpuQuota":100000,"StorageOpt":null,"Memory":1},"Mounts":[]}"#;
+        let details: Details = serde_json::from_str(text).unwrap();
+        assert_eq!(details.state.status, "running");
+        assert_eq!(details.host_config.cpu_quota, 100_000);
+        let summaries: Vec<Summary> = serde_json::from_str(r#"[{"Labels":{"a":"b"}},{}]"#).unwrap();
+        assert_eq!(summaries.len(), 2);
+    }
+}

@@ -1,0 +1,37 @@
+//! `/networks`
+
+use super::model::NetworkDetails;
+use super::{Api, Reply};
+use serde::Serialize;
+use wharf_guest::{Call, Error, Method, Path};
+
+impl Api<'_> {
+    fn network(&self, name: &str) -> Path {
+        self.path("/networks").segment(name)
+    }
+
+    /// Makes a network.
+    pub fn create_network<T: Serialize>(&self, body: &T) -> Result<Reply<()>, Error> {
+        self.send(&Call::post(&self.path("/networks/create")).json(body)?)
+    }
+
+    /// Reads a network.
+    pub fn network_details(&self, name: &str) -> Result<Reply<NetworkDetails>, Error> {
+        self.get(&self.network(name))
+    }
+
+    /// Removes a network that no running container is on.
+    pub fn remove_network(&self, name: &str) -> Result<Reply<()>, Error> {
+        self.act(Method::Delete, &self.network(name))
+    }
+
+    /// Attaches a container to a network.
+    pub fn connect<T: Serialize>(&self, name: &str, body: &T) -> Result<Reply<()>, Error> {
+        self.send(&Call::post(&self.network(name).segment("connect")).json(body)?)
+    }
+
+    /// Detaches a container from a network.
+    pub fn disconnect<T: Serialize>(&self, name: &str, body: &T) -> Result<Reply<()>, Error> {
+        self.send(&Call::post(&self.network(name).segment("disconnect")).json(body)?)
+    }
+}

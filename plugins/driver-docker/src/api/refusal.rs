@@ -1,0 +1,141 @@
+//! Answers that say no.
+//!
+//! The status alone rarely says why, and engines differ in it; the text does.
+
+use serde::Deserialize;
+use wharf_guest::{Answer, Error};
+
+/// What the engine made of a request.
+pub type Reply<T> = Result<T, Refusal>;
+
+/// Longest text taken from an engine, in characters.
+const MAX_MESSAGE: usize = 500;
+
+/// A request that the engine did not carry out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// HTTP status.
+    pub status: u16,
+    /// The engine's words.
+    pub message: String,
+}
+
+impl Refusal {
+    /// Takes the engine's words from `{"message": …}`, or the body as it is.
+    #[must_use]
+    pub fn read(answer: &Answer) -> Self {
+        #[derive(Deserialize)]
+        struct Message {
+            message: String,
+        }
+        let message = answer.json::<Message>().map_or_else(
+            |_| String::from_utf8_lossy(&answer.body).trim().to_owned(),
+            |body| body.message,
+        );
+        Self {
+            status: answer.status,
+            message: message.chars().take(MAX_MESSAGE).collect(),
+        }
+    }
+
+    /// As an error of the step that failed.
+    #[must_use]
+    pub fn during(&self, step: &str) -> Error {
+        Error::Other(format!(
+            "{step}: the engine says {}: {}",
+            self.status, self.message
+        ))
+    }
+
+    /// No such object; which kind depends on the request.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.status == 404
+    }
+
+    /// The container is not there.
+    #[must_use]
+    pub fn is_no_container(&self) -> bool {
+        self.is_not_found() && self.says(&["no such container", "no container with name"])
+    }
+
+    /// The image is not on the node.
+    #[must_use]
+    pub fn is_no_image(&self) -> bool {
+        self.says(&["no such image", "image not known"])
+    }
+
+    /// A network that the container belongs to is not there.
+    #[must_use]
+    pub fn is_no_network(&self) -> bool {
+        self.says(&["network"]) && self.says(&["not found", "no such network"])
+    }
+
+    /// Another container has the name. Podman answers 500.
+    #[must_use]
+    pub fn is_name_taken(&self) -> bool {
+        self.status == 409 || self.says(&["name"]) && self.says(&["already in use"])
+    }
+
+    /// The engine's storage cannot limit the size of a container's disk.
+    #[must_use]
+    pub fn is_no_disk_limit(&self) -> bool {
+        self.says(&[
+            "storage-opt",
+            "storage option",
+            "project quota",
+            "quota not supported",
+        ])
+    }
+
+    /// The request itself is wrong: the same again fails again.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        self.status == 400
+    }
+
+    fn says(&self, any: &[&str]) -> bool {
+        let message = self.message.to_lowercase();
+        any.iter().any(|words| message.contains(words))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Refusal;
+    use wharf_guest::Answer;
+
+    fn refusal(status: u16, body: &str) -> Refusal {
+        Refusal::read(&Answer {
+            status,
+            body: body.into(),
+        })
+    }
+
+    #[test]
+    fn engines_words_are_told_apart() {
+        let image = refusal(
+            404,
+            r#"{"message":"No such image: localhost/wharf/base:1"}"#,
+        );
+        assert!(image.is_no_image() && !image.is_no_network());
+        let network = refusal(404, r#"{"message":"network wharf-t1 not found"}"#);
+        assert!(network.is_no_network() && !network.is_no_image());
+        let podman = r#"{"cause":"network not found","message":"unable to find network with name or ID wharf-t1: network not found","response":500}"#;
+        assert!(refusal(500, podman).is_no_network());
+        let taken = r#"{"message":"creating container storage: the container name \"wharf-a\" is already in use by 12"}"#;
+        assert!(refusal(500, taken).is_name_taken());
+        assert!(refusal(409, r#"{"message":"Conflict."}"#).is_name_taken());
+        let quota = r#"{"message":"--storage-opt is supported only for overlay over xfs with 'pquota' mount option"}"#;
+        assert!(refusal(500, quota).is_no_disk_limit());
+        let podman = r#"{"message":"storage option overlay.size and overlay.inodes not supported. Filesystem does not support, Project Quota"}"#;
+        assert!(refusal(500, podman).is_no_disk_limit());
+    }
+
+    #[test]
+    fn a_body_that_is_no_json_is_kept_in_part() {
+        assert_eq!(refusal(500, " broken\n").message, "broken");
+        assert_eq!(refusal(500, &"ä".repeat(9000)).message.chars().count(), 500);
+        assert_eq!(refusal(500, "").message, "");
+    }
+}

@@ -1,0 +1,238 @@
+//! The body that makes a container, and the one that changes its size.
+
+use crate::api::model::Limits;
+use crate::names;
+use crate::settings::Settings;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use wharf_guest::{PublishedPort, Size, Spec};
+
+/// Scheduling period, microseconds: the kernel's own default.
+const CPU_PERIOD: u64 = 100_000;
+/// Bytes in a GiB.
+pub const GIB: u64 = 1 << 30;
+/// What the engine keeps of an instance's console.
+const LOG_MAX_SIZE: &str = "10m";
+
+/// `POST /containers/create`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Creation {
+    image: String,
+    hostname: String,
+    labels: BTreeMap<&'static str, String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    env: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cmd: Vec<String>,
+    exposed_ports: BTreeMap<String, Empty>,
+    host_config: HostConfig,
+    networking_config: Networking,
+}
+
+/// `POST /containers/NAME/update`; the quota form, since `NanoCpus` cannot be updated everywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Update {
+    cpu_period: u64,
+    cpu_quota: u64,
+    memory: u64,
+    memory_swap: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct HostConfig {
+    network_mode: String,
+    #[serde(flatten)]
+    size: Update,
+    pids_limit: u32,
+    /// Without it nothing inside can forge addresses on the owner's network. Nothing is added to
+    /// the engine's default capabilities.
+    cap_drop: [&'static str; 1],
+    restart_policy: Name,
+    log_config: LogConfig,
+    port_bindings: BTreeMap<String, Vec<Binding>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    storage_opt: BTreeMap<&'static str, String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    dns: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ulimits: Vec<Ulimit>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    userns_mode: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Empty {}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Name {
+    name: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct LogConfig {
+    r#type: &'static str,
+    config: BTreeMap<&'static str, &'static str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Binding {
+    host_ip: String,
+    host_port: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Ulimit {
+    name: String,
+    soft: u64,
+    hard: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Networking {
+    endpoints_config: BTreeMap<String, Endpoint>,
+}
+
+/// An instance's place on its network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Endpoint {
+    #[serde(rename = "IPAMConfig")]
+    ipam_config: Address,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Address {
+    #[serde(rename = "IPv4Address")]
+    ipv4_address: String,
+}
+
+impl Endpoint {
+    /// At this address.
+    #[must_use]
+    pub fn at(address: &str) -> Self {
+        Self {
+            ipam_config: Address {
+                ipv4_address: address.to_owned(),
+            },
+        }
+    }
+}
+
+impl Update {
+    /// The limits of a size. No swap: what an instance has is RAM.
+    #[must_use]
+    pub fn of(size: &Size) -> Self {
+        let memory = u64::from(size.mem_gib) * GIB;
+        Self {
+            cpu_period: CPU_PERIOD,
+            cpu_quota: u64::from(size.n_vcpus) * CPU_PERIOD,
+            memory,
+            memory_swap: memory,
+        }
+    }
+}
+
+impl Update {
+    /// Whether these limits hold already.
+    #[must_use]
+    pub fn is(&self, limits: &Limits) -> bool {
+        Self::before(limits).as_ref() == Some(self)
+    }
+
+    /// The limits a container has. None when it lacks one, or has it in another form than ours.
+    #[must_use]
+    pub fn before(limits: &Limits) -> Option<Self> {
+        let positive = |n: i64| u64::try_from(n).ok().filter(|n| *n > 0);
+        let memory = positive(limits.memory)?;
+        Some(Self {
+            cpu_period: positive(limits.cpu_period)?,
+            cpu_quota: positive(limits.cpu_quota)?,
+            memory,
+            memory_swap: memory,
+        })
+    }
+}
+
+impl Creation {
+    /// The container of a specification, from this image, with these labels.
+    #[must_use]
+    pub fn new(
+        spec: &Spec,
+        settings: &Settings,
+        image: &str,
+        labels: BTreeMap<&'static str, String>,
+        disk_limit: bool,
+    ) -> Self {
+        let network = names::network(&spec.network);
+        let environment = &spec.blueprint.environment;
+        let disk = disk_limit.then(|| ("size", format!("{}G", spec.size.disk_size_gib)));
+        Self {
+            image: image.to_owned(),
+            hostname: spec.hostname.clone(),
+            labels,
+            env: environment
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect(),
+            cmd: spec.blueprint.command.clone(),
+            exposed_ports: spec
+                .published
+                .iter()
+                .map(|port| (inside(port), Empty {}))
+                .collect(),
+            host_config: HostConfig {
+                network_mode: network.clone(),
+                size: Update::of(&spec.size),
+                pids_limit: settings.pids_limit,
+                cap_drop: ["NET_RAW"],
+                restart_policy: Name { name: "no" },
+                log_config: LogConfig {
+                    r#type: "json-file",
+                    config: [("max-size", LOG_MAX_SIZE)].into(),
+                },
+                port_bindings: bindings(&spec.published, settings),
+                storage_opt: disk.into_iter().collect(),
+                dns: settings.dns.iter().map(ToString::to_string).collect(),
+                ulimits: settings
+                    .ulimits
+                    .iter()
+                    .map(|(name, n)| ulimit(name, *n))
+                    .collect(),
+                userns_mode: settings.userns.clone(),
+            },
+            networking_config: Networking {
+                endpoints_config: [(network, Endpoint::at(&spec.network.address))].into(),
+            },
+        }
+    }
+}
+
+fn inside(port: &PublishedPort) -> String {
+    format!("{}/tcp", port.instance_port)
+}
+
+fn bindings(published: &[PublishedPort], settings: &Settings) -> BTreeMap<String, Vec<Binding>> {
+    let mut bindings: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for port in published {
+        bindings.entry(inside(port)).or_default().push(Binding {
+            host_ip: settings.publish_address.to_string(),
+            host_port: port.node_port.to_string(),
+        });
+    }
+    bindings
+}
+
+fn ulimit(name: &str, n: u64) -> Ulimit {
+    Ulimit {
+        name: name.to_owned(),
+        soft: n,
+        hard: n,
+    }
+}

@@ -1,0 +1,43 @@
+//! Removing an instance with everything that was its own.
+
+use crate::context::Context;
+use crate::found;
+use crate::network;
+use wharf_guest::{Error, Phase, Report, Target};
+
+/// The engine is removing it already; that ends soon.
+const REMOVING_AGAIN_MS: u32 = 500;
+
+/// See the `driver` interface. The network is looked at even if the container is gone: an earlier
+/// call may have ended between the two.
+///
+/// # Errors
+/// See the `driver` interface.
+pub fn delete(ctx: &Context, target: &Target) -> Result<Report, Error> {
+    if let Some(found) = found::find(ctx, &target.tag, false)? {
+        if found.is_up() {
+            kill(ctx, &found.name)?;
+        }
+        match ctx.api.remove(&found.name)? {
+            Ok(()) => {}
+            Err(refusal) if refusal.is_not_found() => {}
+            Err(refusal) if refusal.status == 409 => {
+                return Err(Error::RetryLater(REMOVING_AGAIN_MS));
+            }
+            Err(refusal) => return Err(refusal.during("removing the container")),
+        }
+    }
+    network::remove_if_unused(ctx, &target.network)?;
+    Ok(found::settled(target.generation, Phase::Absent))
+}
+
+/// Removal ends a container too, but on Podman only after a first process that ignores it has had
+/// ten seconds.
+fn kill(ctx: &Context, name: &str) -> Result<(), Error> {
+    match ctx.api.kill(name)? {
+        Ok(()) => Ok(()),
+        // Ended or removed in the meantime.
+        Err(refusal) if matches!(refusal.status, 404 | 409) => Ok(()),
+        Err(refusal) => Err(refusal.during("ending the container")),
+    }
+}

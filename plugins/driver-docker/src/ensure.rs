@@ -1,0 +1,168 @@
+//! Bringing an instance about: create, put the files in, start.
+//!
+//! Whatever call a crash follows, the next `ensure` goes on from what it finds: a container that was
+//! never started gets its files (again) and is started, one that ran is only reported.
+
+use crate::api::Refusal;
+use crate::context::Context;
+use crate::create_body::{Creation, Update};
+use crate::found::{self, Found, again, settled};
+use crate::pull::Pull;
+use crate::settings::DiskLimit;
+use crate::start::{Started, start};
+use crate::{ENGINE_KIND, digest, names, network};
+use wharf_guest::{Error, Phase, Report, ResourceType, Spec, log};
+
+/// Rounds of create in one call: without a disk limit, with the network, with the image, and one
+/// for a container that vanished.
+const ROUNDS: u32 = 5;
+/// After a start, the engine knows at once whether the first process lives.
+const LOOK_AGAIN_MS: u32 = 500;
+/// A pull is seconds to minutes.
+const PULL_AGAIN_MS: u32 = 1_000;
+
+/// See the `driver` interface.
+///
+/// # Errors
+/// See the `driver` interface.
+pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
+    supported(spec)?;
+    let Some(image) = image(ctx, spec) else {
+        let reason = format!("the flavor has no image for engines of kind {ENGINE_KIND}");
+        return Ok(settled(spec.generation, Phase::Failed(reason)));
+    };
+    let mut disk_limit = ctx.settings.disk_limit != DiskLimit::Off;
+    for _ in 0..ROUNDS {
+        let refusal = match create(ctx, spec, &image, disk_limit)? {
+            Ok(()) => return first_start(ctx, spec),
+            Err(refusal) => refusal,
+        };
+        // The image may be gone while its container lives on, hence also there.
+        if (refusal.is_name_taken() || refusal.is_no_image())
+            && let Some(found) = found::named(ctx, &spec.tag, false)?
+        {
+            return adopt(ctx, spec, &found);
+        }
+        if refusal.is_no_image() {
+            match ctx.api.pull(&image)? {
+                Pull::Done => {}
+                Pull::Running(progress) => {
+                    return Ok(again(
+                        spec.generation,
+                        Phase::Pulling(progress),
+                        PULL_AGAIN_MS,
+                    ));
+                }
+                Pull::Failed(why) => return Ok(failed(spec, no_image(&image, &why))),
+            }
+        } else if refusal.is_no_network() {
+            network::create(ctx, &spec.network)?;
+        } else if disk_limit
+            && ctx.settings.disk_limit == DiskLimit::Auto
+            && refusal.is_no_disk_limit()
+        {
+            disk_limit = false;
+        } else if !refusal.is_name_taken() {
+            return unmade(spec, &refusal);
+        }
+    }
+    Err(Error::RetryLater(LOOK_AGAIN_MS))
+}
+
+fn supported(spec: &Spec) -> Result<(), Error> {
+    if spec.resource_type == ResourceType::Vm {
+        return Err(Error::Unsupported("virtual machines".into()));
+    }
+    if !spec.gpu_devices.is_empty() {
+        return Err(Error::Unsupported("GPUs".into()));
+    }
+    Ok(())
+}
+
+fn image(ctx: &Context, spec: &Spec) -> Option<String> {
+    let images = &spec.blueprint.images;
+    let image = images
+        .iter()
+        .find(|image| image.engine_kind == ENGINE_KIND)?;
+    Some(ctx.settings.image(&image.reference))
+}
+
+fn create(
+    ctx: &Context,
+    spec: &Spec,
+    image: &str,
+    disk_limit: bool,
+) -> Result<Result<(), Refusal>, Error> {
+    let digest = digest::of(spec);
+    let labels = names::container_labels(ctx.installation, &spec.tag, &spec.network, &digest);
+    let body = Creation::new(spec, &ctx.settings, image, labels, disk_limit);
+    ctx.api.create(&names::container(&spec.tag), &body)
+}
+
+/// A container with the instance's name is there.
+fn adopt(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error> {
+    if found.incarnation() != Some(spec.tag.incarnation) {
+        let why = format!("container {} is of another incarnation", found.name);
+        return Err(Error::Conflict(why));
+    }
+    if found
+        .label(names::SPEC)
+        .is_some_and(|label| label != digest::of(spec))
+    {
+        let why = format!(
+            "container {} was made from another specification",
+            found.name
+        );
+        return Err(Error::Conflict(why));
+    }
+    match found.phase() {
+        Phase::Creating => {
+            let size = Update::of(&spec.size);
+            if !size.is(&found.details.host_config) {
+                let step = "applying the size";
+                ctx.api
+                    .update(&found.name, &size)?
+                    .map_err(|refusal| refusal.during(step))?;
+            }
+            first_start(ctx, spec)
+        }
+        phase => Ok(settled(spec.generation, phase)),
+    }
+}
+
+/// From a container that never ran to one that does.
+fn first_start(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
+    let name = names::container(&spec.tag);
+    match ctx.api.unpack(&name, &spec.blueprint.files)? {
+        Ok(()) => {}
+        Err(refusal) if refusal.is_not_found() => return Err(Error::RetryLater(LOOK_AGAIN_MS)),
+        Err(refusal) => return Err(refusal.during("putting the files in")),
+    }
+    match start(ctx, &name, &spec.network)? {
+        Started::Running => Ok(again(spec.generation, Phase::Booting, LOOK_AGAIN_MS)),
+        Started::Gone => Err(Error::RetryLater(LOOK_AGAIN_MS)),
+        Started::Never(why) => Ok(failed(spec, format!("it cannot be started: {why}"))),
+    }
+}
+
+fn no_image(image: &str, why: &str) -> String {
+    format!(
+        "image {image} is not on the node and cannot be pulled ({why}); put it on the node, or set \
+         settings.image_prefix of the node to a registry that has it"
+    )
+}
+
+fn unmade(spec: &Spec, refusal: &Refusal) -> Result<Report, Error> {
+    if refusal.is_final() || refusal.is_no_disk_limit() {
+        return Ok(failed(
+            spec,
+            format!("the engine does not make it: {}", refusal.message),
+        ));
+    }
+    Err(refusal.during("making the container"))
+}
+
+fn failed(spec: &Spec, reason: String) -> Report {
+    log!(Warn, "instance {}: {reason}", spec.tag.instance);
+    settled(spec.generation, Phase::Failed(reason))
+}

@@ -1,0 +1,51 @@
+//! Where instances are.
+
+use crate::api::model::Summary;
+use crate::context::Context;
+use crate::found::{find, label, settled};
+use crate::{names, phase};
+use wharf_guest::{Error, Observed, Phase, Report, Tag, log};
+
+/// See the `driver` interface. The question has no generation; its answer is for generation 0.
+///
+/// # Errors
+/// See the `driver` interface.
+pub fn inspect(ctx: &Context, tag: &Tag) -> Result<Report, Error> {
+    let phase = find(ctx, tag, false)?.map_or(Phase::Absent, |found| found.phase());
+    Ok(settled(0, phase))
+}
+
+/// See the `driver` interface.
+///
+/// # Errors
+/// See the `driver` interface.
+pub fn list(ctx: &Context) -> Result<Vec<Observed>, Error> {
+    let labels = [(names::INSTALLATION, ctx.installation)];
+    let containers = ctx
+        .api
+        .containers(&labels)?
+        .map_err(|refusal| refusal.during("listing the containers"))?;
+    Ok(containers.iter().filter_map(observed).collect())
+}
+
+fn observed(summary: &Summary) -> Option<Observed> {
+    let tag = tag(summary);
+    if tag.is_none() {
+        log!(
+            Warn,
+            "a container has this installation's label and no instance's: {:?}",
+            summary.labels
+        );
+    }
+    Some(Observed {
+        tag: tag?,
+        phase: phase::of_summary(summary),
+    })
+}
+
+fn tag(summary: &Summary) -> Option<Tag> {
+    Some(Tag {
+        instance: label(&summary.labels, names::INSTANCE)?.to_owned(),
+        incarnation: label(&summary.labels, names::INCARNATION)?.parse().ok()?,
+    })
+}

@@ -1,0 +1,60 @@
+//! Starting and stopping an instance that exists.
+
+use crate::context::Context;
+use crate::create_body::Update;
+use crate::found::{self, again, settled};
+use crate::start::{self, Started};
+use wharf_guest::{Error, Phase, Report, Target};
+
+/// After a start, the engine knows at once whether the first process lives.
+const LOOK_AGAIN_MS: u32 = 500;
+
+/// See the `driver` interface. A container that never ran is reported as `creating`: only `ensure`
+/// can finish it, since only then are the user's secrets at hand.
+///
+/// # Errors
+/// See the `driver` interface.
+pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
+    let found = found::find(ctx, &target.tag, false)?.ok_or(Error::NotFound)?;
+    match found.phase() {
+        Phase::Stopped(_) => {}
+        phase => return Ok(settled(target.generation, phase)),
+    }
+    let size = Update::of(&target.size);
+    if !size.is(&found.details.host_config) {
+        let step = "applying the size";
+        ctx.api
+            .update(&found.name, &size)?
+            .map_err(|refusal| refusal.during(step))?;
+    }
+    match start::start(ctx, &found.name, &target.network)? {
+        Started::Running => Ok(again(target.generation, Phase::Booting, LOOK_AGAIN_MS)),
+        Started::Gone => Err(Error::NotFound),
+        Started::Never(why) => {
+            let reason = format!("it cannot be started: {why}");
+            Ok(settled(target.generation, Phase::Failed(reason)))
+        }
+    }
+}
+
+/// See the `driver` interface. It returns when the container has stopped.
+///
+/// # Errors
+/// See the `driver` interface.
+pub fn stop(ctx: &Context, target: &Target, grace_ms: u32) -> Result<Report, Error> {
+    let Some(found) = found::find(ctx, &target.tag, false)? else {
+        return Ok(settled(target.generation, Phase::Absent));
+    };
+    let reason = match found.phase() {
+        Phase::Stopped(reason) => reason,
+        Phase::Creating => Some("it was never started".into()),
+        _ => match ctx.api.stop(&found.name, grace_ms)? {
+            Ok(()) => None,
+            Err(refusal) if refusal.is_not_found() => {
+                return Ok(settled(target.generation, Phase::Absent));
+            }
+            Err(refusal) => return Err(refusal.during("stopping the container")),
+        },
+    };
+    Ok(settled(target.generation, Phase::Stopped(reason)))
+}

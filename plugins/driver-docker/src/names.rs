@@ -1,0 +1,53 @@
+//! What Wharf's objects are called and labelled on the engine.
+//!
+//! The labels are the driver's only memory: who made an object, for which creation of which
+//! instance, and from what specification.
+
+use std::collections::BTreeMap;
+use wharf_guest::{Network, Tag};
+
+/// Label: the installation that owns the object.
+pub const INSTALLATION: &str = "io.wharf.installation";
+/// Label: the instance's UUID.
+pub const INSTANCE: &str = "io.wharf.instance";
+/// Label: which creation of the instance this is.
+pub const INCARNATION: &str = "io.wharf.incarnation";
+/// Label: the owner's network that the container belongs to, running or not.
+pub const NETWORK: &str = "io.wharf.network";
+/// Label: digest of the specification the container was made from.
+pub const SPEC: &str = "io.wharf.spec";
+
+/// The container of an instance.
+#[must_use]
+pub fn container(tag: &Tag) -> String {
+    format!("wharf-{}", tag.instance)
+}
+
+/// An owner's network.
+#[must_use]
+pub fn network(network: &Network) -> String {
+    format!("wharf-{}", network.id)
+}
+
+/// The bridge interface of an owner's network on the node; node rules match its beginning.
+#[must_use]
+pub fn bridge(network: &Network) -> String {
+    format!("whf{}", network.id)
+}
+
+/// The labels of a container.
+#[must_use]
+pub fn container_labels(
+    installation: &str,
+    tag: &Tag,
+    network: &Network,
+    digest: &str,
+) -> BTreeMap<&'static str, String> {
+    BTreeMap::from([
+        (INSTALLATION, installation.to_owned()),
+        (INSTANCE, tag.instance.clone()),
+        (INCARNATION, tag.incarnation.to_string()),
+        (NETWORK, network.id.clone()),
+        (SPEC, digest.to_owned()),
+    ])
+}

@@ -1,0 +1,120 @@
+//! The bridge network of an owner.
+//!
+//! It is made when a container is refused for want of it, and removed with the last container that
+//! belongs to it. Both may happen at once for two instances of one owner; whoever finds the network
+//! missing makes it again.
+
+use crate::api::Refusal;
+use crate::context::Context;
+use crate::create_body::Endpoint;
+use crate::found::label;
+use crate::names;
+use serde_json::{Value, json};
+use wharf_guest::{Error, Network, log};
+
+/// Makes the network, if it is not there.
+///
+/// # Errors
+/// [`Error::Conflict`] when a network of that name belongs to someone else or has other addresses.
+pub fn create(ctx: &Context, network: &Network) -> Result<(), Error> {
+    for _ in 0..2 {
+        match ctx.api.create_network(&body(ctx.installation, network))? {
+            Ok(()) => return Ok(()),
+            Err(refusal) if refusal.is_name_taken() => {
+                if is_right(ctx, network)? {
+                    return Ok(());
+                }
+            }
+            Err(refusal) => return Err(refusal.during("making the owner's network")),
+        }
+    }
+    Err(Error::RetryLater(500))
+}
+
+/// Removes the network if no container belongs to it, not even a stopped one: engines remember a
+/// container's network by its identity, and would not start it on a new one of the same name.
+///
+/// # Errors
+/// When the engine gives no answer.
+pub fn remove_if_unused(ctx: &Context, network: &Network) -> Result<(), Error> {
+    let labels = [
+        (names::INSTALLATION, ctx.installation),
+        (names::NETWORK, network.id.as_str()),
+    ];
+    match ctx.api.containers(&labels)? {
+        Ok(members) if !members.is_empty() => return Ok(()),
+        Ok(_) => {}
+        Err(refusal) => return Err(refusal.during("listing a network's containers")),
+    }
+    let name = names::network(network);
+    match ctx.api.remove_network(&name)? {
+        Ok(()) => {}
+        Err(refusal) if is_gone_or_in_use(&refusal) => {}
+        Err(refusal) => log!(Warn, "network {name} is left behind: {}", refusal.message),
+    }
+    Ok(())
+}
+
+/// Puts a stopped container back on the network, after someone removed that network and it was made
+/// again.
+///
+/// # Errors
+/// When the engine refuses.
+pub fn reattach(ctx: &Context, network: &Network, container: &str) -> Result<(), Error> {
+    let name = names::network(network);
+    let off = json!({ "Container": container, "Force": true });
+    if let Err(refusal) = ctx.api.disconnect(&name, &off)? {
+        log!(
+            Debug,
+            "container {container} was not on {name}: {}",
+            refusal.message
+        );
+    }
+    let on = json!({ "Container": container, "EndpointConfig": Endpoint::at(&network.address) });
+    let step = "putting the container on its network";
+    ctx.api
+        .connect(&name, &on)?
+        .map_err(|refusal| refusal.during(step))
+}
+
+/// Docker answers 403 where endpoints are left, Podman 409.
+fn is_gone_or_in_use(refusal: &Refusal) -> bool {
+    matches!(refusal.status, 403 | 404 | 409)
+}
+
+/// Whether the network of that name is ours and has the addresses wanted. False: it is gone again.
+fn is_right(ctx: &Context, network: &Network) -> Result<bool, Error> {
+    let name = names::network(network);
+    let details = match ctx.api.network_details(&name)? {
+        Ok(details) => details,
+        Err(refusal) if refusal.is_not_found() => return Ok(false),
+        Err(refusal) => return Err(refusal.during("reading the owner's network")),
+    };
+    if label(&details.labels, names::INSTALLATION) != Some(ctx.installation) {
+        return Err(Error::Conflict(format!(
+            "network {name} belongs to someone else"
+        )));
+    }
+    let subnets = details.ipam.config.unwrap_or_default();
+    if subnets.iter().any(|config| config.subnet == network.subnet) {
+        return Ok(true);
+    }
+    let wanted = &network.subnet;
+    Err(Error::Conflict(format!(
+        "network {name} has other addresses than {wanted}"
+    )))
+}
+
+fn body(installation: &str, network: &Network) -> Value {
+    json!({
+        "Name": names::network(network),
+        "Driver": "bridge",
+        "CheckDuplicate": true,
+        "Labels": { names::INSTALLATION: installation },
+        "IPAM": {
+            "Driver": "default",
+            "Config": [{ "Subnet": network.subnet, "Gateway": network.gateway }],
+        },
+        "Options": { "com.docker.network.bridge.name": names::bridge(network) },
+    })
+}

@@ -1,0 +1,88 @@
+//! From an engine's word for a container's state to a phase.
+
+use crate::api::model::{State, Summary};
+use wharf_guest::Phase;
+
+/// Longest reason reported, in characters.
+const MAX_REASON: usize = 200;
+
+/// The phase of a container, read on its own.
+#[must_use]
+pub fn of_state(state: &State) -> Phase {
+    phase(&state.status, || match state.error.as_deref() {
+        _ if state.oom_killed => "out of memory".into(),
+        Some(error) if !error.is_empty() => error.chars().take(MAX_REASON).collect(),
+        _ => format!("exit code {}", state.exit_code),
+    })
+}
+
+/// The phase of a container, read from a list.
+#[must_use]
+pub fn of_summary(summary: &Summary) -> Phase {
+    phase(&summary.state, || {
+        summary.status.chars().take(MAX_REASON).collect()
+    })
+}
+
+/// `created` means never started, on all engines. A word that is not known is a container that
+/// exists and holds what it was given.
+fn phase(word: &str, reason: impl FnOnce() -> String) -> Phase {
+    match word {
+        "created" | "configured" | "initialized" => Phase::Creating,
+        "running" | "paused" | "stopping" => Phase::Ready,
+        "exited" | "stopped" => Phase::Stopped(Some(reason())),
+        "removing" | "dead" => Phase::Stopped(Some("it is being removed".into())),
+        _ => Phase::Booting,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{of_state, of_summary};
+    use crate::api::model::{State, Summary};
+    use wharf_guest::Phase;
+
+    fn state(status: &str) -> State {
+        State {
+            status: status.into(),
+            exit_code: 137,
+            ..State::default()
+        }
+    }
+
+    #[test]
+    fn every_word_of_the_engines_has_a_phase() {
+        assert!(matches!(of_state(&state("created")), Phase::Creating));
+        assert!(matches!(of_state(&state("initialized")), Phase::Creating));
+        assert!(matches!(of_state(&state("running")), Phase::Ready));
+        assert!(matches!(of_state(&state("paused")), Phase::Ready));
+        assert!(matches!(of_state(&state("restarting")), Phase::Booting));
+        assert!(matches!(of_state(&state("dead")), Phase::Stopped(Some(_))));
+        assert!(matches!(of_state(&state("something new")), Phase::Booting));
+    }
+
+    #[test]
+    fn a_stop_has_its_reason() {
+        let reason = |state: &State| match of_state(state) {
+            Phase::Stopped(reason) => reason.unwrap(),
+            other => panic!("{other:?}"),
+        };
+        let mut ended = state("exited");
+        assert_eq!(reason(&ended), "exit code 137");
+        ended.error = Some("no such device".into());
+        assert_eq!(reason(&ended), "no such device");
+        ended.oom_killed = true;
+        assert_eq!(reason(&ended), "out of memory");
+    }
+
+    #[test]
+    fn a_list_tells_the_reason_in_its_own_words() {
+        let line = Summary {
+            state: "exited".into(),
+            status: "Exited (0) 3 minutes ago".into(),
+            ..Summary::default()
+        };
+        let expected = "Exited (0) 3 minutes ago";
+        assert!(matches!(of_summary(&line), Phase::Stopped(Some(r)) if r == expected));
+    }
+}

@@ -1,0 +1,92 @@
+//! Another size for an instance that exists.
+
+use crate::api::Refusal;
+use crate::api::model::Limits;
+use crate::context::Context;
+use crate::create_body::{GIB, Update};
+use crate::found::{Found, find, settled};
+use crate::stats;
+use wharf_guest::{Error, Report, Size, Target, log};
+
+/// See the `driver` interface. CPU and memory change at once; a disk cannot change on these engines.
+///
+/// # Errors
+/// See the `driver` interface; [`Error::Invalid`] on the field that the node refuses, and then
+/// nothing has changed.
+pub fn resize(ctx: &Context, target: &Target) -> Result<Report, Error> {
+    let found = find(ctx, &target.tag, false)?.ok_or(Error::NotFound)?;
+    let limits = &found.details.host_config;
+    disk_is_kept(limits, &target.size)?;
+    let wanted = Update::of(&target.size);
+    if !wanted.is(limits) {
+        memory_suffices(ctx, &found, &target.size)?;
+        if let Err(refusal) = ctx.api.update(&found.name, &wanted)? {
+            restore(ctx, &found);
+            return Err(refused(&refusal, &found, &target.size));
+        }
+    }
+    Ok(settled(target.generation, found.phase()))
+}
+
+/// Only a disk with a limit has a size.
+fn disk_is_kept(limits: &Limits, size: &Size) -> Result<(), Error> {
+    let wanted = format!("{}G", size.disk_size_gib);
+    let current = limits
+        .storage_opt
+        .as_ref()
+        .and_then(|options| options.get("size"));
+    if current.is_some_and(|current| *current != wanted) {
+        let message = "the disk of an existing instance cannot change on this node";
+        return Err(Error::invalid("disk_size_gib", message));
+    }
+    Ok(())
+}
+
+/// Asked before the engine is: with cgroups v2 the kernel would take a limit below what is used, and
+/// end processes until it holds.
+fn memory_suffices(ctx: &Context, found: &Found, size: &Size) -> Result<(), Error> {
+    if !found.is_up() || !shrinks(found, size) {
+        return Ok(());
+    }
+    let used = stats::used(&stats::sample(ctx, &found.name)?.memory_stats);
+    if used > bytes(size) {
+        let gib = used.div_ceil(GIB);
+        return Err(Error::invalid(
+            "mem_gib",
+            format!("{gib} GiB are in use; free some first"),
+        ));
+    }
+    Ok(())
+}
+
+/// Podman keeps a wrong value of an update that failed.
+fn restore(ctx: &Context, found: &Found) {
+    let Some(before) = Update::before(&found.details.host_config) else {
+        return;
+    };
+    if !matches!(ctx.api.update(&found.name, &before), Ok(Ok(()))) {
+        log!(Warn, "the old size of {} could not be put back", found.name);
+    }
+}
+
+fn refused(refusal: &Refusal, found: &Found, size: &Size) -> Error {
+    if refusal.is_no_container() {
+        Error::NotFound
+    } else if refusal.is_not_found() {
+        Error::Unsupported("this engine cannot change the size of a container".into())
+    } else if shrinks(found, size) {
+        Error::invalid("mem_gib", "more than that is in use; free some first")
+    } else {
+        refusal.during("changing the size")
+    }
+}
+
+/// No limit at all is 0.
+fn shrinks(found: &Found, size: &Size) -> bool {
+    let current = u64::try_from(found.details.host_config.memory).unwrap_or(0);
+    current == 0 || bytes(size) < current
+}
+
+fn bytes(size: &Size) -> u64 {
+    u64::from(size.mem_gib) * GIB
+}

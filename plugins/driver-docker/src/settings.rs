@@ -1,0 +1,146 @@
+//! The node's `settings` table, as this driver knows it.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use wharf_guest::{Error, Node};
+
+/// How blueprints name images that are made on the node itself.
+const LOCAL_PREFIX: &str = "localhost/wharf/";
+
+/// Whether the engine is asked to enforce `disk_size_gib`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DiskLimit {
+    /// Where the engine can; instances without a limit where it says that it can't.
+    Auto,
+    /// Always. An engine that can't refuses every instance.
+    On,
+    /// Never.
+    Off,
+}
+
+/// The settings, with their defaults.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Address of the node on which ports are published.
+    pub publish_address: IpAddr,
+    /// Stands in for `localhost/wharf/` in image references, so that a registry can be pulled from.
+    pub image_prefix: String,
+    /// Most processes and threads in an instance.
+    pub pids_limit: u32,
+    /// User namespace mode of the containers, on engines that have it (Podman: `auto`).
+    pub userns: Option<String>,
+    /// Name servers of the containers; the engine's choice if empty.
+    pub dns: Vec<IpAddr>,
+    /// Resource limits by name, soft and hard alike; the engine's choice if not named.
+    pub ulimits: BTreeMap<String, u64>,
+    /// Whether `disk_size_gib` is enforced.
+    pub disk_limit: DiskLimit,
+    /// Version of the engine's interface to ask for, such as `1.44`; its newest if none.
+    pub api_version: Option<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            publish_address: IpAddr::from([0, 0, 0, 0]),
+            image_prefix: LOCAL_PREFIX.into(),
+            pids_limit: 4096,
+            userns: None,
+            dns: Vec::new(),
+            ulimits: BTreeMap::new(),
+            disk_limit: DiskLimit::Auto,
+            api_version: None,
+        }
+    }
+}
+
+impl Settings {
+    /// Reads and checks the table.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] naming the setting.
+    pub fn read(node: &Node) -> Result<Self, Error> {
+        let settings: Self = wharf_guest::settings(node)?;
+        if settings.pids_limit == 0 {
+            return Err(Error::invalid("settings.pids_limit", "must be at least 1"));
+        }
+        if settings
+            .api_version
+            .as_deref()
+            .is_some_and(|version| !is_version(version))
+        {
+            let message = "must be two numbers with a dot, such as \"1.44\"";
+            return Err(Error::invalid("settings.api_version", message));
+        }
+        Ok(settings)
+    }
+
+    /// What a blueprint's image reference is called on this node.
+    #[must_use]
+    pub fn image(&self, reference: &str) -> String {
+        match reference.strip_prefix(LOCAL_PREFIX) {
+            Some(rest) => format!("{}{rest}", self.image_prefix),
+            None => reference.to_owned(),
+        }
+    }
+}
+
+fn is_version(text: &str) -> bool {
+    text.split_once('.').is_some_and(|(major, minor)| {
+        [major, minor]
+            .iter()
+            .all(|part| part.parse::<u16>().is_ok())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DiskLimit, Settings};
+    use wharf_guest::{Error, Node};
+
+    fn read(settings: &str) -> Result<Settings, Error> {
+        Settings::read(&Node {
+            name: "n".into(),
+            installation: "i".into(),
+            settings: settings.into(),
+        })
+    }
+
+    #[test]
+    fn nothing_given_is_the_defaults() {
+        assert_eq!(read("{}").unwrap(), Settings::default());
+        assert_eq!(read("").unwrap().pids_limit, 4096);
+    }
+
+    #[test]
+    fn what_is_given_holds() {
+        let settings = read(
+            r#"{"publish_address":"127.0.0.1","image_prefix":"r.example/w/","disk_limit":"on",
+                "dns":["10.0.0.53"],"ulimits":{"nofile":1024},"api_version":"1.44"}"#,
+        )
+        .unwrap();
+        assert_eq!(settings.disk_limit, DiskLimit::On);
+        assert_eq!(
+            settings.image("localhost/wharf/base:1"),
+            "r.example/w/base:1"
+        );
+        assert_eq!(settings.image("other/x:2"), "other/x:2");
+    }
+
+    #[test]
+    fn a_wrong_setting_is_named() {
+        let cases = [
+            (r#"{"pid_limit":1}"#, "pid_limit"),
+            (r#"{"pids_limit":0}"#, "pids_limit"),
+            (r#"{"publish_address":"nowhere"}"#, "IP address"),
+            (r#"{"api_version":"1.41/x"}"#, "api_version"),
+        ];
+        for (text, named) in cases {
+            let error = read(text).unwrap_err();
+            assert!(format!("{error:?}").contains(named), "{error:?}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Starting a container, with whatever is missing for it.
+
+use crate::api::Refusal;
+use crate::context::Context;
+use crate::network;
+use wharf_guest::{Error, Network};
+
+/// Attempts until another call is to go on: another instance's deletion may take the network away
+/// between making it and starting on it.
+const ATTEMPTS: u32 = 3;
+
+/// How a start ended.
+pub enum Started {
+    /// It runs.
+    Running,
+    /// The container is gone.
+    Gone,
+    /// It cannot be started as it is.
+    Never(String),
+}
+
+/// Starts a container on its network, which is made if it is missing.
+///
+/// # Errors
+/// What may be otherwise next time, such as a port of the node that is taken: [`Error::Other`], and
+/// the container stays as it was.
+pub fn start(ctx: &Context, name: &str, network: &Network) -> Result<Started, Error> {
+    for attempt in 0..ATTEMPTS {
+        let refusal = match ctx.api.start(name)? {
+            Ok(()) => return Ok(Started::Running),
+            Err(refusal) => refusal,
+        };
+        if refusal.is_no_network() {
+            network::create(ctx, network)?;
+            if attempt > 0 {
+                network::reattach(ctx, network, name)?;
+            }
+        } else {
+            return judge(&refusal);
+        }
+    }
+    Err(Error::RetryLater(500))
+}
+
+fn judge(refusal: &Refusal) -> Result<Started, Error> {
+    if refusal.is_not_found() {
+        Ok(Started::Gone)
+    } else if refusal.is_final() {
+        Ok(Started::Never(refusal.message.clone()))
+    } else {
+        Err(refusal.during("starting the container"))
+    }
+}

@@ -1,0 +1,96 @@
+//! What an instance uses.
+
+use crate::api::model::{MemoryStats, Stats};
+use crate::context::Context;
+use crate::found::find;
+use crate::timestamp;
+use wharf_guest::{Error, Tag, Usage};
+
+/// See the `driver` interface.
+///
+/// # Errors
+/// See the `driver` interface; [`Error::Conflict`] when the instance does not run.
+pub fn stats(ctx: &Context, tag: &Tag) -> Result<Usage, Error> {
+    let found = find(ctx, tag, true)?.ok_or(Error::NotFound)?;
+    if !found.is_up() {
+        return Err(not_running());
+    }
+    let stats = sample(ctx, &found.name)?;
+    Ok(Usage {
+        cpu_ns: stats.cpu_stats.cpu_usage.total_usage,
+        // What has just stopped is answered with zeros.
+        at_ns: timestamp::nanos(&stats.read).ok_or_else(not_running)?,
+        mem_used_bytes: used(&stats.memory_stats),
+        disk_used_bytes: found
+            .details
+            .size_rw
+            .and_then(|n| n.try_into().ok())
+            .unwrap_or(0),
+    })
+}
+
+/// One sample.
+///
+/// # Errors
+/// When there is none.
+pub fn sample(ctx: &Context, name: &str) -> Result<Stats, Error> {
+    match ctx.api.stats(name)? {
+        Ok(stats) => Ok(stats),
+        Err(refusal) if refusal.is_not_found() => Err(Error::NotFound),
+        Err(refusal) => Err(refusal.during("reading usage")),
+    }
+}
+
+/// Memory in use, without the page cache that the kernel gives back for the asking. The counter
+/// has one name on cgroups v2 and another on v1; Podman sends neither.
+#[must_use]
+pub fn used(memory: &MemoryStats) -> u64 {
+    let counters = memory.stats.as_ref();
+    let cache = ["total_inactive_file", "inactive_file"]
+        .iter()
+        .find_map(|name| counters?.get(*name))
+        .copied();
+    memory.usage.saturating_sub(cache.unwrap_or(0))
+}
+
+fn not_running() -> Error {
+    Error::Conflict("the instance does not run".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::used;
+    use crate::api::model::MemoryStats;
+
+    fn memory(usage: u64, counters: &[(&str, u64)]) -> MemoryStats {
+        let stats = counters
+            .iter()
+            .map(|(name, n)| ((*name).to_owned(), *n))
+            .collect();
+        MemoryStats {
+            usage,
+            stats: Some(stats),
+        }
+    }
+
+    #[test]
+    fn reclaimable_cache_is_not_in_use() {
+        assert_eq!(used(&memory(100, &[("inactive_file", 30)])), 70);
+        assert_eq!(
+            used(&memory(
+                100,
+                &[("inactive_file", 1), ("total_inactive_file", 30)]
+            )),
+            70
+        );
+        assert_eq!(used(&memory(100, &[])), 100);
+        assert_eq!(used(&memory(10, &[("inactive_file", 30)])), 0);
+        assert_eq!(
+            used(&MemoryStats {
+                usage: 5,
+                stats: None
+            }),
+            5
+        );
+    }
+}
