@@ -24,6 +24,7 @@ pub struct Tables<'t> {
     names: Table<'t, &'static str, u128>,
     owned: Table<'t, (u64, u64), u128>,
     claims: Table<'t, u128, Bytes>,
+    on_node: Table<'t, (&'static str, u128), ()>,
     pending: Table<'t, u128, ()>,
     events: Table<'t, (u128, u32), Bytes>,
     ledger: Table<'t, (u128, u32), Bytes>,
@@ -45,6 +46,7 @@ impl<'t> Tables<'t> {
             names: txn.open_table(t::NAMES)?,
             owned: txn.open_table(t::OWNED)?,
             claims: txn.open_table(t::CLAIMS)?,
+            on_node: txn.open_table(t::ON_NODE)?,
             pending: txn.open_table(t::PENDING)?,
             events: txn.open_table(t::EVENTS)?,
             ledger: txn.open_table(t::LEDGER)?,
@@ -84,6 +86,8 @@ impl<'t> Tables<'t> {
                     inventory.remove(&old);
                 }
                 inventory.add(&claim);
+                let place = (claim.node.0.as_str(), id.0.as_u128());
+                self.on_node.insert(place, ()).map_err(internal)?;
                 let bytes = encode(&claim)?;
                 self.claims
                     .insert(id.0.as_u128(), bytes.as_slice())
@@ -93,6 +97,8 @@ impl<'t> Tables<'t> {
                 if let Some(old) = self.claim(id)? {
                     inventory.remove(&old);
                     self.claims.remove(id.0.as_u128()).map_err(internal)?;
+                    let place = (old.node.0.as_str(), id.0.as_u128());
+                    self.on_node.remove(place).map_err(internal)?;
                 }
             }
             Change::PutDetail(id, detail) => {

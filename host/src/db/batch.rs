@@ -2,6 +2,7 @@
 
 use super::rows::{Detail, KeyRow};
 use crate::domain::capacity::Claim;
+use crate::domain::error::Error;
 use crate::domain::event::{Event, What};
 use crate::domain::ids::{InstanceId, NodeId, UserId};
 use crate::domain::instance::Instance;
@@ -90,5 +91,14 @@ impl Changes {
         }
         self.0.push(Change::PutInstance(Box::new(instance)));
         self
+    }
+
+    /// The instance row that was put last.
+    pub fn instance(&self) -> Result<Instance, Error> {
+        let puts = self.0.iter().rev().find_map(|change| match change {
+            Change::PutInstance(instance) => Some(Instance::clone(instance)),
+            _ => None,
+        });
+        puts.ok_or_else(|| Error::Internal("no instance was written".to_owned()))
     }
 }

@@ -6,7 +6,7 @@ use super::tables as t;
 use crate::domain::capacity::Claim;
 use crate::domain::error::Error;
 use crate::domain::event::Event;
-use crate::domain::ids::{InstanceId, UserId};
+use crate::domain::ids::{InstanceId, NodeId, UserId};
 use crate::domain::instance::Instance;
 use crate::ledger::Entry;
 use redb::{ReadOnlyTable, ReadableDatabase, ReadableTable};
@@ -40,6 +40,8 @@ pub trait Read {
     fn owned(&self) -> &impl ReadableTable<(u64, u64), u128>;
     /// The table [`t::CLAIMS`].
     fn claims(&self) -> &impl ReadableTable<u128, Bytes>;
+    /// The table [`t::ON_NODE`].
+    fn on_node_table(&self) -> &impl ReadableTable<(&'static str, u128), ()>;
     /// The table [`t::PENDING`].
     fn pending_table(&self) -> &impl ReadableTable<u128, ()>;
     /// The table [`t::EVENTS`].
@@ -100,6 +102,18 @@ pub trait Read {
             Ok(InstanceId(Uuid::from_u128(id)))
         })
         .collect()
+    }
+
+    /// Instances that hold something of a node, deleted ones included.
+    fn on_node(&self, node: &NodeId) -> Result<Vec<InstanceId>, Error> {
+        let node = node.0.as_str();
+        let rows = self.on_node_table().range((node, 0)..=(node, u128::MAX));
+        rows.map_err(internal)?
+            .map(|row| {
+                let id = row.map_err(internal)?.0.value().1;
+                Ok(InstanceId(Uuid::from_u128(id)))
+            })
+            .collect()
     }
 
     /// The place of the next instance in the order of creation.
@@ -190,6 +204,7 @@ pub struct Snapshot {
     names: ReadOnlyTable<&'static str, u128>,
     owned: ReadOnlyTable<(u64, u64), u128>,
     claims: ReadOnlyTable<u128, Bytes>,
+    on_node: ReadOnlyTable<(&'static str, u128), ()>,
     pending: ReadOnlyTable<u128, ()>,
     events: ReadOnlyTable<(u128, u32), Bytes>,
     ledger: ReadOnlyTable<(u128, u32), Bytes>,
@@ -210,6 +225,7 @@ impl Snapshot {
             names: txn.open_table(t::NAMES)?,
             owned: txn.open_table(t::OWNED)?,
             claims: txn.open_table(t::CLAIMS)?,
+            on_node: txn.open_table(t::ON_NODE)?,
             pending: txn.open_table(t::PENDING)?,
             events: txn.open_table(t::EVENTS)?,
             ledger: txn.open_table(t::LEDGER)?,
@@ -250,6 +266,9 @@ macro_rules! read_fields {
             }
             fn claims(&self) -> &impl ReadableTable<u128, &'static [u8]> {
                 &self.claims
+            }
+            fn on_node_table(&self) -> &impl ReadableTable<(&'static str, u128), ()> {
+                &self.on_node
             }
             fn pending_table(&self) -> &impl ReadableTable<u128, ()> {
                 &self.pending

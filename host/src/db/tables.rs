@@ -24,6 +24,8 @@ pub const NAMES: TableDefinition<&str, u128> = TableDefinition::new("names");
 pub const OWNED: TableDefinition<(u64, u64), u128> = TableDefinition::new("owned");
 /// Instance id → claim.
 pub const CLAIMS: Rows<u128> = Rows::new("claims");
+/// (node, instance id) of every claim.
+pub const ON_NODE: TableDefinition<(&str, u128), ()> = TableDefinition::new("on_node");
 /// Instances whose node has not been seen to follow the intent.
 pub const PENDING: TableDefinition<u128, ()> = TableDefinition::new("pending");
 /// (instance id, number) → event.

@@ -72,6 +72,27 @@ pub struct Target {
     pub wan_ports: Vec<u16>,
 }
 
+impl Target {
+    /// Something of ours on a node that no row describes; good for deletion only.
+    pub fn orphan(tag: Tag) -> Self {
+        let nowhere = Ipv4Addr::UNSPECIFIED;
+        Self {
+            tag,
+            generation: Generation::default(),
+            resource_type: ResourceType::Container,
+            size: Size::default(),
+            network: Network {
+                id: "none".to_owned(),
+                subnet: ipnet::Ipv4Net::default(),
+                gateway: nowhere,
+                address: nowhere,
+            },
+            public_ipv4: None,
+            wan_ports: Vec::new(),
+        }
+    }
+}
+
 /// Where an instance is on its node, as its driver says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Phase {

@@ -42,8 +42,13 @@ pub enum What {
     RestartFailed(String),
     /// The user changed its size.
     Resized,
-    /// The node refused a new size; the old one holds.
-    ResizeRefused(String),
+    /// The node did not take a new size; the old one holds.
+    ResizeRefused {
+        /// The field the node objected to; none if it did not answer.
+        field: Option<String>,
+        /// Why.
+        message: String,
+    },
     /// The user renamed it.
     Renamed,
     /// The user opened or closed a port.

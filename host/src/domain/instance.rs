@@ -118,8 +118,6 @@ pub struct Instance {
     pub failed: bool,
     /// How far the present generation has come.
     pub progress: Progress,
-    /// The driver was asked to make it; from then on the engine may have something of it.
-    pub touched: bool,
     /// When the present generation's patience ends (provisioning and restart).
     pub deadline: Option<Timestamp>,
     /// A change of size that the node has not taken yet.

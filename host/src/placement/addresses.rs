@@ -5,6 +5,11 @@ use ipnet::Ipv4Net;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
+/// The node's end of a network: its first address.
+pub fn gateway(net: Ipv4Net) -> Ipv4Addr {
+    net.hosts().next().unwrap_or(net.network())
+}
+
 /// The subnets that `lan_cidr` is cut into, one for each owner who has instances on the node.
 #[derive(Debug, Clone)]
 pub struct Lan {
@@ -37,11 +42,6 @@ impl Lan {
         let size = 1_u32 << (32 - self.prefix);
         let start = base.wrapping_add(index.wrapping_mul(size));
         Ipv4Net::new(Ipv4Addr::from(start), self.prefix).unwrap_or(self.cidr)
-    }
-
-    /// The node's end of a network: its first address.
-    pub fn gateway(net: Ipv4Net) -> Ipv4Addr {
-        net.hosts().next().unwrap_or(net.network())
     }
 
     /// A subnet and an address in it for an instance of this owner.

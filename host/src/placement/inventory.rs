@@ -4,9 +4,7 @@ use super::node::{NodeSetup, NodeState, Supports};
 use super::ports::PortPool;
 use crate::domain::capacity::Claim;
 use crate::domain::ids::NodeId;
-use ipnet::Ipv4Net;
 use std::collections::{BTreeMap, HashMap};
-use std::net::Ipv4Addr;
 
 /// Ranges that are shared by nodes.
 #[derive(Debug, Clone, Copy)]
@@ -94,11 +92,5 @@ impl Inventory {
         if let Some(port) = claim.web_port {
             self.web.set(port, taken);
         }
-    }
-
-    /// An owner's network on a node: its addresses and the node's end of it.
-    pub fn lan(&self, id: &NodeId, subnet: u32) -> Option<(Ipv4Net, Ipv4Addr)> {
-        let net = self.node(id)?.lan.net(subnet);
-        Some((net, super::addresses::Lan::gateway(net)))
     }
 }

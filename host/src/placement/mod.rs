@@ -7,6 +7,7 @@ mod node;
 mod ports;
 mod scheduler;
 
+pub use addresses::gateway;
 pub use inventory::{Inventory, Pools};
 pub use node::{NodeSetup, Supports};
 pub use scheduler::{Ask, Placement};

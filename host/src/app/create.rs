@@ -1,0 +1,237 @@
+//! `POST /api/instance/`: validated request → blueprint → one write that places, claims, names and
+//! bills.
+
+use super::clock::now;
+use super::vault::fill;
+use super::{App, Caller, InstanceView};
+use crate::db::{Change, Changes, Detail, Read, View};
+use crate::domain::driver::PluginError;
+use crate::domain::error::{Error, FieldErrors};
+use crate::domain::flavor::BlueprintRequest;
+use crate::domain::ids::{Generation, InstanceId, UserId};
+use crate::domain::instance::{Instance, Intent, Progress, ResourceType};
+use crate::domain::money::Rates;
+use crate::domain::name::Name;
+use crate::domain::request::CreateRequest;
+use crate::domain::secret::{Sealed, SecretKind, SecretText};
+use crate::domain::state::InstanceState;
+use crate::domain::time::Timestamp;
+use crate::placement::{Ask, Placement};
+
+/// Letters and digits that are not mistaken for each other.
+const ALPHABET: &[u8; 56] = b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789";
+
+/// 24 of 56 characters: 139 bits.
+const PASSWORD_LENGTH: usize = 24;
+
+/// Generated names to try before giving up.
+const NAME_TRIES: usize = 64;
+
+impl App {
+    /// Accepts an instance; it is made behind the answer.
+    pub async fn create(
+        &self,
+        caller: &Caller,
+        request: CreateRequest,
+    ) -> Result<InstanceView, Error> {
+        let draft = self.draft(caller.user, request).await?;
+        let instance = self.db.write(move |view| draft.decide(view)).await?;
+        self.nudge(instance.id);
+        self.view(caller, instance)
+    }
+
+    async fn draft(&self, owner: UserId, request: CreateRequest) -> Result<Draft, Error> {
+        let flavor = self
+            .flavors()
+            .iter()
+            .find(|f| f.name == request.flavor)
+            .ok_or_else(|| FieldErrors::one("flavor", "unknown flavor"))?;
+        let (ssh, web) = (flavor.ssh, flavor.web);
+        let login_user = self.config.login_user.clone();
+        let has = |kind| request.secrets.get(kind).is_some();
+        let blueprint = self
+            .plugins
+            .blueprint(&BlueprintRequest {
+                flavor: request.flavor.clone(),
+                resource_type: request.resource_type,
+                size: request.size,
+                n_gpus: u32::from(request.gpu_model.is_some()),
+                login_user: login_user.clone(),
+                public_key: request.public_key.clone(),
+                s3_prefill: has(SecretKind::S3PrefillBucket),
+                ai: has(SecretKind::AiProviderApiKey),
+            })
+            .await
+            .map_err(flavor_error)?;
+        let id = InstanceId(uuid::Uuid::new_v4());
+        let password = password()?;
+        let mut secrets = request.secrets;
+        secrets.0.push((SecretKind::Password, password.clone()));
+        Ok(Draft {
+            id,
+            password: self.vault.seal_text(id, &password)?,
+            ask: Ask {
+                owner,
+                resource_type: request.resource_type,
+                size: request.size,
+                cpu_tier: request.cpu_tier,
+                gpu_model: request.gpu_model.clone(),
+                web,
+            },
+            rates: self
+                .config
+                .rates
+                .rates(request.cpu_tier, request.gpu_model.as_deref()),
+            names: match request.name {
+                Some(name) => Names::Given(name),
+                None => Names::Generated(generated_names()?),
+            },
+            flavor: request.flavor,
+            ssh,
+            login_user,
+            detail: Detail {
+                hostname: String::new(),
+                blueprint,
+                secrets: self.vault.seal_all(id, &secrets)?,
+            },
+            now: now(),
+            deadline: self.deadline(now()),
+        })
+    }
+}
+
+enum Names {
+    Given(Name),
+    Generated(Vec<Name>),
+}
+
+/// Everything that is decided before the write.
+struct Draft {
+    id: InstanceId,
+    ask: Ask,
+    rates: Rates,
+    names: Names,
+    flavor: String,
+    ssh: bool,
+    login_user: String,
+    password: Sealed,
+    detail: Detail,
+    now: Timestamp,
+    deadline: Timestamp,
+}
+
+impl Draft {
+    fn decide(&self, view: &View<'_>) -> Result<(Instance, Changes), Error> {
+        let name = self.name(view)?;
+        let placement = view
+            .inventory
+            .place(&self.ask)
+            .map_err(Error::Insufficient)?;
+        let seq = view.rows.next_seq()?;
+        let instance = self.instance(name, seq, &placement);
+        let detail = Detail {
+            hostname: instance.name.as_str().to_owned(),
+            ..self.detail.clone()
+        };
+        let changes = Changes::none()
+            .with(Change::NextSeq(seq + 1))
+            .with(Change::PutClaim(self.id, placement.claim))
+            .with(Change::PutDetail(self.id, Box::new(detail)))
+            .record(instance, self.now, crate::domain::event::What::Created);
+        Ok((changes.instance()?, changes))
+    }
+
+    fn name(&self, view: &View<'_>) -> Result<Name, Error> {
+        let free = |name: &Name| Ok::<_, Error>(view.rows.id_of_name(name.as_str())?.is_none());
+        match &self.names {
+            Names::Given(name) if free(name)? => Ok(name.clone()),
+            Names::Given(_) => Err(FieldErrors::one("name", "is already taken").into()),
+            Names::Generated(names) => {
+                for name in names {
+                    if free(name)? {
+                        return Ok(name.clone());
+                    }
+                }
+                Err(Error::Internal("no free name was generated".to_owned()))
+            }
+        }
+    }
+
+    fn instance(&self, name: Name, seq: u64, placement: &Placement) -> Instance {
+        let claim = &placement.claim;
+        let vm = self.ask.resource_type == ResourceType::Vm;
+        Instance {
+            id: self.id,
+            seq,
+            owner: self.ask.owner,
+            name,
+            resource_type: self.ask.resource_type,
+            flavor: self.flavor.clone(),
+            cpu_tier: self.ask.cpu_tier,
+            size: self.ask.size,
+            gpu_model: self.ask.gpu_model.clone(),
+            gpus: claim.gpus.clone(),
+            created_at: self.now,
+            rates: self.rates,
+            password: self.password.clone(),
+            node: claim.node.clone(),
+            ssh_host: placement.ssh_host.clone(),
+            login_user: self.login_user.clone(),
+            ssh_port: claim.ssh_port,
+            ssh: self.ssh || vm,
+            web_port: claim.web_port,
+            lan_ipv4: claim.lan_ipv4,
+            lan_subnet: claim.lan_subnet,
+            public_ipv4: claim.public_ipv4,
+            wan_ports: if vm { vec![22] } else { Vec::new() },
+            intent: Intent::Run,
+            generation: Generation(1),
+            incarnation: 1,
+            provisioned: false,
+            failed: false,
+            progress: Progress::Pending,
+            deadline: Some(self.deadline),
+            resize: None,
+            events: 0,
+            ledger_entries: 0,
+            last_event_at: self.now,
+            billed: (InstanceState::Provisioning.billed(), self.ask.size),
+        }
+    }
+}
+
+/// A provider's objection to a field is the user's; anything else is ours.
+fn flavor_error(error: PluginError) -> Error {
+    match error {
+        PluginError::Invalid { field, message } => FieldErrors::one(&field, message).into(),
+        PluginError::Busy | PluginError::RetryLater(_) => Error::Overloaded,
+        other => Error::Internal(format!("flavor provider: {other}")),
+    }
+}
+
+fn generated_names() -> Result<Vec<Name>, Error> {
+    let mut bytes = [0; 8 * NAME_TRIES];
+    fill(&mut bytes)?;
+    let (words, _) = bytes.as_chunks::<8>();
+    Ok(words
+        .iter()
+        .map(|word| Name::generate(u64::from_le_bytes(*word)))
+        .collect())
+}
+
+fn password() -> Result<SecretText, Error> {
+    let mut text = String::with_capacity(PASSWORD_LENGTH);
+    while text.len() < PASSWORD_LENGTH {
+        let mut bytes = [0; 2 * PASSWORD_LENGTH];
+        fill(&mut bytes)?;
+        // Bytes past the last whole multiple are skipped, so that each character is as likely.
+        let even = bytes.iter().filter(|b| usize::from(**b) < 224);
+        let characters = even.filter_map(|b| ALPHABET.get(usize::from(*b) % ALPHABET.len()));
+        text.extend(
+            characters
+                .take(PASSWORD_LENGTH - text.len())
+                .map(|b| char::from(*b)),
+        );
+    }
+    Ok(SecretText::new(text))
+}

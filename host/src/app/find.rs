@@ -1,0 +1,41 @@
+//! Finding the instance that a path names.
+
+use crate::db::Read;
+use crate::domain::error::Error;
+use crate::domain::ids::{InstanceId, UserId};
+use crate::domain::instance::{Instance, Intent};
+
+/// A path segment: an id in its one form, or else a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selector {
+    /// By id.
+    Id(InstanceId),
+    /// By name; any text, valid or not.
+    Name(String),
+}
+
+impl Selector {
+    /// Reads a decoded path segment.
+    pub fn parse(segment: &str) -> Self {
+        InstanceId::parse(segment).map_or_else(|| Self::Name(segment.to_owned()), Self::Id)
+    }
+}
+
+/// The owner's living instance. Someone else's is as good as missing.
+pub(super) fn find(
+    rows: &impl Read,
+    owner: UserId,
+    selector: &Selector,
+) -> Result<Instance, Error> {
+    let id = match selector {
+        Selector::Id(id) => Some(*id),
+        Selector::Name(name) => rows.id_of_name(name)?,
+    };
+    let instance = match id {
+        Some(id) => rows.instance(id)?,
+        None => None,
+    };
+    instance
+        .filter(|i| i.owner == owner && i.intent != Intent::Delete)
+        .ok_or(Error::NotFound)
+}

@@ -1,0 +1,138 @@
+//! The use cases, one file each. Every change is one atomic write; then the reconciler is nudged
+//! and makes the node follow.
+
+mod clock;
+mod create;
+mod delete;
+mod features;
+mod find;
+mod key;
+mod ports;
+mod read;
+mod restart;
+mod settled;
+mod stats;
+mod stop;
+mod update;
+mod vault;
+
+pub use clock::now;
+pub use features::NodeFeatures;
+pub use find::Selector;
+pub use key::{ApiKey, Caller, KeyInfo, Keys};
+pub use read::InstanceView;
+pub use settled::Settled;
+pub use stats::Stats;
+pub use vault::{Vault, VaultError};
+
+use crate::config::Config;
+use crate::db::{Db, Read};
+use crate::domain::ids::{InstanceId, NodeId};
+use crate::domain::instance::{Instance, Progress};
+use crate::domain::time::Timestamp;
+use crate::plugin::{NodeDriver, Plugins};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// What the use cases work with.
+pub struct App {
+    pub(crate) config: Arc<Config>,
+    pub(crate) db: Db,
+    pub(crate) plugins: Plugins,
+    pub(crate) drivers: BTreeMap<NodeId, NodeDriver>,
+    pub(crate) vault: Vault,
+    pub(crate) installation: String,
+    pub(crate) settled: Settled,
+    pub(crate) features: NodeFeatures,
+    keys: Keys,
+    nudge: mpsc::UnboundedSender<InstanceId>,
+    samples: stats::Samples,
+    web_host: Arc<str>,
+}
+
+/// What [`App::new`] is made of.
+pub struct Parts {
+    /// The configuration.
+    pub config: Arc<Config>,
+    /// The database.
+    pub db: Db,
+    /// The loaded plugins.
+    pub plugins: Plugins,
+    /// A driver for each node.
+    pub drivers: BTreeMap<NodeId, NodeDriver>,
+    /// Encrypts secrets.
+    pub vault: Vault,
+    /// Names this installation towards engines.
+    pub installation: String,
+}
+
+impl App {
+    /// Puts the parts together. The receiver is the reconciler's.
+    pub fn new(
+        parts: Parts,
+    ) -> Result<(Arc<Self>, mpsc::UnboundedReceiver<InstanceId>), crate::domain::error::Error> {
+        let (nudge, nudged) = mpsc::unbounded_channel();
+        let app = Self {
+            keys: Keys::load(parts.db.clone())?,
+            installation: parts.installation,
+            web_host: parts.config.web.host.as_str().into(),
+            config: parts.config,
+            db: parts.db,
+            plugins: parts.plugins,
+            drivers: parts.drivers,
+            vault: parts.vault,
+            settled: Settled::default(),
+            features: NodeFeatures::default(),
+            nudge,
+            samples: stats::Samples::default(),
+        };
+        Ok((Arc::new(app), nudged))
+    }
+
+    /// The API keys.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Who has this key, if it is valid.
+    pub fn authenticate(&self, key: &str) -> Option<Caller> {
+        self.keys.authenticate(key)
+    }
+
+    /// Whether the database answers.
+    pub fn ready(&self) -> bool {
+        self.db.read(|rows| rows.installation()).is_ok()
+    }
+
+    /// Tells the reconciler that there is work on an instance. A nudge that gets lost costs time
+    /// only: the next tick finds the work in the database.
+    fn nudge(&self, id: InstanceId) {
+        drop(self.nudge.send(id));
+    }
+
+    /// When an instance that is asked to run from now on must be reachable.
+    fn deadline(&self, from: Timestamp) -> Timestamp {
+        let patience = self.config.provisioning_deadline_s.saturating_mul(1000);
+        Timestamp(
+            from.0
+                .saturating_add(i64::try_from(patience).unwrap_or(i64::MAX)),
+        )
+    }
+
+    /// Waits, bounded, until the node follows an intent or a later one has overtaken it.
+    async fn wait_settled(&self, intended: &Instance) {
+        let bound = Duration::from_millis(self.config.limits.answer_wait_ms);
+        let done = || {
+            let row = self.db.read(|rows| rows.instance(intended.id));
+            match row {
+                Ok(Some(now)) => {
+                    now.progress == Progress::Settled || now.generation > intended.generation
+                }
+                Ok(None) | Err(_) => true,
+            }
+        };
+        self.settled.wait(intended.id, bound, done).await;
+    }
+}

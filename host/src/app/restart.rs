@@ -1,0 +1,55 @@
+//! `restart/`: claims compute again on the node that holds the disk.
+
+use super::clock::now;
+use super::find::{Selector, find};
+use super::{App, Caller, InstanceView};
+use crate::db::{Change, Changes, Read};
+use crate::domain::error::Error;
+use crate::domain::event::What;
+use crate::domain::instance::Intent;
+use crate::domain::state::InstanceState;
+
+impl App {
+    /// Starts a stopped instance and waits, bounded, until it is reachable.
+    pub async fn restart(
+        &self,
+        caller: &Caller,
+        selector: &Selector,
+    ) -> Result<InstanceView, Error> {
+        let (owner, selector) = (caller.user, selector.clone());
+        let deadline = self.deadline(now());
+        let started = self
+            .db
+            .write(move |view| {
+                let mut instance = find(view.rows, owner, &selector)?;
+                let state = instance.state();
+                if !matches!(state, InstanceState::ShutOff | InstanceState::Exited) {
+                    return Err(Error::State {
+                        verb: "restart",
+                        state,
+                        needed: "shut_off or exited",
+                    });
+                }
+                let mut changes = Changes::none();
+                let mut claim = view
+                    .rows
+                    .claim(instance.id)?
+                    .ok_or_else(|| Error::Internal(format!("{} has no claim", instance.id)))?;
+                // While a stop still runs its claim is still held, and is taken over.
+                if !claim.compute {
+                    view.inventory
+                        .reclaim(&claim)
+                        .map_err(Error::Insufficient)?;
+                    claim.compute = true;
+                    changes = changes.with(Change::PutClaim(instance.id, claim));
+                }
+                instance.intend(Intent::Run, Some(deadline));
+                let changes = changes.record(instance, now(), What::Restarted);
+                Ok((changes.instance()?, changes))
+            })
+            .await?;
+        self.nudge(started.id);
+        self.wait_settled(&started).await;
+        self.view(caller, started)
+    }
+}

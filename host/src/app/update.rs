@@ -1,0 +1,179 @@
+//! `PATCH`: rename, and live resize of containers. All of it holds or none.
+
+use super::clock::now;
+use super::find::{Selector, find};
+use super::{App, Caller, InstanceView};
+use crate::db::{Change, Changes, Read, View};
+use crate::domain::capacity::Size;
+use crate::domain::driver::Features;
+use crate::domain::error::{Error, FieldErrors};
+use crate::domain::event::What;
+use crate::domain::instance::{Instance, Intent, Progress, Resize, ResourceType};
+use crate::domain::name::Name;
+use crate::domain::request::UpdateRequest;
+use crate::domain::state::InstanceState;
+
+impl App {
+    /// Changes a name, sizes, or both.
+    pub async fn update(
+        &self,
+        caller: &Caller,
+        selector: &Selector,
+        request: UpdateRequest,
+    ) -> Result<InstanceView, Error> {
+        let before = self.db.read(|rows| find(rows, caller.user, selector))?;
+        let features = self.features.get(&before.node);
+        let id = before.id;
+        let owner = caller.user;
+        let instance = self
+            .db
+            .write(move |view| {
+                let instance = find(view.rows, owner, &Selector::Id(id))?;
+                decide(view, instance, &request, features)
+            })
+            .await?;
+        let Some(resize) = instance.resize.clone() else {
+            return self.view(caller, instance);
+        };
+        self.nudge(id);
+        self.wait_settled(&instance).await;
+        let after = self.db.read(|rows| find(rows, owner, &Selector::Id(id)))?;
+        if after.resize.is_none() && after.size != resize.size {
+            self.refusal(&after)?;
+        }
+        self.view(caller, after)
+    }
+
+    /// Why the node did not take the last change of size.
+    fn refusal(&self, instance: &Instance) -> Result<(), Error> {
+        let events = self.db.read(|rows| rows.events(instance.id))?;
+        let last = events.into_iter().rev().find_map(|event| match event.what {
+            What::ResizeRefused { field, message } => Some((field, message)),
+            _ => None,
+        });
+        match last {
+            Some((Some(field), message)) => Err(FieldErrors::one(&field, message).into()),
+            Some((None, message)) => Err(Error::NodeUnreachable(message)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn decide(
+    view: &View<'_>,
+    mut instance: Instance,
+    request: &UpdateRequest,
+    features: Option<Features>,
+) -> Result<(Instance, Changes), Error> {
+    let size = request.size_over(instance.size);
+    let mut errors = FieldErrors::default();
+    let name = new_name(view, &instance, request, &mut errors)?;
+    check_sizes(&instance, request, size, features, &mut errors);
+    errors.into_result()?;
+    if size == instance.size {
+        let Some(name) = name else {
+            return Ok((instance, Changes::none()));
+        };
+        instance.name = name;
+        let changes = Changes::none().record(instance, now(), What::Renamed);
+        return Ok((changes.instance()?, changes));
+    }
+    check_state(&instance)?;
+    let mut claim = view
+        .rows
+        .claim(instance.id)?
+        .ok_or_else(|| Error::Internal(format!("{} has no claim", instance.id)))?;
+    view.inventory
+        .grow(&claim, size)
+        .map_err(Error::Insufficient)?;
+    let changes = Changes::none();
+    if instance.intent == Intent::Stop {
+        // A stop that still runs holds the larger of both; the rest is claimed at restart.
+        claim.size = if claim.compute {
+            claim.size.max(size)
+        } else {
+            size
+        };
+        let changes = changes.with(Change::PutClaim(instance.id, claim));
+        instance.size = size;
+        instance.name = name.unwrap_or(instance.name);
+        let changes = changes.record(instance, now(), What::Resized);
+        return Ok((changes.instance()?, changes));
+    }
+    claim.size = claim.size.max(size);
+    let deadline = instance.deadline;
+    instance.intend(Intent::Run, deadline);
+    instance.resize = Some(Resize { size, name });
+    let changes = changes
+        .with(Change::PutClaim(instance.id, claim))
+        .with(Change::PutInstance(Box::new(instance)));
+    Ok((changes.instance()?, changes))
+}
+
+fn new_name(
+    view: &View<'_>,
+    instance: &Instance,
+    request: &UpdateRequest,
+    errors: &mut FieldErrors,
+) -> Result<Option<Name>, Error> {
+    let Some(name) = request.name.as_ref().filter(|n| **n != instance.name) else {
+        return Ok(None);
+    };
+    if view.rows.id_of_name(name.as_str())?.is_some() {
+        errors.add("name", "is already taken");
+    }
+    Ok(Some(name.clone()))
+}
+
+fn check_sizes(
+    instance: &Instance,
+    request: &UpdateRequest,
+    size: Size,
+    features: Option<Features>,
+    errors: &mut FieldErrors,
+) {
+    if instance.resource_type == ResourceType::Vm {
+        for (field, given) in [
+            ("n_vcpus", request.n_vcpus),
+            ("mem_gib", request.mem_gib),
+            ("disk_size_gib", request.disk_size_gib),
+        ] {
+            if given.is_some() {
+                errors.add(field, "VMs cannot be resized");
+            }
+        }
+        return;
+    }
+    let (old, new) = (instance.size.disk_size_gib, size.disk_size_gib);
+    if new < old {
+        errors.add(
+            "disk_size_gib",
+            format!("a disk only grows; it has {old} GiB"),
+        );
+    }
+    // Where the engine enforces no disk size, growing it is a matter of the claim alone.
+    let can_grow = features.is_none_or(|f| f.live_disk_grow || !f.disk_limit);
+    if new > old && !can_grow {
+        errors.add(
+            "disk_size_gib",
+            "this instance's node cannot grow the disk of an existing container",
+        );
+    }
+}
+
+fn check_state(instance: &Instance) -> Result<(), Error> {
+    let state = instance.state();
+    if !matches!(state, InstanceState::Running | InstanceState::Exited) {
+        return Err(Error::State {
+            verb: "resize",
+            state,
+            needed: "running or exited",
+        });
+    }
+    if instance.intent == Intent::Run && instance.progress == Progress::Pending {
+        return Err(Error::NotApplicable(
+            "an earlier change of this instance is still under way; try again shortly",
+        ));
+    }
+    Ok(())
+}

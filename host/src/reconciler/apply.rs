@@ -1,0 +1,178 @@
+//! What was seen, as writes. Each looks at the row again: a newer intent makes it stale, and then
+//! nothing is written.
+
+use crate::app::now;
+use crate::db::{Change, Changes, Db, Read};
+use crate::domain::error::Error;
+use crate::domain::event::{Event, What};
+use crate::domain::ids::{Generation, InstanceId};
+use crate::domain::instance::{Instance, Intent, Progress};
+use crate::domain::time::Timestamp;
+
+/// Writes that answer one generation of one instance.
+#[derive(Clone)]
+pub struct Apply {
+    pub db: Db,
+    pub id: InstanceId,
+    pub generation: Generation,
+}
+
+impl Apply {
+    /// Decides on the present row, if it still is of this generation. True if it was.
+    async fn on_row(
+        &self,
+        decide: impl Fn(Instance, &crate::db::View<'_>) -> Result<Changes, Error> + Send + 'static,
+    ) -> Result<bool, Error> {
+        let (id, generation) = (self.id, self.generation);
+        self.db
+            .write(move |view| match view.rows.instance(id)? {
+                Some(row) if row.generation == generation => Ok((true, decide(row, view)?)),
+                _ => Ok((false, Changes::none())),
+            })
+            .await
+    }
+
+    /// It is reachable and has its size.
+    pub async fn up(&self) -> Result<bool, Error> {
+        self.on_row(|mut row, view| {
+            row.provisioned = true;
+            row.progress = Progress::Settled;
+            row.deadline = None;
+            let changes = claim_of_size(&row, view)?;
+            Ok(changes.record(row, now(), What::Ready))
+        })
+        .await
+    }
+
+    /// It cannot be made. What is there of it is stopped next, then its compute is free.
+    pub async fn failed(&self, why: String) -> Result<bool, Error> {
+        self.on_row(move |mut row, _| {
+            row.failed = true;
+            row.intend(Intent::Stop, None);
+            Ok(Changes::none().record(row, now(), What::Failed(why.clone())))
+        })
+        .await
+    }
+
+    /// A stopped instance could not be started again; it stays stopped, with its data.
+    pub async fn restart_failed(&self, why: String) -> Result<bool, Error> {
+        self.on_row(move |mut row, _| {
+            row.intend(Intent::Stop, None);
+            row.resize = None;
+            Ok(Changes::none().record(row, now(), What::RestartFailed(why.clone())))
+        })
+        .await
+    }
+
+    /// The node was seen to have stopped it: its compute is free.
+    pub async fn released(&self) -> Result<bool, Error> {
+        self.on_row(|mut row, view| {
+            row.progress = Progress::Settled;
+            let changes = release(&row, view)?;
+            Ok(changes.record(row, now(), What::Released))
+        })
+        .await
+    }
+
+    /// It was up and has ended by itself.
+    pub async fn died(&self, why: String) -> Result<bool, Error> {
+        self.on_row(move |mut row, view| {
+            row.intend(Intent::Stop, None);
+            row.resize = None;
+            row.progress = Progress::Settled;
+            let changes = release(&row, view)?;
+            Ok(changes.record(row, now(), What::Died(why.clone())))
+        })
+        .await
+    }
+
+    /// The node does not hold what is intended (any more): there is work again.
+    pub async fn pending(&self, deadline: Option<Timestamp>) -> Result<bool, Error> {
+        self.on_row(move |mut row, _| {
+            row.progress = Progress::Pending;
+            row.deadline = deadline;
+            Ok(Changes::none().with(Change::PutInstance(Box::new(row))))
+        })
+        .await
+    }
+
+    /// The node has taken the new size.
+    pub async fn resized(&self) -> Result<bool, Error> {
+        self.on_row(|mut row, view| {
+            let Some(resize) = row.resize.take() else {
+                return Ok(Changes::none());
+            };
+            row.size = resize.size;
+            row.name = resize.name.unwrap_or(row.name);
+            row.progress = Progress::Settled;
+            let changes = claim_of_size(&row, view)?;
+            Ok(changes.record(row, now(), What::Resized))
+        })
+        .await
+    }
+
+    /// The node did not take the new size; the old one holds. If it did not even answer, the
+    /// larger claim stays until the old size was sent again.
+    pub async fn resize_refused(
+        &self,
+        field: Option<String>,
+        message: String,
+    ) -> Result<bool, Error> {
+        self.on_row(move |mut row, view| {
+            row.resize = None;
+            let changes = if field.is_some() {
+                row.progress = Progress::Settled;
+                claim_of_size(&row, view)?
+            } else {
+                Changes::none()
+            };
+            let (field, message) = (field.clone(), message.clone());
+            Ok(changes.record(row, now(), What::ResizeRefused { field, message }))
+        })
+        .await
+    }
+
+    /// The node was seen without it: everything it held is free, and only its events and its
+    /// ledger stay.
+    pub async fn purged(&self) -> Result<bool, Error> {
+        self.on_row(|row, _| {
+            let event = Event {
+                at: now().max(row.last_event_at),
+                instance: row.id,
+                what: What::Purged,
+                state: row.state(),
+                size: row.size,
+            };
+            Ok(Changes::none()
+                .with(Change::Event(row.events, event))
+                .with(Change::DropClaim(row.id))
+                .with(Change::DropInstance(row.id)))
+        })
+        .await
+    }
+}
+
+/// The claim at exactly the row's size.
+fn claim_of_size(row: &Instance, view: &crate::db::View<'_>) -> Result<Changes, Error> {
+    let changes = Changes::none();
+    match view.rows.claim(row.id)? {
+        Some(mut claim) if claim.size != row.size => {
+            claim.size = row.size;
+            Ok(changes.with(Change::PutClaim(row.id, claim)))
+        }
+        _ => Ok(changes),
+    }
+}
+
+/// The claim without its compute.
+fn release(row: &Instance, view: &crate::db::View<'_>) -> Result<Changes, Error> {
+    let changes = Changes::none();
+    match view.rows.claim(row.id)? {
+        Some(mut claim) => {
+            claim.compute = false;
+            claim.size = row.size;
+            Ok(changes.with(Change::PutClaim(row.id, claim)))
+        }
+        None => Ok(changes),
+    }
+}

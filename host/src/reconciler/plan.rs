@@ -1,0 +1,35 @@
+//! What is to be done next with an instance. Pure.
+
+use crate::domain::capacity::Size;
+use crate::domain::instance::{Instance, Intent, Progress};
+
+/// The next step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The node follows the intent.
+    Nothing,
+    /// Make it exist, run and be reachable.
+    Make,
+    /// Start what exists.
+    Start,
+    /// Give it another size.
+    Resize(Size),
+    /// Stop it and release its compute.
+    Stop,
+    /// Remove it and free everything.
+    Delete,
+}
+
+/// The step that brings the node nearer to the row.
+pub fn plan(instance: &Instance) -> Step {
+    match (instance.progress, instance.intent) {
+        (Progress::Settled, _) => Step::Nothing,
+        (Progress::Pending, Intent::Delete) => Step::Delete,
+        (Progress::Pending, Intent::Stop) => Step::Stop,
+        (Progress::Pending, Intent::Run) if !instance.provisioned => Step::Make,
+        (Progress::Pending, Intent::Run) => match &instance.resize {
+            Some(resize) => Step::Resize(resize.size),
+            None => Step::Start,
+        },
+    }
+}

@@ -1,0 +1,103 @@
+//! Whether an instance is reachable for its user: asked on the user's own path, not of the engine.
+
+use crate::domain::blueprint::Health;
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// One attempt ends after this.
+const ATTEMPT: Duration = Duration::from_secs(3);
+/// Pauses between attempts grow from the first to the last.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LAST_PAUSE: Duration = Duration::from_millis(250);
+
+/// What to ask, and where.
+#[derive(Debug, Clone)]
+pub struct Path {
+    /// How readiness is seen.
+    pub health: Health,
+    /// Host of the published port.
+    pub host: String,
+    /// The published port.
+    pub port: u16,
+}
+
+/// Tries until it is reachable; false when the time is over.
+pub async fn wait(path: &Path, at_most: Duration) -> bool {
+    let attempts = async {
+        let mut pause = FIRST_PAUSE;
+        while !reachable(path).await {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LAST_PAUSE);
+        }
+    };
+    tokio::time::timeout(at_most, attempts).await.is_ok()
+}
+
+async fn reachable(path: &Path) -> bool {
+    let attempt = async {
+        let mut stream = TcpStream::connect((path.host.as_str(), path.port)).await?;
+        match &path.health {
+            Health::Ssh => ssh_banner(&mut stream).await,
+            Health::Http(target) => http_answer(&mut stream, &path.host, target).await,
+        }
+    };
+    matches!(tokio::time::timeout(ATTEMPT, attempt).await, Ok(Ok(true)))
+}
+
+/// Something in between may accept connections long before the server does: only the banner counts.
+async fn ssh_banner(stream: &mut TcpStream) -> io::Result<bool> {
+    let mut banner = [0; 4];
+    stream.read_exact(&mut banner).await?;
+    Ok(&banner == b"SSH-")
+}
+
+async fn http_answer(stream: &mut TcpStream, host: &str, target: &str) -> io::Result<bool> {
+    let request = format!(
+        "GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAccept: */*\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await?;
+    // `HTTP/1.1 200`: the first digit of the status tells.
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).await?;
+    Ok(head.starts_with(b"HTTP/1.") && matches!(head.get(9), Some(b'1'..=b'4')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Path, reachable};
+    use crate::domain::blueprint::Health;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    async fn answers(health: Health, answer: &'static [u8]) -> bool {
+        let Ok(listener) = TcpListener::bind("127.0.0.1:0").await else {
+            return false;
+        };
+        let Ok(address) = listener.local_addr() else {
+            return false;
+        };
+        tokio::spawn(async move {
+            if let Ok((mut stream, _)) = listener.accept().await {
+                drop(stream.write_all(answer).await);
+            }
+        });
+        let path = Path {
+            health,
+            host: "127.0.0.1".to_owned(),
+            port: address.port(),
+        };
+        reachable(&path).await
+    }
+
+    #[tokio::test]
+    async fn only_a_banner_or_a_page_counts() {
+        assert!(answers(Health::Ssh, b"SSH-2.0-OpenSSH_9.2\r\n").await);
+        assert!(!answers(Health::Ssh, b"HTTP/1.1 400 no\r\n").await);
+        assert!(!answers(Health::Ssh, b"").await);
+        let page = || Health::Http("/".to_owned());
+        assert!(answers(page(), b"HTTP/1.1 302 Found\r\n\r\n").await);
+        assert!(!answers(page(), b"HTTP/1.1 502 Bad Gateway\r\n\r\n").await);
+    }
+}

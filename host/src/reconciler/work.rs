@@ -1,0 +1,377 @@
+//! Works on one instance until its node follows its row.
+
+use super::apply::Apply;
+use super::plan::{Step, plan};
+use super::reach;
+use super::spec;
+use super::workers::Workers;
+use crate::app::{App, now};
+use crate::db::Read;
+use crate::domain::blueprint::Health;
+use crate::domain::capacity::Size;
+use crate::domain::driver::{Phase, PluginError, Report, Target};
+use crate::domain::error::Error;
+use crate::domain::ids::InstanceId;
+use crate::domain::instance::Instance;
+use crate::plugin::NodeDriver;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// Pauses after failures grow from the first to the last.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LAST_PAUSE: Duration = Duration::from_secs(5);
+/// How long reachability is tried before the driver is asked again.
+const REACH: Duration = Duration::from_secs(2);
+/// An engine may still carry out a create whose answer was lost: only a second look, this much
+/// later, proves that it did not.
+const SECOND_LOOK: Duration = Duration::from_secs(5);
+/// An instance that ends this often right after its start will not stay up.
+const MAX_STARTS: u32 = 5;
+
+/// The task of one instance.
+pub struct Worker {
+    app: Arc<App>,
+    workers: Arc<Workers>,
+    id: InstanceId,
+    bell: Arc<Notify>,
+    pause: Duration,
+    /// The driver reported the engine to have it.
+    seen: bool,
+    first_absent: Option<Instant>,
+    starts: u32,
+}
+
+/// What follows a step.
+enum Next {
+    /// Look at the row again at once.
+    Look,
+    /// After a while, or when woken.
+    After(Duration),
+    /// After a growing while.
+    Retry(String),
+}
+
+impl Worker {
+    pub fn new(app: Arc<App>, workers: Arc<Workers>, id: InstanceId, bell: Arc<Notify>) -> Self {
+        Self {
+            app,
+            workers,
+            id,
+            bell,
+            pause: FIRST_PAUSE,
+            seen: false,
+            first_absent: None,
+            starts: 0,
+        }
+    }
+
+    pub async fn run(mut self) {
+        loop {
+            self.workers.seen(self.id);
+            let next = match self.app.db.read(|rows| rows.instance(self.id)) {
+                Ok(Some(instance)) => match plan(&instance) {
+                    Step::Nothing => None,
+                    step => Some(self.step(step, &instance).await),
+                },
+                Ok(None) => None,
+                Err(error) => Some(Next::Retry(error.to_string())),
+            };
+            self.app.settled.ring(self.id);
+            match next {
+                None if self.workers.finish(self.id) => return,
+                None | Some(Next::Look) => self.pause = FIRST_PAUSE,
+                Some(Next::After(pause)) => {
+                    self.pause = FIRST_PAUSE;
+                    self.rest(pause).await;
+                }
+                Some(Next::Retry(why)) => {
+                    tracing::warn!(instance = %self.id, pause_ms = self.pause.as_millis(), %why, "will be tried again");
+                    self.rest(self.pause).await;
+                    self.pause = (self.pause * 2).min(LAST_PAUSE);
+                }
+            }
+        }
+    }
+
+    async fn rest(&self, pause: Duration) {
+        drop(tokio::time::timeout(pause, self.bell.notified()).await);
+    }
+
+    async fn step(&mut self, step: Step, instance: &Instance) -> Next {
+        let apply = Apply {
+            db: self.app.db.clone(),
+            id: self.id,
+            generation: instance.generation,
+        };
+        if let Some(deadline) = instance.deadline
+            && matches!(step, Step::Make | Step::Start)
+            && now() >= deadline
+        {
+            return self
+                .give_up(instance, &apply, "not reachable in time")
+                .await;
+        }
+        let Some(driver) = self.app.drivers.get(&instance.node).cloned() else {
+            return Next::Retry(format!("node {} is not configured", instance.node));
+        };
+        let target = match spec::target(&self.app, instance) {
+            Ok(target) => target,
+            Err(error) => return Next::Retry(error.to_string()),
+        };
+        match step {
+            Step::Nothing => Next::Look,
+            Step::Make => self.make(instance, &apply, &driver, target).await,
+            Step::Start => {
+                let report = driver.start(&target).await;
+                self.follow(report, instance, &apply, &driver).await
+            }
+            Step::Resize(size) => resize(instance, &apply, &driver, target, size).await,
+            Step::Stop => self.stop(&apply, &driver, &target).await,
+            Step::Delete => self.delete(instance, &apply, &driver, &target).await,
+        }
+    }
+
+    async fn make(
+        &mut self,
+        instance: &Instance,
+        apply: &Apply,
+        driver: &NodeDriver,
+        target: Target,
+    ) -> Next {
+        let (id, vault) = (self.id, &self.app.vault);
+        let made_of = self.app.db.read(|rows| {
+            let detail = rows.detail(id)?;
+            detail.ok_or_else(|| Error::Internal(format!("{id} has no detail row")))
+        });
+        let made_of = made_of.and_then(|d| Ok((vault.open_all(id, &d.secrets)?, d)));
+        let (secrets, detail) = match made_of {
+            Ok(made_of) => made_of,
+            Err(error) => return Next::Retry(error.to_string()),
+        };
+        self.workers.asked().insert(id);
+        let spec = spec::spec(target.clone(), instance, detail);
+        let report = driver.ensure(&spec, &secrets).await;
+        // Made, and ended before it was ever reachable: by the engine's restart, or by itself.
+        if let Ok(Report {
+            phase: Phase::Stopped(why),
+            ..
+        }) = &report
+        {
+            self.starts += 1;
+            if self.starts > MAX_STARTS {
+                let why = why.as_deref().unwrap_or("no reason given");
+                return self
+                    .give_up(
+                        instance,
+                        apply,
+                        &format!("ends right after its start: {why}"),
+                    )
+                    .await;
+            }
+            let report = driver.start(&target).await;
+            return self.follow(report, instance, apply, driver).await;
+        }
+        self.follow(report, instance, apply, driver).await
+    }
+
+    /// From a driver's answer to reachable, or to what is to be done about it.
+    async fn follow(
+        &mut self,
+        report: Result<Report, PluginError>,
+        instance: &Instance,
+        apply: &Apply,
+        driver: &NodeDriver,
+    ) -> Next {
+        let report = match report {
+            Ok(report) => report,
+            Err(
+                error @ (PluginError::Invalid { .. }
+                | PluginError::Conflict(_)
+                | PluginError::Insufficient(_)
+                | PluginError::NotFound
+                | PluginError::Unsupported(_)),
+            ) => return self.give_up(instance, apply, &error.to_string()).await,
+            Err(PluginError::RetryLater(pause)) => return Next::After(pause),
+            Err(error) => return Next::Retry(error.to_string()),
+        };
+        self.seen |= !matches!(report.phase, Phase::Absent | Phase::Pulling(_));
+        let again = report.again.unwrap_or(FIRST_PAUSE);
+        match report.phase {
+            Phase::Failed(why) => self.give_up(instance, apply, &why).await,
+            Phase::Absent if instance.provisioned => {
+                self.give_up(instance, apply, "the engine does not have it any more")
+                    .await
+            }
+            Phase::Absent | Phase::Pulling(_) | Phase::Creating => Next::After(again),
+            Phase::Stopped(why) => Next::Retry(format!("stopped: {why:?}")),
+            phase @ (Phase::Booting | Phase::Ready) => {
+                self.reach(&phase, again, instance, apply, driver).await
+            }
+        }
+    }
+
+    async fn reach(
+        &self,
+        phase: &Phase,
+        again: Duration,
+        instance: &Instance,
+        apply: &Apply,
+        driver: &NodeDriver,
+    ) -> Next {
+        let up = match self.path(instance, driver) {
+            Ok(Some(path)) => {
+                // A newer intent does not wait for an instance to come up.
+                tokio::select! {
+                    up = reach::wait(&path, REACH) => up,
+                    () = self.bell.notified() => return Next::Look,
+                }
+            }
+            Ok(None) => *phase == Phase::Ready,
+            Err(error) => return Next::Retry(error.to_string()),
+        };
+        if up {
+            done(apply.up().await)
+        } else {
+            Next::After(again)
+        }
+    }
+
+    /// The user's way to the instance; none if its engine only simulates.
+    fn path(&self, instance: &Instance, driver: &NodeDriver) -> Result<Option<reach::Path>, Error> {
+        let features = self.app.features.get(&instance.node);
+        if features.is_some_and(|f| !f.network) {
+            return Ok(None);
+        }
+        let detail = self.app.db.read(|rows| rows.detail(self.id))?;
+        let health = detail.map_or(Health::Ssh, |d| d.blueprint.health);
+        let node = self
+            .app
+            .config
+            .node
+            .iter()
+            .find(|n| n.name == driver.name().0);
+        let probe_host = node.and_then(|n| n.probe_host.clone());
+        let (host, port) = match health {
+            Health::Ssh => (instance.ssh_host.clone(), Some(instance.ssh_port)),
+            Health::Http(_) => (self.app.config.web.host.clone(), instance.web_port),
+        };
+        let port = port.ok_or_else(|| Error::Internal(format!("{} has no web port", self.id)))?;
+        Ok(Some(reach::Path {
+            health,
+            host: probe_host.unwrap_or(host),
+            port,
+        }))
+    }
+
+    /// For good: an error while it was being made, stopped again after a restart.
+    async fn give_up(&self, instance: &Instance, apply: &Apply, why: &str) -> Next {
+        tracing::warn!(instance = %self.id, node = %instance.node, why, "given up");
+        done(if instance.provisioned {
+            apply.restart_failed(why.to_owned()).await
+        } else {
+            apply.failed(why.to_owned()).await
+        })
+    }
+
+    async fn stop(&mut self, apply: &Apply, driver: &NodeDriver, target: &Target) -> Next {
+        let grace = Duration::from_millis(self.app.config.limits.stop_grace_ms);
+        match driver.stop(target, grace).await {
+            Ok(Report {
+                phase: Phase::Stopped(_) | Phase::Absent | Phase::Failed(_),
+                ..
+            })
+            | Err(PluginError::NotFound) => done(apply.released().await),
+            Ok(report) => Next::After(report.again.unwrap_or(FIRST_PAUSE)),
+            Err(PluginError::RetryLater(pause)) => Next::After(pause),
+            Err(error) => Next::Retry(error.to_string()),
+        }
+    }
+
+    async fn delete(
+        &mut self,
+        instance: &Instance,
+        apply: &Apply,
+        driver: &NodeDriver,
+        target: &Target,
+    ) -> Next {
+        match driver.delete(target).await {
+            Ok(Report {
+                phase: Phase::Absent,
+                ..
+            })
+            | Err(PluginError::NotFound) => {
+                if let Some(wait) = self.until_certain(instance) {
+                    return Next::After(wait);
+                }
+                self.workers.asked().remove(&self.id);
+                done(apply.purged().await)
+            }
+            Ok(report) => Next::After(report.again.unwrap_or(FIRST_PAUSE)),
+            Err(PluginError::RetryLater(pause)) => Next::After(pause),
+            Err(error) => Next::Retry(error.to_string()),
+        }
+    }
+
+    /// How long to wait until an absence proves that the instance will not appear any more.
+    fn until_certain(&mut self, instance: &Instance) -> Option<Duration> {
+        let never_asked =
+            instance.created_at >= self.workers.started && !self.workers.asked().contains(&self.id);
+        if instance.provisioned || self.seen || never_asked {
+            return None;
+        }
+        let first = *self.first_absent.get_or_insert_with(Instant::now);
+        let left = SECOND_LOOK.saturating_sub(first.elapsed());
+        (!left.is_zero()).then_some(left)
+    }
+}
+
+async fn resize(
+    instance: &Instance,
+    apply: &Apply,
+    driver: &NodeDriver,
+    mut target: Target,
+    size: Size,
+) -> Next {
+    target.size = size;
+    let refused =
+        |field: &str, message: String| apply.resize_refused(Some(field.to_owned()), message);
+    done(match driver.resize(&target).await {
+        Ok(report) if matches!(report.phase, Phase::Ready | Phase::Booting) => {
+            apply.resized().await
+        }
+        Ok(_) | Err(PluginError::NotFound) => {
+            let message = "the instance is not running on its node".to_owned();
+            refused(changed(instance.size, size), message).await
+        }
+        Err(PluginError::Invalid { field, message }) => refused(&field, message).await,
+        Err(PluginError::Insufficient(short)) => {
+            let field = short.first().map_or("n_vcpus", |s| s.field.as_str());
+            refused(field, "the node has not that much".to_owned()).await
+        }
+        Err(PluginError::Unsupported(_)) => {
+            let message = "this instance's node cannot change it while it runs".to_owned();
+            refused(changed(instance.size, size), message).await
+        }
+        Err(error) => apply.resize_refused(None, error.to_string()).await,
+    })
+}
+
+/// The first field that differs.
+fn changed(old: Size, new: Size) -> &'static str {
+    if old.n_vcpus != new.n_vcpus {
+        "n_vcpus"
+    } else if old.mem_gib != new.mem_gib {
+        "mem_gib"
+    } else {
+        "disk_size_gib"
+    }
+}
+
+/// After a write: look again, at what holds now.
+fn done(written: Result<bool, Error>) -> Next {
+    match written {
+        Ok(_) => Next::Look,
+        Err(error) => Next::Retry(error.to_string()),
+    }
+}

@@ -1,0 +1,217 @@
+//! Puts a server together from its configuration and runs it.
+
+use crate::app::{App, Parts, Vault, VaultError};
+use crate::config::{Config, NodeConfig};
+use crate::db::{Db, OpenError, Read};
+use crate::domain::capacity::{GpuDevice, Size};
+use crate::domain::error::Error;
+use crate::domain::ids::{InstanceId, NodeId};
+use crate::engine::{Endpoint, EndpointError};
+use crate::http;
+use crate::placement::{Inventory, NodeSetup, Pools};
+use crate::plugin::{self, LoadError, NodeDriver, Plugins, PluginsConfig};
+use crate::reconciler;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data directory.
+    #[error("data_dir {path}")]
+    DataDir {
+        /// Which.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The database.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The key file.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
+    /// A plugin.
+    #[error(transparent)]
+    Plugin(#[from] LoadError),
+    /// A node's endpoint.
+    #[error("setting `node.{node}.endpoint`")]
+    Endpoint {
+        /// Which node.
+        node: String,
+        /// Why.
+        source: EndpointError,
+    },
+    /// A node's settings.
+    #[error("setting `node.{node}.settings`: {message}")]
+    Settings {
+        /// Which node.
+        node: String,
+        /// Why.
+        message: String,
+    },
+    /// The address to listen on.
+    #[error("cannot listen on {listen}")]
+    Listen {
+        /// Which.
+        listen: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The interface.
+    #[error(transparent)]
+    Http(#[from] http::StartError),
+    /// The rows.
+    #[error(transparent)]
+    Rows(#[from] Error),
+}
+
+/// Opens the database of a configuration; also what `wharf key` and `wharf fsck` work on while no
+/// server runs.
+pub fn open_db(config: &Config) -> Result<Db, StartError> {
+    make_private_dir(&config.data_dir)?;
+    Ok(Db::open(&config.data_dir, empty_inventory(config))?)
+}
+
+/// Runs a server until `stop` completes. `listening` is called with the address once it serves.
+pub async fn serve(
+    config: Config,
+    listening: impl FnOnce(std::net::SocketAddr),
+    stop: impl Future<Output = ()>,
+) -> Result<(), StartError> {
+    let config = Arc::new(config);
+    let db = open_db(&config)?;
+    let (app, nudged) = assemble(&config, db).await?;
+    let listen = |source| StartError::Listen {
+        listen: config.listen.to_string(),
+        source,
+    };
+    let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
+    let address = listener.local_addr().map_err(listen)?;
+    let (stopping, stopped) = watch::channel(false);
+    let reconciler = tokio::spawn(reconciler::run(Arc::clone(&app), nudged, stopped.clone()));
+    let interface = http::Server::start(&config, listener, Arc::clone(&app), stopped)?;
+    listening(address);
+    stop.await;
+    tracing::info!("stopping: running requests are finished first");
+    drop(stopping.send(true));
+    interface.finished().await;
+    // What it was doing is continued by the next start.
+    drop(tokio::time::timeout(Duration::from_secs(1), reconciler).await);
+    Ok(())
+}
+
+async fn assemble(
+    config: &Arc<Config>,
+    db: Db,
+) -> Result<(Arc<App>, mpsc::UnboundedReceiver<InstanceId>), StartError> {
+    let installation = db.read(|rows| rows.installation())?.hyphenated().to_string();
+    let limits = &config.limits;
+    let plugins = Plugins::load(PluginsConfig {
+        cache_dir: config.data_dir.join("plugins-cache"),
+        plugins_dir: config.plugins_dir.clone(),
+        limits: plugin::Limits {
+            memory: limits.guest_memory_mib << 20,
+            cpu: Duration::from_millis(limits.call_cpu_ms),
+            wall: Duration::from_millis(limits.call_timeout_ms),
+            ..plugin::Limits::default()
+        },
+    })
+    .await?;
+    let mut drivers = BTreeMap::new();
+    for node in &config.node {
+        let driver = driver(config, &plugins, node, &installation)?;
+        drivers.insert(NodeId(node.name.clone()), driver);
+    }
+    let parts = Parts {
+        config: Arc::clone(config),
+        db,
+        plugins,
+        drivers,
+        vault: Vault::open(&config.data_dir)?,
+        installation,
+    };
+    Ok(App::new(parts)?)
+}
+
+fn driver(
+    config: &Config,
+    plugins: &Plugins,
+    node: &NodeConfig,
+    installation: &str,
+) -> Result<NodeDriver, StartError> {
+    let endpoint = Endpoint::parse(&node.endpoint).map_err(|source| StartError::Endpoint {
+        node: node.name.clone(),
+        source,
+    })?;
+    let settings =
+        serde_json::to_value(&node.settings).map_err(|error| StartError::Settings {
+            node: node.name.clone(),
+            message: error.to_string(),
+        })?;
+    Ok(plugins.node(plugin::NodeConfig {
+        name: NodeId(node.name.clone()),
+        driver: node.driver.clone(),
+        installation: installation.to_owned(),
+        endpoint,
+        settings,
+        limits: plugin::NodeLimits {
+            changes: config.limits.calls_per_node,
+            waiting: config.limits.queue_per_node,
+            ..plugin::NodeLimits::default()
+        },
+    })?)
+}
+
+/// All nodes, nothing taken.
+fn empty_inventory(config: &Config) -> Inventory {
+    let setups = config.node.iter().map(|node| NodeSetup {
+        id: NodeId(node.name.clone()),
+        capacity: Size {
+            n_vcpus: node.capacity.n_vcpus,
+            mem_gib: node.capacity.mem_gib,
+            disk_size_gib: node.capacity.disk_size_gib,
+        },
+        gpus: gpus(node),
+        cpu_tiers: node.cpu_tiers.clone(),
+        ssh_host: config.ssh_host_of(node),
+        lan_cidr: node.lan_cidr,
+        lan_subnet_prefix: node.lan_subnet_prefix,
+        public_ipv4: node.public_ipv4.clone(),
+    });
+    let pools = Pools {
+        ssh: (config.ssh_ports.from, config.ssh_ports.to),
+        web: (config.web.from, config.web.to),
+    };
+    Inventory::new(setups.collect(), pools)
+}
+
+fn gpus(node: &NodeConfig) -> Vec<GpuDevice> {
+    let of_model = |gpu: &crate::config::Gpu| {
+        let model = gpu.model.clone();
+        let device = move |device| GpuDevice {
+            model: model.clone(),
+            device,
+        };
+        gpu.device_names().into_iter().map(device).collect::<Vec<_>>()
+    };
+    node.gpus.iter().flat_map(of_model).collect()
+}
+
+fn make_private_dir(path: &Path) -> Result<(), StartError> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|source| StartError::DataDir {
+            path: path.display().to_string(),
+            source,
+        })
+}
