@@ -1,1 +1,131 @@
-//! placeholder
+//! The driver for the host's simulated engine. As a driver for a real one would, it keeps nothing
+//! and turns each call into requests; the engine's one path per function makes it a small example
+//! of how a driver is written.
+
+mod answer;
+mod body;
+
+use answer::{list_page, report, usage};
+use body::{create, resize};
+use wharf_guest::{
+    Call, Driver, Engine, Error, Features, Gpu, Health, HostEngine, Node, Observed, Path, Report,
+    Spec, Tag, Target, Usage,
+};
+
+/// The kind of engine, and the kind of image.
+const KIND: &str = "simulated";
+/// Rows asked for at a time, at most.
+const PAGE: &str = "20000";
+
+/// The driver.
+#[derive(Debug)]
+pub struct Simulated;
+
+impl Driver for Simulated {
+    fn engine_kind() -> String {
+        KIND.to_owned()
+    }
+
+    fn probe(_: &Node) -> Result<Health, Error> {
+        probe(&HostEngine)
+    }
+
+    fn ensure(node: &Node, spec: &Spec) -> Result<Report, Error> {
+        let call = Call::put(&instance(&spec.tag)).json(&create(node, spec)?)?;
+        report(&call.send(&HostEngine)?, spec.generation)
+    }
+
+    fn start(_: &Node, target: &Target) -> Result<Report, Error> {
+        let call =
+            Call::post(&instance(&target.tag).segment("start")).json(&resize(target.size))?;
+        report(&call.send(&HostEngine)?, target.generation)
+    }
+
+    fn stop(_: &Node, target: &Target, grace_ms: u32) -> Result<Report, Error> {
+        let path = instance(&target.tag)
+            .segment("stop")
+            .query("grace-ms", &grace_ms.to_string());
+        report(&Call::post(&path).send(&HostEngine)?, target.generation)
+    }
+
+    fn resize(_: &Node, target: &Target) -> Result<Report, Error> {
+        let call = Call::patch(&instance(&target.tag)).json(&resize(target.size))?;
+        report(&call.send(&HostEngine)?, target.generation)
+    }
+
+    fn delete(_: &Node, target: &Target) -> Result<Report, Error> {
+        report(
+            &Call::delete(&instance(&target.tag)).send(&HostEngine)?,
+            target.generation,
+        )
+    }
+
+    fn inspect(_: &Node, tag: &Tag) -> Result<Report, Error> {
+        report(&Call::get(&instance(tag)).send(&HostEngine)?, 0)
+    }
+
+    fn list(node: &Node) -> Result<Vec<Observed>, Error> {
+        list(&HostEngine, node)
+    }
+
+    fn stats(_: &Node, tag: &Tag) -> Result<Usage, Error> {
+        usage(&Call::get(&instance(tag).segment("usage")).send(&HostEngine)?)
+    }
+}
+
+wharf_guest::export_driver!(Simulated);
+
+fn probe(engine: &dyn Engine) -> Result<Health, Error> {
+    let answer = Call::get(&Path::new("/info")).send(engine)?;
+    let info: answer::Info = answer::body(&answer)?;
+    Ok(Health {
+        version: info.version,
+        features: Features {
+            containers: true,
+            vms: true,
+            live_resize: true,
+            live_disk_grow: true,
+            disk_limit: true,
+            gpus: true,
+            stats: true,
+            network: false,
+            kvm: false,
+        },
+        n_vcpus: info.n_vcpus,
+        mem_gib: info.mem_gib,
+        disk_size_gib: info.disk_size_gib,
+        gpus: info
+            .gpus
+            .into_iter()
+            .map(|gpu| Gpu {
+                model: gpu.model,
+                device: gpu.device,
+            })
+            .collect(),
+        boot_id: info.boot_id,
+    })
+}
+
+/// Page by page: a node may have more instances than one answer holds.
+fn list(engine: &dyn Engine, node: &Node) -> Result<Vec<Observed>, Error> {
+    let mut all = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let mut path = Path::new("/instances")
+            .query("installation", &node.installation)
+            .query("limit", PAGE);
+        if let Some(after) = &after {
+            path = path.query("after", after);
+        }
+        let (rows, next) = list_page(&Call::get(&path).send(engine)?)?;
+        all.extend(rows);
+        match next {
+            Some(next) if after.as_ref() != Some(&next) => after = Some(next),
+            _ => return Ok(all),
+        }
+    }
+}
+
+fn instance(tag: &Tag) -> Path {
+    Path::new("/instances").segment(&tag.instance)
+}

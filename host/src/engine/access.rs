@@ -1,0 +1,116 @@
+//! One call's way to its node's engine.
+
+use super::archive::{self, Hashes};
+use super::message::{Body, DEFAULT_TIMEOUT, EngineError, JobState, MAX_JSON, Request, Response};
+use super::node::EngineNode;
+use super::policy::Passed;
+use super::scope::Scope;
+use super::transport::Outgoing;
+use crate::domain::secret::Secrets;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tracing::{debug, warn};
+
+/// Kept back from the call's own deadline, so that the guest still has time to answer.
+const MARGIN: Duration = Duration::from_millis(250);
+
+/// What a guest reaches for the length of one call. Dropped with the call.
+#[derive(Debug)]
+pub struct Access {
+    node: Arc<EngineNode>,
+    scope: Scope,
+    secrets: Secrets,
+    hashes: Hashes,
+    deadline: Instant,
+}
+
+impl Access {
+    /// For one call. `secrets` are those of the call's instance, and none in calls that create
+    /// nothing.
+    pub fn new(node: Arc<EngineNode>, scope: Scope, secrets: Secrets, deadline: Instant) -> Self {
+        Self {
+            node,
+            scope,
+            secrets,
+            hashes: Hashes::new(),
+            deadline,
+        }
+    }
+
+    /// Sends one request, if the policy passes it.
+    pub async fn send(&mut self, request: Request) -> Result<Response, EngineError> {
+        let timeout = request.timeout.unwrap_or(DEFAULT_TIMEOUT).min(self.left());
+        let outgoing = self.prepare(request, false)?;
+        let (method, path) = (outgoing.method.clone(), outgoing.path.clone());
+        let started = Instant::now();
+        let answer = tokio::time::timeout(timeout, self.node.transport.send(outgoing))
+            .await
+            .unwrap_or(Err(EngineError::Timeout));
+        let ms = started.elapsed().as_millis();
+        match &answer {
+            Ok(response) => {
+                debug!(node = %self.node.name, %method, path, status = response.status, ms, "engine request");
+            }
+            Err(error) => {
+                debug!(node = %self.node.name, %method, path, %error, ms, "engine request")
+            }
+        }
+        answer
+    }
+
+    /// Starts a long request or says where it is.
+    pub fn job(&mut self, key: &str, request: Request) -> Result<JobState, EngineError> {
+        let outgoing = self.prepare(request, true)?;
+        self.node.jobs.poll(key, outgoing, &self.node.transport)
+    }
+
+    fn left(&self) -> Duration {
+        self.deadline
+            .saturating_duration_since(Instant::now())
+            .saturating_sub(MARGIN)
+    }
+
+    /// Checks the request and builds its body. What is sent is what was checked: a JSON body is
+    /// written anew from the parsed form, so that no two readings of one text can differ.
+    fn prepare(&mut self, request: Request, job: bool) -> Result<Outgoing, EngineError> {
+        let passed = self.check(&request, job).inspect_err(|error| {
+            warn!(
+                node = %self.node.name,
+                method = %request.method,
+                path = %request.path.escape_debug(),
+                instance = self.scope.subject.as_ref().map(|subject| subject.tag.instance.to_string()),
+                %error,
+                "a driver's request was not sent"
+            );
+        })?;
+        let body = match (request.body, passed.body) {
+            (Body::Empty, _) => None,
+            (Body::Json(_), None) => None,
+            (Body::Json(_), Some(json)) => Some(("application/json", json.into())),
+            (Body::Archive(files), _) => {
+                let tar = archive::build(&files, &self.secrets, &mut self.hashes)?;
+                Some(("application/x-tar", tar))
+            }
+        };
+        Ok(Outgoing {
+            method: request.method,
+            path: request.path,
+            headers: request.headers,
+            body,
+        })
+    }
+
+    fn check(&self, request: &Request, job: bool) -> Result<Passed, EngineError> {
+        if let Body::Json(json) = &request.body
+            && json.len() > MAX_JSON
+        {
+            return Err(EngineError::Refused(format!(
+                "a JSON body of more than {MAX_JSON} bytes"
+            )));
+        }
+        self.node
+            .policy
+            .check(&self.scope, request, job)
+            .map_err(|refusal| EngineError::Refused(refusal.0))
+    }
+}

@@ -1,0 +1,155 @@
+//! Requests that outlast a call of a driver, such as an image pull. The host carries them on;
+//! calls ask for them by key.
+
+use super::message::{EngineError, JobState, Response};
+use super::transport::{Outgoing, Progress, Transport};
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+
+/// Jobs of one node at a time, finished ones that nobody has asked for included.
+const MAX_JOBS: usize = 16;
+/// Longest key, bytes.
+const MAX_KEY: usize = 512;
+/// A job ends after this long.
+const MAX_TIME: Duration = Duration::from_secs(30 * 60);
+/// How much of the end of an answer is kept, bytes.
+const TAIL: usize = 64 * 1024;
+/// Longest line told as progress, bytes.
+const MAX_LINE: usize = 1024;
+
+/// The jobs of one node.
+#[derive(Debug, Default)]
+pub struct Jobs(Mutex<HashMap<String, Job>>);
+
+#[derive(Debug)]
+struct Job {
+    task: JoinHandle<()>,
+    started: Instant,
+    tail: Arc<Tail>,
+    result: Arc<Mutex<Option<Result<Response, EngineError>>>>,
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Jobs {
+    /// Where the job with this key is; starts it with `outgoing` if there is none. A result is told
+    /// once.
+    pub fn poll(
+        &self,
+        key: &str,
+        outgoing: Outgoing,
+        transport: &Transport,
+    ) -> Result<JobState, EngineError> {
+        if key.is_empty() || key.len() > MAX_KEY {
+            return Err(EngineError::Refused(format!(
+                "a job's key has 1 to {MAX_KEY} bytes"
+            )));
+        }
+        let mut jobs = locked(&self.0);
+        if let Some(job) = jobs.get(key) {
+            let result = locked(&job.result).take();
+            return Ok(match result {
+                None => JobState::Running(job.tail.line()),
+                Some(result) => {
+                    jobs.remove(key);
+                    result.map_or_else(JobState::Failed, JobState::Done)
+                }
+            });
+        }
+        jobs.retain(|_, job| !(job.task.is_finished() && job.started.elapsed() > MAX_TIME));
+        if jobs.len() >= MAX_JOBS {
+            return Err(EngineError::Refused(format!(
+                "more than {MAX_JOBS} jobs on one node"
+            )));
+        }
+        jobs.insert(key.to_owned(), Job::start(outgoing, transport.clone()));
+        Ok(JobState::Running(None))
+    }
+}
+
+impl Job {
+    fn start(outgoing: Outgoing, transport: Transport) -> Self {
+        let tail = Arc::new(Tail::default());
+        let result = Arc::new(Mutex::new(None));
+        let (kept, slot) = (Arc::clone(&tail), Arc::clone(&result));
+        let task = tokio::spawn(async move {
+            let answer = tokio::time::timeout(MAX_TIME, transport.stream(outgoing, &*kept)).await;
+            *locked(&slot) = Some(answer.unwrap_or(Err(EngineError::Timeout)));
+        });
+        Self {
+            task,
+            started: Instant::now(),
+            tail,
+            result,
+        }
+    }
+}
+
+/// The end of an answer that is still coming in.
+#[derive(Debug, Default)]
+struct Tail(Mutex<Vec<u8>>);
+
+impl Progress for Tail {
+    fn chunk(&self, bytes: &[u8]) {
+        let mut tail = locked(&self.0);
+        tail.extend_from_slice(bytes);
+        // Cut rarely, so that a long stream of small pieces isn't moved at each of them.
+        if tail.len() > 2 * TAIL {
+            let surplus = tail.len() - TAIL;
+            tail.drain(..surplus);
+        }
+    }
+
+    fn kept(&self) -> Bytes {
+        let tail = locked(&self.0);
+        let from = tail.len().saturating_sub(TAIL);
+        Bytes::copy_from_slice(tail.get(from..).unwrap_or_default())
+    }
+}
+
+impl Tail {
+    /// The last line that has ended.
+    fn line(&self) -> Option<String> {
+        let tail = locked(&self.0);
+        let end = tail.iter().rposition(|byte| *byte == b'\n')?;
+        let whole = tail.get(..end)?;
+        let start = whole
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
+        let line = whole.get(start..)?;
+        let line = line.get(..line.len().min(MAX_LINE))?;
+        Some(String::from_utf8_lossy(line).trim().to_owned())
+    }
+}
+
+/// A poisoned lock only means that a panic passed by; what it guards is whole after every write.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_is_bounded_and_knows_the_last_whole_line() {
+        let tail = Tail::default();
+        assert_eq!(tail.line(), None);
+        tail.chunk(b"one\r\ntwo\nthr");
+        assert_eq!(tail.line().as_deref(), Some("two"));
+        tail.chunk(b"ee\n");
+        assert_eq!(tail.line().as_deref(), Some("three"));
+        for _ in 0..100 {
+            tail.chunk(&[b'x'; 4096]);
+        }
+        assert_eq!(tail.kept().len(), TAIL);
+    }
+}

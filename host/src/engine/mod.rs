@@ -1,0 +1,21 @@
+//! What stands behind a driver's `engine` import: the one endpoint of its node, and the policy
+//! that says what may be asked there. Knows nothing of guests.
+
+mod access;
+mod archive;
+mod crypt;
+mod endpoint;
+mod job;
+mod message;
+mod node;
+pub mod policy;
+mod scope;
+pub mod simulated;
+mod transport;
+mod unix;
+
+pub use access::Access;
+pub use endpoint::{Endpoint, EndpointError};
+pub use message::{Body, EngineError, JobState, Request, Response};
+pub use node::{EngineNode, OpenError};
+pub use scope::{Creation, Scope, Subject};

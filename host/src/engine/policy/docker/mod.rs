@@ -1,0 +1,254 @@
+//! The Docker Engine API, as Docker and Podman speak it.
+
+mod container;
+mod filters;
+mod network;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use super::path::Target;
+use super::{Refusal, Sent};
+use crate::engine::scope::{Creation, Scope, Subject};
+use http::Method;
+use settings::Settings;
+use std::fmt::Display;
+
+/// What this installation's objects are called.
+const PREFIX: &str = "wharf-";
+
+/// The policy of one node.
+#[derive(Debug)]
+pub struct Docker {
+    settings: Settings,
+}
+
+impl Docker {
+    /// Reads the settings that the policy holds a driver to.
+    pub fn new(settings: &serde_json::Value) -> Result<Self, String> {
+        Settings::read(settings).map(|settings| Self { settings })
+    }
+
+    /// Passes one request or says why not.
+    pub fn check(
+        &self,
+        scope: &Scope,
+        method: &Method,
+        target: &Target<'_>,
+        body: &Sent,
+        job: bool,
+    ) -> Result<(), Refusal> {
+        let (version, segments) = match target.segments.as_slice() {
+            [version, rest @ ..] if is_version(version) => (true, rest),
+            all => (false, all),
+        };
+        let reads = matches!(*method, Method::GET | Method::HEAD);
+        if !reads && !scope.changes {
+            return Err(refuse(format!("{method} in a call that changes nothing")));
+        }
+        let pull = method == Method::POST && segments == ["images", "create"];
+        if job && !pull {
+            return Err(refuse("a job; only an image pull may be one"));
+        }
+        match segments {
+            ["libpod", rest @ ..] if version => libpod(scope, method, rest, target, body),
+            ["containers", rest @ ..] => self.containers(scope, method, rest, target, body),
+            ["networks", rest @ ..] => networks(scope, method, rest, target, body),
+            ["images", rest @ ..] => self.images(scope, method, rest, target, body),
+            ["_ping"] | ["version"] | ["info"] if reads => {
+                target.only(&[])?;
+                body.nothing()
+            }
+            _ => Err(unlisted(method)),
+        }
+    }
+
+    fn containers(
+        &self,
+        scope: &Scope,
+        method: &Method,
+        rest: &[&str],
+        target: &Target<'_>,
+        body: &Sent,
+    ) -> Result<(), Refusal> {
+        match (method.as_str(), rest) {
+            ("GET", ["json"]) => {
+                target.only(&["all", "filters", "limit", "size"])?;
+                filters::owned(target, scope)?;
+                body.nothing()
+            }
+            ("POST", ["create"]) => {
+                target.only(&["name", "platform"])?;
+                let name = target
+                    .get("name")
+                    .ok_or_else(|| refuse("name is required"))?;
+                own_container(scope, name)?;
+                container::create(body.json()?, scope, &self.settings)
+            }
+            ("GET", [name, "json"]) => {
+                own_container(scope, name)?;
+                target.only(&["size"])?;
+                body.nothing()
+            }
+            ("GET", [name, "stats"]) => {
+                own_container(scope, name)?;
+                target.only(&["stream", "one-shot"])?;
+                target.fixed("stream", "false")?;
+                target
+                    .get("stream")
+                    .ok_or_else(|| refuse("stream=false is required"))?;
+                body.nothing()
+            }
+            ("PUT", [name, "archive"]) => {
+                own_container(scope, name)?;
+                target.only(&["path", "noOverwriteDirNonDir"])?;
+                target.fixed("path", "/")?;
+                creation(scope)?;
+                body.archive()
+            }
+            ("POST", [name, "start"]) => {
+                own_container(scope, name)?;
+                target.only(&[])?;
+                body.nothing()
+            }
+            ("POST", [name, "stop" | "kill"]) => {
+                own_container(scope, name)?;
+                target.only(&["t", "signal"])?;
+                body.nothing()
+            }
+            ("POST", [name, "update"]) => {
+                own_container(scope, name)?;
+                target.only(&[])?;
+                container::update(body.json()?, &self.settings)
+            }
+            ("DELETE", [name]) => {
+                own_container(scope, name)?;
+                target.only(&["force", "v"])?;
+                body.nothing()
+            }
+            _ => Err(unlisted(method)),
+        }
+    }
+
+    fn images(
+        &self,
+        scope: &Scope,
+        method: &Method,
+        rest: &[&str],
+        target: &Target<'_>,
+        body: &Sent,
+    ) -> Result<(), Refusal> {
+        body.nothing()?;
+        match (method.as_str(), rest) {
+            ("GET", [name @ .., "json"]) if !name.is_empty() => {
+                target.only(&[])?;
+                self.settings.image(&name.join("/"), creation(scope)?)
+            }
+            ("POST", ["create"]) => {
+                target.only(&["fromImage", "tag", "platform"])?;
+                let image = target
+                    .get("fromImage")
+                    .ok_or_else(|| refuse("fromImage is required"))?;
+                let whole = target
+                    .get("tag")
+                    .map_or_else(|| image.to_owned(), |tag| format!("{image}:{tag}"));
+                self.settings.image(&whole, creation(scope)?)
+            }
+            _ => Err(unlisted(method)),
+        }
+    }
+}
+
+/// Podman's own paths, for what its Docker-compatible ones lack.
+fn libpod(
+    scope: &Scope,
+    method: &Method,
+    rest: &[&str],
+    target: &Target<'_>,
+    body: &Sent,
+) -> Result<(), Refusal> {
+    target.only(&[])?;
+    match (method.as_str(), rest) {
+        ("POST", ["containers", name, "update"]) => {
+            own_container(scope, name)?;
+            container::libpod_update(body.json()?)
+        }
+        ("GET", ["info" | "version" | "_ping"]) => body.nothing(),
+        _ => Err(unlisted(method)),
+    }
+}
+
+fn networks(
+    scope: &Scope,
+    method: &Method,
+    rest: &[&str],
+    target: &Target<'_>,
+    body: &Sent,
+) -> Result<(), Refusal> {
+    match (method.as_str(), rest) {
+        ("GET", []) => {
+            target.only(&["filters"])?;
+            filters::owned(target, scope)?;
+            body.nothing()
+        }
+        ("POST", ["create"]) => {
+            target.only(&[])?;
+            creation(scope)?;
+            network::create(body.json()?, scope)
+        }
+        ("GET" | "DELETE", [name]) => {
+            network::own(scope, name)?;
+            target.only(&[])?;
+            body.nothing()
+        }
+        ("POST", [name, "disconnect"]) => {
+            network::own(scope, name)?;
+            target.only(&[])?;
+            network::disconnect(body.json()?, scope)
+        }
+        _ => Err(unlisted(method)),
+    }
+}
+
+/// `v1.41`, `v4.3.1`.
+fn is_version(segment: &str) -> bool {
+    segment.strip_prefix('v').is_some_and(|digits| {
+        digits.len() <= 12
+            && digits.split('.').count() >= 2
+            && digits
+                .split('.')
+                .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+    })
+}
+
+fn subject(scope: &Scope) -> Result<&Subject, Refusal> {
+    scope
+        .subject
+        .as_ref()
+        .ok_or_else(|| refuse("a call about the whole node touches no instance"))
+}
+
+fn creation(scope: &Scope) -> Result<&Creation, Refusal> {
+    subject(scope)?
+        .creation
+        .as_ref()
+        .ok_or_else(|| refuse("only ensure creates"))
+}
+
+fn own_container(scope: &Scope, name: &str) -> Result<(), Refusal> {
+    let own = format!("{PREFIX}{}", subject(scope)?.tag.instance);
+    if name == own {
+        return Ok(());
+    }
+    Err(refuse(format!(
+        "container {name:?}; this call is for {own}"
+    )))
+}
+
+fn unlisted(method: &Method) -> Refusal {
+    refuse(format!("{method} on this path"))
+}
+
+fn refuse(why: impl Display) -> Refusal {
+    Refusal::new(why.to_string())
+}

@@ -1,0 +1,137 @@
+//! The owner's private network.
+
+use super::{PREFIX, own_container, refuse, subject};
+use crate::domain::driver::Network;
+use crate::engine::policy::Refusal;
+use crate::engine::policy::json::{Node, required};
+use crate::engine::scope::Scope;
+use serde_json::Value;
+
+/// The network of the call, which must come with one.
+pub fn of(scope: &Scope) -> Result<&Network, Refusal> {
+    subject(scope)?
+        .network
+        .as_ref()
+        .ok_or_else(|| refuse("this call has no network"))
+}
+
+/// Its name on the engine.
+pub fn name(network: &Network) -> String {
+    format!("{PREFIX}{}", network.id)
+}
+
+/// A path that names a network must name this one.
+pub fn own(scope: &Scope, given: &str) -> Result<(), Refusal> {
+    let own = name(of(scope)?);
+    if given == own {
+        Ok(())
+    } else {
+        Err(refuse(format!("network {given:?}; this call is for {own}")))
+    }
+}
+
+/// The body that creates it.
+pub fn create(body: &Value, scope: &Scope) -> Result<(), Refusal> {
+    let network = of(scope)?;
+    for (key, member) in Node::root(body).members()? {
+        match key {
+            "Name" => member.is(&name(network))?,
+            "Driver" => member.is("bridge")?,
+            "CheckDuplicate" => member.bool()?,
+            "Internal" | "EnableIPv6" | "Attachable" | "Ingress" | "ConfigOnly" => {
+                member.is_bool(false)?
+            }
+            "Labels" => labels(&member, scope)?,
+            "Options" => options(&member, network)?,
+            "IPAM" => ipam(&member, network)?,
+            _ => return member.unlisted(),
+        }
+    }
+    for pointer in [
+        "/Name",
+        "/Driver",
+        "/Labels",
+        "/IPAM/Config/0/Subnet",
+        "/Options/com.docker.network.bridge.name",
+    ] {
+        required(body, pointer)?;
+    }
+    Ok(())
+}
+
+/// The body that takes an endpoint off it: only the call's own container's.
+pub fn disconnect(body: &Value, scope: &Scope) -> Result<(), Refusal> {
+    for (key, member) in Node::root(body).members()? {
+        match key {
+            "Container" => own_container(scope, member.text()?)?,
+            "Force" => member.bool()?,
+            _ => return member.unlisted(),
+        }
+    }
+    required(body, "/Container")
+}
+
+fn labels(labels: &Node<'_>, scope: &Scope) -> Result<(), Refusal> {
+    let mut owned = false;
+    for (key, member) in labels.members()? {
+        match key {
+            "io.wharf.installation" => {
+                member.is(&scope.installation)?;
+                owned = true;
+            }
+            _ if key.starts_with("io.wharf.") => {
+                member.text()?;
+            }
+            _ => return member.unlisted(),
+        }
+    }
+    if owned {
+        Ok(())
+    } else {
+        Err(labels.refuse("io.wharf.installation is required"))
+    }
+}
+
+fn options(options: &Node<'_>, network: &Network) -> Result<(), Refusal> {
+    for (key, member) in options.members()? {
+        match key {
+            "com.docker.network.bridge.name" => member.is(&format!("whf{}", network.id))?,
+            "com.docker.network.bridge.enable_icc"
+            | "com.docker.network.bridge.enable_ip_masquerade"
+            | "isolate" => {
+                member.one_of(&["true", "false"])?;
+            }
+            "com.docker.network.driver.mtu" => {
+                if member.text()?.parse::<u16>().is_err() {
+                    return Err(member.refuse("not a size of packets"));
+                }
+            }
+            _ => return member.unlisted(),
+        }
+    }
+    Ok(())
+}
+
+fn ipam(ipam: &Node<'_>, network: &Network) -> Result<(), Refusal> {
+    for (key, member) in ipam.members()? {
+        match key {
+            "Driver" => member.one_of(&["default", "host-local"])?,
+            "Config" => {
+                for (at, config) in member.items()?.enumerate() {
+                    if at > 0 {
+                        return Err(member.refuse("one subnet only"));
+                    }
+                    for (key, member) in config.members()? {
+                        match key {
+                            "Subnet" => member.is(&network.subnet.to_string())?,
+                            "Gateway" => member.is(&network.gateway.to_string())?,
+                            _ => return member.unlisted(),
+                        }
+                    }
+                }
+            }
+            _ => return member.unlisted(),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! What a driver may ask its engine: method and path templates and, where a body decides what the
+//! engine does, an allow-list of its keys and values. On for every node; an engine's unrestricted
+//! interface is root on the machine it runs on.
+//!
+//! Everything is refused that is not listed, and what is listed holds for the instance of the call
+//! in progress only ([`Scope`]).
+
+mod docker;
+mod json;
+mod path;
+mod simulated;
+
+use super::message::{Body, Request};
+use super::scope::Scope;
+use path::Target;
+use serde_json::Value;
+
+/// Why a request is not sent. For the guest and the operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal(pub String);
+
+impl Refusal {
+    fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
+/// A request that may be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passed {
+    /// The JSON body as checked, to be sent in place of the guest's text.
+    pub body: Option<String>,
+}
+
+/// Settings that the policy can't read, or a kind of engine without a policy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// No policy exists for this kind.
+    #[error("driver: the host has no policy for {0:?} engines; it knows docker and simulated")]
+    UnknownKind(String),
+    /// A setting of the node.
+    #[error("settings: {0}")]
+    Settings(String),
+}
+
+/// The policy for one node.
+#[derive(Debug)]
+pub enum Policy {
+    /// Docker Engine API, Podman's included.
+    Docker(docker::Docker),
+    /// The simulated engine: nothing real to protect, but held to the scope all the same.
+    Simulated,
+}
+
+impl Policy {
+    /// The policy for a kind of engine with a node's settings.
+    pub fn for_engine(kind: &str, settings: &Value) -> Result<Self, PolicyError> {
+        match kind {
+            "docker" => docker::Docker::new(settings)
+                .map(Self::Docker)
+                .map_err(PolicyError::Settings),
+            "simulated" => Ok(Self::Simulated),
+            other => Err(PolicyError::UnknownKind(other.to_owned())),
+        }
+    }
+
+    /// Passes a request or says why not.
+    pub fn check(&self, scope: &Scope, request: &Request, job: bool) -> Result<Passed, Refusal> {
+        for (name, _) in &request.headers {
+            if !name.eq_ignore_ascii_case("accept") {
+                return Err(Refusal::new(format!(
+                    "header {name:?}; only accept may be set"
+                )));
+            }
+        }
+        let target = Target::parse(&request.path)?;
+        let body = match &request.body {
+            Body::Json(text) => Sent::Json(
+                serde_json::from_str(text)
+                    .map_err(|_| Refusal::new("the body is not valid JSON"))?,
+            ),
+            Body::Archive(_) => Sent::Archive,
+            Body::Empty => Sent::Empty,
+        };
+        match self {
+            Self::Docker(docker) => docker.check(scope, &request.method, &target, &body, job)?,
+            Self::Simulated => simulated::check(scope, &request.method, &target, &body, job)?,
+        }
+        let body = match body {
+            Sent::Json(value) => Some(value.to_string()),
+            Sent::Archive | Sent::Empty => None,
+        };
+        Ok(Passed { body })
+    }
+}
+
+/// A body, parsed.
+#[derive(Debug)]
+pub enum Sent {
+    /// No body.
+    Empty,
+    /// JSON.
+    Json(Value),
+    /// An archive, built by the host.
+    Archive,
+}
+
+impl Sent {
+    /// There must be none.
+    pub fn nothing(&self) -> Result<(), Refusal> {
+        match self {
+            Self::Empty => Ok(()),
+            _ => Err(Refusal::new("this request takes no body")),
+        }
+    }
+
+    /// It must be JSON.
+    pub fn json(&self) -> Result<&Value, Refusal> {
+        match self {
+            Self::Json(value) => Ok(value),
+            _ => Err(Refusal::new("this request takes a JSON body")),
+        }
+    }
+
+    /// It must be an archive.
+    pub fn archive(&self) -> Result<(), Refusal> {
+        match self {
+            Self::Archive => Ok(()),
+            _ => Err(Refusal::new("this request takes an archive")),
+        }
+    }
+}

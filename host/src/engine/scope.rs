@@ -1,0 +1,100 @@
+//! What the call in progress is about. The policy allows a guest to touch that and nothing else:
+//! a driver that is asked about one instance can't reach another's container.
+
+use crate::domain::driver::{Network, PublishedPort, Spec, Tag, Target};
+
+/// One call of a driver, as the policy sees it.
+#[derive(Debug, Clone)]
+pub struct Scope {
+    /// This installation's name, on everything it makes.
+    pub installation: String,
+    /// Whether the function that was called may change anything.
+    pub changes: bool,
+    /// The instance the call is for; none for calls about the whole node.
+    pub subject: Option<Subject>,
+}
+
+/// The instance a call is for.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// Which one.
+    pub tag: Tag,
+    /// Its network, in calls that come with it.
+    pub network: Option<Network>,
+    /// What may be created, in `ensure`.
+    pub creation: Option<Creation>,
+}
+
+/// What `ensure` may put into a creation.
+#[derive(Debug, Clone)]
+pub struct Creation {
+    /// Host name inside.
+    pub hostname: String,
+    /// Image references for this kind of engine.
+    pub images: Vec<String>,
+    /// Environment of the first process.
+    pub environment: Vec<(String, String)>,
+    /// Command of the first process; the image's own if empty.
+    pub command: Vec<String>,
+    /// Ports of the node.
+    pub published: Vec<PublishedPort>,
+}
+
+impl Scope {
+    /// A call about the whole node that changes nothing.
+    pub fn node(installation: &str) -> Self {
+        Self {
+            installation: installation.to_owned(),
+            changes: false,
+            subject: None,
+        }
+    }
+
+    /// A call about one instance that changes nothing.
+    pub fn read(installation: &str, tag: Tag) -> Self {
+        Self {
+            installation: installation.to_owned(),
+            changes: false,
+            subject: Some(Subject {
+                tag,
+                network: None,
+                creation: None,
+            }),
+        }
+    }
+
+    /// A call that changes an existing instance.
+    pub fn change(installation: &str, target: &Target) -> Self {
+        Self {
+            installation: installation.to_owned(),
+            changes: true,
+            subject: Some(Subject {
+                tag: target.tag,
+                network: Some(target.network.clone()),
+                creation: None,
+            }),
+        }
+    }
+
+    /// The call that creates an instance.
+    pub fn create(installation: &str, spec: &Spec, engine_kind: &str) -> Self {
+        let blueprint = &spec.blueprint;
+        let creation = Creation {
+            hostname: spec.hostname.clone(),
+            images: blueprint
+                .images
+                .iter()
+                .filter(|image| image.engine_kind == engine_kind)
+                .map(|image| image.reference.clone())
+                .collect(),
+            environment: blueprint.environment.clone(),
+            command: blueprint.command.clone(),
+            published: spec.published.clone(),
+        };
+        let mut scope = Self::change(installation, &spec.target);
+        if let Some(subject) = &mut scope.subject {
+            subject.creation = Some(creation);
+        }
+        scope
+    }
+}

@@ -1,0 +1,151 @@
+//! An engine that only pretends, inside this process: containers and virtual machines with sizes,
+//! ports, addresses and a life of their own, behind the same HTTP semantics as a real engine's.
+//! What tests, demos and load tests run on. Latencies and failures come from the node's `settings`.
+
+mod api;
+mod dice;
+mod journal;
+mod machine;
+mod settings;
+mod world;
+
+use super::message::{EngineError, Response};
+use super::transport::Outgoing;
+use api::{Call, Route};
+use bytes::Bytes;
+use dice::Dice;
+use journal::Journal;
+use machine::Millis;
+use serde_json::{Value, json};
+use settings::{Fault, Settings};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use world::World;
+
+/// Longer than any call waits.
+const FOR_EVER: Duration = Duration::from_secs(3600);
+
+/// A simulated engine that can't be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulatedError {
+    /// A setting of the node.
+    #[error("settings: {0}")]
+    Settings(#[source] serde_json::Error),
+    /// The file that keeps the state.
+    #[error("endpoint: the simulated engine's file {path}: {source}", path = path.display())]
+    File {
+        /// Which.
+        path: std::path::PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+/// One node's simulated engine.
+#[derive(Debug)]
+pub struct SimulatedEngine {
+    settings: Settings,
+    dice: Dice,
+    world: Mutex<World>,
+}
+
+impl SimulatedEngine {
+    /// An empty engine, or with a file the one that was there before.
+    pub fn open(settings: &Value, file: Option<&Path>) -> Result<Self, SimulatedError> {
+        let settings = Settings::read(settings).map_err(SimulatedError::Settings)?;
+        let (journal, machines) = match file {
+            Some(path) => Journal::open(path).map_err(|source| SimulatedError::File {
+                path: path.to_owned(),
+                source,
+            })?,
+            None => (Journal::nowhere(), Vec::new()),
+        };
+        let world = World::new(&settings, journal, machines);
+        Ok(Self {
+            dice: Dice::new(settings.seed),
+            settings,
+            world: Mutex::new(world),
+        })
+    }
+
+    /// Answers one request, as late and as badly as the settings say.
+    pub async fn send(&self, outgoing: &Outgoing) -> Result<Response, EngineError> {
+        let Some(route) = Route::of(outgoing) else {
+            return Ok(response(404, &json!({ "message": "no such path" })));
+        };
+        let nth = self.dice.count(route.call);
+        let latency = self
+            .settings
+            .latency_ms
+            .pick(self.dice.roll(route.call, nth));
+        if !latency.is_zero() {
+            tokio::time::sleep(latency).await;
+        }
+        let (status, body) = match self.fault(&route, nth) {
+            None => self.answer(&route, None),
+            Some(Fault::Unreachable) => return Err(EngineError::Unreachable("simulated".into())),
+            Some(Fault::Lost) => {
+                self.answer(&route, None);
+                return Err(EngineError::Unreachable(
+                    "simulated: the answer was lost".into(),
+                ));
+            }
+            Some(Fault::Timeout) => {
+                self.answer(&route, None);
+                tokio::time::sleep(FOR_EVER).await;
+                return Err(EngineError::Timeout);
+            }
+            Some(Fault::Error) => (500, json!({ "message": "simulated failure" })),
+            Some(Fault::Retry { after_ms }) => (503, json!({ "retry_ms": after_ms })),
+            Some(fault @ (Fault::Failed | Fault::Dies { .. })) => self.answer(&route, Some(fault)),
+        };
+        Ok(response(status, &body))
+    }
+
+    fn fault(&self, route: &Route<'_>, nth: u64) -> Option<Fault> {
+        let hostname = || {
+            let asked = route
+                .body
+                .get("hostname")
+                .and_then(Value::as_str)
+                .map(str::to_owned);
+            asked.or_else(|| self.locked().hostname(route.id?))
+        };
+        self.settings
+            .faults
+            .iter()
+            .find(|rule| rule.hits(route.call, nth, &hostname))
+            .map(|rule| rule.error)
+    }
+
+    fn answer(&self, route: &Route<'_>, fault: Option<Fault>) -> (u16, Value) {
+        let mut world = self.locked();
+        match (route.call, route.id) {
+            (Call::Probe, _) => (200, world.info(&self.settings)),
+            (Call::List, _) => world.list(route, now()),
+            (call, Some(id)) => world.act(call, id, &route.body, &self.settings, fault, now()),
+            (_, None) => (404, json!({ "message": "no such path" })),
+        }
+    }
+
+    fn locked(&self) -> std::sync::MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn now() -> Millis {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| {
+            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        })
+}
+
+fn response(status: u16, body: &Value) -> Response {
+    Response {
+        status,
+        headers: vec![("content-type".into(), "application/json".into())],
+        body: Bytes::from(body.to_string()),
+    }
+}

@@ -1,0 +1,386 @@
+//! All machines of a simulated node, and what they share.
+
+use super::api::{Call, Route};
+use super::journal::Journal;
+use super::machine::{ENDED, Life, Machine, Millis, Size, Wanted};
+use super::settings::{Capacity, Fault, Settings};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
+use std::net::Ipv4Addr;
+use std::ops::Bound;
+use uuid::Uuid;
+
+/// Most machines in one answer to a list.
+const PAGE: usize = 20_000;
+
+/// What only one machine may have.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Unique {
+    Port(u16),
+    Address(Ipv4Addr),
+    Gpu(String),
+}
+
+/// The state of a simulated node.
+#[derive(Debug)]
+pub struct World {
+    machines: BTreeMap<Uuid, Machine>,
+    taken: HashMap<Unique, Uuid>,
+    /// vCPUs and RAM of running machines, disk of all.
+    used: Size,
+    capacity: Option<Capacity>,
+    boot_id: String,
+    journal: Journal,
+}
+
+type Answer = (u16, Value);
+
+impl World {
+    /// With the machines that were there before.
+    pub fn new(settings: &Settings, journal: Journal, machines: Vec<(Uuid, Machine)>) -> Self {
+        let mut world = Self {
+            machines: machines.into_iter().collect(),
+            taken: HashMap::new(),
+            used: Size::default(),
+            capacity: settings.capacity,
+            // Machines in a file live on when the process ends; those in memory don't.
+            boot_id: if journal.keeps() {
+                "kept".into()
+            } else {
+                Uuid::new_v4().to_string()
+            },
+            journal,
+        };
+        let machines = std::mem::take(&mut world.machines);
+        for (id, machine) in &machines {
+            world.hold(*id, machine);
+        }
+        world.machines = machines;
+        world
+    }
+
+    /// `GET /info`
+    pub fn info(&self, settings: &Settings) -> Value {
+        let capacity = settings.capacity.unwrap_or(Capacity {
+            n_vcpus: 0,
+            mem_gib: 0,
+            disk_size_gib: 0,
+        });
+        let gpus: Vec<_> = settings
+            .gpus
+            .iter()
+            .map(|gpu| json!({ "model": gpu.model, "device": gpu.device }))
+            .collect();
+        json!({
+            "version": concat!("simulated ", env!("CARGO_PKG_VERSION")),
+            "n_vcpus": capacity.n_vcpus,
+            "mem_gib": capacity.mem_gib,
+            "disk_size_gib": capacity.disk_size_gib,
+            "gpus": gpus,
+            "boot_id": self.boot_id,
+        })
+    }
+
+    /// `GET /instances`: rows of id, incarnation, phase, detail, in order of id, and where to go on.
+    pub fn list(&self, route: &Route<'_>, now: Millis) -> Answer {
+        let after = route
+            .parameter("after")
+            .and_then(|id| Uuid::try_parse(id).ok());
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let installation = route.parameter("installation").unwrap_or_default();
+        let mut rows = Vec::new();
+        let mut next = None;
+        for (id, machine) in self.machines.range((from, Bound::Unbounded)) {
+            if rows.len() == PAGE {
+                break;
+            }
+            if machine.wanted.installation == installation {
+                rows.push(json!((id, machine.row(now))));
+                next = Some(id);
+            }
+        }
+        let next = if rows.len() == PAGE { next } else { None };
+        (200, json!({ "rows": rows, "next": next }))
+    }
+
+    /// The host name of a machine.
+    pub fn hostname(&self, id: Uuid) -> Option<String> {
+        self.machines
+            .get(&id)
+            .map(|machine| machine.wanted.hostname.clone())
+    }
+
+    /// Everything that is about one machine.
+    pub fn act(
+        &mut self,
+        call: Call,
+        id: Uuid,
+        body: &Value,
+        settings: &Settings,
+        fault: Option<Fault>,
+        now: Millis,
+    ) -> Answer {
+        if let Some(at) = self
+            .machines
+            .get(&id)
+            .and_then(|machine| machine.ended(now))
+        {
+            self.change(id, |machine| machine.halt(at, Some(ENDED.into())));
+        }
+        match call {
+            Call::Ensure => self.ensure(id, body, settings, fault, now),
+            Call::Delete => self.delete(id),
+            Call::Inspect if !self.machines.contains_key(&id) => {
+                (200, json!({ "phase": "absent" }))
+            }
+            Call::Stop if !self.machines.contains_key(&id) => (200, json!({ "phase": "absent" })),
+            _ if !self.machines.contains_key(&id) => {
+                (404, json!({ "message": "no such instance" }))
+            }
+            Call::Start => self.start(id, body, settings, fault, now),
+            Call::Stop => {
+                self.change(id, |machine| machine.halt(now, None));
+                self.report(id, now)
+            }
+            Call::Resize => self.resize(id, body, now),
+            Call::Stats => self.stats(id, now),
+            Call::Inspect | Call::Probe | Call::List => self.report(id, now),
+        }
+    }
+
+    fn ensure(
+        &mut self,
+        id: Uuid,
+        body: &Value,
+        settings: &Settings,
+        fault: Option<Fault>,
+        now: Millis,
+    ) -> Answer {
+        let wanted: Wanted = match serde_json::from_value(body.clone()) {
+            Ok(wanted) => wanted,
+            Err(error) => return (400, json!({ "message": error.to_string() })),
+        };
+        if let Some(machine) = self.machines.get(&id) {
+            if machine.is_as(&wanted) {
+                return self.report(id, now);
+            }
+            return (
+                409,
+                json!({ "message": "it exists with another specification" }),
+            );
+        }
+        let machine = Machine {
+            life: alive(settings, fault, now),
+            wanted,
+            cpu_ns: 0,
+        };
+        if let Some(refusal) = self.refusal(id, &machine, Size::default()) {
+            return refusal;
+        }
+        self.hold(id, &machine);
+        self.machines.insert(id, machine);
+        self.report_written(id, now)
+    }
+
+    fn start(
+        &mut self,
+        id: Uuid,
+        body: &Value,
+        settings: &Settings,
+        fault: Option<Fault>,
+        now: Millis,
+    ) -> Answer {
+        let Some(machine) = self.machines.get(&id) else {
+            return (404, Value::Null);
+        };
+        if !matches!(machine.life, Life::Stopped(_)) {
+            return self.report(id, now);
+        }
+        let mut then = machine.clone();
+        let now_used = machine.share();
+        then.life = alive(settings, fault, now);
+        if let Some(size) = size(body) {
+            then.wanted.size = size;
+        }
+        if let Some(refusal) = self.refusal(id, &then, now_used) {
+            return refusal;
+        }
+        self.change(id, |machine| *machine = then);
+        self.report(id, now)
+    }
+
+    fn resize(&mut self, id: Uuid, body: &Value, now: Millis) -> Answer {
+        let (Some(machine), Some(size)) = (self.machines.get(&id), size(body)) else {
+            return (
+                400,
+                json!({ "message": "n_vcpus, mem_gib and disk_size_gib are required" }),
+            );
+        };
+        if size.disk_size_gib < machine.wanted.size.disk_size_gib {
+            return (
+                422,
+                json!({ "field": "disk_size_gib", "message": "a disk only grows" }),
+            );
+        }
+        let (mut then, now_used) = (machine.clone(), machine.share());
+        then.wanted.size = size;
+        if let Some(refusal) = self.refusal(id, &then, now_used) {
+            return refusal;
+        }
+        self.change(id, |machine| *machine = then);
+        self.report(id, now)
+    }
+
+    fn delete(&mut self, id: Uuid) -> Answer {
+        if let Some(machine) = self.machines.remove(&id) {
+            self.release(id, &machine);
+            if let Err(error) = self.journal.write(id, None) {
+                return (500, json!({ "message": error.to_string() }));
+            }
+        }
+        (200, json!({ "phase": "absent" }))
+    }
+
+    fn stats(&self, id: Uuid, now: Millis) -> Answer {
+        match self.machines.get(&id) {
+            Some(machine) if machine.runs() => (200, machine.usage(now)),
+            _ => (409, json!({ "message": "it does not run" })),
+        }
+    }
+
+    fn report(&self, id: Uuid, now: Millis) -> Answer {
+        match self.machines.get(&id) {
+            Some(machine) => (200, machine.report(now)),
+            None => (200, json!({ "phase": "absent" })),
+        }
+    }
+
+    fn report_written(&mut self, id: Uuid, now: Millis) -> Answer {
+        match self.journal.write(id, self.machines.get(&id)) {
+            Ok(()) => self.report(id, now),
+            Err(error) => (500, json!({ "message": error.to_string() })),
+        }
+    }
+
+    /// Changes a machine and keeps the sums and the journal true to it.
+    fn change(&mut self, id: Uuid, with: impl FnOnce(&mut Machine)) {
+        if let Some(mut machine) = self.machines.remove(&id) {
+            self.release(id, &machine);
+            with(&mut machine);
+            self.hold(id, &machine);
+            self.machines.insert(id, machine);
+            self.report_written(id, 0);
+        }
+    }
+
+    /// Why this machine can't be, in place of one that used `instead_of`.
+    fn refusal(&self, id: Uuid, machine: &Machine, instead_of: Size) -> Option<Answer> {
+        if let Some(unique) = machine
+            .uniques()
+            .into_iter()
+            .find(|u| self.taken.get(u).is_some_and(|other| *other != id))
+        {
+            return Some((409, json!({ "message": format!("{unique:?} is taken") })));
+        }
+        let capacity = self.capacity?;
+        let share = machine.share();
+        let shortages: Vec<_> = [
+            (
+                "n_vcpus",
+                share.n_vcpus,
+                capacity.n_vcpus,
+                self.used.n_vcpus,
+                instead_of.n_vcpus,
+            ),
+            (
+                "mem_gib",
+                share.mem_gib,
+                capacity.mem_gib,
+                self.used.mem_gib,
+                instead_of.mem_gib,
+            ),
+            (
+                "disk_size_gib",
+                share.disk_size_gib,
+                capacity.disk_size_gib,
+                self.used.disk_size_gib,
+                instead_of.disk_size_gib,
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(field, asked, total, used, instead_of)| {
+            let free = total.saturating_sub(used.saturating_sub(instead_of));
+            (asked > free).then(|| json!({ "field": field, "requested": asked, "available": free }))
+        })
+        .collect();
+        (!shortages.is_empty()).then(|| (507, json!({ "shortages": shortages })))
+    }
+
+    fn hold(&mut self, id: Uuid, machine: &Machine) {
+        let share = machine.share();
+        self.used.n_vcpus += share.n_vcpus;
+        self.used.mem_gib += share.mem_gib;
+        self.used.disk_size_gib += share.disk_size_gib;
+        for unique in machine.uniques() {
+            self.taken.insert(unique, id);
+        }
+    }
+
+    fn release(&mut self, id: Uuid, machine: &Machine) {
+        let share = machine.share();
+        self.used.n_vcpus -= share.n_vcpus;
+        self.used.mem_gib -= share.mem_gib;
+        self.used.disk_size_gib -= share.disk_size_gib;
+        for unique in machine.uniques() {
+            if self.taken.get(&unique) == Some(&id) {
+                self.taken.remove(&unique);
+            }
+        }
+    }
+}
+
+impl Machine {
+    /// What it uses of the node.
+    fn share(&self) -> Size {
+        let size = self.wanted.size;
+        if self.runs() {
+            size
+        } else {
+            Size {
+                n_vcpus: 0,
+                mem_gib: 0,
+                ..size
+            }
+        }
+    }
+
+    /// Its address always; ports and GPUs while it runs.
+    fn uniques(&self) -> Vec<Unique> {
+        let mut uniques = vec![Unique::Address(self.wanted.address)];
+        if self.runs() {
+            uniques.extend(self.wanted.node_ports.iter().copied().map(Unique::Port));
+            uniques.extend(self.wanted.gpus.iter().cloned().map(Unique::Gpu));
+        }
+        uniques
+    }
+}
+
+fn alive(settings: &Settings, fault: Option<Fault>, now: Millis) -> Life {
+    match fault {
+        Some(Fault::Failed) => Life::Failed,
+        Some(Fault::Dies { after_ms }) => Life::Running {
+            since: now,
+            ready_at: now + settings.ready_after_ms,
+            dies_at: Some(now + after_ms),
+        },
+        _ => Life::Running {
+            since: now,
+            ready_at: now + settings.ready_after_ms,
+            dies_at: None,
+        },
+    }
+}
+
+fn size(body: &Value) -> Option<Size> {
+    serde_json::from_value(body.clone()).ok()
+}

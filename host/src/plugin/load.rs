@@ -1,0 +1,202 @@
+//! From a file to something that can be called: compiled, its imports allowed, its exports of the
+//! right types, called once.
+
+use super::bindings::{FlavorProviderPre, NodeDriverPre};
+use super::cache::Cache;
+use super::call::{Call, Caller, TRANSFER};
+use super::embedded::EMBEDDED;
+use super::error::LoadError;
+use super::guest::Guest;
+use super::imports;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use tracing::info;
+use wasmtime::component::{Component, InstancePre, Linker};
+
+/// What every plugin may import.
+const ALL: &[&str] = &["wharf:plugin/types", "wharf:plugin/log"];
+/// What drivers may import besides.
+const DRIVERS: &[&str] = &["wharf:plugin/driver-types", "wharf:plugin/engine"];
+/// The version of the package that this host speaks.
+const VERSION: &str = "0.1.0";
+
+/// A plugin's name and component, by name.
+pub type Sources = BTreeMap<String, Cow<'static, [u8]>>;
+
+/// A driver, ready to be called.
+pub struct DriverPlugin {
+    /// Its file's name without `.wasm`.
+    pub name: Arc<str>,
+    /// Instantiates it.
+    pub pre: NodeDriverPre<Guest>,
+    /// What it says it drives.
+    pub engine_kind: String,
+}
+
+/// The embedded plugins, overlaid with those of a directory.
+pub fn sources(directory: Option<&Path>) -> Result<Sources, LoadError> {
+    let mut sources: Sources = EMBEDDED
+        .iter()
+        .map(|(name, wasm)| ((*name).to_owned(), Cow::Borrowed(*wasm)))
+        .collect();
+    let Some(directory) = directory else {
+        return Ok(sources);
+    };
+    let read = |path: &Path, source| LoadError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    for entry in std::fs::read_dir(directory).map_err(|error| read(directory, error))? {
+        let path = entry.map_err(|error| read(directory, error))?.path();
+        if path.extension().is_none_or(|extension| extension != "wasm") {
+            continue;
+        }
+        let stem = path
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .unwrap_or_default()
+            .to_owned();
+        let plain = stem
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        if !plain
+            || !["driver-", "flavors-"]
+                .iter()
+                .any(|kind| stem.len() > kind.len() && stem.starts_with(kind))
+        {
+            return Err(LoadError::Name {
+                name: path
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned(),
+            });
+        }
+        let wasm = std::fs::read(&path).map_err(|error| read(&path, error))?;
+        let replaced = sources.insert(stem.clone(), Cow::Owned(wasm)).is_some();
+        info!(plugin = stem, file = %path.display(), replaced, "plugin from the plugins directory");
+    }
+    Ok(sources)
+}
+
+/// Loads a driver and asks it for its kind of engine.
+pub async fn driver(
+    caller: &Caller,
+    cache: &Cache,
+    name: &str,
+    wasm: &[u8],
+) -> Result<DriverPlugin, LoadError> {
+    let component = compile(caller, cache, name, wasm)?;
+    let allowed: Vec<_> = ALL.iter().chain(DRIVERS).copied().collect();
+    check_imports(&component, caller, name, &allowed)?;
+    let linker = imports::driver_linker(caller.engine())
+        .map_err(|error| LoadError::Runtime(error.to_string()))?;
+    let pre = NodeDriverPre::new(link(&linker, &component, name)?)
+        .map_err(|error| export(name, "wharf:plugin/driver", &error))?;
+    let once = pre.clone();
+    let engine_kind = caller
+        .run(
+            first_call(caller, name, "engine-kind"),
+            |mut store| async move {
+                let guest = once.instantiate_async(&mut store).await?;
+                guest
+                    .wharf_plugin_driver()
+                    .call_engine_kind(&mut store)
+                    .await
+            },
+        )
+        .await
+        .map_err(|error| LoadError::FirstCall {
+            plugin: name.to_owned(),
+            why: error.to_string(),
+        })?;
+    Ok(DriverPlugin {
+        name: name.into(),
+        pre,
+        engine_kind,
+    })
+}
+
+/// Loads a flavor provider.
+pub fn flavor_provider(
+    caller: &Caller,
+    cache: &Cache,
+    name: &str,
+    wasm: &[u8],
+) -> Result<FlavorProviderPre<Guest>, LoadError> {
+    let component = compile(caller, cache, name, wasm)?;
+    check_imports(&component, caller, name, ALL)?;
+    let linker = imports::flavor_linker(caller.engine())
+        .map_err(|error| LoadError::Runtime(error.to_string()))?;
+    FlavorProviderPre::new(link(&linker, &component, name)?)
+        .map_err(|error| export(name, "wharf:plugin/flavors", &error))
+}
+
+/// A call without an engine, while the plugin is being loaded.
+pub fn first_call(caller: &Caller, name: &str, function: &'static str) -> Call {
+    Call {
+        plugin: name.into(),
+        node: None,
+        function,
+        access: None,
+        wall: caller.limits().wall,
+        transfer: TRANSFER,
+    }
+}
+
+fn compile(
+    caller: &Caller,
+    cache: &Cache,
+    name: &str,
+    wasm: &[u8],
+) -> Result<Component, LoadError> {
+    cache
+        .component(caller.engine(), name, wasm)
+        .map_err(|error| LoadError::Component {
+            plugin: name.to_owned(),
+            why: error.root_cause().to_string(),
+        })
+}
+
+/// WASI is linked and reaches nothing; of our own interfaces a plugin gets those of its kind.
+fn check_imports(
+    component: &Component,
+    caller: &Caller,
+    name: &str,
+    allowed: &[&str],
+) -> Result<(), LoadError> {
+    for (import, _) in component.component_type().imports(caller.engine()) {
+        let (interface, version) = import.split_once('@').unwrap_or((import, ""));
+        let ours = allowed.contains(&interface) && version == VERSION;
+        if !ours && !interface.starts_with("wasi:") {
+            return Err(LoadError::Import {
+                plugin: name.to_owned(),
+                interface: import.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn link(
+    linker: &Linker<Guest>,
+    component: &Component,
+    name: &str,
+) -> Result<InstancePre<Guest>, LoadError> {
+    linker
+        .instantiate_pre(component)
+        .map_err(|error| LoadError::Import {
+            plugin: name.to_owned(),
+            interface: format!("something of another type ({})", error.root_cause()),
+        })
+}
+
+fn export(name: &str, interface: &'static str, error: &wasmtime::Error) -> LoadError {
+    LoadError::Export {
+        plugin: name.to_owned(),
+        interface,
+        why: error.root_cause().to_string(),
+    }
+}

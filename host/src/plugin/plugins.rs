@@ -1,0 +1,108 @@
+//! All plugins of the process.
+
+use super::cache::Cache;
+use super::call::Caller;
+use super::config::{NodeConfig, PluginsConfig};
+use super::driver::NodeDriver;
+use super::error::LoadError;
+use super::flavors::Flavors;
+use super::load::{self, DriverPlugin};
+use super::runtime;
+use crate::domain::blueprint::Blueprint;
+use crate::domain::driver::PluginError;
+use crate::domain::flavor::{BlueprintRequest, Flavor};
+use crate::engine::EngineNode;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The loaded plugins. Cheap to clone.
+#[derive(Clone)]
+pub struct Plugins(Arc<Inner>);
+
+struct Inner {
+    caller: Arc<Caller>,
+    drivers: BTreeMap<String, Arc<DriverPlugin>>,
+    flavors: Flavors,
+}
+
+impl Plugins {
+    /// Compiles, checks and calls every plugin once; one that does not fit is an error that names
+    /// it. Within a tokio runtime.
+    pub async fn load(config: PluginsConfig) -> Result<Self, LoadError> {
+        let sources = load::sources(config.plugins_dir.as_deref())?;
+        let caller = Caller::new(runtime::engine(&config.limits)?, config.limits);
+        let cache = Cache::open(&config.cache_dir);
+        let mut drivers = BTreeMap::new();
+        let mut flavors = Flavors::default();
+        for (name, wasm) in &sources {
+            match name.strip_prefix("driver-") {
+                Some(driver) => {
+                    let plugin = load::driver(&caller, &cache, name, wasm).await?;
+                    drivers.insert(driver.to_owned(), Arc::new(plugin));
+                }
+                None => flavors.add(&caller, &cache, name, wasm).await?,
+            }
+        }
+        Ok(Self(Arc::new(Inner {
+            caller: Arc::new(caller),
+            drivers,
+            flavors,
+        })))
+    }
+
+    /// What is on offer, by name.
+    pub fn flavors(&self) -> &[Flavor] {
+        self.0.flavors.list()
+    }
+
+    /// What an instance of a flavor is made of; [`PluginError::NotFound`] for an unknown flavor.
+    /// Pure: the same request gives the same answer.
+    pub async fn blueprint(&self, request: &BlueprintRequest) -> Result<Blueprint, PluginError> {
+        self.0.flavors.blueprint(&self.0.caller, request).await
+    }
+
+    /// The driver of one node. Sends nothing yet; the engine need not be there. To be called within
+    /// a tokio runtime, once for each node: it holds the node's queue and connections.
+    pub fn node(&self, config: NodeConfig) -> Result<NodeDriver, LoadError> {
+        let inner = &*self.0;
+        let plugin = inner
+            .drivers
+            .get(&config.driver)
+            .ok_or_else(|| LoadError::UnknownDriver {
+                node: config.name.0.clone(),
+                driver: config.driver.clone(),
+                known: inner.drivers.keys().cloned().collect(),
+            })?;
+        let node = config.name.0.clone();
+        let engine = EngineNode::open(
+            config.name,
+            &config.endpoint,
+            &plugin.engine_kind,
+            &config.settings,
+        )
+        .map_err(|source| LoadError::Node { node, source })?;
+        let settings = if config.settings.is_null() {
+            "{}".to_owned()
+        } else {
+            config.settings.to_string()
+        };
+        Ok(NodeDriver::new(
+            Arc::clone(&inner.caller),
+            Arc::clone(plugin),
+            engine,
+            config.installation,
+            settings,
+            config.limits,
+        ))
+    }
+}
+
+impl std::fmt::Debug for Plugins {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let flavors: Vec<_> = self.flavors().iter().map(|flavor| &flavor.name).collect();
+        f.debug_struct("Plugins")
+            .field("drivers", &self.0.drivers.keys())
+            .field("flavors", &flavors)
+            .finish()
+    }
+}

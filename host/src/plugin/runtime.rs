@@ -1,0 +1,82 @@
+//! The process's one wasmtime engine.
+
+use super::config::Limits;
+use super::error::LoadError;
+use super::guest::MAX_TABLE_ELEMENTS;
+use std::time::Duration;
+use tracing::warn;
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+/// How often a running guest is looked at.
+const TICK: Duration = Duration::from_millis(10);
+/// Address space of one guest's memory, and the most a guest may have, bytes.
+const MEMORY_SLOT: usize = 64 << 20;
+/// What of a slot's memory stays mapped between guests, bytes. With the page-map scan this is what
+/// lets threads run side by side instead of waiting for each other's unmapping.
+const KEPT_RESIDENT: usize = 2 << 20;
+/// Core instances in one component; guests in Python have 39.
+const CORE_INSTANCES: u32 = 64;
+/// Tables in one component.
+const TABLES: u32 = 40;
+
+/// Makes the engine: pooled if the address space allows it (about 36 GB of it, hardly any of it
+/// memory), else on demand, which is several times slower per call and works.
+pub fn engine(limits: &Limits) -> Result<Engine, LoadError> {
+    let mut config = base();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(limits)));
+    let engine = match Engine::new(&config) {
+        Ok(engine) => engine,
+        Err(error) => {
+            warn!(%error, "no pool for plugin guests (is the address space limited?); calls will be slower");
+            Engine::new(&base()).map_err(|error| LoadError::Runtime(error.to_string()))?
+        }
+    };
+    tick(&engine)?;
+    Ok(engine)
+}
+
+fn base() -> Config {
+    let mut config = Config::new();
+    config
+        .epoch_interruption(true)
+        .max_wasm_stack(512 << 10)
+        .async_stack_size(1 << 20)
+        .memory_reservation(MEMORY_SLOT as u64)
+        .wasm_memory64(false)
+        .wasm_multi_memory(false)
+        .wasm_relaxed_simd(false)
+        .wasm_backtrace_max_frames(None);
+    config
+}
+
+fn pool(limits: &Limits) -> PoolingAllocationConfig {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(limits.guests)
+        .total_core_instances(limits.guests.saturating_mul(4).max(CORE_INSTANCES))
+        .total_memories(limits.guests)
+        .total_tables(limits.guests.saturating_mul(4).max(TABLES))
+        .total_stacks(limits.guests)
+        .max_core_instances_per_component(CORE_INSTANCES)
+        .max_tables_per_component(TABLES)
+        .max_memory_size(MEMORY_SLOT)
+        .table_elements(MAX_TABLE_ELEMENTS)
+        .pagemap_scan(Enabled::Auto)
+        .linear_memory_keep_resident(KEPT_RESIDENT);
+    pool
+}
+
+/// Advances the epoch for as long as the engine is used by anyone.
+fn tick(engine: &Engine) -> Result<(), LoadError> {
+    let engine = engine.weak();
+    std::thread::Builder::new()
+        .name("wasm-epoch".into())
+        .spawn(move || {
+            while let Some(engine) = engine.upgrade() {
+                engine.increment_epoch();
+                drop(engine);
+                std::thread::sleep(TICK);
+            }
+        })
+        .map(|_| ())
+        .map_err(|error| LoadError::Runtime(error.to_string()))
+}

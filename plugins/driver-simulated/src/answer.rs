@@ -1,0 +1,185 @@
+//! What the simulated engine answers.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use wharf_guest::{Answer, Error, Observed, Phase, Report, Shortage, Tag, Usage};
+
+/// `GET /info`
+#[derive(Debug, Deserialize)]
+pub struct Info {
+    /// For people.
+    pub version: String,
+    /// Total.
+    pub n_vcpus: u32,
+    /// Total.
+    pub mem_gib: u32,
+    /// Total.
+    pub disk_size_gib: u32,
+    /// All of them.
+    pub gpus: Vec<GpuInfo>,
+    /// Changes when machines were lost.
+    pub boot_id: String,
+}
+
+/// One GPU.
+#[derive(Debug, Deserialize)]
+pub struct GpuInfo {
+    /// Its model.
+    pub model: String,
+    /// Its name.
+    pub device: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct State {
+    phase: String,
+    #[serde(default)]
+    detail: Option<String>,
+    #[serde(default)]
+    again_ms: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Page {
+    rows: Vec<(String, (u64, String, Option<String>))>,
+    next: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct UsageInfo {
+    cpu_ns: u64,
+    at_ns: u64,
+    mem_used_bytes: u64,
+    disk_used_bytes: u64,
+}
+
+/// What a refusal may hold.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Refusal {
+    message: String,
+    field: String,
+    retry_ms: u32,
+    shortages: Vec<ShortageInfo>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ShortageInfo {
+    field: String,
+    requested: u64,
+    available: u64,
+}
+
+/// A report for a generation.
+pub fn report(answer: &Answer, generation: u64) -> Result<Report, Error> {
+    let state: State = body(answer)?;
+    Ok(Report {
+        generation,
+        phase: phase(&state.phase, state.detail)?,
+        again_ms: state.again_ms,
+    })
+}
+
+/// One page of a list, and after which instance the next begins.
+pub fn list_page(answer: &Answer) -> Result<(Vec<Observed>, Option<String>), Error> {
+    let page: Page = body(answer)?;
+    let rows = page
+        .rows
+        .into_iter()
+        .map(|(instance, (incarnation, name, detail))| {
+            Ok(Observed {
+                tag: Tag {
+                    instance,
+                    incarnation,
+                },
+                phase: phase(&name, detail)?,
+            })
+        })
+        .collect::<Result<_, Error>>()?;
+    Ok((rows, page.next))
+}
+
+/// Live usage.
+pub fn usage(answer: &Answer) -> Result<Usage, Error> {
+    let usage: UsageInfo = body(answer)?;
+    Ok(Usage {
+        cpu_ns: usage.cpu_ns,
+        at_ns: usage.at_ns,
+        mem_used_bytes: usage.mem_used_bytes,
+        disk_used_bytes: usage.disk_used_bytes,
+    })
+}
+
+/// The body of a success; else the error that the status means.
+pub fn body<T: DeserializeOwned>(answer: &Answer) -> Result<T, Error> {
+    if answer.is_success() {
+        return answer.json();
+    }
+    let refusal: Refusal = answer.json().unwrap_or_default();
+    Err(match answer.status {
+        404 => Error::NotFound,
+        409 => Error::Conflict(refusal.message),
+        422 => Error::invalid(&refusal.field, refusal.message),
+        503 => Error::RetryLater(refusal.retry_ms),
+        507 => Error::Insufficient(
+            refusal
+                .shortages
+                .into_iter()
+                .map(|s| Shortage {
+                    field: s.field,
+                    requested: s.requested,
+                    available: s.available,
+                })
+                .collect(),
+        ),
+        status => Error::Other(format!("the engine answered {status}: {}", refusal.message)),
+    })
+}
+
+fn phase(name: &str, detail: Option<String>) -> Result<Phase, Error> {
+    Ok(match name {
+        "absent" => Phase::Absent,
+        "booting" => Phase::Booting,
+        "ready" => Phase::Ready,
+        "stopped" => Phase::Stopped(detail),
+        "failed" => Phase::Failed(detail.unwrap_or_default()),
+        other => {
+            return Err(Error::Other(format!(
+                "the engine speaks of an unknown phase {other:?}"
+            )));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, text: &str) -> Answer {
+        Answer {
+            status,
+            body: text.as_bytes().to_vec(),
+        }
+    }
+
+    #[test]
+    fn states_become_phases() {
+        let booting = report(&answer(200, r#"{"phase":"booting","again_ms":40}"#), 7).unwrap();
+        assert_eq!((booting.generation, booting.again_ms), (7, Some(40)));
+        assert!(matches!(booting.phase, Phase::Booting));
+        assert!(report(&answer(200, r#"{"phase":"dancing"}"#), 7).is_err());
+    }
+
+    #[test]
+    fn statuses_become_errors() {
+        let error = |status, text: &str| report(&answer(status, text), 0).unwrap_err();
+        assert!(matches!(error(404, ""), Error::NotFound));
+        assert!(matches!(
+            error(503, r#"{"retry_ms":5}"#),
+            Error::RetryLater(5)
+        ));
+        let short = r#"{"shortages":[{"field":"mem_gib","requested":4,"available":1}]}"#;
+        assert!(matches!(error(507, short), Error::Insufficient(list) if list.len() == 1));
+        assert!(matches!(error(500, "not json"), Error::Other(_)));
+    }
+}
