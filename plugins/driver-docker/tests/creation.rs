@@ -1,0 +1,239 @@
+//! `ensure`: what is made, and how it goes on from wherever it was cut off.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod fake;
+
+use driver_docker::context::Context;
+use driver_docker::{ensure, lifecycle};
+use fake::given::{node, spec, target};
+use fake::{Break, Fake};
+use serde_json::json;
+use wharf_guest::{Error, Phase, Report, ResourceType, Spec};
+
+fn ensure(fake: &Fake, spec: &Spec) -> Result<Report, Error> {
+    ensure_with(fake, "{}", spec)
+}
+
+fn ensure_with(fake: &Fake, settings: &str, spec: &Spec) -> Result<Report, Error> {
+    ensure::ensure(&Context::new(&node(settings), fake).unwrap(), spec)
+}
+
+fn phase(report: Result<Report, Error>) -> Phase {
+    report.unwrap().phase
+}
+
+#[test]
+fn the_container_is_made_as_promised() {
+    let fake = Fake::new();
+    assert!(matches!(phase(ensure(&fake, &spec(1))), Phase::Booting));
+    let world = fake.world.borrow();
+    let container = &world.containers["wharf-00000000-0000-4000-8000-000000000001"];
+    let labels = container.body["Labels"].clone();
+    assert_eq!(
+        container.body,
+        json!({
+            "Image": "localhost/wharf/base:1",
+            "Hostname": "calm-river-1",
+            "Labels": {
+                "io.wharf.installation": fake::given::INSTALLATION,
+                "io.wharf.instance": "00000000-0000-4000-8000-000000000001",
+                "io.wharf.incarnation": "1",
+                "io.wharf.network": "owner1",
+                "io.wharf.spec": labels["io.wharf.spec"],
+            },
+            "Env": ["LANG=C.UTF-8"],
+            "ExposedPorts": { "22/tcp": {} },
+            "HostConfig": {
+                "NetworkMode": "wharf-owner1",
+                "CpuPeriod": 100_000,
+                "CpuQuota": 200_000,
+                "Memory": 4_294_967_296_u64,
+                "MemorySwap": 4_294_967_296_u64,
+                "PidsLimit": 4096,
+                "CapDrop": ["NET_RAW"],
+                "RestartPolicy": { "Name": "no" },
+                "LogConfig": { "Type": "json-file", "Config": { "max-size": "10m" } },
+                "PortBindings": { "22/tcp": [{ "HostIp": "0.0.0.0", "HostPort": "20001" }] },
+                "StorageOpt": { "size": "20G" },
+            },
+            "NetworkingConfig": {
+                "EndpointsConfig": { "wharf-owner1": { "IPAMConfig": { "IPv4Address": "10.80.0.2" } } },
+            },
+        })
+    );
+    let network = &world.networks["wharf-owner1"].1;
+    assert_eq!(network["IPAM"]["Config"][0]["Subnet"], "10.80.0.0/28");
+    assert_eq!(
+        network["Options"]["com.docker.network.bridge.name"],
+        "whfowner1"
+    );
+}
+
+#[test]
+fn settings_reach_the_container() {
+    let fake = Fake::new();
+    fake.world
+        .borrow_mut()
+        .images
+        .insert("registry.example/w/base:1".into());
+    let settings = r#"{"image_prefix":"registry.example/w/","publish_address":"127.0.0.1",
+        "pids_limit":99,"userns":"auto","dns":["10.0.0.53"],"ulimits":{"nofile":1024},"disk_limit":"off"}"#;
+    ensure_with(&fake, settings, &spec(1)).unwrap();
+    let world = fake.world.borrow();
+    let body = &world.containers.values().next().unwrap().body;
+    assert_eq!(body["Image"], "registry.example/w/base:1");
+    let host = &body["HostConfig"];
+    assert_eq!(host["PortBindings"]["22/tcp"][0]["HostIp"], "127.0.0.1");
+    assert_eq!(
+        (&host["PidsLimit"], &host["UsernsMode"]),
+        (&json!(99), &json!("auto"))
+    );
+    assert_eq!(host["Dns"], json!(["10.0.0.53"]));
+    assert_eq!(
+        host["Ulimits"],
+        json!([{ "Name": "nofile", "Soft": 1024, "Hard": 1024 }])
+    );
+    assert!(host["StorageOpt"].is_null());
+}
+
+#[test]
+fn whichever_call_breaks_the_next_ensure_goes_on() {
+    let mut broken = 0;
+    for nth in 0.. {
+        for when in [Break::Before, Break::After] {
+            let fake = Fake::new();
+            fake.break_call(nth, when);
+            let first = ensure(&fake, &spec(1));
+            if !fake.broke() {
+                assert!(
+                    nth > 4 && broken > 8,
+                    "create, start, network, files and start break"
+                );
+                return;
+            }
+            broken += 1;
+            assert!(matches!(first, Err(Error::Unreachable(_))), "{first:?}");
+            let report = ensure(&fake, &spec(1)).unwrap();
+            assert!(
+                matches!(report.phase, Phase::Booting | Phase::Ready),
+                "{nth} {when:?}"
+            );
+            assert_eq!(report.generation, 3);
+            let world = fake.world.borrow();
+            assert!(
+                world.started_bare.is_empty(),
+                "{nth} {when:?}: started without its files"
+            );
+            assert_eq!((world.containers.len(), world.networks.len()), (1, 1));
+            assert!(world.containers.values().all(|container| container.running));
+        }
+    }
+}
+
+#[test]
+fn what_ran_is_never_started_by_ensure() {
+    let fake = Fake::new();
+    let spec = spec(1);
+    ensure(&fake, &spec).unwrap();
+    assert!(matches!(phase(ensure(&fake, &spec)), Phase::Ready));
+    lifecycle::stop(
+        &Context::new(&node("{}"), &fake).unwrap(),
+        &target(&spec),
+        1000,
+    )
+    .unwrap();
+    assert!(matches!(
+        phase(ensure(&fake, &spec)),
+        Phase::Stopped(Some(_))
+    ));
+    assert!(
+        fake.world
+            .borrow()
+            .containers
+            .values()
+            .all(|container| !container.running)
+    );
+}
+
+#[test]
+fn an_image_that_is_gone_does_not_touch_what_was_made_from_it() {
+    let fake = Fake::new();
+    ensure(&fake, &spec(1)).unwrap();
+    fake.world.borrow_mut().images.clear();
+    assert!(matches!(phase(ensure(&fake, &spec(1))), Phase::Ready));
+}
+
+#[test]
+fn another_spec_under_the_same_tag_is_a_conflict() {
+    let fake = Fake::new();
+    ensure(&fake, &spec(1)).unwrap();
+    let mut other = spec(1);
+    other.published[0].node_port += 1;
+    assert!(matches!(ensure(&fake, &other), Err(Error::Conflict(_))));
+    let mut next = spec(1);
+    next.tag.incarnation = 2;
+    assert!(matches!(ensure(&fake, &next), Err(Error::Conflict(_))));
+    let mut stranger = node("{}");
+    stranger.installation = "other".into();
+    let stranger = Context::new(&stranger, &fake).unwrap();
+    assert!(matches!(
+        ensure::ensure(&stranger, &spec(1)),
+        Err(Error::Conflict(_))
+    ));
+    let mut resized = spec(1);
+    resized.size.mem_gib = 8;
+    assert!(
+        matches!(phase(ensure(&fake, &resized)), Phase::Ready),
+        "a size may change"
+    );
+}
+
+#[test]
+fn a_missing_image_is_pulled() {
+    let fake = Fake::new();
+    fake.world.borrow_mut().images.clear();
+    let report = ensure(&fake, &spec(1)).unwrap();
+    assert!(matches!(report.phase, Phase::Pulling(text) if text == "Downloading x"));
+    assert!(report.again_ms.is_some());
+    assert!(matches!(phase(ensure(&fake, &spec(1))), Phase::Booting));
+}
+
+#[test]
+fn an_image_that_cannot_be_pulled_is_final() {
+    let fake = Fake::new();
+    fake.world.borrow_mut().images.clear();
+    fake.world.borrow_mut().pull = Some("access denied");
+    let Phase::Failed(reason) = phase(ensure(&fake, &spec(1))) else {
+        panic!()
+    };
+    assert!(reason.contains("localhost/wharf/base:1") && reason.contains("access denied"));
+    let mut none = spec(1);
+    none.blueprint.images.clear();
+    assert!(matches!(phase(ensure(&fake, &none)), Phase::Failed(_)));
+}
+
+#[test]
+fn without_disk_limits_there_is_none_unless_it_must_be() {
+    let fake = Fake::new();
+    fake.world.borrow_mut().disk_limits = false;
+    let must = ensure_with(&fake, r#"{"disk_limit":"on"}"#, &spec(1));
+    assert!(matches!(phase(must), Phase::Failed(_)));
+    assert!(matches!(phase(ensure(&fake, &spec(1))), Phase::Booting));
+}
+
+#[test]
+fn what_is_not_supported_is_said() {
+    let fake = Fake::new();
+    let mut vm = spec(1);
+    vm.resource_type = ResourceType::Vm;
+    assert!(matches!(ensure(&fake, &vm), Err(Error::Unsupported(_))));
+    let mut gpu = spec(1);
+    gpu.gpu_devices.push("gpu0".into());
+    assert!(matches!(ensure(&fake, &gpu), Err(Error::Unsupported(_))));
+    assert_eq!(fake.calls.get(), 0);
+}

@@ -1,0 +1,243 @@
+//! What is done with an instance that exists: stop, start, resize, delete, and the questions.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod fake;
+
+use driver_docker::context::Context;
+use driver_docker::{delete, ensure, inspect, lifecycle, network, resize, stats};
+use fake::given::{node, spec, target};
+use fake::{Break, Fake};
+use wharf_guest::{Error, Node, Phase};
+
+const GIB: u64 = 1 << 30;
+
+/// One running instance, or more of the same owner.
+fn running(fake: &Fake, node: &Node, instances: u8) {
+    for n in 1..=instances {
+        ensure::ensure(&Context::new(node, fake).unwrap(), &spec(n)).unwrap();
+    }
+}
+
+#[test]
+fn stop_and_start_are_idempotent_and_answer_their_generation() {
+    let (fake, node) = (Fake::new(), node("{}"));
+    running(&fake, &node, 1);
+    let ctx = Context::new(&node, &fake).unwrap();
+    let target = target(&spec(1));
+    for _ in 0..2 {
+        let report = lifecycle::stop(&ctx, &target, 1500).unwrap();
+        assert!(matches!(report.phase, Phase::Stopped(_)));
+        assert_eq!(report.generation, target.generation);
+    }
+    assert!(matches!(
+        lifecycle::start(&ctx, &target).unwrap().phase,
+        Phase::Booting
+    ));
+    assert!(matches!(
+        lifecycle::start(&ctx, &target).unwrap().phase,
+        Phase::Ready
+    ));
+}
+
+#[test]
+fn a_start_applies_the_size() {
+    let (fake, node) = (Fake::new(), node("{}"));
+    running(&fake, &node, 1);
+    let ctx = Context::new(&node, &fake).unwrap();
+    let mut target = target(&spec(1));
+    lifecycle::stop(&ctx, &target, 0).unwrap();
+    target.size.mem_gib = 7;
+    lifecycle::start(&ctx, &target).unwrap();
+    let world = fake.world.borrow();
+    let body = &world.containers.values().next().unwrap().body;
+    assert_eq!(body["HostConfig"]["Memory"], 7 * GIB);
+}
+
+#[test]
+fn what_never_ran_is_left_to_ensure() {
+    let (fake, node) = (Fake::new(), node("{}"));
+    let ctx = Context::new(&node, &fake).unwrap();
+    fake.break_call(1, Break::Before);
+    ensure::ensure(&ctx, &spec(1)).unwrap_err();
+    let target = target(&spec(1));
+    assert!(matches!(
+        lifecycle::start(&ctx, &target).unwrap().phase,
+        Phase::Creating
+    ));
+    assert!(matches!(
+        lifecycle::stop(&ctx, &target, 0).unwrap().phase,
+        Phase::Stopped(_)
+    ));
+    assert!(fake.world.borrow().started_bare.is_empty());
+}
+
+#[test]
+fn a_network_that_someone_removed_is_made_again() {
+    let (fake, node) = (Fake::new(), node("{}"));
+    running(&fake, &node, 1);
+    let ctx = Context::new(&node, &fake).unwrap();
+    lifecycle::stop(&ctx, &target(&spec(1)), 0).unwrap();
+    fake.world.borrow_mut().networks.clear();
+    assert!(matches!(
+        lifecycle::start(&ctx, &target(&spec(1))).unwrap().phase,
+        Phase::Booting
+    ));
+}
+
+#[test]
+fn a_network_of_someone_else_is_not_used() {
+    let (fake, node) = (Fake::new(), node("{}"));
+    running(&fake, &node, 1);
+    fake.world.borrow_mut().containers.clear();
+    let ctx = Context::new(&node, &fake).unwrap();
+    let mut moved = spec(2).network;
+    moved.subnet = "10.80.1.0/28".into();
+    assert!(matches!(
+        network::create(&ctx, &moved),
+        Err(Error::Conflict(_))
+    ));
+    let stranger = Node {
+        installation: "other".into(),
+        ..node.clone()
+    };
+    let stranger = Context::new(&stranger, &fake).unwrap();
+    let network = spec(1).network;
+    assert!(matches!(
+        network::create(&stranger, &network),
+        Err(Error::Conflict(_))
+    ));
+    network::create(&ctx, &network).unwrap();
+}
+
+#[test]
+fn whichever_call_breaks_the_next_delete_leaves_nothing() {
+    for nth in 0.. {
+        for when in [Break::Before, Break::After] {
+            let (fake, node) = (Fake::new(), node("{}"));
+            running(&fake, &node, 1);
+            let ctx = Context::new(&node, &fake).unwrap();
+            fake.break_call(nth, when);
+            let first = delete::delete(&ctx, &target(&spec(1)));
+            if !fake.broke() {
+                assert!(nth > 4, "inspect, kill, remove, list and network break");
+                return;
+            }
+            assert!(matches!(first, Err(Error::Unreachable(_))), "{first:?}");
+            let report = delete::delete(&ctx, &target(&spec(1))).unwrap();
+            assert!(matches!(report.phase, Phase::Absent));
+            let world = fake.world.borrow();
+            assert!(
+                world.containers.is_empty() && world.networks.is_empty(),
+                "{nth} {when:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_network_stays_while_a_stopped_instance_belongs_to_it() {
+    let (fake, node) = (Fake::new(), node("{}"));
+    running(&fake, &node, 2);
+    let ctx = Context::new(&node, &fake).unwrap();
+    lifecycle::stop(&ctx, &target(&spec(1)), 0).unwrap();
+    delete::delete(&ctx, &target(&spec(2))).unwrap();
+    assert_eq!(fake.world.borrow().networks.len(), 1);
+    delete::delete(&ctx, &target(&spec(1))).unwrap();
+    assert_eq!(fake.world.borrow().networks.len(), 0);
+}
+
+#[test]
+fn another_incarnation_is_not_touched() {
+    let (fake, node) = (Fake::new(), node("{}"));
+    running(&fake, &node, 1);
+    let ctx = Context::new(&node, &fake).unwrap();
+    let mut earlier = target(&spec(1));
+    earlier.tag.incarnation = 0;
+    assert!(matches!(
+        delete::delete(&ctx, &earlier).unwrap().phase,
+        Phase::Absent
+    ));
+    assert!(matches!(
+        lifecycle::stop(&ctx, &earlier, 0).unwrap().phase,
+        Phase::Absent
+    ));
+    assert!(matches!(
+        lifecycle::start(&ctx, &earlier),
+        Err(Error::NotFound)
+    ));
+    assert!(matches!(
+        inspect::inspect(&ctx, &earlier.tag).unwrap().phase,
+        Phase::Absent
+    ));
+    assert!(matches!(
+        inspect::inspect(&ctx, &spec(1).tag).unwrap().phase,
+        Phase::Ready
+    ));
+}
+
+#[test]
+fn a_resize_is_all_or_nothing() {
+    let (fake, node) = (Fake::new(), node("{}"));
+    running(&fake, &node, 1);
+    let ctx = Context::new(&node, &fake).unwrap();
+    let memory = || {
+        let world = fake.world.borrow();
+        world.containers.values().next().unwrap().body["HostConfig"]["Memory"]
+            .as_u64()
+            .unwrap()
+    };
+    let mut target = target(&spec(1));
+    target.size.mem_gib = 6;
+    resize::resize(&ctx, &target).unwrap();
+    assert_eq!(memory(), 6 * GIB);
+    fake.world.borrow_mut().memory_used = 5 * GIB + 1;
+    target.size.mem_gib = 5;
+    let refused = resize::resize(&ctx, &target);
+    assert!(
+        matches!(&refused, Err(Error::Invalid(e)) if e.field == "mem_gib"),
+        "{refused:?}"
+    );
+    assert_eq!(memory(), 6 * GIB);
+    target.size.mem_gib = 6;
+    target.size.disk_size_gib += 1;
+    let refused = resize::resize(&ctx, &target);
+    assert!(matches!(&refused, Err(Error::Invalid(e)) if e.field == "disk_size_gib"));
+}
+
+#[test]
+fn questions_are_answered() {
+    let (fake, node) = (Fake::new(), node("{}"));
+    running(&fake, &node, 3);
+    let ctx = Context::new(&node, &fake).unwrap();
+    assert_eq!(inspect::list(&ctx).unwrap().len(), 3);
+    fake.world.borrow_mut().memory_used = 42;
+    let usage = stats::stats(&ctx, &spec(1).tag).unwrap();
+    assert_eq!(
+        (usage.cpu_ns, usage.mem_used_bytes, usage.disk_used_bytes),
+        (77, 42, 12345)
+    );
+    assert_eq!(usage.at_ns % 1_000_000_000, 500_000_000);
+    assert!(matches!(
+        stats::stats(&ctx, &spec(9).tag),
+        Err(Error::NotFound)
+    ));
+    lifecycle::stop(&ctx, &target(&spec(1)), 0).unwrap();
+    assert!(matches!(
+        stats::stats(&ctx, &spec(1).tag),
+        Err(Error::Conflict(_))
+    ));
+    let stranger = Node {
+        installation: "other".into(),
+        ..node.clone()
+    };
+    assert!(
+        inspect::list(&Context::new(&stranger, &fake).unwrap())
+            .unwrap()
+            .is_empty()
+    );
+}

@@ -1,0 +1,212 @@
+//! What the model answers.
+
+use super::{Container, World};
+use serde_json::{Value, json};
+use wharf_guest::{Body, Method, Request};
+
+type Answer = (u16, Value);
+
+/// Answers one request.
+pub fn handle(world: &mut World, request: &Request) -> Answer {
+    let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
+    let segments: Vec<_> = path.trim_start_matches('/').split('/').collect();
+    let body: Value = match &request.body {
+        Body::Json(text) => serde_json::from_str(text).unwrap(),
+        _ => Value::Null,
+    };
+    match (request.method, segments.as_slice()) {
+        (Method::Get, ["containers", "json"]) => list(world, query),
+        (Method::Post, ["containers", "create"]) => {
+            create(world, query.strip_prefix("name=").unwrap(), body)
+        }
+        (Method::Post, ["networks", "create"]) => create_network(world, body),
+        (_, ["networks", name, rest @ ..]) => network(world, request.method, name, rest, &body),
+        (_, ["containers", name, rest @ ..]) => {
+            if !world.containers.contains_key(*name) {
+                return no(404, "No such container");
+            }
+            container(world, request, name, rest, body)
+        }
+        other => panic!("the model does not know {other:?}"),
+    }
+}
+
+fn no(status: u16, message: &str) -> Answer {
+    (status, json!({ "message": message }))
+}
+
+fn create(world: &mut World, name: &str, body: Value) -> Answer {
+    let image = body["Image"].as_str().unwrap();
+    if !world.images.contains(image) {
+        return no(404, &format!("No such image: {image}"));
+    }
+    if world.containers.contains_key(name) {
+        return no(409, "Conflict. The container name is already in use");
+    }
+    if !world.disk_limits && !body["HostConfig"]["StorageOpt"].is_null() {
+        return no(
+            500,
+            "--storage-opt is supported only for overlay over xfs with 'pquota'",
+        );
+    }
+    world.containers.insert(
+        name.into(),
+        Container {
+            body,
+            ..Container::default()
+        },
+    );
+    (201, json!({ "Id": "x" }))
+}
+
+fn list(world: &World, query: &str) -> Answer {
+    let filters = query.strip_prefix("all=true&filters=").unwrap();
+    let decoded = filters
+        .replace("%22", "\"")
+        .replace("%7B", "{")
+        .replace("%7D", "}")
+        .replace("%5B", "[")
+        .replace("%5D", "]")
+        .replace("%3A", ":")
+        .replace("%2C", ",")
+        .replace("%3D", "=");
+    let filters: Value = serde_json::from_str(&decoded).unwrap();
+    let wanted = filters["label"].as_array().unwrap();
+    let labelled = |container: &&Container| {
+        wanted.iter().all(|pair| {
+            let (key, value) = pair.as_str().unwrap().split_once('=').unwrap();
+            container.body["Labels"][key] == value
+        })
+    };
+    let lines = world.containers.values().filter(labelled).map(|container| {
+        json!({ "Labels": container.body["Labels"], "State": state(container), "Status": "Up" })
+    });
+    (200, lines.collect())
+}
+
+fn state(container: &Container) -> &'static str {
+    match (container.running, container.started) {
+        (true, _) => "running",
+        (_, true) => "exited",
+        _ => "created",
+    }
+}
+
+fn container(
+    world: &mut World,
+    request: &Request,
+    name: &str,
+    rest: &[&str],
+    body: Value,
+) -> Answer {
+    let used = world.memory_used;
+    let wanted = world.containers[name].body["HostConfig"]["NetworkMode"]
+        .as_str()
+        .unwrap();
+    let network = world.networks.get(wanted).map(|(id, _)| *id);
+    let bare = &mut world.started_bare;
+    let container = world.containers.get_mut(name).unwrap();
+    match (request.method, rest) {
+        (Method::Get, ["json"]) => (
+            200,
+            json!({
+                "State": { "Status": state(container), "ExitCode": 0, "Error": "" },
+                "Config": { "Labels": container.body["Labels"] },
+                "HostConfig": container.body["HostConfig"],
+                "SizeRw": 12345,
+            }),
+        ),
+        (Method::Put, ["archive"]) => {
+            let Body::Archive(files) = &request.body else {
+                panic!("no archive")
+            };
+            container.files = files.iter().map(|file| file.path.clone()).collect();
+            (200, Value::Null)
+        }
+        (Method::Post, ["start"]) => {
+            if container.running {
+                return (304, Value::Null);
+            }
+            if network.is_none() || container.network.is_some() && container.network != network {
+                return no(404, "network wharf-x not found");
+            }
+            if container.files.is_empty() {
+                bare.push(name.into());
+            }
+            (container.running, container.started, container.network) = (true, true, network);
+            (204, Value::Null)
+        }
+        (Method::Post, ["stop"]) => {
+            let code = if container.running { 204 } else { 304 };
+            container.running = false;
+            (code, Value::Null)
+        }
+        (Method::Post, ["kill"]) if !container.running => no(409, "is not running"),
+        (Method::Post, ["kill"]) => {
+            container.running = false;
+            (204, Value::Null)
+        }
+        (Method::Post, ["update"]) => {
+            if body["Memory"].as_u64().unwrap() < used {
+                return no(500, "device or resource busy");
+            }
+            for (key, value) in body.as_object().unwrap() {
+                container.body["HostConfig"][key] = value.clone();
+            }
+            (200, json!({ "Warnings": null }))
+        }
+        (Method::Get, ["stats"]) => (
+            200,
+            json!({
+                "read": "2026-11-21T05:22:03.5Z",
+                "cpu_stats": { "cpu_usage": { "total_usage": 77 } },
+                "memory_stats": { "usage": used, "stats": { "cache": 0 } },
+            }),
+        ),
+        (Method::Delete, []) => {
+            world.containers.remove(name);
+            (204, Value::Null)
+        }
+        other => panic!("the model does not know {other:?}"),
+    }
+}
+
+fn create_network(world: &mut World, body: Value) -> Answer {
+    let name = body["Name"].as_str().unwrap().to_owned();
+    if world.networks.contains_key(&name) {
+        return no(409, "already exists");
+    }
+    world.next_network += 1;
+    world.networks.insert(name, (world.next_network, body));
+    (201, Value::Null)
+}
+
+fn network(world: &mut World, method: Method, name: &str, rest: &[&str], body: &Value) -> Answer {
+    let Some((id, made)) = world.networks.get(name).cloned() else {
+        return no(404, "network not found");
+    };
+    let member = body["Container"]
+        .as_str()
+        .and_then(|name| world.containers.get_mut(name));
+    match (method, rest) {
+        (Method::Get, []) => (200, made),
+        (Method::Delete, []) => {
+            let busy = |container: &Container| container.running && container.network == Some(id);
+            if world.containers.values().any(busy) {
+                return no(403, "has active endpoints");
+            }
+            world.networks.remove(name);
+            (204, Value::Null)
+        }
+        (Method::Post, ["disconnect"]) => {
+            member.unwrap().network = None;
+            (200, Value::Null)
+        }
+        (Method::Post, ["connect"]) => {
+            assert!(body["EndpointConfig"]["IPAMConfig"]["IPv4Address"].is_string());
+            member.unwrap().network = Some(id);
+            (200, Value::Null)
+        }
+        other => panic!("the model does not know {other:?}"),
+    }
+}
