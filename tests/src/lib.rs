@@ -1,1 +1,15 @@
-//! placeholder
+//! What the tests are made of: a real server with a data directory of its own, a client, SSH.
+
+mod api;
+mod config;
+mod proxy;
+mod server;
+mod ssh;
+mod wait;
+
+pub use api::{Answer, Api, small};
+pub use config::{Ports, docker_node, simulated_node};
+pub use proxy::Proxy;
+pub use server::{Server, wharf_binary};
+pub use ssh::{KeyPair, Login};
+pub use wait::{eventually, until};

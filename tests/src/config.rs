@@ -1,0 +1,66 @@
+//! Configurations of test servers.
+
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+/// A part of the port space for one server, so that servers side by side do not collide.
+#[derive(Debug, Clone, Copy)]
+pub struct Ports {
+    /// First port.
+    pub from: u16,
+    /// Last port.
+    pub to: u16,
+}
+
+const FIRST: u16 = 20_000;
+const LAST: u16 = 32_000;
+const EACH: u16 = 40;
+
+static NEXT: AtomicU16 = AtomicU16::new(0);
+
+impl Ports {
+    /// A part that no other server of this process has, chosen apart for each process.
+    pub fn take() -> Self {
+        let parts = (LAST - FIRST) / EACH;
+        let start = u16::try_from(std::process::id() % u32::from(parts)).unwrap_or(0);
+        loop {
+            let n = (start + NEXT.fetch_add(1, Ordering::Relaxed)) % parts;
+            let from = FIRST + n * EACH;
+            if TcpListener::bind(("127.0.0.1", from)).is_ok() {
+                return Self {
+                    from,
+                    to: from + EACH - 1,
+                };
+            }
+        }
+    }
+
+    /// The settings `[ssh_ports]` and `[web]`.
+    pub fn settings(self) -> String {
+        let web = self.from + EACH / 2;
+        format!(
+            "[ssh_ports]\nfrom = {}\nto = {}\n[web]\nfrom = {web}\nto = {}\n",
+            self.from,
+            web - 1,
+            self.to
+        )
+    }
+}
+
+/// A `[[node]]` on the simulated engine, with room for a handful of instances.
+pub fn simulated_node(name: &str, settings: &str) -> String {
+    format!(
+        "[[node]]\nname = \"{name}\"\ndriver = \"simulated\"\nendpoint = \"simulated:\"\n\
+         capacity = {{ n_vcpus = 16, mem_gib = 32, disk_size_gib = 500 }}\n\
+         public_ipv4 = [\"203.0.113.0/28\"]\nsettings = {{ {settings} }}\n"
+    )
+}
+
+/// A `[[node]]` on a real engine.
+pub fn docker_node(name: &str, socket: &str, lan_cidr: &str) -> String {
+    format!(
+        "[[node]]\nname = \"{name}\"\ndriver = \"docker\"\nendpoint = \"unix://{socket}\"\n\
+         capacity = {{ n_vcpus = 64, mem_gib = 64, disk_size_gib = 2000 }}\n\
+         lan_cidr = \"{lan_cidr}\"\nsettings = {{ publish_address = \"127.0.0.1\" }}\n"
+    )
+}

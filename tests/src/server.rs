@@ -1,0 +1,178 @@
+//! A real server on a free port, with a data directory of its own.
+
+use crate::api::Api;
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// The binary under test.
+pub fn wharf_binary() -> PathBuf {
+    let release = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/wharf");
+    std::env::var_os("WHARF_BIN").map_or(release, PathBuf::from)
+}
+
+/// A server process. Dropping it kills it.
+pub struct Server {
+    dir: TempDir,
+    process: Option<Child>,
+    base_url: String,
+}
+
+impl Server {
+    /// Starts one. `settings` is what follows `listen` and `data_dir` in its configuration.
+    pub fn start(settings: &str) -> Result<Self> {
+        let dir = tempfile::Builder::new().prefix("wharf-test-").tempdir()?;
+        let config = format!("listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n{settings}");
+        fs::write(dir.path().join("wharf.toml"), config)?;
+        let mut server = Self {
+            dir,
+            process: None,
+            base_url: String::new(),
+        };
+        server.run()?;
+        Ok(server)
+    }
+
+    /// Runs the server on what is in its directory; after [`Self::kill`] or [`Self::terminate`].
+    pub fn run(&mut self) -> Result<()> {
+        let log = fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.log_path())?;
+        let binary = wharf_binary();
+        let mut process = Command::new(&binary)
+            .args(["serve", "--config"])
+            .arg(self.config_path())
+            .env("WHARF_LOG", "debug")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .with_context(|| format!("{}: run `cargo xtask build` first", binary.display()))?;
+        let stdout = process.stdout.take().context("no stdout")?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        self.process = Some(process);
+        let Some(base_url) = line.trim().strip_prefix("listening on ") else {
+            bail!("the server did not start:\n{}", self.log());
+        };
+        base_url.clone_into(&mut self.base_url);
+        Ok(())
+    }
+
+    /// `http://127.0.0.1:PORT`
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// Its configuration file.
+    pub fn config_path(&self) -> PathBuf {
+        self.dir.path().join("wharf.toml")
+    }
+
+    /// Its data directory.
+    pub fn data_dir(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.dir.path().join("log")
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// `wharf ARGS --config FILE`, which must succeed; its standard output.
+    pub fn cli(&self, args: &[&str]) -> Result<String> {
+        let output = Command::new(wharf_binary())
+            .args(args)
+            .arg("--config")
+            .arg(self.config_path())
+            .output()?;
+        if !output.status.success() {
+            bail!(
+                "wharf {args:?}: {}{}",
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// A client with a new key of this user.
+    pub fn user(&self, email: &str) -> Result<Api> {
+        let key = self.cli(&["key", "new", email])?;
+        Ok(Api::new(&self.base_url, key.trim()))
+    }
+
+    /// The same client, after the server has come back on another port.
+    pub fn again(&self, api: &Api) -> Api {
+        api.at(&self.base_url)
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self) -> Result<()> {
+        if let Some(mut process) = self.process.take() {
+            process.kill()?;
+            process.wait()?;
+        }
+        Ok(())
+    }
+
+    /// SIGTERM, and waits for the end.
+    pub fn terminate(&mut self) -> Result<ExitStatus> {
+        let Some(mut process) = self.process.take() else {
+            bail!("not running");
+        };
+        let sent = Command::new("kill")
+            .arg(process.id().to_string())
+            .status()?;
+        if !sent.success() {
+            bail!("kill: {sent}");
+        }
+        crate::eventually("the server ends", Duration::from_secs(40), || {
+            Ok(process.try_wait()?)
+        })
+    }
+
+    /// Stops it and checks its database; what every test can end with.
+    pub fn finish(mut self) -> Result<()> {
+        let status = self.terminate()?;
+        if !status.success() {
+            bail!("the server ended with {status}:\n{}", self.log());
+        }
+        let panics = self.log().matches("panicked at").count();
+        if panics > 0 {
+            bail!("{panics} panics:\n{}", self.log());
+        }
+        self.cli(&["fsck"])?;
+        Ok(())
+    }
+
+    /// Every file of its data directory and its log, to look for what must not be there.
+    pub fn all_it_wrote(&self) -> Result<Vec<u8>> {
+        let mut all = self.log().into_bytes();
+        for entry in fs::read_dir(self.data_dir())? {
+            let path = entry?.path();
+            if path.is_file() {
+                fs::File::open(&path)?.read_to_end(&mut all)?;
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.kill();
+        if std::thread::panicking() || std::env::var_os("WHARF_TEST_LOG").is_some() {
+            eprintln!("{}", self.log());
+        }
+    }
+}
