@@ -11,6 +11,8 @@ mod node;
 pub mod policy;
 mod scope;
 pub mod simulated;
+#[cfg(test)]
+mod tests;
 mod transport;
 mod unix;
 

@@ -57,6 +57,17 @@ pub struct Machine {
     pub cpu_ns: u64,
 }
 
+/// What becomes of a machine that is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It runs.
+    Lives,
+    /// It never comes up.
+    Fails,
+    /// It ends by itself after so long.
+    Dies(Millis),
+}
+
 /// Whether a machine runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Life {

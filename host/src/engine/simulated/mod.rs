@@ -7,6 +7,8 @@ mod dice;
 mod journal;
 mod machine;
 mod settings;
+#[cfg(test)]
+mod tests;
 mod world;
 
 use super::message::{EngineError, Response};
@@ -15,9 +17,9 @@ use api::{Call, Route};
 use bytes::Bytes;
 use dice::Dice;
 use journal::Journal;
-use machine::Millis;
+use machine::{Fate, Millis};
 use serde_json::{Value, json};
-use settings::{Fault, Settings};
+use settings::{Fault, FaultRule, Settings};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -82,28 +84,32 @@ impl SimulatedEngine {
         if !latency.is_zero() {
             tokio::time::sleep(latency).await;
         }
-        let (status, body) = match self.fault(&route, nth) {
-            None => self.answer(&route, None),
-            Some(Fault::Unreachable) => return Err(EngineError::Unreachable("simulated".into())),
-            Some(Fault::Lost) => {
-                self.answer(&route, None);
+        let rule = self.rule(&route, nth);
+        let (status, body) = match rule.map(|rule| (rule.error, rule.after_ms)) {
+            None => self.answer(&route, Fate::Lives),
+            Some((Fault::Failed, _)) => self.answer(&route, Fate::Fails),
+            Some((Fault::Dies, after_ms)) => self.answer(&route, Fate::Dies(after_ms.into())),
+            Some((Fault::Unreachable, _)) => {
+                return Err(EngineError::Unreachable("simulated".into()));
+            }
+            Some((Fault::Lost, _)) => {
+                self.answer(&route, Fate::Lives);
                 return Err(EngineError::Unreachable(
                     "simulated: the answer was lost".into(),
                 ));
             }
-            Some(Fault::Timeout) => {
-                self.answer(&route, None);
+            Some((Fault::Timeout, _)) => {
+                self.answer(&route, Fate::Lives);
                 tokio::time::sleep(FOR_EVER).await;
                 return Err(EngineError::Timeout);
             }
-            Some(Fault::Error) => (500, json!({ "message": "simulated failure" })),
-            Some(Fault::Retry { after_ms }) => (503, json!({ "retry_ms": after_ms })),
-            Some(fault @ (Fault::Failed | Fault::Dies { .. })) => self.answer(&route, Some(fault)),
+            Some((Fault::Error, _)) => (500, json!({ "message": "simulated failure" })),
+            Some((Fault::Retry, after_ms)) => (503, json!({ "retry_ms": after_ms })),
         };
         Ok(response(status, &body))
     }
 
-    fn fault(&self, route: &Route<'_>, nth: u64) -> Option<Fault> {
+    fn rule(&self, route: &Route<'_>, nth: u64) -> Option<&FaultRule> {
         let hostname = || {
             let asked = route
                 .body
@@ -116,15 +122,14 @@ impl SimulatedEngine {
             .faults
             .iter()
             .find(|rule| rule.hits(route.call, nth, &hostname))
-            .map(|rule| rule.error)
     }
 
-    fn answer(&self, route: &Route<'_>, fault: Option<Fault>) -> (u16, Value) {
+    fn answer(&self, route: &Route<'_>, fate: Fate) -> (u16, Value) {
         let mut world = self.locked();
         match (route.call, route.id) {
             (Call::Probe, _) => (200, world.info(&self.settings)),
             (Call::List, _) => world.list(route, now()),
-            (call, Some(id)) => world.act(call, id, &route.body, &self.settings, fault, now()),
+            (call, Some(id)) => world.act(call, id, &route.body, &self.settings, fate, now()),
             (_, None) => (404, json!({ "message": "no such path" })),
         }
     }

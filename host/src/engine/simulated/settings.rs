@@ -68,13 +68,15 @@ pub struct FaultRule {
     /// Only for the instance with this host name.
     pub hostname: Option<String>,
     /// What happens.
-    #[serde(flatten)]
     pub error: Fault,
+    /// For the faults that have a time.
+    #[serde(default)]
+    pub after_ms: u32,
 }
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(tag = "error", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum Fault {
     /// No connection; nothing is done.
     Unreachable,
@@ -84,18 +86,12 @@ pub enum Fault {
     Timeout,
     /// The engine answers with an error; nothing is done.
     Error,
-    /// The engine asks to come back later; nothing is done.
-    Retry {
-        /// How much later.
-        after_ms: u32,
-    },
+    /// The engine asks to come back `after_ms` later; nothing is done.
+    Retry,
     /// The machine is made and will never come up.
     Failed,
-    /// The machine runs and ends by itself.
-    Dies {
-        /// So long after the call.
-        after_ms: u64,
-    },
+    /// The machine runs and ends by itself `after_ms` later.
+    Dies,
 }
 
 impl Settings {

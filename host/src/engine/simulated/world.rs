@@ -2,8 +2,8 @@
 
 use super::api::{Call, Route};
 use super::journal::Journal;
-use super::machine::{ENDED, Life, Machine, Millis, Size, Wanted};
-use super::settings::{Capacity, Fault, Settings};
+use super::machine::{ENDED, Fate, Life, Machine, Millis, Size, Wanted};
+use super::settings::{Capacity, Settings};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv4Addr;
@@ -117,7 +117,7 @@ impl World {
         id: Uuid,
         body: &Value,
         settings: &Settings,
-        fault: Option<Fault>,
+        fate: Fate,
         now: Millis,
     ) -> Answer {
         if let Some(at) = self
@@ -128,7 +128,7 @@ impl World {
             self.change(id, |machine| machine.halt(at, Some(ENDED.into())));
         }
         match call {
-            Call::Ensure => self.ensure(id, body, settings, fault, now),
+            Call::Ensure => self.ensure(id, body, settings, fate, now),
             Call::Delete => self.delete(id),
             Call::Inspect if !self.machines.contains_key(&id) => {
                 (200, json!({ "phase": "absent" }))
@@ -137,7 +137,7 @@ impl World {
             _ if !self.machines.contains_key(&id) => {
                 (404, json!({ "message": "no such instance" }))
             }
-            Call::Start => self.start(id, body, settings, fault, now),
+            Call::Start => self.start(id, body, settings, fate, now),
             Call::Stop => {
                 self.change(id, |machine| machine.halt(now, None));
                 self.report(id, now)
@@ -153,7 +153,7 @@ impl World {
         id: Uuid,
         body: &Value,
         settings: &Settings,
-        fault: Option<Fault>,
+        fate: Fate,
         now: Millis,
     ) -> Answer {
         let wanted: Wanted = match serde_json::from_value(body.clone()) {
@@ -170,7 +170,7 @@ impl World {
             );
         }
         let machine = Machine {
-            life: alive(settings, fault, now),
+            life: alive(settings, fate, now),
             wanted,
             cpu_ns: 0,
         };
@@ -187,7 +187,7 @@ impl World {
         id: Uuid,
         body: &Value,
         settings: &Settings,
-        fault: Option<Fault>,
+        fate: Fate,
         now: Millis,
     ) -> Answer {
         let Some(machine) = self.machines.get(&id) else {
@@ -198,7 +198,7 @@ impl World {
         }
         let mut then = machine.clone();
         let now_used = machine.share();
-        then.life = alive(settings, fault, now);
+        then.life = alive(settings, fate, now);
         if let Some(size) = size(body) {
             then.wanted.size = size;
         }
@@ -365,19 +365,16 @@ impl Machine {
     }
 }
 
-fn alive(settings: &Settings, fault: Option<Fault>, now: Millis) -> Life {
-    match fault {
-        Some(Fault::Failed) => Life::Failed,
-        Some(Fault::Dies { after_ms }) => Life::Running {
-            since: now,
-            ready_at: now + settings.ready_after_ms,
-            dies_at: Some(now + after_ms),
-        },
-        _ => Life::Running {
-            since: now,
-            ready_at: now + settings.ready_after_ms,
-            dies_at: None,
-        },
+fn alive(settings: &Settings, fate: Fate, now: Millis) -> Life {
+    let dies_at = match fate {
+        Fate::Fails => return Life::Failed,
+        Fate::Lives => None,
+        Fate::Dies(after) => Some(now.saturating_add(after)),
+    };
+    Life::Running {
+        since: now,
+        ready_at: now.saturating_add(settings.ready_after_ms),
+        dies_at,
     }
 }
 

@@ -295,17 +295,7 @@ fn networking(config: &Node<'_>, scope: &Scope) -> Result<(), Refusal> {
             if name != network::name(network) {
                 return endpoint.unlisted();
             }
-            for (key, member) in endpoint.members()? {
-                if key != "IPAMConfig" {
-                    return member.unlisted();
-                }
-                for (key, member) in member.members()? {
-                    match key {
-                        "IPv4Address" => member.is(&network.address.to_string())?,
-                        _ => return member.unlisted(),
-                    }
-                }
-            }
+            network::endpoint(&endpoint, network)?;
         }
     }
     Ok(())

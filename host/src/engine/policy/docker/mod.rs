@@ -193,7 +193,6 @@ fn networks(
         }
         ("POST", ["create"]) => {
             target.only(&[])?;
-            creation(scope)?;
             network::create(body.json()?, scope)
         }
         ("GET" | "DELETE", [name]) => {
@@ -201,10 +200,10 @@ fn networks(
             target.only(&[])?;
             body.nothing()
         }
-        ("POST", [name, "disconnect"]) => {
+        ("POST", [name, "connect" | "disconnect"]) => {
             network::own(scope, name)?;
             target.only(&[])?;
-            network::disconnect(body.json()?, scope)
+            network::attach(body.json()?, scope)
         }
         _ => Err(unlisted(method)),
     }

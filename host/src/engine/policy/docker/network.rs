@@ -59,16 +59,33 @@ pub fn create(body: &Value, scope: &Scope) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The body that takes an endpoint off it: only the call's own container's.
-pub fn disconnect(body: &Value, scope: &Scope) -> Result<(), Refusal> {
+/// The body that puts an endpoint on it or takes one off: only the call's own container's.
+pub fn attach(body: &Value, scope: &Scope) -> Result<(), Refusal> {
     for (key, member) in Node::root(body).members()? {
         match key {
             "Container" => own_container(scope, member.text()?)?,
             "Force" => member.bool()?,
+            "EndpointConfig" => endpoint(&member, of(scope)?)?,
             _ => return member.unlisted(),
         }
     }
     required(body, "/Container")
+}
+
+/// An endpoint's configuration: the instance's own address and nothing else.
+pub fn endpoint(config: &Node<'_>, network: &Network) -> Result<(), Refusal> {
+    for (key, member) in config.members()? {
+        if key != "IPAMConfig" {
+            return member.unlisted();
+        }
+        for (key, member) in member.members()? {
+            match key {
+                "IPv4Address" => member.is(&network.address.to_string())?,
+                _ => return member.unlisted(),
+            }
+        }
+    }
+    Ok(())
 }
 
 fn labels(labels: &Node<'_>, scope: &Scope) -> Result<(), Refusal> {
