@@ -7,10 +7,18 @@
 //! - [`plugin`], [`engine`]: sandboxed drivers and flavors, and the one thing a driver reaches.
 //! - [`reconciler`]: makes nodes follow the database.
 //! - [`schema`], [`api`], [`http`]: the REST interface.
-//! - [`config`]: every setting and limit.
+//! - [`server`]: all of it put together; [`config`]: every setting and limit.
 
+pub mod api;
+pub mod app;
 pub mod config;
 pub mod db;
 pub mod domain;
+pub mod engine;
+pub mod http;
 pub mod ledger;
 pub mod placement;
+pub mod plugin;
+pub mod reconciler;
+pub mod schema;
+pub mod server;

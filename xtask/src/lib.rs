@@ -4,7 +4,7 @@
 //! - [`up`]: from nothing to a running Wharf with a first instance.
 //! - [`engine`]: a private dockerd beside whatever else runs on the machine, and the node's rules.
 //! - [`images`]: the images of the standard flavors.
-//! - [`build`], [`test`], [`ci`], [`tidy`]: the workspace itself.
+//! - [`build`], [`schemas`], [`test`], [`ci`], [`tidy`]: the workspace itself.
 //! - [`http`], [`packages`], [`process`], [`say`], [`workspace`]: what those stand on.
 
 pub mod build;
@@ -15,6 +15,7 @@ pub mod images;
 pub mod packages;
 pub mod process;
 pub mod say;
+pub mod schemas;
 pub mod test;
 pub mod tidy;
 pub mod up;

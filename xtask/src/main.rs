@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Parser;
-use xtask::{build, ci, engine, http, images, test, tidy, up};
+use xtask::{build, ci, engine, http, images, schemas, test, tidy, up, workspace};
 
 /// Everything that is done to this workspace.
 #[derive(Parser)]
@@ -25,6 +25,12 @@ enum Task {
         #[arg(long)]
         engine: Option<String>,
     },
+    /// Make schemas/generated from schemas/openapi.yaml.
+    Schemas {
+        /// Change nothing; fail if they do not match.
+        #[arg(long)]
+        check: bool,
+    },
     /// Check the rules of the house: dependency direction, words, file lengths.
     Tidy,
     /// Everything the continuous integration does.
@@ -37,6 +43,7 @@ fn main() -> Result<()> {
         Task::Build => build::wharf(),
         Task::Test { filter } => test::run_all(filter.as_deref()),
         Task::Images { names, engine } => make_images(names, engine),
+        Task::Schemas { check } => schemas::run(workspace::root(), check),
         Task::Tidy => tidy::run(),
         Task::Ci => ci::run_all(),
     }

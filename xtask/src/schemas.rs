@@ -77,8 +77,10 @@ fn collect_bodies(value: &Value, found: &mut BTreeSet<String>) -> Result<()> {
                     let name = schema.get("$ref").and_then(Value::as_str);
                     let name = name.and_then(|r| r.strip_prefix(COMPONENT));
                     found.insert(
-                        name.with_context(|| format!("a body is no {COMPONENT} reference: {schema}"))?
-                            .to_owned(),
+                        name.with_context(|| {
+                            format!("a body is no {COMPONENT} reference: {schema}")
+                        })?
+                        .to_owned(),
                     );
                 }
                 collect_bodies(inner, found)?;
@@ -109,7 +111,9 @@ fn self_contained(name: &str, schemas: &Map<String, Value>) -> Result<Value> {
         localise(&mut definition, &mut todo)?;
         definitions.insert(next, definition);
     }
-    let map = schema.as_object_mut().context("a schema is not an object")?;
+    let map = schema
+        .as_object_mut()
+        .context("a schema is not an object")?;
     map.insert(
         "$schema".to_owned(),
         json!("https://json-schema.org/draft/2020-12/schema"),
@@ -135,7 +139,9 @@ fn localise(value: &mut Value, referred: &mut BTreeSet<String>) -> Result<()> {
             for (key, inner) in map {
                 if key == "$ref" {
                     let name = inner.as_str().and_then(|r| r.strip_prefix(COMPONENT));
-                    let name = name.with_context(|| format!("cannot follow {inner}"))?.to_owned();
+                    let name = name
+                        .with_context(|| format!("cannot follow {inner}"))?
+                        .to_owned();
                     *inner = json!(format!("#/$defs/{name}"));
                     referred.insert(name);
                 } else {
@@ -188,6 +194,11 @@ mod tests {
         assert_eq!(schema["$defs"]["Leaf"]["type"], "integer");
         assert!(schema["$defs"].get("Other").is_none());
         assert!(self_contained("None", all.as_object().unwrap()).is_err());
+    }
+
+    #[test]
+    fn what_is_committed_matches_its_source() {
+        super::run(crate::workspace::root(), true).unwrap();
     }
 
     #[test]

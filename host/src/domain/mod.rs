@@ -3,6 +3,7 @@
 
 pub mod blueprint;
 pub mod capacity;
+pub mod draft;
 pub mod driver;
 pub mod error;
 pub mod event;

@@ -1,8 +1,8 @@
-//! Requests after validation: a value of these types only comes out of a parse.
+//! Requests after validation. A [`CreateRequest`] only comes out of [`super::draft`].
 
 use super::capacity::{CpuTier, Size};
 use super::error::FieldErrors;
-use super::instance::ResourceType;
+use super::instance::{Instance, ResourceType};
 use super::name::Name;
 use super::secret::Secrets;
 
@@ -17,7 +17,7 @@ pub struct CreateRequest {
     pub size: Size,
     /// Tier.
     pub cpu_tier: CpuTier,
-    /// Flavor name; known and fitting, checked by [`CreateRequest::check_flavor`].
+    /// Flavor name; known and fitting.
     pub flavor: String,
     /// GPU model; given means one GPU.
     pub gpu_model: Option<String>,
@@ -49,93 +49,28 @@ impl UpdateRequest {
             disk_size_gib: self.disk_size_gib.unwrap_or(present.disk_size_gib),
         }
     }
-}
 
-/// Field names of the `s3_*` group, with the secret each one is.
-pub const S3_FIELDS: [(&str, super::secret::SecretKind); 4] = [
-    ("s3_endpoint_url", super::secret::SecretKind::S3EndpointUrl),
-    ("s3_access_key_id", super::secret::SecretKind::S3AccessKeyId),
-    (
-        "s3_secret_access_key",
-        super::secret::SecretKind::S3SecretAccessKey,
-    ),
-    (
-        "s3_prefill_bucket",
-        super::secret::SecretKind::S3PrefillBucket,
-    ),
-];
-
-impl CreateRequest {
-    /// The rules that tie flavor, resource type, GPU and S3 fields together. `flavor` is what the
-    /// providers say of the flavor asked for, `known` all names, `gpu_models` what the nodes have.
-    pub fn check_flavor(
-        &self,
-        flavor: Option<&super::flavor::Flavor>,
-        known: &[&str],
-        gpu_models: &[&str],
-        errors: &mut FieldErrors,
-    ) {
-        let given: Vec<&str> = S3_FIELDS
-            .iter()
-            .filter(|(_, kind)| self.secrets.get(*kind).is_some())
-            .map(|(field, _)| *field)
-            .collect();
-        match flavor {
-            None => errors.add("flavor", format!("must be one of: {}", known.join(", "))),
-            Some(flavor) => {
-                if !flavor.resource_types.contains(&self.resource_type) {
-                    errors.add(
-                        "flavor",
-                        format!(
-                            "{} is not available for resource_type {}",
-                            flavor.name,
-                            self.resource_type.as_str()
-                        ),
-                    );
-                }
-                if flavor.s3_prefill {
-                    if !given.is_empty() {
-                        for (field, _) in S3_FIELDS.iter().filter(|(f, _)| !given.contains(f)) {
-                            errors.add(field, "required when any s3_* field is given");
-                        }
-                    }
-                } else {
-                    for field in given {
-                        errors.add(
-                            field,
-                            format!("S3 prefill is not supported by flavor {}", flavor.name),
-                        );
-                    }
-                }
-                for (field, asked, least) in [
-                    ("n_vcpus", self.size.n_vcpus, flavor.minimum.n_vcpus),
-                    ("mem_gib", self.size.mem_gib, flavor.minimum.mem_gib),
-                    (
-                        "disk_size_gib",
-                        self.size.disk_size_gib,
-                        flavor.minimum.disk_size_gib,
-                    ),
-                ] {
-                    if asked < least {
-                        errors.add(
-                            field,
-                            format!("must be at least {least} for flavor {}", flavor.name),
-                        );
-                    }
+    /// The rules that tie the sizes to the instance as it is; every wrong field is named.
+    pub fn check(&self, instance: &Instance, errors: &mut FieldErrors) {
+        if instance.resource_type == ResourceType::Vm {
+            for (field, asked) in [
+                ("n_vcpus", self.n_vcpus),
+                ("mem_gib", self.mem_gib),
+                ("disk_size_gib", self.disk_size_gib),
+            ] {
+                if asked.is_some() {
+                    errors.add(field, "VMs cannot be resized");
                 }
             }
-        }
-        if let Some(model) = &self.gpu_model {
-            if self.resource_type == ResourceType::Vm {
-                errors.add("gpu_model", "GPUs are available for containers only");
-            } else if !gpu_models.contains(&model.as_str()) {
-                let models = if gpu_models.is_empty() {
-                    "no node has a GPU".to_owned()
-                } else {
-                    format!("must be one of: {}", gpu_models.join(", "))
-                };
-                errors.add("gpu_model", models);
-            }
+        } else if self
+            .disk_size_gib
+            .is_some_and(|disk| disk < instance.size.disk_size_gib)
+        {
+            let present = instance.size.disk_size_gib;
+            errors.add(
+                "disk_size_gib",
+                format!("a disk only grows; it has {present} GiB"),
+            );
         }
     }
 }

@@ -1,0 +1,11 @@
+//! `GET /api/instance/{uuid}/`.
+
+use super::{Api, Reply, wire};
+use crate::app::{Caller, Selector};
+use crate::domain::error::Error;
+
+/// One instance.
+pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
+    let view = api.app.get(caller, selector).await?;
+    Ok(Reply::Done(wire::instance(&view)?))
+}

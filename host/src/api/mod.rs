@@ -1,0 +1,63 @@
+//! One file per endpoint: parse, use case, render. Knows no HTTP; what the answers' status is,
+//! only `http` knows.
+
+pub mod add_port;
+pub mod create;
+pub mod delete;
+pub mod get;
+pub mod list;
+mod ports;
+mod public_key;
+pub mod remove_port;
+pub mod restart;
+mod s3_url;
+pub mod stats;
+pub mod stop;
+pub mod update;
+mod wire;
+
+use crate::app::App;
+use crate::domain::error::Error;
+use crate::schema::{SchemaError, Schemas};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// What every endpoint works with.
+pub struct Api {
+    app: Arc<App>,
+    schemas: Schemas,
+}
+
+impl Api {
+    /// Compiles the schemas.
+    pub fn new(app: Arc<App>) -> Result<Self, SchemaError> {
+        Ok(Self {
+            app,
+            schemas: Schemas::compile()?,
+        })
+    }
+
+    /// The use cases.
+    pub fn app(&self) -> &App {
+        &self.app
+    }
+}
+
+/// What an endpoint answers when it did what it was asked; bodies are JSON.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Done, and this is the result.
+    Done(Vec<u8>),
+    /// Something new is there.
+    Created(Vec<u8>),
+    /// Done, and there is nothing to say.
+    Gone,
+}
+
+/// Serialises straight into the answer's buffer.
+fn render<T: Serialize>(value: &T, capacity: usize) -> Result<Vec<u8>, Error> {
+    let mut out = Vec::with_capacity(capacity);
+    serde_json::to_writer(&mut out, value)
+        .map_err(|error| Error::Internal(format!("cannot render an answer: {error}")))?;
+    Ok(out)
+}

@@ -1,0 +1,96 @@
+//! `public_key`: one OpenSSH public key line.
+
+use ssh_key::public::KeyData;
+use ssh_key::{Algorithm, PublicKey};
+
+/// The smallest RSA key that OpenSSH's server lets in.
+const RSA_BITS: usize = 1024;
+
+/// Reads the line and gives it in its plain form: algorithm, key, comment.
+pub(super) fn parse(text: &str) -> Result<String, String> {
+    let refuse = |why: &str| Err(why.to_owned());
+    if text.contains("PRIVATE KEY") {
+        return refuse("is a private key; give the public one, from the file that ends in .pub");
+    }
+    let line = text.trim();
+    if line.contains(['\n', '\r']) {
+        return refuse("must be a single line");
+    }
+    if line.chars().any(char::is_control) {
+        return refuse("must not contain control characters");
+    }
+    let mut words = line.splitn(2, ' ');
+    let algorithm = words.next().unwrap_or_default();
+    let mut rest = words.next().unwrap_or_default().trim_start().splitn(2, ' ');
+    let data = rest.next().unwrap_or_default();
+    let comment = rest.next().unwrap_or_default().trim();
+    let plain = format!("{algorithm} {data} {comment}");
+    let Ok(key) = PublicKey::from_openssh(plain.trim_end()) else {
+        return refuse(
+            "must be one OpenSSH public key line without options, such as \
+             \"ssh-ed25519 AAAA… me@laptop\"",
+        );
+    };
+    let bits = match key.key_data() {
+        KeyData::Rsa(rsa) => rsa.n.as_positive_bytes().map_or(0, |n| n.len() * 8),
+        _ => RSA_BITS,
+    };
+    match key.algorithm() {
+        Algorithm::Rsa { .. } if bits < RSA_BITS => {
+            Err(format!("an RSA key must have at least {RSA_BITS} bits"))
+        }
+        Algorithm::Ed25519
+        | Algorithm::Rsa { .. }
+        | Algorithm::Ecdsa { .. }
+        | Algorithm::SkEd25519
+        | Algorithm::SkEcdsaSha2NistP256 => Ok(plain.trim_end().to_owned()),
+        _ => refuse("must be an Ed25519, RSA or ECDSA key"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    const ED25519: &str =
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFIkGWuBbBTx9nTEHwsrBJV4jF7lFQyMDmE6pDnoO4Yg";
+
+    #[test]
+    fn one_line_in_its_plain_form() {
+        assert_eq!(parse(ED25519).as_deref(), Ok(ED25519));
+        let commented = format!("{ED25519} me@laptop with spaces");
+        assert_eq!(parse(&commented).as_deref(), Ok(commented.as_str()));
+        let loose = format!("  {} me \n", ED25519.replace(' ', "   "));
+        assert_eq!(parse(&loose), Ok(format!("{ED25519} me")));
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        let two = format!("{ED25519}\n{ED25519}");
+        let options = format!("no-pty {ED25519}");
+        let command = format!("command=\"id\" {ED25519}");
+        let other_algorithm = ED25519.replace("ssh-ed25519", "ssh-rsa");
+        let cut = &ED25519[..ED25519.len() - 4];
+        let control = format!("{ED25519} a\u{7}b");
+        for bad in [
+            "",
+            "hello",
+            "ssh-ed25519",
+            "ssh-ed25519 AAAA",
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n",
+            &two,
+            &options,
+            &command,
+            &other_algorithm,
+            cut,
+            &control,
+        ] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+        assert!(
+            parse("-----BEGIN RSA PRIVATE KEY-----")
+                .unwrap_err()
+                .contains("private key")
+        );
+    }
+}

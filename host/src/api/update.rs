@@ -1,0 +1,39 @@
+//! `PATCH /api/instance/{uuid}/`.
+
+use super::{Api, Reply, wire};
+use crate::app::{Caller, Selector};
+use crate::domain::error::Error;
+use crate::domain::name::Name;
+use crate::domain::request::UpdateRequest;
+use crate::schema::Body;
+
+/// Renames, resizes, or both.
+pub async fn run(
+    api: &Api,
+    caller: &Caller,
+    selector: &Selector,
+    body: &[u8],
+) -> Result<Reply, Error> {
+    let mut checked = api.schemas.update.check(Body::parse(body)?);
+    let request = UpdateRequest {
+        name: checked.parse("name", |text| Name::parse(text).map_err(str::to_owned)),
+        n_vcpus: checked.integer("n_vcpus"),
+        mem_gib: checked.integer("mem_gib"),
+        disk_size_gib: checked.integer("disk_size_gib"),
+    };
+    let mut errors = checked.errors;
+    if !errors.0.is_empty() {
+        // An instance that is not there comes first; one that is adds what is wrong for it.
+        let instance = api.app.get(caller, selector).await?.instance;
+        request.check(&instance, &mut errors);
+        let renamed = request.name.filter(|name| *name != instance.name);
+        if let Some(name) = renamed
+            && api.app.name_taken(&name)?
+        {
+            errors.add("name", "is already taken");
+        }
+        return Err(errors.into());
+    }
+    let view = api.app.update(caller, selector, request).await?;
+    Ok(Reply::Done(wire::instance(&view)?))
+}

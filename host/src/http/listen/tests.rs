@@ -1,0 +1,207 @@
+use super::serve;
+use crate::api::Reply;
+use crate::config::Limits;
+use crate::http::connection::Handle;
+use crate::http::respond::{self, Response};
+use hyper::Request;
+use hyper::body::Incoming;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// Answers with the path; `/slow` takes a while.
+struct Echo;
+
+impl Handle for Echo {
+    async fn handle(&self, request: Request<Incoming>) -> Response {
+        if request.uri().path() == "/slow" {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        respond::reply(Reply::Done(request.uri().path().as_bytes().to_vec()))
+    }
+}
+
+async fn start(limits: Limits) -> (SocketAddr, watch::Sender<bool>, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = watch::channel(false);
+    let task = tokio::spawn(async move {
+        serve(listener, Arc::new(Echo), &limits, None, stopped).await;
+    });
+    (address, stop, task)
+}
+
+fn limits() -> Limits {
+    Limits {
+        header_timeout_ms: 200,
+        ..Limits::default()
+    }
+}
+
+/// Sends this, and reads until the server closes.
+async fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn pipelined_requests_are_answered_in_order() {
+    let (address, _stop, _task) = start(limits()).await;
+    let one = |path: &str| format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
+    let three = [one("/slow"), one("/b"), one("/c")].concat();
+    let answer = exchange(address, three.as_bytes()).await;
+    let found: Vec<usize> = ["/slow", "/b", "/c"]
+        .iter()
+        .map(|p| answer.find(p).unwrap())
+        .collect();
+    assert!(
+        found.is_sorted() && answer.matches("200 OK").count() == 3,
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn whoever_says_nothing_is_let_go() {
+    let (address, _stop, _task) = start(limits()).await;
+    for bytes in [
+        &b""[..],
+        b"P",
+        b"GET / HTTP/1.1\r\nhost: x\r\nx-half",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost: x\r\n\r\n",
+    ] {
+        let started = Instant::now();
+        let _ = tokio::time::timeout(Duration::from_secs(3), exchange(address, bytes))
+            .await
+            .unwrap();
+        assert!(started.elapsed() >= Duration::from_millis(150), "{bytes:?}");
+    }
+}
+
+#[tokio::test]
+async fn heads_that_are_broken_or_too_large_are_refused() {
+    let (address, _stop, _task) = start(limits()).await;
+    let many = format!(
+        "GET / HTTP/1.1\r\nhost: x\r\n{}\r\n",
+        "a: b\r\n".repeat(100)
+    );
+    let large = format!(
+        "GET / HTTP/1.1\r\nhost: x\r\na: {}\r\n\r\n",
+        "b".repeat(100_000)
+    );
+    for (bytes, status) in [
+        (many.as_str(), "431"),
+        (&large, "431"),
+        ("GET / HTTP/9.9\r\n\r\n", "400"),
+        ("nonsense\r\n\r\n", "400"),
+        (
+            "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab",
+            "400",
+        ),
+        (
+            "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n",
+            "400",
+        ),
+        (
+            "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip\r\n\r\n",
+            "400",
+        ),
+        (
+            "POST / HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+            "400",
+        ),
+    ] {
+        let answer = exchange(address, bytes.as_bytes()).await;
+        let line = answer.lines().next().unwrap_or_default();
+        assert!(
+            line.contains(status),
+            "{line} for {}",
+            &bytes[..40.min(bytes.len())]
+        );
+    }
+}
+
+/// With both lengths, the chunks count, and nothing behind them is taken for a request.
+#[tokio::test]
+async fn two_lengths_smuggle_nothing() {
+    let (address, _stop, _task) = start(limits()).await;
+    for (first, second) in [
+        ("content-length: 5", "transfer-encoding: chunked"),
+        ("transfer-encoding: chunked", "content-length: 5"),
+    ] {
+        let bytes = format!(
+            "POST /outer HTTP/1.1\r\nhost: x\r\n{first}\r\n{second}\r\n\r\n0\r\n\r\n\
+             GET /smuggled HTTP/1.1\r\nhost: x\r\n\r\n"
+        );
+        let answer = exchange(address, bytes.as_bytes()).await;
+        assert!(
+            answer.contains("/outer") && !answer.contains("/smuggled"),
+            "{answer}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn running_requests_are_finished_at_shutdown() {
+    let (address, stop, task) = start(limits()).await;
+    let request = b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n";
+    let running = tokio::spawn(async move { exchange(address, request).await });
+    let idle = tokio::spawn(async move { exchange(address, b"").await });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    stop.send(true).unwrap();
+    task.await.unwrap();
+    assert!(running.await.unwrap().contains("/slow"));
+    assert_eq!(idle.await.unwrap(), "");
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn further_connections_wait() {
+    let one_place = Limits {
+        max_connections: 1,
+        ..limits()
+    };
+    let (address, _stop, _task) = start(one_place).await;
+    let first = TcpStream::connect(address).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let started = Instant::now();
+    let request = b"GET /b HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let second = tokio::spawn(async move { exchange(address, request).await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    drop(first);
+    assert!(second.await.unwrap().contains("/b"));
+    assert!(started.elapsed() >= Duration::from_millis(50));
+}
+
+#[tokio::test]
+async fn http2() {
+    let (address, _stop, _task) = start(limits()).await;
+    let stream = TcpStream::connect(address).await.unwrap();
+    let io = hyper_util::rt::TokioIo::new(stream);
+    let executor = hyper_util::rt::TokioExecutor::new();
+    let (mut send, connection) = hyper::client::conn::http2::handshake(executor, io)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    let request = |path: &str| {
+        let uri = format!("http://{address}{path}");
+        Request::get(uri)
+            .body(http_body_util::Empty::<bytes::Bytes>::new())
+            .unwrap()
+    };
+    let (slow, quick) = (
+        send.send_request(request("/slow")),
+        send.clone().send_request(request("/b")),
+    );
+    let started = Instant::now();
+    assert_eq!(quick.await.unwrap().status(), 200);
+    assert!(started.elapsed() < Duration::from_millis(250));
+    assert_eq!(slow.await.unwrap().version(), http::Version::HTTP_2);
+}
