@@ -1,1 +1,44 @@
-//! The REST interface on the simulated engine.
+//! The REST interface, on a real server with the simulated engine. One file for each endpoint or
+//! concern; the rule under test is in the test's name.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod auth;
+mod capacity;
+mod configuration;
+mod create;
+mod delete;
+mod keys;
+mod ports;
+mod read;
+mod recovery;
+mod restart;
+mod simulated;
+mod stats;
+mod stop;
+mod transport;
+mod update;
+
+use wharf_tests::{Api, Ports, Server, simulated_node};
+
+/// A server with one simulated node, and a user of it.
+fn start() -> (Server, Api) {
+    start_with("")
+}
+
+/// The same with settings for the simulated engine.
+fn start_with(settings: &str) -> (Server, Api) {
+    let node = simulated_node("one", settings);
+    let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    (server, api)
+}
+
+fn uuid(instance: &serde_json::Value) -> &str {
+    instance["uuid"].as_str().unwrap()
+}

@@ -1,0 +1,55 @@
+//! What a wrong configuration says.
+
+use wharf_tests::{Server, simulated_node};
+
+fn refused(settings: &str) -> String {
+    match Server::start(settings) {
+        Ok(_) => panic!("accepted: {settings}"),
+        Err(error) => format!("{error:#}"),
+    }
+}
+
+#[test]
+fn errors_name_the_setting_and_what_would_be_right() {
+    let node = simulated_node("one", "");
+    for (settings, expected) in [
+        (String::new(), "node"),
+        (format!("listne = 1\n{node}"), "listne"),
+        (format!("{node}colour = 1\n"), "colour"),
+        (format!("[limits]\nanswer_wait = 1\n{node}"), "answer_wait"),
+        (format!("{node}{node}"), "twice"),
+        (format!("login_user = \"root\"\n{node}"), "login_user"),
+        (
+            format!("[ssh_ports]\nfrom = 40000\nto = 41000\n{node}"),
+            "ip_local_port_range",
+        ),
+        (
+            format!("[ssh_ports]\nfrom = 3000\nto = 2000\n{node}"),
+            "ssh_ports",
+        ),
+        (
+            format!("[web]\nfrom = 29000\nto = 30000\n{node}"),
+            "overlap",
+        ),
+        (
+            format!("[rates.general-purpose]\nvcpu = -1\n{node}"),
+            "vcpu",
+        ),
+        (node.replace("\"simulated\"", "\"floppy\""), "floppy"),
+        (node.replace("simulated:", "http://1.2.3.4"), "endpoint"),
+        (
+            node.replace(
+                "settings",
+                "gpus = [{ model = \"X1\", count = 1 }]\nsettings",
+            ),
+            "X1",
+        ),
+    ] {
+        let message = refused(&settings);
+        assert!(
+            message.contains(expected),
+            "{expected} is not in: {message}"
+        );
+        assert!(!message.contains("panicked"), "{message}");
+    }
+}

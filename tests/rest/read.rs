@@ -1,0 +1,59 @@
+//! Sections 4.1 and 4.2.
+
+use crate::{start, uuid};
+use serde_json::json;
+use wharf_tests::small;
+
+#[test]
+fn uuid_in_any_case_and_name_are_interchangeable() {
+    let (server, api) = start();
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    let by_id = api.instance(uuid(&created)).unwrap().expect(200).unwrap();
+    let upper = uuid(&created).to_uppercase();
+    for selector in [created["name"].as_str().unwrap(), &upper] {
+        assert_eq!(api.instance(selector).unwrap().expect(200).unwrap(), by_id);
+    }
+    // Other spellings of a UUID are names, and nobody has such a name.
+    let simple = uuid(&created).replace('-', "");
+    assert_eq!(api.instance(&simple).unwrap().status, 404);
+    server.finish().unwrap();
+}
+
+#[test]
+fn the_list_is_in_order_of_creation_and_leaves_owner_email_out() {
+    let (server, api) = start();
+    assert!(api.list().unwrap().is_empty());
+    let names = ["zeta-1", "alpha-2", "mid-3"];
+    for name in names {
+        let mut body = small("container");
+        body["name"] = json!(name);
+        api.create(&body).unwrap().expect(201).unwrap();
+        api.wait_for(name, "running").unwrap();
+    }
+    let list = api.list().unwrap();
+    let listed: Vec<_> = list.iter().map(|i| i["name"].as_str().unwrap()).collect();
+    assert_eq!(listed, names);
+    for (listed, name) in list.iter().zip(names) {
+        let mut got = api.instance(name).unwrap().expect(200).unwrap();
+        assert_eq!(got["owner_email"], "ann@example.com");
+        got.as_object_mut().unwrap().remove("owner_email");
+        assert_eq!(listed, &got);
+    }
+    server.finish().unwrap();
+}
+
+#[test]
+fn rates_are_exact_decimals_frozen_at_creation() {
+    let settings = "[rates.general-purpose]\nvcpu = 0.1\nram = \"0.000000001\"\nstorage = 0.3\n";
+    let node = wharf_tests::simulated_node("one", "");
+    let ports = wharf_tests::Ports::take().settings();
+    let server = wharf_tests::Server::start(&format!("{ports}{settings}{node}")).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    let created = api.small_container().unwrap();
+    assert_eq!(created["vcpu_cost_hourly_usd"].to_string(), "0.1");
+    assert_eq!(created["ram_cost_hourly_usd"].to_string(), "1e-9");
+    assert_eq!(created["storage_cost_hourly_usd"].to_string(), "0.3");
+    assert_eq!(created["gpu_cost_hourly_usd"], 0.0);
+    server.finish().unwrap();
+}

@@ -1,0 +1,86 @@
+//! Wharf killed and started again, on the simulated engine.
+
+use crate::uuid;
+use serde_json::Value;
+use wharf_tests::{Ports, Server, simulated_node, until};
+
+/// An engine whose instances outlive Wharf.
+fn start(settings: &str) -> (Server, wharf_tests::Api, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let endpoint = format!("simulated://{}/engine", dir.path().display());
+    let node = simulated_node("one", settings).replace("simulated:\"", &format!("{endpoint}\""));
+    let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    (server, api, dir)
+}
+
+#[test]
+fn what_was_acknowledged_holds_after_kill_9() {
+    let (mut server, mut api, _dir) = start("ready_after_ms = 200");
+    let mut made: Vec<Value> = Vec::new();
+    for n in 0..6 {
+        made.push(api.small_container().unwrap());
+        if n % 3 == 2 {
+            let oldest = made.remove(0);
+            api.delete(uuid(&oldest)).unwrap().expect(204).unwrap();
+        }
+        server.kill().unwrap();
+        server.run().unwrap();
+        api = server.again(&api);
+        let listed: Vec<_> = api
+            .list()
+            .unwrap()
+            .iter()
+            .map(|i| i["uuid"].clone())
+            .collect();
+        let expected: Vec<_> = made.iter().map(|i| i["uuid"].clone()).collect();
+        assert_eq!(listed, expected);
+    }
+    for instance in &made {
+        let running = api.wait_for(uuid(instance), "running").unwrap();
+        for field in [
+            "name",
+            "lan_ipv4",
+            "wan_ssh_port",
+            "original_service_password",
+            "created_at",
+        ] {
+            assert_eq!(running[field], instance[field], "{field}");
+        }
+    }
+    server.finish().unwrap();
+}
+
+#[test]
+fn an_intent_is_carried_out_by_the_next_start() {
+    let (mut server, mut api, _dir) = start("ready_after_ms = 50");
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    for (action, state) in [
+        ("stop", "exited"),
+        ("restart", "running"),
+        ("stop", "exited"),
+    ] {
+        api.act(uuid(&created), action)
+            .unwrap()
+            .expect(200)
+            .unwrap();
+        server.kill().unwrap();
+        server.run().unwrap();
+        api = server.again(&api);
+        api.wait_for(uuid(&created), state).unwrap();
+    }
+    api.delete(uuid(&created)).unwrap().expect(204).unwrap();
+    server.kill().unwrap();
+    server.run().unwrap();
+    api = server.again(&api);
+    assert_eq!(api.instance(uuid(&created)).unwrap().status, 404);
+    // All of the node can be had again once it was seen to be gone.
+    let mut all = wharf_tests::small("container");
+    all["n_vcpus"] = serde_json::json!(16);
+    until("the node is empty", || {
+        Ok((api.create(&all)?.status == 201).then_some(()))
+    })
+    .unwrap();
+    server.finish().unwrap();
+}

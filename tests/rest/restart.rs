@@ -1,0 +1,78 @@
+//! Section 4.6.
+
+use crate::{start, start_with, uuid};
+use serde_json::json;
+use wharf_tests::small;
+
+#[test]
+fn a_stopped_instance_runs_again_with_its_addresses() {
+    let (server, api) = start();
+    for kind in ["container", "vm"] {
+        let created = api.create(&small(kind)).unwrap().expect(201).unwrap();
+        let before = api.wait_for(uuid(&created), "running").unwrap();
+        api.act(uuid(&created), "stop")
+            .unwrap()
+            .expect(200)
+            .unwrap();
+        let restarted = api
+            .act(uuid(&created), "restart")
+            .unwrap()
+            .expect(200)
+            .unwrap();
+        assert_eq!(restarted["state"], "running");
+        assert_eq!(restarted["uuid"], created["uuid"]);
+        assert!(restarted["message"].is_string());
+        let after = api.instance(uuid(&created)).unwrap().expect(200).unwrap();
+        assert_eq!(before, after);
+    }
+    server.finish().unwrap();
+}
+
+#[test]
+fn only_a_stopped_instance_can_be_restarted() {
+    let (server, api) = start_with("ready_after_ms = 700");
+    let created = api.small_container().unwrap();
+    for state in ["provisioning", "running"] {
+        api.wait_for(uuid(&created), state).unwrap();
+        let answer = api.act(uuid(&created), "restart").unwrap();
+        assert_eq!(answer.status, 400, "{answer:?}");
+        assert!(
+            answer.body["detail"].as_str().unwrap().contains(state),
+            "{answer:?}"
+        );
+    }
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_full_node_is_422_and_nothing_changes() {
+    let (server, api) = start();
+    let mut body = small("container");
+    body["n_vcpus"] = json!(10);
+    let first = api.create(&body).unwrap().expect(201).unwrap();
+    api.wait_for(uuid(&first), "running").unwrap();
+    api.act(uuid(&first), "stop").unwrap().expect(200).unwrap();
+    let second = api.create(&body).unwrap().expect(201).unwrap();
+    let answer = api
+        .act(uuid(&first), "restart")
+        .unwrap()
+        .expect(422)
+        .unwrap();
+    assert_eq!(answer["detail"]["bottleneck"], json!(["n_vcpus"]));
+    assert_eq!(answer["detail"]["requested"], json!({ "n_vcpus": 10 }));
+    assert_eq!(
+        answer["detail"]["nearest_available"],
+        json!({ "n_vcpus": 6 })
+    );
+    assert_eq!(
+        api.instance(uuid(&first)).unwrap().expect(200).unwrap()["state"],
+        "exited"
+    );
+    api.wait_for(uuid(&second), "running").unwrap();
+    api.act(uuid(&second), "stop").unwrap().expect(200).unwrap();
+    api.act(uuid(&first), "restart")
+        .unwrap()
+        .expect(200)
+        .unwrap();
+    server.finish().unwrap();
+}

@@ -1,0 +1,52 @@
+//! Section 4.5.
+
+use crate::{start, start_with, uuid};
+use wharf_tests::small;
+
+#[test]
+fn the_answer_says_shut_off_for_both_and_get_says_what_section_3_says() {
+    let (server, api) = start();
+    for (kind, shown) in [("container", "exited"), ("vm", "shut_off")] {
+        let created = api.create(&small(kind)).unwrap().expect(201).unwrap();
+        api.wait_for(uuid(&created), "running").unwrap();
+        let stopped = api
+            .act(uuid(&created), "stop")
+            .unwrap()
+            .expect(200)
+            .unwrap();
+        let keys: Vec<_> = stopped.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["message", "state", "uuid"], "{stopped}");
+        assert_eq!(stopped["state"], "shut_off");
+        assert_eq!(stopped["uuid"], created["uuid"]);
+        let got = api.instance(uuid(&created)).unwrap().expect(200).unwrap();
+        assert_eq!(got["state"], shown);
+    }
+    server.finish().unwrap();
+}
+
+#[test]
+fn only_a_running_instance_can_be_stopped_and_the_message_names_the_state() {
+    let (server, api) = start_with("ready_after_ms = 1500");
+    let created = api.small_container().unwrap();
+    let answer = api.act(uuid(&created), "stop").unwrap();
+    assert_eq!(answer.status, 400, "{answer:?}");
+    assert!(
+        answer.body["detail"]
+            .as_str()
+            .unwrap()
+            .contains("provisioning"),
+        "{answer:?}"
+    );
+    api.wait_for(uuid(&created), "running").unwrap();
+    api.act(uuid(&created), "stop")
+        .unwrap()
+        .expect(200)
+        .unwrap();
+    let answer = api.act(uuid(&created), "stop").unwrap();
+    assert_eq!(answer.status, 400);
+    assert!(
+        answer.body["detail"].as_str().unwrap().contains("exited"),
+        "{answer:?}"
+    );
+    server.finish().unwrap();
+}

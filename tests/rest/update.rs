@@ -1,0 +1,129 @@
+//! Section 4.4.
+
+use crate::{start, uuid};
+use serde_json::{Value, json};
+use wharf_tests::{Answer, Api, small};
+
+fn patch(api: &Api, selector: &str, body: Value) -> Answer {
+    api.send("PATCH", &format!("/api/instance/{selector}/"), &body)
+        .unwrap()
+}
+
+#[test]
+fn an_empty_patch_changes_nothing() {
+    let (server, api) = start();
+    let created = api.small_container().unwrap();
+    let before = api.wait_for(uuid(&created), "running").unwrap();
+    assert_eq!(
+        patch(&api, uuid(&created), json!({})).expect(200).unwrap(),
+        before
+    );
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_rename_frees_the_old_name() {
+    let (server, api) = start();
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    let old = created["name"].as_str().unwrap();
+    let renamed = patch(&api, old, json!({ "name": "new-name" }))
+        .expect(200)
+        .unwrap();
+    assert_eq!(renamed["name"], "new-name");
+    assert_eq!(renamed["uuid"], created["uuid"]);
+    assert_eq!(api.instance(old).unwrap().status, 404);
+    let mut body = small("container");
+    body["name"] = json!(old);
+    api.create(&body).unwrap().expect(201).unwrap();
+    let errors = patch(&api, old, json!({ "name": "new-name" }))
+        .expect(400)
+        .unwrap();
+    assert!(errors["name"].is_array(), "{errors}");
+    // Its own name is no conflict.
+    patch(&api, "new-name", json!({ "name": "new-name" }))
+        .expect(200)
+        .unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_container_is_resized_live_and_all_or_nothing() {
+    let (server, api) = start();
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    let body = json!({ "n_vcpus": 4, "mem_gib": 8, "disk_size_gib": 20, "name": "bigger" });
+    let resized = patch(&api, uuid(&created), body).expect(200).unwrap();
+    assert_eq!(resized["state"], "running");
+    assert_eq!(resized["n_vcpus"], 4);
+    assert_eq!(resized["mem_gib"], 8.0);
+    assert_eq!(resized["disk_size_gib"], 20);
+    assert_eq!(resized["name"], "bigger");
+    let before = api.instance("bigger").unwrap().expect(200).unwrap();
+    for wrong in [
+        json!({ "name": "other", "n_vcpus": 0 }),
+        json!({ "name": "other", "disk_size_gib": 19 }),
+        json!({ "name": "A", "n_vcpus": 2 }),
+        json!({ "n_vcpus": 2, "state": "running" }),
+        json!({ "n_vcpus": "2" }),
+    ] {
+        let answer = patch(&api, "bigger", wrong.clone());
+        assert_eq!(answer.status, 400, "{wrong}: {answer:?}");
+    }
+    let answer = patch(&api, "bigger", json!({ "name": "other", "n_vcpus": 17 }));
+    assert_eq!(answer.status, 422, "{answer:?}");
+    assert_eq!(answer.body["detail"]["nearest_available"]["n_vcpus"], 16);
+    assert_eq!(api.instance("bigger").unwrap().expect(200).unwrap(), before);
+    patch(&api, "bigger", json!({ "n_vcpus": 16 }))
+        .expect(200)
+        .unwrap();
+    patch(&api, "bigger", json!({ "n_vcpus": 1, "mem_gib": 1 }))
+        .expect(200)
+        .unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_stopped_container_takes_sizes_for_its_next_start() {
+    let (server, api) = start();
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    api.act(uuid(&created), "stop")
+        .unwrap()
+        .expect(200)
+        .unwrap();
+    let resized = patch(&api, uuid(&created), json!({ "n_vcpus": 3 }))
+        .expect(200)
+        .unwrap();
+    assert_eq!(
+        (&resized["state"], &resized["n_vcpus"]),
+        (&json!("exited"), &json!(3))
+    );
+    api.act(uuid(&created), "restart")
+        .unwrap()
+        .expect(200)
+        .unwrap();
+    let running = api.wait_for(uuid(&created), "running").unwrap();
+    assert_eq!(running["n_vcpus"], 3);
+    server.finish().unwrap();
+}
+
+#[test]
+fn vms_are_renamed_but_not_resized() {
+    let (server, api) = start();
+    let vm = api.create(&small("vm")).unwrap().expect(201).unwrap();
+    api.wait_for(uuid(&vm), "running").unwrap();
+    let errors = patch(
+        &api,
+        uuid(&vm),
+        json!({ "n_vcpus": 2, "mem_gib": 2, "disk_size_gib": 20 }),
+    );
+    let errors = errors.expect(400).unwrap();
+    for field in ["n_vcpus", "mem_gib", "disk_size_gib"] {
+        assert!(errors[field].is_array(), "{errors}");
+    }
+    patch(&api, uuid(&vm), json!({ "name": "my-vm" }))
+        .expect(200)
+        .unwrap();
+    server.finish().unwrap();
+}
