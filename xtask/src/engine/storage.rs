@@ -58,7 +58,8 @@ fn mount_btrfs(place: &Place, gib: u64) -> Result<()> {
         fs::read_to_string("/proc/filesystems")
             .is_ok_and(|list| list.split_whitespace().any(|word| word == "btrfs"))
     };
-    if !known() && !(succeeds(command("modprobe").arg("btrfs")) && known()) {
+    let knows = known() || (succeeds(command("modprobe").arg("btrfs")) && known());
+    if !knows {
         anyhow::bail!("the kernel does not know it");
     }
     let disk = place.disk();

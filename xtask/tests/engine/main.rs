@@ -1,0 +1,81 @@
+//! The private engine, the image `base` and the node's rules, for real: needs root, and says so
+//! where it is missing.
+
+mod container;
+mod image;
+mod isolation;
+mod lifecycle;
+mod outside;
+mod ssh;
+
+use anyhow::{Context, Result};
+use std::path::Path;
+use xtask::engine::{Options, PrivateDockerd};
+use xtask::process::is_root;
+use xtask::{images, workspace};
+
+/// One engine for all checks: each of them leaves it as it was.
+#[test]
+fn private_engine() {
+    if !is_root() {
+        println!("skipped: an engine of our own needs root");
+        return;
+    }
+    let before = lifecycle::traces().unwrap();
+    with_engine().unwrap();
+    assert_eq!(
+        lifecycle::traces().unwrap(),
+        before,
+        "something is left on the machine"
+    );
+}
+
+fn with_engine() -> Result<()> {
+    let mut engine = start("engine-test")?;
+    images::ensure(&engine.client(), &["base"])?;
+    let client = engine.client();
+    let key = ssh::KeyPair::make(&workspace::target().join("engine-test-ssh"))?;
+    check("logins", image::logins(&client, &key))?;
+    check(
+        "limits",
+        image::limits(&client, &key, engine.enforces_disk_size()),
+    )?;
+    check(
+        "restart and power off",
+        image::restart_and_power_off(&client, &key),
+    )?;
+    check("stop", image::stop(&client, &key))?;
+    check(
+        "killed first start",
+        image::killed_first_start(&client, &key),
+    )?;
+    check(
+        "pause and resume",
+        lifecycle::pause_and_resume(&mut engine, &key),
+    )?;
+    check("two engines", lifecycle::beside_another(&engine, &key))?;
+    // Last: it switches the rules off.
+    check("isolation", isolation::holds(&client, &key))?;
+    engine.stop()
+}
+
+fn start(name: &str) -> Result<PrivateDockerd> {
+    let dir = workspace::target().join(name);
+    PrivateDockerd::start(Options {
+        dir,
+        disk_gib: 20,
+        disposable: true,
+    })
+}
+
+fn check(name: &'static str, result: Result<()>) -> Result<()> {
+    if result.is_ok() {
+        println!("ok: {name}");
+    }
+    result.context(name)
+}
+
+/// Reads a small file whole, empty when it is not there.
+fn read(path: impl AsRef<Path>) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
