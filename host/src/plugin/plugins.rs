@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 /// The loaded plugins. Cheap to clone.
 #[derive(Clone)]
-pub struct Plugins(Arc<Inner>);
+pub struct Plugins(pub(super) Arc<Inner>);
 
-struct Inner {
-    caller: Arc<Caller>,
-    drivers: BTreeMap<String, Arc<DriverPlugin>>,
+pub(super) struct Inner {
+    pub(super) caller: Arc<Caller>,
+    pub(super) drivers: BTreeMap<String, Arc<DriverPlugin>>,
     flavors: Flavors,
 }
 

@@ -39,9 +39,12 @@ struct State {
     again_ms: Option<u32>,
 }
 
+/// Instance, then incarnation, phase, detail.
+type Row = (String, (u64, String, Option<String>));
+
 #[derive(Debug, Deserialize)]
 struct Page {
-    rows: Vec<(String, (u64, String, Option<String>))>,
+    rows: Vec<Row>,
     next: Option<String>,
 }
 

@@ -2,6 +2,7 @@
 
 mod faults;
 mod loading;
+mod real;
 mod speed;
 mod whole;
 
