@@ -301,15 +301,49 @@ fn s3_prefill_is_for_three_flavors_and_all_four_fields() {
 }
 
 #[test]
-fn an_instance_that_cannot_be_made_becomes_error_and_is_not_billed() {
-    let (server, api) = start_with("faults = [{ call = \"ensure\", error = \"other\" }]");
-    // A node that refuses for good is not waited for until the deadline; one that stutters is.
-    let created = api.small_container().unwrap();
-    let state = api.instance(uuid(&created)).unwrap().expect(200).unwrap()["state"].clone();
-    assert!(
-        state == "provisioning" || state == "error" || state == "running",
-        "{state}"
-    );
+fn an_instance_that_cannot_be_made_becomes_error_and_frees_its_compute() {
+    let (server, api) = start_with("faults = [{ call = \"ensure\", nth = 1, error = \"failed\" }]");
+    let mut body = small("container");
+    body["n_vcpus"] = json!(16);
+    let created = api.create(&body).unwrap().expect(201).unwrap();
+    api.wait_for(uuid(&created), "error").unwrap();
+    for action in ["stop", "restart"] {
+        let answer = api.act(uuid(&created), action).unwrap();
+        assert_eq!(answer.status, 400, "{answer:?}");
+        assert!(
+            answer.body["detail"].as_str().unwrap().contains("error"),
+            "{answer:?}"
+        );
+    }
+    let next = wharf_tests::until("its compute is free", || {
+        let answer = api.create(&body)?;
+        Ok((answer.status == 201).then_some(answer.body))
+    });
+    api.wait_for(uuid(&next.unwrap()), "running").unwrap();
     api.delete(uuid(&created)).unwrap().expect(204).unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn an_engine_that_stutters_only_costs_time() {
+    for error in ["unreachable", "lost", "error", "retry"] {
+        let faults = format!("faults = [{{ call = \"ensure\", nth = 1, error = \"{error}\" }}]");
+        let (server, api) = start_with(&faults);
+        let created = api.small_container().unwrap();
+        api.wait_for(uuid(&created), "running").unwrap();
+        server.finish().unwrap();
+    }
+}
+
+#[test]
+fn the_provisioning_deadline_makes_an_error() {
+    let node = wharf_tests::simulated_node("one", "ready_after_ms = 600000");
+    let ports = wharf_tests::Ports::take().settings();
+    let settings = format!("provisioning_deadline_s = 1\n{ports}{node}");
+    let server = wharf_tests::Server::start(&settings).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    let created = api.small_container().unwrap();
+    assert_eq!(created["state"], "provisioning");
+    api.wait_for(uuid(&created), "error").unwrap();
     server.finish().unwrap();
 }

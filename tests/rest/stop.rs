@@ -50,3 +50,18 @@ fn only_a_running_instance_can_be_stopped_and_the_message_names_the_state() {
     );
     server.finish().unwrap();
 }
+
+#[test]
+fn an_instance_that_ends_by_itself_is_seen() {
+    let (server, api) =
+        start_with("faults = [{ call = \"ensure\", nth = 1, error = \"dies\", after_ms = 3000 }]");
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    api.wait_for(uuid(&created), "exited").unwrap();
+    api.act(uuid(&created), "restart")
+        .unwrap()
+        .expect(200)
+        .unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    server.finish().unwrap();
+}
