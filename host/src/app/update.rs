@@ -132,28 +132,11 @@ fn check_sizes(
     features: Option<Features>,
     errors: &mut FieldErrors,
 ) {
-    if instance.resource_type == ResourceType::Vm {
-        for (field, given) in [
-            ("n_vcpus", request.n_vcpus),
-            ("mem_gib", request.mem_gib),
-            ("disk_size_gib", request.disk_size_gib),
-        ] {
-            if given.is_some() {
-                errors.add(field, "VMs cannot be resized");
-            }
-        }
-        return;
-    }
+    request.check(instance, errors);
     let (old, new) = (instance.size.disk_size_gib, size.disk_size_gib);
-    if new < old {
-        errors.add(
-            "disk_size_gib",
-            format!("a disk only grows; it has {old} GiB"),
-        );
-    }
     // Where the engine enforces no disk size, growing it is a matter of the claim alone.
     let can_grow = features.is_none_or(|f| f.live_disk_grow || !f.disk_limit);
-    if new > old && !can_grow {
+    if new > old && !can_grow && instance.resource_type == ResourceType::Container {
         errors.add(
             "disk_size_gib",
             "this instance's node cannot grow the disk of an existing container",

@@ -94,7 +94,7 @@ impl Handler {
             method = %parts.method,
             route = seen.route.unwrap_or("-"),
             status = response.status().as_u16(),
-            ms = started.elapsed().as_secs_f64() * 1e3,
+            ms = millis(started.elapsed()),
             user = seen.user.map(|user| user.0),
         );
         response.headers_mut().insert(X_REQUEST_ID, id);
@@ -208,6 +208,11 @@ impl Handler {
             _ => return Err(Refusal::Unauthorized.into()),
         })
     }
+}
+
+/// To a microsecond.
+fn millis(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
 /// Given back when the request is over, however it ends.

@@ -7,7 +7,8 @@ use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER, WWW_
 use http::{StatusCode, header::HeaderName};
 use http_body_util::Full;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
+use std::collections::BTreeMap;
 
 /// An answer; bodies are whole.
 pub type Response = http::Response<Full<Bytes>>;
@@ -142,22 +143,25 @@ pub fn ok(value: &impl Serialize) -> Response {
     json_value(StatusCode::OK, value)
 }
 
-fn insufficient(shortfall: &Shortfall) -> Value {
-    let pick = |of: fn(&(&'static str, u64, u64)) -> u64| -> Map<String, Value> {
-        let fields = shortfall.fields.iter();
-        fields
-            .map(|row| (row.0.to_owned(), of(row).into()))
-            .collect()
+/// The body of specification 2.7.
+#[derive(Serialize)]
+struct Insufficient<'a> {
+    message: String,
+    bottleneck: Vec<&'a str>,
+    requested: BTreeMap<&'a str, u64>,
+    nearest_available: BTreeMap<&'a str, u64>,
+}
+
+fn insufficient(Shortfall { fields }: &Shortfall) -> BTreeMap<&'static str, Insufficient<'static>> {
+    let bottleneck: Vec<&str> = fields.iter().map(|row| row.0).collect();
+    let names = bottleneck.join(", ");
+    let body = Insufficient {
+        message: format!("Insufficient resources: not enough {names} available."),
+        bottleneck,
+        requested: fields.iter().map(|row| (row.0, row.1)).collect(),
+        nearest_available: fields.iter().map(|row| (row.0, row.2)).collect(),
     };
-    let names: Vec<&str> = shortfall.fields.iter().map(|row| row.0).collect();
-    json!({
-        "detail": {
-            "message": format!("Insufficient resources: not enough {} available.", names.join(", ")),
-            "bottleneck": names,
-            "requested": pick(|row| row.1),
-            "nearest_available": pick(|row| row.2),
-        }
-    })
+    BTreeMap::from([("detail", body)])
 }
 
 fn retry_later(text: &str) -> Response {
