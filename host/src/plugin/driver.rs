@@ -1,7 +1,7 @@
 //! A node's driver, as the rest of the host sees it.
 
 use super::bindings::types;
-use super::bindings::{NodeDriverPre, driver_types as wit};
+use super::bindings::{NodeDriver as WitDriver, driver_types as wit};
 use super::call::{Call, Caller, TRANSFER, TRANSFER_LIST};
 use super::config::NodeLimits;
 use super::convert::{driver as convert, error as convert_error};
@@ -86,8 +86,7 @@ impl NodeDriver {
     pub async fn probe(&self) -> Result<NodeHealth, PluginError> {
         let how = self.reads("probe", Scope::node(&self.0.installation));
         let health = self
-            .call(how, |mut store, pre, node| async move {
-                let guest = pre.instantiate_async(&mut store).await?;
+            .call(how, |mut store, guest, node| async move {
                 guest
                     .wharf_plugin_driver()
                     .call_probe(&mut store, &node)
@@ -107,8 +106,7 @@ impl NodeDriver {
         };
         let given = convert::spec(spec);
         let report = self
-            .call(how, |mut store, pre, node| async move {
-                let guest = pre.instantiate_async(&mut store).await?;
+            .call(how, |mut store, guest, node| async move {
                 guest
                     .wharf_plugin_driver()
                     .call_ensure(&mut store, &node, &given)
@@ -124,8 +122,7 @@ impl NodeDriver {
         let report = self
             .call(
                 self.change("start", target),
-                |mut store, pre, node| async move {
-                    let guest = pre.instantiate_async(&mut store).await?;
+                |mut store, guest, node| async move {
                     guest
                         .wharf_plugin_driver()
                         .call_start(&mut store, &node, &given)
@@ -145,8 +142,7 @@ impl NodeDriver {
             ..self.change("stop", target)
         };
         let report = self
-            .call(how, |mut store, pre, node| async move {
-                let guest = pre.instantiate_async(&mut store).await?;
+            .call(how, |mut store, guest, node| async move {
                 guest
                     .wharf_plugin_driver()
                     .call_stop(&mut store, &node, &given, grace_ms)
@@ -162,8 +158,7 @@ impl NodeDriver {
         let report = self
             .call(
                 self.change("resize", target),
-                |mut store, pre, node| async move {
-                    let guest = pre.instantiate_async(&mut store).await?;
+                |mut store, guest, node| async move {
                     guest
                         .wharf_plugin_driver()
                         .call_resize(&mut store, &node, &given)
@@ -180,8 +175,7 @@ impl NodeDriver {
         let report = self
             .call(
                 self.change("delete", target),
-                |mut store, pre, node| async move {
-                    let guest = pre.instantiate_async(&mut store).await?;
+                |mut store, guest, node| async move {
                     guest
                         .wharf_plugin_driver()
                         .call_delete(&mut store, &node, &given)
@@ -198,8 +192,7 @@ impl NodeDriver {
         let report = self
             .call(
                 self.reads("inspect", Scope::read(&self.0.installation, tag)),
-                |mut store, pre, node| async move {
-                    let guest = pre.instantiate_async(&mut store).await?;
+                |mut store, guest, node| async move {
                     guest
                         .wharf_plugin_driver()
                         .call_inspect(&mut store, &node, &given)
@@ -224,8 +217,7 @@ impl NodeDriver {
             ..self.reads("list", Scope::node(&self.0.installation))
         };
         let list = self
-            .call(how, |mut store, pre, node| async move {
-                let guest = pre.instantiate_async(&mut store).await?;
+            .call(how, |mut store, guest, node| async move {
                 guest
                     .wharf_plugin_driver()
                     .call_list(&mut store, &node)
@@ -241,8 +233,7 @@ impl NodeDriver {
         let usage = self
             .call(
                 self.reads("stats", Scope::read(&self.0.installation, tag)),
-                |mut store, pre, node| async move {
-                    let guest = pre.instantiate_async(&mut store).await?;
+                |mut store, guest, node| async move {
                     guest
                         .wharf_plugin_driver()
                         .call_stats(&mut store, &node, &given)
@@ -277,7 +268,7 @@ impl NodeDriver {
 
     async fn call<T, F, Fut>(&self, how: How, body: F) -> Result<T, PluginError>
     where
-        F: FnOnce(Store<Guest>, NodeDriverPre<Guest>, wit::Node) -> Fut,
+        F: FnOnce(Store<Guest>, WitDriver, wit::Node) -> Fut,
         Fut: Future<Output = wasmtime::Result<Result<T, types::Error>>>,
     {
         let inner = &*self.0;
@@ -309,7 +300,10 @@ impl NodeDriver {
         let pre = inner.plugin.pre.clone();
         inner
             .caller
-            .run(call, |store| body(store, pre, node))
+            .run(call, |mut store| async move {
+                let guest = pre.instantiate_async(&mut store).await?;
+                body(store, guest, node).await
+            })
             .await?
             .map_err(convert_error::from_guest)
     }

@@ -6,6 +6,7 @@ mod api;
 mod dice;
 mod journal;
 mod machine;
+mod room;
 mod settings;
 #[cfg(test)]
 mod tests;

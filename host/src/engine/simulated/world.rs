@@ -3,32 +3,21 @@
 use super::api::{Call, Route};
 use super::journal::Journal;
 use super::machine::{ENDED, Fate, Life, Machine, Millis, Size, Wanted};
+use super::room::Room;
 use super::settings::{Capacity, Settings};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashMap};
-use std::net::Ipv4Addr;
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use uuid::Uuid;
 
 /// Most machines in one answer to a list.
 const PAGE: usize = 20_000;
 
-/// What only one machine may have.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Unique {
-    Port(u16),
-    Address(Ipv4Addr),
-    Gpu(String),
-}
-
 /// The state of a simulated node.
 #[derive(Debug)]
 pub struct World {
     machines: BTreeMap<Uuid, Machine>,
-    taken: HashMap<Unique, Uuid>,
-    /// vCPUs and RAM of running machines, disk of all.
-    used: Size,
-    capacity: Option<Capacity>,
+    room: Room,
     boot_id: String,
     journal: Journal,
 }
@@ -40,9 +29,7 @@ impl World {
     pub fn new(settings: &Settings, journal: Journal, machines: Vec<(Uuid, Machine)>) -> Self {
         let mut world = Self {
             machines: machines.into_iter().collect(),
-            taken: HashMap::new(),
-            used: Size::default(),
-            capacity: settings.capacity,
+            room: Room::new(settings.capacity),
             // Machines in a file live on when the process ends; those in memory don't.
             boot_id: if journal.keeps() {
                 "kept".into()
@@ -53,7 +40,7 @@ impl World {
         };
         let machines = std::mem::take(&mut world.machines);
         for (id, machine) in &machines {
-            world.hold(*id, machine);
+            world.room.hold(*id, machine);
         }
         world.machines = machines;
         world
@@ -174,10 +161,10 @@ impl World {
             wanted,
             cpu_ns: 0,
         };
-        if let Some(refusal) = self.refusal(id, &machine, Size::default()) {
+        if let Some(refusal) = self.room.refusal(id, &machine, Size::default()) {
             return refusal;
         }
-        self.hold(id, &machine);
+        self.room.hold(id, &machine);
         self.machines.insert(id, machine);
         self.report_written(id, now)
     }
@@ -202,7 +189,7 @@ impl World {
         if let Some(size) = size(body) {
             then.wanted.size = size;
         }
-        if let Some(refusal) = self.refusal(id, &then, now_used) {
+        if let Some(refusal) = self.room.refusal(id, &then, now_used) {
             return refusal;
         }
         self.change(id, |machine| *machine = then);
@@ -224,7 +211,7 @@ impl World {
         }
         let (mut then, now_used) = (machine.clone(), machine.share());
         then.wanted.size = size;
-        if let Some(refusal) = self.refusal(id, &then, now_used) {
+        if let Some(refusal) = self.room.refusal(id, &then, now_used) {
             return refusal;
         }
         self.change(id, |machine| *machine = then);
@@ -233,7 +220,7 @@ impl World {
 
     fn delete(&mut self, id: Uuid) -> Answer {
         if let Some(machine) = self.machines.remove(&id) {
-            self.release(id, &machine);
+            self.room.release(id, &machine);
             if let Err(error) = self.journal.write(id, None) {
                 return (500, json!({ "message": error.to_string() }));
             }
@@ -265,103 +252,12 @@ impl World {
     /// Changes a machine and keeps the sums and the journal true to it.
     fn change(&mut self, id: Uuid, with: impl FnOnce(&mut Machine)) {
         if let Some(mut machine) = self.machines.remove(&id) {
-            self.release(id, &machine);
+            self.room.release(id, &machine);
             with(&mut machine);
-            self.hold(id, &machine);
+            self.room.hold(id, &machine);
             self.machines.insert(id, machine);
             self.report_written(id, 0);
         }
-    }
-
-    /// Why this machine can't be, in place of one that used `instead_of`.
-    fn refusal(&self, id: Uuid, machine: &Machine, instead_of: Size) -> Option<Answer> {
-        if let Some(unique) = machine
-            .uniques()
-            .into_iter()
-            .find(|u| self.taken.get(u).is_some_and(|other| *other != id))
-        {
-            return Some((409, json!({ "message": format!("{unique:?} is taken") })));
-        }
-        let capacity = self.capacity?;
-        let share = machine.share();
-        let shortages: Vec<_> = [
-            (
-                "n_vcpus",
-                share.n_vcpus,
-                capacity.n_vcpus,
-                self.used.n_vcpus,
-                instead_of.n_vcpus,
-            ),
-            (
-                "mem_gib",
-                share.mem_gib,
-                capacity.mem_gib,
-                self.used.mem_gib,
-                instead_of.mem_gib,
-            ),
-            (
-                "disk_size_gib",
-                share.disk_size_gib,
-                capacity.disk_size_gib,
-                self.used.disk_size_gib,
-                instead_of.disk_size_gib,
-            ),
-        ]
-        .into_iter()
-        .filter_map(|(field, asked, total, used, instead_of)| {
-            let free = total.saturating_sub(used.saturating_sub(instead_of));
-            (asked > free).then(|| json!({ "field": field, "requested": asked, "available": free }))
-        })
-        .collect();
-        (!shortages.is_empty()).then(|| (507, json!({ "shortages": shortages })))
-    }
-
-    fn hold(&mut self, id: Uuid, machine: &Machine) {
-        let share = machine.share();
-        self.used.n_vcpus += share.n_vcpus;
-        self.used.mem_gib += share.mem_gib;
-        self.used.disk_size_gib += share.disk_size_gib;
-        for unique in machine.uniques() {
-            self.taken.insert(unique, id);
-        }
-    }
-
-    fn release(&mut self, id: Uuid, machine: &Machine) {
-        let share = machine.share();
-        self.used.n_vcpus -= share.n_vcpus;
-        self.used.mem_gib -= share.mem_gib;
-        self.used.disk_size_gib -= share.disk_size_gib;
-        for unique in machine.uniques() {
-            if self.taken.get(&unique) == Some(&id) {
-                self.taken.remove(&unique);
-            }
-        }
-    }
-}
-
-impl Machine {
-    /// What it uses of the node.
-    fn share(&self) -> Size {
-        let size = self.wanted.size;
-        if self.runs() {
-            size
-        } else {
-            Size {
-                n_vcpus: 0,
-                mem_gib: 0,
-                ..size
-            }
-        }
-    }
-
-    /// Its address always; ports and GPUs while it runs.
-    fn uniques(&self) -> Vec<Unique> {
-        let mut uniques = vec![Unique::Address(self.wanted.address)];
-        if self.runs() {
-            uniques.extend(self.wanted.node_ports.iter().copied().map(Unique::Port));
-            uniques.extend(self.wanted.gpus.iter().cloned().map(Unique::Gpu));
-        }
-        uniques
     }
 }
 

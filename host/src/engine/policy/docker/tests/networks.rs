@@ -1,0 +1,65 @@
+//! Bodies that make networks and attach to them.
+
+use super::{ID, ask, scope};
+use crate::engine::Body;
+use serde_json::{Value, json};
+
+#[test]
+fn networks_are_the_owners() {
+    let good = json!({
+        "Name": "wharf-o1", "Driver": "bridge", "CheckDuplicate": true,
+        "Labels": { "io.wharf.installation": "home" },
+        "IPAM": { "Driver": "default", "Config": [{ "Subnet": "10.80.1.0/24", "Gateway": "10.80.1.1" }] },
+        "Options": { "com.docker.network.bridge.name": "whfo1" },
+    });
+    let send = |body: &Value| {
+        ask(
+            &scope(),
+            "POST",
+            "/networks/create",
+            Body::Json(body.to_string()),
+        )
+    };
+    send(&good).unwrap();
+    for (pointer, key, value) in [
+        ("", "Name", json!("bridge")),
+        ("", "Driver", json!("host")),
+        ("", "Driver", json!("macvlan")),
+        ("", "Attachable", json!(true)),
+        ("", "ConfigFrom", json!({ "Network": "x" })),
+        ("", "Labels", json!({})),
+        (
+            "/Options",
+            "com.docker.network.bridge.name",
+            json!("docker0"),
+        ),
+        (
+            "/Options",
+            "com.docker.network.bridge.host_binding_ipv4",
+            json!("0.0.0.0"),
+        ),
+        ("/Options", "parent", json!("eth0")),
+        ("/IPAM/Config/0", "Subnet", json!("10.0.0.0/8")),
+        ("/IPAM/Config/0", "Gateway", json!("10.80.1.2")),
+        ("/IPAM/Config/0", "IPRange", json!("10.80.1.0/25")),
+        ("/IPAM", "Options", json!({})),
+    ] {
+        let mut body = good.clone();
+        body.pointer_mut(pointer).unwrap()[key] = value.clone();
+        assert!(send(&body).is_err(), "{pointer} {key} {value}");
+    }
+    let attach = |body: Value| {
+        ask(
+            &scope(),
+            "POST",
+            "/networks/wharf-o1/connect",
+            Body::Json(body.to_string()),
+        )
+    };
+    let address = json!({ "IPAMConfig": { "IPv4Address": "10.80.1.7" } });
+    assert!(
+        attach(json!({ "Container": format!("wharf-{ID}"), "EndpointConfig": address })).is_ok()
+    );
+    assert!(attach(json!({ "Container": "postgres" })).is_err());
+    assert!(attach(json!({})).is_err());
+}
