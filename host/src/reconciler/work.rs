@@ -13,6 +13,7 @@ use crate::domain::driver::{Phase, PluginError, Report, Target};
 use crate::domain::error::Error;
 use crate::domain::ids::InstanceId;
 use crate::domain::instance::Instance;
+use crate::domain::time::Timestamp;
 use crate::plugin::NodeDriver;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -69,10 +70,14 @@ impl Worker {
     pub async fn run(mut self) {
         loop {
             self.workers.seen(self.id);
+            let mut deadline = None;
             let next = match self.app.db.read(|rows| rows.instance(self.id)) {
                 Ok(Some(instance)) => match plan(&instance) {
                     Step::Nothing => None,
-                    step => Some(self.step(step, &instance).await),
+                    step => {
+                        deadline = instance.deadline;
+                        Some(self.step(step, &instance).await)
+                    }
                 },
                 Ok(None) => None,
                 Err(error) => Some(Next::Retry(error.to_string())),
@@ -83,18 +88,22 @@ impl Worker {
                 None | Some(Next::Look) => self.pause = FIRST_PAUSE,
                 Some(Next::After(pause)) => {
                     self.pause = FIRST_PAUSE;
-                    self.rest(pause).await;
+                    self.rest(pause, deadline).await;
                 }
                 Some(Next::Retry(why)) => {
                     tracing::warn!(instance = %self.id, pause_ms = self.pause.as_millis(), %why, "will be tried again");
-                    self.rest(self.pause).await;
+                    self.rest(self.pause, deadline).await;
                     self.pause = (self.pause * 2).min(LAST_PAUSE);
                 }
             }
         }
     }
 
-    async fn rest(&self, pause: Duration) {
+    /// Until the pause is over, the deadline is there, or something is new; a driver that asks for
+    /// a long pause is asked again all the same.
+    async fn rest(&self, pause: Duration, deadline: Option<Timestamp>) {
+        let left = deadline.map(|end| Duration::from_millis(end.millis_since(now())));
+        let pause = pause.min(LAST_PAUSE).min(left.unwrap_or(LAST_PAUSE));
         drop(tokio::time::timeout(pause, self.bell.notified()).await);
     }
 
