@@ -5,7 +5,7 @@
 //! - [`engine`]: a private dockerd beside whatever else runs on the machine, and the node's rules.
 //! - [`images`]: the images of the standard flavors.
 //! - [`build`], [`schemas`], [`test`], [`ci`], [`tidy`]: the workspace itself.
-//! - [`http`], [`packages`], [`process`], [`say`], [`workspace`]: what those stand on.
+//! - [`http`], [`packages`], [`process`], [`say`], [`ssh`], [`workspace`]: what those stand on.
 
 pub mod build;
 pub mod ci;
@@ -16,6 +16,7 @@ pub mod packages;
 pub mod process;
 pub mod say;
 pub mod schemas;
+pub mod ssh;
 pub mod test;
 pub mod tidy;
 pub mod up;

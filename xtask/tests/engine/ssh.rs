@@ -1,48 +1,37 @@
-//! OpenSSH's client, as a user runs it.
+//! The library's SSH client, for containers of the test.
 
 use crate::container::USER;
-use anyhow::{Context, Result, ensure};
-use std::io::Read;
-use std::net::TcpStream;
+use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use xtask::process::{output, wait_until};
+use xtask::process::output;
+use xtask::ssh::{Destination, KeyPair as Pair};
 
-/// A user's key.
+/// A user's key, and a directory for what goes with it; removed when dropped.
 pub struct KeyPair {
     pub directory: PathBuf,
     pub public: String,
+    pair: Pair,
 }
 
 impl KeyPair {
     pub fn make(directory: &Path) -> Result<Self> {
-        let _ = std::fs::remove_dir_all(directory);
-        std::fs::create_dir_all(directory)?;
-        let file = directory.join("id");
-        output(
-            Command::new("ssh-keygen")
-                .args(["-q", "-t", "ed25519", "-N", "", "-f"])
-                .arg(&file),
-        )?;
-        let public = std::fs::read_to_string(file.with_extension("pub"))?;
+        let pair = Pair::in_directory(directory)?;
         Ok(Self {
             directory: directory.to_owned(),
-            public,
+            public: pair.public()?,
+            pair,
         })
     }
 
     /// Runs `script` in the instance as its user, logged in by key.
     pub fn run(&self, port: u16, script: &str) -> Result<String> {
-        self.run_as(USER, port, script)
+        self.pair.run(at(USER, port), script)
     }
 
     pub fn run_as(&self, user: &str, port: u16, script: &str) -> Result<String> {
-        let mut ssh = ssh(user, port);
-        ssh.args(["-o", "BatchMode=yes", "-i"])
-            .arg(self.directory.join("id"))
-            .arg(script);
-        output(&mut ssh).map(|text| text.trim().to_owned())
+        self.pair.run(at(user, port), script)
     }
 
     /// The same by password.
@@ -53,21 +42,8 @@ impl KeyPair {
         password: &str,
         script: &str,
     ) -> Result<String> {
-        let ask = self.directory.join("askpass");
-        std::fs::write(&ask, "#!/bin/sh\nprintf '%s\\n' \"$TEST_PASSWORD\"\n")?;
-        output(Command::new("chmod").arg("700").arg(&ask))?;
-        let mut ssh = ssh(user, port);
-        ssh.args([
-            "-o",
-            "PubkeyAuthentication=no",
-            "-o",
-            "NumberOfPasswordPrompts=1",
-        ])
-        .env("SSH_ASKPASS", &ask)
-        .env("SSH_ASKPASS_REQUIRE", "force")
-        .env("TEST_PASSWORD", password)
-        .arg(script);
-        output(&mut ssh).map(|text| text.trim().to_owned())
+        self.pair
+            .run_with_password(at(user, port), password, script)
     }
 }
 
@@ -77,43 +53,16 @@ impl Drop for KeyPair {
     }
 }
 
-fn ssh(user: &str, port: u16) -> Command {
-    let mut ssh = Command::new("ssh");
-    ssh.args([
-        "-F",
-        "none",
-        "-o",
-        "StrictHostKeyChecking=no",
-        "-o",
-        "UserKnownHostsFile=/dev/null",
-    ])
-    .args([
-        "-o",
-        "LogLevel=ERROR",
-        "-o",
-        "ConnectTimeout=5",
-        "-o",
-        "IdentitiesOnly=yes",
-    ])
-    .args(["-p", &port.to_string(), &format!("{user}@127.0.0.1")]);
-    ssh
+fn at(user: &str, port: u16) -> Destination<'_> {
+    Destination {
+        user,
+        host: "127.0.0.1",
+        port,
+    }
 }
 
 pub fn wait_for_banner(port: u16) -> Result<()> {
-    let banner = || {
-        let mut start = [0; 4];
-        TcpStream::connect(("127.0.0.1", port)).is_ok_and(|mut stream| {
-            let limit = Some(Duration::from_secs(1));
-            stream.set_read_timeout(limit).is_ok()
-                && stream.read_exact(&mut start).is_ok()
-                && start == *b"SSH-"
-        })
-    };
-    ensure!(
-        wait_until(Duration::from_secs(20), banner),
-        "no SSH banner on port {port}"
-    );
-    Ok(())
+    xtask::ssh::wait_for_banner("127.0.0.1", port, Duration::from_secs(20))
 }
 
 /// The host key that a server shows.

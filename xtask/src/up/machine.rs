@@ -1,0 +1,80 @@
+//! What the machine has, and which of its ports and networks are free.
+
+use crate::process::{command, output};
+use anyhow::{Context, Result};
+use std::net::TcpListener;
+use std::path::Path;
+
+/// Left to the machine itself, GiB.
+const RAM_KEPT_GIB: u64 = 1;
+const DISK_KEPT_GIB: u64 = 10;
+/// The smallest disk of an instance is 10 GiB; below two of them there is nothing to show.
+const DISK_LEAST_GIB: u64 = 24;
+/// Images take this much of an engine's storage.
+pub(super) const IMAGES_GIB: u64 = 4;
+
+/// vCPUs to hand out.
+pub(super) fn cores() -> u64 {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64)
+}
+
+/// RAM to hand out.
+pub(super) fn ram_gib() -> u64 {
+    let table = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = table
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = total.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
+    (kib.unwrap_or(0) >> 20).saturating_sub(RAM_KEPT_GIB).max(1)
+}
+
+/// How large an engine's storage may grow in this directory.
+pub(super) fn disk_gib(dir: &Path) -> Result<u64> {
+    let mut df = command("df");
+    df.args(["--output=avail", "--block-size=1G"]).arg(dir);
+    let table = output(&mut df)?;
+    let free: u64 = table
+        .lines()
+        .nth(1)
+        .context("df")?
+        .trim()
+        .parse()
+        .context("df")?;
+    Ok(free.saturating_sub(DISK_KEPT_GIB).max(DISK_LEAST_GIB))
+}
+
+/// Networks for instances that the machine has no route to yet: as many as asked for.
+pub(super) fn free_networks(count: usize) -> Vec<String> {
+    let routes = output(command("ip").args(["-4", "route", "show"])).unwrap_or_default();
+    let taken = |network: &str| routes.lines().any(|route| route.starts_with(network));
+    let all = (80..=127).map(|second| format!("10.{second}."));
+    let free = all
+        .filter(|network| !taken(network))
+        .map(|network| format!("{network}0.0/16"));
+    free.take(count).collect()
+}
+
+/// Where Wharf listens: the usual port, or any when that is taken or nobody is to know it.
+pub(super) fn listen(any: bool) -> &'static str {
+    const USUAL: &str = "127.0.0.1:8080";
+    if !any && TcpListener::bind(USUAL).is_ok() {
+        USUAL
+    } else {
+        "127.0.0.1:0"
+    }
+}
+
+/// Whether the machine's name servers are all link-local, as in some clouds: the node's rules keep
+/// instances from such addresses.
+pub(super) fn name_servers_are_link_local() -> bool {
+    let files = ["/run/systemd/resolve/resolv.conf", "/etc/resolv.conf"];
+    let text = files
+        .iter()
+        .find_map(|file| std::fs::read_to_string(file).ok());
+    let text = text.unwrap_or_default();
+    let mut servers = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("nameserver "))
+        .peekable();
+    servers.peek().is_some() && servers.all(|server| server.trim().starts_with("169.254."))
+}

@@ -1,0 +1,188 @@
+//! The engines that instances run on: a dockerd of our own, those of the user, or a simulated one.
+
+use super::machine;
+use super::signals::Signals;
+use crate::engine::{self, NodeRules, PrivateDockerd};
+use crate::http::{Client, Endpoint};
+use crate::process::{find, is_root};
+use crate::{images, say};
+use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+
+/// What the configuration says about a node.
+pub(super) struct Node {
+    pub name: String,
+    pub driver: &'static str,
+    pub endpoint: String,
+    pub disk_gib: u64,
+    pub lan_cidr: String,
+}
+
+/// The engines in use, and what was started or installed for them.
+pub(super) struct Nodes {
+    list: Vec<Node>,
+    private: Option<PrivateDockerd>,
+    rules: Vec<NodeRules>,
+}
+
+/// Images that every node gets.
+const IMAGES: [&str; 1] = ["base"];
+
+impl Nodes {
+    /// Finds or starts them, with the images in them.
+    pub fn start(given: &[String], dir: &Path, check: bool, signals: &Signals) -> Result<Self> {
+        if !given.is_empty() {
+            return Self::given(given, dir);
+        }
+        if is_root() && cfg!(target_os = "linux") {
+            return Self::private(dir, check, signals);
+        }
+        say::step("Neither root nor an --engine: instances will be SIMULATED.");
+        say::note(
+            "The interface is the real one, but there is nothing to log in to. For real instances \
+             run it as root,\nor name an engine: --engine unix:///var/run/docker.sock",
+        );
+        Ok(Self {
+            list: vec![simulated(dir)?],
+            private: None,
+            rules: Vec::new(),
+        })
+    }
+
+    fn private(dir: &Path, check: bool, signals: &Signals) -> Result<Self> {
+        let options = engine_options(dir, check)?;
+        engine::install()?;
+        let lan_cidr = network()?;
+        let disk = options.disk_gib;
+        let private = say::timed("Starting a private dockerd", || {
+            PrivateDockerd::start(options)
+        })?;
+        say::note(&format!("It listens on {}.", private.endpoint()));
+        if private.enforces_disk_size() {
+            say::note(&format!(
+                "Its storage is btrfs in a sparse file of {disk} GiB."
+            ));
+        }
+        signals.check()?;
+        images::ensure(&private.client(), &IMAGES)?;
+        let node = Node {
+            name: "local".to_owned(),
+            driver: "docker",
+            endpoint: private.endpoint().to_string(),
+            disk_gib: disk.saturating_sub(machine::IMAGES_GIB),
+            lan_cidr,
+        };
+        Ok(Self {
+            list: vec![node],
+            private: Some(private),
+            rules: Vec::new(),
+        })
+    }
+
+    fn given(endpoints: &[String], dir: &Path) -> Result<Self> {
+        let networks = machine::free_networks(endpoints.len());
+        let mut nodes = Self {
+            list: Vec::new(),
+            private: None,
+            rules: Vec::new(),
+        };
+        for (number, (endpoint, lan_cidr)) in endpoints.iter().zip(networks).enumerate() {
+            let client = Client::new(Endpoint::parse(endpoint)?);
+            let version = client
+                .get("/version")
+                .context("this engine does not answer")?;
+            let version = version
+                .get("Version")
+                .and_then(|text| text.as_str())
+                .unwrap_or("?");
+            say::step(&format!(
+                "Using the engine at {endpoint} (version {version})"
+            ));
+            nodes.guard(endpoint)?;
+            images::ensure(&client, &IMAGES)?;
+            nodes.list.push(Node {
+                name: format!("node{}", number + 1),
+                driver: "docker",
+                endpoint: endpoint.clone(),
+                disk_gib: machine::disk_gib(dir)?,
+                lan_cidr,
+            });
+        }
+        Ok(nodes)
+    }
+
+    /// The node's rules for an engine that we did not start, where we may set them.
+    fn guard(&mut self, endpoint: &str) -> Result<()> {
+        if !is_root() || find("nft").is_none() {
+            say::note(
+                "The node's rules are NOT set (that needs root and nftables): instances may reach \
+                 services of this machine.\nThe README lists them.",
+            );
+            return Ok(());
+        }
+        let hash = Sha256::digest(endpoint.as_bytes());
+        let id: String = hash
+            .iter()
+            .take(4)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        self.rules.push(NodeRules::for_engine_of_the_machine(&id)?);
+        Ok(())
+    }
+
+    /// For the configuration.
+    pub fn list(&self) -> &[Node] {
+        &self.list
+    }
+
+    /// Whether there is something to log in to.
+    pub fn are_real(&self) -> bool {
+        self.list.iter().all(|node| node.driver != "simulated")
+    }
+
+    /// Takes down what was started and the rules that were set.
+    pub fn stop(mut self) -> Result<()> {
+        self.remove_rules();
+        self.private.take().map_or(Ok(()), PrivateDockerd::stop)
+    }
+
+    fn remove_rules(&mut self) {
+        for rules in self.rules.drain(..) {
+            if let Err(error) = rules.remove() {
+                say::note(&format!("The node's rules are still there: {error:#}"));
+            }
+        }
+    }
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        self.remove_rules();
+    }
+}
+
+/// The private engine below `dir`.
+pub(super) fn engine_options(dir: &Path, disposable: bool) -> Result<engine::Options> {
+    let disk_gib = machine::disk_gib(dir.ancestors().find(|dir| dir.exists()).unwrap_or(dir))?;
+    Ok(engine::Options {
+        dir: dir.join("engine"),
+        disk_gib,
+        disposable,
+    })
+}
+
+fn simulated(dir: &Path) -> Result<Node> {
+    Ok(Node {
+        name: "simulated".to_owned(),
+        driver: "simulated",
+        endpoint: "simulated:".to_owned(),
+        disk_gib: machine::disk_gib(dir)?,
+        lan_cidr: "10.80.0.0/16".to_owned(),
+    })
+}
+
+fn network() -> Result<String> {
+    let network = machine::free_networks(1).into_iter().next();
+    network.context("the machine has routes to all of 10.80.0.0 to 10.127.255.255")
+}

@@ -1,0 +1,149 @@
+//! That it works: an instance, made over REST, that its user logs in to.
+
+use super::account::Account;
+use super::config::{HOST, LOGIN_USER};
+use super::nodes::Nodes;
+use super::server::Server;
+use super::signals::Signals;
+use crate::http::{Client, Request};
+use crate::say;
+use crate::ssh::Destination;
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+const NAME: &str = "hello";
+const PATH: &str = "/api/instance/hello/";
+/// Beyond Wharf's own deadline for provisioning.
+const RUNNING_LIMIT: Duration = Duration::from_secs(660);
+
+/// Makes the instance (or finds that of an earlier run) and logs in; a check deletes it again.
+pub(super) fn run(
+    server: &Server,
+    account: &Account,
+    nodes: &Nodes,
+    check: bool,
+    signals: &Signals,
+) -> Result<Value> {
+    let asker = Asker {
+        client: server.client()?,
+        key: &account.key,
+    };
+    let start = Instant::now();
+    let created = asker.find_or_create(&account.ssh.public()?)?;
+    let instance = asker.wait_until_running(signals)?;
+    let words = if created {
+        "created and running"
+    } else {
+        "running"
+    };
+    say::note(&format!(
+        "{NAME} is {words} after {:.1} s.",
+        start.elapsed().as_secs_f64()
+    ));
+    if nodes.are_real() {
+        log_in(account, &instance)?;
+    }
+    if check {
+        asker.delete()?;
+    }
+    Ok(instance)
+}
+
+struct Asker<'a> {
+    client: Client,
+    key: &'a str,
+}
+
+impl Asker<'_> {
+    fn send(&self, request: Request<'_>) -> Result<crate::http::Response> {
+        self.client
+            .send(request.key(self.key).timeout(Duration::from_secs(60)))
+    }
+
+    fn find_or_create(&self, public_key: &str) -> Result<bool> {
+        let found = self.send(Request::new("GET", PATH))?;
+        if found.status == 200 {
+            say::step(&format!(
+                "Looking for the instance {NAME} of an earlier run"
+            ));
+            self.restart_if_stopped(&found.json()?)?;
+            return Ok(false);
+        }
+        say::step(&format!(
+            "Creating the instance {NAME}: 1 vCPU, 1 GiB RAM, 10 GiB disk"
+        ));
+        let body = json!({
+            "name": NAME, "resource_type": "container",
+            "n_vcpus": 1, "mem_gib": 1, "disk_size_gib": 10,
+            "public_key": public_key,
+        });
+        let create = Request::new("POST", "/api/instance/").json(body);
+        self.send(create)?.ok().context("create")?;
+        Ok(true)
+    }
+
+    fn restart_if_stopped(&self, instance: &Value) -> Result<()> {
+        if text(instance, "state")? == "exited" {
+            let path = format!("{PATH}restart/");
+            self.send(Request::new("POST", &path))?.ok()?;
+        }
+        Ok(())
+    }
+
+    fn wait_until_running(&self, signals: &Signals) -> Result<Value> {
+        let start = Instant::now();
+        while start.elapsed() < RUNNING_LIMIT {
+            let instance = self.send(Request::new("GET", PATH))?.ok()?.json()?;
+            match text(&instance, "state")? {
+                "running" => return Ok(instance),
+                "provisioning" => {}
+                other => bail!("{NAME} is {other:?} rather than running; Wharf's log says why"),
+            }
+            if signals.wait(Duration::from_millis(20)) {
+                bail!("interrupted");
+            }
+        }
+        bail!("{NAME} is not running after {RUNNING_LIMIT:?}")
+    }
+
+    fn delete(&self) -> Result<()> {
+        say::step(&format!("Deleting {NAME}"));
+        let deleted = self.send(Request::new("DELETE", PATH))?;
+        ensure!(deleted.status == 204, "delete answers {}", deleted.status);
+        let after = self.send(Request::new("GET", PATH))?;
+        ensure!(
+            after.status == 404,
+            "a deleted instance answers {}",
+            after.status
+        );
+        Ok(())
+    }
+}
+
+fn log_in(account: &Account, instance: &Value) -> Result<()> {
+    say::step("Logging in over SSH, by key and by password");
+    let port = instance.get("wan_ssh_port").and_then(Value::as_u64);
+    let port = u16::try_from(port.context("no wan_ssh_port")?)?;
+    let to = Destination {
+        user: LOGIN_USER,
+        host: HOST,
+        port,
+    };
+    let script = "echo \"$(id -un) on $(hostname), $(python3 --version), $(uname -sr)\"";
+    let seen = account.ssh.run(to, script).context("login by key")?;
+    say::note(&seen);
+    let password = text(instance, "original_service_password")?;
+    account
+        .ssh
+        .run_with_password(to, password, "true")
+        .context("login by password")?;
+    let wrong = account.ssh.run_with_password(to, "wrong", "true");
+    ensure!(wrong.is_err(), "a wrong password was let in");
+    Ok(())
+}
+
+fn text<'a>(instance: &'a Value, field: &str) -> Result<&'a str> {
+    let value = instance.get(field).and_then(Value::as_str);
+    value.with_context(|| format!("the instance has no {field}"))
+}
