@@ -14,6 +14,7 @@ mod configuration;
 mod create;
 mod delete;
 mod keys;
+mod plugins;
 mod ports;
 mod read;
 mod recovery;
@@ -21,6 +22,7 @@ mod restart;
 mod simulated;
 mod stats;
 mod stop;
+mod tls;
 mod transport;
 mod update;
 

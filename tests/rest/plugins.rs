@@ -1,0 +1,66 @@
+//! Plugins from a directory, beside and instead of those in the binary.
+
+use crate::uuid;
+use std::fs;
+use std::path::{Path, PathBuf};
+use wharf_tests::{Ports, Server, simulated_node};
+
+fn built(component: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../target/plugins/wasm32-wasip2/plugin")
+        .join(component)
+}
+
+fn settings(dir: &Path, node: &str) -> String {
+    format!(
+        "plugins_dir = \"{}\"\n{}{node}",
+        dir.display(),
+        Ports::take().settings()
+    )
+}
+
+#[test]
+fn a_driver_from_the_directory_has_the_name_of_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::copy(
+        built("driver_simulated.wasm"),
+        dir.path().join("driver-mine.wasm"),
+    )
+    .unwrap();
+    let node = simulated_node("one", "").replace("driver = \"simulated\"", "driver = \"mine\"");
+    let server = Server::start(&settings(dir.path(), &node)).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_plugin_that_does_not_load_is_named() {
+    for (name, bytes) in [
+        ("driver-simulated.wasm", b"not a component".to_vec()),
+        (
+            "driver-flavors.wasm",
+            fs::read(built("flavors_standard.wasm")).unwrap(),
+        ),
+        (
+            "flavors-driver.wasm",
+            fs::read(built("driver_simulated.wasm")).unwrap(),
+        ),
+        // The same flavors twice: which one would be meant?
+        (
+            "flavors-again.wasm",
+            fs::read(built("flavors_standard.wasm")).unwrap(),
+        ),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(name), bytes).unwrap();
+        let Err(error) = Server::start(&settings(dir.path(), &simulated_node("one", ""))) else {
+            panic!("{name} was loaded");
+        };
+        let message = format!("{error:#}");
+        let stem = name.trim_end_matches(".wasm");
+        assert!(message.contains(stem), "{stem} is not in: {message}");
+        assert!(!message.contains("panicked"), "{message}");
+    }
+}
