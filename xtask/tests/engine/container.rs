@@ -17,7 +17,7 @@ pub struct Container {
     pub port: u16,
 }
 
-/// A network called `whft<n>`, 10.83.n.0/24, removed when dropped.
+/// A network called `whfxtask<n>`, 10.83.n.0/24, removed when dropped.
 pub struct Network {
     client: Client,
     number: u8,
@@ -31,7 +31,7 @@ impl Network {
             "IPAM": {"Config": [{
                 "Subnet": format!("10.83.{number}.0/24"), "Gateway": format!("10.83.{number}.1"),
             }]},
-            "Options": {"com.docker.network.bridge.name": format!("whft{number}")},
+            "Options": {"com.docker.network.bridge.name": format!("whfxtask{number}")},
         });
         client
             .send(Request::new("POST", "/networks/create").json(body))?

@@ -25,7 +25,7 @@ fn private_engine() {
     let traces = lifecycle::traces().unwrap();
     let id = result.unwrap();
     let ours = |line: &&str| {
-        [&id, "engine-test", "whft"]
+        [&id, "engine-test", "whfxtask"]
             .iter()
             .any(|word| line.contains(word))
     };
