@@ -6,9 +6,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
-use wharf::app::Keys;
+use wharf::app::{Keys, Selector, history};
 use wharf::config::Config;
+use wharf::domain::time::Timestamp;
 use wharf::http::AdminClient;
+use wharf::server::open_db;
 
 #[derive(Parser)]
 #[command(
@@ -35,6 +37,26 @@ enum Command {
     Key {
         #[command(subcommand)]
         command: KeyCommand,
+    },
+    /// Show what happened to an instance: time, event, state, size, reason
+    Events {
+        /// The name of a living instance, or any UUID
+        instance: String,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Show what a user's instances cost: UUID and USD, the sum last
+    Bill {
+        /// The user's e-mail address
+        email: String,
+        /// From when on, ISO 8601 date or time; default: from the beginning
+        #[arg(long, value_parser = timestamp)]
+        from: Option<Timestamp>,
+        /// Until when, not included; default: now
+        #[arg(long, value_parser = timestamp)]
+        to: Option<Timestamp>,
+        #[command(flatten)]
+        config: ConfigFile,
     },
     /// Check the database's tables against each other; the server must not run
     Fsck {
@@ -97,8 +119,22 @@ fn main() -> Result<()> {
             log_to_stderr(false);
             runtime.block_on(key(command))
         }
+        Command::Events { instance, config } => {
+            log_to_stderr(false);
+            runtime.block_on(events(&instance, &config.load()?))
+        }
+        Command::Bill {
+            email,
+            from,
+            to,
+            config,
+        } => {
+            log_to_stderr(false);
+            let span = (from.unwrap_or_default(), to.unwrap_or_else(wharf::app::now));
+            runtime.block_on(bill(&email, span, &config.load()?))
+        }
         Command::Fsck { config } => {
-            let wrong = wharf::server::open_db(&config.load()?)?.fsck()?;
+            let wrong = open_db(&config.load()?)?.fsck()?;
             for line in &wrong {
                 println!("{line}");
             }
@@ -109,6 +145,10 @@ fn main() -> Result<()> {
             Ok(())
         }
     }
+}
+
+fn timestamp(text: &str) -> Result<Timestamp, &'static str> {
+    Timestamp::parse(text).ok_or("must be like 2026-11-20 or 2026-11-20T19:55:44Z")
 }
 
 fn log_to_stderr(json: bool) {
@@ -144,6 +184,32 @@ async fn serve(config: Config) -> Result<()> {
     Ok(wharf::server::serve(config, listening, stop).await?)
 }
 
+async fn events(instance: &str, config: &Config) -> Result<()> {
+    let lines = match AdminClient::connect(&config.admin_socket()).await? {
+        Some(mut server) => server.events(instance).await?,
+        None => history::events(&open_db(config)?, &Selector::parse(instance))
+            .with_context(|| format!("instance {instance}"))?,
+    };
+    for line in lines {
+        println!("{line}");
+    }
+    Ok(())
+}
+
+async fn bill(email: &str, (from, to): (Timestamp, Timestamp), config: &Config) -> Result<()> {
+    let lines = match AdminClient::connect(&config.admin_socket()).await? {
+        Some(mut server) => server.bill(email, from, to).await?,
+        None => history::bill(&open_db(config)?, email, from, to)
+            .with_context(|| format!("user {email}"))?,
+    };
+    for line in &lines {
+        println!("{}\t{}", line.uuid, history::usd(line.nano_usd));
+    }
+    let sum = lines.iter().map(|line| line.nano_usd).sum();
+    println!("total\t{}", history::usd(sum));
+    Ok(())
+}
+
 /// Through the running server if there is one, else on its database.
 async fn key(command: KeyCommand) -> Result<()> {
     let config = match &command {
@@ -152,7 +218,7 @@ async fn key(command: KeyCommand) -> Result<()> {
         | KeyCommand::Revoke { config, .. } => config.load()?,
     };
     let server = AdminClient::connect(&config.admin_socket()).await?;
-    let keys = || -> Result<Keys> { Ok(Keys::load(wharf::server::open_db(&config)?)?) };
+    let keys = || -> Result<Keys> { Ok(Keys::load(open_db(&config)?)?) };
     match command {
         KeyCommand::New { email, name, .. } => {
             let key = match server {

@@ -13,6 +13,7 @@ mod capacity;
 mod configuration;
 mod create;
 mod delete;
+mod history;
 mod keys;
 mod plugins;
 mod ports;

@@ -1,5 +1,10 @@
 //! What the tests are made of: a real server with a data directory of its own, a client, SSH.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "serde_json values: a missing key is null"
+)]
+
 mod api;
 mod config;
 mod proxy;

@@ -6,6 +6,7 @@ mod create;
 mod delete;
 mod features;
 mod find;
+pub mod history;
 mod key;
 mod ports;
 mod read;
@@ -27,6 +28,7 @@ pub use vault::{Vault, VaultError};
 
 use crate::config::Config;
 use crate::db::{Db, Read};
+use crate::domain::error::Error;
 use crate::domain::ids::{InstanceId, NodeId};
 use crate::domain::instance::{Instance, Progress};
 use crate::domain::time::Timestamp;
@@ -70,9 +72,7 @@ pub struct Parts {
 
 impl App {
     /// Puts the parts together. The receiver is the reconciler's.
-    pub fn new(
-        parts: Parts,
-    ) -> Result<(Arc<Self>, mpsc::UnboundedReceiver<InstanceId>), crate::domain::error::Error> {
+    pub fn new(parts: Parts) -> Result<(Arc<Self>, mpsc::UnboundedReceiver<InstanceId>), Error> {
         let (nudge, nudged) = mpsc::unbounded_channel();
         let app = Self {
             keys: Keys::load(parts.db.clone())?,
@@ -89,6 +89,21 @@ impl App {
             samples: stats::Samples::default(),
         };
         Ok((Arc::new(app), nudged))
+    }
+
+    /// What happened to an instance, for the operator.
+    pub fn events(&self, selector: &Selector) -> Result<Vec<history::EventLine>, Error> {
+        history::events(&self.db, selector)
+    }
+
+    /// What a user's instances cost in a span of time, for the operator.
+    pub fn bill(
+        &self,
+        email: &str,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<history::BillLine>, Error> {
+        history::bill(&self.db, email, from, to)
     }
 
     /// The API keys.
@@ -109,7 +124,7 @@ impl App {
     /// Tells the reconciler that there is work on an instance. A nudge that gets lost costs time
     /// only: the next tick finds the work in the database.
     fn nudge(&self, id: InstanceId) {
-        drop(self.nudge.send(id));
+        let _ = self.nudge.send(id);
     }
 
     /// When an instance that is asked to run from now on must be reachable.

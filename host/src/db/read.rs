@@ -88,6 +88,23 @@ pub trait Read {
         row.map(|row| decode(row.value())).transpose()
     }
 
+    /// The ledger of each instance that ever was, one by one.
+    fn each_ledger(&self, mut f: impl FnMut(InstanceId, &[Entry])) -> Result<(), Error> {
+        let mut entries: Vec<Entry> = Vec::new();
+        for row in self.ledger_table().iter().map_err(internal)? {
+            let entry: Entry = decode(row.map_err(internal)?.1.value())?;
+            if let Some(last) = entries.last().filter(|l| l.instance != entry.instance) {
+                f(last.instance, &entries);
+                entries.clear();
+            }
+            entries.push(entry);
+        }
+        if let Some(last) = entries.last() {
+            f(last.instance, &entries);
+        }
+        Ok(())
+    }
+
     /// What is needed to make an instance.
     fn detail(&self, id: InstanceId) -> Result<Option<Detail>, Error> {
         let row = self.details().get(id.0.as_u128()).map_err(internal)?;
@@ -180,6 +197,12 @@ pub trait Read {
         rows.map_err(internal)?
             .map(|row| decode(row.map_err(internal)?.1.value()))
             .collect()
+    }
+
+    /// Whether there ever was such an instance: its events outlive it.
+    fn was_made(&self, id: InstanceId) -> Result<bool, Error> {
+        let first = self.event_table().get((id.0.as_u128(), 0));
+        Ok(first.map_err(internal)?.is_some())
     }
 
     /// What an instance is billed for, in order.

@@ -53,10 +53,6 @@ pub enum Progress {
 /// One instance, as the database keeps it. Addresses and the node are in its claim too; they are
 /// repeated here so that one row answers a GET.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent facts, each a column"
-)]
 pub struct Instance {
     /// Its identity.
     pub id: InstanceId,

@@ -20,6 +20,16 @@ impl Timestamp {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
     }
 
+    /// Reads an ISO 8601 date and time with its offset, or a date alone (its begin in UTC).
+    pub fn parse(text: &str) -> Option<Self> {
+        if let Ok(at) = chrono::DateTime::parse_from_rfc3339(text) {
+            return Some(Self(at.timestamp_millis()));
+        }
+        let date: chrono::NaiveDate = text.parse().ok()?;
+        let begin = date.and_hms_opt(0, 0, 0)?;
+        Some(Self(begin.and_utc().timestamp_millis()))
+    }
+
     /// `2026-11-20T19:55:44.123Z`.
     pub fn to_rfc3339(self) -> String {
         chrono::DateTime::from_timestamp_millis(self.0)

@@ -1,16 +1,17 @@
-//! The admin service: API keys, for whoever may open `admin.sock` in the data directory. Over it
-//! `wharf key` works while the server has the database.
+//! The admin service: API keys, event logs and bills, for whoever may open `admin.sock` in the data
+//! directory. Over it the subcommands of `wharf` work while the server has the database.
 
 use super::body::Intake;
 use super::connection::{self, Handle};
 use super::respond::{self, Refusal, Response};
 use super::server::StartError;
 use crate::api::Reply;
-use crate::app::{App, KeyInfo};
+use crate::app::{App, KeyInfo, Selector};
 use crate::domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
 use crate::domain::time::Timestamp;
 use http::{Method, Request};
 use hyper::body::Incoming;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::{Permissions, remove_file, set_permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -72,6 +73,28 @@ impl From<Key> for KeyInfo {
             revoked_at: key.revoked_at_ms.map(Timestamp),
         }
     }
+}
+
+/// `POST /events`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EventsOf {
+    /// Name or UUID.
+    pub(super) instance: String,
+}
+
+/// `POST /bill`; times in milliseconds since 1970.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BillOf {
+    pub(super) email: String,
+    pub(super) from_ms: i64,
+    pub(super) to_ms: i64,
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
+    let wrong = |error: serde_json::Error| FieldErrors::one(NON_FIELD_ERRORS, error.to_string());
+    Ok(serde_json::from_slice(body).map_err(wrong)?)
 }
 
 /// Serves it until `stopped` turns true.
@@ -141,6 +164,8 @@ impl Handle for Admin {
                 });
                 revoked.map(|()| respond::reply(Reply::Gone))
             }
+            (&Method::POST, None) if path == "/events" => self.events(&body),
+            (&Method::POST, None) if path == "/bill" => self.bill(&body),
             _ => return respond::refusal(&Refusal::UnknownPath),
         };
         done.unwrap_or_else(|error| {
@@ -153,9 +178,20 @@ impl Handle for Admin {
 }
 
 impl Admin {
+    fn events(&self, body: &[u8]) -> Result<Response, Error> {
+        let asked: EventsOf = parse(body)?;
+        let lines = self.0.events(&Selector::parse(&asked.instance))?;
+        Ok(respond::ok(&lines))
+    }
+
+    fn bill(&self, body: &[u8]) -> Result<Response, Error> {
+        let asked: BillOf = parse(body)?;
+        let (from, to) = (Timestamp(asked.from_ms), Timestamp(asked.to_ms));
+        Ok(respond::ok(&self.0.bill(&asked.email, from, to)?))
+    }
+
     async fn new_key(&self, body: &[u8]) -> Result<Response, Error> {
-        let wanted: NewKey = serde_json::from_slice(body)
-            .map_err(|error| FieldErrors::one(NON_FIELD_ERRORS, error.to_string()))?;
+        let wanted: NewKey = parse(body)?;
         let made = self.0.keys().new_key(&wanted.email, &wanted.name).await?;
         tracing::info!(id = made.id, "a key was made");
         Ok(respond::ok(&Made {

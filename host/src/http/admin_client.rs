@@ -1,8 +1,10 @@
-//! The other end of the admin service, for `wharf key`.
+//! The other end of the admin service, for the subcommands of `wharf`.
 
-use super::admin::{Key, Made, NewKey};
+use super::admin::{BillOf, EventsOf, Key, Made, NewKey};
+use crate::app::history::{BillLine, EventLine};
 use crate::app::{ApiKey, KeyInfo};
 use crate::domain::secret::SecretText;
+use crate::domain::time::Timestamp;
 use bytes::Bytes;
 use http::header::HOST;
 use http::{Method, Request};
@@ -77,6 +79,29 @@ impl AdminClient {
             id: made.id,
             key: SecretText::new(made.key),
         })
+    }
+
+    /// What happened to an instance.
+    pub async fn events(&mut self, instance: &str) -> Result<Vec<EventLine>, AdminError> {
+        let instance = instance.to_owned();
+        let body = serde_json::to_vec(&EventsOf { instance }).map_err(unanswered)?;
+        read(&self.ask(Method::POST, "/events", body).await?)
+    }
+
+    /// What a user's instances cost.
+    pub async fn bill(
+        &mut self,
+        email: &str,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<BillLine>, AdminError> {
+        let asked = BillOf {
+            email: email.to_owned(),
+            from_ms: from.0,
+            to_ms: to.0,
+        };
+        let body = serde_json::to_vec(&asked).map_err(unanswered)?;
+        read(&self.ask(Method::POST, "/bill", body).await?)
     }
 
     /// All keys.

@@ -1,0 +1,116 @@
+//! `wharf events` and `wharf bill`, with and without a running server; section 3's billing.
+
+use crate::{start, start_with, uuid};
+use std::time::Duration;
+
+fn whats(lines: &str) -> Vec<&str> {
+    lines
+        .lines()
+        .map(|line| line.split('\t').nth(1).unwrap())
+        .collect()
+}
+
+fn total(bill: &str) -> f64 {
+    bill.lines()
+        .last()
+        .unwrap()
+        .strip_prefix("total\t")
+        .unwrap()
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn the_event_log_tells_what_happened_even_after_the_end() {
+    let (mut server, api) = start();
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    api.act(uuid(&created), "stop")
+        .unwrap()
+        .expect(200)
+        .unwrap();
+    api.act(uuid(&created), "restart")
+        .unwrap()
+        .expect(200)
+        .unwrap();
+    let name = created["name"].as_str().unwrap();
+    let lines = server.cli(&["events", name]).unwrap();
+    assert_eq!(
+        whats(&lines),
+        [
+            "created",
+            "ready",
+            "stopped",
+            "compute-released",
+            "restarted",
+            "ready"
+        ]
+    );
+    api.delete(name).unwrap().expect(204).unwrap();
+    assert!(server.cli(&["events", name]).is_err());
+    wharf_tests::until("it is purged", || {
+        Ok(whats(&server.cli(&["events", uuid(&created)])?)
+            .ends_with(&["deleted", "purged"])
+            .then_some(()))
+    })
+    .unwrap();
+    server.terminate().unwrap();
+    let offline = server.cli(&["events", uuid(&created)]).unwrap();
+    assert!(offline.starts_with(&lines), "{offline}");
+    assert!(server.cli(&["events", "nobody"]).is_err());
+}
+
+#[test]
+fn the_reason_of_an_error_is_the_operators_to_read() {
+    let (server, api) = start_with("faults = [{ call = \"ensure\", nth = 1, error = \"failed\" }]");
+    let created = api.small_container().unwrap();
+    let shown = api.wait_for(uuid(&created), "error").unwrap();
+    let lines = server.cli(&["events", uuid(&created)]).unwrap();
+    let failed = lines.lines().find(|l| l.contains("\tfailed\t")).unwrap();
+    let why = failed.split('\t').next_back().unwrap();
+    assert!(
+        why.len() > 3 && !shown.to_string().contains(why),
+        "{failed}"
+    );
+    server.finish().unwrap();
+}
+
+#[test]
+fn compute_is_billed_while_running_storage_while_it_exists_and_an_error_not_at_all() {
+    let (mut server, api) = start();
+    let bill = |server: &wharf_tests::Server| server.cli(&["bill", "ann@example.com"]).unwrap();
+    assert_eq!(bill(&server), "total\t0.000000000\n");
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    let running = bill(&server);
+    assert!(running.contains(uuid(&created)));
+    api.act(uuid(&created), "stop")
+        .unwrap()
+        .expect(200)
+        .unwrap();
+    let stopped = total(&bill(&server));
+    assert!(stopped >= total(&running) && total(&running) > 0.0);
+    std::thread::sleep(Duration::from_millis(500));
+    // A vCPU and a GiB of RAM cost 0.016 an hour, ten GiB of disk 0.0014.
+    let later = total(&bill(&server)) - stopped;
+    assert!(later > 0.0 && later < 0.0014 / 3600.0 * 60.0, "{later}");
+    api.delete(uuid(&created)).unwrap().expect(204).unwrap();
+    let ended = bill(&server);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(bill(&server), ended);
+    assert_eq!(
+        server
+            .cli(&["bill", "ann@example.com", "--to", "2020-01-01"])
+            .unwrap(),
+        "total\t0.000000000\n"
+    );
+    assert!(server.cli(&["bill", "nobody@example.com"]).is_err());
+    assert!(
+        server
+            .cli(&["bill", "ann@example.com", "--from", "yesterday"])
+            .is_err()
+    );
+    server.terminate().unwrap();
+    assert_eq!(bill(&server), ended);
+}
