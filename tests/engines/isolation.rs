@@ -39,8 +39,8 @@ impl LinkLocal {
         let ip = |args: &[&str]| Command::new("ip").args(args).status();
         drop(ip(&["link", "del", DUMMY]));
         ensure!(
-            ip(&["link", "add", DUMMY, "type", "dummy"])?.success(),
-            "no dummy interface"
+            ip(&["link", "add", DUMMY, "type", "bridge"])?.success(),
+            "no interface for the link-local address"
         );
         let this = Self;
         let cidr = format!("{LINK_LOCAL}/32");
