@@ -13,6 +13,10 @@ use tracing::{debug, warn};
 
 /// Kept back from the call's own deadline, so that the guest still has time to answer.
 const MARGIN: Duration = Duration::from_millis(250);
+/// Refusals of one call that are logged; a guest could fill the operator's disk with them.
+const LOGGED_REFUSALS: u32 = 20;
+/// Characters of a path in the log.
+const MAX_LOGGED_PATH: usize = 500;
 
 /// What a guest reaches for the length of one call. Dropped with the call.
 #[derive(Debug)]
@@ -22,6 +26,7 @@ pub struct Access {
     secrets: Secrets,
     hashes: Hashes,
     deadline: Instant,
+    refusals: u32,
 }
 
 impl Access {
@@ -34,6 +39,7 @@ impl Access {
             secrets,
             hashes: Hashes::new(),
             deadline,
+            refusals: 0,
         }
     }
 
@@ -50,6 +56,9 @@ impl Access {
         match &answer {
             Ok(response) => {
                 debug!(node = %self.node.name, %method, path, status = response.status, ms, "engine request");
+                self.node
+                    .policy
+                    .learn(&mut self.scope, &method, &path, response);
             }
             Err(error) => {
                 debug!(node = %self.node.name, %method, path, %error, ms, "engine request")
@@ -73,16 +82,13 @@ impl Access {
     /// Checks the request and builds its body. What is sent is what was checked: a JSON body is
     /// written anew from the parsed form, so that no two readings of one text can differ.
     fn prepare(&mut self, request: Request, job: bool) -> Result<Outgoing, EngineError> {
-        let passed = self.check(&request, job).inspect_err(|error| {
-            warn!(
-                node = %self.node.name,
-                method = %request.method,
-                path = %request.path.escape_debug(),
-                instance = self.scope.subject.as_ref().map(|subject| subject.tag.instance.to_string()),
-                %error,
-                "a driver's request was not sent"
-            );
-        })?;
+        let passed = match self.check(&request, job) {
+            Ok(passed) => passed,
+            Err(error) => {
+                self.note_refusal(&request, &error);
+                return Err(error);
+            }
+        };
         let body = match (request.body, passed.body) {
             (Body::Empty, _) => None,
             (Body::Json(_), None) => None,
@@ -98,6 +104,23 @@ impl Access {
             headers: request.headers,
             body,
         })
+    }
+
+    fn note_refusal(&mut self, request: &Request, error: &EngineError) {
+        self.refusals = self.refusals.saturating_add(1);
+        if self.refusals > LOGGED_REFUSALS {
+            return;
+        }
+        let path: String = request.path.chars().take(MAX_LOGGED_PATH).collect();
+        warn!(
+            node = %self.node.name,
+            method = %request.method,
+            path = %path.escape_debug(),
+            instance = self.scope.subject.as_ref().map(|subject| subject.tag.instance.to_string()),
+            %error,
+            last_logged = self.refusals == LOGGED_REFUSALS,
+            "a driver's request was not sent"
+        );
     }
 
     fn check(&self, request: &Request, job: bool) -> Result<Passed, EngineError> {

@@ -65,4 +65,9 @@ impl EngineNode {
             jobs: Jobs::default(),
         })
     }
+
+    /// How often contact with the engine was lost since the start, however briefly.
+    pub fn interruptions(&self) -> u64 {
+        self.transport.interruptions()
+    }
 }

@@ -23,6 +23,8 @@ pub struct Subject {
     pub network: Option<Network>,
     /// What may be created, in `ensure`.
     pub creation: Option<Creation>,
+    /// Ids that the engine itself has listed in this call with the instance's labels.
+    pub containers: Vec<String>,
 }
 
 /// What `ensure` may put into a creation.
@@ -59,6 +61,7 @@ impl Scope {
                 tag,
                 network: None,
                 creation: None,
+                containers: Vec::new(),
             }),
         }
     }
@@ -72,6 +75,7 @@ impl Scope {
                 tag: target.tag,
                 network: Some(target.network.clone()),
                 creation: None,
+                containers: Vec::new(),
             }),
         }
     }

@@ -75,6 +75,15 @@ impl Transport {
         }
     }
 
+    /// How often contact was lost, as a restart of the engine does. The simulated one has a boot id
+    /// instead.
+    pub fn interruptions(&self) -> u64 {
+        match self {
+            Self::Unix(unix) => unix.interruptions(),
+            Self::Simulated(_) => 0,
+        }
+    }
+
     /// Sends a request and reads the whole answer.
     pub async fn send(&self, outgoing: Outgoing) -> Result<Response, EngineError> {
         match self {

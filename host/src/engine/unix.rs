@@ -1,5 +1,6 @@
 //! HTTP over a unix socket, on kept connections.
 
+use super::contact::{Contact, Line};
 use super::message::{EngineError, MAX_RESPONSE, Response};
 use super::transport::{Outgoing, Progress};
 use bytes::{Bytes, BytesMut};
@@ -15,7 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
@@ -31,17 +32,24 @@ const MAX_HEADERS: usize = 64;
 #[derive(Debug, Clone)]
 pub struct UnixTransport {
     client: Client<Connector, Full<Bytes>>,
+    contact: Arc<Contact>,
 }
 
 impl UnixTransport {
     /// Makes the client; connects when first asked.
     pub fn new(socket: &Path) -> Self {
+        let contact = Arc::new(Contact::default());
         let client = Client::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE_TIME)
             .pool_max_idle_per_host(IDLE_CONNECTIONS)
             .pool_timer(hyper_util::rt::TokioTimer::new())
-            .build(Connector::from(socket));
-        Self { client }
+            .build(Connector::new(socket, &contact));
+        Self { client, contact }
+    }
+
+    /// How often the engine has ended all connections to it at once, as a restart of it does.
+    pub fn interruptions(&self) -> u64 {
+        self.contact.interruptions()
     }
 
     /// Sends a request and reads the whole answer.
@@ -131,11 +139,17 @@ fn unreachable(error: &ClientError) -> EngineError {
 
 /// Ignores the URI: there is one place to connect to.
 #[derive(Debug, Clone)]
-struct Connector(Arc<PathBuf>);
+struct Connector {
+    socket: Arc<PathBuf>,
+    contact: Arc<Contact>,
+}
 
-impl From<&Path> for Connector {
-    fn from(path: &Path) -> Self {
-        Self(Arc::new(path.to_owned()))
+impl Connector {
+    fn new(socket: &Path, contact: &Arc<Contact>) -> Self {
+        Self {
+            socket: Arc::new(socket.to_owned()),
+            contact: Arc::clone(contact),
+        }
     }
 }
 
@@ -149,18 +163,23 @@ impl tower_service::Service<Uri> for Connector {
     }
 
     fn call(&mut self, _: Uri) -> Self::Future {
-        let path = Arc::clone(&self.0);
+        let (path, contact) = (Arc::clone(&self.socket), Arc::clone(&self.contact));
         Box::pin(async move {
-            Ok(TokioIo::new(EngineStream(
-                UnixStream::connect(path.as_path()).await?,
-            )))
+            let stream = UnixStream::connect(path.as_path()).await?;
+            Ok(TokioIo::new(EngineStream {
+                stream,
+                line: contact.line(),
+            }))
         })
     }
 }
 
 /// A unix stream that the client's pool takes.
 #[derive(Debug)]
-struct EngineStream(UnixStream);
+struct EngineStream {
+    stream: UnixStream,
+    line: Line,
+}
 
 impl Connection for EngineStream {
     fn connected(&self) -> Connected {
@@ -174,7 +193,12 @@ impl AsyncRead for EngineStream {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buf)
+        let (before, room) = (buf.filled().len(), buf.remaining());
+        let read = ready!(Pin::new(&mut self.stream).poll_read(cx, buf));
+        if read.is_err() || (room > 0 && buf.filled().len() == before) {
+            self.line.ended_by_peer();
+        }
+        Poll::Ready(read)
     }
 }
 
@@ -184,14 +208,18 @@ impl AsyncWrite for EngineStream {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, buf)
+        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, buf));
+        if written.is_err() {
+            self.line.ended_by_peer();
+        }
+        Poll::Ready(written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

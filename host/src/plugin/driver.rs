@@ -82,6 +82,12 @@ impl NodeDriver {
         &self.0.plugin.engine_kind
     }
 
+    /// How often contact with the engine was lost since the start, however briefly. The same number
+    /// before and after: whatever ended in between, it was not with the engine.
+    pub fn interruptions(&self) -> u64 {
+        self.0.engine.interruptions()
+    }
+
     /// Asks the engine what it is and can do.
     pub async fn probe(&self) -> Result<NodeHealth, PluginError> {
         let how = self.reads("probe", Scope::node(&self.0.installation));

@@ -12,7 +12,7 @@ use crate::domain::instance::{Instance, Intent, Progress};
 use crate::domain::time::Timestamp;
 use crate::placement::Supports;
 use crate::plugin::NodeDriver;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,12 +23,21 @@ pub struct Observer {
     node: NodeId,
     driver: NodeDriver,
     /// Nothing was missed since the last look: who is found dead died by itself. After a gap (a
-    /// start of Wharf, a node out of reach, another boot of the engine) what is intended to run is
-    /// started again.
+    /// start of Wharf, a node out of reach, another boot of the engine, a loss of contact with it)
+    /// what is intended to run is started again.
     continuous: bool,
     boot_id: Option<String>,
+    /// As counted when the last look began.
+    interruptions: Option<u64>,
     reachable: Option<bool>,
+    /// Objects with this installation's label that it never made, as far as they were logged.
+    strangers: HashSet<InstanceId>,
 }
+
+/// Orphans removed at one look; the others wait for the next.
+const MAX_REMOVALS: usize = 32;
+/// Strangers kept in mind, so that each is logged once.
+const MAX_STRANGERS: usize = 1000;
 
 impl Observer {
     pub fn new(app: Arc<App>, workers: Arc<Workers>, node: NodeId, driver: NodeDriver) -> Self {
@@ -39,7 +48,9 @@ impl Observer {
             driver,
             continuous: false,
             boot_id: None,
+            interruptions: None,
             reachable: None,
+            strangers: HashSet::new(),
         }
     }
 
@@ -51,18 +62,21 @@ impl Observer {
             tick.tick().await;
             let looked = self.look().await;
             let reachable = looked.is_ok();
+            self.continuous = matches!(looked, Ok(true));
             if self.reachable != Some(reachable) {
                 match &looked {
-                    Ok(()) => tracing::info!(node = %self.node, "node is reachable"),
+                    Ok(_) => tracing::info!(node = %self.node, "node is reachable"),
                     Err(error) => tracing::warn!(node = %self.node, %error, "node is out of reach"),
                 }
                 self.reachable = Some(reachable);
             }
-            self.continuous = reachable;
         }
     }
 
-    async fn look(&mut self) -> Result<(), PluginError> {
+    /// True if everything that was seen was dealt with: what is left over after a gap must not be
+    /// taken for a death at the next look.
+    async fn look(&mut self) -> Result<bool, PluginError> {
+        let interruptions = self.driver.interruptions();
         let health = self.driver.probe().await?;
         if self
             .boot_id
@@ -74,10 +88,15 @@ impl Observer {
         self.boot_id = Some(health.boot_id);
         self.note_features(health.features).await;
         let listed = self.driver.list().await?;
-        if let Err(error) = self.compare(listed).await {
-            tracing::error!(node = %self.node, %error, "cannot compare the node with the database");
+        let known = self.interruptions.replace(interruptions);
+        if known.is_some_and(|n| n != self.driver.interruptions()) {
+            tracing::info!(node = %self.node, "contact with the engine was lost in between");
+            self.continuous = false;
         }
-        Ok(())
+        Ok(self.compare(listed).await.unwrap_or_else(|error| {
+            tracing::error!(node = %self.node, %error, "cannot compare the node with the database");
+            false
+        }))
     }
 
     async fn note_features(&self, features: Features) {
@@ -99,12 +118,12 @@ impl Observer {
         }
     }
 
-    async fn compare(&self, listed: Vec<Observed>) -> Result<(), Error> {
+    async fn compare(&mut self, listed: Vec<Observed>) -> Result<bool, Error> {
         let mut there: HashMap<InstanceId, Observed> = HashMap::new();
         for observed in listed {
             there.insert(observed.tag.instance, observed);
         }
-        let mut suspects = Vec::new();
+        let (mut suspects, mut orphans, mut strangers) = (Vec::new(), Vec::new(), Vec::new());
         self.app.db.read(|rows| {
             for id in rows.on_node(&self.node)? {
                 let observed = there.remove(&id);
@@ -116,33 +135,40 @@ impl Observer {
                 }
             }
             // What is left is known to nobody; but a row may have come after the list was made.
-            let mut unknown = Vec::new();
-            for id in there.keys() {
-                if rows.instance(*id)?.is_some() {
-                    unknown.push(*id);
+            // And only what this database has made is its to remove.
+            for (id, observed) in there {
+                if rows.instance(id)?.is_some() {
+                    continue;
                 }
-            }
-            for id in unknown {
-                there.remove(&id);
+                if rows.was_made(id)? {
+                    orphans.push(observed.tag);
+                } else {
+                    strangers.push(id);
+                }
             }
             Ok(())
         })?;
+        let mut dealt_with = true;
         for row in suspects {
-            self.examine(row).await?;
+            dealt_with &= self.examine(row).await?;
         }
-        for orphan in there.into_values() {
-            self.remove(&orphan.tag).await;
+        for orphan in orphans.into_iter().take(MAX_REMOVALS) {
+            self.remove(&orphan).await;
         }
-        Ok(())
+        for id in strangers {
+            self.leave_alone(id);
+        }
+        Ok(dealt_with)
     }
 
-    /// Asks about one instance again: the list may be older than the row.
-    async fn examine(&self, row: Instance) -> Result<(), Error> {
+    /// Asks about one instance again: the list may be older than the row. False if it could not be
+    /// dealt with now.
+    async fn examine(&self, row: Instance) -> Result<bool, Error> {
         if self.workers.busy(row.id) {
-            return Ok(());
+            return Ok(false);
         }
         let Ok(report) = self.driver.inspect(spec::tag(&row), row.generation).await else {
-            return Ok(());
+            return Ok(false);
         };
         let apply = Apply {
             db: self.app.db.clone(),
@@ -157,12 +183,12 @@ impl Observer {
                 tracing::warn!(instance = %row.id, "runs although it is stopped; stopping it");
                 apply.pending(None).await?;
                 self.workers.wake(row.id);
-                return Ok(());
+                return Ok(true);
             }
-            _ => return Ok(()),
+            _ => return Ok(true),
         };
         if row.intent != Intent::Run {
-            return Ok(());
+            return Ok(true);
         }
         if self.continuous {
             tracing::info!(instance = %row.id, why = gone, "ended by itself");
@@ -176,7 +202,15 @@ impl Observer {
             apply.pending(Some(Timestamp(deadline))).await?;
             self.workers.wake(row.id);
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Labelled as ours, but this database has never heard of it: it is of a later time than the
+    /// database, or not what its label says. It may hold a user's data.
+    fn leave_alone(&mut self, id: InstanceId) {
+        if self.strangers.len() < MAX_STRANGERS && self.strangers.insert(id) {
+            tracing::warn!(instance = %id, node = %self.node, "has this installation's label, but was never made by it; left alone");
+        }
     }
 
     /// An object of ours that no row knows: the late result of a call whose answer was lost.

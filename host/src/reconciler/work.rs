@@ -41,6 +41,8 @@ pub struct Worker {
     seen: bool,
     first_absent: Option<Instant>,
     starts: u32,
+    /// The row's deadline, and when that is on a clock that nobody sets.
+    patience: Option<(Timestamp, Instant)>,
 }
 
 /// What follows a step.
@@ -64,6 +66,7 @@ impl Worker {
             seen: false,
             first_absent: None,
             starts: 0,
+            patience: None,
         }
     }
 
@@ -75,8 +78,8 @@ impl Worker {
                 Ok(Some(instance)) => match plan(&instance) {
                     Step::Nothing => None,
                     step => {
-                        deadline = instance.deadline;
-                        Some(self.step(step, &instance).await)
+                        deadline = self.deadline(&instance);
+                        Some(self.step(step, &instance, deadline).await)
                     }
                 },
                 Ok(None) => None,
@@ -101,21 +104,36 @@ impl Worker {
 
     /// Until the pause is over, the deadline is there, or something is new; a driver that asks for
     /// a long pause is asked again all the same.
-    async fn rest(&self, pause: Duration, deadline: Option<Timestamp>) {
-        let left = deadline.map(|end| Duration::from_millis(end.millis_since(now())));
+    async fn rest(&self, pause: Duration, deadline: Option<Instant>) {
+        let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
         let pause = pause.min(LAST_PAUSE).min(left.unwrap_or(LAST_PAUSE));
         drop(tokio::time::timeout(pause, self.bell.notified()).await);
     }
 
-    async fn step(&mut self, step: Step, instance: &Instance) -> Next {
+    /// When the patience with this instance ends. The wall clock is read once for each deadline: if
+    /// it is set back or forward later, the patience does not change.
+    fn deadline(&mut self, instance: &Instance) -> Option<Instant> {
+        let written = instance.deadline?;
+        match self.patience {
+            Some((of, end)) if of == written => Some(end),
+            _ => {
+                let most = Duration::from_secs(self.app.config.provisioning_deadline_s);
+                let left = Duration::from_millis(written.millis_since(now())).min(most);
+                let end = Instant::now() + left;
+                self.patience = Some((written, end));
+                Some(end)
+            }
+        }
+    }
+
+    async fn step(&mut self, step: Step, instance: &Instance, deadline: Option<Instant>) -> Next {
         let apply = Apply {
             db: self.app.db.clone(),
             id: self.id,
             generation: instance.generation,
         };
-        if let Some(deadline) = instance.deadline
+        if deadline.is_some_and(|end| Instant::now() >= end)
             && matches!(step, Step::Make | Step::Start)
-            && now() >= deadline
         {
             return self
                 .give_up(instance, &apply, "not reachable in time")

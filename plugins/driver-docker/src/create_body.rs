@@ -167,12 +167,13 @@ impl Creation {
         spec: &Spec,
         settings: &Settings,
         image: &str,
-        labels: BTreeMap<&'static str, String>,
+        mut labels: BTreeMap<&'static str, String>,
         disk_limit: bool,
     ) -> Self {
         let network = names::network(&spec.network);
         let environment = &spec.blueprint.environment;
-        let disk = disk_limit.then(|| ("size", format!("{}G", spec.size.disk_size_gib)));
+        let disk = disk_limit.then(|| ("size", disk_limit_of(&spec.size)));
+        labels.extend(disk.iter().map(|(_, limit)| (names::DISK, limit.clone())));
         Self {
             image: image.to_owned(),
             hostname: spec.hostname.clone(),
@@ -212,6 +213,12 @@ impl Creation {
             },
         }
     }
+}
+
+/// The limit of a disk, as engines write it.
+#[must_use]
+pub fn disk_limit_of(size: &Size) -> String {
+    format!("{}G", size.disk_size_gib)
 }
 
 fn inside(port: &PublishedPort) -> String {

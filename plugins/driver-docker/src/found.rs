@@ -6,12 +6,12 @@ use crate::names;
 use crate::phase;
 use wharf_guest::{Error, Phase, Report, Tag};
 
-/// A container that carries an instance's name.
+/// The container of an instance.
 #[derive(Debug)]
 pub struct Found {
     /// What the engine says of it.
     pub details: Details,
-    /// Its name.
+    /// Its name; its id, if someone gave it another name.
     pub name: String,
 }
 
@@ -24,18 +24,22 @@ pub fn find(ctx: &Context, tag: &Tag, size: bool) -> Result<Option<Found>, Error
     Ok(named(ctx, tag, size)?.filter(|found| found.incarnation() == Some(tag.incarnation)))
 }
 
-/// As [`find`], whatever the incarnation.
+/// As [`find`], whatever the incarnation. Names are quick to look up, but it is the labels that say
+/// whose a container is: one that was renamed by hand is found by them.
 ///
 /// # Errors
 /// [`Error::Conflict`] on a container that belongs to someone else.
 pub fn named(ctx: &Context, tag: &Tag, size: bool) -> Result<Option<Found>, Error> {
-    let name = names::container(tag);
-    let details = match ctx.api.details(&name, size)? {
-        Ok(details) => details,
-        Err(refusal) if refusal.is_not_found() => return Ok(None),
-        Err(refusal) => return Err(refusal.during("reading the container")),
+    let found = match called(ctx, &names::container(tag), size)? {
+        Some(found) => found,
+        None => match renamed(ctx, tag)? {
+            Some(id) => match called(ctx, &id, size)? {
+                Some(found) => found,
+                None => return Ok(None),
+            },
+            None => return Ok(None),
+        },
     };
-    let found = Found { details, name };
     if found.label(names::INSTALLATION) == Some(ctx.installation)
         && found.label(names::INSTANCE) == Some(&tag.instance)
     {
@@ -45,6 +49,34 @@ pub fn named(ctx: &Context, tag: &Tag, size: bool) -> Result<Option<Found>, Erro
         "container {} belongs to someone else",
         found.name
     )))
+}
+
+fn called(ctx: &Context, name: &str, size: bool) -> Result<Option<Found>, Error> {
+    match ctx.api.details(name, size)? {
+        Ok(details) => Ok(Some(Found {
+            details,
+            name: name.to_owned(),
+        })),
+        Err(refusal) if refusal.is_not_found() => Ok(None),
+        Err(refusal) => Err(refusal.during("reading the container")),
+    }
+}
+
+/// The id of a container with the instance's labels.
+fn renamed(ctx: &Context, tag: &Tag) -> Result<Option<String>, Error> {
+    let labels = [
+        (names::INSTALLATION, ctx.installation),
+        (names::INSTANCE, tag.instance.as_str()),
+    ];
+    let containers = ctx
+        .api
+        .containers(&labels)?
+        .map_err(|refusal| refusal.during("looking for the container"))?;
+    let incarnation = tag.incarnation.to_string();
+    let own = containers
+        .into_iter()
+        .find(|summary| label(&summary.labels, names::INCARNATION) == Some(&incarnation));
+    Ok(own.map(|summary| summary.id))
 }
 
 /// One label of an object.

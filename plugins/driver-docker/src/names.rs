@@ -16,6 +16,8 @@ pub const INCARNATION: &str = "io.wharf.incarnation";
 pub const NETWORK: &str = "io.wharf.network";
 /// Label: digest of the specification the container was made from.
 pub const SPEC: &str = "io.wharf.spec";
+/// Label: the limit of its disk, if it has one. Podman does not tell it otherwise.
+pub const DISK: &str = "io.wharf.disk";
 
 /// The container of an instance.
 #[must_use]

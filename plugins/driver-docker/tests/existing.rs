@@ -181,6 +181,29 @@ fn another_incarnation_is_not_touched() {
 }
 
 #[test]
+fn what_was_renamed_by_hand_is_found_by_its_labels() {
+    let (fake, node) = (Fake::new(), node("{}"));
+    running(&fake, &node, 1);
+    let ctx = Context::new(&node, &fake).unwrap();
+    {
+        let mut world = fake.world.borrow_mut();
+        let (_, container) = world.containers.pop_first().unwrap();
+        world.containers.insert("pets".into(), container.clone());
+        world.containers.insert("more-pets".into(), container);
+    }
+    let phase = || inspect::inspect(&ctx, &spec(1).tag).unwrap().phase;
+    assert!(matches!(phase(), Phase::Ready));
+    lifecycle::stop(&ctx, &target(&spec(1)), 0).unwrap();
+    assert!(matches!(phase(), Phase::Stopped(_)));
+    lifecycle::start(&ctx, &target(&spec(1))).unwrap();
+    assert!(matches!(phase(), Phase::Ready));
+    delete::delete(&ctx, &target(&spec(1))).unwrap();
+    assert!(matches!(phase(), Phase::Absent));
+    let world = fake.world.borrow();
+    assert!(world.containers.is_empty() && world.networks.is_empty());
+}
+
+#[test]
 fn a_resize_is_all_or_nothing() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 1);

@@ -10,8 +10,9 @@ mod json;
 mod path;
 mod simulated;
 
-use super::message::{Body, Request};
+use super::message::{Body, Request, Response};
 use super::scope::Scope;
+use http::Method;
 use path::Target;
 use serde_json::Value;
 
@@ -91,6 +92,18 @@ impl Policy {
             Sent::Archive | Sent::Empty => None,
         };
         Ok(Passed { body })
+    }
+}
+
+impl Policy {
+    /// Takes from an engine's answer what later requests of the same call may name.
+    pub fn learn(&self, scope: &mut Scope, method: &Method, path: &str, answer: &Response) {
+        if let Self::Docker(_) = self
+            && *method == Method::GET
+            && let Ok(target) = Target::parse(path)
+        {
+            docker::learn(scope, &target, answer);
+        }
     }
 }
 

@@ -53,14 +53,14 @@ pub struct Limits {
     pub cpu_quota: i64,
     /// Bytes.
     pub memory: i64,
-    /// Options of the storage driver, such as `size`.
-    pub storage_opt: Option<BTreeMap<String, String>>,
 }
 
 /// One line of `GET /containers/json`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Summary {
+    /// Its id.
+    pub id: String,
     /// Its labels.
     pub labels: Labels,
     /// One word, as in [`State::status`].
@@ -130,6 +130,8 @@ pub struct CpuUsage {
 pub struct MemoryStats {
     /// Bytes, page cache included.
     pub usage: u64,
+    /// The limit in force, bytes.
+    pub limit: u64,
     /// The kernel's counters, by name. Podman sends none.
     pub stats: Option<BTreeMap<String, u64>>,
 }

@@ -72,15 +72,23 @@ fn list(world: &World, query: &str) -> Answer {
         .replace("%3D", "=");
     let filters: Value = serde_json::from_str(&decoded).unwrap();
     let wanted = filters["label"].as_array().unwrap();
-    let labelled = |container: &&Container| {
+    let labelled = |(_, container): &(&String, &Container)| {
         wanted.iter().all(|pair| {
             let (key, value) = pair.as_str().unwrap().split_once('=').unwrap();
             container.body["Labels"][key] == value
         })
     };
-    let lines = world.containers.values().filter(labelled).map(|container| {
-        json!({ "Labels": container.body["Labels"], "State": state(container), "Status": "Up" })
-    });
+    // A container's id is its present name here.
+    let lines = world
+        .containers
+        .iter()
+        .filter(labelled)
+        .map(|(name, container)| {
+            json!({
+                "Id": name, "Labels": container.body["Labels"], "State": state(container),
+                "Status": "Up",
+            })
+        });
     (200, lines.collect())
 }
 

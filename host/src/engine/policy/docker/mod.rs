@@ -2,6 +2,7 @@
 
 mod container;
 mod filters;
+mod learned;
 mod network;
 mod settings;
 #[cfg(test)]
@@ -13,6 +14,8 @@ use crate::engine::scope::{Creation, Scope, Subject};
 use http::Method;
 use settings::Settings;
 use std::fmt::Display;
+
+pub use learned::learn;
 
 /// What this installation's objects are called.
 const PREFIX: &str = "wharf-";
@@ -38,10 +41,7 @@ impl Docker {
         body: &Sent,
         job: bool,
     ) -> Result<(), Refusal> {
-        let (version, segments) = match target.segments.as_slice() {
-            [version, rest @ ..] if is_version(version) => (true, rest),
-            all => (false, all),
-        };
+        let (version, segments) = versioned(target);
         let reads = matches!(*method, Method::GET | Method::HEAD);
         if !reads && !scope.changes {
             return Err(refuse(format!("{method} in a call that changes nothing")));
@@ -82,7 +82,7 @@ impl Docker {
                 let name = target
                     .get("name")
                     .ok_or_else(|| refuse("name is required"))?;
-                own_container(scope, name)?;
+                own_name(scope, name)?;
                 container::create(body.json()?, scope, &self.settings)
             }
             ("GET", [name, "json"]) => {
@@ -209,6 +209,14 @@ fn networks(
     }
 }
 
+/// Whether a path names a version of the interface, and the rest of it.
+fn versioned<'a, 'b>(target: &'b Target<'a>) -> (bool, &'b [&'a str]) {
+    match target.segments.as_slice() {
+        [version, rest @ ..] if is_version(version) => (true, rest),
+        all => (false, all),
+    }
+}
+
 /// `v1.41`, `v4.3.1`.
 fn is_version(segment: &str) -> bool {
     segment.strip_prefix('v').is_some_and(|digits| {
@@ -234,7 +242,8 @@ fn creation(scope: &Scope) -> Result<&Creation, Refusal> {
         .ok_or_else(|| refuse("only ensure creates"))
 }
 
-fn own_container(scope: &Scope, name: &str) -> Result<(), Refusal> {
+/// The name that the container of the call's instance is made under.
+fn own_name(scope: &Scope, name: &str) -> Result<(), Refusal> {
     let own = format!("{PREFIX}{}", subject(scope)?.tag.instance);
     if name == own {
         return Ok(());
@@ -242,6 +251,14 @@ fn own_container(scope: &Scope, name: &str) -> Result<(), Refusal> {
     Err(refuse(format!(
         "container {name:?}; this call is for {own}"
     )))
+}
+
+/// That name, or what the engine itself has listed with the labels of the call's instance.
+fn own_container(scope: &Scope, name: &str) -> Result<(), Refusal> {
+    if subject(scope)?.containers.iter().any(|id| id == name) {
+        return Ok(());
+    }
+    own_name(scope, name)
 }
 
 fn unlisted(method: &Method) -> Refusal {

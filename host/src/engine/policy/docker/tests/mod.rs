@@ -1,6 +1,7 @@
 //! What a driver needs, and what a hostile or broken one might ask for.
 
 mod bodies;
+mod learned;
 mod networks;
 mod paths;
 
@@ -40,6 +41,7 @@ fn scope() -> Scope {
                     instance_port: 22,
                 }],
             }),
+            containers: Vec::new(),
         }),
     }
 }

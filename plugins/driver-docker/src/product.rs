@@ -1,0 +1,92 @@
+//! Which engine it is, where that matters.
+
+use crate::api::model::Version;
+use crate::context::Context;
+use wharf_guest::Error;
+
+/// Name and version of an engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Product {
+    /// `Docker Engine`, `Podman Engine`.
+    pub name: String,
+    /// As the engine writes it.
+    pub version: String,
+}
+
+impl Product {
+    /// Asks the engine.
+    ///
+    /// # Errors
+    /// When it gives no answer.
+    pub fn of(ctx: &Context) -> Result<Self, Error> {
+        let step = "asking for the version";
+        let version = ctx.api.version()?.map_err(|refusal| refusal.during(step))?;
+        Ok(Self::named(&version))
+    }
+
+    /// From the engine's own words.
+    #[must_use]
+    pub fn named(version: &Version) -> Self {
+        let first = version.components.as_deref().and_then(<[_]>::first);
+        let name = match first {
+            Some(first) if first.name != "Engine" && !first.name.is_empty() => &first.name,
+            _ => "Docker Engine",
+        };
+        Self {
+            name: name.to_owned(),
+            version: version.version.clone(),
+        }
+    }
+
+    /// Whether it has Podman's own interface beside Docker's.
+    #[must_use]
+    pub fn is_podman(&self) -> bool {
+        self.name.to_lowercase().contains("podman")
+    }
+
+    /// Whether the size of a container that runs can change: everywhere but on the first Podmans 4.
+    #[must_use]
+    pub fn resizes_live(&self) -> bool {
+        !self.is_podman() || numbers(&self.version) >= PODMAN_WITH_UPDATE
+    }
+}
+
+/// The first Podman that can change a container's limits, in its own interface; 5 can in Docker's.
+const PODMAN_WITH_UPDATE: (u32, u32) = (4, 3);
+
+/// `20.10.24+dfsg1` → (20, 10)
+#[must_use]
+pub fn numbers(text: &str) -> (u32, u32) {
+    let mut parts = text.split('.').map(|part| part.parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Product, numbers};
+    use crate::api::model::{Component, Version};
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert_eq!(numbers("20.10.24+dfsg1"), (20, 10));
+        assert!(numbers("1.9") < numbers("1.41"));
+        assert!(numbers("1.53") > (1, 41));
+        assert_eq!(numbers(""), (0, 0));
+    }
+
+    #[test]
+    fn the_product_is_named() {
+        let named = |name: &str, version: &str| {
+            Product::named(&Version {
+                components: Some(vec![Component { name: name.into() }]),
+                version: version.into(),
+                ..Version::default()
+            })
+        };
+        assert_eq!(named("Engine", "20.10.24").name, "Docker Engine");
+        assert_eq!(Product::named(&Version::default()).name, "Docker Engine");
+        assert!(named("Podman Engine", "5.4.2").is_podman());
+        assert!(named("Podman Engine", "4.3.1").resizes_live());
+        assert!(!named("Podman Engine", "4.2.0").resizes_live());
+    }
+}
