@@ -11,7 +11,7 @@ use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAlloc
 const TICK: Duration = Duration::from_millis(10);
 /// Address space of one guest's memory, and the most a guest may have, bytes.
 const MEMORY_SLOT: usize = 64 << 20;
-/// What of a slot's memory stays mapped between guests, bytes. With the page-map scan this is what
+/// What of a slot's memory stays mapped between guests, bytes; tables stay whole. With the page-map scan this is what
 /// lets threads run side by side instead of waiting for each other's unmapping.
 const KEPT_RESIDENT: usize = 2 << 20;
 /// Core instances in one component; guests in Python have 39.
@@ -61,7 +61,8 @@ fn pool(limits: &Limits) -> PoolingAllocationConfig {
         .max_memory_size(MEMORY_SLOT)
         .table_elements(MAX_TABLE_ELEMENTS)
         .pagemap_scan(Enabled::Auto)
-        .linear_memory_keep_resident(KEPT_RESIDENT);
+        .linear_memory_keep_resident(KEPT_RESIDENT)
+        .table_keep_resident(MAX_TABLE_ELEMENTS * size_of::<usize>());
     pool
 }
 

@@ -143,3 +143,41 @@ async fn a_node_that_does_not_fit_is_named() {
         assert!(error.contains("\"n1\"") && error.contains(names), "{error}");
     }
 }
+
+/// Their own interfaces, and of WASI what Rust's standard library always brings along: no files,
+/// sockets, clocks or randomness, so that a plugin's answer depends on nothing but its questions.
+#[tokio::test]
+async fn the_shipped_plugins_import_this_and_no_more() {
+    let scratch = Scratch::new();
+    let plugins = Plugins::load(scratch.config(Limits::default()))
+        .await
+        .unwrap();
+    let engine = plugins.0.caller.engine();
+    for (name, wasm) in crate::plugin::embedded::EMBEDDED {
+        let component = wasmtime::component::Component::from_binary(engine, wasm).unwrap();
+        let mut own = Vec::new();
+        for (import, _) in component.component_type().imports(engine) {
+            match import.strip_prefix("wharf:plugin/") {
+                Some(interface) => own.push(interface.to_owned()),
+                None => assert!(
+                    import.starts_with("wasi:cli/") || import.starts_with("wasi:io/"),
+                    "{name} imports {import}"
+                ),
+            }
+        }
+        own.sort();
+        let driver = [
+            "driver-types@0.1.0",
+            "engine@0.1.0",
+            "log@0.1.0",
+            "types@0.1.0",
+        ];
+        match *name {
+            "driver-docker" => assert_eq!(own, driver),
+            "driver-simulated" => {
+                assert_eq!(own, ["driver-types@0.1.0", "engine@0.1.0", "types@0.1.0"])
+            }
+            _ => assert_eq!(own, ["types@0.1.0"]),
+        }
+    }
+}
