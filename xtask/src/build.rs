@@ -6,13 +6,21 @@ use anyhow::{Context, Result};
 use std::process::Command;
 
 const WASM_TARGET: &str = "wasm32-wasip2";
+/// With the whole workspace selected, so that libraries have the same features as in the tests and
+/// are not compiled twice.
+const BUILD: [&str; 6] = [
+    "build",
+    "--release",
+    "--locked",
+    "--workspace",
+    "--bin",
+    "wharf",
+];
 
 /// Builds the `wharf` binary ([`workspace::wharf_binary`]).
 pub fn wharf() -> Result<()> {
     ensure_wasm_target()?;
-    say::timed("Building wharf (release)", || {
-        run(cargo().args(["build", "--release", "--locked", "--package", "wharf"]))
-    })
+    say::timed("Building wharf (release)", || run(cargo().args(BUILD)))
 }
 
 /// The target the plugins are compiled for. The pinned toolchain names it, but a machine may have

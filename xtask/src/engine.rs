@@ -15,6 +15,7 @@ mod userns;
 
 pub use private::{Options, PrivateDockerd};
 pub use rules::NodeRules;
+pub use storage::disk_gib;
 
 use crate::packages::{self, Need};
 use anyhow::Result;

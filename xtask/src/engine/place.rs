@@ -72,7 +72,7 @@ impl Place {
 
     /// The loop file.
     pub fn disk(&self) -> PathBuf {
-        self.dir.join("disk.img")
+        self.dir.join(super::storage::DISK)
     }
 
     /// The storage where there is no loop file.

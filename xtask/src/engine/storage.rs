@@ -27,6 +27,14 @@ impl Storage {
     }
 }
 
+/// The name of the loop file in the engine's directory.
+pub(super) const DISK: &str = "disk.img";
+
+/// How large the storage of the engine in `dir` is, if it has been made.
+pub fn disk_gib(dir: &Path) -> Option<u64> {
+    Some(fs::metadata(dir.join(DISK)).ok()?.len() >> 30)
+}
+
 /// Makes and mounts the storage, unless an earlier run left it mounted.
 pub(super) fn mount(place: &Place, gib: u64) -> Result<Storage> {
     let data = place.data();

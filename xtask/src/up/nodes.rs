@@ -1,10 +1,10 @@
 //! The engines that instances run on: a dockerd of our own, those of the user, or a simulated one.
 
 use super::machine;
-use super::signals::Signals;
 use crate::engine::{self, NodeRules, PrivateDockerd};
 use crate::http::{Client, Endpoint};
 use crate::process::{find, is_root};
+use crate::signals::Signals;
 use crate::{images, say};
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
@@ -53,7 +53,7 @@ impl Nodes {
     fn private(dir: &Path, check: bool, signals: &Signals) -> Result<Self> {
         let options = engine_options(dir, check)?;
         engine::install()?;
-        let lan_cidr = network()?;
+        let lan_cidr = network(dir)?;
         let disk = options.disk_gib;
         let private = say::timed("Starting a private dockerd", || {
             PrivateDockerd::start(options)
@@ -164,9 +164,13 @@ impl Drop for Nodes {
 
 /// The private engine below `dir`.
 pub(super) fn engine_options(dir: &Path, disposable: bool) -> Result<engine::Options> {
-    let disk_gib = machine::disk_gib(dir.ancestors().find(|dir| dir.exists()).unwrap_or(dir))?;
+    let engine = dir.join("engine");
+    let disk_gib = match engine::disk_gib(&engine) {
+        Some(gib) => gib,
+        None => machine::disk_gib(dir.ancestors().find(|dir| dir.exists()).unwrap_or(dir))?,
+    };
     Ok(engine::Options {
-        dir: dir.join("engine"),
+        dir: engine,
         disk_gib,
         disposable,
     })
@@ -182,7 +186,15 @@ fn simulated(dir: &Path) -> Result<Node> {
     })
 }
 
-fn network() -> Result<String> {
+/// That of the earlier run, whose instances have addresses in it; else one that is free.
+fn network(dir: &Path) -> Result<String> {
+    let earlier = std::fs::read_to_string(dir.join("wharf.toml")).unwrap_or_default();
+    let line = earlier
+        .lines()
+        .find_map(|line| line.strip_prefix("lan_cidr = "));
+    if let Some(network) = line {
+        return Ok(network.trim_matches('"').to_owned());
+    }
     let network = machine::free_networks(1).into_iter().next();
     network.context("the machine has routes to all of 10.80.0.0 to 10.127.255.255")
 }
