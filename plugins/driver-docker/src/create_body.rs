@@ -4,6 +4,7 @@ use crate::api::model::Limits;
 use crate::names;
 use crate::settings::Settings;
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use wharf_guest::{PublishedPort, Size, Spec};
 
@@ -144,6 +145,15 @@ impl Update {
     #[must_use]
     pub fn is(&self, limits: &Limits) -> bool {
         Self::before(limits).as_ref() == Some(self)
+    }
+
+    /// The same for Podman's own interface.
+    #[must_use]
+    pub fn libpod(&self) -> Value {
+        json!({
+            "cpu": { "period": self.cpu_period, "quota": self.cpu_quota },
+            "memory": { "limit": self.memory, "swap": self.memory_swap },
+        })
     }
 
     /// The limits a container has. None when it lacks one, or has it in another form than ours.

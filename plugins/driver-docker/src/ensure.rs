@@ -5,11 +5,11 @@
 
 use crate::api::Refusal;
 use crate::context::Context;
-use crate::create_body::{Creation, Update};
+use crate::create_body::Creation;
 use crate::found::{self, Found, again, settled};
 use crate::pull::Pull;
 use crate::settings::DiskLimit;
-use crate::start::{Started, start};
+use crate::start::{Started, start, start_sized};
 use crate::{ENGINE_KIND, digest, names, network};
 use wharf_guest::{Error, Phase, Report, ResourceType, Spec, log};
 
@@ -34,7 +34,7 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     let mut disk_limit = ctx.settings.disk_limit != DiskLimit::Off;
     for _ in 0..ROUNDS {
         let refusal = match create(ctx, spec, &image, disk_limit)? {
-            Ok(()) => return first_start(ctx, spec),
+            Ok(()) => return first_start(ctx, spec, None),
             Err(refusal) => refusal,
         };
         // The image may be gone while its container lives on, hence also there.
@@ -116,29 +116,26 @@ fn adopt(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error> {
         return Err(Error::Conflict(why));
     }
     match found.phase() {
-        Phase::Creating => {
-            let size = Update::of(&spec.size);
-            if !size.is(&found.details.host_config) {
-                let step = "applying the size";
-                ctx.api
-                    .update(&found.name, &size)?
-                    .map_err(|refusal| refusal.during(step))?;
-            }
-            first_start(ctx, spec)
-        }
+        Phase::Creating => first_start(ctx, spec, Some(found)),
         phase => Ok(settled(spec.generation, phase)),
     }
 }
 
-/// From a container that never ran to one that does.
-fn first_start(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
-    let name = names::container(&spec.tag);
-    match ctx.api.unpack(&name, &spec.blueprint.files)? {
+/// From a container that never ran to one that does. One that was found may have another size; one
+/// just made has the right one.
+fn first_start(ctx: &Context, spec: &Spec, found: Option<&Found>) -> Result<Report, Error> {
+    let made = names::container(&spec.tag);
+    let name = found.map_or(&made, |found| &found.name);
+    match ctx.api.unpack(name, &spec.blueprint.files)? {
         Ok(()) => {}
         Err(refusal) if refusal.is_not_found() => return Err(Error::RetryLater(LOOK_AGAIN_MS)),
         Err(refusal) => return Err(refusal.during("putting the files in")),
     }
-    match start(ctx, &name, &spec.network)? {
+    let started = match found {
+        Some(found) => start_sized(ctx, found, &spec.size, &spec.network)?,
+        None => start(ctx, name, &spec.network)?,
+    };
+    match started {
         Started::Running => Ok(again(spec.generation, Phase::Booting, LOOK_AGAIN_MS)),
         Started::Gone => Err(Error::RetryLater(LOOK_AGAIN_MS)),
         Started::Never(why) => Ok(failed(spec, format!("it cannot be started: {why}"))),

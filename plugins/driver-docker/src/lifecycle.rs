@@ -1,8 +1,8 @@
 //! Starting and stopping an instance that exists.
 
 use crate::context::Context;
-use crate::create_body::Update;
 use crate::found::{self, again, settled};
+use crate::libpod;
 use crate::start::{self, Started};
 use wharf_guest::{Error, Phase, Report, Target};
 
@@ -18,16 +18,16 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
     let found = found::find(ctx, &target.tag, false)?.ok_or(Error::NotFound)?;
     match found.phase() {
         Phase::Stopped(_) => {}
+        phase @ (Phase::Ready | Phase::Booting) => {
+            // An earlier call may have ended between the start and the size.
+            if !start::applied(ctx, &found, &target.size)? {
+                libpod::resize(ctx, &found, &target.size)?;
+            }
+            return Ok(settled(target.generation, phase));
+        }
         phase => return Ok(settled(target.generation, phase)),
     }
-    let size = Update::of(&target.size);
-    if !size.is(&found.details.host_config) {
-        let step = "applying the size";
-        ctx.api
-            .update(&found.name, &size)?
-            .map_err(|refusal| refusal.during(step))?;
-    }
-    match start::start(ctx, &found.name, &target.network)? {
+    match start::start_sized(ctx, &found, &target.size, &target.network)? {
         Started::Running => Ok(again(target.generation, Phase::Booting, LOOK_AGAIN_MS)),
         Started::Gone => Err(Error::NotFound),
         Started::Never(why) => {

@@ -4,11 +4,12 @@
 //! belongs to it. Both may happen at once for two instances of one owner; whoever finds the network
 //! missing makes it again.
 
-use crate::api::Refusal;
+use crate::api::Reply;
 use crate::context::Context;
 use crate::create_body::Endpoint;
 use crate::found::label;
-use crate::names;
+use crate::product::Product;
+use crate::{libpod, names};
 use serde_json::{Value, json};
 use wharf_guest::{Error, Network, log};
 
@@ -18,7 +19,7 @@ use wharf_guest::{Error, Network, log};
 /// [`Error::Conflict`] when a network of that name belongs to someone else or has other addresses.
 pub fn create(ctx: &Context, network: &Network) -> Result<(), Error> {
     for _ in 0..2 {
-        match ctx.api.create_network(&body(ctx.installation, network))? {
+        match make(ctx, network)? {
             Ok(()) => return Ok(()),
             Err(refusal) if refusal.is_name_taken() => {
                 if is_right(ctx, network)? {
@@ -49,7 +50,7 @@ pub fn remove_if_unused(ctx: &Context, network: &Network) -> Result<(), Error> {
     let name = names::network(network);
     match ctx.api.remove_network(&name)? {
         Ok(()) => {}
-        Err(refusal) if is_gone_or_in_use(&refusal) => {}
+        Err(refusal) if refusal.is_not_found() || refusal.is_in_use() => {}
         Err(refusal) => log!(Warn, "network {name} is left behind: {}", refusal.message),
     }
     Ok(())
@@ -77,11 +78,6 @@ pub fn reattach(ctx: &Context, network: &Network, container: &str) -> Result<(),
         .map_err(|refusal| refusal.during(step))
 }
 
-/// Docker answers 403 where endpoints are left, Podman 409.
-fn is_gone_or_in_use(refusal: &Refusal) -> bool {
-    matches!(refusal.status, 403 | 404 | 409)
-}
-
 /// Whether the network of that name is ours and has the addresses wanted. False: it is gone again.
 fn is_right(ctx: &Context, network: &Network) -> Result<bool, Error> {
     let name = names::network(network);
@@ -103,6 +99,16 @@ fn is_right(ctx: &Context, network: &Network) -> Result<bool, Error> {
     Err(Error::Conflict(format!(
         "network {name} has other addresses than {wanted}"
     )))
+}
+
+/// Podman's Docker interface makes every network with a name server on the node, which the node's
+/// rules keep instances from: there the request goes to Podman's own.
+fn make(ctx: &Context, network: &Network) -> Result<Reply<()>, Error> {
+    if Product::of(ctx)?.is_podman() {
+        let body = libpod::network(ctx.installation, network);
+        return ctx.api.create_network_libpod(&body);
+    }
+    ctx.api.create_network(&body(ctx.installation, network))
 }
 
 fn body(installation: &str, network: &Network) -> Value {

@@ -1,26 +1,32 @@
 //! Another size for an instance that exists.
 
 use crate::api::Refusal;
-use crate::api::model::Limits;
 use crate::context::Context;
-use crate::create_body::{GIB, Update};
+use crate::create_body::{GIB, Update, disk_limit_of};
 use crate::found::{Found, find, settled};
-use crate::stats;
+use crate::{libpod, names, stats};
 use wharf_guest::{Error, Report, Size, Target, log};
 
 /// See the `driver` interface. CPU and memory change at once; a disk cannot change on these engines.
+/// The request is made even where the engine tells that size already: before 5, Podman tells the one
+/// of the creation whatever holds.
 ///
 /// # Errors
 /// See the `driver` interface; [`Error::Invalid`] on the field that the node refuses, and then
 /// nothing has changed.
 pub fn resize(ctx: &Context, target: &Target) -> Result<Report, Error> {
     let found = find(ctx, &target.tag, false)?.ok_or(Error::NotFound)?;
-    let limits = &found.details.host_config;
-    disk_is_kept(limits, &target.size)?;
+    disk_is_kept(&found, &target.size)?;
+    memory_suffices(ctx, &found, &target.size)?;
     let wanted = Update::of(&target.size);
-    if !wanted.is(limits) {
-        memory_suffices(ctx, &found, &target.size)?;
-        if let Err(refusal) = ctx.api.update(&found.name, &wanted)? {
+    match ctx.api.update(&found.name, &wanted)? {
+        Ok(()) => {}
+        // What does not run gets its size when it starts.
+        Err(refusal) if refusal.is_unknown_request() && !found.is_up() => {}
+        Err(refusal) if refusal.is_unknown_request() => {
+            libpod::resize(ctx, &found, &target.size)?;
+        }
+        Err(refusal) => {
             restore(ctx, &found);
             return Err(refused(&refusal, &found, &target.size));
         }
@@ -29,13 +35,12 @@ pub fn resize(ctx: &Context, target: &Target) -> Result<Report, Error> {
 }
 
 /// Only a disk with a limit has a size.
-fn disk_is_kept(limits: &Limits, size: &Size) -> Result<(), Error> {
-    let wanted = format!("{}G", size.disk_size_gib);
-    let current = limits
-        .storage_opt
-        .as_ref()
-        .and_then(|options| options.get("size"));
-    if current.is_some_and(|current| *current != wanted) {
+fn disk_is_kept(found: &Found, size: &Size) -> Result<(), Error> {
+    let wanted = disk_limit_of(size);
+    if found
+        .label(names::DISK)
+        .is_some_and(|limit| limit != wanted)
+    {
         let message = "the disk of an existing instance cannot change on this node";
         return Err(Error::invalid("disk_size_gib", message));
     }
@@ -50,11 +55,7 @@ fn memory_suffices(ctx: &Context, found: &Found, size: &Size) -> Result<(), Erro
     }
     let used = stats::used(&stats::sample(ctx, &found.name)?.memory_stats);
     if used > bytes(size) {
-        let gib = used.div_ceil(GIB);
-        return Err(Error::invalid(
-            "mem_gib",
-            format!("{gib} GiB are in use; free some first"),
-        ));
+        return Err(stats::too_little(used));
     }
     Ok(())
 }
@@ -72,8 +73,6 @@ fn restore(ctx: &Context, found: &Found) {
 fn refused(refusal: &Refusal, found: &Found, size: &Size) -> Error {
     if refusal.is_no_container() {
         Error::NotFound
-    } else if refusal.is_not_found() {
-        Error::Unsupported("this engine cannot change the size of a container".into())
     } else if shrinks(found, size) {
         Error::invalid("mem_gib", "more than that is in use; free some first")
     } else {

@@ -2,8 +2,10 @@
 
 use crate::api::Refusal;
 use crate::context::Context;
-use crate::network;
-use wharf_guest::{Error, Network};
+use crate::create_body::Update;
+use crate::found::Found;
+use crate::{libpod, network};
+use wharf_guest::{Error, Network, Size};
 
 /// Attempts until another call is to go on: another instance's deletion may take the network away
 /// between making it and starting on it.
@@ -17,6 +19,41 @@ pub enum Started {
     Gone,
     /// It cannot be started as it is.
     Never(String),
+}
+
+/// Starts a container of this size. Limits that the engine can only change while it runs are changed
+/// right after.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_sized(
+    ctx: &Context,
+    found: &Found,
+    size: &Size,
+    network: &Network,
+) -> Result<Started, Error> {
+    let late = !applied(ctx, found, size)?;
+    let started = start(ctx, &found.name, network)?;
+    if late && matches!(started, Started::Running) {
+        libpod::resize(ctx, found, size)?;
+    }
+    Ok(started)
+}
+
+/// Gives a container its size, if it has another; false: not before it runs.
+///
+/// # Errors
+/// When the engine refuses.
+pub fn applied(ctx: &Context, found: &Found, size: &Size) -> Result<bool, Error> {
+    let wanted = Update::of(size);
+    if wanted.is(&found.details.host_config) {
+        return Ok(true);
+    }
+    match ctx.api.update(&found.name, &wanted)? {
+        Ok(()) => Ok(true),
+        Err(refusal) if refusal.is_unknown_request() => Ok(false),
+        Err(refusal) => Err(refusal.during("applying the size")),
+    }
 }
 
 /// Starts a container on its network, which is made if it is missing.

@@ -2,6 +2,7 @@
 
 use crate::api::model::{MemoryStats, Stats};
 use crate::context::Context;
+use crate::create_body::GIB;
 use crate::found::find;
 use crate::timestamp;
 use wharf_guest::{Error, Tag, Usage};
@@ -53,6 +54,13 @@ pub fn used(memory: &MemoryStats) -> u64 {
     memory.usage.saturating_sub(cache.unwrap_or(0))
 }
 
+/// The refusal of a size with less memory than is used.
+#[must_use]
+pub fn too_little(used: u64) -> Error {
+    let gib = used.div_ceil(GIB);
+    Error::invalid("mem_gib", format!("{gib} GiB are in use; free some first"))
+}
+
 fn not_running() -> Error {
     Error::Conflict("the instance does not run".into())
 }
@@ -70,6 +78,7 @@ mod tests {
         MemoryStats {
             usage,
             stats: Some(stats),
+            ..MemoryStats::default()
         }
     }
 
@@ -88,7 +97,7 @@ mod tests {
         assert_eq!(
             used(&MemoryStats {
                 usage: 5,
-                stats: None
+                ..MemoryStats::default()
             }),
             5
         );

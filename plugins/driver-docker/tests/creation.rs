@@ -43,6 +43,7 @@ fn the_container_is_made_as_promised() {
                 "io.wharf.installation": fake::given::INSTALLATION,
                 "io.wharf.instance": "00000000-0000-4000-8000-000000000001",
                 "io.wharf.incarnation": "1",
+                "io.wharf.disk": "20G",
                 "io.wharf.network": "owner1",
                 "io.wharf.spec": labels["io.wharf.spec"],
             },

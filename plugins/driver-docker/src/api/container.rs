@@ -3,6 +3,7 @@
 use super::model::{Details, Stats, Summary};
 use super::{Api, Reply};
 use crate::create_body::{Creation, Update};
+use serde::Serialize;
 use serde_json::json;
 use wharf_guest::{Call, Error, File, Method, Path};
 
@@ -81,6 +82,12 @@ impl Api<'_> {
     /// Changes a container's limits.
     pub fn update(&self, name: &str, body: &Update) -> Result<Reply<()>, Error> {
         self.send(&Call::post(&self.container(name).segment("update")).json(body)?)
+    }
+
+    /// Changes the limits of a container that runs, in Podman's own interface.
+    pub fn update_libpod<T: Serialize>(&self, name: &str, body: &T) -> Result<Reply<()>, Error> {
+        let path = self.libpod("/containers").segment(name).segment("update");
+        self.send(&Call::post(&path).json(body)?)
     }
 
     /// One sample of what a container uses.

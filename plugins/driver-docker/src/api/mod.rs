@@ -35,6 +35,11 @@ impl<'a> Api<'a> {
         Path::new(&format!("{}{rest}", self.version))
     }
 
+    /// Podman's own interface. Its version is always named; 4.0.0 is known to all that are supported.
+    fn libpod(&self, rest: &str) -> Path {
+        Path::new(&format!("/v4.0.0/libpod{rest}"))
+    }
+
     fn get<T: DeserializeOwned>(&self, path: &Path) -> Result<Reply<T>, Error> {
         match accepted(Call::get(path).send(self.engine)?) {
             Ok(answer) => answer.json().map(Ok),

@@ -15,6 +15,12 @@ impl Api<'_> {
         self.send(&Call::post(&self.path("/networks/create")).json(body)?)
     }
 
+    /// Makes a network, in Podman's own interface.
+    pub fn create_network_libpod<T: Serialize>(&self, body: &T) -> Result<Reply<()>, Error> {
+        let path = self.libpod("/networks/create");
+        self.send(&Call::post(&path).json(body)?)
+    }
+
     /// Reads a network.
     pub fn network_details(&self, name: &str) -> Result<Reply<NetworkDetails>, Error> {
         self.get(&self.network(name))

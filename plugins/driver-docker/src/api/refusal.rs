@@ -71,10 +71,24 @@ impl Refusal {
         self.says(&["network"]) && self.says(&["not found", "no such network"])
     }
 
-    /// Another container has the name. Podman answers 500.
+    /// Another object has the name. Podman answers 500.
     #[must_use]
     pub fn is_name_taken(&self) -> bool {
-        self.status == 409 || self.says(&["name"]) && self.says(&["already in use"])
+        self.status == 409
+            || self.says(&["name"]) && self.says(&["already in use"])
+            || self.says(&["network already exists"])
+    }
+
+    /// A network has containers on it: Docker answers 403, Podman 409 or 500.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        matches!(self.status, 403 | 409) || self.says(&["network is being used"])
+    }
+
+    /// The engine does not know such a request, whatever it is about.
+    #[must_use]
+    pub fn is_unknown_request(&self) -> bool {
+        self.is_not_found() && !self.is_no_container()
     }
 
     /// The engine's storage cannot limit the size of a container's disk.
@@ -126,6 +140,15 @@ mod tests {
         let taken = r#"{"message":"creating container storage: the container name \"wharf-a\" is already in use by 12"}"#;
         assert!(refusal(500, taken).is_name_taken());
         assert!(refusal(409, r#"{"message":"Conflict."}"#).is_name_taken());
+        let network = r#"{"message":"network name wharf-t1 already used: network already exists"}"#;
+        assert!(refusal(500, network).is_name_taken());
+        let subnet = r#"{"message":"subnet 10.1.0.0/24 is already used on the host"}"#;
+        assert!(!refusal(500, subnet).is_name_taken());
+        let used = r#"{"message":"\"wharf-t1\" has associated containers with it. Use -f to forcibly delete containers and pods: network is being used"}"#;
+        assert!(refusal(500, used).is_in_use());
+        assert!(refusal(404, "Not Found").is_unknown_request());
+        let gone = r#"{"message":"no container with ID or name \"x\" found: no such container"}"#;
+        assert!(!refusal(404, gone).is_unknown_request());
         let quota = r#"{"message":"--storage-opt is supported only for overlay over xfs with 'pquota' mount option"}"#;
         assert!(refusal(500, quota).is_no_disk_limit());
         let podman = r#"{"message":"storage option overlay.size and overlay.inodes not supported. Filesystem does not support, Project Quota"}"#;

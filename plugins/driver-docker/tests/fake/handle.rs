@@ -15,6 +15,11 @@ pub fn handle(world: &mut World, request: &Request) -> Answer {
         _ => Value::Null,
     };
     match (request.method, segments.as_slice()) {
+        (Method::Get, ["version"]) => version(world),
+        (Method::Get, ["info"]) => (200, json!({ "NCPU": 2, "Driver": "btrfs" })),
+        (method, ["v4.0.0", "libpod", rest @ ..]) if world.podman => {
+            libpod(world, method, rest, &body)
+        }
         (Method::Get, ["containers", "json"]) => list(world, query),
         (Method::Post, ["containers", "create"]) => {
             create(world, query.strip_prefix("name=").unwrap(), body)
@@ -33,6 +38,42 @@ pub fn handle(world: &mut World, request: &Request) -> Answer {
 
 fn no(status: u16, message: &str) -> Answer {
     (status, json!({ "message": message }))
+}
+
+fn version(world: &World) -> Answer {
+    let (name, version) = match world.podman {
+        true => ("Podman Engine", "4.3.1"),
+        false => ("Engine", "20.10.24"),
+    };
+    let body = json!({
+        "Components": [{ "Name": name }], "Version": version, "ApiVersion": "1.41",
+    });
+    (200, body)
+}
+
+/// Podman's own interface, as Podman 4.3 has it.
+fn libpod(world: &mut World, method: Method, rest: &[&str], body: &Value) -> Answer {
+    match (method, rest) {
+        (Method::Post, ["networks", "create"]) => {
+            assert_eq!(body["dns_enabled"], false);
+            let made = json!({
+                "Name": body["name"], "Labels": body["labels"],
+                "IPAM": { "Config": [{ "Subnet": body["subnets"][0]["subnet"] }] },
+            });
+            create_network(world, made)
+        }
+        (Method::Post, ["containers", name, "update"]) => {
+            let used = world.memory_used;
+            let container = world.containers.get_mut(*name).unwrap();
+            let limit = body["memory"]["limit"].as_u64().unwrap();
+            if !container.running || limit < used {
+                return no(500, "container is not running, or the device is busy");
+            }
+            container.limit = limit;
+            (201, Value::Null)
+        }
+        other => panic!("the model does not know libpod's {other:?}"),
+    }
 }
 
 fn create(world: &mut World, name: &str, body: Value) -> Answer {
@@ -142,6 +183,7 @@ fn container(
                 bare.push(name.into());
             }
             (container.running, container.started, container.network) = (true, true, network);
+            container.limit = container.body["HostConfig"]["Memory"].as_u64().unwrap();
             (204, Value::Null)
         }
         (Method::Post, ["stop"]) => {
@@ -154,6 +196,7 @@ fn container(
             container.running = false;
             (204, Value::Null)
         }
+        (Method::Post, ["update"]) if world.podman => no(404, "Not Found"),
         (Method::Post, ["update"]) => {
             if body["Memory"].as_u64().unwrap() < used {
                 return no(500, "device or resource busy");
@@ -168,7 +211,7 @@ fn container(
             json!({
                 "read": "2026-11-21T05:22:03.5Z",
                 "cpu_stats": { "cpu_usage": { "total_usage": 77 } },
-                "memory_stats": { "usage": used, "stats": { "cache": 0 } },
+                "memory_stats": { "usage": used, "limit": container.limit, "stats": { "cache": 0 } },
             }),
         ),
         (Method::Delete, []) => {

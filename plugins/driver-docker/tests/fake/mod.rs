@@ -31,6 +31,8 @@ pub struct Container {
     pub files: Vec<String>,
     pub running: bool,
     pub started: bool,
+    /// The memory limit in force while it runs.
+    pub limit: u64,
     /// Identity of the network it was last on.
     pub network: Option<u64>,
 }
@@ -42,6 +44,8 @@ pub struct World {
     pub containers: BTreeMap<String, Container>,
     pub next_network: u64,
     pub disk_limits: bool,
+    /// It is a Podman 4.3, as far as that differs.
+    pub podman: bool,
     pub memory_used: u64,
     pub pull: Option<&'static str>,
     /// Containers that were started before their files were in.

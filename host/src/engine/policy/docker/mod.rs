@@ -173,6 +173,7 @@ fn libpod(
             own_container(scope, name)?;
             container::libpod_update(body.json()?)
         }
+        ("POST", ["networks", "create"]) => network::create_libpod(body.json()?, scope),
         ("GET", ["info" | "version" | "_ping"]) => body.nothing(),
         _ => Err(unlisted(method)),
     }

@@ -20,6 +20,11 @@ pub fn name(network: &Network) -> String {
     format!("{PREFIX}{}", network.id)
 }
 
+/// The name of its bridge on the node, which the node's rules go by.
+fn bridge(network: &Network) -> String {
+    format!("whf{}", network.id)
+}
+
 /// A path that names a network must name this one.
 pub fn own(scope: &Scope, given: &str) -> Result<(), Refusal> {
     let own = name(of(scope)?);
@@ -53,6 +58,40 @@ pub fn create(body: &Value, scope: &Scope) -> Result<(), Refusal> {
         "/Labels",
         "/IPAM/Config/0/Subnet",
         "/Options/com.docker.network.bridge.name",
+    ] {
+        required(body, pointer)?;
+    }
+    Ok(())
+}
+
+/// The body that creates it on Podman's own path.
+pub fn create_libpod(body: &Value, scope: &Scope) -> Result<(), Refusal> {
+    let network = of(scope)?;
+    for (key, member) in Node::root(body).members()? {
+        match key {
+            "name" => member.is(&name(network))?,
+            "driver" => member.is("bridge")?,
+            "network_interface" => member.is(&bridge(network))?,
+            "internal" | "ipv6_enabled" | "dns_enabled" => member.is_bool(false)?,
+            "labels" => labels(&member, scope)?,
+            "options" => {
+                for (key, member) in member.members()? {
+                    match key {
+                        "isolate" => member.is("true")?,
+                        _ => return member.unlisted(),
+                    }
+                }
+            }
+            "subnets" => subnets(&member, network, ["subnet", "gateway"])?,
+            _ => return member.unlisted(),
+        }
+    }
+    for pointer in [
+        "/name",
+        "/driver",
+        "/labels",
+        "/subnets/0/subnet",
+        "/network_interface",
     ] {
         required(body, pointer)?;
     }
@@ -112,7 +151,7 @@ fn labels(labels: &Node<'_>, scope: &Scope) -> Result<(), Refusal> {
 fn options(options: &Node<'_>, network: &Network) -> Result<(), Refusal> {
     for (key, member) in options.members()? {
         match key {
-            "com.docker.network.bridge.name" => member.is(&format!("whf{}", network.id))?,
+            "com.docker.network.bridge.name" => member.is(&bridge(network))?,
             "com.docker.network.bridge.enable_icc"
             | "com.docker.network.bridge.enable_ip_masquerade"
             | "isolate" => {
@@ -133,21 +172,28 @@ fn ipam(ipam: &Node<'_>, network: &Network) -> Result<(), Refusal> {
     for (key, member) in ipam.members()? {
         match key {
             "Driver" => member.one_of(&["default", "host-local"])?,
-            "Config" => {
-                for (at, config) in member.items()?.enumerate() {
-                    if at > 0 {
-                        return Err(member.refuse("one subnet only"));
-                    }
-                    for (key, member) in config.members()? {
-                        match key {
-                            "Subnet" => member.is(&network.subnet.to_string())?,
-                            "Gateway" => member.is(&network.gateway.to_string())?,
-                            _ => return member.unlisted(),
-                        }
-                    }
-                }
-            }
+            "Config" => subnets(&member, network, ["Subnet", "Gateway"])?,
             _ => return member.unlisted(),
+        }
+    }
+    Ok(())
+}
+
+/// One subnet, under the keys that the interface has for it and its gateway.
+fn subnets(list: &Node<'_>, network: &Network, keys: [&str; 2]) -> Result<(), Refusal> {
+    let [subnet, gateway] = keys;
+    for (at, config) in list.items()?.enumerate() {
+        if at > 0 {
+            return Err(list.refuse("one subnet only"));
+        }
+        for (key, member) in config.members()? {
+            if key == subnet {
+                member.is(&network.subnet.to_string())?;
+            } else if key == gateway {
+                member.is(&network.gateway.to_string())?;
+            } else {
+                return member.unlisted();
+            }
         }
     }
     Ok(())

@@ -63,3 +63,35 @@ fn networks_are_the_owners() {
     assert!(attach(json!({ "Container": "postgres" })).is_err());
     assert!(attach(json!({})).is_err());
 }
+
+#[test]
+fn podmans_own_way_makes_the_same_network_and_no_other() {
+    let good = json!({
+        "name": "wharf-o1", "driver": "bridge", "network_interface": "whfo1",
+        "subnets": [{ "subnet": "10.80.1.0/24", "gateway": "10.80.1.1" }],
+        "labels": { "io.wharf.installation": "home" },
+        "dns_enabled": false, "options": { "isolate": "true" },
+    });
+    let send = |body: &Value| {
+        let path = "/v4.0.0/libpod/networks/create";
+        ask(&scope(), "POST", path, Body::Json(body.to_string()))
+    };
+    send(&good).unwrap();
+    for (pointer, key, value) in [
+        ("", "name", json!("podman")),
+        ("", "driver", json!("macvlan")),
+        ("", "network_interface", json!("eth0")),
+        ("", "dns_enabled", json!(true)),
+        ("", "routes", json!([])),
+        ("", "labels", json!({})),
+        ("", "ipam_options", json!({ "driver": "dhcp" })),
+        ("/options", "isolate", json!("false")),
+        ("/options", "parent", json!("eth0")),
+        ("/subnets/0", "subnet", json!("10.0.0.0/8")),
+        ("/subnets/0", "lease_range", json!({})),
+    ] {
+        let mut body = good.clone();
+        body.pointer_mut(pointer).unwrap()[key] = value.clone();
+        assert!(send(&body).is_err(), "{pointer} {key} {value}");
+    }
+}

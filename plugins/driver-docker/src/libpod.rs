@@ -1,0 +1,48 @@
+//! What goes to Podman's own interface, because its Docker interface lacks it.
+
+use crate::context::Context;
+use crate::create_body::{GIB, Update};
+use crate::found::Found;
+use crate::{names, stats};
+use serde_json::{Value, json};
+use wharf_guest::{Error, Network, Size};
+
+/// An owner's network: without a name server of its own, and apart from others.
+#[must_use]
+pub fn network(installation: &str, network: &Network) -> Value {
+    json!({
+        "name": names::network(network),
+        "driver": "bridge",
+        "network_interface": names::bridge(network),
+        "subnets": [{ "subnet": network.subnet, "gateway": network.gateway }],
+        "labels": { names::INSTALLATION: installation },
+        "dns_enabled": false,
+        "options": { "isolate": "true" },
+    })
+}
+
+/// Gives a container that runs another size, on a Podman before 5. It tells the size of the
+/// creation ever after, and goes back to it when the container stops.
+///
+/// # Errors
+/// [`Error::Invalid`] when more memory is in use, and then nothing has changed.
+pub fn resize(ctx: &Context, found: &Found, size: &Size) -> Result<(), Error> {
+    let memory = stats::sample(ctx, &found.name)?.memory_stats;
+    let wanted = u64::from(size.mem_gib) * GIB;
+    let used = stats::used(&memory);
+    if used > wanted {
+        return Err(stats::too_little(used));
+    }
+    match ctx
+        .api
+        .update_libpod(&found.name, &Update::of(size).libpod())?
+    {
+        Ok(()) => Ok(()),
+        Err(refusal) if refusal.is_no_container() => Err(Error::NotFound),
+        Err(refusal) if refusal.is_not_found() => Err(Error::Unsupported(
+            "this engine cannot change the size of a container".into(),
+        )),
+        Err(_) if wanted < memory.limit => Err(stats::too_little(used)),
+        Err(refusal) => Err(refusal.during("changing the size")),
+    }
+}

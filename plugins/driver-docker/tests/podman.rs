@@ -1,0 +1,111 @@
+//! Where Podman differs.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod fake;
+
+use driver_docker::context::Context;
+use driver_docker::{ensure, lifecycle, probe, resize};
+use fake::given::{node, spec, target};
+use fake::{Break, Fake};
+use wharf_guest::{Error, Phase};
+
+const GIB: u64 = 1 << 30;
+
+fn podman() -> Fake {
+    let fake = Fake::new();
+    fake.world.borrow_mut().podman = true;
+    fake
+}
+
+fn limit(fake: &Fake) -> u64 {
+    fake.world
+        .borrow()
+        .containers
+        .values()
+        .next()
+        .unwrap()
+        .limit
+}
+
+#[test]
+fn its_network_is_made_without_a_name_server() {
+    let (fake, node) = (podman(), node("{}"));
+    ensure::ensure(&Context::new(&node, &fake).unwrap(), &spec(1)).unwrap();
+    assert_eq!(fake.world.borrow().networks.len(), 1);
+}
+
+#[test]
+fn a_size_outlasts_a_stop() {
+    let (fake, node) = (podman(), node("{}"));
+    let ctx = Context::new(&node, &fake).unwrap();
+    ensure::ensure(&ctx, &spec(1)).unwrap();
+    let mut target = target(&spec(1));
+    target.size.mem_gib = 6;
+    resize::resize(&ctx, &target).unwrap();
+    assert_eq!(limit(&fake), 6 * GIB);
+    lifecycle::stop(&ctx, &target, 0).unwrap();
+    lifecycle::start(&ctx, &target).unwrap();
+    assert_eq!(limit(&fake), 6 * GIB);
+    // While it does not run, the size waits for the start.
+    lifecycle::stop(&ctx, &target, 0).unwrap();
+    target.size.mem_gib = 3;
+    resize::resize(&ctx, &target).unwrap();
+    lifecycle::start(&ctx, &target).unwrap();
+    assert_eq!(limit(&fake), 3 * GIB);
+    // Back to the size of the creation, which the engine tells all along.
+    target.size.mem_gib = spec(1).size.mem_gib;
+    resize::resize(&ctx, &target).unwrap();
+    assert_eq!(limit(&fake), 4 * GIB);
+}
+
+#[test]
+fn a_start_that_broke_off_before_the_size_is_completed() {
+    for nth in 0.. {
+        let (fake, node) = (podman(), node("{}"));
+        let ctx = Context::new(&node, &fake).unwrap();
+        ensure::ensure(&ctx, &spec(1)).unwrap();
+        let mut target = target(&spec(1));
+        target.size.mem_gib = 6;
+        lifecycle::stop(&ctx, &target, 0).unwrap();
+        fake.break_call(nth, Break::After);
+        let first = lifecycle::start(&ctx, &target);
+        if !fake.broke() {
+            assert!(nth > 3, "inspect, update, start, stats and update break");
+            return;
+        }
+        assert!(matches!(first, Err(Error::Unreachable(_))), "{first:?}");
+        lifecycle::start(&ctx, &target).unwrap();
+        assert_eq!(limit(&fake), 6 * GIB);
+    }
+}
+
+#[test]
+fn memory_in_use_is_not_taken_away() {
+    let (fake, node) = (podman(), node("{}"));
+    let ctx = Context::new(&node, &fake).unwrap();
+    ensure::ensure(&ctx, &spec(1)).unwrap();
+    let mut target = target(&spec(1));
+    target.size.mem_gib = 9;
+    resize::resize(&ctx, &target).unwrap();
+    fake.world.borrow_mut().memory_used = 7 * GIB + 1;
+    // More than at the creation, and less than is used.
+    target.size.mem_gib = 7;
+    let refused = resize::resize(&ctx, &target);
+    assert!(
+        matches!(&refused, Err(Error::Invalid(e)) if e.field == "mem_gib"),
+        "{refused:?}"
+    );
+    assert_eq!(limit(&fake), 9 * GIB);
+}
+
+#[test]
+fn it_says_what_it_is() {
+    let (fake, node) = (podman(), node("{}"));
+    let ctx = Context::new(&node, &fake).unwrap();
+    let health = probe::probe(&ctx).unwrap();
+    assert_eq!(health.version, "Podman Engine 4.3.1");
+    assert!(health.features.live_resize && !health.features.live_disk_grow);
+    let report = ensure::ensure(&ctx, &spec(1)).unwrap();
+    assert!(matches!(report.phase, Phase::Booting));
+}
