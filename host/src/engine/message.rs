@@ -5,8 +5,8 @@ use bytes::Bytes;
 use http::Method;
 use std::time::Duration;
 
-/// Longest answer that is read whole, bytes. Larger than any list an engine gives for a node's
-/// worth of instances, small enough for a guest's memory.
+/// Longest answer that is read whole, bytes, as `engine.wit` promises. Small beside a guest's memory,
+/// where it is copied and parsed.
 pub const MAX_RESPONSE: usize = 8 * 1024 * 1024;
 /// Longest JSON body that is sent, bytes.
 pub const MAX_JSON: usize = 1024 * 1024;

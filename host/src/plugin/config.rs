@@ -21,7 +21,8 @@ pub struct PluginsConfig {
 pub struct Limits {
     /// Linear memory of a guest, bytes. At most 64 MiB, the size of a pool slot.
     pub memory: usize,
-    /// CPU time of a call. Ten times what a Python guest needs to start and list 10,000 instances.
+    /// CPU time of a call. A choice, not a measurement: calls of the shipped drivers take
+    /// microseconds, and a guest that runs away must not hold a core for long.
     pub cpu: Duration,
     /// Wall-clock time of a call, waiting for the engine included; `stop` adds its grace.
     pub wall: Duration,
