@@ -1,17 +1,29 @@
 //! The engine that all tests of this binary share.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 use wharf_tests::{Ports, Server, docker_node};
 use xtask::engine::{Options, PrivateDockerd};
-use xtask::http::{Client, Endpoint};
+use xtask::http::{Client, Endpoint, Request};
+
+/// What an engine may take for one thing that is done to it by hand, many at once.
+const BY_HAND: Duration = Duration::from_secs(120);
 
 /// A private dockerd with the base image.
 pub struct Context {
     engine: PrivateDockerd,
-    next_network: AtomicU8,
+}
+
+/// Engines share the machine's routes, so servers need networks that do not overlap on any.
+static NEXT_NETWORK: AtomicU8 = AtomicU8::new(0);
+
+/// Where the engine of these tests keeps its data; another directory lets two runs go side by side.
+fn directory() -> PathBuf {
+    let usual = || xtask::workspace::root().join("target/test-engine");
+    std::env::var_os("WHARF_TEST_ENGINE_DIR").map_or_else(usual, PathBuf::from)
 }
 
 impl Context {
@@ -32,16 +44,32 @@ impl Context {
                 why: "the tests log in with passwords",
             },
         ])?;
+        Self::at(directory()).map(Some)
+    }
+
+    /// A second engine, for a test that ends and restarts it.
+    pub fn another(name: &str) -> Result<Self> {
+        let mut path = directory().into_os_string();
+        path.push(format!("-{name}"));
+        Self::at(path.into())
+    }
+
+    fn at(dir: PathBuf) -> Result<Self> {
         let engine = PrivateDockerd::start(Options {
-            dir: xtask::workspace::root().join("target/test-engine"),
+            dir,
             disk_gib: 40,
             disposable: true,
         })?;
         xtask::images::ensure(&engine.client(), &["base"])?;
-        Ok(Some(Self {
-            engine,
-            next_network: AtomicU8::new(0),
-        }))
+        Ok(Self { engine })
+    }
+
+    /// Ends the engine, lets something happen without it, and starts it again.
+    pub fn restart(&mut self, meanwhile: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.engine.pause();
+        let done = meanwhile();
+        self.engine.resume()?;
+        done
     }
 
     /// Ends the engine and checks that nothing stays.
@@ -74,15 +102,31 @@ impl Context {
 
     /// The same through another socket.
     pub fn server_on(&self, socket: &Path) -> Result<Server> {
-        // Servers side by side on one engine need networks that do not overlap.
-        let n = 100 + self.next_network.fetch_add(1, Ordering::Relaxed);
-        let socket = socket.to_str().context("socket path")?;
-        let settings = format!(
-            "{}{}",
-            Ports::take().settings(),
-            docker_node("real", socket, &format!("10.{n}.0.0/16"))
-        );
-        Server::start(&settings)
+        Server::start(&settings(socket, Ports::take(), "")?)
+    }
+
+    /// The settings of a server with this engine as its only node, and some more.
+    pub fn settings(&self, ports: Ports, more: &str) -> Result<String> {
+        settings(&self.socket()?, ports, more)
+    }
+
+    /// Does something to the engine by hand; the answer, which must be a success.
+    pub fn by_hand(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
+        let request = Request::new(method, path).timeout(BY_HAND);
+        let request = match body {
+            Some(body) => request.json(body),
+            None => request,
+        };
+        let answer = self.client().send(request)?;
+        let answer = answer.ok().with_context(|| format!("{method} {path}"))?;
+        Ok(serde_json::from_slice(&answer.body).unwrap_or(Value::Null))
+    }
+
+    /// The one container of an instance.
+    pub fn container_of(&self, instance: &Value) -> Result<Value> {
+        let mut all = self.containers_of(instance)?;
+        ensure!(all.len() == 1, "{} containers: {all:?}", all.len());
+        all.pop().context("no container")
     }
 
     /// The engine's containers of an instance.
@@ -109,6 +153,13 @@ impl Context {
         let list = self.client().get("/volumes")?;
         Ok(names(&list["Volumes"], "Name"))
     }
+}
+
+fn settings(socket: &Path, ports: Ports, more: &str) -> Result<String> {
+    let n = 100 + NEXT_NETWORK.fetch_add(1, Ordering::Relaxed) % 100;
+    let socket = socket.to_str().context("socket path")?;
+    let node = docker_node("real", socket, &format!("10.{n}.0.0/16"));
+    Ok(format!("{more}{}{node}", ports.settings()))
 }
 
 fn names(list: &Value, key: &str) -> Vec<String> {

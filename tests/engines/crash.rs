@@ -3,8 +3,76 @@
 use crate::context::Context;
 use anyhow::{Result, ensure};
 use serde_json::Value;
-use std::time::Duration;
-use wharf_tests::{Api, Login, until};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+use wharf_tests::{Api, Login, Server, until};
+
+/// Where in each step Wharf is killed, as parts of the time the step takes when left alone.
+const POINTS: [f64; 5] = [0.02, 0.25, 0.5, 0.75, 1.0];
+/// What a user keeps, whatever happens to the server.
+const KEPT: [&str; 5] = [
+    "name",
+    "lan_ipv4",
+    "wan_ssh_port",
+    "original_service_password",
+    "created_at",
+];
+
+/// How long each step takes when nobody is killed.
+struct Durations {
+    provisioning: Duration,
+    stop: Duration,
+    restart: Duration,
+    deletion: Duration,
+}
+
+/// A server that is killed again and again, and its user.
+struct Victim<'a> {
+    context: &'a Context,
+    server: Server,
+    api: Api,
+    /// All it ever made.
+    made: Vec<Value>,
+    /// The networks they were on.
+    networks: BTreeSet<String>,
+}
+
+/// Twenty kills: five points in each of provisioning, stop, restart and deletion.
+pub fn at_twenty_points(context: &Context) -> Result<()> {
+    let server = context.server()?;
+    let api = server.user("ann@example.com")?;
+    let mut victim = Victim {
+        context,
+        server,
+        api,
+        made: Vec::new(),
+        networks: BTreeSet::new(),
+    };
+    let own = victim.durations()?;
+    let mut slowest = Duration::ZERO;
+    for point in POINTS {
+        let part = |whole: Duration| whole.mul_f64(point);
+        let (instance, a) = victim.provisioning(part(own.provisioning))?;
+        let b = victim.stop(&instance, part(own.stop))?;
+        let c = victim.restart(&instance, part(own.restart))?;
+        let d = victim.deletion(&instance, part(own.deletion))?;
+        slowest = [slowest, a, b, c, d].into_iter().max().unwrap_or_default();
+    }
+    println!(
+        "20 kills; undisturbed: provisioning {:.0?}, stop {:.0?}, restart {:.0?}, deletion {:.0?}; \
+         from the kill to what was asked for, server start included: at most {slowest:.0?}",
+        own.provisioning, own.stop, own.restart, own.deletion
+    );
+    // Deleted while it was still being made.
+    for after_ms in [0, 60, 150] {
+        let created = victim.create()?;
+        std::thread::sleep(Duration::from_millis(after_ms));
+        victim.deletion(&created, Duration::ZERO)?;
+    }
+    ensure!(victim.api.list()?.is_empty());
+    victim.nothing_is_left()?;
+    victim.server.finish()
+}
 
 fn uuid(instance: &Value) -> &str {
     instance["uuid"].as_str().unwrap_or_default()
@@ -18,72 +86,186 @@ fn login_works(instance: &Value) -> Result<()> {
     Ok(())
 }
 
-fn gone(context: &Context, api: &Api, instance: &Value) -> Result<()> {
-    ensure!(api.instance(uuid(instance))?.status == 404);
-    until("nothing of it is in the engine", || {
-        Ok(context.containers_of(instance)?.is_empty().then_some(()))
-    })
-}
+impl Victim<'_> {
+    fn create(&mut self) -> Result<Value> {
+        let created = self.api.small_container()?;
+        self.made.push(created.clone());
+        Ok(created)
+    }
 
-pub fn while_provisioning(context: &Context) -> Result<()> {
-    let mut server = context.server()?;
-    let mut api = server.user("ann@example.com")?;
-    for after_ms in [0, 30, 80, 150, 250] {
-        let created = api.small_container()?;
-        std::thread::sleep(Duration::from_millis(after_ms));
-        server.kill()?;
-        server.run()?;
-        api = server.again(&api);
-        let running = api.wait_for(uuid(&created), "running")?;
-        for field in [
-            "name",
-            "lan_ipv4",
-            "wan_ssh_port",
-            "original_service_password",
-        ] {
+    fn durations(&mut self) -> Result<Durations> {
+        let timed = |step: &dyn Fn() -> Result<()>| -> Result<Duration> {
+            let begin = Instant::now();
+            step()?;
+            Ok(begin.elapsed())
+        };
+        let created = self.create()?;
+        let id = uuid(&created);
+        let provisioning = timed(&|| self.api.wait_for(id, "running").map(drop))?;
+        let stop = timed(&|| self.api.act(id, "stop")?.expect(200).map(drop))?;
+        let restart = timed(&|| self.api.act(id, "restart")?.expect(200).map(drop))?;
+        self.api.wait_for(id, "running")?;
+        let deletion = timed(&|| {
+            self.api.delete(id)?.expect(204)?;
+            self.gone(&created)
+        })?;
+        Ok(Durations {
+            provisioning,
+            stop,
+            restart,
+            deletion,
+        })
+    }
+
+    fn kill_and_start(&mut self) -> Result<Instant> {
+        self.server.kill()?;
+        let killed = Instant::now();
+        self.server.run()?;
+        self.api = self.server.again(&self.api);
+        Ok(killed)
+    }
+
+    fn provisioning(&mut self, after: Duration) -> Result<(Value, Duration)> {
+        let created = self.create()?;
+        std::thread::sleep(after);
+        let seen = self.state(&created)?;
+        let killed = self.kill_and_start()?;
+        let now = self.state(&created)?;
+        ensure!(
+            seen != "running" || now == "running",
+            "it was running, and is {now} after the kill"
+        );
+        let running = self.api.wait_for(uuid(&created), "running")?;
+        let took = killed.elapsed();
+        self.kept(&created, &running)?;
+        self.engine_has("running", &running)?;
+        login_works(&running)?;
+        for container in self.context.containers_of(&running)? {
+            let networks = container["NetworkSettings"]["Networks"].as_object();
+            self.networks
+                .extend(networks.into_iter().flat_map(|n| n.keys().cloned()));
+        }
+        Ok((running, took))
+    }
+
+    fn stop(&mut self, instance: &Value, after: Duration) -> Result<Duration> {
+        let acknowledged = self.act_and_kill(instance, "stop", after)?;
+        let killed = self.kill_and_start()?;
+        let now = self.state(instance)?;
+        ensure!(
+            !acknowledged || now == "exited",
+            "the stop was acknowledged, and it is {now}"
+        );
+        if now == "running" {
+            // The request never got through; then it is as if it had not been sent.
+            self.api.act(uuid(instance), "stop")?.expect(200)?;
+        }
+        let exited = self.api.wait_for(uuid(instance), "exited")?;
+        self.kept(instance, &exited)?;
+        until("the container has stopped", || {
+            Ok(self.engine_has("exited", instance).ok())
+        })?;
+        Ok(killed.elapsed())
+    }
+
+    fn restart(&mut self, instance: &Value, after: Duration) -> Result<Duration> {
+        let acknowledged = self.act_and_kill(instance, "restart", after)?;
+        let killed = self.kill_and_start()?;
+        let now = self.state(instance)?;
+        ensure!(
+            !acknowledged || now == "running",
+            "the restart was acknowledged, and it is {now}"
+        );
+        if now == "exited" {
+            self.api.act(uuid(instance), "restart")?.expect(200)?;
+        }
+        let running = self.api.wait_for(uuid(instance), "running")?;
+        self.kept(instance, &running)?;
+        until("it can be logged in to", || Ok(login_works(&running).ok()))?;
+        let took = killed.elapsed();
+        self.engine_has("running", instance)?;
+        Ok(took)
+    }
+
+    fn deletion(&mut self, instance: &Value, after: Duration) -> Result<Duration> {
+        self.api.delete(uuid(instance))?.expect(204)?;
+        std::thread::sleep(after);
+        let killed = self.kill_and_start()?;
+        ensure!(self.api.instance(uuid(instance))?.status == 404);
+        self.gone(instance)?;
+        Ok(killed.elapsed())
+    }
+
+    /// Sends an action and gives up on its answer after a while; whether it was answered, or its
+    /// effect was shown, by then.
+    fn act_and_kill(&mut self, instance: &Value, action: &str, after: Duration) -> Result<bool> {
+        let (api, id, action) = (
+            self.api.clone(),
+            uuid(instance).to_owned(),
+            action.to_owned(),
+        );
+        let wanted = if action == "stop" {
+            "exited"
+        } else {
+            "running"
+        };
+        let request =
+            std::thread::spawn(move || api.act(&id, &action).is_ok_and(|a| a.status == 200));
+        std::thread::sleep(after);
+        let shown = self.state(instance)? == wanted;
+        let answered = request.is_finished();
+        self.server.kill()?;
+        let answer = request.join().unwrap_or(false);
+        Ok(shown || (answered && answer))
+    }
+
+    fn state(&self, instance: &Value) -> Result<String> {
+        let body = self.api.instance(uuid(instance))?.expect(200)?;
+        Ok(body["state"].as_str().unwrap_or_default().to_owned())
+    }
+
+    fn kept(&self, before: &Value, now: &Value) -> Result<()> {
+        for field in KEPT {
             ensure!(
-                running[field] == created[field],
-                "{field} changed: {created} {running}"
+                before[field] == now[field],
+                "{field} changed: {before} {now}"
             );
         }
-        ensure!(context.containers_of(&running)?.len() == 1);
-        login_works(&running)?;
+        Ok(())
     }
-    ensure!(api.list()?.len() == 5);
-    for instance in api.list()? {
-        api.delete(uuid(&instance))?.expect(204)?;
-        gone(context, &api, &instance)?;
-    }
-    server.finish()
-}
 
-pub fn while_deleting(context: &Context) -> Result<()> {
-    let mut server = context.server()?;
-    let mut api = server.user("ann@example.com")?;
-    for after_ms in [0, 20, 60, 120] {
-        let created = api.small_container()?;
-        api.wait_for(uuid(&created), "running")?;
-        api.delete(uuid(&created))?.expect(204)?;
-        std::thread::sleep(Duration::from_millis(after_ms));
-        server.kill()?;
-        server.run()?;
-        api = server.again(&api);
-        gone(context, &api, &created)?;
+    /// One container, not more, in this state.
+    fn engine_has(&self, state: &str, instance: &Value) -> Result<()> {
+        let containers = self.context.containers_of(instance)?;
+        let states: Vec<_> = containers.iter().map(|c| &c["State"]).collect();
+        ensure!(states == [state], "{states:?}");
+        Ok(())
     }
-    // Deleted while it was still being made.
-    for after_ms in [0, 60, 150] {
-        let created = api.small_container()?;
-        std::thread::sleep(Duration::from_millis(after_ms));
-        api.delete(uuid(&created))?.expect(204)?;
-        server.kill()?;
-        server.run()?;
-        api = server.again(&api);
-        gone(context, &api, &created)?;
+
+    fn gone(&self, instance: &Value) -> Result<()> {
+        until("nothing of it is in the engine", || {
+            Ok(self
+                .context
+                .containers_of(instance)?
+                .is_empty()
+                .then_some(()))
+        })
     }
-    ensure!(api.list()?.is_empty());
-    until("the owner's network is gone too", || {
-        let log = server.log();
-        Ok((!log.is_empty() && api.list()?.is_empty()).then_some(()))
-    })?;
-    server.finish()
+
+    /// Nothing that it ever made, and no network of it.
+    fn nothing_is_left(&self) -> Result<()> {
+        ensure!(!self.networks.is_empty());
+        until("the owner's network is gone", || {
+            let there = self.context.networks()?;
+            Ok(there
+                .iter()
+                .all(|n| !self.networks.contains(n))
+                .then_some(()))
+        })?;
+        for instance in &self.made {
+            let left = self.context.containers_of(instance)?;
+            ensure!(left.is_empty(), "{left:?}");
+        }
+        Ok(())
+    }
 }

@@ -7,13 +7,17 @@
     clippy::indexing_slicing
 )]
 
+mod clock;
 mod context;
 mod crash;
+mod engine_restart;
 mod isolation;
 mod leftovers;
 mod lifecycle;
 mod limits;
 mod login;
+mod many;
+mod out_of_band;
 mod outage;
 mod timing;
 
@@ -59,10 +63,28 @@ const TESTS: &[(&str, Test)] = &[
         outage::socket_gone,
     ),
     (
-        "killed_while_provisioning_it_converges",
-        crash::while_provisioning,
+        "killed_at_twenty_points_it_converges",
+        crash::at_twenty_points,
     ),
-    ("killed_while_deleting_it_converges", crash::while_deleting),
+    (
+        "removed_by_hand_it_is_exited_and_can_be_deleted",
+        out_of_band::removed,
+    ),
+    (
+        "stopped_or_started_by_hand_it_follows_the_intent",
+        out_of_band::stopped_and_started,
+    ),
+    ("renamed_by_hand_it_stays_what_it_is", out_of_band::renamed),
+    (
+        "two_installations_on_one_engine_leave_each_other_alone",
+        out_of_band::two_installations,
+    ),
+    (
+        "an_engine_that_restarts_costs_no_instance",
+        engine_restart::nothing_is_taken_for_dead,
+    ),
+    ("a_clock_that_is_set_changes_nothing", clock::set_back),
+    ("many_at_once_beside_the_engines_own", many::at_once),
     (
         "from_a_root_shell_inside_nothing_of_the_node_is_reachable",
         isolation::root_shell,

@@ -37,7 +37,7 @@ impl Ports {
 
     /// The settings `[ssh_ports]` and `[web]`.
     pub fn settings(self) -> String {
-        let web = self.from + EACH / 2;
+        let web = self.from + (self.to - self.from).div_ceil(2);
         format!(
             "[ssh_ports]\nfrom = {}\nto = {}\n[web]\nfrom = {web}\nto = {}\n",
             self.from,

@@ -18,6 +18,7 @@ pub fn wharf_binary() -> PathBuf {
 /// A server process. Dropping it kills it.
 pub struct Server {
     dir: TempDir,
+    environment: Vec<(String, String)>,
     process: Option<Child>,
     base_url: String,
 }
@@ -25,11 +26,20 @@ pub struct Server {
 impl Server {
     /// Starts one. `settings` is what follows `listen` and `data_dir` in its configuration.
     pub fn start(settings: &str) -> Result<Self> {
+        Self::start_in(settings, &[])
+    }
+
+    /// The same with more variables in its environment.
+    pub fn start_in(settings: &str, environment: &[(&str, &str)]) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("wharf-test-").tempdir()?;
         let config = format!("listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n{settings}");
         fs::write(dir.path().join("wharf.toml"), config)?;
         let mut server = Self {
             dir,
+            environment: environment
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
             process: None,
             base_url: String::new(),
         };
@@ -48,6 +58,7 @@ impl Server {
             .args(["serve", "--config"])
             .arg(self.config_path())
             .env("WHARF_LOG", "debug")
+            .envs(self.environment.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)

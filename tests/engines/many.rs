@@ -1,0 +1,176 @@
+//! Many at once, beside the engine's own.
+
+use crate::context::Context;
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+use wharf_tests::{Api, Ports, Server, until};
+use xtask::http::{Body, Request};
+
+/// How many.
+const MANY: u16 = 32;
+/// Outside of the ports that other tests take.
+const PORTS: Ports = Ports {
+    from: 15_000,
+    to: 15_199,
+};
+/// The engine's own containers listen from here on.
+const BARE: u16 = 15_200;
+const IMAGE: &str = "localhost/wharf/base:1";
+const NETWORK: &str = "many-bare";
+/// Two empty blocks are an archive without files.
+const EMPTY_TAR: usize = 1024;
+
+/// All come up, none shares anything, none is left; and how long that takes. The ratio is printed;
+/// what it must be is for the benchmarks to say.
+pub fn at_once(context: &Context) -> Result<()> {
+    let (engines_up, engines_down) = engine_alone(context)?;
+    let server = Server::start(&context.settings(PORTS, "")?)?;
+    let api = server.user("ann@example.com")?;
+    let begin = Instant::now();
+    let created = side_by_side(MANY, |_| api.small_container())?;
+    let accepted = begin.elapsed();
+    let ids: BTreeSet<_> = created.iter().map(|i| i["uuid"].to_string()).collect();
+    let up = all_running(&api, begin)?;
+    for field in ["uuid", "name", "lan_ipv4", "wan_ssh_port"] {
+        let values: BTreeSet<_> = created.iter().map(|i| i[field].to_string()).collect();
+        ensure!(
+            values.len() == usize::from(MANY),
+            "{field} twice: {values:?}"
+        );
+    }
+    let listed: BTreeSet<_> = api.list()?.iter().map(|i| i["uuid"].to_string()).collect();
+    ensure!(listed == ids, "the list is not what was made");
+    for instance in &created {
+        let container = context.container_of(instance)?;
+        ensure!(container["State"] == "running", "{container}");
+        ensure!(banner(port(instance)?), "no SSH at {instance}");
+    }
+
+    let begin = Instant::now();
+    side_by_side(MANY, |n| {
+        let id = created.get(usize::from(n)).context("no such instance")?;
+        api.delete(id["uuid"].as_str().unwrap_or_default())?
+            .expect(204)
+    })?;
+    let answered = begin.elapsed();
+    ensure!(api.list()?.is_empty());
+    until("all are gone from the engine", || {
+        let mut left = 0;
+        for instance in &created {
+            left += context.containers_of(instance)?.len();
+        }
+        Ok((left == 0).then_some(()))
+    })?;
+    let down = begin.elapsed();
+    println!(
+        "{MANY} at once: all accepted after {accepted:.2?}, all reachable after {up:.2?}, the \
+         engine's own {engines_up:.2?}, ratio {:.2}; all deleted for their user after \
+         {answered:.2?}, in the engine after {down:.2?}, the engine's own {engines_down:.2?}, \
+         ratio {:.2}",
+        up.as_secs_f64() / engines_up.as_secs_f64(),
+        down.as_secs_f64() / engines_down.as_secs_f64()
+    );
+    // Everything they held can be had again.
+    let again = side_by_side(MANY, |_| api.small_container())?;
+    for instance in &again {
+        api.delete(instance["uuid"].as_str().unwrap_or_default())?
+            .expect(204)?;
+    }
+    until("these are gone too", || {
+        let mut left = 0;
+        for instance in &again {
+            left += context.containers_of(instance)?.len();
+        }
+        Ok((left == 0).then_some(()))
+    })?;
+    server.finish()
+}
+
+fn all_running(api: &Api, begin: Instant) -> Result<Duration> {
+    until("all are running", || {
+        let list = api.list()?;
+        let stuck = list.iter().find(|i| i["state"] == "error");
+        ensure!(stuck.is_none(), "{stuck:?}");
+        let all = list.iter().all(|i| i["state"] == "running");
+        Ok(all.then_some(begin.elapsed()))
+    })
+}
+
+/// The same straight over the socket: create with the same limits, an archive, start, SSH banner.
+fn engine_alone(context: &Context) -> Result<(Duration, Duration)> {
+    let network = json!({
+        "Name": NETWORK, "Driver": "bridge", "CheckDuplicate": true,
+        "IPAM": { "Config": [{ "Subnet": "10.99.0.0/24" }] },
+    });
+    let begin = Instant::now();
+    context.by_hand("POST", "/networks/create", Some(network))?;
+    side_by_side(MANY, |n| {
+        let (name, port) = (format!("{NETWORK}-{n}"), BARE + n);
+        let path = format!("/containers/create?name={name}");
+        context.by_hand("POST", &path, Some(bare(context, port)))?;
+        let archive = format!("/containers/{name}/archive?path=/");
+        let request = Request::new("PUT", &archive)
+            .timeout(Duration::from_secs(120))
+            .body(Body::Tar(vec![0; EMPTY_TAR]));
+        context.client().send(request)?.ok()?;
+        context.by_hand("POST", &format!("/containers/{name}/start"), None)?;
+        until("a banner", || Ok(banner(port).then_some(())))
+    })?;
+    let up = begin.elapsed();
+    let begin = Instant::now();
+    side_by_side(MANY, |n| {
+        let path = format!("/containers/{NETWORK}-{n}?force=true&v=true");
+        context.by_hand("DELETE", &path, None)
+    })?;
+    context.by_hand("DELETE", &format!("/networks/{NETWORK}"), None)?;
+    Ok((up, begin.elapsed()))
+}
+
+fn bare(context: &Context, port: u16) -> Value {
+    let mut body = json!({
+        "Image": IMAGE,
+        "ExposedPorts": { "22/tcp": {} },
+        "HostConfig": {
+            "NetworkMode": NETWORK,
+            "CpuPeriod": 100_000, "CpuQuota": 100_000,
+            "Memory": 1_u64 << 30, "MemorySwap": 1_u64 << 30, "PidsLimit": 4096,
+            "PortBindings": { "22/tcp": [{ "HostIp": "127.0.0.1", "HostPort": port.to_string() }] },
+        },
+    });
+    if context.enforces_disk_size() {
+        body["HostConfig"]["StorageOpt"] = json!({ "size": "10G" });
+    }
+    body
+}
+
+fn side_by_side<T: Send>(many: u16, each: impl Fn(u16) -> Result<T> + Sync) -> Result<Vec<T>> {
+    std::thread::scope(|scope| {
+        let each = &each;
+        let threads: Vec<_> = (0..many).map(|n| scope.spawn(move || each(n))).collect();
+        threads
+            .into_iter()
+            .map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|_| anyhow::bail!("it panicked"))
+            })
+            .collect()
+    })
+}
+
+fn port(instance: &Value) -> Result<u16> {
+    let port = instance["wan_ssh_port"].as_u64().context("no port")?;
+    Ok(u16::try_from(port)?)
+}
+
+fn banner(port: u16) -> bool {
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else {
+        return false;
+    };
+    let mut banner = [0; 4];
+    stream.read_exact(&mut banner).is_ok() && &banner == b"SSH-"
+}

@@ -1,0 +1,194 @@
+//! What someone with access to the engine does behind Wharf's back.
+
+use crate::context::Context;
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use std::time::Duration;
+use wharf_tests::{Api, Login, Ports, Server, until};
+
+/// Looks at the node often, so that the tests need not wait for it.
+const OFTEN: &str = "[limits]\nobserve_every_ms = 300\n";
+/// Some looks.
+const A_WHILE: Duration = Duration::from_millis(1500);
+
+fn start(context: &Context) -> Result<(Server, Api)> {
+    let server = Server::start(&context.settings(Ports::take(), OFTEN)?)?;
+    let api = server.user("ann@example.com")?;
+    Ok((server, api))
+}
+
+fn uuid(instance: &Value) -> &str {
+    instance["uuid"].as_str().unwrap_or_default()
+}
+
+fn name(instance: &Value) -> String {
+    format!("wharf-{}", uuid(instance))
+}
+
+fn running(api: &Api) -> Result<Value> {
+    let created = api.small_container()?;
+    api.wait_for(uuid(&created), "running")
+}
+
+fn login(instance: &Value, command: &str) -> Result<String> {
+    let password = instance["original_service_password"]
+        .as_str()
+        .unwrap_or_default();
+    Login::Password(password).output(instance, command)
+}
+
+fn gone(context: &Context, instance: &Value) -> Result<()> {
+    until("nothing of it is in the engine", || {
+        Ok(context.containers_of(instance)?.is_empty().then_some(()))
+    })
+}
+
+pub fn removed(context: &Context) -> Result<()> {
+    let (server, api) = start(context)?;
+    let (up, down) = (running(&api)?, running(&api)?);
+    api.act(uuid(&down), "stop")?.expect(200)?;
+    for instance in [&up, &down] {
+        let path = format!("/containers/{}?force=true", name(instance));
+        context.by_hand("DELETE", &path, None)?;
+    }
+    // It has ended, and is billed for compute no more; what was stopped stays stopped.
+    api.wait_for(uuid(&up), "exited")?;
+    for instance in [&up, &down] {
+        // There is nothing to start any more: it goes back to what it was, and none is made anew
+        // without the user's data.
+        let answer = api.act(uuid(instance), "restart")?;
+        ensure!(answer.status < 500, "{answer:?}");
+        api.wait_for(uuid(instance), "exited")?;
+        ensure!(context.containers_of(instance)?.is_empty());
+        api.delete(uuid(instance))?.expect(204)?;
+        ensure!(api.instance(uuid(instance))?.status == 404);
+    }
+    server.finish()
+}
+
+pub fn stopped_and_started(context: &Context) -> Result<()> {
+    let (server, api) = start(context)?;
+    let instance = running(&api)?;
+    login(&instance, "touch kept")?;
+    context.by_hand(
+        "POST",
+        &format!("/containers/{}/stop?t=5", name(&instance)),
+        None,
+    )?;
+    api.wait_for(uuid(&instance), "exited")?;
+    // Started by hand it runs, and nobody pays for it: it is stopped again.
+    context.by_hand(
+        "POST",
+        &format!("/containers/{}/start", name(&instance)),
+        None,
+    )?;
+    until("it is stopped again", || {
+        Ok((context.container_of(&instance)?["State"] == "exited").then_some(()))
+    })?;
+    ensure!(api.instance(uuid(&instance))?.expect(200)?["state"] == "exited");
+    api.act(uuid(&instance), "restart")?.expect(200)?;
+    let instance = api.wait_for(uuid(&instance), "running")?;
+    login(&instance, "test -e kept")?;
+    api.delete(uuid(&instance))?.expect(204)?;
+    gone(context, &instance)?;
+    server.finish()
+}
+
+pub fn renamed(context: &Context) -> Result<()> {
+    let (server, api) = start(context)?;
+    let instance = running(&api)?;
+    login(&instance, "touch kept")?;
+    let rename = |from: &str, to: &str| {
+        context.by_hand(
+            "POST",
+            &format!("/containers/{from}/rename?name={to}"),
+            None,
+        )
+    };
+    let other = format!("pets-{}", uuid(&instance));
+    rename(&name(&instance), &other)?;
+    // It runs, and stays what it is.
+    std::thread::sleep(A_WHILE);
+    ensure!(api.instance(uuid(&instance))?.expect(200)?["state"] == "running");
+    login(&instance, "test -e kept")?;
+    let stats = api.get(&format!("/api/instance/{}/stats/", uuid(&instance)))?;
+    ensure!(stats.status == 200, "{stats:?}");
+    api.act(uuid(&instance), "stop")?.expect(200)?;
+    ensure!(context.container_of(&instance)?["State"] == "exited");
+    api.act(uuid(&instance), "restart")?.expect(200)?;
+    api.wait_for(uuid(&instance), "running")?;
+    login(&instance, "test -e kept")?;
+    ensure!(context.container_of(&instance)?["State"] == "running");
+    // Renamed while it is stopped, and deleted under the other name.
+    api.act(uuid(&instance), "stop")?.expect(200)?;
+    rename(&other, &format!("{other}-again"))?;
+    api.delete(uuid(&instance))?.expect(204)?;
+    gone(context, &instance)?;
+    server.finish()
+}
+
+pub fn two_installations(context: &Context) -> Result<()> {
+    let ((one, ann), (mut two, bob)) = (start(context)?, start(context)?);
+    let (hers, his) = (running(&ann)?, running(&bob)?);
+    let doomed = running(&ann)?;
+    let networks = |instance: &Value| -> Result<Vec<String>> {
+        let container = context.container_of(instance)?;
+        let networks = container["NetworkSettings"]["Networks"].as_object();
+        Ok(networks
+            .into_iter()
+            .flat_map(|n| n.keys().cloned())
+            .collect())
+    };
+    ensure!(networks(&hers)? != networks(&his)?, "they share a network");
+    let installation = |instance: &Value| -> Result<Value> {
+        Ok(context.container_of(instance)?["Labels"]["io.wharf.installation"].clone())
+    };
+    let (first, second) = (installation(&hers)?, installation(&his)?);
+    ensure!(first != second, "{first}");
+
+    // Of the first installation by its label: one that it made and has deleted since, which is an
+    // orphan, and one that it never made.
+    ann.delete(uuid(&doomed))?.expect(204)?;
+    gone(context, &doomed)?;
+    let stranger = json!({"uuid": "5f0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f"});
+    for labelled in [&doomed, &stranger] {
+        let body = json!({
+            "Image": "localhost/wharf/base:1",
+            "HostConfig": { "NetworkMode": "none" },
+            "Labels": {
+                "io.wharf.installation": first,
+                "io.wharf.instance": uuid(labelled),
+                "io.wharf.incarnation": "1",
+            },
+        });
+        let path = format!("/containers/create?name={}", name(labelled));
+        context.by_hand("POST", &path, Some(body))?;
+    }
+    gone(context, &doomed).context("the orphan")?;
+    std::thread::sleep(A_WHILE);
+    ensure!(
+        context.containers_of(&stranger)?.len() == 1,
+        "a stranger was removed"
+    );
+
+    // The second is killed, started, and emptied: the first does not notice.
+    two.kill()?;
+    two.run()?;
+    let bob = two.again(&bob);
+    ensure!(bob.list()?.len() == 1 && ann.list()?.len() == 1);
+    let left = networks(&hers)?;
+    bob.delete(uuid(&his))?.expect(204)?;
+    gone(context, &his)?;
+    std::thread::sleep(A_WHILE);
+    ensure!(context.container_of(&hers)?["State"] == "running");
+    ensure!(
+        left.iter()
+            .all(|n| context.networks().is_ok_and(|all| all.contains(n)))
+    );
+    login(&hers, "true")?;
+    ann.delete(uuid(&hers))?.expect(204)?;
+    gone(context, &hers)?;
+    context.by_hand("DELETE", &format!("/containers/{}", name(&stranger)), None)?;
+    two.finish()?;
+    one.finish()
+}
