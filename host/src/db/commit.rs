@@ -152,8 +152,11 @@ impl State {
         let done = catch_unwind(AssertUnwindSafe(|| self.transaction(batch)));
         let done = done.unwrap_or_else(|_| Err(internal("a use case panicked")));
         if done.is_err() {
-            // What was applied in memory was not committed.
-            self.inventory = derive(&self.file, &self.empty)?;
+            // What was applied in memory was not committed. What drivers said of their nodes is
+            // in no row, and still true.
+            let mut derived = derive(&self.file, &self.empty)?;
+            derived.keep_supports(&self.inventory);
+            self.inventory = derived;
         }
         done
     }
@@ -182,8 +185,7 @@ impl State {
     }
 }
 
-/// The inventory that the committed claims add up to. What drivers said of their nodes is asked
-/// again by the reconciler.
+/// The inventory that the committed claims add up to.
 fn derive(file: &redb::Database, empty: &Inventory) -> Result<Inventory, Error> {
     let mut inventory = empty.clone();
     Snapshot::open(file)

@@ -19,7 +19,8 @@ pub fn open(dir: &Path) -> Result<Database, OpenError> {
     Ok(file)
 }
 
-fn initialise(file: &Database) -> Result<(), OpenError> {
+/// Brings a file to this format, or refuses it.
+pub(super) fn initialise(file: &Database) -> Result<(), OpenError> {
     let broken = |error: redb::Error| OpenError::Broken(error.to_string());
     let txn = file.begin_write().map_err(|e| broken(e.into()))?;
     {

@@ -12,6 +12,8 @@ mod migrate;
 mod read;
 mod rows;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 pub use batch::{Change, Changes};
 pub use commit::View;
@@ -53,7 +55,11 @@ impl Db {
     /// Opens or makes the database in a directory, and derives the inventory's use from its
     /// claims.
     pub fn open(dir: &Path, empty: Inventory) -> Result<Self, OpenError> {
-        let file = Arc::new(migrate::open(dir)?);
+        Self::on(migrate::open(dir)?, empty)
+    }
+
+    fn on(file: redb::Database, empty: Inventory) -> Result<Self, OpenError> {
+        let file = Arc::new(file);
         let writer = commit::Writer::start(Arc::clone(&file), empty)
             .map_err(|error| OpenError::Broken(error.to_string()))?;
         Ok(Self { file, writer })

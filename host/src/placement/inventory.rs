@@ -66,6 +66,13 @@ impl Inventory {
         }
     }
 
+    /// Takes over what drivers said of the nodes of another inventory.
+    pub fn keep_supports(&mut self, other: &Self) {
+        for (node, known) in self.nodes.iter_mut().zip(&other.nodes) {
+            node.supports = known.supports;
+        }
+    }
+
     /// A claim came into being. Claims on nodes that the configuration no longer has count
     /// nowhere.
     pub fn add(&mut self, claim: &Claim) {

@@ -1,0 +1,124 @@
+//! The database under concurrency, panics and power cuts.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod backend;
+mod fixture;
+
+use super::{Changes, Db, Read, migrate};
+use crate::domain::error::Error;
+use crate::domain::ids::InstanceId;
+use backend::Disk;
+use fixture::{create, inventory};
+use std::sync::Arc;
+
+fn open(disk: &Disk) -> Result<Db, String> {
+    let file = redb::Builder::new()
+        .create_with_backend(disk.clone())
+        .map_err(|e| e.to_string())?;
+    migrate::initialise(&file).map_err(|e| e.to_string())?;
+    Db::on(file, inventory()).map_err(|e| e.to_string())
+}
+
+fn ids(db: &Db) -> Vec<InstanceId> {
+    let mut ids = Vec::new();
+    db.read(|rows| rows.each_instance(|i| ids.push(i.id)))
+        .unwrap();
+    ids
+}
+
+#[test]
+fn many_writers_share_commits_and_no_port_is_given_twice() {
+    let disk = Disk::default();
+    let db = open(&disk).unwrap();
+    let before = disk.syncs();
+    std::thread::scope(|scope| {
+        for _ in 0..64 {
+            scope.spawn(|| db.write_blocking(create()).unwrap());
+        }
+    });
+    assert_eq!(ids(&db).len(), 64);
+    assert_eq!(db.fsck().unwrap(), Vec::<String>::new());
+    let syncs = disk.syncs() - before;
+    assert!(syncs < 64, "{syncs} syncs for 64 writes");
+}
+
+#[test]
+fn a_use_case_that_fails_or_panics_costs_only_itself() {
+    let db = Arc::new(open(&Disk::default()).unwrap());
+    std::thread::scope(|scope| {
+        for n in 0..48 {
+            let db = &db;
+            scope.spawn(move || match n % 3 {
+                0 => drop(db.write_blocking(create()).unwrap()),
+                1 => {
+                    let refused = db.write_blocking(|view| {
+                        create()(view)?;
+                        Err::<((), Changes), _>(Error::NotFound)
+                    });
+                    assert!(matches!(refused, Err(Error::NotFound)));
+                }
+                _ => {
+                    let broken: Result<(), _> = db.write_blocking(|_| panic!("on purpose"));
+                    assert!(matches!(broken, Err(Error::Internal(_))));
+                }
+            });
+        }
+    });
+    assert_eq!(ids(&db).len(), 16);
+    assert_eq!(db.fsck().unwrap(), Vec::<String>::new());
+    // The writer goes on.
+    db.write_blocking(create()).unwrap();
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_power_cut_at_any_write() {
+    let (mut all, mut cuts_in_the_middle) = (0, 0);
+    for cut_after in (1..400).step_by(13) {
+        let disk = Disk::default();
+        let db = open(&disk).unwrap();
+        disk.cut_after(cut_after);
+        let acknowledged: Vec<InstanceId> = std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..4)
+                .map(|_| {
+                    let db = &db;
+                    scope.spawn(move || {
+                        let written = (0..12).map_while(|_| db.write_blocking(create()).ok());
+                        written.collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            writers
+                .into_iter()
+                .flat_map(|w| w.join().unwrap())
+                .collect()
+        });
+        drop(db);
+        all += acknowledged.len();
+        cuts_in_the_middle += u32::from((1..48).contains(&acknowledged.len()));
+        let after = open(&disk.after_the_cut(cut_after)).unwrap();
+        let found = ids(&after);
+        for id in &acknowledged {
+            assert!(
+                found.contains(id),
+                "cut after {cut_after} writes: {id} is lost"
+            );
+        }
+        assert_eq!(
+            after.fsck().unwrap(),
+            Vec::<String>::new(),
+            "cut after {cut_after}"
+        );
+        after.write_blocking(create()).unwrap();
+    }
+    // It was tested what was meant to be tested.
+    assert!(
+        all > 100 && cuts_in_the_middle > 10,
+        "{all} {cuts_in_the_middle}"
+    );
+}
