@@ -19,6 +19,8 @@ mod login;
 mod many;
 mod out_of_band;
 mod outage;
+mod resize;
+mod stats;
 mod timing;
 
 use anyhow::Result;
@@ -54,6 +56,15 @@ const TESTS: &[(&str, Test)] = &[
     ("each_instance_has_host_keys_of_its_own", login::host_keys),
     ("the_limits_are_seen_from_inside", limits::seen_from_inside),
     ("the_disk_size_is_a_limit", limits::disk),
+    (
+        "sizes_change_while_it_runs_and_are_seen_from_inside",
+        resize::live,
+    ),
+    ("stats_are_those_of_a_known_load", stats::of_a_known_load),
+    (
+        "stats_are_502_while_the_engine_hangs",
+        stats::while_the_engine_hangs,
+    ),
     (
         "a_deleted_instance_leaves_nothing_in_the_engine",
         leftovers::nothing_is_left,
