@@ -4,11 +4,14 @@
 //! - [`up`]: from nothing to a running Wharf with a first instance.
 //! - [`engine`]: a private dockerd beside whatever else runs on the machine, and the node's rules.
 //! - [`images`]: the images of the standard flavors.
+//! - [`conformance`]: a suite that any implementation of the interface can be held against.
 //! - [`build`], [`schemas`], [`test`], [`ci`], [`tidy`]: the workspace itself.
-//! - [`http`], [`packages`], [`process`], [`say`], [`ssh`], [`workspace`]: what those stand on.
+//! - [`http`], [`packages`], [`process`], [`say`], [`server`], [`signals`], [`ssh`], [`workspace`]: what those
+//!   stand on.
 
 pub mod build;
 pub mod ci;
+pub mod conformance;
 pub mod engine;
 pub mod http;
 pub mod images;
@@ -16,6 +19,8 @@ pub mod packages;
 pub mod process;
 pub mod say;
 pub mod schemas;
+pub mod server;
+pub mod signals;
 pub mod ssh;
 pub mod test;
 pub mod tidy;

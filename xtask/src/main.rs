@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Parser;
-use xtask::{build, ci, engine, http, images, schemas, test, tidy, up, workspace};
+use xtask::{build, ci, conformance, engine, http, images, schemas, test, tidy, up, workspace};
 
 /// Everything that is done to this workspace.
 #[derive(Parser)]
@@ -17,6 +17,9 @@ enum Task {
         /// Part of a test's name.
         filter: Option<String>,
     },
+    /// Hold a service against every rule of the interface; without a URL, Wharf itself on the
+    /// simulated engine.
+    Conformance(Box<conformance::Options>),
     /// Make the images of the standard flavors, all or those named.
     Images {
         /// Directories below plugins/flavors-standard/images.
@@ -42,6 +45,7 @@ fn main() -> Result<()> {
         Task::Up(options) => up::run(&options),
         Task::Build => build::wharf(),
         Task::Test { filter } => test::run_all(filter.as_deref()),
+        Task::Conformance(options) => conformance::run(&options),
         Task::Images { names, engine } => make_images(names, engine),
         Task::Schemas { check } => schemas::run(workspace::root(), check),
         Task::Tidy => tidy::run(),
@@ -61,7 +65,7 @@ fn make_images(names: Vec<String>, endpoint: Option<String>) -> Result<()> {
             &names,
         );
     }
-    let engine = engine::PrivateDockerd::start(up::engine_options()?)?;
+    let engine = engine::PrivateEngine::start(up::engine_options()?)?;
     images::ensure(&engine.client(), &names)?;
     engine.stop()
 }

@@ -5,18 +5,16 @@ mod config;
 mod machine;
 mod nodes;
 mod proof;
-mod server;
-mod signals;
 mod words;
 
 use crate::engine::Options as EngineOptions;
+use crate::server::Server;
+use crate::signals::Signals;
 use crate::{build, say, workspace};
 use account::Account;
 use anyhow::{Context, Result};
 use config::Ports;
 use nodes::Nodes;
-use server::Server;
-use signals::Signals;
 use std::fs;
 use std::path::PathBuf;
 

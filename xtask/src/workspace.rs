@@ -16,7 +16,7 @@ pub fn target() -> PathBuf {
     }
 }
 
-/// The release binary, after [`crate::build::wharf`].
+/// The release binary, after [`crate::build::wharf`]; or the one that `WHARF_BIN` names.
 pub fn wharf_binary() -> PathBuf {
-    target().join("release/wharf")
+    std::env::var_os("WHARF_BIN").map_or_else(|| target().join("release/wharf"), PathBuf::from)
 }

@@ -1,8 +1,8 @@
 //! A user, an API key in a file that only its owner reads, and an SSH key pair.
 
-use super::server::Server;
 use crate::http::Request;
 use crate::process::output;
+use crate::server::Server;
 use crate::ssh::KeyPair;
 use crate::{say, workspace};
 use anyhow::{Context, Result};

@@ -3,10 +3,10 @@
 use super::account::Account;
 use super::config::{HOST, LOGIN_USER};
 use super::nodes::Nodes;
-use super::server::Server;
-use super::signals::Signals;
 use crate::http::{Client, Request};
 use crate::say;
+use crate::server::Server;
+use crate::signals::Signals;
 use crate::ssh::Destination;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! What to do next, as commands to paste.
 
 use super::account::Account;
-use super::server::Server;
+use crate::server::Server;
 use serde_json::Value;
 use std::path::Path;
 

@@ -16,7 +16,7 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 
 /// A running Wharf. Dropping it stops it.
-pub(super) struct Server {
+pub struct Server {
     child: RefCell<Child>,
     log: PathBuf,
     address: String,

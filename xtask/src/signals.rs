@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Told when the user wants an end.
-pub(super) struct Signals {
+pub struct Signals {
     receiver: Receiver<()>,
 }
 

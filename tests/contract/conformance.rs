@@ -1,0 +1,28 @@
+//! The conformance suite against Wharf on the simulated engine.
+
+use xtask::conformance::check::Verdict;
+use xtask::conformance::{Options, OwnServer, hold_against};
+
+/// What the document lists because it can happen, and no client can make happen at will.
+const NOT_AT_WILL: [u16; 4] = [408, 500, 502, 503];
+
+#[test]
+fn wharf_keeps_every_rule_of_the_interface() {
+    let server = OwnServer::start().unwrap();
+    let options = Options::default();
+    let report = hold_against(server.target(), &options, &Default::default()).unwrap();
+    println!("{}{}", report.table(), report.summary());
+    assert!(report.ok(), "rules are broken");
+    // Everything is set up for it, so nothing may be left out.
+    for outcome in &report.outcomes {
+        assert_eq!(outcome.verdict, Verdict::Passed, "{}", outcome.name);
+    }
+    assert!(report.outcomes.len() > 500, "{}", report.summary());
+    let unseen: Vec<_> = report
+        .unseen_statuses
+        .iter()
+        .filter(|(_, status)| !NOT_AT_WILL.contains(status))
+        .collect();
+    assert!(unseen.is_empty(), "documented, and never seen: {unseen:?}");
+    server.finish().unwrap();
+}

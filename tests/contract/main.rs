@@ -1,0 +1,12 @@
+//! The contract as a whole: the conformance suite, every documented route, and what a 422 promises.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod conformance;
+mod nearest;
+mod routes;

@@ -1,0 +1,170 @@
+//! Every route of the OpenAPI document, as it is served: without a key, on nothing, on another
+//! owner's instance, and as it should be. A route that the document gains is tested at once, or
+//! makes this fail for want of a golden test.
+
+use serde_json::{Value, json};
+use wharf_tests::{Api, Ports, Server, simulated_node, small};
+use xtask::conformance::openapi::Document;
+
+struct Route {
+    id: String,
+    method: String,
+    path: String,
+    public: bool,
+    /// The examples of its request body, or the absence of one.
+    bodies: Vec<Value>,
+}
+
+impl Route {
+    fn on(&self, selector: &str) -> String {
+        self.path.replace("{uuid}", selector)
+    }
+
+    fn of_instance(&self) -> bool {
+        self.path.contains("{uuid}")
+    }
+}
+
+struct Setup {
+    server: Server,
+    document: Document,
+    routes: Vec<Route>,
+    ann: Api,
+}
+
+fn setup() -> Setup {
+    let node = simulated_node("one", "");
+    let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
+    let ann = server.user("ann@example.com").unwrap();
+    let served = ann.get("/api/openapi.json").unwrap().expect(200).unwrap();
+    let mut routes = Vec::new();
+    for (path, item) in served["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            if method != "parameters" {
+                routes.push(route(&served, path, method, operation));
+            }
+        }
+    }
+    assert!(routes.len() >= 12, "{}", routes.len());
+    Setup {
+        document: Document::new(&served).unwrap(),
+        server,
+        routes,
+        ann,
+    }
+}
+
+fn route(document: &Value, path: &str, method: &str, operation: &Value) -> Route {
+    let mut request = &operation["requestBody"];
+    if let Some(reference) = request["$ref"].as_str() {
+        request = document.pointer(&reference[1..]).unwrap();
+    }
+    let examples = &request["content"]["application/json"]["examples"];
+    let mut bodies: Vec<Value> = match examples.as_object() {
+        Some(examples) => examples.values().map(|e| e["value"].clone()).collect(),
+        None => Vec::new(),
+    };
+    if bodies.is_empty() {
+        assert!(request.is_null(), "{method} {path}: no example of a body");
+        bodies.push(Value::Null);
+    }
+    Route {
+        id: operation["operationId"].as_str().unwrap().to_owned(),
+        method: method.to_uppercase(),
+        path: path.to_owned(),
+        public: operation["security"] == json!([]),
+        bodies,
+    }
+}
+
+#[test]
+fn every_route_that_is_not_public_is_401_without_a_key() {
+    let setup = setup();
+    let mine = setup.ann.small_container().unwrap();
+    let anyone = Api::new(setup.server.base_url(), "");
+    for route in setup.routes.iter().filter(|r| !r.public) {
+        for selector in [mine["uuid"].as_str().unwrap(), "no-such-name"] {
+            let path = route.on(selector);
+            let answer = anyone.send(&route.method, &path, &route.bodies[0]).unwrap();
+            assert_eq!(answer.status, 401, "{}: {answer:?}", route.id);
+            let body = Some(&answer.body);
+            setup
+                .document
+                .check(&route.method, &path, 401, body)
+                .unwrap();
+        }
+    }
+    setup.server.finish().unwrap();
+}
+
+#[test]
+fn every_route_of_an_instance_is_404_on_nothing_and_on_anothers() {
+    let setup = setup();
+    let theirs = setup.ann.small_container().unwrap();
+    let bob = setup.server.user("bob@example.com").unwrap();
+    for route in setup.routes.iter().filter(|r| r.of_instance()) {
+        for selector in [
+            theirs["uuid"].as_str().unwrap(),
+            theirs["name"].as_str().unwrap(),
+            "no-such-name",
+            "00000000-0000-4000-8000-000000000000",
+        ] {
+            let path = route.on(selector);
+            let answer = bob.send(&route.method, &path, &route.bodies[0]).unwrap();
+            assert_eq!(answer.status, 404, "{}: {answer:?}", route.id);
+            let body = Some(&answer.body);
+            setup
+                .document
+                .check(&route.method, &path, 404, body)
+                .unwrap();
+        }
+    }
+    assert_eq!(setup.ann.list().unwrap().len(), 1);
+    setup.server.finish().unwrap();
+}
+
+#[test]
+fn every_route_does_what_it_is_for_with_the_bodies_of_its_examples() {
+    let setup = setup();
+    for route in &setup.routes {
+        for body in &route.bodies {
+            let (kind, state, status) = match route.id.as_str() {
+                "healthz" | "readyz" | "listInstances" => (None, "", 200),
+                "createInstance" => (None, "", 201),
+                "getInstance" | "updateInstance" | "stopInstance" | "getStats" => {
+                    (Some("container"), "running", 200)
+                }
+                "restartInstance" => (Some("container"), "exited", 200),
+                "addPort" | "removePort" => (Some("vm"), "running", 200),
+                "deleteInstance" => (Some("container"), "running", 204),
+                unknown => panic!("{unknown} has no golden test: give it a line here"),
+            };
+            let instance = kind.map(|kind| prepared(&setup.ann, kind, state));
+            let path = route.on(instance.as_deref().unwrap_or_default());
+            let answer = setup.ann.send(&route.method, &path, body).unwrap();
+            assert_eq!(answer.status, status, "{} {body}: {answer:?}", route.id);
+            let body = (status != 204).then_some(&answer.body);
+            let agrees = setup.document.check(&route.method, &path, status, body);
+            assert_eq!(agrees, Ok(()), "{}", route.id);
+            for instance in setup.ann.list().unwrap() {
+                let id = instance["uuid"].as_str().unwrap();
+                setup.ann.delete(id).unwrap().expect(204).unwrap();
+            }
+        }
+    }
+    setup.server.finish().unwrap();
+}
+
+/// The UUID of an instance in a state.
+fn prepared(api: &Api, kind: &str, state: &str) -> String {
+    let created = wharf_tests::until("there is room", || {
+        let answer = api.create(&small(kind))?;
+        Ok((answer.status == 201).then_some(answer.body))
+    });
+    let id = created.unwrap()["uuid"].as_str().unwrap().to_owned();
+    api.wait_for(&id, "running").unwrap();
+    if state == "exited" {
+        api.act(&id, "stop").unwrap().expect(200).unwrap();
+    }
+    id
+}

@@ -1,0 +1,69 @@
+//! The rules, one file for each section or concern of the specification.
+
+mod auth;
+mod body;
+mod capacity;
+mod concurrency;
+mod create_bounds;
+mod create_fields;
+mod delete;
+mod fields;
+mod flavors;
+mod gpu;
+mod identification;
+mod list;
+mod money;
+mod names;
+mod object;
+mod owners;
+mod ports;
+mod public_key;
+mod rename;
+mod resize;
+mod restart;
+mod s3;
+mod service;
+mod staged;
+mod states;
+mod stats;
+mod stop;
+mod transport;
+
+use super::check::Check;
+
+/// All of them.
+pub fn all() -> Vec<Check> {
+    [
+        identification::checks(),
+        names::checks(),
+        object::checks(),
+        fields::checks(),
+        flavors::checks(),
+        capacity::checks(),
+        states::checks(),
+        staged::checks(),
+        list::checks(),
+        create_fields::checks(),
+        create_bounds::checks(),
+        body::checks(),
+        s3::checks(),
+        gpu::checks(),
+        public_key::checks(),
+        rename::checks(),
+        resize::checks(),
+        stop::checks(),
+        restart::checks(),
+        delete::checks(),
+        ports::checks(),
+        stats::checks(),
+        auth::checks(),
+        owners::checks(),
+        money::checks(),
+        concurrency::checks(),
+        transport::checks(),
+        service::checks(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

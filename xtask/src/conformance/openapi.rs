@@ -1,0 +1,199 @@
+//! The service's OpenAPI document (3.1), and answers held against it.
+
+use anyhow::{Context, Result, ensure};
+use jsonschema::Validator;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "patch", "head"];
+
+/// What a document says of answers.
+pub struct Document {
+    operations: Vec<Operation>,
+    seen: Mutex<BTreeSet<(String, u16)>>,
+}
+
+struct Operation {
+    id: String,
+    method: String,
+    path: Vec<String>,
+    /// Status → schema of the body, if there is one.
+    answers: BTreeMap<u16, Option<Validator>>,
+}
+
+impl Document {
+    /// Reads a document.
+    pub fn new(document: &Value) -> Result<Self> {
+        let version = document["openapi"].as_str().unwrap_or("");
+        ensure!(
+            version.starts_with("3.1"),
+            "the OpenAPI document is not of version 3.1, whose schemas are JSON Schemas"
+        );
+        let mut operations = Vec::new();
+        for (path, item) in object(&document["paths"]).context("it has no `paths`")? {
+            for (method, operation) in object(item).into_iter().flatten() {
+                if METHODS.contains(&method.as_str()) {
+                    let one = Operation::new(document, path, method, operation);
+                    operations.push(one.with_context(|| format!("{method} {path}"))?);
+                }
+            }
+        }
+        Ok(Self {
+            operations,
+            seen: Mutex::default(),
+        })
+    }
+
+    /// Says what is wrong with an answer. Paths and methods that are not in the document are none
+    /// of its business.
+    pub fn check(
+        &self,
+        method: &str,
+        path: &str,
+        status: u16,
+        body: Option<&Value>,
+    ) -> Result<(), String> {
+        let segments = split(path.split('?').next().unwrap_or(path));
+        let Some(operation) = self.operations.iter().find(|o| o.is(method, &segments)) else {
+            return Ok(());
+        };
+        let Some(schema) = operation.answers.get(&status) else {
+            return Err(format!("{} documents no status {status}", operation.id));
+        };
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert((operation.id.clone(), status));
+        match (schema, body) {
+            (None, None) => Ok(()),
+            (None, Some(_)) => Err("there should be no body".to_owned()),
+            (Some(_), None) => Err("there should be a body".to_owned()),
+            (Some(schema), Some(body)) => {
+                let errors: Vec<String> = schema
+                    .iter_errors(body)
+                    .map(|error| format!("{} at `{}`", error.masked(), error.instance_path()))
+                    .collect();
+                if errors.is_empty() {
+                    Ok(())
+                } else {
+                    Err(errors.join(", "))
+                }
+            }
+        }
+    }
+
+    /// Documented statuses of operations that were not seen.
+    pub fn unseen(&self) -> Vec<(String, u16)> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        self.operations
+            .iter()
+            .flat_map(|o| o.answers.keys().map(|status| (o.id.clone(), *status)))
+            .filter(|pair| !seen.contains(pair))
+            .collect()
+    }
+}
+
+impl Operation {
+    fn new(document: &Value, path: &str, method: &str, operation: &Value) -> Result<Self> {
+        let mut answers = BTreeMap::new();
+        for (status, answer) in object(&operation["responses"]).context("no `responses`")? {
+            let answer = resolve(document, answer)?;
+            let schema = match answer.pointer("/content/application~1json/schema") {
+                Some(schema) => Some(compile(document, schema)?),
+                None => None,
+            };
+            let status = status
+                .parse()
+                .with_context(|| format!("status `{status}`"))?;
+            answers.insert(status, schema);
+        }
+        let id = operation["operationId"].as_str();
+        Ok(Self {
+            id: id.map_or_else(|| format!("{method} {path}"), str::to_owned),
+            method: method.to_ascii_uppercase(),
+            path: split(path).into_iter().map(str::to_owned).collect(),
+            answers,
+        })
+    }
+
+    fn is(&self, method: &str, segments: &[&str]) -> bool {
+        self.method == method
+            && self.path.len() == segments.len()
+            && self.path.iter().zip(segments).all(|(template, segment)| {
+                if template.starts_with('{') {
+                    !segment.is_empty()
+                } else {
+                    template == segment
+                }
+            })
+    }
+}
+
+fn split(path: &str) -> Vec<&str> {
+    path.split('/').collect()
+}
+
+fn object(value: &Value) -> Option<&Map<String, Value>> {
+    value.as_object()
+}
+
+/// Follows a reference within the document.
+fn resolve<'d>(document: &'d Value, value: &'d Value) -> Result<&'d Value> {
+    let Some(reference) = value["$ref"].as_str() else {
+        return Ok(value);
+    };
+    reference
+        .strip_prefix('#')
+        .and_then(|pointer| document.pointer(pointer))
+        .with_context(|| format!("{reference} leads nowhere"))
+}
+
+/// A schema with what its references name beside it.
+fn compile(document: &Value, schema: &Value) -> Result<Validator> {
+    let mut root = json!({ "components": { "schemas": document["components"]["schemas"] } });
+    root["allOf"] = json!([schema]);
+    jsonschema::draft202012::options()
+        .should_validate_formats(true)
+        .build(&root)
+        .map_err(|error| anyhow::anyhow!("a schema is broken: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Document;
+    use serde_json::json;
+
+    #[test]
+    fn answers_are_held_against_it() {
+        let document = Document::new(&json!({
+            "openapi": "3.1.0",
+            "paths": { "/a/{id}/": { "parameters": [], "get": {
+                "operationId": "getA",
+                "responses": {
+                    "200": { "content": { "application/json": {
+                        "schema": { "$ref": "#/components/schemas/A" } } } },
+                    "204": { "$ref": "#/components/responses/Empty" },
+                },
+            } } },
+            "components": {
+                "schemas": { "A": { "type": "object", "required": ["n"],
+                    "properties": { "n": { "$ref": "#/components/schemas/N" } } },
+                    "N": { "type": "integer" } },
+                "responses": { "Empty": {} },
+            },
+        }))
+        .unwrap();
+        let check = |path, status, body: Option<serde_json::Value>| {
+            document.check("GET", path, status, body.as_ref())
+        };
+        assert_eq!(check("/a/x/", 200, Some(json!({ "n": 1 }))), Ok(()));
+        assert_eq!(document.unseen(), [("getA".to_owned(), 204)]);
+        assert!(check("/a/x/?q=1", 200, Some(json!({ "n": "1" }))).is_err());
+        assert!(check("/a/x/", 200, None).is_err());
+        assert!(check("/a/x/", 204, Some(json!({}))).is_err());
+        assert!(check("/a/x/", 500, None).is_err());
+        assert_eq!(check("/a/x", 308, None), Ok(()));
+        assert_eq!(check("/a//", 404, None), Ok(()));
+    }
+}

@@ -1,0 +1,127 @@
+//! Wharf on the simulated engine, with everything there is to check: two nodes, GPUs, both tiers,
+//! public addresses, and instances that are set up to go wrong.
+
+use super::context::Staged;
+use super::session::Target;
+use crate::process::output;
+use crate::server::Server;
+use crate::workspace;
+use anyhow::{Result, bail};
+use std::fs;
+use std::net::TcpListener;
+use std::process::Command;
+use tempfile::TempDir;
+
+const FAILING: &str = "set-up-to-fail";
+const UNREACHABLE: &str = "set-up-to-be-unreachable";
+const DYING: &str = "set-up-to-die";
+const GPU: &str = "H100";
+
+const CONFIG: &str = "wharf.toml";
+const LOG: &str = "wharf.log";
+
+/// Ports below those that the tests' own servers take.
+const FIRST_PORT: u16 = 10_000;
+const BLOCKS: u16 = 20;
+const BLOCK: u16 = 400;
+
+/// Dropping it stops the server and removes its data.
+pub struct OwnServer {
+    // Before the directory: the server ends first.
+    server: Server,
+    dir: TempDir,
+    target: Target,
+}
+
+impl OwnServer {
+    /// Starts it.
+    pub fn start() -> Result<Self> {
+        let dir = tempfile::Builder::new()
+            .prefix("wharf-conformance-")
+            .tempdir()?;
+        let config = dir.path().join(CONFIG);
+        fs::write(&config, configuration(free_block()?))?;
+        let server = Server::start(&config, &dir.path().join(LOG))?;
+        let key = |email: &str| {
+            let mut wharf = Command::new(workspace::wharf_binary());
+            wharf.args(["key", "new", email, "--config"]).arg(&config);
+            output(&mut wharf).map(|key| key.trim().to_owned())
+        };
+        let target = Target {
+            base_url: server.url().to_owned(),
+            key: key("ann@example.org")?,
+            other_key: Some(key("bob@example.org")?),
+            staged: Staged {
+                failing_name: Some(FAILING.to_owned()),
+                unreachable_name: Some(UNREACHABLE.to_owned()),
+                dying_name: Some(DYING.to_owned()),
+                gpu_model: Some(GPU.to_owned()),
+            },
+        };
+        Ok(Self {
+            server,
+            dir,
+            target,
+        })
+    }
+
+    /// How to reach it.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Stops it; fails if it had ended, if a thread of it broke, or if its database is not as it
+    /// should be.
+    pub fn finish(self) -> Result<()> {
+        let ended = self.server.ended();
+        self.server.stop();
+        let log = fs::read_to_string(self.dir.path().join(LOG))?;
+        if let Some(status) = ended {
+            bail!("Wharf ended by itself ({status}):\n{log}");
+        }
+        if let Some(line) = log.lines().find(|line| line.contains("panicked at")) {
+            bail!("a thread of Wharf broke: {line}");
+        }
+        let mut wharf = Command::new(workspace::wharf_binary());
+        wharf
+            .args(["fsck", "--config"])
+            .arg(self.dir.path().join(CONFIG));
+        output(&mut wharf).map(drop)
+    }
+}
+
+/// Ports that nobody listens on, as far as the first of them tells.
+fn free_block() -> Result<u16> {
+    let start = u16::try_from(std::process::id() % u32::from(BLOCKS)).unwrap_or(0);
+    for n in 0..BLOCKS {
+        let from = FIRST_PORT + (start + n) % BLOCKS * BLOCK;
+        if TcpListener::bind(("127.0.0.1", from)).is_ok() {
+            return Ok(from);
+        }
+    }
+    bail!("no block of ports from {FIRST_PORT} on is free")
+}
+
+fn configuration(port: u16) -> String {
+    let (ssh_to, web_from, web_to) = (port + BLOCK / 2 - 1, port + BLOCK / 2, port + BLOCK - 1);
+    // Long enough to be seen provisioning, short enough not to be waited for.
+    let settings = format!(
+        "settings = {{ ready_after_ms = 250, faults = [\
+         {{ call = \"ensure\", hostname = \"{FAILING}\", error = \"failed\" }}, \
+         {{ call = \"ensure\", hostname = \"{DYING}\", error = \"dies\", after_ms = 2000 }}, \
+         {{ call = \"stats\", hostname = \"{UNREACHABLE}\", error = \"unreachable\" }}] }}"
+    );
+    format!(
+        "listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\nssh_host = \"127.0.0.1\"\n\
+         [ssh_ports]\nfrom = {port}\nto = {ssh_to}\n\
+         [web]\nfrom = {web_from}\nto = {web_to}\n\
+         [[node]]\nname = \"east\"\ndriver = \"simulated\"\nendpoint = \"simulated:\"\n\
+         capacity = {{ n_vcpus = 64, mem_gib = 128, disk_size_gib = 3000 }}\n\
+         gpus = [{{ model = \"{GPU}\", count = 2 }}]\n\
+         lan_cidr = \"10.80.0.0/16\"\npublic_ipv4 = [\"203.0.113.0/25\"]\n{settings}\n\
+         [[node]]\nname = \"west\"\ndriver = \"simulated\"\nendpoint = \"simulated:\"\n\
+         capacity = {{ n_vcpus = 48, mem_gib = 160, disk_size_gib = 1900 }}\n\
+         gpus = [{{ model = \"L4\", count = 1 }}]\ncpu_tiers = [\"general-purpose\"]\n\
+         lan_cidr = \"10.81.0.0/16\"\npublic_ipv4 = [\"203.0.113.128/25\"]\n{settings}\n"
+    )
+}
