@@ -230,7 +230,7 @@ impl NodeDriver {
                     .await
             })
             .await?;
-        Ok(convert::list(list, self.name()))
+        convert::list(list, self.name())
     }
 
     /// Live usage of a running instance.

@@ -37,7 +37,7 @@ pub struct Observer {
 /// Orphans removed at one look; the others wait for the next.
 const MAX_REMOVALS: usize = 32;
 /// Strangers kept in mind, so that each is logged once.
-const MAX_STRANGERS: usize = 1000;
+const MAX_STRANGERS: usize = 100;
 
 impl Observer {
     pub fn new(app: Arc<App>, workers: Arc<Workers>, node: NodeId, driver: NodeDriver) -> Self {

@@ -15,6 +15,8 @@ use tracing::warn;
 const MAX_NAME: usize = 200;
 /// Most GPUs of a node.
 const MAX_GPUS: usize = 1024;
+/// Most instances of a node.
+const MAX_ROWS: usize = 100_000;
 /// A total beyond this is no machine's.
 const MAX_TOTAL: u32 = 10_000_000;
 /// Shortest and longest time after which a driver may want to be asked again.
@@ -106,8 +108,13 @@ fn phase(phase: wit::Phase) -> Phase {
 
 /// From a guest. A row that names no instance can't be one of ours: somebody else's labels on the
 /// engine must not hide all the others.
-pub fn list(list: Vec<wit::Observed>, node: &NodeId) -> Vec<Observed> {
+pub fn list(list: Vec<wit::Observed>, node: &NodeId) -> Result<Vec<Observed>, PluginError> {
     let given = list.len();
+    if given > MAX_ROWS {
+        return Err(nonsense(format!(
+            "a list of {given} instances; at most {MAX_ROWS}"
+        )));
+    }
     let known: Vec<_> = list
         .into_iter()
         .filter_map(|row| {
@@ -124,7 +131,7 @@ pub fn list(list: Vec<wit::Observed>, node: &NodeId) -> Vec<Observed> {
     if known.len() < given {
         warn!(%node, rows = given - known.len(), "the driver listed rows that name no instance; they are ignored");
     }
-    known
+    Ok(known)
 }
 
 /// From a guest.
@@ -210,6 +217,6 @@ mod tests {
             phase: wit::Phase::Creating,
         };
         let rows = vec![row("x"), row("0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f")];
-        assert_eq!(list(rows, &NodeId("n".into())).len(), 1);
+        assert_eq!(list(rows, &NodeId("n".into())).unwrap().len(), 1);
     }
 }

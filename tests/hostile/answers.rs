@@ -1,0 +1,83 @@
+//! Drivers that answer nonsense: it is caught, and what a user was told holds.
+
+use crate::engine::nowhere;
+use crate::fixtures::Plugins;
+use crate::{create_on, logged, server, uuid};
+use wharf_tests::until;
+
+#[test]
+fn nonsense_becomes_an_error_in_time() {
+    let plugins = Plugins::driver();
+    let modes = [
+        "other-generation",
+        "back-and-forth",
+        "much-later",
+        "much-text",
+    ];
+    let nodes = modes.map(|mode| (mode, nowhere()));
+    let (server, api) = server(&plugins, &nodes);
+    let made = modes.map(|mode| create_on(&api, mode));
+    for instance in &made {
+        api.wait_for(uuid(instance), "error").unwrap();
+    }
+    let id = format!("instance={}", uuid(&made[0]));
+    assert!(logged(&server, &[&id, "a report for generation"]));
+    for instance in &made {
+        let events = server.cli(&["events", uuid(instance)]).unwrap();
+        assert!(
+            events.len() < 4000 && !events.contains('\u{1b}'),
+            "{events}"
+        );
+        api.delete(uuid(instance)).unwrap().expect(204).unwrap();
+    }
+    // What they held is free again.
+    for mode in modes {
+        until(&format!("{mode} is empty"), || {
+            let mut all = crate::on(mode);
+            all["n_vcpus"] = 8.into();
+            Ok((api.create(&all)?.status == 201).then_some(()))
+        })
+        .unwrap();
+    }
+    server.finish().unwrap();
+}
+
+/// It says that all is well and does nothing. Its word is all there is, so an instance runs on
+/// paper; but what the user asks for is acknowledged and holds, and nobody else is touched.
+#[test]
+fn a_driver_that_lies_takes_nothing_back() {
+    let plugins = Plugins::driver();
+    let (mut server, api) = server(&plugins, &[("lies", nowhere())]);
+    let well = api.small_container().unwrap();
+    api.wait_for(uuid(&well), "running").unwrap();
+    let lied = create_on(&api, "lies");
+    api.wait_for(uuid(&lied), "running").unwrap();
+    let stats = api
+        .get(&format!("/api/instance/{}/stats/", uuid(&lied)))
+        .unwrap();
+    if stats.status == 200 {
+        for (_, value) in stats.body.as_object().unwrap() {
+            assert!(value.as_f64().unwrap() >= 0.0, "{}", stats.body);
+        }
+    } else {
+        stats.expect(502).unwrap();
+    }
+    // It never stops; the user is told what is durable.
+    let stopped = api.act(uuid(&lied), "stop").unwrap().expect(200).unwrap();
+    assert_eq!(stopped["state"], "shut_off");
+    let shown = || api.instance(uuid(&lied)).unwrap().expect(200).unwrap()["state"].clone();
+    assert_eq!(shown(), "exited");
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert_eq!(shown(), "exited");
+    // Its delete traps each time.
+    api.delete(uuid(&lied)).unwrap().expect(204).unwrap();
+    assert_eq!(api.instance(uuid(&lied)).unwrap().status, 404);
+    server.kill().unwrap();
+    server.run().unwrap();
+    let api = server.again(&api);
+    assert_eq!(api.instance(uuid(&lied)).unwrap().status, 404);
+    assert_eq!(api.list().unwrap().len(), 1);
+    api.wait_for(uuid(&well), "running").unwrap();
+    assert!(logged(&server, &["rows that name no instance"]));
+    server.finish().unwrap();
+}

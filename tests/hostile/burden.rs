@@ -1,0 +1,151 @@
+//! Plugins that use up what there is: each costs its own call, and the others are served.
+
+use crate::engine::{Engine, nowhere};
+use crate::fixtures::Plugins;
+use crate::{create_on, logged, server, uuid};
+use serde_json::json;
+use std::time::{Duration, Instant};
+use wharf_tests::{Api, until};
+
+/// Far above what a healthy node takes, far below what a call of a hostile one does.
+const STILL_SERVED: Duration = Duration::from_millis(1500);
+const ROUNDS: usize = 40;
+
+/// Times of one kind of request, in order of length.
+struct Times(Vec<Duration>);
+
+impl Times {
+    fn at(&self, part: f64) -> Duration {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "an index"
+        )]
+        let index = ((self.0.len() - 1) as f64 * part) as usize;
+        self.0[index]
+    }
+}
+
+impl std::fmt::Display for Times {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ms = |part| self.at(part).as_secs_f64() * 1e3;
+        write!(f, "{:.1} / {:.1} / {:.1} ms", ms(0.5), ms(0.9), ms(1.0))
+    }
+}
+
+/// GETs, and creates until running, on the node that is well.
+fn latency(api: &Api) -> (Times, Times) {
+    let (mut gets, mut creates) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let begin = Instant::now();
+        let created = api.small_container().unwrap();
+        until("it runs", || {
+            let asked = Instant::now();
+            let now = api.instance(uuid(&created))?.expect(200)?;
+            gets.push(asked.elapsed());
+            Ok((now["state"] == "running").then_some(()))
+        })
+        .unwrap();
+        creates.push(begin.elapsed());
+        api.delete(uuid(&created)).unwrap().expect(204).unwrap();
+    }
+    gets.sort_unstable();
+    creates.sort_unstable();
+    (Times(gets), Times(creates))
+}
+
+#[test]
+fn each_costs_its_own_call_and_the_others_are_served() {
+    let plugins = Plugins::driver();
+    let (alone, api) = server(&plugins, &[]);
+    latency(&api);
+    let (gets_alone, creates_alone) = latency(&api);
+    alone.finish().unwrap();
+
+    let silent = Engine::silent();
+    let socket = silent.socket();
+    let says = [
+        ("probe-loops", "more than 300 ms of CPU time"),
+        ("probe-traps", "on purpose"),
+        ("probe-recurses", "call stack exhausted"),
+        ("probe-eats", "more than 32 MiB of memory"),
+        ("probe-sleeps", "no answer within 2000 ms"),
+        ("probe-waits", "no answer within 2000 ms"),
+        ("probe-boasts", "nonsense answer"),
+        ("list-is-endless", "nonsense answer"),
+    ];
+    let mut modes: Vec<_> = says.iter().map(|(mode, _)| (*mode, nowhere())).collect();
+    for (mode, at) in &mut modes {
+        if *mode == "probe-waits" {
+            *at = &socket;
+        }
+    }
+    modes.push(("probe-babbles", nowhere()));
+    let (server, api) = server(&plugins, &modes);
+    for (mode, words) in says {
+        let node = format!("node={mode}");
+        until(&format!("{mode}: {words}"), || {
+            Ok(logged(&server, &[&node, "out of reach", words]).then_some(()))
+        })
+        .unwrap();
+    }
+    let (gets, creates) = latency(&api);
+    println!(
+        "median / 90 % / longest beside {} hostile nodes, and without: GET {gets}, {gets_alone}; \
+         create until running {creates}, {creates_alone}",
+        modes.len()
+    );
+    assert!(gets.at(1.0) < STILL_SERVED && creates.at(0.9) < STILL_SERVED);
+    assert!(!silent.asked().is_empty(), "it waited for nobody");
+    // What one call says and is refused is kept in bounds, however often it tries.
+    let babble = |words: &str| {
+        let log = server.log();
+        let lines = log
+            .lines()
+            .filter(|l| l.contains("probe-babbles") && l.contains(words));
+        lines.count()
+    };
+    let refused = babble("a driver's request was not sent");
+    let calls = babble("last_logged=true");
+    assert!(
+        calls > 0 && refused <= 20 * (calls + 1),
+        "{refused} lines of {calls} calls"
+    );
+    assert!(server.log().lines().all(|line| line.len() < 6000));
+    server.finish().unwrap();
+}
+
+#[test]
+fn an_instance_of_a_plugin_that_fails_is_in_error_and_can_be_deleted() {
+    let plugins = Plugins::driver();
+    let says = [
+        ("ensure-loops", "more than 300 ms of CPU time"),
+        ("ensure-traps", "on purpose"),
+        ("ensure-recurses", "call stack exhausted"),
+        ("ensure-eats", "more than 32 MiB of memory"),
+    ];
+    let modes: Vec<_> = says.iter().map(|(mode, _)| (*mode, nowhere())).collect();
+    let (server, api) = server(&plugins, &modes);
+    let begin = Instant::now();
+    let made = says.map(|(mode, _)| create_on(&api, mode));
+    let well = api.small_container().unwrap();
+    api.wait_for(uuid(&well), "running").unwrap();
+    for (instance, (mode, words)) in made.iter().zip(says) {
+        assert_eq!(instance["gpu_model"], json!(mode));
+        api.wait_for(uuid(instance), "error").unwrap();
+        let id = format!("instance={}", uuid(instance));
+        assert!(logged(&server, &[&id, words]), "{mode}: {}", server.log());
+    }
+    // The deadline is 4 s; one call in progress may outlast it.
+    assert!(
+        begin.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        begin.elapsed()
+    );
+    for instance in &made {
+        api.delete(uuid(instance)).unwrap().expect(204).unwrap();
+        assert_eq!(api.instance(uuid(instance)).unwrap().status, 404);
+    }
+    assert_eq!(api.list().unwrap().len(), 1);
+    server.finish().unwrap();
+}

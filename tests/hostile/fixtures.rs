@@ -1,0 +1,60 @@
+//! The hostile plugins, built as components.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use tempfile::TempDir;
+
+const TARGET: &str = "wasm32-wasip2";
+const PACKAGES: [&str; 2] = ["hostile-driver", "hostile-flavors"];
+
+/// A directory of plugins.
+pub struct Plugins(TempDir);
+
+impl Plugins {
+    /// Without any.
+    pub fn none() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// With the hostile driver.
+    pub fn driver() -> Self {
+        let plugins = Self::none();
+        plugins.copy("hostile_driver.wasm", "driver-hostile.wasm");
+        plugins
+    }
+
+    /// With the hostile flavors.
+    pub fn flavors() -> Self {
+        let plugins = Self::none();
+        plugins.copy("hostile_flavors.wasm", "flavors-hostile.wasm");
+        plugins
+    }
+
+    /// Where they are.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn copy(&self, built: &str, name: &str) {
+        std::fs::copy(components().join(built), self.path().join(name)).unwrap();
+    }
+}
+
+/// Where the components are; builds them once.
+fn components() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        xtask::build::ensure_wasm_target().unwrap();
+        let target = xtask::workspace::target().join("plugins");
+        let mut cargo = xtask::build::cargo();
+        cargo.args(["build", "--quiet", "--locked", "--lib", "--target", TARGET]);
+        cargo
+            .args(["--profile", "plugin", "--target-dir"])
+            .arg(&target);
+        for package in PACKAGES {
+            cargo.args(["--package", package]);
+        }
+        assert!(cargo.status().unwrap().success());
+        target.join(TARGET).join("plugin")
+    })
+}
