@@ -14,6 +14,7 @@ mod configuration;
 mod create;
 mod delete;
 mod history;
+mod hygiene;
 mod keys;
 mod plugins;
 mod ports;

@@ -1,5 +1,6 @@
 //! The REST interface, as a user's program sees it.
 
+use crate::document;
 use crate::wait::until;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
@@ -97,11 +98,13 @@ impl Api {
             serde_json::from_slice(&bytes)
                 .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()))
         };
-        Ok(Answer {
+        let answer = Answer {
             status: answer.status().as_u16(),
             headers: answer.headers().clone(),
             body,
-        })
+        };
+        document::check(method, path, &answer, !bytes.is_empty())?;
+        Ok(answer)
     }
 
     /// Sends a request with a JSON body, or none for `Null`.

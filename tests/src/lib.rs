@@ -7,6 +7,7 @@
 
 mod api;
 mod config;
+mod document;
 mod proxy;
 mod server;
 mod ssh;

@@ -80,6 +80,11 @@ impl Server {
         &self.base_url
     }
 
+    /// Of its process, while it runs.
+    pub fn process_id(&self) -> Option<u32> {
+        self.process.as_ref().map(Child::id)
+    }
+
     /// Its configuration file.
     pub fn config_path(&self) -> PathBuf {
         self.dir.path().join("wharf.toml")
@@ -158,7 +163,10 @@ impl Server {
         if !status.success() {
             bail!("the server ended with {status}:\n{}", self.log());
         }
-        let panics = self.log().matches("panicked at").count();
+        // A plugin's panic is in the log too, within a line of it.
+        let log = self.log();
+        let own = |line: &&str| line.starts_with("thread '") && line.contains("panicked at");
+        let panics = log.lines().filter(own).count();
         if panics > 0 {
             bail!("{panics} panics:\n{}", self.log());
         }

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use std::process::Stdio;
 
 /// A program, the Debian and Ubuntu package it is in, and what it is needed for.
+#[derive(Debug, Clone, Copy)]
 pub struct Need {
     /// Looked for in PATH.
     pub program: &'static str,
@@ -17,10 +18,12 @@ pub struct Need {
 
 /// Installs what is missing through apt. Does nothing, and asks for nothing, when all is there.
 pub fn ensure(needs: &[Need]) -> Result<()> {
-    let missing: Vec<&Need> = needs
-        .iter()
-        .filter(|need| find(need.program).is_none())
-        .collect();
+    ensure_unless(needs, |need| find(need.program).is_some())
+}
+
+/// The same for what is more than a program in PATH: `present` looks whether it is there.
+pub fn ensure_unless(needs: &[Need], present: impl Fn(&Need) -> bool) -> Result<()> {
+    let missing: Vec<&Need> = needs.iter().filter(|need| !present(need)).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -43,7 +46,7 @@ pub fn ensure(needs: &[Need]) -> Result<()> {
         .args(["install", "-y", "-q=2", "--no-install-recommends"])
         .args(names)
         .stdout(Stdio::null()))?;
-    let still = missing.iter().find(|need| find(need.program).is_none());
+    let still = missing.iter().find(|need| !present(need));
     if let Some(need) = still {
         bail!(
             "{} is installed and brought no {}",

@@ -4,15 +4,15 @@ use super::{Api, Reply, public_key, s3_url, wire};
 use crate::app::Caller;
 use crate::domain::capacity::CpuTier;
 use crate::domain::draft::{CreateDraft, Field, Offer, S3_FIELDS};
-use crate::domain::error::Error;
+use crate::domain::error::{Error, FieldErrors};
 use crate::domain::instance::ResourceType;
 use crate::domain::name::Name;
 use crate::domain::secret::SecretText;
-use crate::schema::{Body, Checked};
+use crate::schema::{Body, Checked, Schemas};
 
 /// Creates an instance.
 pub async fn run(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
-    let mut draft = draft(api.schemas.create.check(Body::parse(body)?));
+    let mut draft = read(&api.schemas, body)?;
     if let Field::Right(name) = &draft.name
         && api.app.name_taken(name)?
     {
@@ -28,6 +28,10 @@ pub async fn run(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error
 }
 
 /// Reads the fields that are right; the others are named in the draft's errors.
+pub(super) fn read(schemas: &Schemas, body: &[u8]) -> Result<CreateDraft, FieldErrors> {
+    Ok(draft(schemas.create.check(Body::parse(body)?)))
+}
+
 fn draft(mut checked: Checked) -> CreateDraft {
     let name = checked.parse("name", |text| Name::parse(text).map_err(str::to_owned));
     let public_key = checked.parse("public_key", public_key::parse);
@@ -73,18 +77,13 @@ fn field<T>(checked: &Checked, name: &str, right: Option<T>) -> Field<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::draft;
     use crate::domain::draft::Field;
-    use crate::schema::{Body, Schemas};
+    use crate::schema::Schemas;
     use serde_json::{Value, json};
 
     fn read(body: &Value) -> crate::domain::draft::CreateDraft {
         let schemas = Schemas::compile().unwrap();
-        draft(
-            schemas
-                .create
-                .check(Body::parse(body.to_string().as_bytes()).unwrap()),
-        )
+        super::read(&schemas, body.to_string().as_bytes()).unwrap()
     }
 
     #[test]

@@ -4,6 +4,7 @@
 pub mod add_port;
 pub mod create;
 pub mod delete;
+pub mod fuzz;
 pub mod get;
 pub mod list;
 mod ports;
@@ -13,6 +14,8 @@ pub mod restart;
 mod s3_url;
 pub mod stats;
 pub mod stop;
+#[cfg(test)]
+mod tied;
 pub mod update;
 mod wire;
 

@@ -3,7 +3,7 @@
 use super::Api;
 use crate::app::{Caller, Selector};
 use crate::domain::error::{Error, FieldErrors};
-use crate::schema::Body;
+use crate::schema::{Body, Schemas};
 
 /// The port of a request. A wrong one is reported only for an instance that is the caller's.
 pub(super) async fn port(
@@ -12,19 +12,27 @@ pub(super) async fn port(
     selector: &Selector,
     body: &[u8],
 ) -> Result<u16, Error> {
-    let checked = api.schemas.port.check(Body::parse(body)?);
-    match checked
-        .integer("port")
-        .and_then(|port| u16::try_from(port).ok())
-    {
-        Some(port) if checked.errors.0.is_empty() => Ok(port),
-        _ => {
+    match read(&api.schemas, body)? {
+        Ok(port) => Ok(port),
+        Err(errors) => {
             api.app.get(caller, selector).await?;
-            let mut errors = checked.errors;
-            if errors.0.is_empty() {
-                errors = FieldErrors::one("port", "must be between 1 and 65535");
-            }
             Err(errors.into())
         }
     }
+}
+
+/// Reads the port. The outer error is that of a body that cannot be read at all.
+pub(super) fn read(
+    schemas: &Schemas,
+    body: &[u8],
+) -> Result<Result<u16, FieldErrors>, FieldErrors> {
+    let checked = schemas.port.check(Body::parse(body)?);
+    if !checked.errors.0.is_empty() {
+        return Ok(Err(checked.errors));
+    }
+    let port = checked.integer("port").map(u16::try_from);
+    Ok(match port {
+        Some(Ok(port)) => Ok(port),
+        _ => Err(FieldErrors::one("port", "must be between 1 and 65535")),
+    })
 }

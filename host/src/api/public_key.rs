@@ -21,7 +21,8 @@ pub(super) fn parse(text: &str) -> Result<String, String> {
     }
     let mut words = line.splitn(2, ' ');
     let algorithm = words.next().unwrap_or_default();
-    let mut rest = words.next().unwrap_or_default().trim_start().splitn(2, ' ');
+    let rest = words.next().unwrap_or_default().trim_start_matches(' ');
+    let mut rest = rest.splitn(2, ' ');
     let data = rest.next().unwrap_or_default();
     let comment = rest.next().unwrap_or_default().trim();
     let plain = format!("{algorithm} {data} {comment}");

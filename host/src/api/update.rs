@@ -2,10 +2,10 @@
 
 use super::{Api, Reply, wire};
 use crate::app::{Caller, Selector};
-use crate::domain::error::Error;
+use crate::domain::error::{Error, FieldErrors};
 use crate::domain::name::Name;
 use crate::domain::request::UpdateRequest;
-use crate::schema::Body;
+use crate::schema::{Body, Schemas};
 
 /// Renames, resizes, or both.
 pub async fn run(
@@ -14,14 +14,7 @@ pub async fn run(
     selector: &Selector,
     body: &[u8],
 ) -> Result<Reply, Error> {
-    let mut checked = api.schemas.update.check(Body::parse(body)?);
-    let request = UpdateRequest {
-        name: checked.parse("name", |text| Name::parse(text).map_err(str::to_owned)),
-        n_vcpus: checked.integer("n_vcpus"),
-        mem_gib: checked.integer("mem_gib"),
-        disk_size_gib: checked.integer("disk_size_gib"),
-    };
-    let mut errors = checked.errors;
+    let (request, mut errors) = read(&api.schemas, body)?;
     if !errors.0.is_empty() {
         // An instance that is not there comes first; one that is adds what is wrong for it.
         let instance = api.app.get(caller, selector).await?.instance;
@@ -36,4 +29,19 @@ pub async fn run(
     }
     let view = api.app.update(caller, selector, request).await?;
     Ok(Reply::Done(wire::instance(&view)?))
+}
+
+/// Reads the fields that are right, and names the others.
+pub(super) fn read(
+    schemas: &Schemas,
+    body: &[u8],
+) -> Result<(UpdateRequest, FieldErrors), FieldErrors> {
+    let mut checked = schemas.update.check(Body::parse(body)?);
+    let request = UpdateRequest {
+        name: checked.parse("name", |text| Name::parse(text).map_err(str::to_owned)),
+        n_vcpus: checked.integer("n_vcpus"),
+        mem_gib: checked.integer("mem_gib"),
+        disk_size_gib: checked.integer("disk_size_gib"),
+    };
+    Ok((request, checked.errors))
 }

@@ -11,6 +11,7 @@ mod auth;
 mod body;
 mod connection;
 mod docs;
+pub mod fuzz;
 mod gzip;
 mod handler;
 mod listen;

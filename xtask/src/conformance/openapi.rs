@@ -18,8 +18,20 @@ struct Operation {
     id: String,
     method: String,
     path: Vec<String>,
-    /// Status → schema of the body, if there is one.
-    answers: BTreeMap<u16, Option<Validator>>,
+    answers: BTreeMap<u16, Answer>,
+}
+
+/// What an answer of one status looks like.
+struct Answer {
+    /// Schema of the body, if there is one.
+    body: Option<Validator>,
+    headers: Vec<Header>,
+}
+
+struct Header {
+    name: String,
+    required: bool,
+    schema: Validator,
 }
 
 impl Document {
@@ -54,11 +66,10 @@ impl Document {
         status: u16,
         body: Option<&Value>,
     ) -> Result<(), String> {
-        let segments = split(path.split('?').next().unwrap_or(path));
-        let Some(operation) = self.operations.iter().find(|o| o.is(method, &segments)) else {
+        let Some(operation) = self.operation(method, path) else {
             return Ok(());
         };
-        let Some(schema) = operation.answers.get(&status) else {
+        let Some(Answer { body: schema, .. }) = operation.answers.get(&status) else {
             return Err(format!("{} documents no status {status}", operation.id));
         };
         self.seen
@@ -83,6 +94,35 @@ impl Document {
         }
     }
 
+    /// Says what is wrong with the headers of an answer: one that is documented as required must be
+    /// there, and one that is there must have the documented form.
+    pub fn check_headers<'h>(
+        &self,
+        method: &str,
+        path: &str,
+        status: u16,
+        header: impl Fn(&str) -> Option<&'h str>,
+    ) -> Result<(), String> {
+        let operation = self.operation(method, path);
+        let answer = operation.and_then(|o| o.answers.get(&status));
+        for documented in answer.iter().flat_map(|answer| &answer.headers) {
+            let name = &documented.name;
+            match header(name) {
+                None if documented.required => return Err(format!("there should be a {name}")),
+                Some(value) if !documented.allows(value) => {
+                    return Err(format!("{name} has not the documented form"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn operation(&self, method: &str, path: &str) -> Option<&Operation> {
+        let segments = split(path.split('?').next().unwrap_or(path));
+        self.operations.iter().find(|o| o.is(method, &segments))
+    }
+
     /// Documented statuses of operations that were not seen.
     pub fn unseen(&self) -> Vec<(String, u16)> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,14 +139,19 @@ impl Operation {
         let mut answers = BTreeMap::new();
         for (status, answer) in object(&operation["responses"]).context("no `responses`")? {
             let answer = resolve(document, answer)?;
-            let schema = match answer.pointer("/content/application~1json/schema") {
+            let body = match answer.pointer("/content/application~1json/schema") {
                 Some(schema) => Some(compile(document, schema)?),
                 None => None,
             };
+            let headers = object(&answer["headers"])
+                .into_iter()
+                .flatten()
+                .map(|(name, header)| Header::new(document, name, header))
+                .collect::<Result<_>>()?;
             let status = status
                 .parse()
                 .with_context(|| format!("status `{status}`"))?;
-            answers.insert(status, schema);
+            answers.insert(status, Answer { body, headers });
         }
         let id = operation["operationId"].as_str();
         Ok(Self {
@@ -127,6 +172,23 @@ impl Operation {
                     template == segment
                 }
             })
+    }
+}
+
+impl Header {
+    fn new(document: &Value, name: &str, header: &Value) -> Result<Self> {
+        let header = resolve(document, header)?;
+        Ok(Self {
+            name: name.to_owned(),
+            required: header["required"] == true,
+            schema: compile(document, &header["schema"])?,
+        })
+    }
+
+    /// Whether the text has the form, as it is or read as a number.
+    fn allows(&self, text: &str) -> bool {
+        let number = text.parse::<u64>().ok().map(Value::from);
+        self.schema.is_valid(&Value::from(text)) || number.is_some_and(|n| self.schema.is_valid(&n))
     }
 }
 
@@ -171,8 +233,11 @@ mod tests {
             "paths": { "/a/{id}/": { "parameters": [], "get": {
                 "operationId": "getA",
                 "responses": {
-                    "200": { "content": { "application/json": {
-                        "schema": { "$ref": "#/components/schemas/A" } } } },
+                    "200": {
+                        "headers": { "X-N": { "required": true, "schema": { "type": "integer" } } },
+                        "content": { "application/json": {
+                            "schema": { "$ref": "#/components/schemas/A" } } },
+                    },
                     "204": { "$ref": "#/components/responses/Empty" },
                 },
             } } },
@@ -195,5 +260,9 @@ mod tests {
         assert!(check("/a/x/", 500, None).is_err());
         assert_eq!(check("/a/x", 308, None), Ok(()));
         assert_eq!(check("/a//", 404, None), Ok(()));
+        let headers = |status, value| document.check_headers("GET", "/a/x/", status, |_| value);
+        assert_eq!(headers(200, Some("4")), Ok(()));
+        assert!(headers(200, Some("four")).is_err() && headers(200, None).is_err());
+        assert_eq!(headers(204, None), Ok(()));
     }
 }

@@ -1,0 +1,6 @@
+//! See `wharf::api::fuzz::public_key`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    wharf::api::fuzz::public_key(bytes);
+});

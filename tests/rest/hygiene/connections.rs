@@ -1,0 +1,162 @@
+//! Many requests on one connection, and many connections with none.
+
+use super::wire::{connect, listen, resident_kib, send};
+use crate::start;
+use flate2::read::GzDecoder;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+const IDLE: u64 = 5_000;
+
+/// What one silent connection may cost, in KiB. A task, a socket and a read buffer.
+const KIB_EACH: u64 = 24;
+
+/// Files that this process and its servers may have open: raised as far as it may be raised.
+fn files() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    let _ = setrlimit(Resource::Nofile, raised);
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+#[test]
+fn five_thousand_idle_connections() {
+    let files = files();
+    if files < IDLE + 500 {
+        println!("SKIPPED: only {files} files may be open, and {IDLE} connections need more");
+        return;
+    }
+    let (server, api) = start();
+    assert_eq!(api.get("/healthz").unwrap().status, 200);
+    let process = server.process_id().unwrap();
+    let before = resident_kib(process);
+    let streams: Vec<_> = (0..IDLE).map(|_| connect(&server)).collect();
+    let begin = Instant::now();
+    assert!(api.list().unwrap().is_empty());
+    let asked = begin.elapsed();
+    let during = resident_kib(process);
+    println!(
+        "{IDLE} idle connections: {before} KiB before, {during} KiB with them, \
+         {:.1} KiB each; a request meanwhile {asked:?}",
+        during.saturating_sub(before) as f64 / IDLE as f64
+    );
+    assert!(
+        during < before + IDLE * KIB_EACH,
+        "{before} -> {during} KiB"
+    );
+    assert!(asked < Duration::from_secs(5), "{asked:?}");
+    drop(streams);
+    assert_eq!(api.get("/healthz").unwrap().status, 200);
+    server.finish().unwrap();
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_their_order() {
+    let (server, api) = start();
+    let mut bytes = String::new();
+    for n in 0..100 {
+        let path = ["/healthz", "/nothing", "/api/instance/"][n % 3];
+        let key = api.key();
+        bytes.push_str(&format!(
+            "GET {path} HTTP/1.1\r\nHost: x\r\nX-Request-Id: n-{n}\r\nAuthorization: Bearer {key}\r\n\r\n"
+        ));
+    }
+    let heard = send(&server, bytes.as_bytes());
+    let expected: Vec<u16> = (0..100).map(|n| [200, 404, 200][n % 3]).collect();
+    assert_eq!(heard.statuses, expected);
+    let text = heard.text().to_lowercase();
+    let at: Vec<_> = (0..100)
+        .map(|n| text.find(&format!("x-request-id: n-{n}\r\n")))
+        .collect();
+    assert!(at.is_sorted() && at[0].is_some());
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_body_without_end_costs_no_memory() {
+    let (server, api) = start();
+    let process = server.process_id().unwrap();
+    let before = resident_kib(process);
+    let senders: Vec<_> = (0..20)
+        .map(|_| {
+            let mut stream = connect(&server);
+            let key = api.key().to_owned();
+            std::thread::spawn(move || {
+                let head = format!(
+                    "POST /api/instance/ HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\
+                     Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+                );
+                stream.write_all(head.as_bytes()).unwrap();
+                let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+                // Until the server has had enough, or far more than it should take.
+                for sent in 0..2000_u32 {
+                    if stream.write_all(chunk.as_bytes()).is_err() {
+                        return sent;
+                    }
+                }
+                panic!("{:?}", listen(&mut stream, Duration::from_secs(1)).statuses)
+            })
+        })
+        .collect();
+    for sender in senders {
+        sender.join().unwrap();
+    }
+    let after = resident_kib(process);
+    println!("20 bodies without end: {before} KiB before, {after} KiB after");
+    assert!(after < before + 40 * 1024, "{before} -> {after} KiB");
+    server.finish().unwrap();
+}
+
+#[test]
+fn long_answers_are_gzipped_where_asked() {
+    let (server, api) = start();
+    for _ in 0..4 {
+        api.small_container().unwrap();
+    }
+    let get = |headers: &str| {
+        let key = api.key();
+        let head = "GET /api/instance/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n";
+        let request = format!("{head}Authorization: Bearer {key}\r\n{headers}\r\n");
+        let heard = send(&server, request.as_bytes());
+        let end = heard
+            .bytes
+            .windows(4)
+            .position(|w| w == b"\r\n\r\n")
+            .unwrap()
+            + 4;
+        let head = String::from_utf8_lossy(&heard.bytes[..end]).to_lowercase();
+        (head, heard.bytes[end..].to_vec())
+    };
+    let (head, plain) = get("");
+    assert!(
+        !head.contains("content-encoding") && head.contains("vary: accept-encoding"),
+        "{head}"
+    );
+    let (head, packed) = get("Accept-Encoding: gzip\r\n");
+    assert!(head.contains("content-encoding: gzip"), "{head}");
+    assert!(
+        head.contains(&format!("content-length: {}\r\n", packed.len())),
+        "{head}"
+    );
+    assert!(packed.len() < plain.len() / 2);
+    let mut unpacked = Vec::new();
+    GzDecoder::new(&packed[..])
+        .read_to_end(&mut unpacked)
+        .unwrap();
+    let count = |bytes: &[u8]| {
+        serde_json::from_slice::<Vec<serde_json::Value>>(bytes)
+            .unwrap()
+            .len()
+    };
+    assert_eq!((count(&unpacked), count(&plain)), (4, 4));
+    assert!(
+        !get("Accept-Encoding: br, gzip;q=0\r\n")
+            .0
+            .contains("content-encoding")
+    );
+    server.finish().unwrap();
+}

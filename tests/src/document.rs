@@ -1,0 +1,51 @@
+//! Every answer that any test gets is held against the OpenAPI document.
+
+use crate::api::Answer;
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
+use xtask::conformance::openapi::Document;
+
+const FILE: &str = "../schemas/generated/openapi.json";
+
+/// Status, headers and body of an answer: as the document says where it says something, and what
+/// holds for all answers where it does not (unknown paths, other methods, pages).
+pub fn check(method: &str, path: &str, answer: &Answer, has_body: bool) -> Result<()> {
+    let body = has_body.then_some(&answer.body);
+    let wrong = |why: String| anyhow!("against the OpenAPI document: {method} {path}: {why}");
+    let document = document()?;
+    document
+        .check(method, path, answer.status, body)
+        .and_then(|()| {
+            document.check_headers(method, path, answer.status, |name| answer.header(name))
+        })
+        .map_err(wrong)?;
+    ensure!(
+        answer.header("x-request-id").is_some(),
+        wrong("no X-Request-Id".to_owned())
+    );
+    let page = path.starts_with("/api/docs/") && answer.status == 200;
+    if has_body && !page {
+        let content_type = answer.header("content-type");
+        ensure!(
+            content_type == Some("application/json") && !matches!(answer.body, Value::String(_)),
+            wrong(format!("an answer of type {content_type:?}"))
+        );
+    }
+    Ok(())
+}
+
+fn document() -> Result<&'static Document> {
+    static DOCUMENT: OnceLock<Result<Document>> = OnceLock::new();
+    let read = || {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
+        let text = fs::read_to_string(file).context(FILE)?;
+        Document::new(&serde_json::from_str(&text)?)
+    };
+    match DOCUMENT.get_or_init(read) {
+        Ok(document) => Ok(document),
+        Err(error) => bail!("{error:#}"),
+    }
+}

@@ -1,0 +1,74 @@
+"""Why an interface may refuse what its schemas allow: one line for each reason."""
+
+import re
+
+import schemathesis
+
+SHORT = r"Insufficient resources: not enough [a-z0-9_, ]+ available\."
+STATE = r"Cannot (stop|restart|resize|show stats of) an instance that is \w+; it must be [\w ]+\."
+SIZES = "(n_vcpus|mem_gib|disk_size_gib)"
+
+# Operation -> (status, the whole text of the refusal). Field errors read "field: message".
+REASONS = {
+    "createInstance": [
+        (400, r"flavor: \w+ is not available for resource_type vm"),
+        (400, r"s3_\w+: S3 prefill is not supported by flavor \w+"),
+        (400, r"s3_\w+: required when any s3_\* field is given"),
+        (400, SIZES + r": must be at least \d+ for flavor \w+"),
+        (400, r"gpu_model: GPUs are available for containers only"),
+        (400, r"name: is already taken"),
+        # The pattern sees the line; the bytes inside the key are for the parser.
+        (400, r"public_key: must be one OpenSSH public key line .*"),
+        (400, r"public_key: an RSA key must have at least 1024 bits"),
+        # So is a port number above 65535.
+        (400, r"s3_endpoint_url: must be an http or https URL without credentials.*"),
+        (422, SHORT),
+    ],
+    "updateInstance": [
+        (400, r"name: is already taken"),
+        (400, SIZES + r": VMs cannot be resized"),
+        (400, r"disk_size_gib: .*"),
+        (400, STATE),
+        (422, SHORT),
+    ],
+    "stopInstance": [(400, STATE)],
+    "restartInstance": [(400, STATE), (422, SHORT)],
+    "addPort": [
+        (400, r"Ports can be opened on VMs only; this instance is a container\."),
+        (400, r"port: at most 64 ports can be open"),
+    ],
+    "removePort": [
+        (400, r"Ports can be opened on VMs only; this instance is a container\."),
+        (400, r"port: port 22 .*"),
+    ],
+    "getStats": [
+        (400, r"Live stats are available for containers only; this instance is a VM\."),
+        (400, STATE),
+    ],
+}
+
+
+def texts(body):
+    """What a refusal says, one text for each thing that is wrong."""
+    if isinstance(body.get("detail"), dict):
+        return [body["detail"]["message"]]
+    if isinstance(body.get("detail"), str):
+        return [body["detail"]]
+    return [f"{field}: {message}" for field, messages in body.items() for message in messages]
+
+
+@schemathesis.check
+def refused_for_a_known_reason(ctx, response, case):
+    """Right by the schemas and refused all the same: only for a reason that is listed."""
+    generated = case.meta.generation if case.meta else None
+    if response.status_code not in (400, 422) or generated is None:
+        return
+    if not generated.mode.is_positive:
+        return
+    reasons = REASONS.get(case.operation.definition.raw.get("operationId"), [])
+    for text in texts(response.json()):
+        known = any(
+            status == response.status_code and re.fullmatch(reason, text)
+            for status, reason in reasons
+        )
+        assert known, f"no schema says so, and no reason is listed: {response.status_code} {text}"

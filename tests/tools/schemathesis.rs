@@ -1,0 +1,50 @@
+//! schemathesis, with all its checks and in all its phases, two users and the links.
+
+use crate::python::{Python, source, succeed};
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+
+/// Cases for each operation and phase.
+const EXAMPLES: &str = "60";
+
+#[test]
+fn schemathesis_finds_nothing() {
+    let python = Python::ensure().unwrap();
+    let server = crate::start();
+    let (ann, bob) = (
+        server.user("ann@example.com").unwrap(),
+        server.user("bob@example.com").unwrap(),
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let users = dir.path().join("users.json");
+    let user = |name: &str, key: &str| {
+        serde_json::json!({ "name": name, "fixedHeaders": [
+            { "name": "Authorization", "value": format!("Bearer {key}") },
+        ]})
+    };
+    let content = serde_json::json!({ "auth": [user("ann", ann.key()), user("bob", bob.key())] });
+    let file = fs::File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&users);
+    file.unwrap()
+        .write_all(content.to_string().as_bytes())
+        .unwrap();
+    let said = succeed(
+        python
+            .program("schemathesis")
+            .current_dir(dir.path())
+            .env("WHARF_USERS", &users)
+            .env("WHARF_HOOKS", source("hooks.py"))
+            .arg("--config-file")
+            .arg(source("schemathesis.toml"))
+            .args(["run", "--no-color", "--max-examples", EXAMPLES])
+            .arg(format!("{}/api/openapi.json", server.base_url())),
+    );
+    let said = said.unwrap_or_else(|error| panic!("{error:#}"));
+    assert!(!said.contains(ann.key()) && !said.contains(bob.key()));
+    println!("{said}");
+    server.finish().unwrap();
+}
