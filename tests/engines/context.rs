@@ -6,32 +6,30 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use wharf_tests::{Ports, Server, docker_node};
-use xtask::engine::{Options, PrivateDockerd};
+use xtask::engine::{Kind, Options, PrivateEngine};
 use xtask::http::{Client, Endpoint, Request};
 
 /// What an engine may take for one thing that is done to it by hand, many at once.
 const BY_HAND: Duration = Duration::from_secs(120);
 
-/// A private dockerd with the base image.
+/// A private engine with the base image.
 pub struct Context {
-    engine: PrivateDockerd,
+    engine: PrivateEngine,
 }
 
 /// Engines share the machine's routes, so servers need networks that do not overlap on any.
 static NEXT_NETWORK: AtomicU8 = AtomicU8::new(0);
 
 /// Where the engine of these tests keeps its data; another directory lets two runs go side by side.
-fn directory() -> PathBuf {
+fn directory(kind: Kind) -> PathBuf {
     let usual = || xtask::workspace::root().join("target/test-engine");
-    std::env::var_os("WHARF_TEST_ENGINE_DIR").map_or_else(usual, PathBuf::from)
+    let all = std::env::var_os("WHARF_TEST_ENGINE_DIR").map_or_else(usual, PathBuf::from);
+    all.join(kind.name())
 }
 
 impl Context {
-    /// Nothing if this machine's user may not start one.
-    pub fn start() -> Result<Option<Self>> {
-        if !xtask::process::is_root() {
-            return Ok(None);
-        }
+    /// Starts an engine of this kind.
+    pub fn start(kind: Kind) -> Result<Self> {
         xtask::packages::ensure(&[
             xtask::packages::Need {
                 program: "ssh",
@@ -44,18 +42,20 @@ impl Context {
                 why: "the tests log in with passwords",
             },
         ])?;
-        Self::at(directory()).map(Some)
+        Self::at(kind, directory(kind))
     }
 
     /// A second engine, for a test that ends and restarts it.
-    pub fn another(name: &str) -> Result<Self> {
-        let mut path = directory().into_os_string();
+    pub fn another(&self, name: &str) -> Result<Self> {
+        let kind = self.engine.kind();
+        let mut path = directory(kind).into_os_string();
         path.push(format!("-{name}"));
-        Self::at(path.into())
+        Self::at(kind, path.into())
     }
 
-    fn at(dir: PathBuf) -> Result<Self> {
-        let engine = PrivateDockerd::start(Options {
+    fn at(kind: Kind, dir: PathBuf) -> Result<Self> {
+        let engine = PrivateEngine::start(Options {
+            kind,
             dir,
             disk_gib: 40,
             disposable: true,
@@ -102,12 +102,29 @@ impl Context {
 
     /// The same through another socket.
     pub fn server_on(&self, socket: &Path) -> Result<Server> {
-        Server::start(&settings(socket, Ports::take(), "")?)
+        Server::start(&self.settings_on(socket, Ports::take(), "")?)
     }
 
     /// The settings of a server with this engine as its only node, and some more.
     pub fn settings(&self, ports: Ports, more: &str) -> Result<String> {
-        settings(&self.socket()?, ports, more)
+        self.settings_on(&self.socket()?, ports, more)
+    }
+
+    fn settings_on(&self, socket: &Path, ports: Ports, more: &str) -> Result<String> {
+        let n = 100 + NEXT_NETWORK.fetch_add(1, Ordering::Relaxed) % 100;
+        let socket = socket.to_str().context("socket path")?;
+        let lan_cidr = format!("10.{n}.0.0/16");
+        let node = docker_node("real", socket, &lan_cidr, self.engine.kind().settings());
+        Ok(format!("{more}{}{node}", ports.settings()))
+    }
+
+    /// The `HostConfig` of a container that is made beside Wharf, under the same conditions: with
+    /// the user namespace that Wharf's have.
+    pub fn host_config(&self, mut config: Value) -> Value {
+        if self.engine.kind() != Kind::Dockerd {
+            config["UsernsMode"] = "auto".into();
+        }
+        config
     }
 
     /// Does something to the engine by hand; the answer, which must be a success.
@@ -153,13 +170,6 @@ impl Context {
         let list = self.client().get("/volumes")?;
         Ok(names(&list["Volumes"], "Name"))
     }
-}
-
-fn settings(socket: &Path, ports: Ports, more: &str) -> Result<String> {
-    let n = 100 + NEXT_NETWORK.fetch_add(1, Ordering::Relaxed) % 100;
-    let socket = socket.to_str().context("socket path")?;
-    let node = docker_node("real", socket, &format!("10.{n}.0.0/16"));
-    Ok(format!("{more}{}{node}", ports.settings()))
 }
 
 fn names(list: &Value, key: &str) -> Vec<String> {

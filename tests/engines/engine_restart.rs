@@ -26,8 +26,8 @@ fn uptime(instance: &Value) -> Result<String> {
     Login::Password(password).output(instance, "stat -c %Y /proc/1")
 }
 
-pub fn nothing_is_taken_for_dead(_: &Context) -> Result<()> {
-    let mut engine = Context::another("restart")?;
+pub fn nothing_is_taken_for_dead(context: &Context) -> Result<()> {
+    let mut engine = context.another("restart")?;
     let outcome = restarts(&mut engine);
     let stopped = engine.stop();
     outcome.and(stopped)

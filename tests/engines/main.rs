@@ -1,4 +1,5 @@
-//! Tests on a real dockerd, which this binary starts for itself and takes away again.
+//! Tests on real engines, each of which this binary starts for itself and takes away again. Every
+//! test runs on every kind: `dockerd::…`, `podman-4::…`, `podman-5::…`.
 
 #![allow(
     clippy::unwrap_used,
@@ -28,6 +29,7 @@ use context::Context;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::process::ExitCode;
 use std::sync::Arc;
+use xtask::engine::Kind;
 
 type Test = fn(&Context) -> Result<()>;
 
@@ -109,56 +111,79 @@ const TESTS: &[(&str, Test)] = &[
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let wanted = |name: &str| {
-        let filter = arguments.filter.as_deref();
-        filter.is_none_or(|f| {
-            if arguments.exact {
-                name == f
-            } else {
-                name.contains(f)
-            }
-        })
-    };
-    if arguments.list || !TESTS.iter().any(|(name, _)| wanted(name)) {
-        let trials = TESTS.iter().map(|(name, _)| Trial::test(*name, || Ok(())));
-        return libtest_mimic::run(&arguments, trials.collect()).exit_code();
+    if arguments.list || !xtask::process::is_root() {
+        return without_engines(&arguments);
     }
-    let context = match Context::start() {
-        Ok(Some(context)) => Arc::new(context),
-        Ok(None) => return skip(&arguments),
+    let mut failed = false;
+    // One after the other: side by side they would take each other's time.
+    for kind in Kind::ALL {
+        if TESTS
+            .iter()
+            .any(|(name, _)| is_wanted(&arguments, &full(kind, name)))
+        {
+            failed |= !on(kind, &arguments);
+        }
+    }
+    if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+/// Runs what is wanted on one kind of engine; whether all went well.
+fn on(kind: Kind, arguments: &Arguments) -> bool {
+    let context = match Context::start(kind) {
+        Ok(context) => Arc::new(context),
         Err(error) => {
-            eprintln!("the real engine does not start: {error:#}");
-            return ExitCode::FAILURE;
+            eprintln!("{kind} does not start: {error:#}");
+            return false;
         }
     };
     let trials = TESTS.iter().map(|(name, test)| {
         let (context, test) = (Arc::clone(&context), *test);
-        Trial::test(*name, move || {
+        Trial::test(full(kind, name), move || {
             test(&context).map_err(|e| Failed::from(format!("{e:#}")))
         })
     });
-    let outcome = libtest_mimic::run(&arguments, trials.collect());
+    let outcome = libtest_mimic::run(arguments, trials.collect());
     let stopped = Arc::into_inner(context).map_or(Ok(()), Context::stop);
-    match stopped {
-        Ok(()) => outcome.exit_code(),
-        Err(error) => {
-            eprintln!("the engine left something behind: {error:#}");
-            ExitCode::FAILURE
-        }
+    if let Err(error) = &stopped {
+        eprintln!("{kind} left something behind: {error:#}");
     }
+    !outcome.has_failed() && stopped.is_ok()
 }
 
-/// Reported, never silent; and where the tests must be complete, a failure.
-fn skip(arguments: &Arguments) -> ExitCode {
-    eprintln!(
-        "SKIPPED: the real engine needs root on this machine; {} tests did not run",
-        TESTS.len()
-    );
-    if std::env::var_os("CI").is_some() {
-        return ExitCode::FAILURE;
-    }
-    let ignored = TESTS
+fn full(kind: Kind, name: &str) -> String {
+    format!("{kind}::{name}")
+}
+
+fn is_wanted(arguments: &Arguments, name: &str) -> bool {
+    arguments.filter.as_deref().is_none_or(|filter| {
+        if arguments.exact {
+            name == filter
+        } else {
+            name.contains(filter)
+        }
+    })
+}
+
+/// Lists; or says, never silently, that nothing can run. Where the tests must be complete that is a
+/// failure.
+fn without_engines(arguments: &Arguments) -> ExitCode {
+    let all = Kind::ALL
         .iter()
-        .map(|(name, _)| Trial::test(*name, || Ok(())).with_ignored_flag(true));
-    libtest_mimic::run(arguments, ignored.collect()).exit_code()
+        .flat_map(|kind| TESTS.iter().map(|(name, _)| full(*kind, name)));
+    if !arguments.list {
+        eprintln!(
+            "SKIPPED: real engines need root on this machine; {} tests did not run",
+            all.clone().count()
+        );
+        if std::env::var_os("CI").is_some() {
+            return ExitCode::FAILURE;
+        }
+    }
+    let ignored = !arguments.list;
+    let trials = all.map(|name| Trial::test(name, || Ok(())).with_ignored_flag(ignored));
+    libtest_mimic::run(arguments, trials.collect()).exit_code()
 }

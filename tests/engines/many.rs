@@ -134,12 +134,12 @@ fn bare(context: &Context, port: u16) -> Value {
     let mut body = json!({
         "Image": IMAGE,
         "ExposedPorts": { "22/tcp": {} },
-        "HostConfig": {
+        "HostConfig": context.host_config(json!({
             "NetworkMode": NETWORK,
             "CpuPeriod": 100_000, "CpuQuota": 100_000,
             "Memory": 1_u64 << 30, "MemorySwap": 1_u64 << 30, "PidsLimit": 4096,
             "PortBindings": { "22/tcp": [{ "HostIp": "127.0.0.1", "HostPort": port.to_string() }] },
-        },
+        })),
     });
     if context.enforces_disk_size() {
         body["HostConfig"]["StorageOpt"] = json!({ "size": "10G" });

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use wharf_tests::Api;
-use xtask::http::{Client, Request};
+use xtask::http::Request;
 
 const RUNS: usize = 7;
 /// The engine's own container listens here.
@@ -17,11 +17,10 @@ const PORT: u16 = 19_977;
 pub fn to_running(context: &Context) -> Result<()> {
     let server = context.server()?;
     let api = server.user("ann@example.com")?;
-    let client = context.client();
     let (mut ours, mut engines, mut accepted) = (Vec::new(), Vec::new(), Vec::new());
     for run in 0..=RUNS {
         let (answer, running) = through_wharf(&api)?;
-        let engine = engine_alone(&client)?;
+        let engine = engine_alone(context)?;
         // The first of each is to warm up.
         if run > 0 {
             accepted.push(answer);
@@ -56,7 +55,8 @@ fn through_wharf(api: &Api) -> Result<(Duration, Duration)> {
 }
 
 /// The same image, a banner on a published port; nothing injected, no network of its own.
-fn engine_alone(client: &Client) -> Result<Duration> {
+fn engine_alone(context: &Context) -> Result<Duration> {
+    let client = context.client();
     let call = |method: &str, path: &str, body: Option<Value>| -> Result<Vec<u8>> {
         let mut request = Request::new(method, path);
         if let Some(body) = body {
@@ -76,10 +76,10 @@ fn engine_alone(client: &Client) -> Result<Duration> {
     let body = json!({
         "Image": "localhost/wharf/base:1",
         "ExposedPorts": {"22/tcp": {}},
-        "HostConfig": {
+        "HostConfig": context.host_config(json!({
             "NetworkMode": "timing-bare",
             "PortBindings": {"22/tcp": [{"HostIp": "127.0.0.1", "HostPort": PORT.to_string()}]},
-        },
+        })),
     });
     call("POST", "/containers/create?name=timing-bare", Some(body))?;
     call("POST", "/containers/timing-bare/start", None)?;

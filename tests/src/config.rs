@@ -56,11 +56,11 @@ pub fn simulated_node(name: &str, settings: &str) -> String {
     )
 }
 
-/// A `[[node]]` on a real engine.
-pub fn docker_node(name: &str, socket: &str, lan_cidr: &str) -> String {
+/// A `[[node]]` on a real engine, with some more settings for the driver.
+pub fn docker_node(name: &str, socket: &str, lan_cidr: &str, settings: &str) -> String {
     format!(
         "[[node]]\nname = \"{name}\"\ndriver = \"docker\"\nendpoint = \"unix://{socket}\"\n\
          capacity = {{ n_vcpus = 64, mem_gib = 64, disk_size_gib = 2000 }}\n\
-         lan_cidr = \"{lan_cidr}\"\nsettings = {{ publish_address = \"127.0.0.1\" }}\n"
+         lan_cidr = \"{lan_cidr}\"\nsettings = {{ {settings}publish_address = \"127.0.0.1\" }}\n"
     )
 }

@@ -1,37 +1,31 @@
-//! A dockerd of our own beside whatever else runs on the machine: own data, own socket, own
-//! containerd, user namespaces, and the node's rules. Nothing of a user's Docker is touched: its
-//! configuration is not read, and `iptables` is off, because a second dockerd that manages
+//! An engine of our own beside whatever else runs on the machine: own data, own socket, own state,
+//! user namespaces, and the node's rules. Nothing of a user's Docker or Podman is touched: their
+//! configuration is not read, and dockerd's `iptables` is off, because a second dockerd that manages
 //! iptables deletes the chains of the first when it starts.
 
 mod contents;
 mod daemon;
+mod dockerd;
 mod forwarding;
+mod kind;
 mod leftovers;
 mod place;
+mod podman;
 mod private;
 mod rules;
 mod storage;
 mod userns;
 
-pub use private::{Options, PrivateDockerd};
+pub use kind::Kind;
+pub use private::{Options, PrivateEngine};
 pub use rules::NodeRules;
 pub use storage::disk_gib;
 
 use crate::packages::{self, Need};
 use anyhow::Result;
 
-/// What a private engine needs from the distribution.
-const NEEDS: [Need; 5] = [
-    Need {
-        program: "dockerd",
-        package: "docker.io",
-        why: "the engine that runs instances",
-    },
-    Need {
-        program: "iptables",
-        package: "iptables",
-        why: "dockerd sets up name resolution with it",
-    },
+/// What any private engine needs from the distribution.
+const NEEDS: [Need; 3] = [
     Need {
         program: "nft",
         package: "nftables",
@@ -49,7 +43,15 @@ const NEEDS: [Need; 5] = [
     },
 ];
 
-/// Installs what [`PrivateDockerd`] needs.
-pub fn install() -> Result<()> {
-    packages::ensure(&NEEDS)
+/// Installs what a [`PrivateEngine`] of this kind needs.
+pub fn install(kind: Kind) -> Result<()> {
+    let own = match kind {
+        Kind::Dockerd => dockerd::NEEDS,
+        Kind::Podman4 | Kind::Podman5 => podman::NEEDS,
+    };
+    packages::ensure(&[own.as_slice(), &NEEDS].concat())?;
+    match kind {
+        Kind::Dockerd => Ok(()),
+        Kind::Podman4 | Kind::Podman5 => podman::install(kind),
+    }
 }

@@ -8,6 +8,10 @@ mod recipe;
 mod registry;
 mod rootfs;
 
+pub(crate) use apt_sources::of_release as apt_sources;
+pub(crate) use recipe::platform;
+pub(crate) use rootfs::apt_options;
+
 use crate::http::Client;
 use crate::say;
 use anyhow::{Context, Result};

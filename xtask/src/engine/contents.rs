@@ -1,5 +1,6 @@
 //! What is in an engine: stopped together, or removed without rest.
 
+use super::kind::Kind;
 use crate::http::{Client, Request};
 use crate::process::{command, succeeds};
 use anyhow::Result;
@@ -8,8 +9,11 @@ use std::time::Duration;
 
 /// Containers worked on at once.
 const AT_ONCE: usize = 16;
-/// `{"type":["custom"]}`: not the three that every engine has.
-const CUSTOM_NETWORKS: &str = "/networks?filters=%7B%22type%22%3A%5B%22custom%22%5D%7D";
+/// The networks that every engine has; Podman has the last one, and cannot list without it.
+const BUILT_IN: [&str; 4] = ["bridge", "host", "none", "podman"];
+const NETWORKS: &str = "/networks";
+/// The same in Podman's own interface, which names their bridges.
+const LIBPOD_NETWORKS: &str = "/v4.0.0/libpod/networks/json";
 /// What a container gets to stop by itself, seconds.
 const GRACE_S: u64 = 8;
 
@@ -35,20 +39,31 @@ pub(super) fn remove_all(client: &Client) -> Result<()> {
             .send(Request::new("DELETE", &path).timeout(limit))
             .map(drop)
     })?;
-    for_each(&ids(&client.get(CUSTOM_NETWORKS)?), |id| {
+    let mut networks = client.get(NETWORKS)?;
+    if let Some(rows) = networks.as_array_mut() {
+        rows.retain(|row| !is_built_in(row));
+    }
+    for_each(&ids(&networks), |id| {
         let path = format!("/networks/{id}");
         client.send(Request::new("DELETE", &path)).map(drop)
     })
 }
 
 /// The node's interfaces that are networks of this engine; an engine that ends leaves them.
-pub(super) fn bridges(client: &Client) -> Result<Vec<String>> {
-    let networks = client.get(CUSTOM_NETWORKS)?;
+pub(super) fn bridges(client: &Client, kind: Kind) -> Result<Vec<String>> {
+    let path = match kind {
+        Kind::Dockerd => NETWORKS,
+        Kind::Podman4 | Kind::Podman5 => LIBPOD_NETWORKS,
+    };
+    let networks = client.get(path)?;
     let rows = networks.as_array().into_iter().flatten();
     let name = |row: &Value| {
-        let given = row
-            .pointer("/Options/com.docker.network.bridge.name")
-            .and_then(Value::as_str);
+        let given = [
+            "/Options/com.docker.network.bridge.name",
+            "/network_interface",
+        ]
+        .into_iter()
+        .find_map(|pointer| row.pointer(pointer)?.as_str());
         let id = row
             .get("Id")
             .and_then(Value::as_str)
@@ -57,7 +72,16 @@ pub(super) fn bridges(client: &Client) -> Result<Vec<String>> {
             .map(str::to_owned)
             .or_else(|| id.map(|id| format!("br-{id}")))
     };
-    Ok(rows.filter_map(name).collect())
+    Ok(rows
+        .filter(|row| !is_built_in(row))
+        .filter_map(name)
+        .collect())
+}
+
+fn is_built_in(row: &Value) -> bool {
+    let name = row.get("Name").or_else(|| row.get("name"));
+    name.and_then(Value::as_str)
+        .is_some_and(|name| BUILT_IN.contains(&name))
 }
 
 /// Removes those of `bridges` that are still there. The engine makes them again when it starts.

@@ -1,15 +1,13 @@
-//! The dockerd process.
+//! The engine's process.
 
+use super::leftovers;
 use super::place::Place;
-use super::storage::Storage;
-use super::{leftovers, userns};
 use crate::http::{Client, Request};
-use crate::process::{command, wait_until};
+use crate::process::wait_until;
 use anyhow::{Context, Result, bail};
-use serde_json::json;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// From start to the first answer; it takes under a second on an idle machine.
@@ -17,20 +15,17 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 /// From TERM to the end; running containers are not waited for.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 
-/// A running dockerd.
+/// A running engine.
 #[derive(Debug)]
 pub(super) struct Daemon {
     child: Child,
 }
 
 impl Daemon {
-    /// Starts dockerd and waits until it answers.
-    pub fn start(place: &Place, storage: Storage) -> Result<Self> {
-        fs::write(place.config(), config(place, storage).to_string())?;
+    /// Starts it and waits until it answers.
+    pub fn start(mut command: Command, name: &str, place: &Place) -> Result<Self> {
         let log = File::create(place.log())?;
-        let child = command("dockerd")
-            .arg("--config-file")
-            .arg(place.config())
+        let child = command
             .env("PATH", path_with_sbin())
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
@@ -38,7 +33,8 @@ impl Daemon {
             // A Ctrl-C at the terminal is for xtask, which then stops things in order.
             .process_group(0)
             .spawn()
-            .context("dockerd does not start")?;
+            .with_context(|| format!("{name} does not start"))?;
+        fs::write(place.pidfile(), child.id().to_string())?;
         let mut daemon = Self { child };
         let client = Client::new(crate::http::Endpoint::Unix(place.socket()));
         let mut ended = None;
@@ -52,8 +48,8 @@ impl Daemon {
         }
         daemon.stop();
         let why = match ended {
-            Some(status) => format!("dockerd ended ({status})"),
-            None => format!("dockerd did not answer within {START_LIMIT:?}"),
+            Some(status) => format!("{name} ended ({status})"),
+            None => format!("{name} did not answer within {START_LIMIT:?}"),
         };
         bail!(
             "{why}; the end of {}:\n{}",
@@ -62,7 +58,7 @@ impl Daemon {
         );
     }
 
-    /// Ends dockerd and its containerd. Containers go on (`live-restore`).
+    /// Ends the process. Containers go on.
     pub fn stop(&mut self) {
         let pid = self.child.id();
         if wait_until(Duration::ZERO, || {
@@ -73,23 +69,6 @@ impl Daemon {
         leftovers::end(pid, STOP_LIMIT);
         let _ = self.child.wait();
     }
-}
-
-fn config(place: &Place, storage: Storage) -> serde_json::Value {
-    json!({
-        "data-root": place.data().join("docker"),
-        "exec-root": place.exec_root(),
-        "pidfile": place.pidfile(),
-        "hosts": [format!("unix://{}", place.socket().display())],
-        "group": "root",
-        "storage-driver": storage.driver(),
-        "userns-remap": userns::USER,
-        "live-restore": true,
-        "bridge": "none",
-        // Ours to do (see `rules`): two dockerds that both manage iptables break each other.
-        "iptables": false,
-        "ip6tables": false,
-    })
 }
 
 fn path_with_sbin() -> String {

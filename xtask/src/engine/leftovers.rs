@@ -38,7 +38,7 @@ fn signal(pid: u32, signal: Signal) {
     }
 }
 
-/// The dockerd of an earlier run, by its pid file and only if it is really that.
+/// The engine of an earlier run, by its pid file and only if it is really that.
 pub(super) fn old_daemon(place: &Place) -> Option<u32> {
     let pid = fs::read_to_string(place.pidfile())
         .ok()?
@@ -46,7 +46,7 @@ pub(super) fn old_daemon(place: &Place) -> Option<u32> {
         .parse()
         .ok()?;
     let command = command_line(pid)?;
-    (is_alive(pid) && command.contains(&place.config().to_string_lossy()[..])).then_some(pid)
+    (is_alive(pid) && names(&command, &place.run.to_string_lossy())).then_some(pid)
 }
 
 /// Ends the engine's containerd when dockerd did not take it along, and removes its stale pid
@@ -98,7 +98,8 @@ fn command_line(pid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The first process of each container whose runtime state is below `directory`, with its id.
+/// The first process of each container whose runtime state is below `directory`, with its id:
+/// `ID/init.pid` under dockerd, `ID/userdata/pidfile` under Podman.
 fn first_processes(directory: &Path) -> Vec<(u32, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -106,8 +107,7 @@ fn first_processes(directory: &Path) -> Vec<(u32, String)> {
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if is_directory && entry.file_name() != "rootfs" {
             found.extend(first_processes(&path));
-        } else if entry.file_name() == "init.pid"
-            && let Some(id) = directory.file_name()
+        } else if let Some(id) = container_of(&path)
             && let Some(pid) = fs::read_to_string(&path)
                 .ok()
                 .and_then(|text| text.trim().parse().ok())
@@ -116,6 +116,15 @@ fn first_processes(directory: &Path) -> Vec<(u32, String)> {
         }
     }
     found
+}
+
+fn container_of(pid_file: &Path) -> Option<&std::ffi::OsStr> {
+    let directory = match pid_file.file_name()?.to_str()? {
+        "init.pid" => pid_file.parent()?,
+        "pidfile" => pid_file.parent()?.parent()?,
+        _ => return None,
+    };
+    directory.file_name()
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ impl Place {
     }
 
     pub fn pidfile(&self) -> PathBuf {
-        self.run.join("dockerd.pid")
+        self.run.join("engine.pid")
     }
 
     pub fn exec_root(&self) -> PathBuf {
@@ -62,12 +62,8 @@ impl Place {
         self.run.join("data")
     }
 
-    pub fn config(&self) -> PathBuf {
-        self.run.join("dockerd.json")
-    }
-
     pub fn log(&self) -> PathBuf {
-        self.dir.join("dockerd.log")
+        self.dir.join("engine.log")
     }
 
     /// The loop file.

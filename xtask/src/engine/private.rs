@@ -1,10 +1,11 @@
-//! From nothing to an answering dockerd, and back to nothing.
+//! From nothing to an answering engine, and back to nothing.
 
 use super::daemon::Daemon;
+use super::kind::Kind;
 use super::place::Place;
 use super::rules::NodeRules;
 use super::storage::{self, Storage};
-use super::{contents, leftovers, userns};
+use super::{contents, dockerd, leftovers, podman, userns};
 use crate::http::{Client, Endpoint};
 use crate::process::is_root;
 use crate::say;
@@ -13,9 +14,11 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What kind of engine to start.
+/// What engine to start.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// Which kind.
+    pub kind: Kind,
     /// Where its data and log are. One engine per directory.
     pub dir: PathBuf,
     /// Size of the storage that instances and images share; sparse, so it costs what is used.
@@ -26,7 +29,7 @@ pub struct Options {
 
 /// A running private engine. Dropping it stops it.
 #[derive(Debug)]
-pub struct PrivateDockerd {
+pub struct PrivateEngine {
     options: Options,
     place: Place,
     storage: Storage,
@@ -36,21 +39,27 @@ pub struct PrivateDockerd {
     _lock: File,
 }
 
-impl PrivateDockerd {
+impl PrivateEngine {
     /// Starts one, whatever an earlier run in the same directory left behind. Needs root;
     /// installs what is missing.
     pub fn start(options: Options) -> Result<Self> {
         if !is_root() {
             bail!("an engine of our own needs root");
         }
-        super::install()?;
+        super::install(options.kind)?;
         let place = Place::at(&options.dir)?;
         let lock = place.lock()?;
-        userns::ensure()?;
+        userns::ensure(match options.kind {
+            Kind::Dockerd => &userns::DOCKERD,
+            Kind::Podman4 | Kind::Podman5 => &userns::PODMAN,
+        })?;
         end_earlier_daemon(&place);
         fs::create_dir_all(&place.run)?;
         let storage = storage::mount(&place, options.disk_gib)?;
-        let rules = NodeRules::for_private_engine(&place.id)?;
+        let rules = match options.kind {
+            Kind::Dockerd => NodeRules::for_private_engine(&place.id)?,
+            Kind::Podman4 | Kind::Podman5 => NodeRules::for_private_podman(&place.id)?,
+        };
         let mut engine = Self {
             options,
             place,
@@ -77,12 +86,17 @@ impl PrivateDockerd {
         Client::new(self.endpoint())
     }
 
+    /// What it is.
+    pub fn kind(&self) -> Kind {
+        self.options.kind
+    }
+
     /// Whether a container's disk size is enforced.
     pub fn enforces_disk_size(&self) -> bool {
         self.storage == Storage::Btrfs
     }
 
-    /// Ends the dockerd process alone: its socket is dead, its containers go on.
+    /// Ends the engine's process alone: its socket is dead, its containers go on.
     pub fn pause(&mut self) {
         if let Some(mut daemon) = self.daemon.take() {
             daemon.stop();
@@ -90,10 +104,15 @@ impl PrivateDockerd {
         leftovers::end_containerd(&self.place);
     }
 
-    /// Starts dockerd again after [`Self::pause`].
+    /// Starts it again after [`Self::pause`].
     pub fn resume(&mut self) -> Result<()> {
         if self.daemon.is_none() {
-            self.daemon = Some(Daemon::start(&self.place, self.storage)?);
+            let (kind, place) = (self.options.kind, &self.place);
+            let command = match kind {
+                Kind::Dockerd => dockerd::start(place, self.storage)?,
+                Kind::Podman4 | Kind::Podman5 => podman::start(kind, place, self.storage)?,
+            };
+            self.daemon = Some(Daemon::start(command, kind.name(), place)?);
         }
         Ok(())
     }
@@ -111,7 +130,7 @@ impl PrivateDockerd {
         let client = self.client();
         let bridges = self
             .resume()
-            .and_then(|()| contents::bridges(&client))
+            .and_then(|()| contents::bridges(&client, self.options.kind))
             .unwrap_or_default();
         let emptied = match self.options.disposable {
             true => contents::remove_all(&client),
@@ -126,6 +145,9 @@ impl PrivateDockerd {
         leftovers::end_all(&self.place)?;
         storage::unmount_all(&self.place.run)?;
         contents::remove_bridges(&bridges);
+        if self.options.kind != Kind::Dockerd {
+            podman::netavark::forget()?;
+        }
         self.rules.remove()?;
         fs::remove_dir_all(&self.place.run)
             .with_context(|| format!("{}", self.place.run.display()))?;
@@ -136,7 +158,7 @@ impl PrivateDockerd {
     }
 }
 
-impl Drop for PrivateDockerd {
+impl Drop for PrivateEngine {
     fn drop(&mut self) {
         if let Err(error) = self.end() {
             say::note(&format!(
@@ -148,7 +170,7 @@ impl Drop for PrivateDockerd {
 
 fn end_earlier_daemon(place: &Place) {
     if let Some(pid) = leftovers::old_daemon(place) {
-        say::note(&format!("Taking over from an earlier dockerd (pid {pid})."));
+        say::note(&format!("Taking over from an earlier engine (pid {pid})."));
         leftovers::end(pid, Duration::from_secs(20));
     }
     leftovers::end_containerd(place);

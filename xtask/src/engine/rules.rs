@@ -28,6 +28,14 @@ impl NodeRules {
         Ok(rules)
     }
 
+    /// For an engine of ours that manages its own packet filter: isolation only.
+    pub(super) fn for_private_podman(id: &str) -> Result<Self> {
+        let forwarding_was_off = forwarding::switch_on()?;
+        let rules = Self { id: id.to_owned() };
+        rules.load(false, forwarding_was_off)?;
+        Ok(rules)
+    }
+
     /// For an engine that manages its own packet filter, such as a user's Docker: isolation only.
     pub fn for_engine_of_the_machine(id: &str) -> Result<Self> {
         let rules = Self { id: id.to_owned() };

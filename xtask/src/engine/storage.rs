@@ -17,16 +17,6 @@ pub(super) enum Storage {
     Directory,
 }
 
-impl Storage {
-    /// The name of dockerd's storage driver.
-    pub fn driver(self) -> &'static str {
-        match self {
-            Self::Btrfs => "btrfs",
-            Self::Directory => "overlay2",
-        }
-    }
-}
-
 /// The name of the loop file in the engine's directory.
 pub(super) const DISK: &str = "disk.img";
 

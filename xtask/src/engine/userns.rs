@@ -4,24 +4,41 @@ use crate::process::{command, run, succeeds};
 use anyhow::{Context, Result};
 use std::fs::{self, File};
 
-/// The account whose subordinate ids the private engine maps to; not the `dockremap` that a
-/// user's own Docker may have.
-pub(super) const USER: &str = "wharf-remap";
+/// An account whose subordinate ids an engine maps to.
+#[derive(Debug)]
+pub(super) struct Account {
+    /// Its name; not one that a user's own engines may have.
+    pub name: &'static str,
+    ids: u64,
+}
 
-/// Ids per range: what a whole system inside needs.
-const RANGE: u64 = 65_536;
+/// Ids of a whole system inside.
+pub(super) const WHOLE_SYSTEM: u64 = 65_536;
+
+/// dockerd gives all its containers the same range.
+pub(super) const DOCKERD: Account = Account {
+    name: "wharf-remap",
+    ids: WHOLE_SYSTEM,
+};
+/// Podman gives each container a range of its own.
+pub(super) const PODMAN: Account = Account {
+    name: "wharf-podman",
+    ids: 1024 * WHOLE_SYSTEM,
+};
+
 /// Lowest first id; below lie the ranges that `useradd` gives to people.
 const LOWEST: u64 = 100_000;
 
 /// Makes the account and its ranges, once per machine.
-pub(super) fn ensure() -> Result<()> {
+pub(super) fn ensure(account: &Account) -> Result<()> {
+    let Account { name, ids } = *account;
     // Engines that start at the same time would otherwise each take a range.
     let lock = File::open("/etc/passwd")?;
     lock.lock()?;
-    if !succeeds(command("getent").args(["passwd", USER])) {
+    if !succeeds(command("getent").args(["passwd", name])) {
         run(command("useradd")
             .args(["--system", "--no-create-home", "--home-dir", "/nonexistent"])
-            .args(["--user-group", "--shell", "/usr/sbin/nologin", USER]))?;
+            .args(["--user-group", "--shell", "/usr/sbin/nologin", name]))?;
     }
     for (file, option) in [
         ("/etc/subuid", "--add-subuids"),
@@ -30,14 +47,14 @@ pub(super) fn ensure() -> Result<()> {
         let table = fs::read_to_string(file).unwrap_or_default();
         if table
             .lines()
-            .any(|line| line.split(':').next() == Some(USER))
+            .any(|line| line.split(':').next() == Some(name))
         {
             continue;
         }
         let first = first_free(&table);
-        let range = format!("{first}-{}", first + RANGE - 1);
-        run(command("usermod").args([option, &range, USER]))
-            .with_context(|| format!("no range for {USER} in {file}"))?;
+        let range = format!("{first}-{}", first + ids - 1);
+        run(command("usermod").args([option, &range, name]))
+            .with_context(|| format!("no range for {name} in {file}"))?;
     }
     Ok(())
 }

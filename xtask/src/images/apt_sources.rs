@@ -28,6 +28,27 @@ pub(super) fn of_machine(suite: &str) -> Result<Vec<String>> {
     Ok(lines)
 }
 
+/// The sources of another release of Debian: where the machine has its own from, if that is a mirror
+/// of Debian, else the project's.
+pub(crate) fn of_release(suite: &str) -> Vec<String> {
+    let own = super::platform().unwrap_or_default();
+    let own = own.split('-').next().unwrap_or_default();
+    let lines = of_machine(own).unwrap_or_default();
+    let mirrors = lines.iter().filter_map(|line| mirror(line, own));
+    let mirror = mirrors.into_iter().next();
+    let mirror = mirror.unwrap_or_else(|| "http://deb.debian.org/debian".to_owned());
+    vec![format!("deb {mirror} {suite} main")]
+}
+
+/// The mirror and its options in a line for a whole release of Debian.
+fn mirror(line: &str, suite: &str) -> Option<String> {
+    let (mirror, _) = line
+        .strip_prefix("deb ")?
+        .split_once(&format!(" {suite} "))?;
+    let debian = mirror.trim_end_matches('/').ends_with("/debian");
+    debian.then(|| mirror.to_owned())
+}
+
 /// `deb [options] URI suite components…`.
 fn one_line(text: &str, suite: &str) -> Vec<String> {
     let entries = text
@@ -89,7 +110,25 @@ fn belongs(word: &str, suite: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{one_line, stanzas};
+    use super::{mirror, one_line, stanzas};
+
+    #[test]
+    fn a_mirror_of_debian_serves_every_release() {
+        let line = "deb [signed-by=/k.gpg] http://mirror.example/debian suite main";
+        let expected = "[signed-by=/k.gpg] http://mirror.example/debian";
+        assert_eq!(mirror(line, "suite").as_deref(), Some(expected));
+        assert_eq!(
+            mirror("deb http://mirror.example/ubuntu suite main", "suite"),
+            None
+        );
+        assert_eq!(
+            mirror(
+                "deb http://mirror.example/debian suite-updates main",
+                "suite"
+            ),
+            None
+        );
+    }
 
     #[test]
     fn both_forms_give_the_same_lines() {

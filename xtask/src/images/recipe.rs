@@ -134,7 +134,7 @@ pub(super) fn names() -> Result<Vec<String>> {
 }
 
 /// The version of the distribution and the architecture belong to a rootfs's inputs as well.
-pub(super) fn platform() -> Result<String> {
+pub(crate) fn platform() -> Result<String> {
     let release = fs::read_to_string("/etc/os-release").context("/etc/os-release")?;
     let codename = release
         .lines()

@@ -67,11 +67,7 @@ fn mmdebstrap(
         .arg(format!("--include={}", wanted.join(",")))
         .arg("--aptopt=APT::Install-Recommends \"false\"")
         .arg("--aptopt=Acquire::Languages \"none\"")
-        .args(
-            apt_settings()
-                .into_iter()
-                .map(|setting| format!("--aptopt={setting}")),
-        )
+        .args(apt_options())
         .args(LEFT_OUT.map(|path| format!("--dpkgopt=path-exclude={path}")))
         .arg(format!("--customize-hook=tar-in {} /", overlay.display()))
         .arg(format!(
@@ -84,8 +80,9 @@ fn mmdebstrap(
     Ok(command)
 }
 
-/// What the machine's apt needs to reach its mirror, and mmdebstrap would not take over.
-fn apt_settings() -> Vec<String> {
+/// What the machine's apt needs to reach its mirror, and mmdebstrap would not take over, as its
+/// arguments.
+pub(crate) fn apt_options() -> Vec<String> {
     const TAKEN_OVER: [&str; 4] = [
         "Acquire::http::Proxy",
         "Acquire::https::Proxy",
@@ -100,17 +97,15 @@ fn apt_settings() -> Vec<String> {
                 .iter()
                 .any(|name| line.starts_with(&format!("{name} ")))
         })
-        .map(str::to_owned)
+        .map(|setting| format!("--aptopt={setting}"))
         .collect()
 }
 
 /// Gives the tar file to the engine as an image.
 pub(super) fn import(engine: &Client, recipe: &Recipe, tarball: &Path) -> Result<()> {
-    let reference = recipe.reference();
-    let (repository, tag) = reference
-        .rsplit_once(':')
-        .context("a reference without a tag")?;
-    let mut path = format!("/images/create?fromSrc=-&repo={repository}&tag={tag}");
+    // The tag in the name of the repository, because Podman reads it nowhere else.
+    let repository = percent_encode(&recipe.reference());
+    let mut path = format!("/images/create?fromSrc=-&repo={repository}");
     let label = format!("LABEL {INPUTS_LABEL}={}", recipe.hash());
     for change in recipe.describing().into_iter().chain([label.as_str()]) {
         write!(path, "&changes={}", percent_encode(change))?;

@@ -1,7 +1,7 @@
 //! The engines that instances run on: a dockerd of our own, those of the user, or a simulated one.
 
 use super::machine;
-use crate::engine::{self, NodeRules, PrivateDockerd};
+use crate::engine::{self, NodeRules, PrivateEngine};
 use crate::http::{Client, Endpoint};
 use crate::process::{find, is_root};
 use crate::signals::Signals;
@@ -22,7 +22,7 @@ pub(super) struct Node {
 /// The engines in use, and what was started or installed for them.
 pub(super) struct Nodes {
     list: Vec<Node>,
-    private: Option<PrivateDockerd>,
+    private: Option<PrivateEngine>,
     rules: Vec<NodeRules>,
 }
 
@@ -52,11 +52,11 @@ impl Nodes {
 
     fn private(dir: &Path, check: bool, signals: &Signals) -> Result<Self> {
         let options = engine_options(dir, check)?;
-        engine::install()?;
+        engine::install(options.kind)?;
         let lan_cidr = network(dir)?;
         let disk = options.disk_gib;
         let private = say::timed("Starting a private dockerd", || {
-            PrivateDockerd::start(options)
+            PrivateEngine::start(options)
         })?;
         say::note(&format!("It listens on {}.", private.endpoint()));
         if private.enforces_disk_size() {
@@ -144,7 +144,7 @@ impl Nodes {
     /// Takes down what was started and the rules that were set.
     pub fn stop(mut self) -> Result<()> {
         self.remove_rules();
-        self.private.take().map_or(Ok(()), PrivateDockerd::stop)
+        self.private.take().map_or(Ok(()), PrivateEngine::stop)
     }
 
     fn remove_rules(&mut self) {
@@ -170,6 +170,7 @@ pub(super) fn engine_options(dir: &Path, disposable: bool) -> Result<engine::Opt
         None => machine::disk_gib(dir.ancestors().find(|dir| dir.exists()).unwrap_or(dir))?,
     };
     Ok(engine::Options {
+        kind: engine::Kind::Dockerd,
         dir: engine,
         disk_gib,
         disposable,

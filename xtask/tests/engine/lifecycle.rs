@@ -5,7 +5,7 @@ use crate::ssh::{KeyPair, wait_for_banner};
 use anyhow::{Result, ensure};
 use std::path::Path;
 use std::process::Command;
-use xtask::engine::PrivateDockerd;
+use xtask::engine::PrivateEngine;
 use xtask::http::Request;
 use xtask::process::output;
 
@@ -32,7 +32,7 @@ pub fn traces() -> Result<String> {
     Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
-pub fn pause_and_resume(engine: &mut PrivateDockerd, key: &KeyPair) -> Result<()> {
+pub fn pause_and_resume(engine: &mut PrivateEngine, key: &KeyPair) -> Result<()> {
     let client = engine.client();
     let network = Network::make(&client, 1)?;
     let container = Container::run(&network, 2, key)?;
@@ -53,7 +53,7 @@ pub fn pause_and_resume(engine: &mut PrivateDockerd, key: &KeyPair) -> Result<()
     Ok(())
 }
 
-pub fn beside_another(engine: &PrivateDockerd, key: &KeyPair) -> Result<()> {
+pub fn beside_another(engine: &PrivateEngine, key: &KeyPair) -> Result<()> {
     let network = Network::make(&engine.client(), 1)?;
     let container = Container::run(&network, 2, key)?;
     let other = crate::start("engine-test-2")?;

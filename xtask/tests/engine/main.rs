@@ -10,7 +10,7 @@ mod ssh;
 
 use anyhow::{Context, Result};
 use std::path::Path;
-use xtask::engine::{Options, PrivateDockerd};
+use xtask::engine::{Kind, Options, PrivateEngine};
 use xtask::process::is_root;
 use xtask::{images, workspace};
 
@@ -68,9 +68,10 @@ fn with_engine() -> Result<String> {
     id.map(str::to_owned).context("an engine has an id")
 }
 
-fn start(name: &str) -> Result<PrivateDockerd> {
+fn start(name: &str) -> Result<PrivateEngine> {
     let dir = workspace::target().join(name);
-    PrivateDockerd::start(Options {
+    PrivateEngine::start(Options {
+        kind: Kind::Dockerd,
         dir,
         disk_gib: 20,
         disposable: true,

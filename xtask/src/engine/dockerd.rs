@@ -1,0 +1,52 @@
+//! How a private dockerd is started.
+
+use super::place::Place;
+use super::storage::Storage;
+use super::userns;
+use crate::packages::Need;
+use crate::process::command;
+use anyhow::Result;
+use serde_json::json;
+use std::fs;
+use std::process::Command;
+
+/// What it needs from the distribution.
+pub(super) const NEEDS: [Need; 2] = [
+    Need {
+        program: "dockerd",
+        package: "docker.io",
+        why: "the engine that runs instances",
+    },
+    Need {
+        program: "iptables",
+        package: "iptables",
+        why: "dockerd sets up name resolution with it",
+    },
+];
+
+/// The command, with its configuration written.
+pub(super) fn start(place: &Place, storage: Storage) -> Result<Command> {
+    let driver = match storage {
+        Storage::Btrfs => "btrfs",
+        Storage::Directory => "overlay2",
+    };
+    let config = json!({
+        "data-root": place.data().join("docker"),
+        "exec-root": place.exec_root(),
+        "pidfile": place.pidfile(),
+        "hosts": [format!("unix://{}", place.socket().display())],
+        "group": "root",
+        "storage-driver": driver,
+        "userns-remap": userns::DOCKERD.name,
+        "live-restore": true,
+        "bridge": "none",
+        // Ours to do (see `rules`): two dockerds that both manage iptables break each other.
+        "iptables": false,
+        "ip6tables": false,
+    });
+    let file = place.run.join("dockerd.json");
+    fs::write(&file, config.to_string())?;
+    let mut dockerd = command("dockerd");
+    dockerd.arg("--config-file").arg(file);
+    Ok(dockerd)
+}

@@ -1,0 +1,53 @@
+//! The kinds of engine that can be started privately.
+
+use std::fmt;
+
+/// An engine, and the release of Debian whose package it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The machine's own docker.io.
+    Dockerd,
+    /// Podman 4.3, of Debian 12.
+    Podman4,
+    /// Podman 5.4, of Debian 13.
+    Podman5,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Dockerd, Self::Podman4, Self::Podman5];
+
+    /// A word without spaces.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dockerd => "dockerd",
+            Self::Podman4 => "podman-4",
+            Self::Podman5 => "podman-5",
+        }
+    }
+
+    /// The driver settings that a node with a private engine of this kind wants: root inside an
+    /// instance must not be root on the node. A private dockerd sees to it by itself. Each ends in a
+    /// comma.
+    pub fn settings(self) -> &'static str {
+        match self {
+            Self::Dockerd => "",
+            Self::Podman4 | Self::Podman5 => "userns = \"auto\", ",
+        }
+    }
+
+    /// The release of Debian whose Podman it is.
+    pub(super) fn suite(self) -> Option<&'static str> {
+        match self {
+            Self::Dockerd => None,
+            Self::Podman4 => Some("bookworm"),
+            Self::Podman5 => Some("trixie"),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
