@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
-use wharf_tests::{Api, Ports, Server, until};
+use wharf_tests::{Api, Ports, Server, eventually};
 use xtask::http::{Body, Request};
 
 /// How many.
@@ -21,13 +21,15 @@ const PORTS: Ports = Ports {
 const BARE: u16 = 15_200;
 const IMAGE: &str = "localhost/wharf/base:1";
 const NETWORK: &str = "many-bare";
+/// A slow, shared machine starts containers one by one.
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Two empty blocks are an archive without files.
 const EMPTY_TAR: usize = 1024;
 
 /// All come up, none shares anything, none is left; and how long that takes. The ratio is printed;
 /// what it must be is for the benchmarks to say.
 pub fn at_once(context: &Context) -> Result<()> {
-    let (engines_up, engines_down) = engine_alone(context)?;
+    let engines_up = engine_up(context)?;
     let server = Server::start(&context.settings(PORTS, "")?)?;
     let api = server.user("ann@example.com")?;
     let begin = Instant::now();
@@ -58,7 +60,7 @@ pub fn at_once(context: &Context) -> Result<()> {
     })?;
     let answered = begin.elapsed();
     ensure!(api.list()?.is_empty());
-    until("all are gone from the engine", || {
+    eventually("all are gone from the engine", PATIENCE, || {
         let mut left = 0;
         for instance in &created {
             left += context.containers_of(instance)?.len();
@@ -66,6 +68,7 @@ pub fn at_once(context: &Context) -> Result<()> {
         Ok((left == 0).then_some(()))
     })?;
     let down = begin.elapsed();
+    let engines_down = engine_down(context)?;
     println!(
         "{MANY} at once: all accepted after {accepted:.2?}, all reachable after {up:.2?}, the \
          engine's own {engines_up:.2?}, ratio {:.2}; all deleted for their user after \
@@ -80,7 +83,7 @@ pub fn at_once(context: &Context) -> Result<()> {
         api.delete(instance["uuid"].as_str().unwrap_or_default())?
             .expect(204)?;
     }
-    until("these are gone too", || {
+    eventually("these are gone too", PATIENCE, || {
         let mut left = 0;
         for instance in &again {
             left += context.containers_of(instance)?.len();
@@ -91,7 +94,7 @@ pub fn at_once(context: &Context) -> Result<()> {
 }
 
 fn all_running(api: &Api, begin: Instant) -> Result<Duration> {
-    until("all are running", || {
+    eventually("all are running", PATIENCE, || {
         let list = api.list()?;
         let stuck = list.iter().find(|i| i["state"] == "error");
         ensure!(stuck.is_none(), "{stuck:?}");
@@ -101,7 +104,7 @@ fn all_running(api: &Api, begin: Instant) -> Result<Duration> {
 }
 
 /// The same straight over the socket: create with the same limits, an archive, start, SSH banner.
-fn engine_alone(context: &Context) -> Result<(Duration, Duration)> {
+fn engine_up(context: &Context) -> Result<Duration> {
     let network = json!({
         "Name": NETWORK, "Driver": "bridge", "CheckDuplicate": true,
         "IPAM": { "Config": [{ "Subnet": "10.99.0.0/24" }] },
@@ -118,16 +121,20 @@ fn engine_alone(context: &Context) -> Result<(Duration, Duration)> {
             .body(Body::Tar(vec![0; EMPTY_TAR]));
         context.client().send(request)?.ok()?;
         context.by_hand("POST", &format!("/containers/{name}/start"), None)?;
-        until("a banner", || Ok(banner(port).then_some(())))
+        eventually("a banner", PATIENCE, || Ok(banner(port).then_some(())))
     })?;
-    let up = begin.elapsed();
+    Ok(begin.elapsed())
+}
+
+/// After Wharf's, not before: storage that is still clearing up would slow Wharf's creates down.
+fn engine_down(context: &Context) -> Result<Duration> {
     let begin = Instant::now();
     side_by_side(MANY, |n| {
         let path = format!("/containers/{NETWORK}-{n}?force=true&v=true");
         context.by_hand("DELETE", &path, None)
     })?;
     context.by_hand("DELETE", &format!("/networks/{NETWORK}"), None)?;
-    Ok((up, begin.elapsed()))
+    Ok(begin.elapsed())
 }
 
 fn bare(context: &Context, port: u16) -> Value {

@@ -111,8 +111,10 @@ pub fn renamed(context: &Context) -> Result<()> {
     std::thread::sleep(A_WHILE);
     ensure!(api.instance(uuid(&instance))?.expect(200)?["state"] == "running");
     login(&instance, "test -e kept")?;
-    let stats = api.get(&format!("/api/instance/{}/stats/", uuid(&instance)))?;
-    ensure!(stats.status == 200, "{stats:?}");
+    until("it has stats", || {
+        let stats = api.get(&format!("/api/instance/{}/stats/", uuid(&instance)))?;
+        Ok((stats.status == 200).then_some(()))
+    })?;
     api.act(uuid(&instance), "stop")?.expect(200)?;
     ensure!(context.container_of(&instance)?["State"] == "exited");
     api.act(uuid(&instance), "restart")?.expect(200)?;

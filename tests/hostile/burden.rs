@@ -67,7 +67,7 @@ fn each_costs_its_own_call_and_the_others_are_served() {
     let says = [
         ("probe-loops", "more than 300 ms of CPU time"),
         ("probe-traps", "on purpose"),
-        ("probe-recurses", "call stack exhausted"),
+        ("probe-recurses", "trap: wasm trap"),
         ("probe-eats", "more than 32 MiB of memory"),
         ("probe-sleeps", "no answer within 2000 ms"),
         ("probe-waits", "no answer within 2000 ms"),
@@ -121,7 +121,7 @@ fn an_instance_of_a_plugin_that_fails_is_in_error_and_can_be_deleted() {
     let says = [
         ("ensure-loops", "more than 300 ms of CPU time"),
         ("ensure-traps", "on purpose"),
-        ("ensure-recurses", "call stack exhausted"),
+        ("ensure-recurses", "trap: wasm trap"),
         ("ensure-eats", "more than 32 MiB of memory"),
     ];
     let modes: Vec<_> = says.iter().map(|(mode, _)| (*mode, nowhere())).collect();

@@ -189,8 +189,16 @@ fn link(
         .instantiate_pre(component)
         .map_err(|error| LoadError::Import {
             plugin: name.to_owned(),
-            interface: format!("something of another type ({})", error.root_cause()),
+            interface: missing(&error),
         })
+}
+
+/// Which import the linker has nothing for, and what is wrong with it. The runtime puts names into
+/// backticks.
+fn missing(error: &wasmtime::Error) -> String {
+    let text = error.to_string();
+    let name = text.split('`').nth(1).unwrap_or("something");
+    format!("{name} ({})", error.root_cause())
 }
 
 fn export(name: &str, interface: &'static str, error: &wasmtime::Error) -> LoadError {

@@ -9,6 +9,9 @@ use wharf_guest::{Call, Error, File, Method, Path};
 
 /// What the engine gets beyond the grace of a stop, to kill what is left and clean up, ms.
 const STOP_MARGIN_MS: u32 = 5_000;
+/// Creates and starts wait for each other in the engine: with dozens at once on a slow node, for
+/// long. Given up too soon, the engine does the work all the same, and it is asked for again.
+const BUSY_MS: u32 = 60_000;
 /// An archive is unpacked, and a container that is removed takes its disk along, ms.
 const DISK_WORK_MS: u32 = 30_000;
 
@@ -20,7 +23,7 @@ impl Api<'_> {
     /// Makes a container.
     pub fn create(&self, name: &str, body: &Creation) -> Result<Reply<()>, Error> {
         let path = self.path("/containers/create").query("name", name);
-        self.send(&Call::post(&path).json(body)?)
+        self.send(&Call::post(&path).json(body)?.timeout_ms(BUSY_MS))
     }
 
     /// Reads a container; with the size of its writable layer only if asked, since that walks it.
@@ -55,7 +58,8 @@ impl Api<'_> {
 
     /// Starts a container. Running already: success.
     pub fn start(&self, name: &str) -> Result<Reply<()>, Error> {
-        self.act(Method::Post, &self.container(name).segment("start"))
+        let path = self.container(name).segment("start");
+        self.send(&Call::post(&path).timeout_ms(BUSY_MS))
     }
 
     /// Stops a container within the grace, then hard. Stopped already: success.
