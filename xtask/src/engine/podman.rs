@@ -83,7 +83,7 @@ fn containers_conf(place: &Place) -> String {
          network_backend = \"netavark\"\n\
          network_config_dir = {networks}\n",
         files = own_limit(Resource::Nofile),
-        processes = own_limit(Resource::Nproc),
+        processes = own_limit(Resource::Nproc).min(most_processes()),
         tmp = at(&run.join("tmp")),
         fixed = at(&data.join("static")),
         volumes = at(&data.join("volumes")),
@@ -111,6 +111,12 @@ fn storage_conf(place: &Place, storage: Storage) -> String {
         userns::WHOLE_SYSTEM,
         userns::WHOLE_SYSTEM,
     )
+}
+
+/// Podman lowers its own limit to this.
+fn most_processes() -> u64 {
+    let text = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
+    text.trim().parse().unwrap_or(MOST)
 }
 
 fn own_limit(resource: Resource) -> u64 {
