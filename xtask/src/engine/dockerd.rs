@@ -24,8 +24,12 @@ pub(super) const NEEDS: [Need; 2] = [
     },
 ];
 
-/// The command, with its configuration written.
+/// The command, with its configuration written. No dockerd of this place may be running.
 pub(super) fn start(place: &Place, storage: Storage) -> Result<Command> {
+    // dockerd refuses to start while the process in its pid file lives: so it has a file of its
+    // own, and that of a killed one, whose number may be another's by now, is removed.
+    let pidfile = place.run.join("dockerd.pid");
+    let _ = fs::remove_file(&pidfile);
     let driver = match storage {
         Storage::Btrfs => "btrfs",
         Storage::Directory => "overlay2",
@@ -33,7 +37,7 @@ pub(super) fn start(place: &Place, storage: Storage) -> Result<Command> {
     let config = json!({
         "data-root": place.data().join("docker"),
         "exec-root": place.exec_root(),
-        "pidfile": place.pidfile(),
+        "pidfile": pidfile,
         "hosts": [format!("unix://{}", place.socket().display())],
         "group": "root",
         "storage-driver": driver,
