@@ -43,19 +43,20 @@ impl Inventory {
             if !can_run(node, ask) {
                 continue;
             }
-            let short = shortages(node, ask);
-            if short.is_empty() {
-                match self.holdings(node, ask) {
-                    Ok(placement) => {
-                        let left = headroom(node, ask.size);
-                        if best.as_ref().is_none_or(|(b, ..)| left > *b) {
-                            best = Some((left, node, placement));
-                        }
+            let mut short = shortages(node, ask);
+            match self.holdings(node, ask) {
+                Ok(placement) if short.is_empty() => {
+                    let left = headroom(node, ask.size);
+                    if best.as_ref().is_none_or(|(b, ..)| left > *b) {
+                        best = Some((left, node, placement));
                     }
-                    Err(field) => keep_nearest(&mut nearest, vec![(field, 1, 0)]),
                 }
-            } else {
-                keep_nearest(&mut nearest, short);
+                Ok(_) => keep_nearest(&mut nearest, short),
+                // Named together with the sizes: who asks for less must not fail on these then.
+                Err(used_up) => {
+                    short.extend(used_up.into_iter().map(|field| (field, 1, 0)));
+                    keep_nearest(&mut nearest, short);
+                }
             }
         }
         match best {
@@ -113,28 +114,31 @@ impl Inventory {
         into_result(fields)
     }
 
-    /// Ports, addresses and devices for an instance on a node; the field that has run out if one
-    /// has.
-    fn holdings(&self, node: &NodeState, ask: &Ask) -> Result<Placement, &'static str> {
+    /// Ports, addresses and devices for an instance on a node; the fields that have run out if some
+    /// have, but for GPUs, which count among the [`shortages`].
+    fn holdings(&self, node: &NodeState, ask: &Ask) -> Result<Placement, Vec<&'static str>> {
         let setup = &node.setup;
-        let ssh_port = self
-            .ssh
-            .get(&setup.ssh_host)
-            .and_then(super::ports::PortPool::free)
-            .ok_or("wan_ssh_port")?;
-        let web_port = if ask.web {
-            Some(self.web.free().ok_or("webapp_url")?)
-        } else {
-            None
-        };
-        let (lan_subnet, lan_ipv4) = node.lan.free(ask.owner).ok_or("lan_ipv4")?;
-        let public_ipv4 = match ask.resource_type {
-            ResourceType::Vm => Some(node.public.free().ok_or("public_ipv4")?),
-            ResourceType::Container => None,
-        };
-        let gpus: Vec<GpuDevice> = match &ask.gpu_model {
-            Some(model) => vec![node.free_gpu(model).cloned().ok_or("n_gpus")?],
-            None => Vec::new(),
+        let vm = ask.resource_type == ResourceType::Vm;
+        let ssh = self.ssh.get(&setup.ssh_host);
+        let ssh_port = ssh.and_then(super::ports::PortPool::free);
+        let lan = node.lan.free(ask.owner);
+        let web_port = if ask.web { self.web.free() } else { None };
+        let public_ipv4 = if vm { node.public.free() } else { None };
+        let used_up: Vec<_> = [
+            ("wan_ssh_port", ssh_port.is_none()),
+            ("lan_ipv4", lan.is_none()),
+            ("webapp_url", ask.web && web_port.is_none()),
+            ("public_ipv4", vm && public_ipv4.is_none()),
+        ]
+        .into_iter()
+        .filter_map(|(field, out)| out.then_some(field))
+        .collect();
+        let model = ask.gpu_model.as_ref();
+        let gpu: Option<GpuDevice> = model.and_then(|model| node.free_gpu(model).cloned());
+        let (Some(ssh_port), Some((lan_subnet, lan_ipv4)), true) =
+            (ssh_port, lan, used_up.is_empty())
+        else {
+            return Err(used_up);
         };
         Ok(Placement {
             claim: Claim {
@@ -142,7 +146,7 @@ impl Inventory {
                 owner: ask.owner,
                 compute: true,
                 size: ask.size,
-                gpus,
+                gpus: gpu.into_iter().collect(),
                 ssh_port,
                 web_port,
                 lan_subnet,
