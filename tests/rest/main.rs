@@ -8,6 +8,7 @@
     clippy::indexing_slicing
 )]
 
+mod addresses;
 mod auth;
 mod capacity;
 mod configuration;
@@ -26,6 +27,7 @@ mod stats;
 mod stop;
 mod tls;
 mod transport;
+mod unreachable;
 mod update;
 
 use wharf_tests::{Api, Ports, Server, simulated_node};

@@ -5,7 +5,7 @@ import re
 import schemathesis
 
 SHORT = r"Insufficient resources: not enough [a-z0-9_, ]+ available\."
-STATE = r"Cannot (stop|restart|resize|show stats of) an instance that is \w+; it must be [\w ]+\."
+STATE = r"Cannot (stop|restart|resize|read the stats of) an instance that is \w+; it must be [\w ]+\."
 SIZES = "(n_vcpus|mem_gib|disk_size_gib)"
 
 # Operation -> (status, the whole text of the refusal). Field errors read "field: message".
@@ -27,8 +27,9 @@ REASONS = {
     "updateInstance": [
         (400, r"name: is already taken"),
         (400, SIZES + r": VMs cannot be resized"),
-        (400, r"disk_size_gib: .*"),
+        (400, r"disk_size_gib: a disk only grows; it has \d+ GiB"),
         (400, STATE),
+        (400, r"An earlier change of this instance is still under way; try again shortly\."),
         (422, SHORT),
     ],
     "stopInstance": [(400, STATE)],
@@ -39,7 +40,7 @@ REASONS = {
     ],
     "removePort": [
         (400, r"Ports can be opened on VMs only; this instance is a container\."),
-        (400, r"port: port 22 .*"),
+        (400, r"port: port 22 \(SSH\) cannot be removed"),
     ],
     "getStats": [
         (400, r"Live stats are available for containers only; this instance is a VM\."),

@@ -1,0 +1,102 @@
+//! Addresses, ports and login hosts of instances, and what happens when they are used up.
+
+use crate::start;
+use serde_json::json;
+use wharf_tests::{Ports, Server, simulated_node, small};
+
+#[test]
+fn a_node_can_have_a_login_host_of_its_own() {
+    let own = "ssh_host = \"login.example.org\"\nprobe_host = \"127.0.0.1\"\nsettings";
+    let node = simulated_node("one", "").replace("settings", own);
+    let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    let created = api.small_container().unwrap();
+    let expected = format!("ssh -p {} user@login.example.org", created["wan_ssh_port"]);
+    assert_eq!(created["ssh_command"], expected);
+    server.finish().unwrap();
+}
+
+#[test]
+fn login_ports_that_are_used_up_are_a_422() {
+    let Ports { from, to } = Ports::take();
+    let ports = format!(
+        "[ssh_ports]\nfrom = {from}\nto = {from}\n[web]\nfrom = {}\nto = {to}\n",
+        from + 1
+    );
+    let node = simulated_node("one", "");
+    let server = Server::start(&format!("{ports}{node}")).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    let only = api.small_container().unwrap();
+    assert_eq!(only["wan_ssh_port"], from);
+    let detail = api
+        .create(&small("container"))
+        .unwrap()
+        .expect(422)
+        .unwrap();
+    assert_eq!(detail["detail"]["bottleneck"], json!(["wan_ssh_port"]));
+    assert_eq!(
+        detail["detail"]["nearest_available"],
+        json!({ "wan_ssh_port": 0 })
+    );
+    server.finish().unwrap();
+}
+
+#[test]
+fn private_addresses_that_are_used_up_are_a_422() {
+    let lan = "lan_cidr = \"10.90.0.0/29\"\nlan_subnet_prefix = 29\nsettings";
+    let node = simulated_node("one", "").replace("settings", lan);
+    let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    // Eight addresses less network, broadcast and router.
+    for _ in 0..5 {
+        api.small_container().unwrap();
+    }
+    let detail = api
+        .create(&small("container"))
+        .unwrap()
+        .expect(422)
+        .unwrap();
+    assert_eq!(detail["detail"]["bottleneck"], json!(["lan_ipv4"]));
+    // The one subnet is ann's: another owner gets no part of it.
+    let bob = server.user("bob@example.com").unwrap();
+    let detail = bob
+        .create(&small("container"))
+        .unwrap()
+        .expect(422)
+        .unwrap();
+    assert_eq!(detail["detail"]["bottleneck"], json!(["lan_ipv4"]));
+    server.finish().unwrap();
+}
+
+#[test]
+fn owners_have_subnets_of_their_own() {
+    let (server, ann) = start();
+    let bob = server.user("bob@example.com").unwrap();
+    let subnet = |api: &wharf_tests::Api| {
+        let address = api.small_container().unwrap()["lan_ipv4"].clone();
+        let (subnet, _) = address.as_str().unwrap().rsplit_once('.').unwrap();
+        subnet.to_owned()
+    };
+    let (first, second) = (subnet(&ann), subnet(&bob));
+    assert_eq!(first, subnet(&ann));
+    assert_ne!(first, second);
+    server.finish().unwrap();
+}
+
+#[test]
+fn secrets_are_in_no_log_and_no_file() {
+    let (server, api) = start();
+    let mut body = small("container");
+    let secret = "sk-ai-0123456789-not-to-be-seen";
+    body["ai_provider_api_key"] = json!(secret);
+    let created = api.create(&body).unwrap().expect(201).unwrap();
+    assert!(!created.to_string().contains(secret));
+    api.wait_for(crate::uuid(&created), "running").unwrap();
+    let password = created["original_service_password"].as_str().unwrap();
+    let wrote = server.all_it_wrote().unwrap();
+    for hidden in [secret, password, api.key()] {
+        let found = wrote.windows(hidden.len()).any(|w| w == hidden.as_bytes());
+        assert!(!found, "one of the secrets was written as it is");
+    }
+    server.finish().unwrap();
+}

@@ -1,0 +1,147 @@
+//! A node that fails at one thing: what is answered, and that the rest goes on.
+
+use crate::{start_with, uuid};
+use serde_json::json;
+use std::time::{Duration, Instant};
+use wharf_tests::{Api, Ports, Server, simulated_node, small, until};
+
+/// A server whose answers wait for its node only briefly.
+fn brief(faults: &str) -> (Server, Api) {
+    let limits = "[limits]\nstats_timeout_ms = 400\nanswer_wait_ms = 400\n";
+    let node = simulated_node("one", &format!("faults = [{faults}]"));
+    let server = Server::start(&format!("{}{limits}{node}", Ports::take().settings())).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    (server, api)
+}
+
+#[test]
+fn stats_of_a_node_that_cannot_be_reached_or_is_too_slow_are_502() {
+    for fault in ["unreachable", "error", "timeout"] {
+        let (server, api) = brief(&format!("{{ call = \"stats\", error = \"{fault}\" }}"));
+        let created = api.small_container().unwrap();
+        api.wait_for(uuid(&created), "running").unwrap();
+        let begin = Instant::now();
+        let path = format!("/api/instance/{}/stats/", uuid(&created));
+        let body = api.get(&path).unwrap().expect(502).unwrap();
+        assert!(begin.elapsed() < Duration::from_secs(5), "{fault}");
+        assert!(body["detail"].is_string(), "{fault}: {body}");
+        // Internal words stay in the log.
+        assert!(!body.to_string().contains("simulated"), "{fault}: {body}");
+        server.finish().unwrap();
+    }
+}
+
+#[test]
+fn a_resize_that_the_node_fails_at_leaves_the_old_sizes_and_the_old_name() {
+    for fault in ["unreachable", "error"] {
+        let (server, api) = brief(&format!("{{ call = \"resize\", error = \"{fault}\" }}"));
+        let created = api.small_container().unwrap();
+        let before = api.wait_for(uuid(&created), "running").unwrap();
+        let path = format!("/api/instance/{}/", uuid(&created));
+        let body = json!({ "n_vcpus": 4, "name": "larger" });
+        let answer = api.send("PATCH", &path, &body).unwrap();
+        println!("{fault}: {} {}", answer.status, answer.body);
+        assert!(matches!(answer.status, 200 | 502), "{fault}: {answer:?}");
+        assert_eq!(
+            api.instance(uuid(&created)).unwrap().expect(200).unwrap(),
+            before
+        );
+        server.finish().unwrap();
+    }
+}
+
+#[test]
+fn delete_is_204_at_once_and_what_was_held_is_freed_when_the_node_is_rid_of_it() {
+    let faults =
+        (1..=3).map(|nth| format!("{{ call = \"delete\", nth = {nth}, error = \"unreachable\" }}"));
+    let (server, api) = brief(&faults.collect::<Vec<_>>().join(", "));
+    let mut body = small("container");
+    body["n_vcpus"] = json!(16);
+    body["name"] = json!("all-of-it");
+    let created = api.create(&body).unwrap().expect(201).unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    api.delete("all-of-it").unwrap().expect(204).unwrap();
+    // The name is free at once, the vCPUs are not.
+    let mut other = small("container");
+    other["name"] = json!("all-of-it");
+    other["n_vcpus"] = json!(1);
+    let answer = api.create(&other).unwrap();
+    assert!(!answer.body.to_string().contains("taken"), "{answer:?}");
+    let again = until("its vCPUs are free", || {
+        let mut all = body.clone();
+        all["name"] = json!("all-again");
+        all["n_vcpus"] = json!(15);
+        let answer = api.create(&all)?;
+        Ok((answer.status == 201).then_some(answer.body))
+    });
+    api.wait_for(uuid(&again.unwrap()), "running").unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn an_instance_in_error_can_be_renamed_and_deleted_but_not_resized() {
+    let (server, api) = start_with("faults = [{ call = \"ensure\", error = \"failed\" }]");
+    let created = api.small_container().unwrap();
+    let path = format!("/api/instance/{}/", uuid(&created));
+    api.wait_for(uuid(&created), "error").unwrap();
+    let refused = api.send("PATCH", &path, &json!({ "n_vcpus": 2 })).unwrap();
+    let refused = refused.expect(400).unwrap();
+    assert!(
+        refused["detail"].as_str().unwrap().contains("error"),
+        "{refused}"
+    );
+    let renamed = api
+        .send("PATCH", &path, &json!({ "name": "broken" }))
+        .unwrap();
+    assert_eq!(renamed.expect(200).unwrap()["name"], "broken");
+    let bill = || server.cli(&["bill", "ann@example.com"]).unwrap();
+    let before = bill();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(bill(), before, "an error costs nothing");
+    api.delete("broken").unwrap().expect(204).unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn while_provisioning_a_rename_holds_and_a_resize_is_400() {
+    let (server, api) = start_with("ready_after_ms = 2500");
+    let created = api.small_container().unwrap();
+    let path = format!("/api/instance/{}/", uuid(&created));
+    let refused = api.send("PATCH", &path, &json!({ "mem_gib": 2 })).unwrap();
+    let refused = refused.expect(400).unwrap();
+    assert!(
+        refused["detail"].as_str().unwrap().contains("provisioning"),
+        "{refused}"
+    );
+    let renamed = api
+        .send("PATCH", &path, &json!({ "name": "early" }))
+        .unwrap();
+    assert_eq!(renamed.expect(200).unwrap()["name"], "early");
+    assert_eq!(api.wait_for("early", "running").unwrap()["mem_gib"], 1.0);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_restart_while_the_stop_still_runs_takes_the_claim_that_is_held() {
+    let faults =
+        (1..=2).map(|nth| format!("{{ call = \"stop\", nth = {nth}, error = \"unreachable\" }}"));
+    let (server, api) = brief(&faults.collect::<Vec<_>>().join(", "));
+    let mut body = small("container");
+    body["n_vcpus"] = json!(16);
+    let created = api.create(&body).unwrap().expect(201).unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    let stopped = api
+        .act(uuid(&created), "stop")
+        .unwrap()
+        .expect(200)
+        .unwrap();
+    assert_eq!(stopped["state"], "shut_off");
+    let restarted = api
+        .act(uuid(&created), "restart")
+        .unwrap()
+        .expect(200)
+        .unwrap();
+    assert_eq!(restarted["state"], "running");
+    api.wait_for(uuid(&created), "running").unwrap();
+    server.finish().unwrap();
+}
