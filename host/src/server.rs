@@ -101,7 +101,7 @@ pub async fn serve(
     listening(address);
     stop.await;
     tracing::info!("stopping: running requests are finished first");
-    drop(stopping.send(true));
+    let _ = stopping.send(true);
     interface.finished().await;
     // What it was doing is continued by the next start.
     drop(tokio::time::timeout(Duration::from_secs(1), reconciler).await);
@@ -112,7 +112,10 @@ async fn assemble(
     config: &Arc<Config>,
     db: Db,
 ) -> Result<(Arc<App>, mpsc::UnboundedReceiver<InstanceId>), StartError> {
-    let installation = db.read(|rows| rows.installation())?.hyphenated().to_string();
+    let installation = db
+        .read(|rows| rows.installation())?
+        .hyphenated()
+        .to_string();
     let limits = &config.limits;
     let plugins = Plugins::load(PluginsConfig {
         cache_dir: config.data_dir.join("plugins-cache"),
@@ -151,11 +154,10 @@ fn driver(
         node: node.name.clone(),
         source,
     })?;
-    let settings =
-        serde_json::to_value(&node.settings).map_err(|error| StartError::Settings {
-            node: node.name.clone(),
-            message: error.to_string(),
-        })?;
+    let settings = serde_json::to_value(&node.settings).map_err(|error| StartError::Settings {
+        node: node.name.clone(),
+        message: error.to_string(),
+    })?;
     Ok(plugins.node(plugin::NodeConfig {
         name: NodeId(node.name.clone()),
         driver: node.driver.clone(),
@@ -200,7 +202,10 @@ fn gpus(node: &NodeConfig) -> Vec<GpuDevice> {
             model: model.clone(),
             device,
         };
-        gpu.device_names().into_iter().map(device).collect::<Vec<_>>()
+        gpu.device_names()
+            .into_iter()
+            .map(device)
+            .collect::<Vec<_>>()
     };
     node.gpus.iter().flat_map(of_model).collect()
 }
