@@ -208,6 +208,21 @@ mod tests {
     }
 
     #[test]
+    fn a_list_has_a_bound() {
+        let row = wit::Observed {
+            tag: wit::Tag {
+                instance: String::new(),
+                incarnation: 1,
+            },
+            phase: wit::Phase::Ready,
+        };
+        let node = NodeId("n".into());
+        assert!(list(vec![row.clone(); MAX_ROWS], &node).is_ok());
+        let endless = list(vec![row; MAX_ROWS + 1], &node);
+        assert!(matches!(endless, Err(PluginError::Fault(_))));
+    }
+
+    #[test]
     fn foreign_rows_are_left_out() {
         let row = |instance: &str| wit::Observed {
             tag: wit::Tag {
