@@ -8,5 +8,7 @@
 )]
 
 mod conformance;
+mod distorting;
 mod nearest;
+mod notices;
 mod routes;

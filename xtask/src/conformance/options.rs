@@ -23,7 +23,7 @@ pub struct Options {
     pub(super) junit: Option<PathBuf>,
     /// Only rules whose section and name contain this.
     #[arg(long, value_name = "TEXT")]
-    pub filter: Option<String>,
+    pub(super) filter: Option<String>,
     /// Only rules of the specification itself, none that decide what it leaves open.
     #[arg(long)]
     pub(super) specification_only: bool,
@@ -51,6 +51,14 @@ pub struct Options {
 }
 
 impl Options {
+    /// Only rules whose section and name contain this.
+    pub fn only(filter: &str) -> Self {
+        Self {
+            filter: Some(filter.to_owned()),
+            ..Self::default()
+        }
+    }
+
     /// The service, if one is named.
     pub(super) fn target(&self) -> Result<Option<Target>> {
         let Some(base_url) = &self.base_url else {

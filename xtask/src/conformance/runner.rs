@@ -25,7 +25,12 @@ pub fn run(
                         if interrupted.load(Ordering::Relaxed) {
                             return;
                         }
-                        let outcome = run_one(check, shared);
+                        let mut outcome = run_one(check, shared);
+                        if interrupted.load(Ordering::Relaxed)
+                            && matches!(outcome.verdict, Verdict::Failed(_))
+                        {
+                            outcome.verdict = Verdict::Skipped("interrupted".to_owned());
+                        }
                         outcomes
                             .lock()
                             .unwrap_or_else(PoisonError::into_inner)

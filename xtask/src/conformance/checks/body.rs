@@ -82,11 +82,27 @@ pub(super) fn checks() -> Vec<Check> {
         }),
         decision(
             "4",
-            "a body that is ignored is 413 too when it is too large",
+            "a body that is ignored is 413 too when it is too large, on every endpoint",
             |c| {
                 let large = vec![b' '; 64 * 1024 + 1];
+                let headers = [("Content-Type", JSON)];
+                let too_large =
+                    |method, path: &str| c.me().raw(method, path, &headers, Some(&large))?.is(413);
                 let id = uuid(c.sample("container")?)?;
-                post(c.me(), &below(id, "restart"), JSON, &large)?.is(413)
+                for action in ["stop", "restart"] {
+                    too_large("POST", &below(id, action))?;
+                }
+                too_large("DELETE", &instance(id))?;
+                for path in [
+                    INSTANCES,
+                    &instance(id),
+                    &below(id, "stats"),
+                    "/healthz",
+                    "/readyz",
+                ] {
+                    too_large("GET", path)?;
+                }
+                c.me().instance(id)?.is(200)
             },
         ),
         decision("4", "a key that stands twice is 400", |c| {
@@ -149,6 +165,9 @@ pub(super) fn checks() -> Vec<Check> {
             answer.is(415)?;
             let id = uuid(c.sample("container")?)?;
             let headers = [("Content-Type", content_type)];
+            for action in ["add-port", "remove-port"] {
+                post(c.me(), &below(id, action), content_type, b"{}")?.is(415)?;
+            }
             let update = c.me().raw("PATCH", &instance(id), &headers, Some(b"{}"))?;
             update.is(415)
         }));

@@ -1,0 +1,120 @@
+//! A service in front of another that gets its answers wrong in one way.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An answer, to be distorted.
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// Lower-case names.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: String,
+}
+
+/// What is done to an answer; the first argument is the head of the request.
+pub type Distort = fn(&str, &mut Answer);
+
+/// Serves until the process ends; its base address.
+pub fn serve(behind: &str, distort: Distort) -> io::Result<String> {
+    let behind: SocketAddr = behind
+        .trim_start_matches("http://")
+        .parse()
+        .map_err(io::Error::other)?;
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    let distort = Arc::new(distort);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let distort = Arc::clone(&distort);
+            std::thread::spawn(move || one(stream, behind, *distort));
+        }
+    });
+    Ok(format!("http://{address}"))
+}
+
+fn one(mut client: TcpStream, behind: SocketAddr, distort: Distort) -> io::Result<()> {
+    client.set_read_timeout(Some(Duration::from_secs(60)))?;
+    let (head, body) = read_request(&mut client)?;
+    let mut server = TcpStream::connect(behind)?;
+    let (first, rest) = head.split_once("\r\n").unwrap_or((&head, ""));
+    let rest: Vec<&str> = rest
+        .split("\r\n")
+        .filter(|line| !line.to_ascii_lowercase().starts_with("connection:"))
+        .collect();
+    let head = format!(
+        "{first}\r\nConnection: close\r\n{}\r\n\r\n",
+        rest.join("\r\n")
+    );
+    server.write_all(head.as_bytes())?;
+    server.write_all(&body)?;
+    let mut bytes = Vec::new();
+    server.read_to_end(&mut bytes)?;
+    let mut answer = parse(&String::from_utf8_lossy(&bytes)).ok_or(io::ErrorKind::InvalidData)?;
+    // The document says what is right; it stays so.
+    if !first.contains("/api/openapi.json") {
+        distort(&head, &mut answer);
+    }
+    let mut text = format!("HTTP/1.1 {} X\r\nConnection: close\r\n", answer.status);
+    for (name, value) in &answer.headers {
+        text.push_str(&format!("{name}: {value}\r\n"));
+    }
+    text.push_str(&format!(
+        "content-length: {}\r\n\r\n{}",
+        answer.body.len(),
+        answer.body
+    ));
+    client.write_all(text.as_bytes())
+}
+
+fn read_request(client: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
+    let mut bytes = Vec::new();
+    let mut chunk = [0; 4096];
+    loop {
+        let n = client.read(&mut chunk)?;
+        bytes.extend_from_slice(&chunk[..n]);
+        let end = bytes.windows(4).position(|w| w == b"\r\n\r\n");
+        if let Some(end) = end {
+            let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+            let length = header_of(&head, "content-length").and_then(|v| v.parse().ok());
+            let length: usize = length.unwrap_or(0);
+            let mut body = bytes.split_off(end + 4);
+            while body.len() < length {
+                let n = client.read(&mut chunk)?;
+                if n == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                body.extend_from_slice(&chunk[..n]);
+            }
+            return Ok((head, body));
+        }
+        if n == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+}
+
+fn header_of(head: &str, name: &str) -> Option<String> {
+    let mut lines = head.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = lines.find(|(n, _)| n.eq_ignore_ascii_case(name))?;
+    Some(value.trim().to_owned())
+}
+
+fn parse(text: &str) -> Option<Answer> {
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    let mut lines = head.split("\r\n");
+    let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+    let headers = lines
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+        .filter(|(name, _)| name != "content-length" && name != "connection")
+        .collect();
+    Some(Answer {
+        status,
+        headers,
+        body: body.to_owned(),
+    })
+}
