@@ -87,6 +87,11 @@ impl Context {
         self.engine.enforces_disk_size()
     }
 
+    /// Whether root inside is nobody on the node.
+    pub fn remaps_root(&self) -> bool {
+        self.engine.kind().remaps_root()
+    }
+
     /// The engine's socket.
     pub fn socket(&self) -> Result<PathBuf> {
         match self.engine.endpoint() {
@@ -121,7 +126,7 @@ impl Context {
     /// The `HostConfig` of a container that is made beside Wharf, under the same conditions: with
     /// the user namespace that Wharf's have.
     pub fn host_config(&self, mut config: Value) -> Value {
-        if self.engine.kind() != Kind::Dockerd {
+        if self.engine.kind() == Kind::Podman5 {
             config["UsernsMode"] = "auto".into();
         }
         config

@@ -5,6 +5,7 @@ mod config;
 mod machine;
 mod nodes;
 mod proof;
+mod sockets;
 mod words;
 
 use crate::engine::Options as EngineOptions;

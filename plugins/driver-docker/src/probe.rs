@@ -30,6 +30,13 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
         )));
     }
     let product = Product::named(&version);
+    if ctx.settings.userns.as_deref().is_some_and(is_auto) && !product.makes_user_namespaces() {
+        return Err(Error::Unsupported(format!(
+            "settings.userns: {} {} hangs when it picks user namespaces for several containers at \
+             once; leave the setting out, or use Podman 5",
+            product.name, product.version
+        )));
+    }
     Ok(Health {
         version: format!("{} {}", product.name, product.version),
         features: Features {
@@ -49,6 +56,10 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
         gpus: Vec::new(),
         boot_id: String::new(),
     })
+}
+
+fn is_auto(mode: &str) -> bool {
+    mode == "auto" || mode.starts_with("auto:")
 }
 
 /// With `auto`, only storage that surely limits counts: `overlay2` does on some file systems, and

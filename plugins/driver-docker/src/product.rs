@@ -44,6 +44,13 @@ impl Product {
         self.name.to_lowercase().contains("podman")
     }
 
+    /// Whether it can be asked to pick user namespaces. Seen with 4.3.1: a creation that picks one
+    /// takes the locks of images and layers in the other order than a question about images.
+    #[must_use]
+    pub fn makes_user_namespaces(&self) -> bool {
+        !self.is_podman() || numbers(&self.version) > PODMAN_THAT_HANGS
+    }
+
     /// Whether the size of a container that runs can change: everywhere but on the first Podmans 4.
     #[must_use]
     pub fn resizes_live(&self) -> bool {
@@ -53,6 +60,8 @@ impl Product {
 
 /// The first Podman that can change a container's limits, in its own interface; 5 can in Docker's.
 const PODMAN_WITH_UPDATE: (u32, u32) = (4, 3);
+/// The last Podman that is known to hang.
+const PODMAN_THAT_HANGS: (u32, u32) = (4, 3);
 
 /// `20.10.24+dfsg1` → (20, 10)
 #[must_use]

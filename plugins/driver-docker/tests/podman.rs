@@ -109,3 +109,13 @@ fn it_says_what_it_is() {
     let report = ensure::ensure(&ctx, &spec(1)).unwrap();
     assert!(matches!(report.phase, Phase::Booting));
 }
+
+#[test]
+fn a_setting_that_it_hangs_on_is_refused() {
+    let (fake, node) = (podman(), node(r#"{ "userns": "auto" }"#));
+    let refused = probe::probe(&Context::new(&node, &fake).unwrap());
+    assert!(
+        matches!(&refused, Err(Error::Unsupported(why)) if why.starts_with("settings.userns: ")),
+        "{refused:?}"
+    );
+}

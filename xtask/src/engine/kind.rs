@@ -26,13 +26,18 @@ impl Kind {
         }
     }
 
-    /// The driver settings that a node with a private engine of this kind wants: root inside an
-    /// instance must not be root on the node. A private dockerd sees to it by itself. Each ends in a
+    /// Whether root inside an instance is an account without rights on the node. A private dockerd
+    /// sees to it by itself; Podman 5 is asked to; Podman 4.3 hangs when it is.
+    pub fn remaps_root(self) -> bool {
+        self != Self::Podman4
+    }
+
+    /// The driver settings that a node with a private engine of this kind wants. Each ends in a
     /// comma.
     pub fn settings(self) -> &'static str {
         match self {
-            Self::Dockerd => "",
-            Self::Podman4 | Self::Podman5 => "userns = \"auto\", ",
+            Self::Dockerd | Self::Podman4 => "",
+            Self::Podman5 => "userns = \"auto\", ",
         }
     }
 

@@ -65,8 +65,7 @@ pub(super) fn install(kind: Kind) -> Result<()> {
 fn containers_conf(place: &Place) -> String {
     let (run, data) = (&place.run, place.data().join("podman"));
     let at = |path: &Path| format!("{:?}", path.to_string_lossy());
-    // Limits above its own are not Podman's to give everywhere. Other Podmans' locks in shared
-    // memory are all freed by one that finds no state of its own, hence locks in files.
+    // Limits above its own are not Podman's to give everywhere.
     format!(
         "[containers]\n\
          default_ulimits = [\"nofile={files}:{files}\", \"nproc={processes}:{processes}\"]\n\
@@ -75,7 +74,6 @@ fn containers_conf(place: &Place) -> String {
          runtime = \"runc\"\n\
          cgroup_manager = \"cgroupfs\"\n\
          events_logger = \"file\"\n\
-         lock_type = \"file\"\n\
          tmp_dir = {tmp}\n\
          static_dir = {fixed}\n\
          volume_path = {volumes}\n\

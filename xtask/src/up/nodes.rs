@@ -1,6 +1,6 @@
 //! The engines that instances run on: a dockerd of our own, those of the user, or a simulated one.
 
-use super::machine;
+use super::{machine, sockets};
 use crate::engine::{self, NodeRules, PrivateEngine};
 use crate::http::{Client, Endpoint};
 use crate::process::{find, is_root};
@@ -38,10 +38,17 @@ impl Nodes {
         if is_root() && cfg!(target_os = "linux") {
             return Self::private(dir, check, signals);
         }
-        say::step("Neither root nor an --engine: instances will be SIMULATED.");
+        if let Some(endpoint) = sockets::find() {
+            say::step(&format!(
+                "Not root; found an engine of yours at {endpoint}."
+            ));
+            return Self::given(&[endpoint.to_string()], dir);
+        }
+        say::step("Not root, no --engine, and none found: instances will be SIMULATED.");
         say::note(
             "The interface is the real one, but there is nothing to log in to. For real instances \
-             run it as root,\nor name an engine: --engine unix:///var/run/docker.sock",
+             run it as root,\nor start an engine of your own (systemctl --user start podman.socket), \
+             or name one:\n--engine unix:///var/run/docker.sock",
         );
         Ok(Self {
             list: vec![simulated(dir)?],

@@ -21,6 +21,7 @@ mount --bind "$2" "$2"
 mount -t proc proc "$2/proc"
 mount --rbind /sys "$2/sys"
 mount --rbind /dev "$2/dev"
+mount -t tmpfs tmpfs "$2/dev/shm"
 mount -t tmpfs tmpfs "$2/run"
 mkdir -p "$2$1" "$2/mnt/outside"
 mount --rbind "$1" "$2$1"
@@ -33,7 +34,14 @@ pivot_root . mnt/outside
 exec chroot . umount --lazy /mnt/outside
 "#;
 
-const SHARED: [&str; 3] = ["/run/containers", "/run/netns", "/var/lib/containers"];
+/// State, network namespaces, caches; and in shared memory the locks, all of which a Podman frees
+/// that finds no state of its own.
+const SHARED: [&str; 4] = [
+    "/run/containers",
+    "/run/netns",
+    "/var/lib/containers",
+    "/dev/shm",
+];
 
 /// Makes the namespace, unless an earlier start has.
 pub(super) fn make(place: &Place, root: Option<&Path>) -> Result<()> {
