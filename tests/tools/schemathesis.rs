@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 
 /// Cases for each operation and phase.
-const EXAMPLES: &str = "150";
+const EXAMPLES: &str = "100";
 
 #[test]
 fn schemathesis_finds_nothing() {

@@ -116,6 +116,8 @@ fn requests_share_a_connection() {
         let body: serde_json::Value = serde_json::from_slice(&bodies[&id]).unwrap();
         assert_eq!(body.is_array(), path == "list", "{body}");
     }
+    // An open connection that no longer answers would be waited for at shutdown.
+    drop(stream);
     server.finish().unwrap();
 }
 

@@ -82,7 +82,7 @@ fn many_slow_clients_keep_nobody_waiting() {
     assert_eq!(api.get("/healthz").unwrap().status, 200);
     assert!(api.list().unwrap().is_empty());
     assert!(
-        begin.elapsed() < Duration::from_secs(2),
+        begin.elapsed() < Duration::from_secs(5),
         "{:?}",
         begin.elapsed()
     );
