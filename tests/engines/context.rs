@@ -8,6 +8,7 @@ use std::time::Duration;
 use wharf_tests::{Ports, Server, docker_node};
 use xtask::engine::{Kind, Options, PrivateEngine};
 use xtask::http::{Client, Endpoint, Request};
+use xtask::process::{command, output};
 
 /// What an engine may take for one thing that is done to it by hand, many at once.
 const BY_HAND: Duration = Duration::from_secs(120);
@@ -116,9 +117,8 @@ impl Context {
     }
 
     fn settings_on(&self, socket: &Path, ports: Ports, more: &str) -> Result<String> {
-        let n = 100 + NEXT_NETWORK.fetch_add(1, Ordering::Relaxed) % 100;
         let socket = socket.to_str().context("socket path")?;
-        let lan_cidr = format!("10.{n}.0.0/16");
+        let lan_cidr = free_network()?;
         let node = docker_node("real", socket, &lan_cidr, self.engine.kind().settings());
         Ok(format!("{more}{}{node}", ports.settings()))
     }
@@ -175,6 +175,17 @@ impl Context {
         let list = self.client().get("/volumes")?;
         Ok(names(&list["Volumes"], "Name"))
     }
+}
+
+/// A network that no server of this process has had, and that the machine has no route into: other
+/// runs may be under way.
+fn free_network() -> Result<String> {
+    let routes = output(command("ip").args(["-4", "route", "show"]))?;
+    let taken = |prefix: &str| routes.lines().any(|route| route.starts_with(prefix));
+    let mut all = (0..100).map(|_| 100 + NEXT_NETWORK.fetch_add(1, Ordering::Relaxed) % 100);
+    let free = all.find(|n| !taken(&format!("10.{n}.")));
+    let n = free.context("the machine has routes into all of 10.100.0.0 to 10.199.255.255")?;
+    Ok(format!("10.{n}.0.0/16"))
 }
 
 fn names(list: &Value, key: &str) -> Vec<String> {
