@@ -1,5 +1,5 @@
 //! The conformance suite is worth something only if it notices: the same service, wrong in one way
-//! at a time, fails the rule that says so.
+//! at a time, fails the rule that says so. (That it passes when it is right is the suite's own test.)
 
 use crate::distorting::{Answer, Distort, serve};
 use xtask::conformance::check::Verdict;
@@ -163,8 +163,6 @@ fn the_suite_notices_what_is_wrong() {
     let server = OwnServer::start().unwrap();
     let mut unnoticed = Vec::new();
     for (filter, distort, rule) in WRONGS {
-        let right = hold_against(server.target(), &Options::only(filter), &Default::default());
-        assert!(right.unwrap().ok(), "{filter}: fails without being wrong");
         let target = Target {
             base_url: serve(&server.target().base_url, distort).unwrap(),
             ..server.target().clone()
