@@ -89,6 +89,7 @@ fn with_argument_below(directory: &Path) -> Vec<u32> {
 fn names(command_line: &str, directory: &str) -> bool {
     command_line.split('\0').any(|argument| {
         let path = argument.rsplit(['=', '@']).next().unwrap_or(argument);
+        let path = path.strip_prefix("unix://").unwrap_or(path);
         Path::new(path).starts_with(directory)
     })
 }
@@ -139,6 +140,10 @@ mod tests {
         ));
         assert!(names(
             "dockerd\0--config-file=/run/wharf-1/dockerd.json",
+            "/run/wharf-1"
+        ));
+        assert!(names(
+            "podman\0system\0service\0unix:///run/wharf-1/engine.sock",
             "/run/wharf-1"
         ));
         assert!(!names(
