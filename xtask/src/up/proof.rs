@@ -7,7 +7,7 @@ use crate::http::{Client, Request};
 use crate::say;
 use crate::server::Server;
 use crate::signals::Signals;
-use crate::ssh::Destination;
+use crate::ssh::{Destination, wait_for_banner};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -16,6 +16,8 @@ const NAME: &str = "hello";
 const PATH: &str = "/api/instance/hello/";
 /// Beyond Wharf's own deadline for provisioning.
 const RUNNING_LIMIT: Duration = Duration::from_secs(660);
+/// Until Wharf has seen that the node's instances are stopped, and started them.
+const BANNER_LIMIT: Duration = Duration::from_secs(60);
 
 /// Makes the instance (or finds that of an earlier run) and logs in; a check deletes it again.
 pub(super) fn run(
@@ -130,6 +132,8 @@ fn log_in(account: &Account, instance: &Value) -> Result<()> {
         host: HOST,
         port,
     };
+    // One of an earlier run was stopped with its engine; Wharf is starting it again.
+    wait_for_banner(HOST, port, BANNER_LIMIT)?;
     let script = "echo \"$(id -un) on $(hostname), $(python3 --version), $(uname -sr)\"";
     let seen = account.ssh.run(to, script).context("login by key")?;
     say::note(&seen);
