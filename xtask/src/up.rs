@@ -41,6 +41,8 @@ pub fn run(options: &Options) -> Result<()> {
     let result = come_up(options, &dir, &signals);
     if options.check {
         fs::remove_dir_all(&dir).with_context(|| format!("{}", dir.display()))?;
+        // Only if nothing else is in there.
+        let _ = dir.parent().map(fs::remove_dir);
     }
     result
 }
