@@ -57,7 +57,7 @@ pub fn removed(context: &Context) -> Result<()> {
         // There is nothing to start any more: it goes back to what it was, and none is made anew
         // without the user's data.
         let answer = api.act(uuid(instance), "restart")?;
-        ensure!(answer.status < 500, "{answer:?}");
+        ensure!(answer.status == 502, "{answer:?}");
         api.wait_for(uuid(instance), "exited")?;
         ensure!(context.containers_of(instance)?.is_empty());
         api.delete(uuid(instance))?.expect(204)?;

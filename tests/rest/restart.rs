@@ -76,3 +76,28 @@ fn a_full_node_is_422_and_nothing_changes() {
         .unwrap();
     server.finish().unwrap();
 }
+
+#[test]
+fn a_node_that_cannot_start_it_is_502_and_it_stays_stopped() {
+    let node =
+        wharf_tests::simulated_node("one", "faults = [{ call = \"start\", error = \"error\" }]");
+    let ports = wharf_tests::Ports::take().settings();
+    let settings = format!("provisioning_deadline_s = 2\n{ports}{node}");
+    let server = wharf_tests::Server::start(&settings).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    api.act(uuid(&created), "stop")
+        .unwrap()
+        .expect(200)
+        .unwrap();
+    let answer = api.act(uuid(&created), "restart").unwrap();
+    assert_eq!(answer.status, 502, "{answer:?}");
+    assert_eq!(
+        api.instance(uuid(&created)).unwrap().expect(200).unwrap()["state"],
+        "exited"
+    );
+    let events = server.cli(&["events", uuid(&created)]).unwrap();
+    assert!(events.contains("restart-failed"), "{events}");
+    server.finish().unwrap();
+}

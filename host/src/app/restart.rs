@@ -6,7 +6,7 @@ use super::{App, Caller, InstanceView};
 use crate::db::{Change, Changes, Read};
 use crate::domain::error::Error;
 use crate::domain::event::What;
-use crate::domain::instance::Intent;
+use crate::domain::instance::{Instance, Intent};
 use crate::domain::state::InstanceState;
 
 impl App {
@@ -50,6 +50,21 @@ impl App {
             .await?;
         self.nudge(started.id);
         self.wait_settled(&started).await;
+        self.check_started(&started)?;
         self.view(caller, started)
+    }
+
+    /// Fails if it has turned out by now that the node cannot start it.
+    fn check_started(&self, started: &Instance) -> Result<(), Error> {
+        let since = usize::try_from(started.events).unwrap_or(usize::MAX);
+        let events = self.db.read(|rows| rows.events(started.id))?;
+        let failed = events
+            .into_iter()
+            .skip(since)
+            .find_map(|event| match event.what {
+                What::RestartFailed(why) => Some(why),
+                _ => None,
+            });
+        failed.map_or(Ok(()), |why| Err(Error::NotStarted(why)))
     }
 }

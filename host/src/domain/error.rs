@@ -72,6 +72,9 @@ pub enum Error {
     /// The node did not answer. The text is for the operator.
     #[error("node out of reach: {0}")]
     NodeUnreachable(String),
+    /// The node did not start a stopped instance. The text is for the operator.
+    #[error("not started: {0}")]
+    NotStarted(String),
     /// Too much is under way.
     #[error("overloaded")]
     Overloaded,

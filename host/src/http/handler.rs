@@ -252,6 +252,7 @@ fn log_error(id: &HeaderValue, error: &Error) {
     match error {
         Error::Internal(text) => tracing::error!(id, "internal error: {text}"),
         Error::NodeUnreachable(text) => tracing::warn!(id, "node out of reach: {text}"),
+        Error::NotStarted(text) => tracing::warn!(id, "not started: {text}"),
         Error::Overloaded => tracing::warn!(id, "overloaded"),
         _ => {}
     }

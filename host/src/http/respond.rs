@@ -72,6 +72,10 @@ pub fn error(error: &Error) -> Response {
             StatusCode::BAD_GATEWAY,
             "The host of this instance could not be reached.",
         ),
+        Error::NotStarted(_) => detail(
+            StatusCode::BAD_GATEWAY,
+            "The host of this instance could not start it; it stays stopped.",
+        ),
         Error::Overloaded => refusal(&Refusal::Busy),
         Error::Internal(_) => detail(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -259,6 +263,7 @@ mod tests {
         }
         for (given, status) in [
             (Error::NodeUnreachable("SECRET".to_owned()), 502),
+            (Error::NotStarted("SECRET".to_owned()), 502),
             (Error::Internal("SECRET".to_owned()), 500),
             (Error::Overloaded, 503),
         ] {
