@@ -86,6 +86,7 @@ pub async fn serve(
     listening: impl FnOnce(std::net::SocketAddr),
     stop: impl Future<Output = ()>,
 ) -> Result<(), StartError> {
+    raise_open_files();
     let config = Arc::new(config);
     let db = open_db(&config)?;
     let (app, nudged) = assemble(&config, db).await?;
@@ -106,6 +107,19 @@ pub async fn serve(
     // What it was doing is continued by the next start.
     drop(tokio::time::timeout(Duration::from_secs(1), reconciler).await);
     Ok(())
+}
+
+/// Each connection is an open file, and shells give a process few of them unless it asks.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, open_files = ?limit.current, "the limit of open files stays");
+    }
 }
 
 async fn assemble(
