@@ -33,6 +33,11 @@ use xtask::engine::Kind;
 
 type Test = fn(&Context) -> Result<()>;
 
+/// Names of engines with commas between, or `all`.
+const ENGINES: &str = "WHARF_TEST_ENGINES";
+/// What is tested on unless the variable says otherwise.
+const PLAIN_RUN: [Kind; 1] = [Kind::Dockerd];
+
 const TESTS: &[(&str, Test)] = &[
     (
         "create_answers_before_the_instance_is_up",
@@ -116,7 +121,7 @@ fn main() -> ExitCode {
     }
     let mut failed = false;
     // One after the other: side by side they would take each other's time.
-    for kind in Kind::ALL {
+    for kind in kinds() {
         if TESTS
             .iter()
             .any(|(name, _)| is_wanted(&arguments, &full(kind, name)))
@@ -129,6 +134,21 @@ fn main() -> ExitCode {
     } else {
         ExitCode::SUCCESS
     }
+}
+
+/// The engines to test on: those that every run must pass on, or those that the variable names.
+fn kinds() -> Vec<Kind> {
+    let Ok(wanted) = std::env::var(ENGINES) else {
+        for kind in Kind::ALL
+            .into_iter()
+            .filter(|kind| !PLAIN_RUN.contains(kind))
+        {
+            eprintln!("NOT RUN: the tests on {kind}; {ENGINES}=all runs them too");
+        }
+        return PLAIN_RUN.to_vec();
+    };
+    let named = |kind: &Kind| wanted == "all" || wanted.split(',').any(|name| name == kind.name());
+    Kind::ALL.into_iter().filter(named).collect()
 }
 
 /// Runs what is wanted on one kind of engine; whether all went well.

@@ -11,7 +11,14 @@ pub fn run_all(filter: Option<&str>) -> Result<()> {
     crate::build::wharf()?;
     say::timed("Testing the workspace (release)", || {
         let mut test = cargo();
-        test.args(["test", "--release", "--locked", "--workspace"]);
+        // One failure must not hide another.
+        test.args([
+            "test",
+            "--release",
+            "--locked",
+            "--workspace",
+            "--no-fail-fast",
+        ]);
         if let Some(filter) = filter {
             test.arg(filter);
         }
