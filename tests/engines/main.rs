@@ -33,6 +33,13 @@ use xtask::engine::Kind;
 
 type Test = fn(&Context) -> Result<()>;
 
+/// What loads the machine, or measures it, so that nothing else can run beside it.
+const ALONE: [&str; 3] = [
+    "a_clock_that_is_set_changes_nothing",
+    "many_at_once_beside_the_engines_own",
+    "time_to_running_beside_the_engines_own",
+];
+
 /// Names of engines with commas between, or `all`.
 const ENGINES: &str = "WHARF_TEST_ENGINES";
 /// What is tested on unless the variable says otherwise.
@@ -160,18 +167,33 @@ fn on(kind: Kind, arguments: &Arguments) -> bool {
             return false;
         }
     };
-    let trials = TESTS.iter().map(|(name, test)| {
-        let (context, test) = (Arc::clone(&context), *test);
-        Trial::test(full(kind, name), move || {
-            test(&context).map_err(|e| Failed::from(format!("{e:#}")))
-        })
-    });
-    let outcome = libtest_mimic::run(arguments, trials.collect());
+    let mut failed = false;
+    for alone in [false, true] {
+        let part = TESTS.iter().filter(|(name, _)| {
+            ALONE.contains(name) == alone && is_wanted(arguments, &full(kind, name))
+        });
+        let trials: Vec<Trial> = part
+            .map(|(name, test)| {
+                let (context, test) = (Arc::clone(&context), *test);
+                Trial::test(full(kind, name), move || {
+                    test(&context).map_err(|e| Failed::from(format!("{e:#}")))
+                })
+            })
+            .collect();
+        if trials.is_empty() {
+            continue;
+        }
+        let mut arguments = arguments.clone();
+        if alone {
+            arguments.test_threads = Some(1);
+        }
+        failed |= libtest_mimic::run(&arguments, trials).has_failed();
+    }
     let stopped = Arc::into_inner(context).map_or(Ok(()), Context::stop);
     if let Err(error) = &stopped {
         eprintln!("{kind} left something behind: {error:#}");
     }
-    !outcome.has_failed() && stopped.is_ok()
+    !failed && stopped.is_ok()
 }
 
 fn full(kind: Kind, name: &str) -> String {

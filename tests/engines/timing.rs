@@ -46,7 +46,7 @@ fn through_wharf(api: &Api) -> Result<(Duration, Duration)> {
     let accepted = begin.elapsed();
     let uuid = created["uuid"].as_str().context("uuid")?;
     while api.instance(uuid)?.expect(200)?["state"] != "running" {
-        ensure!(begin.elapsed() < Duration::from_secs(60), "not running");
+        ensure!(begin.elapsed() < Duration::from_secs(120), "not running");
         std::thread::sleep(Duration::from_millis(2));
     }
     let running = begin.elapsed();

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use std::time::{Duration, Instant};
 
 /// Time that anything may take on a slow, shared machine before a test gives up on it.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 const PAUSE: Duration = Duration::from_millis(20);
 
