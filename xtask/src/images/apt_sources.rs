@@ -29,15 +29,17 @@ pub(super) fn of_machine(suite: &str) -> Result<Vec<String>> {
 }
 
 /// The sources of another release of Debian: where the machine has its own from, if that is a mirror
-/// of Debian, else the project's.
+/// of Debian, else none: mmdebstrap then uses its own default.
 pub(crate) fn of_release(suite: &str) -> Vec<String> {
     let own = super::platform().unwrap_or_default();
     let own = own.split('-').next().unwrap_or_default();
     let lines = of_machine(own).unwrap_or_default();
     let mirrors = lines.iter().filter_map(|line| mirror(line, own));
     let mirror = mirrors.into_iter().next();
-    let mirror = mirror.unwrap_or_else(|| "http://deb.debian.org/debian".to_owned());
-    vec![format!("deb {mirror} {suite} main")]
+    mirror
+        .map(|mirror| format!("deb {mirror} {suite} main"))
+        .into_iter()
+        .collect()
 }
 
 /// The mirror and its options in a line for a whole release of Debian.
