@@ -15,6 +15,10 @@ const PLUGINS: [(&str, &str); 3] = [
     ("flavors-standard", "WHARF_PLUGIN_FLAVORS"),
 ];
 
+/// A directory with components that were built before, such as `target/plugins/wasm32-wasip2/plugin`:
+/// nothing is built then. For toolchains that lack the target.
+const PREBUILT: &str = "WHARF_PREBUILT_PLUGINS";
+
 /// What cargo, clippy and rustc tell this script about the host's own build, and what would turn
 /// the plugins' build into something else.
 const INHERITED: [&str; 16] = [
@@ -60,16 +64,23 @@ fn main() -> ExitCode {
 fn build() -> Result<(), String> {
     let manifest = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
     let workspace = manifest.parent().ok_or("host/ has no parent directory")?;
-    watch(workspace);
-    require_target()?;
-    let target_dir = workspace.join("target/plugins");
-    compile(workspace, &target_dir)?;
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed={PREBUILT}");
+    let components = match env::var_os(PREBUILT) {
+        // Relative to the workspace: cargo runs this elsewhere.
+        Some(directory) => workspace.join(directory),
+        None => compile(workspace)?,
+    };
     for (package, name) in PLUGINS {
         let file = format!("{}.wasm", package.replace('-', "_"));
-        let component = target_dir.join(TARGET).join(PROFILE).join(file);
+        let component = components.join(file);
+        if env::var_os(PREBUILT).is_some() {
+            println!("cargo::rerun-if-changed={}", component.display());
+        }
         if !component.is_file() {
             return Err(format!(
-                "the build of {package} left no component at {}; is its crate-type cdylib?",
+                "there is no component of {package} at {}: if {PREBUILT} is set, is it the \
+                 directory of all of them? If not, is the package's crate-type cdylib?",
                 component.display()
             ));
         }
@@ -80,7 +91,6 @@ fn build() -> Result<(), String> {
 
 /// Only what goes into the components: the images beside the flavors are none of it.
 fn watch(workspace: &Path) {
-    println!("cargo::rerun-if-changed=build.rs");
     let packages = PLUGINS.map(|(package, _)| package);
     for package in packages.into_iter().chain(["sdk"]) {
         for part in ["src", "Cargo.toml"] {
@@ -108,7 +118,11 @@ fn require_target() -> Result<(), String> {
     ))
 }
 
-fn compile(workspace: &Path, target_dir: &Path) -> Result<(), String> {
+/// The directory of the components.
+fn compile(workspace: &Path) -> Result<PathBuf, String> {
+    watch(workspace);
+    require_target()?;
+    let target_dir = workspace.join("target/plugins");
     let mut cargo = Command::new(variable("CARGO")?);
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
@@ -120,7 +134,7 @@ fn compile(workspace: &Path, target_dir: &Path) -> Result<(), String> {
         .current_dir(workspace)
         .args(["build", "--locked", "--lib", "--target", TARGET])
         .args(["--profile", PROFILE, "--target-dir"])
-        .arg(target_dir);
+        .arg(&target_dir);
     for (package, _) in PLUGINS {
         cargo.args(["--package", package]);
     }
@@ -128,7 +142,7 @@ fn compile(workspace: &Path, target_dir: &Path) -> Result<(), String> {
         .status()
         .map_err(|error| format!("cargo does not run: {error}"))?;
     if status.success() {
-        return Ok(());
+        return Ok(target_dir.join(TARGET).join(PROFILE));
     }
     Err("the plugins did not build; cargo's messages are above".to_owned())
 }

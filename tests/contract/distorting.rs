@@ -2,7 +2,6 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// An answer, to be distorted.
@@ -15,8 +14,37 @@ pub struct Answer {
     pub body: String,
 }
 
-/// What is done to an answer; the first argument is the head of the request.
-pub type Distort = fn(&str, &mut Answer);
+/// What is done to an answer.
+#[derive(Clone, Copy)]
+pub enum Distort {
+    /// Another status instead of this one.
+    Status(u16, u16),
+    /// A header is left out.
+    Without(&'static str),
+    /// Another text in the body instead of this one.
+    Text(&'static str, &'static str),
+    /// Anything; the first argument is the head of the request.
+    By(fn(&str, &mut Answer)),
+}
+
+impl Distort {
+    fn apply(self, head: &str, answer: &mut Answer) {
+        match self {
+            Self::Status(right, wrong) if answer.status == right => answer.status = wrong,
+            Self::Status(..) => {}
+            Self::Without(header) => answer.headers.retain(|(name, _)| name != header),
+            Self::Text(right, wrong) => answer.replace(right, wrong),
+            Self::By(distort) => distort(head, answer),
+        }
+    }
+}
+
+impl Answer {
+    /// Another text in the body instead of this one.
+    pub fn replace(&mut self, right: &str, wrong: &str) {
+        self.body = self.body.replace(right, wrong);
+    }
+}
 
 /// Serves until the process ends; its base address.
 pub fn serve(behind: &str, distort: Distort) -> io::Result<String> {
@@ -26,11 +54,9 @@ pub fn serve(behind: &str, distort: Distort) -> io::Result<String> {
         .map_err(io::Error::other)?;
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
-    let distort = Arc::new(distort);
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            let distort = Arc::clone(&distort);
-            std::thread::spawn(move || one(stream, behind, *distort));
+            std::thread::spawn(move || one(stream, behind, distort));
         }
     });
     Ok(format!("http://{address}"))
@@ -56,7 +82,7 @@ fn one(mut client: TcpStream, behind: SocketAddr, distort: Distort) -> io::Resul
     let mut answer = parse(&String::from_utf8_lossy(&bytes)).ok_or(io::ErrorKind::InvalidData)?;
     // The document says what is right; it stays so.
     if !first.contains("/api/openapi.json") {
-        distort(&head, &mut answer);
+        distort.apply(&head, &mut answer);
     }
     let mut text = format!("HTTP/1.1 {} X\r\nConnection: close\r\n", answer.status);
     for (name, value) in &answer.headers {

@@ -1,6 +1,6 @@
 //! Section 4.4.
 
-use crate::{start, uuid};
+use crate::{start, start_with, uuid};
 use serde_json::{Value, json};
 use wharf_tests::{Answer, Api, small};
 
@@ -80,6 +80,29 @@ fn a_container_is_resized_live_and_all_or_nothing() {
     patch(&api, "bigger", json!({ "n_vcpus": 1, "mem_gib": 1 }))
         .expect(200)
         .unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn all_wrong_fields_are_named_at_once_also_where_a_disk_cannot_grow() {
+    let (server, api) = start_with("fixed_disks = true");
+    let taken = api.small_container().unwrap();
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    let wrong = |body: Value| {
+        let errors = patch(&api, uuid(&created), body).expect(400).unwrap();
+        let fields: Vec<_> = errors.as_object().unwrap().keys().cloned().collect();
+        fields.join(" ")
+    };
+    let larger = json!({ "disk_size_gib": 20 });
+    assert_eq!(wrong(larger), "disk_size_gib");
+    let all =
+        json!({ "disk_size_gib": 20, "n_vcpus": 0, "name": taken["name"], "state": "running" });
+    assert_eq!(wrong(all), "disk_size_gib n_vcpus name state");
+    let all = json!({ "disk_size_gib": 20, "mem_gib": "2", "name": "A" });
+    assert_eq!(wrong(all), "disk_size_gib mem_gib name");
+    let same = json!({ "disk_size_gib": created["disk_size_gib"], "n_vcpus": 2 });
+    patch(&api, uuid(&created), same).expect(200).unwrap();
     server.finish().unwrap();
 }
 

@@ -1,15 +1,13 @@
 //! One file per endpoint: parse, use case, render. Knows no HTTP; what the answers' status is,
 //! only `http` knows.
 
-pub mod add_port;
 pub mod create;
 pub mod delete;
 pub mod fuzz;
 pub mod get;
 pub mod list;
-mod ports;
+pub mod ports;
 mod public_key;
-pub mod remove_port;
 pub mod restart;
 mod s3_url;
 pub mod stats;

@@ -1,17 +1,38 @@
-//! What add-port and remove-port share: reading the port.
+//! `POST /api/instance/{uuid}/add-port/` and `POST /api/instance/{uuid}/remove-port/`.
 
-use super::Api;
+use super::{Api, Reply, wire};
 use crate::app::{Caller, Selector};
 use crate::domain::error::{Error, FieldErrors};
 use crate::schema::{Body, Schemas};
 
-/// The port of a request. A wrong one is reported only for an instance that is the caller's.
-pub(super) async fn port(
+/// Opens a port of a VM.
+pub async fn add(
     api: &Api,
     caller: &Caller,
     selector: &Selector,
     body: &[u8],
-) -> Result<u16, Error> {
+) -> Result<Reply, Error> {
+    let port = asked(api, caller, selector, body).await?;
+    let view = api.app.add_port(caller, selector, port).await?;
+    let body = wire::ports(&view, format!("Port {port} is open."))?;
+    Ok(Reply::Done(body))
+}
+
+/// Closes a port of a VM.
+pub async fn remove(
+    api: &Api,
+    caller: &Caller,
+    selector: &Selector,
+    body: &[u8],
+) -> Result<Reply, Error> {
+    let port = asked(api, caller, selector, body).await?;
+    let view = api.app.remove_port(caller, selector, port).await?;
+    let body = wire::ports(&view, format!("Port {port} is closed."))?;
+    Ok(Reply::Done(body))
+}
+
+/// The port of a request. A wrong one is reported only for an instance that is the caller's.
+async fn asked(api: &Api, caller: &Caller, selector: &Selector, body: &[u8]) -> Result<u16, Error> {
     match read(&api.schemas, body)? {
         Ok(port) => Ok(port),
         Err(errors) => {

@@ -14,20 +14,8 @@ pub async fn run(
     selector: &Selector,
     body: &[u8],
 ) -> Result<Reply, Error> {
-    let (request, mut errors) = read(&api.schemas, body)?;
-    if !errors.0.is_empty() {
-        // An instance that is not there comes first; one that is adds what is wrong for it.
-        let instance = api.app.get(caller, selector).await?.instance;
-        request.check(&instance, &mut errors);
-        let renamed = request.name.filter(|name| *name != instance.name);
-        if let Some(name) = renamed
-            && api.app.name_taken(&name)?
-        {
-            errors.add("name", "is already taken");
-        }
-        return Err(errors.into());
-    }
-    let view = api.app.update(caller, selector, request).await?;
+    let (request, errors) = read(&api.schemas, body)?;
+    let view = api.app.update(caller, selector, request, errors).await?;
     Ok(Reply::Done(wire::instance(&view)?))
 }
 

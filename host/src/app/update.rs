@@ -4,7 +4,6 @@ use super::clock::now;
 use super::find::{Selector, find};
 use super::{App, Caller, InstanceView};
 use crate::db::{Change, Changes, Read, View};
-use crate::domain::capacity::Size;
 use crate::domain::driver::Features;
 use crate::domain::error::{Error, FieldErrors};
 use crate::domain::event::What;
@@ -14,17 +13,25 @@ use crate::domain::request::UpdateRequest;
 use crate::domain::state::InstanceState;
 
 impl App {
-    /// Changes a name, sizes, or both.
+    /// Changes a name, sizes, or both. `errors` has the fields that could not even be read: nothing
+    /// is changed then, and what is wrong with the others is reported with them.
     pub async fn update(
         &self,
         caller: &Caller,
         selector: &Selector,
         request: UpdateRequest,
+        mut errors: FieldErrors,
     ) -> Result<InstanceView, Error> {
-        let before = self.db.read(|rows| find(rows, caller.user, selector))?;
-        let features = self.features.get(&before.node);
-        let id = before.id;
         let owner = caller.user;
+        let (id, features) = self.db.read(|rows| {
+            let instance = find(rows, owner, selector)?;
+            let features = self.features.get(&instance.node);
+            if !errors.0.is_empty() {
+                check_fields(rows, &instance, &request, features, &mut errors)?;
+            }
+            Ok((instance.id, features))
+        })?;
+        errors.into_result()?;
         let instance = self
             .db
             .write(move |view| {
@@ -65,11 +72,10 @@ fn decide(
     request: &UpdateRequest,
     features: Option<Features>,
 ) -> Result<(Instance, Changes), Error> {
-    let size = request.size_over(instance.size);
     let mut errors = FieldErrors::default();
-    let name = new_name(view, &instance, request, &mut errors)?;
-    check_sizes(&instance, request, size, features, &mut errors);
+    let name = check_fields(view.rows, &instance, request, features, &mut errors)?;
     errors.into_result()?;
+    let size = request.size_over(instance.size);
     if size == instance.size {
         let Some(name) = name else {
             return Ok((instance, Changes::none()));
@@ -110,38 +116,31 @@ fn decide(
     Ok((changes.instance()?, changes))
 }
 
-fn new_name(
-    view: &View<'_>,
+/// Names the fields that are wrong for the instance as it is; the name, if it is to be another.
+fn check_fields(
+    rows: &impl Read,
     instance: &Instance,
     request: &UpdateRequest,
-    errors: &mut FieldErrors,
-) -> Result<Option<Name>, Error> {
-    let Some(name) = request.name.as_ref().filter(|n| **n != instance.name) else {
-        return Ok(None);
-    };
-    if view.rows.id_of_name(name.as_str())?.is_some() {
-        errors.add("name", "is already taken");
-    }
-    Ok(Some(name.clone()))
-}
-
-fn check_sizes(
-    instance: &Instance,
-    request: &UpdateRequest,
-    size: Size,
     features: Option<Features>,
     errors: &mut FieldErrors,
-) {
+) -> Result<Option<Name>, Error> {
+    let name = request.name.clone().filter(|name| *name != instance.name);
+    if let Some(name) = &name
+        && rows.id_of_name(name.as_str())?.is_some()
+    {
+        errors.add("name", "is already taken");
+    }
     request.check(instance, errors);
-    let (old, new) = (instance.size.disk_size_gib, size.disk_size_gib);
+    let grows = request.disk_size_gib > Some(instance.size.disk_size_gib);
     // Where the engine enforces no disk size, growing it is a matter of the claim alone.
     let can_grow = features.is_none_or(|f| f.live_disk_grow || !f.disk_limit);
-    if new > old && !can_grow && instance.resource_type == ResourceType::Container {
+    if grows && !can_grow && instance.resource_type == ResourceType::Container {
         errors.add(
             "disk_size_gib",
             "this instance's node cannot grow the disk of an existing container",
         );
     }
+    Ok(name)
 }
 
 fn check_state(instance: &Instance) -> Result<(), Error> {

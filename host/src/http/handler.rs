@@ -179,8 +179,8 @@ impl Handler {
             Endpoint::Delete => api::delete::run(api, caller, &one()).await,
             Endpoint::Stop => api::stop::run(api, caller, &one()).await,
             Endpoint::Restart => api::restart::run(api, caller, &one()).await,
-            Endpoint::AddPort => api::add_port::run(api, caller, &one(), body).await,
-            Endpoint::RemovePort => api::remove_port::run(api, caller, &one(), body).await,
+            Endpoint::AddPort => api::ports::add(api, caller, &one(), body).await,
+            Endpoint::RemovePort => api::ports::remove(api, caller, &one(), body).await,
             Endpoint::Stats => api::stats::run(api, caller, &one()).await,
             Endpoint::Health
             | Endpoint::Ready

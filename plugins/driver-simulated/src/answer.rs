@@ -17,6 +17,8 @@ pub struct Info {
     pub disk_size_gib: u32,
     /// All of them.
     pub gpus: Vec<GpuInfo>,
+    /// Whether a disk can be made larger.
+    pub disks_grow: bool,
     /// Changes when machines were lost.
     pub boot_id: String,
 }

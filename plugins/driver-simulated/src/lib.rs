@@ -84,7 +84,7 @@ fn probe(engine: &dyn Engine) -> Result<Health, Error> {
             containers: true,
             vms: true,
             live_resize: true,
-            live_disk_grow: true,
+            live_disk_grow: info.disks_grow,
             disk_limit: true,
             gpus: true,
             stats: true,

@@ -19,6 +19,8 @@ pub struct Settings {
     pub capacity: Option<Capacity>,
     /// The node's GPUs.
     pub gpus: Vec<Gpu>,
+    /// A disk keeps the size that it was made with.
+    pub fixed_disks: bool,
     /// Scripted failures; the first that fits a call happens.
     pub faults: Vec<FaultRule>,
 }

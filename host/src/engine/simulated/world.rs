@@ -64,6 +64,7 @@ impl World {
             "mem_gib": capacity.mem_gib,
             "disk_size_gib": capacity.disk_size_gib,
             "gpus": gpus,
+            "disks_grow": !settings.fixed_disks,
             "boot_id": self.boot_id,
         })
     }
@@ -129,7 +130,7 @@ impl World {
                 self.change(id, |machine| machine.halt(now, None));
                 self.report(id, now)
             }
-            Call::Resize => self.resize(id, body, now),
+            Call::Resize => self.resize(id, body, settings, now),
             Call::Stats => self.stats(id, now),
             Call::Inspect | Call::Probe | Call::List => self.report(id, now),
         }
@@ -196,7 +197,7 @@ impl World {
         self.report(id, now)
     }
 
-    fn resize(&mut self, id: Uuid, body: &Value, now: Millis) -> Answer {
+    fn resize(&mut self, id: Uuid, body: &Value, settings: &Settings, now: Millis) -> Answer {
         let (Some(machine), Some(size)) = (self.machines.get(&id), size(body)) else {
             return (
                 400,
@@ -207,6 +208,12 @@ impl World {
             return (
                 422,
                 json!({ "field": "disk_size_gib", "message": "a disk only grows" }),
+            );
+        }
+        if settings.fixed_disks && size.disk_size_gib > machine.wanted.size.disk_size_gib {
+            return (
+                422,
+                json!({ "field": "disk_size_gib", "message": "disks keep their size here" }),
             );
         }
         let (mut then, now_used) = (machine.clone(), machine.share());

@@ -2,7 +2,6 @@
 
 mod faults;
 mod loading;
-mod real;
 mod speed;
 mod whole;
 
