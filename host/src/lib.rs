@@ -7,7 +7,7 @@
 //! - [`plugin`], [`engine`]: sandboxed drivers and flavors, and the one thing a driver reaches.
 //! - [`reconciler`]: makes nodes follow the database.
 //! - [`schema`], [`api`], [`http`]: the REST interface.
-//! - [`server`]: all of it put together; [`config`]: every setting and limit.
+//! - [`server`]: all of it put together; [`config`]: every setting and limit; [`log`]: its log.
 
 pub mod api;
 pub mod app;
@@ -17,6 +17,7 @@ pub mod domain;
 pub mod engine;
 pub mod http;
 pub mod ledger;
+pub mod log;
 pub mod placement;
 pub mod plugin;
 pub mod reconciler;

@@ -6,11 +6,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
 use wharf::app::{Keys, Selector, history};
 use wharf::config::Config;
 use wharf::domain::time::Timestamp;
 use wharf::http::AdminClient;
+use wharf::log;
 use wharf::server::open_db;
 
 #[derive(Parser)]
@@ -128,15 +128,21 @@ fn run(cli: Cli) -> Result<()> {
         .context("cannot start the runtime")?;
     match cli.command {
         Command::Serve { config, log_json } => {
-            log_to_stderr(log_json);
-            runtime.block_on(serve(config.load()?))
+            let log = log::to_stderr(log_json);
+            let config = config.load()?;
+            runtime.block_on(async {
+                tokio::select! {
+                    served = serve(config) => served,
+                    () = log.report() => Ok(()),
+                }
+            })
         }
         Command::Key { command } => {
-            log_to_stderr(false);
+            let _log = log::to_stderr(false);
             runtime.block_on(key(command))
         }
         Command::Events { instance, config } => {
-            log_to_stderr(false);
+            let _log = log::to_stderr(false);
             runtime.block_on(events(&instance, &config.load()?))
         }
         Command::Bill {
@@ -145,7 +151,7 @@ fn run(cli: Cli) -> Result<()> {
             to,
             config,
         } => {
-            log_to_stderr(false);
+            let _log = log::to_stderr(false);
             let span = (from.unwrap_or_default(), to.unwrap_or_else(wharf::app::now));
             runtime.block_on(bill(&email, span, &config.load()?))
         }
@@ -165,18 +171,6 @@ fn run(cli: Cli) -> Result<()> {
 
 fn timestamp(text: &str) -> Result<Timestamp, &'static str> {
     Timestamp::parse(text).ok_or("must be like 2026-11-20 or 2026-11-20T19:55:44Z")
-}
-
-fn log_to_stderr(json: bool) {
-    let filter = EnvFilter::try_from_env("WHARF_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    if json {
-        log.json().init();
-    } else {
-        log.with_ansi(false).init();
-    }
 }
 
 async fn serve(config: Config) -> Result<()> {

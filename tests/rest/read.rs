@@ -2,6 +2,8 @@
 
 use crate::{start, uuid};
 use serde_json::json;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use wharf_tests::small;
 
 #[test]
@@ -55,5 +57,55 @@ fn rates_are_exact_decimals_frozen_at_creation() {
     assert_eq!(created["ram_cost_hourly_usd"].to_string(), "1e-9");
     assert_eq!(created["storage_cost_hourly_usd"].to_string(), "0.3");
     assert_eq!(created["gpu_cost_hourly_usd"], 0.0);
+    server.finish().unwrap();
+}
+
+#[test]
+fn what_is_read_is_never_older_than_what_was_answered_or_read_before() {
+    const RENAMES: u64 = 200;
+    // Readers end by themselves where the writer cannot tell them to.
+    let end = Instant::now() + Duration::from_secs(120);
+    let (server, api) = start();
+    let created = api.small_container().unwrap();
+    let id = uuid(&created);
+    api.wait_for(id, "running").unwrap();
+    let rename = |n: u64| {
+        let path = format!("/api/instance/{id}/");
+        let body = json!({ "name": format!("n-{n}") });
+        api.send("PATCH", &path, &body)
+            .unwrap()
+            .expect(200)
+            .unwrap();
+    };
+    let number = |instance: &serde_json::Value| -> u64 {
+        let name = instance["name"].as_str().unwrap();
+        name.strip_prefix("n-").unwrap().parse().unwrap()
+    };
+    rename(0);
+    let answered = AtomicU64::new(0);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for reader in 0..3 {
+            let (api, answered, done) = (api.clone(), &answered, &done);
+            scope.spawn(move || {
+                let mut seen = 0;
+                let mut reads = 0;
+                while reads < 10 || (!done.load(Ordering::SeqCst) && Instant::now() < end) {
+                    let least = answered.load(Ordering::SeqCst).max(seen);
+                    seen = match (reads + reader) % 2 {
+                        0 => number(&api.instance(id).unwrap().expect(200).unwrap()),
+                        _ => number(&api.list().unwrap()[0]),
+                    };
+                    assert!(seen >= least, "{seen} was read after {least}");
+                    reads += 1;
+                }
+            });
+        }
+        for n in 1..=RENAMES {
+            rename(n);
+            answered.store(n, Ordering::SeqCst);
+        }
+        done.store(true, Ordering::SeqCst);
+    });
     server.finish().unwrap();
 }

@@ -5,10 +5,12 @@
 //! - [`engine`]: a private dockerd beside whatever else runs on the machine, and the node's rules.
 //! - [`images`]: the images of the standard flavors.
 //! - [`conformance`]: a suite that any implementation of the interface can be held against.
+//! - [`bench`]: how fast it is, beside baselines; `bench/` is the program that measures.
 //! - [`build`], [`schemas`], [`test`], [`ci`], [`tidy`]: the workspace itself.
 //! - [`http`], [`packages`], [`process`], [`say`], [`server`], [`signals`], [`ssh`], [`workspace`]: what those
 //!   stand on.
 
+pub mod bench;
 pub mod build;
 pub mod ci;
 pub mod conformance;

@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 use clap::Parser;
-use xtask::{build, ci, conformance, engine, http, images, schemas, test, tidy, up, workspace};
+use xtask::{
+    bench, build, ci, conformance, engine, http, images, schemas, test, tidy, up, workspace,
+};
 
 /// Everything that is done to this workspace.
 #[derive(Parser)]
@@ -34,6 +36,12 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Measure Wharf beside baselines in the same run; `-- --help` has the options.
+    Bench {
+        /// Such as --quick, --engine, --peers.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Check the rules of the house: dependency direction, words, file lengths.
     Tidy,
     /// Everything the continuous integration does.
@@ -48,6 +56,7 @@ fn main() -> Result<()> {
         Task::Conformance(options) => conformance::run(&options),
         Task::Images { names, engine } => make_images(names, engine),
         Task::Schemas { check } => schemas::run(workspace::root(), check),
+        Task::Bench { arguments } => bench::run_with(&arguments),
         Task::Tidy => tidy::run(),
         Task::Ci => ci::run_all(),
     }

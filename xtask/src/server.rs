@@ -72,6 +72,11 @@ impl Server {
         Ok(Client::new(Endpoint::parse(&self.address)?))
     }
 
+    /// Of its process.
+    pub fn process_id(&self) -> u32 {
+        self.child.borrow().id()
+    }
+
     /// Where its log is.
     pub fn log(&self) -> String {
         self.log.display().to_string()

@@ -1,6 +1,7 @@
 //! One file per endpoint: parse, use case, render. Knows no HTTP; what the answers' status is,
 //! only `http` knows.
 
+mod answers;
 pub mod create;
 pub mod delete;
 pub mod fuzz;
@@ -20,6 +21,8 @@ mod wire;
 use crate::app::App;
 use crate::domain::error::Error;
 use crate::schema::{SchemaError, Schemas};
+use answers::Answers;
+use bytes::Bytes;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -27,14 +30,16 @@ use std::sync::Arc;
 pub struct Api {
     app: Arc<App>,
     schemas: Schemas,
+    answers: Answers,
 }
 
 impl Api {
     /// Compiles the schemas.
     pub fn new(app: Arc<App>) -> Result<Self, SchemaError> {
         Ok(Self {
-            app,
+            answers: Answers::new(app.answer_cache_bytes()),
             schemas: Schemas::compile()?,
+            app,
         })
     }
 
@@ -48,17 +53,17 @@ impl Api {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reply {
     /// Done, and this is the result.
-    Done(Vec<u8>),
+    Done(Bytes),
     /// Something new is there.
-    Created(Vec<u8>),
+    Created(Bytes),
     /// Done, and there is nothing to say.
     Gone,
 }
 
 /// Serialises straight into the answer's buffer.
-fn render<T: Serialize>(value: &T, capacity: usize) -> Result<Vec<u8>, Error> {
+fn render<T: Serialize>(value: &T, capacity: usize) -> Result<Bytes, Error> {
     let mut out = Vec::with_capacity(capacity);
     serde_json::to_writer(&mut out, value)
         .map_err(|error| Error::Internal(format!("cannot render an answer: {error}")))?;
-    Ok(out)
+    Ok(out.into())
 }

@@ -36,7 +36,7 @@ async fn asked(api: &Api, caller: &Caller, selector: &Selector, body: &[u8]) -> 
     match read(&api.schemas, body)? {
         Ok(port) => Ok(port),
         Err(errors) => {
-            api.app.get(caller, selector).await?;
+            api.app.get(caller, selector)?;
             Err(errors.into())
         }
     }

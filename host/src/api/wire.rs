@@ -4,6 +4,7 @@ use super::render;
 use crate::app::InstanceView;
 use crate::domain::error::Error;
 use crate::domain::money::{NANO, Rate};
+use bytes::Bytes;
 use serde::Serialize;
 use std::net::Ipv4Addr;
 
@@ -84,7 +85,7 @@ fn decimal(rate: Rate) -> f64 {
 }
 
 /// One instance, for its owner.
-pub(super) fn instance(view: &InstanceView) -> Result<Vec<u8>, Error> {
+pub(super) fn instance(view: &InstanceView) -> Result<Bytes, Error> {
     render(
         &Instance::new(view, Some(&view.owner_email)),
         INSTANCE_BYTES,
@@ -92,7 +93,7 @@ pub(super) fn instance(view: &InstanceView) -> Result<Vec<u8>, Error> {
 }
 
 /// A list of instances.
-pub(super) fn list(views: &[InstanceView]) -> Result<Vec<u8>, Error> {
+pub(super) fn list(views: &[InstanceView]) -> Result<Bytes, Error> {
     struct List<'a>(&'a [InstanceView]);
     impl Serialize for List<'_> {
         fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -103,7 +104,7 @@ pub(super) fn list(views: &[InstanceView]) -> Result<Vec<u8>, Error> {
 }
 
 /// The result of stop and restart: specification 2.6.
-pub(super) fn action(view: &InstanceView, done: &str, state: &str) -> Result<Vec<u8>, Error> {
+pub(super) fn action(view: &InstanceView, done: &str, state: &str) -> Result<Bytes, Error> {
     #[derive(Serialize)]
     struct Action<'a> {
         message: String,
@@ -119,7 +120,7 @@ pub(super) fn action(view: &InstanceView, done: &str, state: &str) -> Result<Vec
 }
 
 /// The result of add-port and remove-port: specification 2.6.
-pub(super) fn ports(view: &InstanceView, message: String) -> Result<Vec<u8>, Error> {
+pub(super) fn ports(view: &InstanceView, message: String) -> Result<Bytes, Error> {
     #[derive(Serialize)]
     struct Ports<'a> {
         message: String,

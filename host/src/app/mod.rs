@@ -26,6 +26,8 @@ pub use settled::Settled;
 pub use stats::Stats;
 pub use vault::{Vault, VaultError};
 
+pub use crate::db::{Topic, Version};
+
 use crate::config::Config;
 use crate::db::{Db, Read};
 use crate::domain::error::Error;
@@ -104,6 +106,16 @@ impl App {
         to: Timestamp,
     ) -> Result<Vec<history::BillLine>, Error> {
         history::bill(&self.db, email, from, to)
+    }
+
+    /// The version of what there is to read about a topic: see [`Db::version`].
+    pub fn version(&self, topic: &Topic) -> Option<Version> {
+        self.db.version(topic)
+    }
+
+    /// Most bytes of rendered answers to keep.
+    pub fn answer_cache_bytes(&self) -> u64 {
+        self.config.limits.answer_cache_mib << 20
     }
 
     /// The API keys.

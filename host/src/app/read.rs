@@ -34,15 +34,13 @@ impl App {
     }
 
     /// One of the caller's instances.
-    #[expect(clippy::unused_async, reason = "may come to wait for a cache")]
-    pub async fn get(&self, caller: &Caller, selector: &Selector) -> Result<InstanceView, Error> {
+    pub fn get(&self, caller: &Caller, selector: &Selector) -> Result<InstanceView, Error> {
         let found = self.db.read(|rows| find(rows, caller.user, selector))?;
         self.view(caller, found)
     }
 
     /// All of the caller's instances, oldest first.
-    #[expect(clippy::unused_async, reason = "may come to wait for a cache")]
-    pub async fn list(&self, caller: &Caller) -> Result<Vec<InstanceView>, Error> {
+    pub fn list(&self, caller: &Caller) -> Result<Vec<InstanceView>, Error> {
         self.db
             .read(|rows| rows.owned_by(caller.user))?
             .into_iter()

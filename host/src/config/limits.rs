@@ -33,6 +33,8 @@ pub struct Limits {
     pub call_cpu_ms: u64,
     /// Memory of one guest, MiB. Default 64.
     pub guest_memory_mib: usize,
+    /// Rendered answers of get and list that are kept until something changes, MiB. Default 64.
+    pub answer_cache_mib: u64,
 }
 
 impl Default for Limits {
@@ -51,6 +53,7 @@ impl Default for Limits {
             call_timeout_ms: 90_000,
             call_cpu_ms: 2_000,
             guest_memory_mib: 64,
+            answer_cache_mib: 64,
         }
     }
 }

@@ -4,6 +4,7 @@ use super::batch::{Change, Changes};
 use super::codec::{decode, encode, internal};
 use super::read::{Read, read_fields};
 use super::tables as t;
+use super::versions::Topic;
 use crate::domain::error::Error;
 use crate::domain::ids::InstanceId;
 use crate::domain::instance::{Instance, Intent, Progress};
@@ -28,6 +29,7 @@ pub struct Tables<'t> {
     pending: Table<'t, u128, ()>,
     events: Table<'t, (u128, u32), Bytes>,
     ledger: Table<'t, (u128, u32), Bytes>,
+    touched: Vec<Topic>,
 }
 
 read_fields!(Tables<'_>);
@@ -50,6 +52,7 @@ impl<'t> Tables<'t> {
             pending: txn.open_table(t::PENDING)?,
             events: txn.open_table(t::EVENTS)?,
             ledger: txn.open_table(t::LEDGER)?,
+            touched: Vec::new(),
         })
     }
 
@@ -158,11 +161,23 @@ impl<'t> Tables<'t> {
         self.index(old.as_ref(), None)
     }
 
+    /// What the rows that were changed are about.
+    pub fn touched(self) -> Vec<Topic> {
+        self.touched
+    }
+
     /// Makes names, owners and pending follow a changed instance row.
     fn index(&mut self, old: Option<&Instance>, new: Option<&Instance>) -> Result<(), Error> {
         let Some(id) = new.or(old).map(|i| i.id.0.as_u128()) else {
             return Ok(());
         };
+        for row in [old, new].into_iter().flatten() {
+            self.touched.extend([
+                Topic::Instance(row.id),
+                Topic::Owner(row.owner),
+                Topic::Node(row.node.clone()),
+            ]);
+        }
         let (before, after) = (names(old), names(new));
         for name in before.iter().filter(|name| !after.contains(name)) {
             self.names.remove(*name).map_err(internal)?;

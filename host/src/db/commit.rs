@@ -4,6 +4,7 @@ use super::apply::Tables;
 use super::batch::Changes;
 use super::codec::internal;
 use super::read::{Read, Snapshot};
+use super::versions::Versions;
 use crate::domain::error::Error;
 use crate::placement::Inventory;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,7 +25,10 @@ pub struct View<'a> {
 
 /// Hands use cases to the writer's thread.
 #[derive(Clone)]
-pub struct Writer(Sender<Box<dyn Job>>);
+pub struct Writer {
+    jobs: Sender<Box<dyn Job>>,
+    versions: Arc<Versions>,
+}
 
 /// A use case on its way through a batch.
 trait Job: Send {
@@ -72,12 +76,19 @@ impl Writer {
             file,
             empty,
             inventory,
+            versions: Arc::default(),
         };
+        let versions = Arc::clone(&state.versions);
         std::thread::Builder::new()
             .name("db-writer".to_owned())
             .spawn(move || state.run(&queue))
             .map_err(internal)?;
-        Ok(Self(jobs))
+        Ok(Self { jobs, versions })
+    }
+
+    /// Which rows have changed since they were read.
+    pub fn versions(&self) -> &Versions {
+        &self.versions
     }
 
     fn submit<T: Send + 'static>(
@@ -85,7 +96,7 @@ impl Writer {
         decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
     ) -> Result<oneshot::Receiver<Result<T, Error>>, Error> {
         let (reply, answer) = oneshot::channel();
-        self.0
+        self.jobs
             .send(Box::new(Waiting {
                 decide,
                 decided: None,
@@ -116,6 +127,7 @@ struct State {
     file: Arc<redb::Database>,
     empty: Inventory,
     inventory: Inventory,
+    versions: Arc<Versions>,
 }
 
 impl State {
@@ -164,7 +176,7 @@ impl State {
     fn transaction(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
         let txn = self.file.begin_write().map_err(internal)?;
         let mut wrote = false;
-        {
+        let touched = {
             let mut tables = Tables::open(&txn).map_err(internal)?;
             for job in batch {
                 let view = View {
@@ -176,8 +188,11 @@ impl State {
                     tables.apply(changes, &mut self.inventory)?;
                 }
             }
-        }
+            tables.touched()
+        };
         if wrote {
+            let places = touched.iter().map(|topic| self.versions.place(topic));
+            let _changing = self.versions.changing(places.collect());
             txn.commit().map_err(internal)
         } else {
             txn.abort().map_err(internal)
@@ -188,8 +203,7 @@ impl State {
 /// The inventory that the committed claims add up to.
 fn derive(file: &redb::Database, empty: &Inventory) -> Result<Inventory, Error> {
     let mut inventory = empty.clone();
-    Snapshot::open(file)
-        .map_err(internal)?
-        .each_claim(|_, claim| inventory.add(&claim))?;
+    let rows = Snapshot::open(file).map_err(internal)?;
+    inventory.add_all(|add| rows.each_claim(|_, claim| add(&claim)))?;
     Ok(inventory)
 }

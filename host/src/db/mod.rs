@@ -14,11 +14,13 @@ mod rows;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 pub use batch::{Change, Changes};
 pub use commit::View;
 pub use read::Read;
 pub use rows::{Detail, KeyRow};
+pub use versions::{Topic, Version};
 
 use crate::domain::error::Error;
 use crate::placement::Inventory;
@@ -68,6 +70,12 @@ impl Db {
     /// Reads a consistent view of the last commit.
     pub fn read<T>(&self, f: impl FnOnce(&read::Snapshot) -> Result<T, Error>) -> Result<T, Error> {
         f(&read::Snapshot::open(&self.file).map_err(codec::internal)?)
+    }
+
+    /// The version of what there is to read about a topic; none while it may be changing. Unchanged
+    /// from before a reading to a later time: the same reading would give the same.
+    pub fn version(&self, topic: &Topic) -> Option<Version> {
+        self.writer.versions().of(topic)
     }
 
     /// Decides and writes, atomically and durably, before it returns.

@@ -94,7 +94,7 @@ impl Target {
 }
 
 /// Where an instance is on its node, as its driver says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// The engine does not have it.
     Absent,
@@ -124,7 +124,7 @@ pub struct Report {
 }
 
 /// One line of a node's list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Observed {
     /// Which instance.
     pub tag: Tag,

@@ -30,6 +30,9 @@ const PING_TIME: Duration = Duration::from_secs(10);
 /// How long a connection that was told to end may still take to read its last answer.
 const LINGER: Duration = Duration::from_secs(60);
 
+/// The same when the server ends. Who is silent, as an HTTP/2 peer may be for ever, is not waited for.
+const LAST_LINGER: Duration = Duration::from_secs(5);
+
 /// Answers requests.
 pub(super) trait Handle: Send + Sync + 'static {
     fn handle(&self, request: Request<Incoming>) -> impl Future<Output = Response> + Send;
@@ -96,7 +99,7 @@ pub(super) async fn serve<H, I>(
     });
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(io), service));
     let mut tick = interval_at(Instant::now() + idle, idle);
-    let (mut seen, mut quiet) = (0, Duration::ZERO);
+    let (mut seen, mut quiet, mut ending) = (0, Duration::ZERO, false);
     loop {
         tokio::select! {
             result = connection.as_mut() => {
@@ -107,6 +110,8 @@ pub(super) async fn serve<H, I>(
             }
             changed = closing.changed() => {
                 connection.as_mut().graceful_shutdown();
+                ending = true;
+                tick = interval_at(Instant::now() + LAST_LINGER, LAST_LINGER);
                 if changed.is_err() {
                     // The server itself is gone.
                     let _ = connection.as_mut().await;
@@ -116,6 +121,9 @@ pub(super) async fn serve<H, I>(
             _ = tick.tick() => {
                 let begun = activity.begun.load(Ordering::Relaxed);
                 let busy = begun != activity.ended.load(Ordering::Relaxed);
+                if ending && !busy {
+                    return;
+                }
                 if busy || begun != seen {
                     (seen, quiet) = (begun, Duration::ZERO);
                     continue;

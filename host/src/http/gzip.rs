@@ -90,16 +90,16 @@ mod tests {
     #[tokio::test]
     async fn long_answers_only() {
         let body = format!("[{}1]", "1,".repeat(5000)).into_bytes();
-        let packed = compress(true, respond::reply(Reply::Done(body.clone()))).await;
+        let packed = compress(true, respond::reply(Reply::Done(body.clone().into()))).await;
         assert_eq!(packed.headers()["content-encoding"], "gzip");
         let packed = packed.into_body().collect().await.unwrap().to_bytes();
         let mut plain = Vec::new();
         GzDecoder::new(&packed[..]).read_to_end(&mut plain).unwrap();
         assert!(plain == body && packed.len() < body.len() / 4);
-        let unasked = compress(false, respond::reply(Reply::Done(body))).await;
+        let unasked = compress(false, respond::reply(Reply::Done(body.into()))).await;
         assert!(unasked.headers().get("content-encoding").is_none());
         assert_eq!(unasked.headers()["vary"], "accept-encoding");
-        let short = compress(true, respond::reply(Reply::Done(b"[]".to_vec()))).await;
+        let short = compress(true, respond::reply(Reply::Done(b"[]".to_vec().into()))).await;
         assert!(short.headers().get("content-encoding").is_none());
     }
 }

@@ -172,9 +172,9 @@ impl Handler {
         let api = &self.api;
         let one = || Selector::parse(&decode(segment));
         let reply = match endpoint {
-            Endpoint::List => api::list::run(api, caller).await,
+            Endpoint::List => api::list::run(api, caller),
             Endpoint::Create => api::create::run(api, caller, body).await,
-            Endpoint::Get => api::get::run(api, caller, &one()).await,
+            Endpoint::Get => api::get::run(api, caller, &one()),
             Endpoint::Update => api::update::run(api, caller, &one(), body).await,
             Endpoint::Delete => api::delete::run(api, caller, &one()).await,
             Endpoint::Stop => api::stop::run(api, caller, &one()).await,

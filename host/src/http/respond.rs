@@ -43,8 +43,8 @@ pub enum Refusal {
 /// The answer to a request that was done.
 pub fn reply(reply: Reply) -> Response {
     match reply {
-        Reply::Done(body) => json_bytes(StatusCode::OK, body.into()),
-        Reply::Created(body) => json_bytes(StatusCode::CREATED, body.into()),
+        Reply::Done(body) => json_bytes(StatusCode::OK, body),
+        Reply::Created(body) => json_bytes(StatusCode::CREATED, body),
         Reply::Gone => {
             let mut response = Response::default();
             *response.status_mut() = StatusCode::NO_CONTENT;
@@ -212,6 +212,7 @@ mod tests {
     use crate::api::Reply;
     use crate::domain::error::{Error, FieldErrors, Shortfall};
     use crate::domain::state::InstanceState;
+    use bytes::Bytes;
     use http_body_util::BodyExt;
     use serde_json::{Value, json};
 
@@ -291,7 +292,7 @@ mod tests {
         assert!(gone.headers().get("content-type").is_none());
         assert_eq!(parts(gone).await.0, 204);
         assert_eq!(
-            parts(reply(Reply::Created(b"{}".to_vec()))).await,
+            parts(reply(Reply::Created(Bytes::from_static(b"{}")))).await,
             (201, json!({}))
         );
     }

@@ -1,5 +1,6 @@
 //! All nodes and what claims leave of them.
 
+use super::index::FreeIndex;
 use super::node::{NodeSetup, NodeState, Supports};
 use super::ports::PortPool;
 use crate::domain::capacity::Claim;
@@ -19,7 +20,8 @@ pub struct Pools {
 #[derive(Debug, Clone)]
 pub struct Inventory {
     pub(super) nodes: Vec<NodeState>,
-    index: HashMap<NodeId, usize>,
+    numbers: HashMap<NodeId, usize>,
+    pub(super) index: FreeIndex,
     pub(super) ssh: BTreeMap<String, PortPool>,
     pub(super) web: PortPool,
 }
@@ -30,7 +32,7 @@ impl Inventory {
         setups.sort_by(|a, b| a.id.cmp(&b.id));
         let nodes: Vec<NodeState> = setups.into_iter().map(NodeState::new).collect();
         Self {
-            index: nodes
+            numbers: nodes
                 .iter()
                 .enumerate()
                 .map(|(i, node)| (node.setup.id.clone(), i))
@@ -43,27 +45,28 @@ impl Inventory {
                 })
                 .collect(),
             web: PortPool::new(pools.web.0, pools.web.1),
+            index: FreeIndex::new(&nodes),
             nodes,
         }
     }
 
     pub(super) fn node(&self, id: &NodeId) -> Option<&NodeState> {
-        self.nodes.get(*self.index.get(id)?)
+        self.nodes.get(*self.numbers.get(id)?)
     }
 
-    fn node_mut(&mut self, id: &NodeId) -> Option<&mut NodeState> {
-        self.nodes.get_mut(*self.index.get(id)?)
+    /// Changes a node, if it is there, and finds it by what it has then.
+    fn change(&mut self, id: &NodeId, with: impl FnOnce(&mut NodeState)) {
+        if let Some(number) = self.numbers.get(id)
+            && let Some(node) = self.nodes.get_mut(*number)
+        {
+            with(node);
+            self.index.update(*number, node);
+        }
     }
 
     /// What a driver said its node can run.
     pub fn set_supports(&mut self, id: &NodeId, supports: Supports) {
-        if let Some(node) = self.node_mut(id) {
-            let has_public = !node.setup.public_ipv4.is_empty();
-            node.supports = Supports {
-                vms: supports.vms && has_public,
-                ..supports
-            };
-        }
+        self.change(id, |node| node.set_supports(supports));
     }
 
     /// Takes over what drivers said of the nodes of another inventory.
@@ -71,27 +74,44 @@ impl Inventory {
         for (node, known) in self.nodes.iter_mut().zip(&other.nodes) {
             node.supports = known.supports;
         }
+        self.index = FreeIndex::new(&self.nodes);
     }
 
     /// A claim came into being. Claims on nodes that the configuration no longer has count
     /// nowhere.
     pub fn add(&mut self, claim: &Claim) {
         self.set_ports(claim, true);
-        if let Some(node) = self.node_mut(&claim.node) {
-            node.add(claim);
-        }
+        self.change(&claim.node, |node| node.add(claim));
+    }
+
+    /// Any number of claims came into being: `each` is given what to call with each of them.
+    pub fn add_all<E>(
+        &mut self,
+        each: impl FnOnce(&mut dyn FnMut(&Claim)) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let done = each(&mut |claim| {
+            self.set_ports(claim, true);
+            if let Some(number) = self.numbers.get(&claim.node)
+                && let Some(node) = self.nodes.get_mut(*number)
+            {
+                node.add(claim);
+            }
+        });
+        self.index = FreeIndex::new(&self.nodes);
+        done
     }
 
     /// A claim is gone.
     pub fn remove(&mut self, claim: &Claim) {
         self.set_ports(claim, false);
-        if let Some(node) = self.node_mut(&claim.node) {
-            node.remove(claim);
-        }
+        self.change(&claim.node, |node| node.remove(claim));
     }
 
     fn set_ports(&mut self, claim: &Claim, taken: bool) {
-        if let Some(node) = self.index.get(&claim.node).and_then(|i| self.nodes.get(*i))
+        if let Some(node) = self
+            .numbers
+            .get(&claim.node)
+            .and_then(|i| self.nodes.get(*i))
             && let Some(pool) = self.ssh.get_mut(&node.setup.ssh_host)
         {
             pool.set(claim.ssh_port, taken);

@@ -2,10 +2,16 @@
 //! derived from claims and changes only with them.
 
 mod addresses;
+mod bits;
+mod cell;
+mod index;
 mod inventory;
 mod node;
 mod ports;
 mod scheduler;
+mod search;
+#[cfg(test)]
+mod tests;
 
 pub use addresses::gateway;
 pub use inventory::{Inventory, Pools};

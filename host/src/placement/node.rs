@@ -75,6 +75,14 @@ impl NodeState {
         }
     }
 
+    /// What its driver said. VMs need a public address.
+    pub fn set_supports(&mut self, supports: Supports) {
+        self.supports = Supports {
+            vms: supports.vms && !self.setup.public_ipv4.is_empty(),
+            ..supports
+        };
+    }
+
     /// What is left. Zero, not negative, where the configuration was made smaller than its claims.
     pub fn free(&self) -> Size {
         let left = |total: u32, used: u64| {

@@ -1,11 +1,13 @@
-//! A range of ports, one bit each.
+//! A range of ports.
+
+use super::bits::Bits;
 
 /// Which ports of a range are taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortPool {
     from: u16,
     to: u16,
-    taken: Vec<u64>,
+    taken: Bits,
     /// Where the next search begins, so that a freed port is not handed out again at once.
     next: u32,
 }
@@ -13,50 +15,20 @@ pub struct PortPool {
 impl PortPool {
     /// An empty pool; both ends included.
     pub fn new(from: u16, to: u16) -> Self {
-        let length = usize::from(to.saturating_sub(from)) + 1;
         Self {
             from,
             to,
-            taken: vec![0; length.div_ceil(64)],
+            taken: Bits::default(),
             next: 0,
         }
     }
 
-    fn length(&self) -> u32 {
-        u32::from(self.to - self.from) + 1
-    }
-
-    fn is_taken(&self, offset: u32) -> bool {
-        self.taken
-            .get(offset as usize / 64)
-            .is_none_or(|word| word & (1 << (offset % 64)) != 0)
-    }
-
     /// A port that is free, if any is.
     pub fn free(&self) -> Option<u16> {
-        let length = self.length();
-        let mut offset = self.next % length;
-        let mut left = length;
-        while left > 0 {
-            // Whole words at a time where all 64 are taken.
-            if offset.is_multiple_of(64)
-                && left >= 64
-                && self.taken.get(offset as usize / 64) == Some(&u64::MAX)
-            {
-                offset += 64;
-                left -= 64;
-            } else {
-                if !self.is_taken(offset) {
-                    return u16::try_from(u32::from(self.from) + offset).ok();
-                }
-                offset += 1;
-                left -= 1;
-            }
-            if offset >= length {
-                offset = 0;
-            }
-        }
-        None
+        let length = u32::from(self.to.saturating_sub(self.from)) + 1;
+        let after = self.taken.free(self.next, length);
+        let offset = after.or_else(|| self.taken.free(0, self.next.min(length)))?;
+        u16::try_from(u32::from(self.from) + offset).ok()
     }
 
     /// Marks a port; ports outside the range (of an older configuration) are passed over.
@@ -65,14 +37,9 @@ impl PortPool {
             return;
         }
         let offset = u32::from(port - self.from);
-        if let Some(word) = self.taken.get_mut(offset as usize / 64) {
-            let bit = 1 << (offset % 64);
-            if taken {
-                *word |= bit;
-                self.next = offset + 1;
-            } else {
-                *word &= !bit;
-            }
+        self.taken.set(offset, taken);
+        if taken {
+            self.next = offset + 1;
         }
     }
 }
@@ -92,5 +59,18 @@ mod tests {
         assert_eq!(seen.len(), 200);
         pool.set(2077, false);
         assert_eq!(pool.free(), Some(2077));
+    }
+
+    #[test]
+    fn a_freed_port_rests_until_all_others_had_their_turn() {
+        let mut pool = PortPool::new(65_530, 65_535);
+        for port in 65_530..=65_533 {
+            pool.set(port, true);
+        }
+        pool.set(65_530, false);
+        assert_eq!(pool.free(), Some(65_534));
+        pool.set(65_534, true);
+        pool.set(65_535, true);
+        assert_eq!(pool.free(), Some(65_530));
     }
 }

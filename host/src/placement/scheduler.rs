@@ -1,5 +1,7 @@
 //! Chooses a node, or says what is short on the one that comes closest.
 
+use super::cell::Free;
+use super::index::{Kind, quantities};
 use super::inventory::Inventory;
 use super::node::NodeState;
 use crate::domain::capacity::{Claim, CpuTier, GpuDevice, Size};
@@ -37,32 +39,43 @@ impl Inventory {
     /// Chooses the node on which most is left afterwards, so that load spreads; ties go to the
     /// first name. Changes nothing: the claim counts once it is added.
     pub fn place(&self, ask: &Ask) -> Result<Placement, Shortfall> {
-        let mut best: Option<(f64, &NodeState, Placement)> = None;
-        let mut nearest: Option<(f64, Shortfall)> = None;
-        for node in &self.nodes {
-            if !can_run(node, ask) {
-                continue;
-            }
-            let mut short = shortages(node, ask);
-            match self.holdings(node, ask) {
-                Ok(placement) if short.is_empty() => {
-                    let left = headroom(node, ask.size);
-                    if best.as_ref().is_none_or(|(b, ..)| left > *b) {
-                        best = Some((left, node, placement));
-                    }
-                }
-                Ok(_) => keep_nearest(&mut nearest, short),
+        let placed = self.index.best(
+            |kind, most| {
+                let enough = can_run(kind, ask)
+                    && (ask.resource_type != ResourceType::Vm || kind.public)
+                    && has_gpu(kind, ask)
+                    && quantities(ask.size).iter().zip(most).all(|(n, m)| *n <= m);
+                enough.then(|| headroom(kind.capacity, most, ask.size))
+            },
+            |number| {
+                let node = self.nodes.get(number)?;
+                let placement = self.holdings(node, ask).ok()?;
+                let free = quantities(node.free());
+                let left = headroom(quantities(node.setup.capacity), free, ask.size);
+                Some((left, placement))
+            },
+        );
+        placed.ok_or_else(|| self.nearest(ask))
+    }
+
+    /// What is short on the node with the least summed relative shortfall, where none will do.
+    fn nearest(&self, ask: &Ask) -> Shortfall {
+        let nearest = self.index.best(
+            |kind, most| {
+                can_run(kind, ask).then(|| -distance(&shortages(most, has_gpu(kind, ask), ask)))
+            },
+            |number| {
+                let node = self.nodes.get(number)?;
+                let gpu = ask.gpu_model.as_ref().and_then(|m| node.free_gpu(m));
+                let mut fields = shortages(quantities(node.free()), gpu.is_some(), ask);
                 // Named together with the sizes: who asks for less must not fail on these then.
-                Err(used_up) => {
-                    short.extend(used_up.into_iter().map(|field| (field, 1, 0)));
-                    keep_nearest(&mut nearest, short);
+                if let Err(used_up) = self.holdings(node, ask) {
+                    fields.extend(used_up.into_iter().map(|field| (field, 1, 0)));
                 }
-            }
-        }
-        match best {
-            Some((_, _, placement)) => Ok(placement),
-            None => Err(nearest.map_or_else(|| nowhere(ask), |(_, shortfall)| shortfall)),
-        }
+                Some((-distance(&fields), Shortfall { fields }))
+            },
+        );
+        nearest.unwrap_or_else(|| nowhere(ask))
     }
 
     /// Whether a stopped instance's compute can be claimed again on its node.
@@ -116,7 +129,11 @@ impl Inventory {
 
     /// Ports, addresses and devices for an instance on a node; the fields that have run out if some
     /// have, but for GPUs, which count among the [`shortages`].
-    fn holdings(&self, node: &NodeState, ask: &Ask) -> Result<Placement, Vec<&'static str>> {
+    pub(super) fn holdings(
+        &self,
+        node: &NodeState,
+        ask: &Ask,
+    ) -> Result<Placement, Vec<&'static str>> {
         let setup = &node.setup;
         let vm = ask.resource_type == ResourceType::Vm;
         let ssh = self.ssh.get(&setup.ssh_host);
@@ -158,31 +175,31 @@ impl Inventory {
     }
 }
 
-/// Whether the node takes such an instance at all, however much is free.
-fn can_run(node: &NodeState, ask: &Ask) -> bool {
-    node.setup.cpu_tiers.contains(&ask.cpu_tier)
+/// Whether nodes of a kind take such an instance at all, however much is free.
+fn can_run(kind: &Kind, ask: &Ask) -> bool {
+    kind.tiers.contains(&ask.cpu_tier)
         && match ask.resource_type {
-            ResourceType::Vm => node.supports.vms,
-            ResourceType::Container => node.supports.containers,
+            ResourceType::Vm => kind.vms,
+            ResourceType::Container => kind.containers,
         }
+}
+
+fn has_gpu(kind: &Kind, ask: &Ask) -> bool {
+    let mut asked = ask.gpu_model.iter();
+    asked.all(|model| kind.gpus.contains(model))
 }
 
 type Field = (&'static str, u64, u64);
 
-fn shortages(node: &NodeState, ask: &Ask) -> Vec<Field> {
-    let free = node.free();
+/// What is short where so much is free, and a GPU of the model or not.
+fn shortages(free: Free, has_gpu: bool, ask: &Ask) -> Vec<Field> {
     let mut fields = Vec::new();
-    short("n_vcpus", ask.size.n_vcpus, free.n_vcpus, &mut fields);
-    short("mem_gib", ask.size.mem_gib, free.mem_gib, &mut fields);
-    short(
-        "disk_size_gib",
-        ask.size.disk_size_gib,
-        free.disk_size_gib,
-        &mut fields,
-    );
-    if let Some(model) = &ask.gpu_model {
-        let one = u32::from(node.free_gpu(model).is_some());
-        short("n_gpus", 1, one, &mut fields);
+    let names = ["n_vcpus", "mem_gib", "disk_size_gib"];
+    for ((name, asked), free) in names.into_iter().zip(quantities(ask.size)).zip(free) {
+        short(name, asked, free, &mut fields);
+    }
+    if ask.gpu_model.is_some() {
+        short("n_gpus", 1, u32::from(has_gpu), &mut fields);
     }
     fields
 }
@@ -201,35 +218,29 @@ fn into_result(fields: Vec<Field>) -> Result<(), Shortfall> {
     }
 }
 
-/// The least share of any quantity that is left after placing.
-fn headroom(node: &NodeState, size: Size) -> f64 {
-    let (free, total) = (node.free(), node.setup.capacity);
-    let share = |free: u32, asked: u32, total: u32| {
-        f64::from(free.saturating_sub(asked)) / f64::from(total.max(1))
-    };
-    share(free.n_vcpus, size.n_vcpus, total.n_vcpus)
-        .min(share(free.mem_gib, size.mem_gib, total.mem_gib))
-        .min(share(
-            free.disk_size_gib,
-            size.disk_size_gib,
-            total.disk_size_gib,
-        ))
+/// The least share of any quantity that is left after placing. More, or the same, where more is free.
+pub(super) fn headroom(capacity: Free, free: Free, size: Size) -> f64 {
+    let asked = quantities(size);
+    let quantities = capacity.into_iter().zip(free).zip(asked);
+    quantities
+        .map(|((total, free), asked)| {
+            f64::from(free.saturating_sub(asked)) / f64::from(total.max(1))
+        })
+        .fold(f64::INFINITY, f64::min)
 }
 
+/// How far away what was asked for is: the relative shortfalls, summed.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a ratio of small integers, for comparison only"
 )]
-fn keep_nearest(nearest: &mut Option<(f64, Shortfall)>, fields: Vec<Field>) {
-    let distance: f64 = fields
+fn distance(fields: &[Field]) -> f64 {
+    fields
         .iter()
         .map(|(_, requested, available)| {
             (requested - available) as f64 / (*requested).max(1) as f64
         })
-        .sum();
-    if nearest.as_ref().is_none_or(|(least, _)| distance < *least) {
-        *nearest = Some((distance, Shortfall { fields }));
-    }
+        .sum()
 }
 
 /// No node takes such instances: nothing is available of what they are made of.

@@ -4,7 +4,7 @@ use super::apply::Apply;
 use super::spec;
 use super::workers::Workers;
 use crate::app::{App, now};
-use crate::db::{Change, Changes, Read};
+use crate::db::{Change, Changes, Db, Read, Topic, Version};
 use crate::domain::driver::{Features, Observed, Phase, PluginError, Tag, Target};
 use crate::domain::error::Error;
 use crate::domain::ids::{InstanceId, NodeId};
@@ -13,6 +13,7 @@ use crate::domain::time::Timestamp;
 use crate::placement::Supports;
 use crate::plugin::NodeDriver;
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub struct Observer {
     /// As counted when the last look began.
     interruptions: Option<u64>,
     reachable: Option<bool>,
+    /// Rows and list, when they were last seen to agree.
+    agreed: Option<(Version, u64)>,
     /// Objects with this installation's label that it never made, as far as they were logged.
     strangers: HashSet<InstanceId>,
 }
@@ -50,6 +53,7 @@ impl Observer {
             boot_id: None,
             interruptions: None,
             reachable: None,
+            agreed: None,
             strangers: HashSet::new(),
         }
     }
@@ -119,35 +123,21 @@ impl Observer {
     }
 
     async fn compare(&mut self, listed: Vec<Observed>) -> Result<bool, Error> {
-        let mut there: HashMap<InstanceId, Observed> = HashMap::new();
-        for observed in listed {
-            there.insert(observed.tag.instance, observed);
+        let before = self.app.version(&Topic::Node(self.node.clone()));
+        let agreed = before.map(|rows| (rows, digest(&listed)));
+        if agreed.is_some() && agreed == self.agreed {
+            return Ok(true);
         }
-        let (mut suspects, mut orphans, mut strangers) = (Vec::new(), Vec::new(), Vec::new());
-        self.app.db.read(|rows| {
-            for id in rows.on_node(&self.node)? {
-                let observed = there.remove(&id);
-                if let Some(row) = rows.instance(id)?
-                    && row.progress == Progress::Settled
-                    && contradicts(&row, observed.as_ref())
-                {
-                    suspects.push(row);
-                }
-            }
-            // What is left is known to nobody; but a row may have come after the list was made.
-            // And only what this database has made is its to remove.
-            for (id, observed) in there {
-                if rows.instance(id)?.is_some() {
-                    continue;
-                }
-                if rows.was_made(id)? {
-                    orphans.push(observed.tag);
-                } else {
-                    strangers.push(id);
-                }
-            }
-            Ok(())
-        })?;
+        let (db, node) = (self.app.db.clone(), self.node.clone());
+        // There may be thousands of rows: they are read beside the tasks that serve requests.
+        let found = tokio::task::spawn_blocking(move || differences(&db, &node, listed));
+        let found = found.await.map_err(|e| Error::Internal(e.to_string()))??;
+        self.agreed = agreed.filter(|_| found.is_empty());
+        let Differences {
+            suspects,
+            orphans,
+            strangers,
+        } = found;
         let mut dealt_with = true;
         for row in suspects {
             dealt_with &= self.examine(row).await?;
@@ -221,6 +211,63 @@ impl Observer {
             tracing::warn!(instance = %tag.instance, %error, "cannot remove it");
         }
     }
+}
+
+/// What the rows and the list do not agree on.
+#[derive(Default)]
+struct Differences {
+    /// Settled rows that the list contradicts.
+    suspects: Vec<Instance>,
+    /// Made by this database, and in no row any more.
+    orphans: Vec<Tag>,
+    /// Never made by this database.
+    strangers: Vec<InstanceId>,
+}
+
+impl Differences {
+    fn is_empty(&self) -> bool {
+        self.suspects.is_empty() && self.orphans.is_empty() && self.strangers.is_empty()
+    }
+}
+
+fn differences(db: &Db, node: &NodeId, listed: Vec<Observed>) -> Result<Differences, Error> {
+    let mut there: HashMap<InstanceId, Observed> = HashMap::new();
+    for observed in listed {
+        there.insert(observed.tag.instance, observed);
+    }
+    let mut found = Differences::default();
+    db.read(|rows| {
+        for id in rows.on_node(node)? {
+            let observed = there.remove(&id);
+            if let Some(row) = rows.instance(id)?
+                && row.progress == Progress::Settled
+                && contradicts(&row, observed.as_ref())
+            {
+                found.suspects.push(row);
+            }
+        }
+        // What is left is known to nobody; but a row may have come after the list was made.
+        // And only what this database has made is its to remove.
+        for (id, observed) in there {
+            if rows.instance(id)?.is_some() {
+                continue;
+            }
+            if rows.was_made(id)? {
+                found.orphans.push(observed.tag);
+            } else {
+                found.strangers.push(id);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// The same for the same list, in whatever order it comes.
+fn digest(listed: &[Observed]) -> u64 {
+    let hash = BuildHasherDefault::<DefaultHasher>::default();
+    let lines = listed.iter().map(|observed| hash.hash_one(observed));
+    lines.fold(0, u64::wrapping_add)
 }
 
 /// Whether a settled row and a line of the list do not go together.

@@ -5,7 +5,7 @@ use crate::start;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -116,8 +116,25 @@ fn requests_share_a_connection() {
         let body: serde_json::Value = serde_json::from_slice(&bodies[&id]).unwrap();
         assert_eq!(body.is_array(), path == "list", "{body}");
     }
-    // An open connection that no longer answers would be waited for at shutdown.
-    drop(stream);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_silent_peer_does_not_hold_up_the_shutdown() {
+    let (mut server, api) = start();
+    let mut stream = connect(&server);
+    stream.write_all(PREFACE).unwrap();
+    stream.write_all(&frame(SETTINGS, 0, 0, &[])).unwrap();
+    stream.write_all(&get(1, "/healthz", api.key())).unwrap();
+    // It has answered, so this is a connection that was in use.
+    assert!(read_frame(&mut stream).is_some());
+    let begin = Instant::now();
+    assert!(server.terminate().unwrap().success());
+    let took = begin.elapsed();
+    println!("ended {took:?} after it was asked to");
+    // Requests that run get 20 seconds.
+    assert!(took < Duration::from_secs(15), "{took:?}");
+    server.run().unwrap();
     server.finish().unwrap();
 }
 

@@ -4,7 +4,8 @@ use super::paths::Use;
 use super::{File, Finding};
 
 /// A module and those it may use, beside itself.
-const MAY_USE: [(&str, &[&str]); 12] = [
+const MAY_USE: [(&str, &[&str]); 13] = [
+    ("log", &[]),
     ("domain", &[]),
     ("placement", &["domain"]),
     ("ledger", &["domain"]),

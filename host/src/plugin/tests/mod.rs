@@ -2,7 +2,6 @@
 
 mod faults;
 mod loading;
-mod speed;
 mod whole;
 
 use super::{Limits, NodeConfig, NodeDriver, NodeLimits, Plugins, PluginsConfig};

@@ -1,0 +1,51 @@
+//! Curves as SVG, both axes logarithmic.
+
+use crate::table::Curve;
+use anyhow::{Result, anyhow};
+use plotters::prelude::*;
+use std::path::Path;
+
+/// Size and figure.
+pub type Point = (f64, f64);
+
+const WIDTH: u32 = 900;
+const HEIGHT: u32 = 560;
+const COLOURS: [RGBColor; 4] = [BLUE, RED, GREEN, BLACK];
+
+/// Draws a curve into a file.
+pub fn draw(curve: &Curve, file: &Path) -> Result<()> {
+    // The library's errors borrow its canvas.
+    try_draw(curve, file).map_err(|error| anyhow!("{}: {error}", file.display()))
+}
+
+fn try_draw(curve: &Curve, file: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let points = || curve.lines.iter().flat_map(|(_, points)| points);
+    let range = |of: fn(&Point) -> f64| {
+        let least = points().map(of).fold(f64::INFINITY, f64::min);
+        let most = points().map(of).fold(f64::MIN_POSITIVE, f64::max);
+        (least.max(f64::MIN_POSITIVE) / 1.5)..(most * 1.5)
+    };
+    let canvas = SVGBackend::new(file, (WIDTH, HEIGHT)).into_drawing_area();
+    canvas.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(&canvas)
+        .caption(&curve.name, ("sans-serif", 24))
+        .margin(16)
+        .x_label_area_size(44)
+        .y_label_area_size(80)
+        .build_cartesian_2d(range(|p| p.0).log_scale(), range(|p| p.1).log_scale())?;
+    let mut mesh = chart.configure_mesh();
+    mesh.x_desc(&curve.size).y_desc(&curve.unit).draw()?;
+    for ((name, points), colour) in curve.lines.iter().zip(COLOURS.iter().cycle()) {
+        chart
+            .draw_series(LineSeries::new(points.iter().copied(), colour).point_size(3))?
+            .label(name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], *colour));
+    }
+    chart
+        .configure_series_labels()
+        .background_style(WHITE)
+        .border_style(BLACK)
+        .draw()?;
+    canvas.present()?;
+    Ok(())
+}

@@ -1,0 +1,274 @@
+//! Data directories with any number of instances. Their rows are written through Wharf's own database
+//! code, many creates at a time; the instances are stopped, so that no node is expected to run them.
+
+use anyhow::{Context, Result, ensure};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use wharf::app::{Keys, Vault, now};
+use wharf::config::Config;
+use wharf::db::{Change, Changes, Db, Detail, Read, View};
+use wharf::domain::blueprint::{Blueprint, Content, File, Health, Image};
+use wharf::domain::capacity::{CpuTier, Size};
+use wharf::domain::error::Error;
+use wharf::domain::event::What;
+use wharf::domain::ids::{Generation, InstanceId, UserId};
+use wharf::domain::instance::{Instance, Intent, Progress, ResourceType};
+use wharf::domain::money::{Rate, Rates};
+use wharf::domain::name::Name;
+use wharf::domain::secret::{Sealed, SecretText, Secrets};
+use wharf::domain::state::InstanceState;
+use wharf::placement::Ask;
+use wharf::server::open_db;
+use xtask::process::wait_until;
+
+/// Creates that wait for the database at once.
+const AT_ONCE: usize = 1024;
+/// Instances of a node, at most: as many as it has ports.
+const PER_NODE: usize = 9_000;
+
+/// A data directory with its configuration.
+pub struct Data {
+    dir: TempDir,
+    /// Every user's key.
+    pub keys: Vec<String>,
+    /// Instances of the first user.
+    pub first: Vec<InstanceId>,
+    /// Nodes.
+    pub nodes: usize,
+}
+
+const SIZE: Size = Size {
+    n_vcpus: 1,
+    mem_gib: 1,
+    disk_size_gib: 10,
+};
+
+impl Data {
+    /// An installation with so many simulated nodes, users and instances.
+    pub fn make(nodes: usize, users: usize, instances: usize) -> Result<Self> {
+        let dir = tempfile::Builder::new().prefix("wharf-bench-").tempdir()?;
+        let config = dir.path().join("wharf.toml");
+        fs::write(&config, configuration(nodes))?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()?;
+        let (keys, first) = runtime.block_on(fill(&config, users, instances))?;
+        drop(runtime);
+        wait_until_closed(&dir.path().join("data/wharf.redb"))?;
+        Ok(Self {
+            dir,
+            keys,
+            first,
+            nodes,
+        })
+    }
+
+    /// With as many nodes as the instances need, ten at least.
+    pub fn of_size(users: usize, instances: usize) -> Result<Self> {
+        Self::make(instances.div_ceil(PER_NODE).max(10), users, instances)
+    }
+
+    /// The configuration file.
+    pub fn config(&self) -> PathBuf {
+        self.dir.path().join("wharf.toml")
+    }
+
+    /// The log of a server on it.
+    pub fn log(&self) -> PathBuf {
+        self.dir.path().join("log")
+    }
+
+    /// The database file.
+    pub fn database(&self) -> PathBuf {
+        self.dir.path().join("data/wharf.redb")
+    }
+
+    /// The key of the first user.
+    pub fn key(&self) -> &str {
+        self.keys.first().map_or("", String::as_str)
+    }
+}
+
+/// The database's thread closes the file a moment after its last user.
+fn wait_until_closed(file: &Path) -> Result<()> {
+    let closed = || redb::Database::open(file).is_ok();
+    ensure!(
+        wait_until(Duration::from_secs(30), closed),
+        "the database stays open"
+    );
+    Ok(())
+}
+
+/// Nodes with login hosts of their own, so that ports are enough for any number of instances.
+fn configuration(nodes: usize) -> String {
+    let mut text = "listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n\
+         [ssh_ports]\nfrom = 20000\nto = 29999\n"
+        .to_owned();
+    for n in 0..nodes {
+        // Writing into a String cannot fail.
+        let _ = write!(
+            text,
+            "[[node]]\nname = \"n{n:05}\"\ndriver = \"simulated\"\nendpoint = \"simulated:\"\n\
+             ssh_host = \"n{n}.example.org\"\nprobe_host = \"127.0.0.1\"\nlan_subnet_prefix = 22\n\
+             lan_cidr = \"10.0.0.0/12\"\n\
+             capacity = {{ n_vcpus = 100000, mem_gib = 100000, disk_size_gib = 1000000 }}\n"
+        );
+    }
+    text
+}
+
+async fn fill(
+    config: &Path,
+    users: usize,
+    instances: usize,
+) -> Result<(Vec<String>, Vec<InstanceId>)> {
+    let config = Config::load(config)?;
+    let db = open_db(&config)?;
+    let vault = Arc::new(Vault::open(&config.data_dir)?);
+    let keys = Keys::load(db.clone())?;
+    let (mut shown, mut owners) = (Vec::new(), Vec::new());
+    for n in 0..users {
+        let key = keys.new_key(&format!("user{n}@example.org"), "").await?;
+        shown.push(key.key.expose().to_owned());
+        let caller = keys.authenticate(key.key.expose());
+        owners.push(caller.context("a new key does not work")?.user);
+    }
+    let mut first = Vec::new();
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..instances {
+        let owner = *owners.get(n % users.max(1)).context("no users")?;
+        let id = InstanceId(uuid::Uuid::new_v4());
+        if owners.first() == Some(&owner) {
+            first.push(id);
+        }
+        if tasks.len() >= AT_ONCE
+            && let Some(done) = tasks.join_next().await
+        {
+            done??;
+        }
+        tasks.spawn(create(db.clone(), Arc::clone(&vault), id, owner, n));
+    }
+    while let Some(done) = tasks.join_next().await {
+        done??;
+    }
+    Ok((shown, first))
+}
+
+async fn create(
+    db: Db,
+    vault: Arc<Vault>,
+    id: InstanceId,
+    owner: UserId,
+    n: usize,
+) -> Result<(), Error> {
+    let password = vault.seal_text(id, &SecretText::new("xk7Rb2mQw9TzLd4H"))?;
+    let detail = Detail {
+        hostname: format!("calm-harbor-{n}"),
+        blueprint: blueprint(),
+        secrets: vault.seal_all(id, &Secrets::default())?,
+    };
+    db.write(move |view| decide(view, id, owner, n, &password, &detail))
+        .await
+}
+
+fn decide(
+    view: &View<'_>,
+    id: InstanceId,
+    owner: UserId,
+    n: usize,
+    password: &Sealed,
+    detail: &Detail,
+) -> Result<((), Changes), Error> {
+    let ask = Ask {
+        owner,
+        resource_type: ResourceType::Container,
+        size: SIZE,
+        cpu_tier: CpuTier::GeneralPurpose,
+        gpu_model: None,
+        web: false,
+    };
+    let placement = view.inventory.place(&ask).map_err(Error::Insufficient)?;
+    let (claim, seq) = (placement.claim, view.rows.next_seq()?);
+    let name = Name::parse(&format!("calm-harbor-{n}"));
+    let rate = Rate(12_500_000);
+    let instance = Instance {
+        id,
+        seq,
+        owner,
+        name: name.map_err(|why| Error::Internal(why.to_owned()))?,
+        resource_type: ResourceType::Container,
+        flavor: "base".to_owned(),
+        cpu_tier: CpuTier::GeneralPurpose,
+        size: SIZE,
+        gpu_model: None,
+        gpus: Vec::new(),
+        created_at: now(),
+        rates: Rates {
+            vcpu: rate,
+            mem: rate,
+            disk: rate,
+            gpu: Rate(0),
+        },
+        password: password.clone(),
+        node: claim.node.clone(),
+        ssh_host: placement.ssh_host,
+        login_user: "user".to_owned(),
+        ssh_port: claim.ssh_port,
+        ssh: true,
+        web_port: None,
+        lan_ipv4: claim.lan_ipv4,
+        lan_subnet: claim.lan_subnet,
+        public_ipv4: None,
+        wan_ports: Vec::new(),
+        intent: Intent::Stop,
+        generation: Generation(2),
+        incarnation: 1,
+        provisioned: true,
+        failed: false,
+        progress: Progress::Settled,
+        deadline: None,
+        resize: None,
+        events: 0,
+        ledger_entries: 0,
+        last_event_at: now(),
+        billed: (InstanceState::Exited.billed(), SIZE),
+    };
+    let changes = Changes::none()
+        .with(Change::NextSeq(seq + 1))
+        .with(Change::PutClaim(id, claim))
+        .with(Change::PutDetail(id, Box::new(detail.clone())))
+        .record(instance, now(), What::Created);
+    Ok(((), changes))
+}
+
+/// Of the size that the flavor `base` has.
+fn blueprint() -> Blueprint {
+    let file = |path: &str, bytes: usize| File {
+        path: path.to_owned(),
+        mode: 0o600,
+        uid: 0,
+        gid: 0,
+        content: Content::Bytes(vec![b'x'; bytes]),
+    };
+    Blueprint {
+        images: ["docker", "simulated"]
+            .map(|kind| Image {
+                engine_kind: kind.to_owned(),
+                reference: "localhost/wharf/base:1".to_owned(),
+            })
+            .to_vec(),
+        files: vec![
+            file("/etc/wharf/first-boot/user", 4),
+            file("/etc/wharf/first-boot/password", 120),
+        ],
+        environment: Vec::new(),
+        command: Vec::new(),
+        health: Health::Ssh,
+        ssh: true,
+        web_port: None,
+    }
+}

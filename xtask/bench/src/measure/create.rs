@@ -1,0 +1,178 @@
+//! Creating: accepted for good. Beside the database alone, one durable transaction for each create.
+
+use crate::Options;
+use crate::data::Data;
+use crate::load::{Load, Outcome, request};
+use crate::server::Wharf;
+use crate::table::{Curve, Reach, Table};
+use anyhow::{Context, Result};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use std::sync::Arc;
+use std::time::Instant;
+
+type Rows<K> = TableDefinition<'static, K, &'static [u8]>;
+
+const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
+const INSTANCES: Rows<u128> = Rows::new("instances");
+const DETAILS: Rows<u128> = Rows::new("details");
+const CLAIMS: Rows<u128> = Rows::new("claims");
+const NAMES: TableDefinition<&str, u128> = TableDefinition::new("names");
+const OWNED: TableDefinition<(u64, u64), u128> = TableDefinition::new("owned");
+const ON_NODE: TableDefinition<(&str, u128), ()> = TableDefinition::new("on_node");
+const PENDING: TableDefinition<u128, ()> = TableDefinition::new("pending");
+const EVENTS: Rows<(u128, u32)> = Rows::new("events");
+const LEDGER: Rows<(u128, u32)> = Rows::new("ledger");
+
+/// The smallest that there is.
+const BODY: &str = r#"{"resource_type":"container","n_vcpus":1,"mem_gib":1,"disk_size_gib":10}"#;
+
+/// Measures.
+pub fn run(options: &Options, table: &mut Table) -> Result<()> {
+    let (singly, together) = if options.quick {
+        (50, 200)
+    } else {
+        (500, 6_000)
+    };
+    // The same rows as Wharf writes, from a database that it wrote.
+    let rows = rows_of(&Data::of_size(1, singly)?)?;
+    let clients: &[usize] = if options.quick {
+        &[1, 64]
+    } else {
+        &[1, 4, 16, 64, 256]
+    };
+    let (mut rates, mut floors) = (Vec::new(), Vec::new());
+    for clients in clients {
+        let count = if *clients == 1 { singly } else { together };
+        // Before and after, since a disk is not always equally fast.
+        let before = alone(&rows)?;
+        let ours = through_wharf(*clients, count)?;
+        let after = alone(&rows)?;
+        let floor = if before.per_second() > after.per_second() {
+            before
+        } else {
+            after
+        };
+        rates.push((*clients as f64, ours.per_second()));
+        floors.push((*clients as f64, floor.per_second()));
+        report(table, *clients, &ours, &floor);
+    }
+    table.curve(Curve {
+        name: "create".to_owned(),
+        size: "clients".to_owned(),
+        unit: "creates in a second".to_owned(),
+        lines: vec![
+            ("Wharf".to_owned(), rates),
+            ("the database alone, one by one".to_owned(), floors),
+        ],
+    });
+    Ok(())
+}
+
+fn report(table: &mut Table, clients: usize, ours: &Outcome, floor: &Outcome) {
+    let reach = match clients {
+        1 => 0.7,
+        64 => 3.0,
+        _ => return,
+    };
+    table.row(
+        format!("POST create accepted, {clients} clients"),
+        (
+            format!("{:.0}/s", ours.per_second()),
+            format!("{:.0}/s, redb alone", floor.per_second()),
+        ),
+        ours.per_second() / floor.per_second(),
+        Reach::AtLeast(reach),
+    );
+    if clients == 64 {
+        let (p99, one) = (ours.percentile_ms(0.99), floor.median_ms());
+        table.row(
+            format!("POST create accepted, {clients} clients: p99"),
+            (format!("{p99:.1} ms"), format!("{one:.2} ms, one commit")),
+            p99 / one,
+            Reach::AtMost(10.0),
+        );
+    }
+}
+
+fn through_wharf(clients: usize, count: usize) -> Result<Outcome> {
+    let data = Data::of_size(1, 0)?;
+    let wharf = Wharf::on(&data)?;
+    let load = Load {
+        address: wharf.address()?,
+        connections: clients,
+        requests: Arc::new(vec![request("POST", "/api/instance/", data.key(), BODY)]),
+        count,
+        status: 201,
+    };
+    load.run()
+}
+
+/// What one create writes.
+struct Create {
+    id: u128,
+    instance: Vec<u8>,
+    detail: Vec<u8>,
+    claim: Vec<u8>,
+    event: Vec<u8>,
+    entry: Vec<u8>,
+}
+
+fn rows_of(data: &Data) -> Result<Vec<Create>> {
+    let database = Database::open(data.database())?;
+    let txn = database.begin_read()?;
+    let (details, claims) = (txn.open_table(DETAILS)?, txn.open_table(CLAIMS)?);
+    let (events, ledger) = (txn.open_table(EVENTS)?, txn.open_table(LEDGER)?);
+    let mut rows = Vec::new();
+    for row in txn.open_table(INSTANCES)?.iter()? {
+        let (id, instance) = row?;
+        let id = id.value();
+        let bytes = |row: Option<redb::AccessGuard<'_, &[u8]>>| -> Result<Vec<u8>> {
+            Ok(row.context("a row is missing")?.value().to_vec())
+        };
+        rows.push(Create {
+            id,
+            instance: instance.value().to_vec(),
+            detail: bytes(details.get(id)?)?,
+            claim: bytes(claims.get(id)?)?,
+            event: bytes(events.get((id, 0))?)?,
+            entry: bytes(ledger.get((id, 0))?)?,
+        });
+    }
+    Ok(rows)
+}
+
+/// Each in a durable transaction of its own.
+fn alone(rows: &[Create]) -> Result<Outcome> {
+    let dir = tempfile::Builder::new().prefix("wharf-bench-").tempdir()?;
+    let database = Database::create(dir.path().join("alone.redb"))?;
+    let begin = Instant::now();
+    let mut times = Vec::with_capacity(rows.len());
+    for (n, row) in rows.iter().enumerate() {
+        let start = Instant::now();
+        write(&database, n as u64, row)?;
+        times.push(start.elapsed());
+    }
+    Ok(Outcome::new(times, begin.elapsed()))
+}
+
+fn write(database: &Database, n: u64, row: &Create) -> Result<()> {
+    let name = format!("calm-harbor-{n}");
+    let txn = database.begin_write()?;
+    txn.open_table(META)?.insert("next_seq", n)?;
+    txn.open_table(NAMES)?.insert(name.as_str(), row.id)?;
+    txn.open_table(CLAIMS)?
+        .insert(row.id, row.claim.as_slice())?;
+    txn.open_table(ON_NODE)?.insert(("n00000", row.id), ())?;
+    txn.open_table(DETAILS)?
+        .insert(row.id, row.detail.as_slice())?;
+    txn.open_table(EVENTS)?
+        .insert((row.id, 0), row.event.as_slice())?;
+    txn.open_table(LEDGER)?
+        .insert((row.id, 0), row.entry.as_slice())?;
+    txn.open_table(INSTANCES)?
+        .insert(row.id, row.instance.as_slice())?;
+    txn.open_table(OWNED)?.insert((1, n), row.id)?;
+    txn.open_table(PENDING)?.insert(row.id, ())?;
+    txn.commit()?;
+    Ok(())
+}

@@ -1,0 +1,258 @@
+//! Containers on a real engine, from the request until they answer over SSH; beside the same done at
+//! the engine itself: a network, create, an archive, start.
+
+use crate::Options;
+use crate::server::Wharf;
+use crate::table::{Reach, Table};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Read;
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use xtask::engine::{Kind, PrivateEngine};
+use xtask::http::{Body, Client, Endpoint, Request};
+use xtask::process::output;
+
+const IMAGE: &str = "localhost/wharf/base:1";
+const NETWORK: &str = "bench";
+/// The engine's own containers listen from here on; Wharf's below.
+const PORT: u16 = 18_500;
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Two empty blocks are an archive without files.
+const EMPTY_TAR: usize = 1024;
+
+/// Measures.
+pub fn run(options: &Options, table: &mut Table) -> Result<()> {
+    if !options.engine {
+        table.leave_out("create → running on a real engine", "--engine asks for it");
+        return Ok(());
+    }
+    let dir = tempfile::Builder::new().prefix("wharf-bench-").tempdir()?;
+    let engine = private(&dir)?;
+    xtask::images::ensure(&engine.client(), &["base"])?;
+    let measured = on(&engine, &dir, options, table);
+    engine.stop()?;
+    measured
+}
+
+/// A dockerd of our own.
+pub fn private(dir: &TempDir) -> Result<PrivateEngine> {
+    PrivateEngine::start(xtask::engine::Options {
+        kind: Kind::Dockerd,
+        dir: dir.path().join("engine"),
+        disk_gib: 40,
+        disposable: true,
+    })
+}
+
+fn on(engine: &PrivateEngine, dir: &TempDir, options: &Options, table: &mut Table) -> Result<()> {
+    let ours = Ours::start(engine, dir)?;
+    let theirs = Theirs {
+        client: engine.client(),
+        limited: engine.enforces_disk_size(),
+    };
+    let turns = if options.quick { 1 } else { 7 };
+    for many in if options.quick { [1, 4] } else { [1, 32] } {
+        let (mut wharf, mut alone) = (Vec::new(), Vec::new());
+        let turns: u32 = if many == 1 { turns } else { 1 };
+        // One more, which is to warm up.
+        for turn in 0..=turns {
+            let times = (ours.up(many)?, theirs.up(many)?);
+            if turn > 0 || many > 1 {
+                wharf.push(times.0);
+                alone.push(times.1);
+            }
+        }
+        wharf.sort_unstable();
+        alone.sort_unstable();
+        let middle = |times: &[Duration]| times.get(times.len() / 2).copied().unwrap_or_default();
+        let (wharf, alone) = (middle(&wharf).as_secs_f64(), middle(&alone).as_secs_f64());
+        table.row(
+            format!("{many} created → running, dockerd"),
+            (format!("{wharf:.2} s"), format!("{alone:.2} s, the engine")),
+            wharf / alone,
+            Reach::AtMost(1.05),
+        );
+    }
+    Ok(())
+}
+
+/// Wharf in front of the engine.
+struct Ours {
+    wharf: Wharf,
+    user: User,
+    engine: Client,
+}
+
+/// Of Wharf.
+struct User {
+    client: Client,
+    key: String,
+}
+
+impl User {
+    fn send(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
+        let request = Request::new(method, path).key(&self.key).timeout(PATIENCE);
+        let request = match body {
+            Some(body) => request.json(body),
+            None => request,
+        };
+        let answer = self.client.send(request)?.ok()?;
+        Ok(serde_json::from_slice(&answer.body).unwrap_or(Value::Null))
+    }
+}
+
+impl Ours {
+    fn start(engine: &PrivateEngine, dir: &TempDir) -> Result<Self> {
+        let Endpoint::Unix(socket) = engine.endpoint() else {
+            bail!("a private engine listens on a socket");
+        };
+        let config = dir.path().join("wharf.toml");
+        let text = format!(
+            "listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n\
+             [ssh_ports]\nfrom = 18000\nto = 18199\n[web]\nfrom = 18200\nto = 18299\n\
+             [[node]]\nname = \"real\"\ndriver = \"docker\"\nendpoint = \"unix://{}\"\n\
+             capacity = {{ n_vcpus = 64, mem_gib = 64, disk_size_gib = 2000 }}\n\
+             lan_cidr = \"10.213.0.0/16\"\nsettings = {{ publish_address = \"127.0.0.1\" }}\n",
+            socket.display()
+        );
+        fs::write(&config, text)?;
+        let wharf = Wharf::start(&config, &dir.path().join("log"))?;
+        let mut command = Command::new(xtask::workspace::wharf_binary());
+        command.args(["key", "new", "bench@example.org", "--config"]);
+        let key = output(command.arg(&config))?.trim().to_owned();
+        let client = Client::new(Endpoint::parse(&format!("http://{}", wharf.address()?))?);
+        Ok(Self {
+            wharf,
+            user: User { client, key },
+            engine: engine.client(),
+        })
+    }
+
+    fn list(&self) -> Result<Vec<Value>> {
+        let list = self.wharf.body("/api/instance/", &self.user.key)?;
+        Ok(serde_json::from_slice(&list)?)
+    }
+
+    fn up(&self, many: u16) -> Result<Duration> {
+        let small = json!({
+            "resource_type": "container", "n_vcpus": 1, "mem_gib": 1, "disk_size_gib": 10,
+        });
+        let user = &self.user;
+        let begin = Instant::now();
+        side_by_side(many, |_| {
+            user.send("POST", "/api/instance/", Some(small.clone()))
+                .map(drop)
+        })?;
+        let took = loop {
+            let list = self.list()?;
+            let in_state = |state: &str| list.iter().filter(|i| i["state"] == state).count();
+            ensure!(in_state("error") == 0, "an instance is in error");
+            if in_state("running") == usize::from(many) {
+                break begin.elapsed();
+            }
+            ensure!(begin.elapsed() < PATIENCE, "not all are running");
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        for instance in self.list()? {
+            let id = instance["uuid"].as_str().context("uuid")?;
+            user.send("DELETE", &format!("/api/instance/{id}/"), None)?;
+        }
+        self.gone()?;
+        Ok(took)
+    }
+
+    /// Until the engine has none left: what is still being removed slows the next turn down.
+    fn gone(&self) -> Result<()> {
+        let begin = Instant::now();
+        while self.engine.get("/containers/json?all=true")? != json!([]) {
+            ensure!(begin.elapsed() < PATIENCE, "not all are removed");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+}
+
+/// The engine by itself.
+struct Theirs {
+    client: Client,
+    limited: bool,
+}
+
+impl Theirs {
+    fn send(&self, method: &str, path: &str, body: Body) -> Result<()> {
+        let request = Request::new(method, path).timeout(PATIENCE).body(body);
+        let answer = self.client.send(request)?.ok();
+        answer.map(drop).with_context(|| format!("{method} {path}"))
+    }
+
+    fn up(&self, many: u16) -> Result<Duration> {
+        let network = json!({
+            "Name": NETWORK, "Driver": "bridge",
+            "IPAM": { "Config": [{ "Subnet": "10.212.0.0/24" }] },
+        });
+        let begin = Instant::now();
+        self.send("POST", "/networks/create", Body::Json(network))?;
+        side_by_side(many, |n| self.one(n))?;
+        let took = begin.elapsed();
+        side_by_side(many, |n| {
+            let path = format!("/containers/{NETWORK}-{n}?force=true&v=true");
+            self.send("DELETE", &path, Body::Empty)
+        })?;
+        self.send("DELETE", &format!("/networks/{NETWORK}"), Body::Empty)?;
+        Ok(took)
+    }
+
+    /// As Wharf makes one: the same limits, files put in place, and up once SSH answers.
+    fn one(&self, n: u16) -> Result<()> {
+        let (name, port) = (format!("{NETWORK}-{n}"), PORT + n);
+        let mut body = json!({
+            "Image": IMAGE,
+            "ExposedPorts": { "22/tcp": {} },
+            "HostConfig": {
+                "NetworkMode": NETWORK,
+                "CpuPeriod": 100_000, "CpuQuota": 100_000,
+                "Memory": 1_u64 << 30, "MemorySwap": 1_u64 << 30, "PidsLimit": 4096,
+                "PortBindings": {
+                    "22/tcp": [{ "HostIp": "127.0.0.1", "HostPort": port.to_string() }],
+                },
+            },
+        });
+        if self.limited {
+            body["HostConfig"]["StorageOpt"] = json!({ "size": "10G" });
+        }
+        let create = format!("/containers/create?name={name}");
+        self.send("POST", &create, Body::Json(body))?;
+        let archive = format!("/containers/{name}/archive?path=/");
+        self.send("PUT", &archive, Body::Tar(vec![0; EMPTY_TAR]))?;
+        self.send("POST", &format!("/containers/{name}/start"), Body::Empty)?;
+        let begin = Instant::now();
+        while !banner(port) {
+            ensure!(begin.elapsed() < PATIENCE, "no SSH");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+}
+
+fn side_by_side(many: u16, each: impl Fn(u16) -> Result<()> + Sync) -> Result<()> {
+    std::thread::scope(|scope| {
+        let each = &each;
+        let threads: Vec<_> = (0..many).map(|n| scope.spawn(move || each(n))).collect();
+        threads.into_iter().try_for_each(|thread| {
+            let joined = thread.join();
+            joined.unwrap_or_else(|_| bail!("a thread broke"))
+        })
+    })
+}
+
+fn banner(port: u16) -> bool {
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else {
+        return false;
+    };
+    let mut banner = [0; 4];
+    stream.read_exact(&mut banner).is_ok() && &banner == b"SSH-"
+}

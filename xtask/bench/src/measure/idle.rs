@@ -1,0 +1,78 @@
+//! What it costs to watch over instances that do nothing.
+
+use crate::Options;
+use crate::data::Data;
+use crate::load::{Load, request};
+use crate::server::Wharf;
+use crate::table::{Curve, Reach, Table};
+use anyhow::{Result, bail};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The smallest that there is.
+const BODY: &str = r#"{"resource_type":"container","n_vcpus":1,"mem_gib":1,"disk_size_gib":10}"#;
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Measures.
+pub fn run(options: &Options, table: &mut Table) -> Result<()> {
+    let sizes: &[usize] = if options.quick {
+        &[1, 100]
+    } else {
+        &[1, 10, 100, 1_000, 10_000]
+    };
+    let watched = Duration::from_secs(if options.quick { 2 } else { 20 });
+    let mut line = Vec::new();
+    for size in sizes {
+        let share = measure(*size, watched)? * 100.0;
+        line.push((*size as f64, share.max(0.001)));
+        if Some(size) == sizes.last() {
+            table.row(
+                format!("{size} running instances, idle, % of a core"),
+                (format!("{share:.2} %"), String::new()),
+                share,
+                Reach::AtMost(1.0),
+            );
+        }
+    }
+    table.curve(Curve {
+        name: "idle".to_owned(),
+        size: "running instances".to_owned(),
+        unit: "% of a core".to_owned(),
+        lines: vec![("Wharf".to_owned(), line)],
+    });
+    Ok(())
+}
+
+/// The share of a core.
+fn measure(size: usize, watched: Duration) -> Result<f64> {
+    // One more than needed: no node runs out of ports.
+    let data = Data::make(2, 1, 0)?;
+    let wharf = Wharf::on(&data)?;
+    let load = Load {
+        address: wharf.address()?,
+        connections: 32.min(size),
+        requests: Arc::new(vec![request("POST", "/api/instance/", data.key(), BODY)]),
+        count: size,
+        status: 201,
+    };
+    load.run()?;
+    let begin = Instant::now();
+    loop {
+        let list = wharf.body("/api/instance/", data.key())?;
+        let list: serde_json::Value = serde_json::from_slice(&list)?;
+        let instances = list.as_array().into_iter().flatten();
+        if instances.filter(|i| i["state"] == "running").count() == size {
+            break;
+        }
+        if begin.elapsed() > PATIENCE {
+            bail!("not all {size} instances run");
+        }
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    // A look or two after the last change.
+    std::thread::sleep(Duration::from_secs(5));
+    let (cpu, begin) = (wharf.cpu_time(), Instant::now());
+    std::thread::sleep(watched);
+    let used = wharf.cpu_time().saturating_sub(cpu);
+    Ok(used.as_secs_f64() / begin.elapsed().as_secs_f64())
+}

@@ -1,0 +1,171 @@
+//! Reading: one instance, and a list. Beside a server that answers the same bytes without thinking.
+
+use crate::Options;
+use crate::bare::Bare;
+use crate::data::Data;
+use crate::load::{Load, Outcome, request};
+use crate::process::cpu_time;
+use crate::server::Wharf;
+use crate::table::{Curve, Reach, Table};
+use anyhow::{Context, Result};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Runs of each, one after the other in turn; the best of each counts, so that what else the machine
+/// does spoils neither.
+const TURNS: usize = 5;
+
+/// Measures.
+pub fn run(options: &Options, table: &mut Table) -> Result<()> {
+    let (users, instances) = if options.quick {
+        (10, 1_000)
+    } else {
+        (100, 100_000)
+    };
+    let data = Data::of_size(users, instances)?;
+    let wharf = Wharf::on(&data)?;
+    let first = data.first.first().context("no instances")?;
+    let one = format!("/api/instance/{first}/");
+    let body = wharf.body(&one, data.key())?;
+    let paths = data.first.iter().map(|id| format!("/api/instance/{id}/"));
+    let paths: Vec<_> = paths.collect();
+    let count = if options.quick { 500 } else { 30_000 };
+    let bare = Bare::start(&body)?;
+    for connections in [1, 64] {
+        let pair = Pair {
+            wharf: &wharf,
+            bare: &bare,
+            key: data.key(),
+            connections,
+            count,
+        };
+        let (ours, floor) = pair.turns(&paths)?;
+        let what = format!("GET one of {instances}, {connections} connections");
+        report(table, &what, &ours, &floor, 0.80);
+    }
+    let list = wharf.body("/api/instance/", data.key())?;
+    let bare = Bare::start(&list)?;
+    let pair = Pair {
+        wharf: &wharf,
+        bare: &bare,
+        key: data.key(),
+        connections: 1,
+        count: count / 20,
+    };
+    let (ours, floor) = pair.turns(&["/api/instance/".to_owned()])?;
+    let what = format!("LIST of {} of {instances}", data.first.len());
+    report(table, &what, &ours, &floor, 0.70);
+    drop(wharf);
+    lists(options, table)
+}
+
+/// One server beside the other.
+struct Pair<'a> {
+    wharf: &'a Wharf,
+    bare: &'a Bare,
+    key: &'a str,
+    connections: usize,
+    count: usize,
+}
+
+/// A run, and the CPU time that the server took for each request.
+struct Run {
+    outcome: Outcome,
+    cpu: Duration,
+}
+
+impl Pair<'_> {
+    fn turns(&self, paths: &[String]) -> Result<(Run, Run)> {
+        let requests = paths.iter().map(|path| request("GET", path, self.key, ""));
+        let requests: Arc<Vec<_>> = Arc::new(requests.collect());
+        let load = |address: String| Load {
+            address,
+            connections: self.connections,
+            requests: Arc::clone(&requests),
+            count: self.count,
+            status: 200,
+        };
+        let (wharf, bare) = (load(self.wharf.address()?), load(self.bare.address.clone()));
+        let (mut ours, mut floors) = (Vec::new(), Vec::new());
+        for _ in 0..TURNS {
+            let before = self.wharf.cpu_time();
+            let outcome = wharf.run()?;
+            let cpu = self.wharf.cpu_time().saturating_sub(before);
+            ours.push(run_of(outcome, cpu));
+            let before = cpu_time(self.bare.pid());
+            let outcome = bare.run()?;
+            let cpu = cpu_time(self.bare.pid()).saturating_sub(before);
+            floors.push(run_of(outcome, cpu));
+        }
+        Ok((best(ours)?, best(floors)?))
+    }
+}
+
+fn run_of(outcome: Outcome, cpu: Duration) -> Run {
+    let count = u32::try_from(outcome.count()).unwrap_or(u32::MAX).max(1);
+    Run {
+        cpu: cpu / count,
+        outcome,
+    }
+}
+
+fn best(runs: Vec<Run>) -> Result<Run> {
+    runs.into_iter()
+        .max_by(|a, b| a.outcome.per_second().total_cmp(&b.outcome.per_second()))
+        .context("no runs")
+}
+
+fn report(table: &mut Table, what: &str, ours: &Run, floor: &Run, reach: f64) {
+    let text = |run: &Run| {
+        let (rate, cpu) = (run.outcome.per_second(), run.cpu.as_secs_f64() * 1e6);
+        format!("{rate:.0}/s, {cpu:.0} µs of CPU each")
+    };
+    let ratio = ours.outcome.per_second() / floor.outcome.per_second();
+    let both = (text(ours), text(floor));
+    table.row(what, both, ratio, Reach::AtLeast(reach));
+    let (p99, floor_p99) = (
+        ours.outcome.percentile_ms(0.99),
+        floor.outcome.percentile_ms(0.99),
+    );
+    table.row(
+        format!("{what}: p99"),
+        (format!("{p99:.3} ms"), format!("{floor_p99:.3} ms")),
+        p99 / floor_p99,
+        Reach::AtMost(1.5),
+    );
+}
+
+/// How a list's time grows with its length, first asked for and asked for again.
+fn lists(options: &Options, table: &mut Table) -> Result<()> {
+    let lengths: &[usize] = if options.quick {
+        &[1, 10, 100]
+    } else {
+        &[1, 10, 100, 1_000, 10_000]
+    };
+    let (mut again, mut floors) = (Vec::new(), Vec::new());
+    for length in lengths {
+        let data = Data::of_size(1, *length)?;
+        let wharf = Wharf::on(&data)?;
+        let bare = Bare::start(&wharf.body("/api/instance/", data.key())?)?;
+        let pair = Pair {
+            wharf: &wharf,
+            bare: &bare,
+            key: data.key(),
+            connections: 1,
+            count: (20_000 / length).clamp(20, 2_000),
+        };
+        let (ours, floor) = pair.turns(&["/api/instance/".to_owned()])?;
+        again.push((*length as f64, ours.outcome.median_ms()));
+        floors.push((*length as f64, floor.outcome.median_ms()));
+    }
+    table.curve(Curve {
+        name: "list".to_owned(),
+        size: "instances in the list".to_owned(),
+        unit: "ms, median".to_owned(),
+        lines: vec![
+            ("Wharf".to_owned(), again),
+            ("the same bytes, bare".to_owned(), floors),
+        ],
+    });
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! Starting: empty, and with any number of instances; and what these cost in memory.
+
+use crate::Options;
+use crate::data::Data;
+use crate::server::Wharf;
+use crate::table::{Curve, Reach, Table};
+use anyhow::Result;
+use std::time::Duration;
+
+/// Starts, of which the best counts; the first compiles the plugins and counts not at all.
+const TURNS: usize = 4;
+/// Until every node was looked at.
+const SETTLE: Duration = Duration::from_secs(6);
+
+/// Measures.
+pub fn run(options: &Options, table: &mut Table) -> Result<()> {
+    let empty = Data::make(1, 1, 0)?;
+    drop(Wharf::on(&empty)?);
+    let mut took = Duration::MAX;
+    for _ in 0..TURNS {
+        took = took.min(Wharf::on(&empty)?.took);
+    }
+    let ms = took.as_secs_f64() * 1e3;
+    table.row(
+        "start, empty, plugins compiled, ms",
+        (format!("{ms:.0} ms"), String::new()),
+        ms,
+        Reach::AtMost(150.0),
+    );
+    let most = if options.quick { 1_000 } else { 1_000_000 };
+    let (mut times, mut memory) = (Vec::new(), Vec::new());
+    let mut size = 100;
+    while size <= most {
+        let (seconds, bytes) = with(size)?;
+        times.push((size as f64, seconds * 1e3));
+        memory.push((size as f64, bytes.max(1.0)));
+        if size == most {
+            table.row(
+                format!("start with {size} instances, s"),
+                (format!("{seconds:.2} s"), String::new()),
+                seconds,
+                Reach::AtMost(3.0),
+            );
+            table.row(
+                format!("memory for each of {size} instances, bytes"),
+                (format!("{bytes:.0} B"), String::new()),
+                bytes,
+                Reach::AtMost(1024.0),
+            );
+        }
+        size *= 10;
+    }
+    for (name, unit, line) in [
+        ("start", "ms until it listens", times),
+        ("memory", "bytes for each instance", memory),
+    ] {
+        table.curve(Curve {
+            name: name.to_owned(),
+            size: "instances".to_owned(),
+            unit: unit.to_owned(),
+            lines: vec![("Wharf".to_owned(), line)],
+        });
+    }
+    Ok(())
+}
+
+/// Seconds until it listens, and bytes for each instance above a server with as many nodes and none.
+fn with(instances: usize) -> Result<(f64, f64)> {
+    let data = Data::of_size(instances.div_ceil(10_000), instances)?;
+    let resident = |data: &Data| -> Result<(f64, u64)> {
+        drop(Wharf::on(data)?);
+        let wharf = Wharf::on(data)?;
+        std::thread::sleep(SETTLE);
+        Ok((wharf.took.as_secs_f64(), wharf.resident_kib()))
+    };
+    let nodes = data.nodes;
+    let (seconds, full) = resident(&data)?;
+    drop(data);
+    let (_, empty) = resident(&Data::make(nodes, 1, 0)?)?;
+    let bytes = full.saturating_sub(empty) as f64 * 1024.0 / instances as f64;
+    Ok((seconds, bytes))
+}

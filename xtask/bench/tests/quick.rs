@@ -1,0 +1,29 @@
+//! That every measurement works; what they say of this machine at this moment decides nothing.
+
+#![allow(clippy::unwrap_used)]
+
+use std::process::Command;
+
+#[test]
+fn a_quick_run_fills_the_table() {
+    let report = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_wharf-bench"))
+        .args(["run", "--quick", "--report"])
+        .arg(report.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let json = std::fs::read(report.path().join("bench.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let rows = json["rows"].as_array().unwrap();
+    assert!(rows.len() >= 15, "{rows:?}");
+    for row in rows {
+        assert!(row["value"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    for curve in json["curves"].as_array().unwrap() {
+        let name = curve["name"].as_str().unwrap();
+        let svg = std::fs::read_to_string(report.path().join(format!("{name}.svg"))).unwrap();
+        assert!(svg.contains("<svg") && svg.contains("polyline"), "{name}");
+    }
+}
