@@ -19,7 +19,14 @@ fn a_quick_run_fills_the_table() {
     let rows = json["rows"].as_array().unwrap();
     assert!(rows.len() >= 15, "{rows:?}");
     for row in rows {
-        assert!(row["value"].as_f64().unwrap() > 0.0, "{row}");
+        // Small sizes may cost less memory or time than can be seen.
+        let what = row["what"].as_str().unwrap();
+        let least = if what.starts_with("memory") || what.contains("idle") {
+            0.0
+        } else {
+            1e-9
+        };
+        assert!(row["value"].as_f64().unwrap() >= least, "{row}");
     }
     for curve in json["curves"].as_array().unwrap() {
         let name = curve["name"].as_str().unwrap();
