@@ -1,11 +1,12 @@
 //! The interface through other people's tools, which know nothing but its OpenAPI document: one that
-//! looks for faults, and one that writes a client.
+//! looks for faults, and one that writes a client. And programs of ours that are not in Rust.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod client;
 mod python;
 mod schemathesis;
+mod wharf_vm;
 
 use wharf_tests::Server;
 

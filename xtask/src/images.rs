@@ -1,9 +1,11 @@
 //! `cargo xtask images`: the images of the standard flavors, made in the engine that will run
 //! them. From a public base image where a registry answers, else from the distribution's packages.
+//! The one in which virtual machines run has no public base; [`machine`] makes their disk.
 
 mod answer;
 mod apt_sources;
 mod containerfile;
+mod machine;
 mod recipe;
 mod registry;
 mod rootfs;
@@ -37,12 +39,13 @@ pub fn ensure(engine: &Client, names: &[impl AsRef<str>]) -> Result<()> {
 }
 
 fn make(engine: &Client, recipe: &Recipe) -> Result<()> {
-    if registry::offers(engine, recipe.base()) {
-        return registry::build(engine, recipe);
+    if let Some(base) = recipe.base() {
+        if registry::offers(engine, base) {
+            return registry::build(engine, recipe);
+        }
+        say::note(&format!(
+            "The engine reaches no registry with {base}: from the distribution's packages instead."
+        ));
     }
-    say::note(&format!(
-        "The engine reaches no registry with {}: from the distribution's packages instead.",
-        recipe.base()
-    ));
     rootfs::import(engine, recipe, &rootfs::tarball(recipe)?)
 }

@@ -16,13 +16,27 @@ const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// Directories that images bring along: naming them in the archive would change their owner or
 /// mode, or put a directory where a merged-/usr image has a symbolic link.
 const STANDARD: &[&str] = &[
-    "bin", "etc", "home", "lib", "opt", "root", "run", "sbin", "srv", "tmp", "usr", "var",
+    "bin",
+    "etc",
+    "home",
+    "lib",
+    "opt",
+    "root",
+    "run",
+    "sbin",
+    "srv",
+    "tmp",
+    "usr",
+    "usr/local",
+    "var",
+    "var/lib",
 ];
 
 /// Crypt hashes of one call: computed once each, since they are slow on purpose.
 pub type Hashes = HashMap<SecretKind, SecretText>;
 
-/// Builds the archive. Paths are relative to `/`; parent directories come before their files.
+/// Builds the archive. Paths are relative to `/`; parent directories come before their files, and
+/// belong to the owner of the first of them: who is to remove a file must own its directory.
 pub fn build(files: &[File], secrets: &Secrets, hashes: &mut Hashes) -> Result<Bytes, EngineError> {
     if files.len() > MAX_FILES {
         return Err(refused(format!(
@@ -55,7 +69,7 @@ pub fn build(files: &[File], secrets: &Secrets, hashes: &mut Hashes) -> Result<B
                     &mut builder,
                     directory,
                     EntryType::Directory,
-                    (0o755, 0, 0),
+                    (0o755, file.uid, file.gid),
                     &[],
                 )?;
             }
@@ -189,6 +203,35 @@ mod tests {
         );
         assert_eq!(seen[3].2, "pw");
         assert!(seen[4].2.starts_with("$6$"));
+    }
+
+    #[test]
+    fn a_directory_belongs_to_the_owner_of_its_first_file() {
+        let mut first = file("/var/lib/wharf/first-boot/user", Content::Bytes(Vec::new()));
+        first.uid = 1000;
+        let files = [
+            first,
+            file("/var/lib/wharf/x/y", Content::Bytes(Vec::new())),
+        ];
+        let tar = build(&files, &Secrets::default(), &mut Hashes::new()).unwrap();
+        let mut archive = tar::Archive::new(&tar[..]);
+        let owners: Vec<_> = archive
+            .entries()
+            .unwrap()
+            .map(|entry| {
+                let entry = entry.unwrap();
+                let path = entry.path().unwrap().to_string_lossy().into_owned();
+                (path, entry.header().uid().unwrap())
+            })
+            .collect();
+        let expected = [
+            ("var/lib/wharf", 1000),
+            ("var/lib/wharf/first-boot", 1000),
+            ("var/lib/wharf/first-boot/user", 1000),
+            ("var/lib/wharf/x", 0),
+            ("var/lib/wharf/x/y", 0),
+        ];
+        assert_eq!(owners, expected.map(|(path, uid)| (path.to_owned(), uid)));
     }
 
     #[test]

@@ -1,6 +1,8 @@
-//! The files an image's init applies at the first start and then removes.
+//! The files an image's init applies at the first start and then removes: those of a container in
+//! `/etc/wharf/first-boot`, those of a virtual machine in `/var/lib/wharf/first-boot` of the
+//! container in which its QEMU runs, readable by QEMU's user alone.
 //!
-//! | below `/etc/wharf/first-boot/` | holds | when |
+//! | name | holds | when |
 //! |---|---|---|
 //! | `user` | name of the login account | always |
 //! | `password` | its password's crypt hash | always |
@@ -10,13 +12,29 @@
 //! | `ai_provider_api_key` | the user's key | given, and the flavor has an assistant |
 
 use crate::entry::Entry;
-use wharf_guest::{BlueprintRequest, Content, File, Secret};
-
-/// Where the image's init looks.
-pub const DIRECTORY: &str = "/etc/wharf/first-boot";
+use wharf_guest::{BlueprintRequest, Content, File, ResourceType, Secret};
 
 const PUBLIC: u32 = 0o644;
-const ROOT_ONLY: u32 = 0o600;
+const OWNER_ONLY: u32 = 0o600;
+
+/// Where an image's init looks, and as whom.
+struct Place {
+    directory: &'static str,
+    owner: u32,
+    /// Of files that hold nothing secret.
+    mode: u32,
+}
+
+const CONTAINER: Place = Place {
+    directory: "/etc/wharf/first-boot",
+    owner: 0,
+    mode: PUBLIC,
+};
+const VM: Place = Place {
+    directory: "/var/lib/wharf/first-boot",
+    owner: 1000,
+    mode: OWNER_ONLY,
+};
 
 const S3: [(&str, Secret); 4] = [
     ("s3/endpoint_url", Secret::S3EndpointUrl),
@@ -28,43 +46,47 @@ const S3: [(&str, Secret); 4] = [
 /// The files for this request.
 #[must_use]
 pub fn files(entry: &Entry, request: &BlueprintRequest) -> Vec<File> {
+    let place = match request.resource_type {
+        ResourceType::Container => CONTAINER,
+        ResourceType::Vm => VM,
+    };
     let mut files = vec![
-        file("user", PUBLIC, line(&request.login_user)),
-        file(
-            "password",
-            ROOT_ONLY,
-            Content::SecretCrypt(Secret::Password),
-        ),
+        place.plain("user", &request.login_user),
+        place.secret("password", Content::SecretCrypt(Secret::Password)),
     ];
     if let Some(key) = request.public_key.as_deref().filter(|_| entry.ssh) {
-        files.push(file("authorized_keys", PUBLIC, line(key)));
+        files.push(place.plain("authorized_keys", key));
     }
     if entry.web.is_some_and(|web| web.clear_password) {
-        files.push(secret("web_password", Secret::Password));
+        files.push(place.secret("web_password", Content::Secret(Secret::Password)));
     }
     if request.s3_prefill {
-        files.extend(S3.map(|(name, value)| secret(name, value)));
+        files.extend(S3.map(|(name, value)| place.secret(name, Content::Secret(value))));
     }
     if request.ai && entry.ai {
-        files.push(secret("ai_provider_api_key", Secret::AiProviderApiKey));
+        let key = Content::Secret(Secret::AiProviderApiKey);
+        files.push(place.secret("ai_provider_api_key", key));
     }
     files
 }
 
-fn file(name: &str, mode: u32, content: Content) -> File {
-    File {
-        path: format!("{DIRECTORY}/{name}"),
-        mode,
-        uid: 0,
-        gid: 0,
-        content,
+impl Place {
+    fn plain(&self, name: &str, text: &str) -> File {
+        let line = format!("{}\n", text.trim()).into_bytes();
+        self.file(name, self.mode, Content::Bytes(line))
     }
-}
 
-fn secret(name: &str, value: Secret) -> File {
-    file(name, ROOT_ONLY, Content::Secret(value))
-}
+    fn secret(&self, name: &str, content: Content) -> File {
+        self.file(name, OWNER_ONLY, content)
+    }
 
-fn line(text: &str) -> Content {
-    Content::Bytes(format!("{}\n", text.trim()).into_bytes())
+    fn file(&self, name: &str, mode: u32, content: Content) -> File {
+        File {
+            path: format!("{}/{name}", self.directory),
+            mode,
+            uid: self.owner,
+            gid: self.owner,
+            content,
+        }
+    }
 }

@@ -136,6 +136,14 @@ fn a_vm_of_base_has_its_own_image_and_others_have_none() {
     vm.resource_type = ResourceType::Vm;
     let blueprint = Standard::blueprint(&vm).unwrap();
     assert_eq!(blueprint.images[0].reference, "localhost/wharf/vm-base:1");
+    let files: Vec<_> = blueprint.files.iter().map(|f| f.path.as_str()).collect();
+    let expected = ["user", "password", "authorized_keys"];
+    assert_eq!(
+        files,
+        expected.map(|name| format!("/var/lib/wharf/first-boot/{name}"))
+    );
+    let owned = |f: &wharf_guest::File| (f.mode, f.uid, f.gid) == (0o600, 1000, 1000);
+    assert!(blueprint.files.iter().all(owned), "QEMU's user alone");
     vm.flavor = "marimo".into();
     assert!(matches!(Standard::blueprint(&vm), Err(Error::Invalid(e)) if e.field == "flavor"));
 }

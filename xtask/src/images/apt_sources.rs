@@ -28,27 +28,28 @@ pub(super) fn of_machine(suite: &str) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// The sources of another release of Debian: where the machine has its own from, if that is a mirror
-/// of Debian, else none: mmdebstrap then uses its own default.
+/// The sources of another release of Debian and of its security fixes: where the machine has its own
+/// from, if those are mirrors of Debian, else none: mmdebstrap then uses its own defaults.
 pub(crate) fn of_release(suite: &str) -> Vec<String> {
     let own = super::platform().unwrap_or_default();
     let own = own.split('-').next().unwrap_or_default();
-    let lines = of_machine(own).unwrap_or_default();
-    let mirrors = lines.iter().filter_map(|line| mirror(line, own));
-    let mirror = mirrors.into_iter().next();
-    mirror
-        .map(|mirror| format!("deb {mirror} {suite} main"))
-        .into_iter()
-        .collect()
+    let mut lines = Vec::new();
+    for line in of_machine(own).unwrap_or_default() {
+        let line = release(&line, own, suite);
+        lines.extend(line.filter(|line| !lines.contains(line)));
+    }
+    lines
 }
 
-/// The mirror and its options in a line for a whole release of Debian.
-fn mirror(line: &str, suite: &str) -> Option<String> {
-    let (mirror, _) = line
-        .strip_prefix("deb ")?
-        .split_once(&format!(" {suite} "))?;
-    let debian = mirror.trim_end_matches('/').ends_with("/debian");
-    debian.then(|| mirror.to_owned())
+/// A line for a whole release of Debian, or for its security fixes, for another release.
+fn release(line: &str, own: &str, wanted: &str) -> Option<String> {
+    let rest = line.strip_prefix("deb ")?;
+    ["", "-security"].into_iter().find_map(|part| {
+        let (mirror, _) = rest.split_once(&format!(" {own}{part} "))?;
+        let debian = format!("/debian{part}");
+        let is_debian = mirror.trim_end_matches('/').ends_with(&debian);
+        is_debian.then(|| format!("deb {mirror} {wanted}{part} main"))
+    })
 }
 
 /// `deb [options] URI suite components…`.
@@ -112,22 +113,22 @@ fn belongs(word: &str, suite: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{mirror, one_line, stanzas};
+    use super::{one_line, release, stanzas};
 
     #[test]
     fn a_mirror_of_debian_serves_every_release() {
-        let line = "deb [signed-by=/k.gpg] http://mirror.example/debian suite main";
-        let expected = "[signed-by=/k.gpg] http://mirror.example/debian";
-        assert_eq!(mirror(line, "suite").as_deref(), Some(expected));
+        let of_next = |line: &str| release(line, "suite", "next");
         assert_eq!(
-            mirror("deb http://mirror.example/ubuntu suite main", "suite"),
-            None
+            of_next("deb [signed-by=/k.gpg] http://mirror.example/debian suite main").as_deref(),
+            Some("deb [signed-by=/k.gpg] http://mirror.example/debian next main")
         );
         assert_eq!(
-            mirror(
-                "deb http://mirror.example/debian suite-updates main",
-                "suite"
-            ),
+            of_next("deb http://mirror.example/debian-security/ suite-security main x").as_deref(),
+            Some("deb http://mirror.example/debian-security/ next-security main")
+        );
+        assert_eq!(of_next("deb http://mirror.example/ubuntu suite main"), None);
+        assert_eq!(
+            of_next("deb http://mirror.example/debian suite-updates main"),
             None
         );
     }

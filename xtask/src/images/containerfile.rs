@@ -1,24 +1,22 @@
 //! What is read from a Containerfile when the image is made without it.
 
-use anyhow::{Context, Result};
-
 /// Instructions that describe the image rather than fill it; an import takes them as `changes`.
-const DESCRIBING: [&str; 7] = [
+const DESCRIBING: [&str; 8] = [
     "CMD",
     "ENTRYPOINT",
     "ENV",
     "EXPOSE",
     "LABEL",
     "STOPSIGNAL",
+    "USER",
     "WORKDIR",
 ];
 
 /// The default of `ARG BASE`.
-pub(super) fn base(text: &str) -> Result<&str> {
+pub(super) fn base(text: &str) -> Option<&str> {
     text.lines()
         .find_map(|line| line.trim().strip_prefix("ARG BASE="))
         .map(str::trim)
-        .context("the Containerfile has no `ARG BASE=…`")
 }
 
 /// The describing instructions, each on one line.
@@ -43,8 +41,8 @@ mod tests {
     fn base_and_describing_instructions_are_found() {
         let text =
             "# ENV no\nARG BASE=python:3\nFROM ${BASE}\nRUN a \\\n && b\nENV A=b\nCMD [\"x\"]\n";
-        assert_eq!(base(text).unwrap(), "python:3");
+        assert_eq!(base(text), Some("python:3"));
         assert_eq!(describing(text), ["ENV A=b", "CMD [\"x\"]"]);
-        assert!(base("FROM scratch\n").is_err());
+        assert_eq!(base("FROM scratch\n"), None);
     }
 }

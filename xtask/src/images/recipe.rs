@@ -31,19 +31,11 @@ impl Recipe {
                 names()?.join(", ")
             );
         };
-        let mut hash = Sha256::new();
-        hash_tree(&directory, &directory, &mut hash)?;
-        let hash: String = hash
-            .finalize()
-            .iter()
-            .take(8)
-            .map(|b| format!("{b:02x}"))
-            .collect();
         Ok(Self {
             name: name.to_owned(),
+            hash: hash(&directory)?,
             directory,
             containerfile,
-            hash,
         })
     }
 
@@ -56,9 +48,9 @@ impl Recipe {
         format!("localhost/wharf/{}:1", self.name)
     }
 
-    /// The public image it starts from.
-    pub fn base(&self) -> &str {
-        containerfile::base(&self.containerfile).unwrap_or_default()
+    /// The public image it starts from, if one is.
+    pub fn base(&self) -> Option<&str> {
+        containerfile::base(&self.containerfile)
     }
 
     pub fn describing(&self) -> Vec<&str> {
@@ -68,6 +60,30 @@ impl Recipe {
     /// Changes when a file of the recipe does.
     pub fn hash(&self) -> &str {
         &self.hash
+    }
+
+    /// The release of Debian whose packages it is made of, if it says so; else the machine's own.
+    pub fn release(&self) -> Result<Option<String>> {
+        if !self.file("release").is_file() {
+            return Ok(None);
+        }
+        let lines = self.packages("release")?;
+        Ok(Some(lines.concat()))
+    }
+
+    /// Release and architecture of a root file system made of it.
+    pub fn platform(&self) -> Result<String> {
+        let own = platform()?;
+        let Some(release) = self.release()? else {
+            return Ok(own);
+        };
+        let architecture = own.rsplit('-').next().unwrap_or_default();
+        Ok(format!("{release}-{architecture}"))
+    }
+
+    /// The same for a directory of it.
+    pub fn hash_of(&self, subdirectory: &str) -> Result<String> {
+        hash(&self.directory.join(subdirectory))
     }
 
     pub fn file(&self, name: &str) -> PathBuf {
@@ -150,6 +166,13 @@ pub(crate) fn platform() -> Result<String> {
 
 fn directory() -> PathBuf {
     workspace::root().join("plugins/flavors-standard/images")
+}
+
+fn hash(directory: &Path) -> Result<String> {
+    let mut hash = Sha256::new();
+    hash_tree(directory, directory, &mut hash)?;
+    let bytes = hash.finalize();
+    Ok(bytes.iter().take(8).map(|b| format!("{b:02x}")).collect())
 }
 
 fn hash_tree(root: &Path, path: &Path, hash: &mut Sha256) -> Result<()> {

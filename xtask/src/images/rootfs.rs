@@ -1,8 +1,8 @@
 //! The way without a registry: a root file system from the distribution's packages, imported.
 
 use super::answer::follow;
-use super::apt_sources;
-use super::recipe::{INPUTS_LABEL, Recipe, platform};
+use super::recipe::{INPUTS_LABEL, Recipe};
+use super::{apt_sources, machine};
 use crate::http::{Body, Client, Request};
 use crate::packages::{self, Need};
 use crate::process::{command, output, run};
@@ -11,9 +11,10 @@ use anyhow::{Context, Result};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
-const NEEDS: [Need; 1] = [Need {
+pub(super) const NEEDS: [Need; 1] = [Need {
     program: "mmdebstrap",
     package: "mmdebstrap",
     why: "makes images from the distribution's packages",
@@ -30,7 +31,7 @@ const LEFT_OUT: [&str; 4] = [
 /// The root file system as a tar file, made once for the same inputs.
 pub(super) fn tarball(recipe: &Recipe) -> Result<PathBuf> {
     let directory = workspace::target().join("images");
-    let platform = platform()?;
+    let platform = recipe.platform()?;
     let name = format!("{}-{platform}-{}.tar", recipe.name(), recipe.hash());
     let path = directory.join(name);
     if path.is_file() {
@@ -49,18 +50,29 @@ pub(super) fn tarball(recipe: &Recipe) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn mmdebstrap(
-    recipe: &Recipe,
-    platform: &str,
-    overlay: &Path,
-    tarball: &Path,
-) -> Result<std::process::Command> {
+fn mmdebstrap(recipe: &Recipe, platform: &str, overlay: &Path, tarball: &Path) -> Result<Command> {
     let suite = platform
         .split('-')
         .next()
         .context("a platform without a suite")?;
     let mut wanted = recipe.packages("packages")?;
-    wanted.extend(recipe.packages("packages.debian")?);
+    if recipe.file("packages.debian").is_file() {
+        wanted.extend(recipe.packages("packages.debian")?);
+    }
+    let mut command = minimal(&wanted, overlay, &recipe.file("setup"));
+    command
+        .args(machine::hooks(recipe)?)
+        .args([suite, &tarball.to_string_lossy()])
+        .args(if recipe.release()?.is_some() {
+            apt_sources::of_release(suite)
+        } else {
+            apt_sources::of_machine(suite)?
+        });
+    Ok(command)
+}
+
+/// A file system of few packages with the files of `overlay`, in which `setup` has run.
+pub(super) fn minimal(wanted: &[String], overlay: &Path, setup: &Path) -> Command {
     let mut command = command("mmdebstrap");
     command
         .args(["--quiet", "--variant=minbase"])
@@ -70,14 +82,9 @@ fn mmdebstrap(
         .args(apt_options())
         .args(LEFT_OUT.map(|path| format!("--dpkgopt=path-exclude={path}")))
         .arg(format!("--customize-hook=tar-in {} /", overlay.display()))
-        .arg(format!(
-            "--customize-hook=copy-in {} /tmp",
-            recipe.file("setup").display()
-        ))
-        .arg("--customize-hook=chroot \"$1\" /tmp/setup && rm \"$1/tmp/setup\"")
-        .args([suite, &tarball.to_string_lossy()])
-        .args(apt_sources::of_machine(suite)?);
-    Ok(command)
+        .arg(format!("--customize-hook=copy-in {} /tmp", setup.display()))
+        .arg("--customize-hook=chroot \"$1\" /tmp/setup && rm \"$1/tmp/setup\"");
+    command
 }
 
 /// What the machine's apt needs to reach its mirror, and mmdebstrap would not take over, as its

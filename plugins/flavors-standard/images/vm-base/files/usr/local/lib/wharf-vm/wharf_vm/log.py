@@ -1,0 +1,12 @@
+"""Lines for the container's log."""
+
+import sys
+
+
+def say(text):
+    """Writes one line."""
+    print(f"wharf-vm: {text}", file=sys.stderr, flush=True)
+
+
+class Failure(Exception):
+    """What ends a command with an error; the text is for the operator."""

@@ -1,0 +1,66 @@
+"""Which of the container's ports lead into the machine."""
+
+import fcntl
+import re
+
+from . import paths
+from .log import Failure
+from .qmp import NOT_UP, Monitor
+
+# Always open: the machine is reached through it.
+SSH = 22
+# QEMU's name of the machine's network.
+NETWORK = "net0"
+
+
+def wanted(text):
+    """The ports in the driver's file, one a line."""
+    ports = {SSH}
+    for line in text.split():
+        if not (line.isascii() and line.isdigit() and 1 <= int(line) <= 65535):
+            raise Failure(f"{paths.PORTS}: {line!r} is no port: it must be 1 to 65535")
+        ports.add(int(line))
+    return ports
+
+
+def read():
+    """The same of the file as it is; without one, SSH alone."""
+    try:
+        return wanted(paths.PORTS.read_text())
+    except FileNotFoundError:
+        return wanted("")
+
+
+def forwarded(table):
+    """The ports in the answer to `info usernet`."""
+    rows = re.findall(r"^\s*TCP\[HOST_FORWARD\]\s+\d+\s+\S+\s+(\d+)\s", table, re.MULTILINE)
+    return {int(port) for port in rows}
+
+
+def change(monitor, target):
+    """Opens and closes until the forwards are the target's; what QEMU says counts for nothing,
+    what it has for all."""
+    present = forwarded(monitor.human("info usernet"))
+    said = []
+    for port in sorted(present - target):
+        said.append(monitor.human(f"hostfwd_remove {NETWORK} tcp:0.0.0.0:{port}"))
+    for port in sorted(target - present):
+        said.append(monitor.human(f"hostfwd_add {NETWORK} tcp:0.0.0.0:{port}-:{port}"))
+    left = forwarded(monitor.human("info usernet")) ^ target
+    if left:
+        ports = ", ".join(map(str, sorted(left)))
+        raise Failure(f"ports {ports} could not be changed: {' '.join(filter(None, said))}")
+    return sorted(target - present), sorted(present - target)
+
+
+def apply():
+    """Makes a running machine's forwards what the file says. False if none runs: its start will."""
+    try:
+        # Two at once would undo each other's work.
+        with open(paths.CONTROL_LOCK, "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with Monitor(paths.CONTROL) as monitor:
+                change(monitor, read())
+        return True
+    except NOT_UP:
+        return False

@@ -1,0 +1,19 @@
+//! `wharf-vm`, the program in which virtual machines run, against a QEMU that only says what it is
+//! told to. What the real one does is in the tests on real engines.
+
+use crate::python::{source, succeed};
+use std::process::Command;
+
+#[test]
+fn the_parts_of_wharf_vm() {
+    let program = xtask::workspace::root()
+        .join("plugins/flavors-standard/images/vm-base/files/usr/local/lib/wharf-vm");
+    let said = succeed(
+        Command::new("python3")
+            .args(["-m", "unittest", "discover", "--start-directory"])
+            .arg(source("wharf_vm"))
+            .env("PYTHONPATH", program)
+            .env("PYTHONDONTWRITEBYTECODE", "1"),
+    );
+    said.unwrap();
+}

@@ -1,0 +1,68 @@
+"""From the start of the container to its end."""
+
+import signal
+
+from machine import SECRET, MachineTest
+
+
+class Life(MachineTest):
+    def test_a_stop_presses_the_button_until_the_machine_goes(self):
+        process = self.start("powers-off")
+        self.wait_until(lambda: not any(self.first_boot.iterdir()))
+        process.send_signal(signal.SIGTERM)
+        code, said = self.end(process)
+        self.assertEqual(code, 0, said)
+        self.assertEqual(self.recorded().count("system_powerdown"), 3)
+        self.assertNotIn("quit", self.recorded())
+
+    def test_a_machine_that_does_not_hear_is_turned_off_at_the_deadline(self):
+        process = self.start("deaf")
+        self.wait_until(lambda: not any(self.first_boot.iterdir()))
+        process.send_signal(signal.SIGTERM)
+        code, said = self.end(process)
+        self.assertEqual(code, 0, said)
+        self.assertIn("turning it off", said)
+        self.assertEqual(self.recorded()[-1], "quit")
+
+    def test_a_crash_is_an_error(self):
+        code, said = self.end(self.start("crashes"))
+        self.assertEqual(code, 128 + signal.SIGKILL, said)
+
+    def test_an_internal_error_ends_the_machine(self):
+        code, said = self.end(self.start("lost"))
+        self.assertEqual(code, 1, said)
+        self.assertIn("internal error", said)
+
+    def test_the_first_boot_is_one_and_nothing_secret_is_in_arguments(self):
+        for credentials in (2, 0):
+            self.record.unlink(missing_ok=True)
+            process = self.start("powers-off")
+            self.wait_until(lambda: "qmp_capabilities" in self.recorded())
+            self.wait_until(lambda: not any(self.first_boot.iterdir()))
+            process.send_signal(signal.SIGTERM)
+            code, said = self.end(process)
+            self.assertEqual(code, 0, said)
+            started = self.recorded()[0]
+            self.assertEqual(started.count("type=11"), credentials + bool(credentials))
+            self.assertNotIn(SECRET, started + said)
+            self.assertFalse((self.state / "machine/run/credentials").exists())
+
+    def test_what_the_driver_says_wrongly_is_named(self):
+        self.environment["WHARF_VM_DISK_GIB"] = "-4"
+        code, said = self.end(self.start("deaf"))
+        self.assertEqual(code, 1)
+        self.assertIn("WHARF_VM_DISK_GIB is '-4'", said)
+
+
+class Ports(MachineTest):
+    def test_a_running_machine_follows_the_file(self):
+        self.assertEqual(self.end(self.start("deaf", "apply-ports")), (0, ""))
+        process = self.start("deaf")
+        self.wait_until(lambda: not any(self.first_boot.iterdir()))
+        for text, code in (("8080\n443\n", 0), ("", 0), ("99999\n", 1)):
+            (self.state / "ports").write_text(text)
+            ended, said = self.end(self.start("deaf", "apply-ports"))
+            self.assertEqual(ended, code, said)
+        self.assertIn("'99999' is no port", said)
+        process.send_signal(signal.SIGTERM)
+        self.end(process)
