@@ -16,10 +16,10 @@ pub struct Tag {
     pub incarnation: u64,
 }
 
-/// The private network of an owner on a node.
+/// A network of a node, and an instance's place on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Network {
-    /// Short, the same for all of the owner's instances on the node.
+    /// Short, the same for all instances on it.
     pub id: String,
     /// Its addresses.
     pub subnet: ipnet::Ipv4Net,
@@ -64,10 +64,10 @@ pub struct Target {
     pub resource_type: ResourceType,
     /// What it is to have.
     pub size: Size,
-    /// Its network.
+    /// Its owner's private network.
     pub network: Network,
-    /// Public address, VMs only.
-    pub public_ipv4: Option<Ipv4Addr>,
+    /// The network of its public address, VMs only.
+    pub public_network: Option<Network>,
     /// Open ports on it.
     pub wan_ports: Vec<u16>,
 }
@@ -87,7 +87,7 @@ impl Target {
                 gateway: nowhere,
                 address: nowhere,
             },
-            public_ipv4: None,
+            public_network: None,
             wan_ports: Vec::new(),
         }
     }

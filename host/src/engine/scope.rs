@@ -2,6 +2,7 @@
 //! a driver that is asked about one instance can't reach another's container.
 
 use crate::domain::driver::{Network, PublishedPort, Spec, Tag, Target};
+use crate::domain::instance::ResourceType;
 
 /// One call of a driver, as the policy sees it.
 #[derive(Debug, Clone)]
@@ -19,12 +20,32 @@ pub struct Scope {
 pub struct Subject {
     /// Which one.
     pub tag: Tag,
-    /// Its network, in calls that come with it.
+    /// Its owner's network, in calls that come with it.
     pub network: Option<Network>,
+    /// The network of its public address.
+    pub public_network: Option<Network>,
+    /// Its open ports, if it is a virtual machine.
+    pub vm_ports: Option<Vec<u16>>,
     /// What may be created, in `ensure`.
     pub creation: Option<Creation>,
     /// Ids that the engine itself has listed in this call with the instance's labels.
     pub containers: Vec<String>,
+    /// Ids that the engine gave in this call to programs to be run in the instance's container.
+    pub programs: Vec<String>,
+}
+
+impl Subject {
+    fn new(tag: Tag) -> Self {
+        Self {
+            tag,
+            network: None,
+            public_network: None,
+            vm_ports: None,
+            creation: None,
+            containers: Vec::new(),
+            programs: Vec::new(),
+        }
+    }
 }
 
 /// What `ensure` may put into a creation.
@@ -57,12 +78,7 @@ impl Scope {
         Self {
             installation: installation.to_owned(),
             changes: false,
-            subject: Some(Subject {
-                tag,
-                network: None,
-                creation: None,
-                containers: Vec::new(),
-            }),
+            subject: Some(Subject::new(tag)),
         }
     }
 
@@ -72,10 +88,11 @@ impl Scope {
             installation: installation.to_owned(),
             changes: true,
             subject: Some(Subject {
-                tag: target.tag,
                 network: Some(target.network.clone()),
-                creation: None,
-                containers: Vec::new(),
+                public_network: target.public_network.clone(),
+                vm_ports: (target.resource_type == ResourceType::Vm)
+                    .then(|| target.wan_ports.clone()),
+                ..Subject::new(target.tag)
             }),
         }
     }

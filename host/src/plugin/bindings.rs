@@ -21,6 +21,22 @@ pub mod node_driver {
     });
 }
 
+/// World `node-driver-with-ports`: what it has beside `node-driver`.
+pub mod with_ports {
+    wasmtime::component::bindgen!({
+        path: "../wit/v0.1",
+        world: "node-driver-with-ports",
+        imports: { default: async },
+        exports: { default: async },
+        with: {
+            "wharf:plugin/types": super::node_driver::wharf::plugin::types,
+            "wharf:plugin/log": super::node_driver::wharf::plugin::log,
+            "wharf:plugin/engine": super::node_driver::wharf::plugin::engine,
+            "wharf:plugin/driver-types": super::node_driver::wharf::plugin::driver_types,
+        },
+    });
+}
+
 /// World `flavor-provider`.
 pub mod flavor_provider {
     wasmtime::component::bindgen!({
@@ -39,3 +55,4 @@ pub use flavor_provider::exports::wharf::plugin::flavors;
 pub use flavor_provider::{FlavorProvider, FlavorProviderPre};
 pub use node_driver::wharf::plugin::{driver_types, engine, log, types};
 pub use node_driver::{NodeDriver, NodeDriverPre};
+pub use with_ports::NodeDriverWithPortsPre;

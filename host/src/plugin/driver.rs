@@ -175,6 +175,24 @@ impl NodeDriver {
         convert::report(report, target.generation)
     }
 
+    /// Makes exactly the target's ports open on its public address, while it runs. Drivers without
+    /// the interface `ports` do that in `ensure` and `start`.
+    pub async fn set_ports(&self, target: &Target) -> Result<(), PluginError> {
+        let Some(pre) = self.0.plugin.with_ports.clone() else {
+            return Ok(());
+        };
+        let given = convert::target(target);
+        self.enter(
+            self.change("set-ports", target),
+            |mut store, node| async move {
+                let guest = pre.instantiate_async(&mut store).await?;
+                let ports = guest.wharf_plugin_ports();
+                ports.call_set_ports(&mut store, &node, &given).await
+            },
+        )
+        .await
+    }
+
     /// Removes an instance and everything it had on the node.
     pub async fn delete(&self, target: &Target) -> Result<Report, PluginError> {
         let given = convert::target(target);
@@ -277,6 +295,20 @@ impl NodeDriver {
         F: FnOnce(Store<Guest>, WitDriver, wit::Node) -> Fut,
         Fut: Future<Output = wasmtime::Result<Result<T, types::Error>>>,
     {
+        let pre = self.0.plugin.pre.clone();
+        self.enter(how, |mut store, node| async move {
+            let guest = pre.instantiate_async(&mut store).await?;
+            body(store, guest, node).await
+        })
+        .await
+    }
+
+    /// One call: a place in the queue, a fresh guest's limits, and the engine within its scope.
+    async fn enter<T, F, Fut>(&self, how: How, body: F) -> Result<T, PluginError>
+    where
+        F: FnOnce(Store<Guest>, wit::Node) -> Fut,
+        Fut: Future<Output = wasmtime::Result<Result<T, types::Error>>>,
+    {
         let inner = &*self.0;
         let lane = match how.sort {
             Sort::Read => &inner.reads,
@@ -303,13 +335,9 @@ impl NodeDriver {
             installation: inner.installation.clone(),
             settings: inner.settings.clone(),
         };
-        let pre = inner.plugin.pre.clone();
         inner
             .caller
-            .run(call, |mut store| async move {
-                let guest = pre.instantiate_async(&mut store).await?;
-                body(store, guest, node).await
-            })
+            .run(call, |store| body(store, node))
             .await?
             .map_err(convert_error::from_guest)
     }

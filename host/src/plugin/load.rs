@@ -1,7 +1,7 @@
 //! From a file to something that can be called: compiled, its imports allowed, its exports of the
 //! right types, called once.
 
-use super::bindings::{FlavorProviderPre, NodeDriverPre};
+use super::bindings::{FlavorProviderPre, NodeDriverPre, NodeDriverWithPortsPre};
 use super::cache::Cache;
 use super::call::{Call, Caller, TRANSFER};
 use super::embedded::EMBEDDED;
@@ -19,6 +19,8 @@ use wasmtime::component::{Component, InstancePre, Linker};
 const ALL: &[&str] = &["wharf:plugin/types", "wharf:plugin/log"];
 /// What drivers may import besides.
 const DRIVERS: &[&str] = &["wharf:plugin/driver-types", "wharf:plugin/engine"];
+/// What a driver may export besides.
+const PORTS: &str = "wharf:plugin/ports";
 /// The version of the package that this host speaks.
 const VERSION: &str = "0.1.0";
 
@@ -31,6 +33,8 @@ pub struct DriverPlugin {
     pub name: Arc<str>,
     /// Instantiates it.
     pub pre: NodeDriverPre<Guest>,
+    /// The same, if it has the interface `ports`.
+    pub with_ports: Option<NodeDriverWithPortsPre<Guest>>,
     /// What it says it drives.
     pub engine_kind: String,
 }
@@ -93,8 +97,15 @@ pub async fn driver(
     check_imports(&component, caller, name, &allowed)?;
     let linker = imports::driver_linker(caller.engine())
         .map_err(|error| LoadError::Runtime(error.to_string()))?;
-    let pre = NodeDriverPre::new(link(&linker, &component, name)?)
+    let linked = link(&linker, &component, name)?;
+    let pre = NodeDriverPre::new(linked.clone())
         .map_err(|error| export(name, "wharf:plugin/driver", &error))?;
+    let with_ports = match exports(&component, caller, PORTS) {
+        true => {
+            Some(NodeDriverWithPortsPre::new(linked).map_err(|error| export(name, PORTS, &error))?)
+        }
+        false => None,
+    };
     let once = pre.clone();
     let engine_kind = caller
         .run(
@@ -115,6 +126,7 @@ pub async fn driver(
     Ok(DriverPlugin {
         name: name.into(),
         pre,
+        with_ports,
         engine_kind,
     })
 }
@@ -158,6 +170,12 @@ fn compile(
             plugin: name.to_owned(),
             why: error.root_cause().to_string(),
         })
+}
+
+fn exports(component: &Component, caller: &Caller, interface: &str) -> bool {
+    let component = component.component_type();
+    let mut exports = component.exports(caller.engine());
+    exports.any(|(name, _)| name.split('@').next() == Some(interface))
 }
 
 /// WASI is linked and reaches nothing; of our own interfaces a plugin gets those of its kind.

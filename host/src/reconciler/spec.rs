@@ -1,20 +1,24 @@
 //! From rows to what a driver is told.
 
 use crate::app::App;
+use crate::config::NodeConfig;
 use crate::db::Detail;
 use crate::domain::driver::{Network, PublishedPort, Spec, Tag, Target};
 use crate::domain::error::Error;
-use crate::domain::ids::UserId;
-use crate::domain::instance::Instance;
+use crate::domain::instance::{Instance, Intent};
 use crate::placement::gateway;
 use ipnet::Ipv4Net;
 use sha2::{Digest, Sha256};
+use std::net::Ipv4Addr;
 
 /// Where SSH listens inside.
 const SSH: u16 = 22;
 
 /// Digits of a network id: with the prefix that drivers put before it, an interface name.
 const NETWORK_ID: usize = 11;
+/// How the ids of public networks begin: no digit of the others. The node's rules tell them by it,
+/// and engines that take the first network by name for the way out take this one.
+const PUBLIC: &str = "0";
 
 /// The label of an instance's engine objects.
 pub fn tag(instance: &Instance) -> Tag {
@@ -27,24 +31,32 @@ pub fn tag(instance: &Instance) -> Tag {
 /// An existing instance, as its row wants it.
 pub fn target(app: &App, instance: &Instance) -> Result<Target, Error> {
     let node = app.config.node.iter().find(|n| n.name == instance.node.0);
-    let prefix = node
-        .map(|n| n.lan_subnet_prefix)
-        .ok_or_else(|| Error::Internal(format!("node {} is not configured", instance.node)))?;
-    let subnet = Ipv4Net::new(instance.lan_ipv4, prefix)
+    let node =
+        node.ok_or_else(|| Error::Internal(format!("node {} is not configured", instance.node)))?;
+    let subnet = Ipv4Net::new(instance.lan_ipv4, node.lan_subnet_prefix)
         .map_err(|e| Error::Internal(e.to_string()))?
         .trunc();
+    let public_network = instance
+        .public_ipv4
+        .map(|address| public_network(&app.installation, node, address))
+        .transpose();
+    let public_network = match instance.intent {
+        // A network that is no longer configured must not keep anything from going.
+        Intent::Delete => public_network.ok().flatten(),
+        Intent::Run | Intent::Stop => public_network?,
+    };
     Ok(Target {
         tag: tag(instance),
         generation: instance.generation,
         resource_type: instance.resource_type,
         size: instance.size,
         network: Network {
-            id: network_id(&app.installation, instance.owner),
+            id: network_id(&app.installation, &instance.owner.0.to_string()),
             subnet,
             gateway: gateway(subnet),
             address: instance.lan_ipv4,
         },
-        public_ipv4: instance.public_ipv4,
+        public_network,
         wan_ports: instance.wan_ports.clone(),
     })
 }
@@ -71,10 +83,33 @@ pub fn spec(target: Target, instance: &Instance, detail: Detail) -> Spec {
     }
 }
 
+/// The network of the node's configuration that a public address is of.
+fn public_network(
+    installation: &str,
+    node: &NodeConfig,
+    address: Ipv4Addr,
+) -> Result<Network, Error> {
+    let subnet = node.public_ipv4.iter().find(|net| net.contains(&address));
+    let subnet = subnet.ok_or_else(|| {
+        let name = &node.name;
+        Error::Internal(format!(
+            "public_ipv4 of node {name} no longer has {address}"
+        ))
+    })?;
+    let mut id = network_id(installation, &subnet.to_string());
+    id.replace_range(..1, PUBLIC);
+    Ok(Network {
+        id,
+        subnet: *subnet,
+        gateway: gateway(*subnet),
+        address,
+    })
+}
+
 /// The same for all of an owner's instances, different between installations on one engine.
-fn network_id(installation: &str, owner: UserId) -> String {
+fn network_id(installation: &str, whose: &str) -> String {
     const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-    let hash = Sha256::digest(format!("{installation}/{}", owner.0));
+    let hash = Sha256::digest(format!("{installation}/{whose}"));
     hash.iter()
         .take(NETWORK_ID)
         .filter_map(|byte| DIGITS.get(usize::from(byte % 32)))

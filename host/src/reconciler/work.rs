@@ -11,8 +11,8 @@ use crate::domain::blueprint::Health;
 use crate::domain::capacity::Size;
 use crate::domain::driver::{Phase, PluginError, Report, Target};
 use crate::domain::error::Error;
-use crate::domain::ids::InstanceId;
-use crate::domain::instance::Instance;
+use crate::domain::ids::{Generation, InstanceId};
+use crate::domain::instance::{Instance, ResourceType};
 use crate::domain::time::Timestamp;
 use crate::plugin::NodeDriver;
 use std::sync::Arc;
@@ -41,6 +41,8 @@ pub struct Worker {
     seen: bool,
     first_absent: Option<Instant>,
     starts: u32,
+    /// The generation whose ports the node has, and which start of the instance that was.
+    ports: Option<(Generation, u32)>,
     /// The row's deadline, and when that is on a clock that nobody sets.
     patience: Option<(Timestamp, Instant)>,
 }
@@ -66,6 +68,7 @@ impl Worker {
             seen: false,
             first_absent: None,
             starts: 0,
+            ports: None,
             patience: None,
         }
     }
@@ -151,7 +154,8 @@ impl Worker {
             Step::Make => self.make(instance, &apply, &driver, target).await,
             Step::Start => {
                 let report = driver.start(&target).await;
-                self.follow(report, instance, &apply, &driver).await
+                self.follow(report, instance, &apply, &driver, &target)
+                    .await
             }
             Step::Resize(size) => resize(instance, &apply, &driver, target, size).await,
             Step::Stop => self.stop(&apply, &driver, &target).await,
@@ -197,9 +201,9 @@ impl Worker {
                     .await;
             }
             let report = driver.start(&target).await;
-            return self.follow(report, instance, apply, driver).await;
+            return self.follow(report, instance, apply, driver, &target).await;
         }
-        self.follow(report, instance, apply, driver).await
+        self.follow(report, instance, apply, driver, &target).await
     }
 
     /// From a driver's answer to reachable, or to what is to be done about it.
@@ -209,6 +213,7 @@ impl Worker {
         instance: &Instance,
         apply: &Apply,
         driver: &NodeDriver,
+        target: &Target,
     ) -> Next {
         let report = match report {
             Ok(report) => report,
@@ -233,9 +238,25 @@ impl Worker {
             Phase::Absent | Phase::Pulling(_) | Phase::Creating => Next::After(again),
             Phase::Stopped(why) => Next::Retry(format!("stopped: {why:?}")),
             phase @ (Phase::Booting | Phase::Ready) => {
+                match self.set_ports(driver, target).await {
+                    Ok(()) => {}
+                    Err(PluginError::RetryLater(pause)) => return Next::After(pause),
+                    Err(error) => return Next::Retry(error.to_string()),
+                }
                 self.reach(&phase, again, instance, apply, driver).await
             }
         }
+    }
+
+    /// A virtual machine's ports die with it: they are set once for each start, and when they
+    /// change.
+    async fn set_ports(&mut self, driver: &NodeDriver, target: &Target) -> Result<(), PluginError> {
+        let which = (target.generation, self.starts);
+        if target.resource_type == ResourceType::Vm && self.ports != Some(which) {
+            driver.set_ports(target).await?;
+            self.ports = Some(which);
+        }
+        Ok(())
     }
 
     async fn reach(

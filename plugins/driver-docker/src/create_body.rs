@@ -1,12 +1,12 @@
 //! The body that makes a container, and the one that changes its size.
 
 use crate::api::model::Limits;
-use crate::names;
 use crate::settings::Settings;
+use crate::{names, vm};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use wharf_guest::{PublishedPort, Size, Spec};
+use wharf_guest::{PublishedPort, ResourceType, Size, Spec};
 
 /// Scheduling period, microseconds: the kernel's own default.
 const CPU_PERIOD: u64 = 100_000;
@@ -48,9 +48,14 @@ struct HostConfig {
     #[serde(flatten)]
     size: Update,
     pids_limit: u32,
-    /// Without it nothing inside can forge addresses on the owner's network. Nothing is added to
-    /// the engine's default capabilities.
+    /// Nothing is added to the engine's default capabilities.
     cap_drop: [&'static str; 1],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    security_opt: Vec<&'static str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    sysctls: BTreeMap<&'static str, &'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    devices: Vec<Device>,
     restart_policy: Name,
     log_config: LogConfig,
     port_bindings: BTreeMap<String, Vec<Binding>>,
@@ -95,6 +100,18 @@ struct Ulimit {
     hard: u64,
 }
 
+/// A device of the node, under its own name inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Device {
+    /// On the node.
+    pub path_on_host: &'static str,
+    /// Inside.
+    pub path_in_container: &'static str,
+    /// What may be done with it: `r`, `w`, and `m` to make it.
+    pub cgroup_permissions: &'static str,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Networking {
@@ -129,8 +146,8 @@ impl Endpoint {
 impl Update {
     /// The limits of a size. No swap: what an instance has is RAM.
     #[must_use]
-    pub fn of(size: &Size) -> Self {
-        let memory = u64::from(size.mem_gib) * GIB;
+    pub fn of(size: &Size, what: ResourceType) -> Self {
+        let memory = u64::from(size.mem_gib) * GIB + vm::memory_overhead(what);
         Self {
             cpu_period: CPU_PERIOD,
             cpu_quota: u64::from(size.n_vcpus) * CPU_PERIOD,
@@ -141,6 +158,12 @@ impl Update {
 }
 
 impl Update {
+    /// RAM, in bytes.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        self.memory
+    }
+
     /// Whether these limits hold already.
     #[must_use]
     pub fn is(&self, limits: &Limits) -> bool {
@@ -170,6 +193,15 @@ impl Update {
     }
 }
 
+/// What a creation asks of its engine, and does without if the engine cannot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// A limit of the disk.
+    pub disk_limit: bool,
+    /// The node's hardware virtualisation.
+    pub kvm: bool,
+}
+
 impl Creation {
     /// The container of a specification, from this image, with these labels.
     #[must_use]
@@ -178,11 +210,13 @@ impl Creation {
         settings: &Settings,
         image: &str,
         mut labels: BTreeMap<&'static str, String>,
-        disk_limit: bool,
+        options: Options,
     ) -> Self {
+        let what = spec.resource_type;
         let network = names::network(&spec.network);
         let environment = &spec.blueprint.environment;
-        let disk = disk_limit.then(|| ("size", disk_limit_of(&spec.size)));
+        let disk = options.disk_limit;
+        let disk = disk.then(|| ("size", disk_limit_of(&spec.size, what)));
         labels.extend(disk.iter().map(|(_, limit)| (names::DISK, limit.clone())));
         Self {
             image: image.to_owned(),
@@ -200,9 +234,12 @@ impl Creation {
                 .collect(),
             host_config: HostConfig {
                 network_mode: network.clone(),
-                size: Update::of(&spec.size),
+                size: Update::of(&spec.size, what),
                 pids_limit: settings.pids_limit,
-                cap_drop: ["NET_RAW"],
+                cap_drop: vm::cap_drop(what),
+                security_opt: vm::security_opt(what),
+                sysctls: vm::sysctls(what),
+                devices: vm::devices(what, options.kvm),
                 restart_policy: Name { name: "no" },
                 log_config: LogConfig {
                     r#type: "json-file",
@@ -227,8 +264,8 @@ impl Creation {
 
 /// The limit of a disk, as engines write it.
 #[must_use]
-pub fn disk_limit_of(size: &Size) -> String {
-    format!("{}G", size.disk_size_gib)
+pub fn disk_limit_of(size: &Size, what: ResourceType) -> String {
+    format!("{}G", size.disk_size_gib + vm::disk_overhead_gib(what))
 }
 
 fn inside(port: &PublishedPort) -> String {

@@ -36,7 +36,9 @@ pub fn delete(ctx: &Context, target: &Target) -> Result<Report, Error> {
             Err(refusal) => return Err(refusal.during("removing the container")),
         }
     }
-    network::remove_if_unused(ctx, &target.network)?;
+    for network in [&target.network].into_iter().chain(&target.public_network) {
+        network::remove_if_unused(ctx, network)?;
+    }
     Ok(found::settled(target.generation, Phase::Absent))
 }
 

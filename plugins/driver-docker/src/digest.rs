@@ -17,6 +17,9 @@ pub fn of(spec: &Spec) -> String {
         &network.gateway,
         &network.address,
     ]);
+    if let Some(public) = &spec.public_network {
+        fnv.list([&public.id, &public.subnet, &public.address]);
+    }
     fnv.list(
         spec.published
             .iter()

@@ -5,17 +5,17 @@
 
 use crate::api::Refusal;
 use crate::context::Context;
-use crate::create_body::Creation;
+use crate::create_body::{Creation, Options, Update};
 use crate::found::{self, Found, again, settled};
 use crate::pull::Pull;
-use crate::settings::DiskLimit;
+use crate::settings::{DiskLimit, Kvm};
 use crate::start::{Started, start, start_sized};
 use crate::{ENGINE_KIND, digest, names, network};
-use wharf_guest::{Error, Phase, Report, ResourceType, Spec, log};
+use wharf_guest::{Error, Phase, Report, Spec, log};
 
-/// Rounds of create in one call: without a disk limit, with the network, with the image, and one
-/// for a container that vanished.
-const ROUNDS: u32 = 5;
+/// Rounds of create in one call: without a disk limit, without hardware virtualisation, with the
+/// network, with the image, and one for a container that vanished.
+const ROUNDS: u32 = 6;
 /// After a start, the engine knows at once whether the first process lives.
 const LOOK_AGAIN_MS: u32 = 500;
 /// A pull is seconds to minutes.
@@ -31,17 +31,32 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         let reason = format!("the flavor has no image for engines of kind {ENGINE_KIND}");
         return Ok(settled(spec.generation, Phase::Failed(reason)));
     };
-    let mut disk_limit = ctx.settings.disk_limit != DiskLimit::Off;
+    let mut options = Options {
+        disk_limit: ctx.settings.disk_limit != DiskLimit::Off,
+        kvm: ctx.settings.kvm != Kvm::Off,
+    };
     for _ in 0..ROUNDS {
-        let refusal = match create(ctx, spec, &image, disk_limit)? {
-            Ok(()) => return first_start(ctx, spec, None),
+        let refusal = match create(ctx, spec, &image, options)? {
+            Ok(()) => match first_start(ctx, spec, None)? {
+                First::Report(report) => return Ok(report),
+                First::NoKvm => {
+                    options.kvm = false;
+                    continue;
+                }
+            },
             Err(refusal) => refusal,
         };
         // The image may be gone while its container lives on, hence also there.
         if (refusal.is_name_taken() || refusal.is_no_image())
             && let Some(found) = found::named(ctx, &spec.tag, false)?
         {
-            return adopt(ctx, spec, &found);
+            match adopt(ctx, spec, &found)? {
+                First::Report(report) => return Ok(report),
+                First::NoKvm => {
+                    options.kvm = false;
+                    continue;
+                }
+            }
         }
         if refusal.is_no_image() {
             match ctx.api.pull(&image)? {
@@ -57,11 +72,13 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
             }
         } else if refusal.is_no_network() {
             network::create(ctx, &spec.network)?;
-        } else if disk_limit
+        } else if options.kvm && refusal.is_no_kvm() {
+            options.kvm = false;
+        } else if options.disk_limit
             && ctx.settings.disk_limit == DiskLimit::Auto
             && refusal.is_no_disk_limit()
         {
-            disk_limit = false;
+            options.disk_limit = false;
         } else if !refusal.is_name_taken() {
             return unmade(spec, &refusal);
         }
@@ -70,9 +87,6 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
 }
 
 fn supported(spec: &Spec) -> Result<(), Error> {
-    if spec.resource_type == ResourceType::Vm {
-        return Err(Error::Unsupported("virtual machines".into()));
-    }
     if !spec.gpu_devices.is_empty() {
         return Err(Error::Unsupported("GPUs".into()));
     }
@@ -91,16 +105,16 @@ fn create(
     ctx: &Context,
     spec: &Spec,
     image: &str,
-    disk_limit: bool,
+    options: Options,
 ) -> Result<Result<(), Refusal>, Error> {
     let digest = digest::of(spec);
-    let labels = names::container_labels(ctx.installation, &spec.tag, &spec.network, &digest);
-    let body = Creation::new(spec, &ctx.settings, image, labels, disk_limit);
+    let labels = names::container_labels(ctx.installation, spec, &digest);
+    let body = Creation::new(spec, &ctx.settings, image, labels, options);
     ctx.api.create(&names::container(&spec.tag), &body)
 }
 
 /// A container with the instance's name is there.
-fn adopt(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error> {
+fn adopt(ctx: &Context, spec: &Spec, found: &Found) -> Result<First, Error> {
     if found.incarnation() != Some(spec.tag.incarnation) {
         let why = format!("container {} is of another incarnation", found.name);
         return Err(Error::Conflict(why));
@@ -117,29 +131,54 @@ fn adopt(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error> {
     }
     match found.phase() {
         Phase::Creating => first_start(ctx, spec, Some(found)),
-        phase => Ok(settled(spec.generation, phase)),
+        phase => Ok(First::Report(settled(spec.generation, phase))),
     }
+}
+
+/// How the first start ended.
+enum First {
+    Report(Report),
+    /// The node has no hardware virtualisation; the container that was given it is gone.
+    NoKvm,
 }
 
 /// From a container that never ran to one that does. One that was found may have another size; one
 /// just made has the right one.
-fn first_start(ctx: &Context, spec: &Spec, found: Option<&Found>) -> Result<Report, Error> {
+fn first_start(ctx: &Context, spec: &Spec, found: Option<&Found>) -> Result<First, Error> {
     let made = names::container(&spec.tag);
     let name = found.map_or(&made, |found| &found.name);
+    if let Some(public) = &spec.public_network {
+        network::join(ctx, public, name)?;
+    }
     match ctx.api.unpack(name, &spec.blueprint.files)? {
         Ok(()) => {}
         Err(refusal) if refusal.is_not_found() => return Err(Error::RetryLater(LOOK_AGAIN_MS)),
         Err(refusal) => return Err(refusal.during("putting the files in")),
     }
+    let networks: Vec<_> = [&spec.network]
+        .into_iter()
+        .chain(&spec.public_network)
+        .collect();
     let started = match found {
-        Some(found) => start_sized(ctx, found, &spec.size, &spec.network)?,
-        None => start(ctx, name, &spec.network)?,
+        Some(found) => {
+            let limits = Update::of(&spec.size, spec.resource_type);
+            start_sized(ctx, found, &limits, &networks)?
+        }
+        None => start(ctx, name, &networks)?,
     };
-    match started {
-        Started::Running => Ok(again(spec.generation, Phase::Booting, LOOK_AGAIN_MS)),
-        Started::Gone => Err(Error::RetryLater(LOOK_AGAIN_MS)),
-        Started::Never(why) => Ok(failed(spec, format!("it cannot be started: {why}"))),
-    }
+    Ok(First::Report(match started {
+        Started::Running => again(spec.generation, Phase::Booting, LOOK_AGAIN_MS),
+        Started::Gone => return Err(Error::RetryLater(LOOK_AGAIN_MS)),
+        Started::Never(why) => failed(spec, format!("it cannot be started: {why}")),
+        Started::NoKvm(_) => {
+            // It never ran: nothing of a user's is in it.
+            return match ctx.api.remove(name)? {
+                Ok(()) => Ok(First::NoKvm),
+                Err(refusal) if refusal.is_not_found() => Ok(First::NoKvm),
+                Err(refusal) => Err(refusal.during("removing what cannot be started")),
+            };
+        }
+    }))
 }
 
 fn no_image(image: &str, why: &str) -> String {

@@ -1,9 +1,10 @@
 //! Wharf's driver for engines that speak the Docker Engine API: dockerd from 20.10 on, and Podman
 //! through the same interface.
 //!
-//! One container per instance, named after the instance's UUID, on a bridge network per owner.
-//! Reading order: [`names`] and [`create_body`] (what there is on the engine), [`ensure`] (how it
-//! comes about), [`lifecycle`], [`delete`], then the questions: [`inspect`], [`stats`], [`probe`].
+//! One container per instance, named after the instance's UUID, on a bridge network per owner; a
+//! virtual machine runs inside one ([`vm`]). Reading order: [`names`] and [`create_body`] (what there
+//! is on the engine), [`ensure`] (how it comes about), [`lifecycle`], [`ports`], [`delete`], then the
+//! questions: [`inspect`], [`stats`], [`probe`].
 //! [`api`] is the only part that knows paths.
 //!
 //! Paths carry no version unless the setting `api_version` names one: engines then answer in their
@@ -23,6 +24,7 @@ pub mod lifecycle;
 pub mod names;
 pub mod network;
 pub mod phase;
+pub mod ports;
 pub mod probe;
 pub mod product;
 pub mod pull;
@@ -31,10 +33,11 @@ pub mod settings;
 pub mod start;
 pub mod stats;
 pub mod timestamp;
+pub mod vm;
 
 use context::Context;
 use wharf_guest::{
-    Driver, Error, Health, HostEngine, Node, Observed, Report, Spec, Tag, Target, Usage,
+    Driver, Error, Health, HostEngine, Node, Observed, Ports, Report, Spec, Tag, Target, Usage,
 };
 
 /// The kind of engine, in blueprints and in the host's policy.
@@ -85,4 +88,10 @@ impl Driver for Docker {
     }
 }
 
-wharf_guest::export_driver!(Docker);
+impl Ports for Docker {
+    fn set_ports(node: &Node, target: &Target) -> Result<(), Error> {
+        ports::set(&Context::new(node, &HostEngine)?, target)
+    }
+}
+
+wharf_guest::export_driver_with_ports!(Docker);

@@ -1,11 +1,11 @@
 //! What goes to Podman's own interface, because its Docker interface lacks it.
 
 use crate::context::Context;
-use crate::create_body::{GIB, Update};
+use crate::create_body::Update;
 use crate::found::Found;
 use crate::{names, stats};
 use serde_json::{Value, json};
-use wharf_guest::{Error, Network, Size};
+use wharf_guest::{Error, Network};
 
 /// An owner's network: without a name server of its own, and apart from others.
 #[must_use]
@@ -26,17 +26,14 @@ pub fn network(installation: &str, network: &Network) -> Value {
 ///
 /// # Errors
 /// [`Error::Invalid`] when more memory is in use, and then nothing has changed.
-pub fn resize(ctx: &Context, found: &Found, size: &Size) -> Result<(), Error> {
+pub fn resize(ctx: &Context, found: &Found, limits: &Update) -> Result<(), Error> {
     let memory = stats::sample(ctx, &found.name)?.memory_stats;
-    let wanted = u64::from(size.mem_gib) * GIB;
+    let wanted = limits.memory();
     let used = stats::used(&memory);
     if used > wanted {
         return Err(stats::too_little(used));
     }
-    match ctx
-        .api
-        .update_libpod(&found.name, &Update::of(size).libpod())?
-    {
+    match ctx.api.update_libpod(&found.name, &limits.libpod())? {
         Ok(()) => Ok(()),
         Err(refusal) if refusal.is_no_container() => Err(Error::NotFound),
         Err(refusal) if refusal.is_not_found() => Err(Error::Unsupported(

@@ -1,6 +1,7 @@
 //! Starting and stopping an instance that exists.
 
 use crate::context::Context;
+use crate::create_body::Update;
 use crate::found::{self, again, settled};
 use crate::libpod;
 use crate::start::{self, Started};
@@ -16,21 +17,26 @@ const LOOK_AGAIN_MS: u32 = 500;
 /// See the `driver` interface.
 pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
     let found = found::find(ctx, &target.tag, false)?.ok_or(Error::NotFound)?;
+    let limits = Update::of(&target.size, target.resource_type);
     match found.phase() {
         Phase::Stopped(_) => {}
         phase @ (Phase::Ready | Phase::Booting) => {
             // An earlier call may have ended between the start and the size.
-            if !start::applied(ctx, &found, &target.size)? {
-                libpod::resize(ctx, &found, &target.size)?;
+            if !start::applied(ctx, &found, &limits)? {
+                libpod::resize(ctx, &found, &limits)?;
             }
             return Ok(settled(target.generation, phase));
         }
         phase => return Ok(settled(target.generation, phase)),
     }
-    match start::start_sized(ctx, &found, &target.size, &target.network)? {
+    let networks: Vec<_> = [&target.network]
+        .into_iter()
+        .chain(&target.public_network)
+        .collect();
+    match start::start_sized(ctx, &found, &limits, &networks)? {
         Started::Running => Ok(again(target.generation, Phase::Booting, LOOK_AGAIN_MS)),
         Started::Gone => Err(Error::NotFound),
-        Started::Never(why) => {
+        Started::Never(why) | Started::NoKvm(why) => {
             let reason = format!("it cannot be started: {why}");
             Ok(settled(target.generation, Phase::Failed(reason)))
         }

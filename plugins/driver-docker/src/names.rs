@@ -4,7 +4,7 @@
 //! instance, and from what specification.
 
 use std::collections::BTreeMap;
-use wharf_guest::{Network, Tag};
+use wharf_guest::{Network, Spec, Tag};
 
 /// Label: the installation that owns the object.
 pub const INSTALLATION: &str = "io.wharf.installation";
@@ -14,10 +14,16 @@ pub const INSTANCE: &str = "io.wharf.instance";
 pub const INCARNATION: &str = "io.wharf.incarnation";
 /// Label: the owner's network that the container belongs to, running or not.
 pub const NETWORK: &str = "io.wharf.network";
+/// Label: the public network that it belongs to besides, if it does.
+pub const PUBLIC_NETWORK: &str = "io.wharf.public-network";
 /// Label: digest of the specification the container was made from.
 pub const SPEC: &str = "io.wharf.spec";
 /// Label: the limit of its disk, if it has one. Podman does not tell it otherwise.
 pub const DISK: &str = "io.wharf.disk";
+
+/// How the ids of public networks begin. Engines that take the network that comes first by name for
+/// the way out take this one.
+pub const PUBLIC_ID: char = '0';
 
 /// The container of an instance.
 #[must_use]
@@ -25,13 +31,13 @@ pub fn container(tag: &Tag) -> String {
     format!("wharf-{}", tag.instance)
 }
 
-/// An owner's network.
+/// A network.
 #[must_use]
 pub fn network(network: &Network) -> String {
     format!("wharf-{}", network.id)
 }
 
-/// The bridge interface of an owner's network on the node; node rules match its beginning.
+/// The bridge interface of a network on the node; node rules match its beginning.
 #[must_use]
 pub fn bridge(network: &Network) -> String {
     format!("whf{}", network.id)
@@ -41,15 +47,18 @@ pub fn bridge(network: &Network) -> String {
 #[must_use]
 pub fn container_labels(
     installation: &str,
-    tag: &Tag,
-    network: &Network,
+    spec: &Spec,
     digest: &str,
 ) -> BTreeMap<&'static str, String> {
-    BTreeMap::from([
+    let tag = &spec.tag;
+    let mut labels = BTreeMap::from([
         (INSTALLATION, installation.to_owned()),
         (INSTANCE, tag.instance.clone()),
         (INCARNATION, tag.incarnation.to_string()),
-        (NETWORK, network.id.clone()),
+        (NETWORK, spec.network.id.clone()),
         (SPEC, digest.to_owned()),
-    ])
+    ]);
+    let public = spec.public_network.iter();
+    labels.extend(public.map(|network| (PUBLIC_NETWORK, network.id.clone())));
+    labels
 }

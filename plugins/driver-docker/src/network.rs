@@ -1,6 +1,6 @@
-//! The bridge network of an owner.
+//! The bridge network of an owner, and the one of public addresses.
 //!
-//! It is made when a container is refused for want of it, and removed with the last container that
+//! A network is made when a container is refused for want of it, and removed with the last container that
 //! belongs to it. Both may happen at once for two instances of one owner; whoever finds the network
 //! missing makes it again.
 
@@ -13,11 +13,28 @@ use crate::{libpod, names};
 use serde_json::{Value, json};
 use wharf_guest::{Error, Network, log};
 
+/// What a network is called: a public one may be the operator's.
+#[must_use]
+pub fn name(ctx: &Context, network: &Network) -> String {
+    match &ctx.settings.public_network {
+        Some(theirs) if is_public(network) => theirs.clone(),
+        _ => names::network(network),
+    }
+}
+
+fn is_public(network: &Network) -> bool {
+    network.id.starts_with(names::PUBLIC_ID)
+}
+
 /// Makes the network, if it is not there.
 ///
 /// # Errors
 /// [`Error::Conflict`] when a network of that name belongs to someone else or has other addresses.
 pub fn create(ctx: &Context, network: &Network) -> Result<(), Error> {
+    if name(ctx, network) != names::network(network) {
+        let message = "the engine has no such network; make it, or leave the setting out";
+        return Err(Error::invalid("settings.public_network", message));
+    }
     for _ in 0..2 {
         match make(ctx, network)? {
             Ok(()) => return Ok(()),
@@ -26,7 +43,7 @@ pub fn create(ctx: &Context, network: &Network) -> Result<(), Error> {
                     return Ok(());
                 }
             }
-            Err(refusal) => return Err(refusal.during("making the owner's network")),
+            Err(refusal) => return Err(refusal.during("making the network")),
         }
     }
     Err(Error::RetryLater(500))
@@ -38,9 +55,17 @@ pub fn create(ctx: &Context, network: &Network) -> Result<(), Error> {
 /// # Errors
 /// When the engine gives no answer.
 pub fn remove_if_unused(ctx: &Context, network: &Network) -> Result<(), Error> {
+    let member = if is_public(network) {
+        names::PUBLIC_NETWORK
+    } else {
+        names::NETWORK
+    };
+    if name(ctx, network) != names::network(network) {
+        return Ok(());
+    }
     let labels = [
         (names::INSTALLATION, ctx.installation),
-        (names::NETWORK, network.id.as_str()),
+        (member, network.id.as_str()),
     ];
     match ctx.api.containers(&labels)? {
         Ok(members) if !members.is_empty() => return Ok(()),
@@ -62,7 +87,7 @@ pub fn remove_if_unused(ctx: &Context, network: &Network) -> Result<(), Error> {
 /// # Errors
 /// When the engine refuses.
 pub fn reattach(ctx: &Context, network: &Network, container: &str) -> Result<(), Error> {
-    let name = names::network(network);
+    let name = name(ctx, network);
     let off = json!({ "Container": container, "Force": true });
     if let Err(refusal) = ctx.api.disconnect(&name, &off)? {
         log!(
@@ -71,11 +96,34 @@ pub fn reattach(ctx: &Context, network: &Network, container: &str) -> Result<(),
             refusal.message
         );
     }
-    let on = json!({ "Container": container, "EndpointConfig": Endpoint::at(&network.address) });
-    let step = "putting the container on its network";
-    ctx.api
-        .connect(&name, &on)?
-        .map_err(|refusal| refusal.during(step))
+    attach(ctx, network, container)?.map_err(|refusal| refusal.during(ATTACHING))
+}
+
+/// Puts a container that was never started on a second network, which is made if it is missing.
+///
+/// # Errors
+/// When the engine refuses, and as [`create`].
+pub fn join(ctx: &Context, network: &Network, container: &str) -> Result<(), Error> {
+    for _ in 0..2 {
+        match attach(ctx, network, container)? {
+            Ok(()) => return Ok(()),
+            Err(refusal) if refusal.is_attached() => return Ok(()),
+            Err(refusal) if refusal.is_no_container() => break,
+            Err(refusal) if refusal.is_not_found() || refusal.is_no_network() => {
+                create(ctx, network)?;
+            }
+            Err(refusal) => return Err(refusal.during(ATTACHING)),
+        }
+    }
+    Err(Error::RetryLater(500))
+}
+
+const ATTACHING: &str = "putting the container on its network";
+
+fn attach(ctx: &Context, network: &Network, container: &str) -> Result<Reply<()>, Error> {
+    let endpoint = Endpoint::at(&network.address);
+    let body = json!({ "Container": container, "EndpointConfig": endpoint });
+    ctx.api.connect(&name(ctx, network), &body)
 }
 
 /// Whether the network of that name is ours and has the addresses wanted. False: it is gone again.
@@ -84,7 +132,7 @@ fn is_right(ctx: &Context, network: &Network) -> Result<bool, Error> {
     let details = match ctx.api.network_details(&name)? {
         Ok(details) => details,
         Err(refusal) if refusal.is_not_found() => return Ok(false),
-        Err(refusal) => return Err(refusal.during("reading the owner's network")),
+        Err(refusal) => return Err(refusal.during("reading the network")),
     };
     if label(&details.labels, names::INSTALLATION) != Some(ctx.installation) {
         return Err(Error::Conflict(format!(

@@ -41,7 +41,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
         version: format!("{} {}", product.name, product.version),
         features: Features {
             containers: true,
-            vms: false,
+            vms: true,
             live_resize: product.resizes_live(),
             live_disk_grow: false,
             disk_limit: limits_disks(ctx.settings.disk_limit, &info),

@@ -16,15 +16,15 @@ use wharf_guest::{Error, Report, Size, Target, log};
 /// nothing has changed.
 pub fn resize(ctx: &Context, target: &Target) -> Result<Report, Error> {
     let found = find(ctx, &target.tag, false)?.ok_or(Error::NotFound)?;
-    disk_is_kept(&found, &target.size)?;
+    disk_is_kept(&found, target)?;
     memory_suffices(ctx, &found, &target.size)?;
-    let wanted = Update::of(&target.size);
+    let wanted = Update::of(&target.size, target.resource_type);
     match ctx.api.update(&found.name, &wanted)? {
         Ok(()) => {}
         // What does not run gets its size when it starts.
         Err(refusal) if refusal.is_unknown_request() && !found.is_up() => {}
         Err(refusal) if refusal.is_unknown_request() => {
-            libpod::resize(ctx, &found, &target.size)?;
+            libpod::resize(ctx, &found, &wanted)?;
         }
         Err(refusal) => {
             restore(ctx, &found);
@@ -35,8 +35,8 @@ pub fn resize(ctx: &Context, target: &Target) -> Result<Report, Error> {
 }
 
 /// Only a disk with a limit has a size.
-fn disk_is_kept(found: &Found, size: &Size) -> Result<(), Error> {
-    let wanted = disk_limit_of(size);
+fn disk_is_kept(found: &Found, target: &Target) -> Result<(), Error> {
+    let wanted = disk_limit_of(&target.size, target.resource_type);
     if found
         .label(names::DISK)
         .is_some_and(|limit| limit != wanted)

@@ -20,6 +20,16 @@ pub enum DiskLimit {
     Off,
 }
 
+/// Whether virtual machines are given the node's `/dev/kvm`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kvm {
+    /// Where the node has it. Each machine tries whether it works, and is emulated if not.
+    Auto,
+    /// Never.
+    Off,
+}
+
 /// The settings, with their defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -38,6 +48,11 @@ pub struct Settings {
     pub ulimits: BTreeMap<String, u64>,
     /// Whether `disk_size_gib` is enforced.
     pub disk_limit: DiskLimit,
+    /// Whether virtual machines use hardware virtualisation.
+    pub kvm: Kvm,
+    /// An existing network of the engine that has the node's public addresses, such as a macvlan;
+    /// if none, a bridge is made for them.
+    pub public_network: Option<String>,
     /// Version of the engine's interface to ask for, such as `1.44`; its newest if none.
     pub api_version: Option<String>,
 }
@@ -52,6 +67,8 @@ impl Default for Settings {
             dns: Vec::new(),
             ulimits: BTreeMap::new(),
             disk_limit: DiskLimit::Auto,
+            kvm: Kvm::Auto,
+            public_network: None,
             api_version: None,
         }
     }

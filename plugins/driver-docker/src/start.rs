@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::create_body::Update;
 use crate::found::Found;
 use crate::{libpod, network};
-use wharf_guest::{Error, Network, Size};
+use wharf_guest::{Error, Network};
 
 /// Attempts until another call is to go on: another instance's deletion may take the network away
 /// between making it and starting on it.
@@ -19,6 +19,8 @@ pub enum Started {
     Gone,
     /// It cannot be started as it is.
     Never(String),
+    /// Nor can this one: it was given hardware virtualisation, and the node has none.
+    NoKvm(String),
 }
 
 /// Starts a container of this size. Limits that the engine can only change while it runs are changed
@@ -29,13 +31,13 @@ pub enum Started {
 pub fn start_sized(
     ctx: &Context,
     found: &Found,
-    size: &Size,
-    network: &Network,
+    limits: &Update,
+    networks: &[&Network],
 ) -> Result<Started, Error> {
-    let late = !applied(ctx, found, size)?;
-    let started = start(ctx, &found.name, network)?;
+    let late = !applied(ctx, found, limits)?;
+    let started = start(ctx, &found.name, networks)?;
     if late && matches!(started, Started::Running) {
-        libpod::resize(ctx, found, size)?;
+        libpod::resize(ctx, found, limits)?;
     }
     Ok(started)
 }
@@ -44,33 +46,34 @@ pub fn start_sized(
 ///
 /// # Errors
 /// When the engine refuses.
-pub fn applied(ctx: &Context, found: &Found, size: &Size) -> Result<bool, Error> {
-    let wanted = Update::of(size);
-    if wanted.is(&found.details.host_config) {
+pub fn applied(ctx: &Context, found: &Found, limits: &Update) -> Result<bool, Error> {
+    if limits.is(&found.details.host_config) {
         return Ok(true);
     }
-    match ctx.api.update(&found.name, &wanted)? {
+    match ctx.api.update(&found.name, limits)? {
         Ok(()) => Ok(true),
         Err(refusal) if refusal.is_unknown_request() => Ok(false),
         Err(refusal) => Err(refusal.during("applying the size")),
     }
 }
 
-/// Starts a container on its network, which is made if it is missing.
+/// Starts a container on its networks, which are made if they are missing.
 ///
 /// # Errors
 /// What may be otherwise next time, such as a port of the node that is taken: [`Error::Other`], and
 /// the container stays as it was.
-pub fn start(ctx: &Context, name: &str, network: &Network) -> Result<Started, Error> {
+pub fn start(ctx: &Context, name: &str, networks: &[&Network]) -> Result<Started, Error> {
     for attempt in 0..ATTEMPTS {
         let refusal = match ctx.api.start(name)? {
             Ok(()) => return Ok(Started::Running),
             Err(refusal) => refusal,
         };
         if refusal.is_no_network() {
-            network::create(ctx, network)?;
-            if attempt > 0 {
-                network::reattach(ctx, network, name)?;
+            for network in networks {
+                network::create(ctx, network)?;
+                if attempt > 0 {
+                    network::reattach(ctx, network, name)?;
+                }
             }
         } else {
             return judge(&refusal);
@@ -82,6 +85,8 @@ pub fn start(ctx: &Context, name: &str, network: &Network) -> Result<Started, Er
 fn judge(refusal: &Refusal) -> Result<Started, Error> {
     if refusal.is_not_found() {
         Ok(Started::Gone)
+    } else if refusal.is_no_kvm() {
+        Ok(Started::NoKvm(refusal.message.clone()))
     } else if refusal.is_final() {
         Ok(Started::Never(refusal.message.clone()))
     } else {

@@ -13,7 +13,7 @@ use driver_docker::{ensure, lifecycle};
 use fake::given::{node, spec, target};
 use fake::{Break, Fake};
 use serde_json::json;
-use wharf_guest::{Error, Phase, Report, ResourceType, Spec};
+use wharf_guest::{Error, Phase, Report, Spec};
 
 fn ensure(fake: &Fake, spec: &Spec) -> Result<Report, Error> {
     ensure_with(fake, "{}", spec)
@@ -230,9 +230,6 @@ fn without_disk_limits_there_is_none_unless_it_must_be() {
 #[test]
 fn what_is_not_supported_is_said() {
     let fake = Fake::new();
-    let mut vm = spec(1);
-    vm.resource_type = ResourceType::Vm;
-    assert!(matches!(ensure(&fake, &vm), Err(Error::Unsupported(_))));
     let mut gpu = spec(1);
     gpu.gpu_devices.push("gpu0".into());
     assert!(matches!(ensure(&fake, &gpu), Err(Error::Unsupported(_))));

@@ -136,6 +136,8 @@ table inet {table} {{
     type filter hook forward priority filter - 5; policy accept;
     iifname "whf*" ip daddr 169.254.0.0/16 drop comment "link-local: metadata services"
     iifname "whf*" ip6 daddr {{ fe80::/10, fd00:ec2::254 }} drop
+    ct state established,related accept
+    oifname "whf0*" accept comment "public addresses"
     iifname "whf*" oifname "whf*" {exact}drop comment "another owner's network"
     iifname != "whf*" oifname "whf*" ct state new ct status and dnat != dnat drop comment "only published ports"
 "#

@@ -99,10 +99,9 @@ impl Policy {
     /// Takes from an engine's answer what later requests of the same call may name.
     pub fn learn(&self, scope: &mut Scope, method: &Method, path: &str, answer: &Response) {
         if let Self::Docker(_) = self
-            && *method == Method::GET
             && let Ok(target) = Target::parse(path)
         {
-            docker::learn(scope, &target, answer);
+            docker::learn(scope, method, &target, answer);
         }
     }
 }

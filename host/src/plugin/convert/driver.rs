@@ -48,7 +48,7 @@ pub fn spec(spec: &Spec) -> wit::Spec {
                 instance_port: port.instance_port,
             })
             .collect(),
-        public_ipv4: target.public_ipv4.map(|address| address.to_string()),
+        public_network: target.public_network.as_ref().map(network),
         wan_ports: target.wan_ports.clone(),
         gpu_devices: spec.gpu_devices.clone(),
         blueprint: blueprint::to_guest(&spec.blueprint),
@@ -63,7 +63,7 @@ pub fn target(target: &Target) -> wit::Target {
         resource_type: resource_type_to_guest(target.resource_type),
         size: size_to_guest(target.size),
         network: network(&target.network),
-        public_ipv4: target.public_ipv4.map(|address| address.to_string()),
+        public_network: target.public_network.as_ref().map(network),
         wan_ports: target.wan_ports.clone(),
     }
 }

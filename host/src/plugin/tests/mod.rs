@@ -79,7 +79,7 @@ fn spec(n: u32) -> Spec {
                 gateway: "10.0.0.1".parse().unwrap(),
                 address: std::net::Ipv4Addr::from(0x0a00_0010 + n),
             },
-            public_ipv4: None,
+            public_network: None,
             wan_ports: Vec::new(),
         },
         hostname: format!("h{n}"),

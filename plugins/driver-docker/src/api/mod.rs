@@ -4,6 +4,7 @@
 //! passes the [`Error`] on; an answer that says no is a [`Refusal`], which the caller reads.
 
 pub mod container;
+pub mod exec;
 pub mod image;
 pub mod model;
 pub mod network;

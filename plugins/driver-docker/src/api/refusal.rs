@@ -79,6 +79,18 @@ impl Refusal {
             || self.says(&["network already exists"])
     }
 
+    /// The container is on that network already.
+    #[must_use]
+    pub fn is_attached(&self) -> bool {
+        self.says(&["already exists in network", "already connected to network"])
+    }
+
+    /// The node has no hardware virtualisation.
+    #[must_use]
+    pub fn is_no_kvm(&self) -> bool {
+        self.says(&["/dev/kvm"])
+    }
+
     /// A network has containers on it: Docker answers 403, Podman 409 or 500.
     #[must_use]
     pub fn is_in_use(&self) -> bool {

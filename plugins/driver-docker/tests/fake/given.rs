@@ -47,7 +47,7 @@ pub fn spec(n: u8) -> Spec {
             node_port: 20_000 + u16::from(n),
             instance_port: 22,
         }],
-        public_ipv4: None,
+        public_network: None,
         wan_ports: Vec::new(),
         gpu_devices: Vec::new(),
         blueprint: Blueprint {
@@ -65,6 +65,21 @@ pub fn spec(n: u8) -> Spec {
     }
 }
 
+/// The nth virtual machine of one owner.
+pub fn vm(n: u8) -> Spec {
+    Spec {
+        resource_type: ResourceType::Vm,
+        public_network: Some(Network {
+            id: "0public".into(),
+            subnet: "203.0.113.0/28".into(),
+            gateway: "203.0.113.1".into(),
+            address: format!("203.0.113.{}", n + 1),
+        }),
+        wan_ports: vec![22],
+        ..spec(n)
+    }
+}
+
 pub fn target(spec: &Spec) -> Target {
     Target {
         tag: spec.tag.clone(),
@@ -72,7 +87,7 @@ pub fn target(spec: &Spec) -> Target {
         resource_type: spec.resource_type,
         size: spec.size,
         network: spec.network.clone(),
-        public_ipv4: None,
-        wan_ports: Vec::new(),
+        public_network: spec.public_network.clone(),
+        wan_ports: spec.wan_ports.clone(),
     }
 }

@@ -25,6 +25,8 @@ pub fn handle(world: &mut World, request: &Request) -> Answer {
             create(world, query.strip_prefix("name=").unwrap(), body)
         }
         (Method::Post, ["networks", "create"]) => create_network(world, body),
+        (Method::Post, ["exec", _, "start"]) => (200, Value::Null),
+        (Method::Get, ["exec", _, "json"]) => (200, json!({ "ExitCode": world.exit_code })),
         (_, ["networks", name, rest @ ..]) => network(world, request.method, name, rest, &body),
         (_, ["containers", name, rest @ ..]) => {
             if !world.containers.contains_key(*name) {
@@ -153,6 +155,7 @@ fn container(
         .as_str()
         .unwrap();
     let network = world.networks.get(wanted).map(|(id, _)| *id);
+    let kvm = world.kvm;
     let bare = &mut world.started_bare;
     let container = world.containers.get_mut(name).unwrap();
     match (request.method, rest) {
@@ -176,6 +179,12 @@ fn container(
             if container.running {
                 return (304, Value::Null);
             }
+            if !container.body["HostConfig"]["Devices"].is_null() && !kvm {
+                return no(
+                    500,
+                    "error gathering device information: /dev/kvm: no such file",
+                );
+            }
             if network.is_none() || container.network.is_some() && container.network != network {
                 return no(404, "network wharf-x not found");
             }
@@ -190,6 +199,12 @@ fn container(
             let code = if container.running { 204 } else { 304 };
             container.running = false;
             (code, Value::Null)
+        }
+        (Method::Post, ["exec"]) => {
+            let command = body["Cmd"].as_array().unwrap().iter();
+            let command = command.map(|word| word.as_str().unwrap().to_owned());
+            container.programs.push(command.collect());
+            (201, json!({ "Id": "e".repeat(64) }))
         }
         (Method::Post, ["kill"]) if !container.running => no(409, "is not running"),
         (Method::Post, ["kill"]) => {
@@ -254,8 +269,13 @@ fn network(world: &mut World, method: Method, name: &str, rest: &[&str], body: &
             (200, Value::Null)
         }
         (Method::Post, ["connect"]) => {
-            assert!(body["EndpointConfig"]["IPAMConfig"]["IPv4Address"].is_string());
-            member.unwrap().network = Some(id);
+            let address = body["EndpointConfig"]["IPAMConfig"]["IPv4Address"].as_str();
+            let (member, address) = (member.unwrap(), address.unwrap().to_owned());
+            if member.body["HostConfig"]["NetworkMode"] == name {
+                member.network = Some(id);
+            } else if member.others.insert(name.to_owned(), address).is_some() {
+                return no(403, "endpoint already exists in network");
+            }
             (200, Value::Null)
         }
         other => panic!("the model does not know {other:?}"),

@@ -35,6 +35,10 @@ pub struct Container {
     pub limit: u64,
     /// Identity of the network it was last on.
     pub network: Option<u64>,
+    /// Its addresses on other networks.
+    pub others: BTreeMap<String, String>,
+    /// Programs that were run in it.
+    pub programs: Vec<Vec<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -44,6 +48,10 @@ pub struct World {
     pub containers: BTreeMap<String, Container>,
     pub next_network: u64,
     pub disk_limits: bool,
+    /// The node has `/dev/kvm`.
+    pub kvm: bool,
+    /// What programs end with.
+    pub exit_code: i64,
     /// It is a Podman 4.3, as far as that differs.
     pub podman: bool,
     pub memory_used: u64,

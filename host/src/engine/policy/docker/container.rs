@@ -99,6 +99,9 @@ fn host_config(host: &Node<'_>, scope: &Scope, settings: &Settings) -> Result<()
             "CapDrop" => member
                 .items()?
                 .try_for_each(|item| item.text().map(|_| ()))?,
+            "SecurityOpt" => each(&member, |item| item.is("no-new-privileges"))?,
+            "Sysctls" => sysctls(&member)?,
+            "Devices" => each(&member, |item| device(item, scope, settings))?,
             "Init" => member.bool()?,
             "Privileged" | "PublishAllPorts" | "AutoRemove" => member.is_bool(false)?,
             "ShmSize" => member.between(1, MAX_BYTES)?,
@@ -210,6 +213,39 @@ fn bindings(ports: &Node<'_>, creation: &Creation, settings: &Settings) -> Resul
             if !(address && outside) {
                 return Err(binding.refuse("HostIp and HostPort are required"));
             }
+        }
+    }
+    Ok(())
+}
+
+fn each(
+    list: &Node<'_>,
+    check: impl FnMut(Node<'_>) -> Result<(), Refusal>,
+) -> Result<(), Refusal> {
+    list.items()?.try_for_each(check)
+}
+
+/// Inside the container's own network only.
+fn sysctls(sysctls: &Node<'_>) -> Result<(), Refusal> {
+    for (key, member) in sysctls.members()? {
+        match key {
+            "net.ipv4.ip_unprivileged_port_start" => member.is("0")?,
+            _ => return member.unlisted(),
+        }
+    }
+    Ok(())
+}
+
+/// The node's hardware virtualisation, for a virtual machine.
+fn device(device: Node<'_>, scope: &Scope, settings: &Settings) -> Result<(), Refusal> {
+    if subject(scope)?.vm_ports.is_none() || settings.kvm != "auto" {
+        return Err(device.refuse("not for this instance"));
+    }
+    for (key, member) in device.members()? {
+        match key {
+            "PathOnHost" | "PathInContainer" => member.is("/dev/kvm")?,
+            "CgroupPermissions" => member.is("rw")?,
+            _ => return member.unlisted(),
         }
     }
     Ok(())

@@ -1,11 +1,13 @@
-//! Containers known by the engine's word. A call is for one instance, whose container has a name of
+//! What is known by the engine's word. A call is for one instance, whose container has a name of
 //! ours; but someone with access to the engine can rename it. What the engine lists with the labels
-//! of the call's instance may be named by its id for the rest of the call.
+//! of the call's instance may be named by its id for the rest of the call. So may a program that the
+//! engine has made ready to be run in that container.
 
 use super::versioned;
 use crate::engine::message::Response;
 use crate::engine::policy::path::Target;
 use crate::engine::scope::Scope;
+use http::Method;
 use serde::Deserialize;
 use std::collections::HashMap;
 
@@ -20,11 +22,32 @@ struct Row {
     labels: Option<HashMap<String, String>>,
 }
 
-/// Reads an answer to a `GET`, if it is a list of containers.
-pub fn learn(scope: &mut Scope, target: &Target<'_>, answer: &Response) {
-    if answer.status != 200 || versioned(target).1 != ["containers", "json"] {
-        return;
+/// Reads an answer.
+pub fn learn(scope: &mut Scope, method: &Method, target: &Target<'_>, answer: &Response) {
+    match (method.as_str(), answer.status, versioned(target).1) {
+        ("GET", 200, ["containers", "json"]) => containers(scope, answer),
+        ("POST", 201, ["containers", _, "exec"]) => program(scope, answer),
+        _ => {}
     }
+}
+
+/// The request was passed, so the program is one for the call's own container.
+fn program(scope: &mut Scope, answer: &Response) {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Made {
+        id: String,
+    }
+    if let Some(subject) = &mut scope.subject
+        && let Ok(made) = serde_json::from_slice::<Made>(&answer.body)
+        && is_id(&made.id)
+        && subject.programs.len() < MAX_CONTAINERS
+    {
+        subject.programs.push(made.id);
+    }
+}
+
+fn containers(scope: &mut Scope, answer: &Response) {
     let Some(subject) = &mut scope.subject else {
         return;
     };

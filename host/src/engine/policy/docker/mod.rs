@@ -1,6 +1,7 @@
 //! The Docker Engine API, as Docker and Podman speak it.
 
 mod container;
+mod exec;
 mod filters;
 mod learned;
 mod network;
@@ -53,7 +54,8 @@ impl Docker {
         match segments {
             ["libpod", rest @ ..] if version => libpod(scope, method, rest, target, body),
             ["containers", rest @ ..] => self.containers(scope, method, rest, target, body),
-            ["networks", rest @ ..] => networks(scope, method, rest, target, body),
+            ["networks", rest @ ..] => self.networks(scope, method, rest, target, body),
+            ["exec", rest @ ..] => exec::run(scope, method, rest, target, body),
             ["images", rest @ ..] => self.images(scope, method, rest, target, body),
             ["_ping"] | ["version"] | ["info"] if reads => {
                 target.only(&[])?;
@@ -121,10 +123,47 @@ impl Docker {
                 target.only(&[])?;
                 container::update(body.json()?, &self.settings)
             }
+            ("POST", [name, "exec"]) => {
+                own_container(scope, name)?;
+                target.only(&[])?;
+                exec::create(body.json()?, scope)
+            }
             ("DELETE", [name]) => {
                 own_container(scope, name)?;
                 target.only(&["force", "v"])?;
                 body.nothing()
+            }
+            _ => Err(unlisted(method)),
+        }
+    }
+
+    fn networks(
+        &self,
+        scope: &Scope,
+        method: &Method,
+        rest: &[&str],
+        target: &Target<'_>,
+        body: &Sent,
+    ) -> Result<(), Refusal> {
+        match (method.as_str(), rest) {
+            ("GET", []) => {
+                target.only(&["filters"])?;
+                filters::owned(target, scope)?;
+                body.nothing()
+            }
+            ("POST", ["create"]) => {
+                target.only(&[])?;
+                network::create(body.json()?, scope)
+            }
+            ("GET" | "DELETE", [name]) => {
+                network::own(scope, name)?;
+                target.only(&[])?;
+                body.nothing()
+            }
+            ("POST", [name, "connect" | "disconnect"]) => {
+                let network = network::joined(scope, name, &self.settings)?;
+                target.only(&[])?;
+                network::attach(body.json()?, scope, network)
             }
             _ => Err(unlisted(method)),
         }
@@ -175,37 +214,6 @@ fn libpod(
         }
         ("POST", ["networks", "create"]) => network::create_libpod(body.json()?, scope),
         ("GET", ["info" | "version" | "_ping"]) => body.nothing(),
-        _ => Err(unlisted(method)),
-    }
-}
-
-fn networks(
-    scope: &Scope,
-    method: &Method,
-    rest: &[&str],
-    target: &Target<'_>,
-    body: &Sent,
-) -> Result<(), Refusal> {
-    match (method.as_str(), rest) {
-        ("GET", []) => {
-            target.only(&["filters"])?;
-            filters::owned(target, scope)?;
-            body.nothing()
-        }
-        ("POST", ["create"]) => {
-            target.only(&[])?;
-            network::create(body.json()?, scope)
-        }
-        ("GET" | "DELETE", [name]) => {
-            network::own(scope, name)?;
-            target.only(&[])?;
-            body.nothing()
-        }
-        ("POST", [name, "connect" | "disconnect"]) => {
-            network::own(scope, name)?;
-            target.only(&[])?;
-            network::attach(body.json()?, scope)
-        }
         _ => Err(unlisted(method)),
     }
 }

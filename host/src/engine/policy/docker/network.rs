@@ -1,5 +1,6 @@
-//! The owner's private network.
+//! The owner's private network, and that of public addresses.
 
+use super::settings::Settings;
 use super::{PREFIX, own_container, refuse, subject};
 use crate::domain::driver::Network;
 use crate::engine::policy::Refusal;
@@ -25,19 +26,40 @@ fn bridge(network: &Network) -> String {
     format!("whf{}", network.id)
 }
 
-/// A path that names a network must name this one.
-pub fn own(scope: &Scope, given: &str) -> Result<(), Refusal> {
-    let own = name(of(scope)?);
-    if given == own {
-        Ok(())
-    } else {
-        Err(refuse(format!("network {given:?}; this call is for {own}")))
+/// A name must be that of a network of this call.
+pub fn own<'a>(scope: &'a Scope, given: &str) -> Result<&'a Network, Refusal> {
+    let private = of(scope)?;
+    [private]
+        .into_iter()
+        .chain(&subject(scope)?.public_network)
+        .find(|network| name(network) == given)
+        .ok_or_else(|| {
+            let own = name(private);
+            refuse(format!("network {given:?}; this call is for {own}"))
+        })
+}
+
+/// The same, for the call's own container to be put on: a public network may be the operator's.
+pub fn joined<'a>(
+    scope: &'a Scope,
+    given: &str,
+    settings: &Settings,
+) -> Result<&'a Network, Refusal> {
+    match &subject(scope)?.public_network {
+        Some(public) if settings.public_network.as_deref() == Some(given) => Ok(public),
+        _ => own(scope, given),
     }
 }
 
-/// The body that creates it.
+/// The network that a body is to create.
+fn named<'a>(body: &Value, key: &str, scope: &'a Scope) -> Result<&'a Network, Refusal> {
+    let given = body.get(key).and_then(Value::as_str);
+    own(scope, given.unwrap_or_default())
+}
+
+/// The body that creates one.
 pub fn create(body: &Value, scope: &Scope) -> Result<(), Refusal> {
-    let network = of(scope)?;
+    let network = named(body, "Name", scope)?;
     for (key, member) in Node::root(body).members()? {
         match key {
             "Name" => member.is(&name(network))?,
@@ -64,9 +86,9 @@ pub fn create(body: &Value, scope: &Scope) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The body that creates it on Podman's own path.
+/// The body that creates one on Podman's own path.
 pub fn create_libpod(body: &Value, scope: &Scope) -> Result<(), Refusal> {
-    let network = of(scope)?;
+    let network = named(body, "name", scope)?;
     for (key, member) in Node::root(body).members()? {
         match key {
             "name" => member.is(&name(network))?,
@@ -99,12 +121,12 @@ pub fn create_libpod(body: &Value, scope: &Scope) -> Result<(), Refusal> {
 }
 
 /// The body that puts an endpoint on it or takes one off: only the call's own container's.
-pub fn attach(body: &Value, scope: &Scope) -> Result<(), Refusal> {
+pub fn attach(body: &Value, scope: &Scope, network: &Network) -> Result<(), Refusal> {
     for (key, member) in Node::root(body).members()? {
         match key {
             "Container" => own_container(scope, member.text()?)?,
             "Force" => member.bool()?,
-            "EndpointConfig" => endpoint(&member, of(scope)?)?,
+            "EndpointConfig" => endpoint(&member, network)?,
             _ => return member.unlisted(),
         }
     }

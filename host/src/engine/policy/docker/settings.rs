@@ -24,6 +24,10 @@ pub struct Settings {
     pub dns: Vec<IpAddr>,
     /// Resource limits, name → number.
     pub ulimits: BTreeMap<String, u64>,
+    /// `auto` or `off`; the driver checks it.
+    pub kvm: String,
+    /// A network of the operator's for public addresses.
+    pub public_network: Option<String>,
 }
 
 /// How blueprints name images that are built on the node.
@@ -38,6 +42,8 @@ impl Default for Settings {
             userns: None,
             dns: Vec::new(),
             ulimits: BTreeMap::new(),
+            kvm: "auto".to_owned(),
+            public_network: None,
         }
     }
 }

@@ -4,6 +4,7 @@ mod bodies;
 mod learned;
 mod networks;
 mod paths;
+mod vms;
 
 use crate::domain::driver::{Network, PublishedPort, Tag};
 use crate::domain::ids::InstanceId;
@@ -41,7 +42,10 @@ fn scope() -> Scope {
                     instance_port: 22,
                 }],
             }),
+            public_network: None,
+            vm_ports: None,
             containers: Vec::new(),
+            programs: Vec::new(),
         }),
     }
 }

@@ -1,0 +1,89 @@
+//! `/containers/NAME/exec` and `/exec`: a program run beside a container's first process.
+
+use super::{Api, Reply, accepted};
+use serde::Deserialize;
+use serde_json::json;
+use wharf_guest::{Call, Error};
+
+/// What the program may take, ms.
+const RUN_MS: u32 = 15_000;
+/// Longest output kept, in characters.
+const MAX_OUTPUT: usize = 500;
+/// Bytes before each piece of output: which stream, and how long.
+const FRAME: usize = 8;
+
+/// How a program ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// Its exit code.
+    pub code: i64,
+    /// What it printed, on both streams.
+    pub output: String,
+}
+
+#[derive(Deserialize)]
+struct Made {
+    #[serde(rename = "Id")]
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct State {
+    #[serde(rename = "ExitCode", default)]
+    exit_code: Option<i64>,
+}
+
+impl Api<'_> {
+    /// Runs a program in a container that runs, as the user of its first process, to its end.
+    pub fn run(&self, container: &str, command: &[String]) -> Result<Reply<Ended>, Error> {
+        let path = self.path("/containers").segment(container).segment("exec");
+        let body = json!({ "Cmd": command, "AttachStdout": true, "AttachStderr": true });
+        let made: Made = match accepted(Call::post(&path).json(&body)?.send(self.engine)?) {
+            Ok(answer) => answer.json()?,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let exec = self.path("/exec").segment(&made.id);
+        let start = Call::post(&exec.clone().segment("start"))
+            .json(&json!({ "Detach": false, "Tty": false }))?
+            .timeout_ms(RUN_MS);
+        let output = match accepted(start.send(self.engine)?) {
+            Ok(answer) => unframed(&answer.body),
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let state: Reply<State> = self.get(&exec.segment("json"))?;
+        Ok(state.map(|state| Ended {
+            code: state.exit_code.unwrap_or(-1),
+            output,
+        }))
+    }
+}
+
+/// The text of a framed stream.
+fn unframed(stream: &[u8]) -> String {
+    let mut text = Vec::new();
+    let mut rest = stream;
+    while let Some((head, tail)) = rest.split_at_checked(FRAME) {
+        let length = head.last_chunk::<4>().map_or(0, |n| u32::from_be_bytes(*n));
+        let length = usize::try_from(length)
+            .unwrap_or(usize::MAX)
+            .min(tail.len());
+        let (piece, next) = tail.split_at(length);
+        text.extend_from_slice(piece);
+        rest = next;
+    }
+    let text = String::from_utf8_lossy(&text);
+    text.trim().chars().take(MAX_OUTPUT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unframed;
+
+    #[test]
+    fn both_streams_are_one_text() {
+        let stream = b"\x01\0\0\0\0\0\0\x03one\x02\0\0\0\0\0\0\x05 two\n";
+        assert_eq!(unframed(stream), "one two");
+        assert_eq!(unframed(b"\x01\0\0\0\0\0\0\xffcut"), "cut");
+        assert_eq!(unframed(b"short"), "");
+    }
+}

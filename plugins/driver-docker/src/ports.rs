@@ -1,0 +1,43 @@
+//! Ports on a virtual machine's public address.
+
+use crate::context::Context;
+use crate::found;
+use crate::vm::PROGRAM;
+use wharf_guest::{Error, ResourceType, Target};
+
+/// The exit code by which the program says that QEMU is not up yet (`EX_TEMPFAIL`).
+const NOT_YET: i64 = 75;
+/// QEMU is up in a fraction of a second.
+const AGAIN_MS: u32 = 200;
+
+/// See the `ports` interface.
+///
+/// # Errors
+/// See the `ports` interface.
+pub fn set(ctx: &Context, target: &Target) -> Result<(), Error> {
+    if target.resource_type != ResourceType::Vm {
+        return Err(Error::Unsupported("ports of a container".into()));
+    }
+    let found = found::find(ctx, &target.tag, false)?.ok_or(Error::NotFound)?;
+    if !found.is_up() {
+        return Err(Error::RetryLater(AGAIN_MS));
+    }
+    let ports = target.wan_ports.iter().map(ToString::to_string);
+    let command: Vec<_> = [PROGRAM, "set-ports"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(ports)
+        .collect();
+    let ended = ctx
+        .api
+        .run(&found.name, &command)?
+        .map_err(|refusal| refusal.during("setting the ports"))?;
+    match ended.code {
+        0 => Ok(()),
+        NOT_YET => Err(Error::RetryLater(AGAIN_MS)),
+        code => Err(Error::Other(format!(
+            "setting the ports: exit code {code}: {}",
+            ended.output
+        ))),
+    }
+}
