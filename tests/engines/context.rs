@@ -61,7 +61,7 @@ impl Context {
             disk_gib: 40,
             disposable: true,
         })?;
-        xtask::images::ensure(&engine.client(), &["base"])?;
+        xtask::images::ensure(&engine.client(), &["base", "vm-base"])?;
         Ok(Self { engine })
     }
 
@@ -118,8 +118,14 @@ impl Context {
 
     fn settings_on(&self, socket: &Path, ports: Ports, more: &str) -> Result<String> {
         let socket = socket.to_str().context("socket path")?;
-        let lan_cidr = free_network()?;
-        let node = docker_node("real", socket, &lan_cidr, self.engine.kind().settings());
+        let n = free_network()?;
+        let (lan, public) = (format!("10.{n}.0.0/16"), format!("198.18.{n}.0/28"));
+        let node = docker_node(
+            "real",
+            socket,
+            [&lan, &public],
+            self.engine.kind().settings(),
+        );
         Ok(format!("{more}{}{node}", ports.settings()))
     }
 
@@ -177,15 +183,14 @@ impl Context {
     }
 }
 
-/// A network that no server of this process has had, and that the machine has no route into: other
-/// runs may be under way.
-fn free_network() -> Result<String> {
+/// A number n: no server of this process has had 10.n.0.0/16, and the machine has no route into it,
+/// since other runs may be under way.
+fn free_network() -> Result<u8> {
     let routes = output(command("ip").args(["-4", "route", "show"]))?;
     let taken = |prefix: &str| routes.lines().any(|route| route.starts_with(prefix));
     let mut all = (0..100).map(|_| 100 + NEXT_NETWORK.fetch_add(1, Ordering::Relaxed) % 100);
     let free = all.find(|n| !taken(&format!("10.{n}.")));
-    let n = free.context("the machine has routes into all of 10.100.0.0 to 10.199.255.255")?;
-    Ok(format!("10.{n}.0.0/16"))
+    free.context("the machine has routes into all of 10.100.0.0 to 10.199.255.255")
 }
 
 fn names(list: &Value, key: &str) -> Vec<String> {

@@ -1,59 +1,15 @@
 //! What an instance reaches, tried from a root shell inside.
 
 use crate::context::Context;
+use crate::inside::{Listener, connects, password};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
-use std::net::{TcpListener, TcpStream};
-use std::process::Command;
+use std::net::TcpStream;
 use wharf_tests::{Api, Login};
-
-/// An address of the link-local range that these tests put on an interface of their own.
-const LINK_LOCAL: &str = "169.254.77.1";
-const DUMMY: &str = "whtest0";
 
 fn running(api: &Api) -> Result<Value> {
     let created = api.small_container()?;
     api.wait_for(created["uuid"].as_str().unwrap_or_default(), "running")
-}
-
-fn password(instance: &Value) -> &str {
-    instance["original_service_password"]
-        .as_str()
-        .unwrap_or_default()
-}
-
-/// Whether a TCP connection from inside, as root, is accepted.
-fn connects(from: &Value, address: &str, port: u16) -> Result<bool> {
-    let script = format!(
-        "import socket; s = socket.create_connection((\"{address}\", {port}), 3); print(\"in\")"
-    );
-    let output =
-        Login::Password(password(from)).run(from, &format!("sudo python3 -c '{script}'"))?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim() == "in")
-}
-
-struct LinkLocal;
-
-impl LinkLocal {
-    fn up() -> Result<Self> {
-        let ip = |args: &[&str]| Command::new("ip").args(args).status();
-        drop(ip(&["link", "del", DUMMY]));
-        ensure!(
-            ip(&["link", "add", DUMMY, "type", "bridge"])?.success(),
-            "no interface for the link-local address"
-        );
-        let this = Self;
-        let cidr = format!("{LINK_LOCAL}/32");
-        ensure!(ip(&["addr", "add", &cidr, "dev", DUMMY])?.success());
-        ensure!(ip(&["link", "set", DUMMY, "up"])?.success());
-        Ok(this)
-    }
-}
-
-impl Drop for LinkLocal {
-    fn drop(&mut self) {
-        drop(Command::new("ip").args(["link", "del", DUMMY]).status());
-    }
 }
 
 pub fn root_shell(context: &Context) -> Result<()> {
@@ -65,34 +21,15 @@ pub fn root_shell(context: &Context) -> Result<()> {
     let (mine, theirs) = (running(&ann)?, running(&bob)?);
     let inside = Login::Password(password(&mine));
 
-    // On every address of the node, and on a link-local one; all answer from the node itself.
-    let _link_local = LinkLocal::up()?;
-    let listener = TcpListener::bind("0.0.0.0:0")?;
-    let port = listener.local_addr()?.port();
     let gateway = inside.output(
         &mine,
         "python3 -c \"print('.'.join(str(b) for b in bytes.fromhex([l.split()[2] for l in open('/proc/net/route') if l.split()[1]=='00000000'][0])[::-1]))\"",
     )?;
-    let mut addresses = vec![gateway, LINK_LOCAL.to_owned(), "127.0.0.1".to_owned()];
-    for address in &addresses {
-        TcpStream::connect((address.as_str(), port))
-            .with_context(|| format!("the listener on {address} is not there"))?;
-    }
-    let all = String::from_utf8(Command::new("hostname").arg("-I").output()?.stdout)?;
-    // Bridges of other tests' networks come and go meanwhile: what the node itself cannot reach now
-    // is no address of it any more.
-    addresses.extend(
-        all.split_whitespace()
-            .filter(|a| !a.contains(':') && TcpStream::connect((*a, port)).is_ok())
-            .map(str::to_owned),
-    );
-    ensure!(
-        addresses.len() > 3,
-        "no other address of the node was tried"
-    );
+    let listener = Listener::everywhere()?;
+    let addresses = listener.addresses(&[&gateway])?;
     for address in &addresses {
         ensure!(
-            !connects(&mine, address, port)?,
+            !connects(&mine, address, listener.port())?,
             "the node's {address} is reachable"
         );
     }

@@ -12,6 +12,7 @@ mod clock;
 mod context;
 mod crash;
 mod engine_restart;
+mod inside;
 mod isolation;
 mod leftovers;
 mod lifecycle;
@@ -23,6 +24,7 @@ mod outage;
 mod resize;
 mod stats;
 mod timing;
+mod vms;
 
 use anyhow::Result;
 use context::Context;
@@ -117,6 +119,15 @@ const TESTS: &[(&str, Test)] = &[
     (
         "one_owners_instances_reach_each_other_on_lan_ipv4",
         isolation::same_owner,
+    ),
+    (
+        "two_vms_of_two_owners_with_logins_disks_ports_and_networks",
+        vms::two_owners,
+    ),
+    ("from_a_vm_nothing_of_the_node_is_reachable", vms::isolation),
+    (
+        "a_vm_that_ends_by_itself_is_shut_off_and_restarts",
+        vms::ends_by_itself,
     ),
     ("time_to_running_beside_the_engines_own", timing::to_running),
 ];

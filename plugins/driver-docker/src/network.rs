@@ -26,14 +26,17 @@ fn is_public(network: &Network) -> bool {
     network.id.starts_with(names::PUBLIC_ID)
 }
 
-/// Makes the network, if it is not there.
+fn is_the_operators(ctx: &Context, network: &Network) -> bool {
+    is_public(network) && ctx.settings.public_network.is_some()
+}
+
+/// Makes the network, if it is not there and ours to make.
 ///
 /// # Errors
 /// [`Error::Conflict`] when a network of that name belongs to someone else or has other addresses.
 pub fn create(ctx: &Context, network: &Network) -> Result<(), Error> {
-    if name(ctx, network) != names::network(network) {
-        let message = "the engine has no such network; make it, or leave the setting out";
-        return Err(Error::invalid("settings.public_network", message));
+    if is_the_operators(ctx, network) {
+        return Ok(());
     }
     for _ in 0..2 {
         match make(ctx, network)? {
@@ -60,7 +63,7 @@ pub fn remove_if_unused(ctx: &Context, network: &Network) -> Result<(), Error> {
     } else {
         names::NETWORK
     };
-    if name(ctx, network) != names::network(network) {
+    if is_the_operators(ctx, network) {
         return Ok(());
     }
     let labels = [
@@ -110,6 +113,11 @@ pub fn join(ctx: &Context, network: &Network, container: &str) -> Result<(), Err
             Err(refusal) if refusal.is_attached() => return Ok(()),
             Err(refusal) if refusal.is_no_container() => break,
             Err(refusal) if refusal.is_not_found() || refusal.is_no_network() => {
+                if is_the_operators(ctx, network) {
+                    let message =
+                        "the engine has no such network; make it, or leave the setting out";
+                    return Err(Error::invalid("settings.public_network", message));
+                }
                 create(ctx, network)?;
             }
             Err(refusal) => return Err(refusal.during(ATTACHING)),

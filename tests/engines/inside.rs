@@ -1,0 +1,112 @@
+//! What an instance reaches from inside, and listeners of the node for it to try.
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use wharf_tests::Login;
+
+/// An address of the link-local range that these tests put on an interface of their own.
+const LINK_LOCAL: &str = "169.254.77.1";
+const INTERFACE: &str = "whtest0";
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// The password that the interface shows.
+pub fn password(instance: &Value) -> &str {
+    instance["original_service_password"]
+        .as_str()
+        .unwrap_or_default()
+}
+
+/// Whether a TCP connection from inside, as root, is accepted.
+pub fn connects(from: &Value, address: &str, port: u16) -> Result<bool> {
+    Ok(reached(from, &[address], port)?.len() == 1)
+}
+
+/// Which of these addresses accept a TCP connection from inside, as root; one login for all.
+pub fn reached(from: &Value, addresses: &[&str], port: u16) -> Result<Vec<String>> {
+    let script = format!(
+        "import socket\nfor a in \"{}\".split():\n try:\n  socket.create_connection((a, {port}), 3)\n  print(a)\n except OSError: pass\n",
+        addresses.join(" ")
+    );
+    let command = format!("sudo python3 -c '{script}'");
+    let output = Login::Password(password(from)).output(from, &command)?;
+    Ok(output.split_whitespace().map(str::to_owned).collect())
+}
+
+/// A listener on every address of the node, and on a link-local one; all answer from the node itself.
+pub struct Listener {
+    tcp: TcpListener,
+    port: u16,
+    _link_local: LinkLocal,
+}
+
+impl Listener {
+    /// Starts it.
+    pub fn everywhere() -> Result<Self> {
+        let link_local = LinkLocal::up()?;
+        let tcp = TcpListener::bind("0.0.0.0:0")?;
+        let port = tcp.local_addr()?.port();
+        Ok(Self {
+            tcp,
+            port,
+            _link_local: link_local,
+        })
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The addresses at which the node itself reaches it: these, which it must, and all others.
+    pub fn addresses(&self, more: &[&str]) -> Result<Vec<String>> {
+        let reaches = |address: &str| TcpStream::connect((address, self.port));
+        let mut addresses: Vec<_> = more
+            .iter()
+            .copied()
+            .chain([LINK_LOCAL, "127.0.0.1"])
+            .map(str::to_owned)
+            .collect();
+        for address in &addresses {
+            reaches(address).with_context(|| format!("the listener on {address} is not there"))?;
+        }
+        let known = addresses.len();
+        let all = String::from_utf8(Command::new("hostname").arg("-I").output()?.stdout)?;
+        // Bridges of other tests' networks come and go meanwhile: what the node itself cannot reach
+        // now is no address of it any more.
+        let others = all
+            .split_whitespace()
+            .filter(|a| !a.contains(':') && reaches(a).is_ok());
+        addresses.extend(others.map(str::to_owned));
+        ensure!(addresses.len() > known, "no other address of the node");
+        self.tcp.set_nonblocking(true)?;
+        Ok(addresses)
+    }
+}
+
+struct LinkLocal(#[expect(dead_code, reason = "held")] MutexGuard<'static, ()>);
+
+impl LinkLocal {
+    fn up() -> Result<Self> {
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let ip = |args: &[&str]| Command::new("ip").args(args).status();
+        drop(ip(&["link", "del", INTERFACE]));
+        ensure!(
+            ip(&["link", "add", INTERFACE, "type", "bridge"])?.success(),
+            "no interface for the link-local address"
+        );
+        let this = Self(alone);
+        let cidr = format!("{LINK_LOCAL}/32");
+        ensure!(ip(&["addr", "add", &cidr, "dev", INTERFACE])?.success());
+        ensure!(ip(&["link", "set", INTERFACE, "up"])?.success());
+        Ok(this)
+    }
+}
+
+impl Drop for LinkLocal {
+    fn drop(&mut self) {
+        drop(Command::new("ip").args(["link", "del", INTERFACE]).status());
+    }
+}

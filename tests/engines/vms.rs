@@ -1,0 +1,327 @@
+//! Virtual machines: the real thing, emulated where the machine has no virtualisation.
+
+use crate::context::Context;
+use crate::inside::{Listener, connects, password, reached};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+use std::time::Duration;
+use wharf_tests::{Api, KeyPair, Login, small, until};
+
+const GIB: u64 = 1 << 30;
+/// Where the web server inside listens.
+const WEB: u16 = 8080;
+
+fn vm(api: &Api, name: &str, pair: &KeyPair) -> Result<Value> {
+    let mut body = small("vm");
+    body["name"] = json!(name);
+    body["public_key"] = json!(pair.public);
+    body["n_vcpus"] = json!(1);
+    body["mem_gib"] = json!(1);
+    api.create(&body)?.expect(201)
+}
+
+fn text<'a>(instance: &'a Value, key: &str) -> &'a str {
+    instance[key].as_str().unwrap_or_default()
+}
+
+/// The first bytes that a web server at this address answers with; nothing if there is none.
+fn page(address: &str, port: u16) -> Option<String> {
+    let address: SocketAddr = format!("{address}:{port}").parse().ok()?;
+    let limit = Duration::from_secs(5);
+    let mut stream = TcpStream::connect_timeout(&address, limit).ok()?;
+    stream.set_read_timeout(Some(limit)).ok()?;
+    stream.write_all(b"GET /page HTTP/1.0\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+fn serve_a_page(login: &Login<'_>, instance: &Value) -> Result<()> {
+    let start = format!(
+        "mkdir -p ~/web && cd ~/web && hostname > page && \
+         (setsid python3 -m http.server {WEB} >/dev/null 2>&1 </dev/null &)"
+    );
+    login.output(instance, &start)?;
+    until("the web server inside", || {
+        let asked = format!("curl -fsS http://127.0.0.1:{WEB}/page");
+        Ok(login.run(instance, &asked)?.status.success().then_some(()))
+    })
+}
+
+pub fn two_owners(context: &Context) -> Result<()> {
+    let server = context.server()?;
+    let (ann, bob) = (
+        server.user("ann@example.com")?,
+        server.user("bob@example.com")?,
+    );
+    let pair = KeyPair::new()?;
+    vm(&ann, "ann-vm", &pair)?;
+    vm(&bob, "bob-vm", &pair)?;
+    let anns = ann.wait_for("ann-vm", "running")?;
+    let bobs = bob.wait_for("bob-vm", "running")?;
+    let key = Login::Key(&pair);
+    for (instance, name) in [(&anns, "ann-vm"), (&bobs, "bob-vm")] {
+        for login in [&key, &Login::Password(password(instance))] {
+            ensure!(login.output(instance, "hostname")? == name);
+            ensure!(login.output(instance, "id -un; sudo -n id -u")? == "user\n0");
+        }
+        is_a_machine_of_its_own(&key, instance)?;
+    }
+    no_secret_is_shown(context, &anns)?;
+    ports_open_and_close(&ann, &key, &anns, &bobs)?;
+    networks_are_the_owners(&ann, &anns, &bob, &bobs)?;
+    data_and_ports_survive(&ann, &key, &anns)?;
+    nothing_is_left(context, &[(&ann, &anns), (&bob, &bobs)])?;
+    server.finish()
+}
+
+/// Its own kernel, and the sizes that were asked for.
+fn is_a_machine_of_its_own(login: &Login<'_>, instance: &Value) -> Result<()> {
+    let kernel = login.output(instance, "cat /proc/sys/kernel/random/boot_id; uname -r")?;
+    let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    ensure!(!kernel.contains(boot_id.trim()), "the node's kernel");
+    ensure!(login.output(instance, "nproc")? == "1");
+    let memory: u64 = login
+        .output(instance, "awk '/MemTotal/ {print $2 * 1024}' /proc/meminfo")?
+        .parse()?;
+    ensure!(
+        (GIB * 8 / 10..=GIB).contains(&memory),
+        "{memory} bytes of RAM"
+    );
+    let wanted = instance["disk_size_gib"].as_u64().unwrap_or(0) * GIB;
+    let root = "$(findmnt -no SOURCE / | sed 's/[0-9]*$//')";
+    let disk: u64 = login
+        .output(instance, &format!("lsblk -bdno SIZE {root}"))?
+        .parse()?;
+    ensure!(disk == wanted, "a disk of {disk} bytes, not {wanted}");
+    let usable: u64 = login
+        .output(instance, "df -B1 --output=size / | tail -1")?
+        .parse()?;
+    ensure!(usable > wanted * 9 / 10, "a file system of {usable} bytes");
+    Ok(())
+}
+
+fn no_secret_is_shown(context: &Context, instance: &Value) -> Result<()> {
+    let container = context.container_of(instance)?;
+    let id = text(&container, "Id");
+    let client = context.client();
+    let inspected = client.get(&format!("/containers/{id}/json"))?.to_string();
+    ensure!(!inspected.contains(password(instance)), "inspect shows it");
+    ensure!(!inspected.contains("$6$"), "inspect shows its hash");
+    let processes = client.get(&format!("/containers/{id}/top"))?.to_string();
+    ensure!(processes.contains("qemu"), "{processes}");
+    ensure!(!processes.contains("$6$"), "the process list shows it");
+    Ok(())
+}
+
+fn ports_open_and_close(
+    api: &Api,
+    login: &Login<'_>,
+    instance: &Value,
+    other: &Value,
+) -> Result<()> {
+    let name = text(instance, "name");
+    let (public, others) = (text(instance, "public_ipv4"), text(other, "public_ipv4"));
+    ensure!(public != others);
+    for address in [public, others] {
+        let mut banner = [0; 4];
+        TcpStream::connect((address, 22))?.read_exact(&mut banner)?;
+        ensure!(&banner == b"SSH-", "{address}");
+    }
+    serve_a_page(login, instance)?;
+    ensure!(page(public, WEB).is_none(), "open before it was opened");
+    let port = json!({ "port": WEB });
+    let path = |action: &str| format!("/api/instance/{name}/{action}/");
+    let opened = api.send("POST", &path("add-port"), &port)?.expect(200)?;
+    ensure!(opened["wan_ports"] == json!([22, WEB]), "{opened}");
+    let answer = page(public, WEB).context("not open after add-port")?;
+    ensure!(answer.ends_with(&format!("{name}\n")), "{answer}");
+    for (address, port) in [(public, WEB + 1), (others, WEB)] {
+        let refused = TcpStream::connect((address, port)).err();
+        let kind = refused.map(|error| error.kind());
+        ensure!(
+            kind == Some(std::io::ErrorKind::ConnectionRefused),
+            "{address}:{port}: {kind:?}"
+        );
+    }
+    let closed = api.send("POST", &path("remove-port"), &port)?.expect(200)?;
+    ensure!(closed["wan_ports"] == json!([22]), "{closed}");
+    ensure!(page(public, WEB).is_none(), "open after remove-port");
+    api.send("POST", &path("add-port"), &port)?.expect(200)?;
+    Ok(())
+}
+
+fn networks_are_the_owners(ann: &Api, anns: &Value, bob: &Api, bobs: &Value) -> Result<()> {
+    let container = |api: &Api| {
+        let created = api.small_container()?;
+        api.wait_for(text(&created, "uuid"), "running")
+    };
+    let (annbox, bobbox) = (container(ann)?, container(bob)?);
+    let lan = |instance: &Value| text(instance, "lan_ipv4").to_owned();
+    ensure!(connects(&annbox, &lan(anns), 22)?, "container to own VM");
+    ensure!(connects(anns, &lan(&annbox), 22)?, "VM to own container");
+    for (from, to, what) in [
+        (&bobbox, anns, "a container to another's VM"),
+        (bobs, anns, "a VM to another's VM"),
+        (bobs, &annbox, "a VM to another's container"),
+        (&annbox, bobs, "a container to another's VM"),
+    ] {
+        ensure!(!connects(from, &lan(to), 22)?, "{what}");
+    }
+    // What is public is for everyone.
+    ensure!(connects(&bobbox, text(anns, "public_ipv4"), 22)?);
+    for (api, instance) in [(ann, &annbox), (bob, &bobbox)] {
+        api.delete(text(instance, "uuid"))?.expect(204)?;
+    }
+    Ok(())
+}
+
+fn data_and_ports_survive(api: &Api, login: &Login<'_>, instance: &Value) -> Result<()> {
+    let (name, public) = (text(instance, "name"), text(instance, "public_ipv4"));
+    login.output(instance, "echo precious > ~/file && sync")?;
+    let stopped = api.act(name, "stop")?.expect(200)?;
+    ensure!(stopped["state"] == "shut_off", "{stopped}");
+    ensure!(
+        TcpStream::connect((public, 22)).is_err(),
+        "stopped, and open"
+    );
+    api.act(name, "restart")?.expect(200)?;
+    let running = api.wait_for(name, "running")?;
+    ensure!(running["wan_ports"] == json!([22, WEB]), "{running}");
+    ensure!(login.output(&running, "cat ~/file")? == "precious");
+    serve_a_page(login, &running)?;
+    page(public, WEB).context("not open after a restart")?;
+    Ok(())
+}
+
+fn nothing_is_left(context: &Context, all: &[(&Api, &Value)]) -> Result<()> {
+    let mut networks = Vec::new();
+    for (api, instance) in all {
+        let container = context.container_of(instance)?;
+        let on = container["NetworkSettings"]["Networks"].as_object();
+        networks.extend(on.into_iter().flat_map(|n| n.keys().cloned()));
+        api.delete(text(instance, "uuid"))?.expect(204)?;
+    }
+    ensure!(networks.len() == 4, "{networks:?}");
+    until("the containers and the networks are gone", || {
+        let there = context.networks()?;
+        let mut left = networks.iter().filter(|name| there.contains(name)).count();
+        for (_, instance) in all {
+            left += context.containers_of(instance)?.len();
+        }
+        Ok((left == 0).then_some(()))
+    })
+}
+
+pub fn isolation(context: &Context) -> Result<()> {
+    let server = context.server()?;
+    let api = server.user("ann@example.com")?;
+    let pair = KeyPair::new()?;
+    vm(&api, "closed-in", &pair)?;
+    let mine = api.wait_for("closed-in", "running")?;
+    let container = context.container_of(&mine)?;
+    let networks = container["NetworkSettings"]["Networks"].as_object();
+    let gateways: Vec<_> = networks
+        .into_iter()
+        .flat_map(|networks| networks.values())
+        .filter_map(|network| network["Gateway"].as_str())
+        .filter(|gateway| !gateway.is_empty())
+        .collect();
+    ensure!(!gateways.is_empty(), "{container}");
+    let listener = Listener::everywhere()?;
+    // And what user networking makes of the container's own loopback.
+    let mut addresses = listener.addresses(&gateways)?;
+    addresses.push("10.0.2.2".to_owned());
+    let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
+    let reached_node = reached(&mine, &addresses, listener.port())?;
+    ensure!(reached_node.is_empty(), "the node's {reached_node:?}");
+    let api_port = server.base_url().rsplit(':').next().unwrap_or_default();
+    let reached_wharf = reached(&mine, &addresses, api_port.parse()?)?;
+    ensure!(reached_wharf.is_empty(), "Wharf at {reached_wharf:?}");
+    // Not that nothing at all were reachable from in there.
+    ensure!(connects(&mine, text(&mine, "lan_ipv4"), 22)?);
+
+    let qemu = process_of(&container)?;
+    let status = std::fs::read_to_string(format!("/proc/{qemu}/status"))?;
+    let field = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name));
+        line.and_then(|line| line.split_whitespace().nth(1))
+            .unwrap_or_default()
+    };
+    ensure!(field("Uid:") != "0", "QEMU is root");
+    ensure!(field("CapEff:").trim_matches('0').is_empty(), "{status}");
+    ensure!(field("NoNewPrivs:") == "1", "{status}");
+    ensure!(field("Seccomp:") == "2", "{status}");
+    only_unix_sockets_control_it(qemu)?;
+    server.finish()
+}
+
+/// The pid of QEMU on the node.
+fn process_of(container: &Value) -> Result<u32> {
+    let id = text(container, "Id");
+    let listed = Command::new("pgrep")
+        .args(["-f", "qemu-system-"])
+        .output()?;
+    let listed = String::from_utf8(listed.stdout)?;
+    let of = |pid: &&str| {
+        std::fs::read_to_string(format!("/proc/{pid}/cgroup")).is_ok_and(|text| text.contains(id))
+    };
+    let pid = listed
+        .lines()
+        .find(of)
+        .context("no QEMU in the container")?;
+    Ok(pid.parse()?)
+}
+
+/// In the container's network nothing listens but the machine's own ports.
+fn only_unix_sockets_control_it(qemu: u32) -> Result<()> {
+    const LISTENING: &str = "0A";
+    let table = std::fs::read_to_string(format!("/proc/{qemu}/net/tcp"))?;
+    let listening: Vec<_> = table
+        .lines()
+        .skip(1)
+        .filter_map(|line| {
+            let mut fields = line.split_whitespace().skip(1);
+            let (local, _, state) = (fields.next()?, fields.next()?, fields.next()?);
+            (state == LISTENING).then(|| local.rsplit(':').next().unwrap_or_default().to_owned())
+        })
+        // The engine's name server for containers is on a port of its own choice.
+        .filter(|port| port == "0016" || !table_has_loopback(&table, port))
+        .collect();
+    ensure!(listening == ["0016"], "listening: {listening:?}");
+    Ok(())
+}
+
+/// Docker's name server listens on 127.0.0.11.
+fn table_has_loopback(table: &str, port: &str) -> bool {
+    table.contains(&format!("0B00007F:{port}"))
+}
+
+pub fn ends_by_itself(context: &Context) -> Result<()> {
+    let server = context.server()?;
+    let api = server.user("ann@example.com")?;
+    let pair = KeyPair::new()?;
+    vm(&api, "mortal", &pair)?;
+    let running = api.wait_for("mortal", "running")?;
+    let login = Login::Key(&pair);
+    login.output(&running, "echo kept > ~/file && sync")?;
+    login.run(&running, "sudo poweroff")?;
+    api.wait_for("mortal", "shut_off")?;
+    api.act("mortal", "restart")?.expect(200)?;
+    let running = api.wait_for("mortal", "running")?;
+    ensure!(login.output(&running, "cat ~/file")? == "kept");
+    let qemu = process_of(&context.container_of(&running)?)?;
+    let killed = Command::new("kill")
+        .args(["-9", &qemu.to_string()])
+        .status()?;
+    ensure!(killed.success());
+    api.wait_for("mortal", "shut_off")?;
+    api.act("mortal", "restart")?.expect(200)?;
+    let running = api.wait_for("mortal", "running")?;
+    ensure!(login.output(&running, "cat ~/file")? == "kept");
+    api.delete("mortal")?.expect(204)?;
+    server.finish()
+}
