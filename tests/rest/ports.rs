@@ -1,6 +1,6 @@
 //! Sections 4.8 and 4.9.
 
-use crate::{start, uuid};
+use crate::{start, start_with, uuid};
 use serde_json::{Value, json};
 use wharf_tests::{Answer, Api, small};
 
@@ -80,5 +80,22 @@ fn containers_have_no_ports() {
         let answer = port(&api, uuid(&created), action, &json!(80));
         assert_eq!(answer.status, 400, "{answer:?}");
     }
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_node_that_fails_to_set_ports_is_asked_again() {
+    let faults = "faults = [{ call = \"ports\", nth = 1, error = \"unreachable\" }, \
+                  { call = \"ports\", nth = 3, error = \"lost\" }]";
+    let (server, api) = start_with(faults);
+    let vm = api.create(&small("vm")).unwrap().expect(201).unwrap();
+    api.wait_for(uuid(&vm), "running").unwrap();
+    let open = port(&api, uuid(&vm), "add", &json!(8080))
+        .expect(200)
+        .unwrap();
+    assert_eq!(open["wan_ports"], json!([22, 8080]));
+    let log = server.log();
+    let calls = log.matches("/ports").count();
+    assert!(calls >= 4, "asked {calls} times:\n{log}");
     server.finish().unwrap();
 }

@@ -115,6 +115,11 @@ pub fn usage(answer: &Answer) -> Result<Usage, Error> {
     })
 }
 
+/// A success whose body says nothing.
+pub fn accepted(answer: &Answer) -> Result<(), Error> {
+    body::<serde::de::IgnoredAny>(answer).map(drop)
+}
+
 /// The body of a success; else the error that the status means.
 pub fn body<T: DeserializeOwned>(answer: &Answer) -> Result<T, Error> {
     if answer.is_success() {

@@ -5,11 +5,11 @@
 mod answer;
 mod body;
 
-use answer::{list_page, report, usage};
+use answer::{accepted, list_page, report, usage};
 use body::{create, resize};
 use wharf_guest::{
-    Call, Driver, Engine, Error, Features, Gpu, Health, HostEngine, Node, Observed, Path, Report,
-    Spec, Tag, Target, Usage,
+    Call, Driver, Engine, Error, Features, Gpu, Health, HostEngine, Node, Observed, Path, Ports,
+    Report, Spec, Tag, Target, Usage,
 };
 
 /// The kind of engine, and the kind of image.
@@ -73,7 +73,18 @@ impl Driver for Simulated {
     }
 }
 
-wharf_guest::export_driver!(Simulated);
+impl Ports for Simulated {
+    fn set_ports(_: &Node, target: &Target) -> Result<(), Error> {
+        let path = instance(&target.tag).segment("ports");
+        accepted(
+            &Call::put(&path)
+                .json(&target.wan_ports)?
+                .send(&HostEngine)?,
+        )
+    }
+}
+
+wharf_guest::export_driver_with_ports!(Simulated);
 
 fn probe(engine: &dyn Engine) -> Result<Health, Error> {
     let answer = Call::get(&Path::new("/info")).send(engine)?;

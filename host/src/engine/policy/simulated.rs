@@ -56,7 +56,7 @@ pub fn check(
             }
             Ok(())
         }
-        ("PATCH", ["instances", id]) => {
+        ("PATCH", ["instances", id]) | ("PUT", ["instances", id, "ports"]) => {
             own(id)?;
             target.only(&[])?;
             body.json().map(|_| ())

@@ -28,6 +28,8 @@ pub enum Call {
     List,
     /// `GET /instances/ID/usage`
     Stats,
+    /// `PUT /instances/ID/ports`
+    Ports,
 }
 
 /// A request, taken apart.
@@ -59,6 +61,7 @@ impl<'a> Route<'a> {
             (&Method::DELETE, "instances", Some(_), None) => Call::Delete,
             (&Method::GET, "instances", Some(_), None) => Call::Inspect,
             (&Method::GET, "instances", Some(_), Some("usage")) => Call::Stats,
+            (&Method::PUT, "instances", Some(_), Some("ports")) => Call::Ports,
             (&Method::POST, "instances", Some(_), Some("start")) => Call::Start,
             (&Method::POST, "instances", Some(_), Some("stop")) => Call::Stop,
             _ => return None,

@@ -55,6 +55,9 @@ pub struct Machine {
     pub life: Life,
     /// CPU time of earlier runs, ns.
     pub cpu_ns: u64,
+    /// Open ports of a virtual machine that runs.
+    #[serde(default)]
+    pub ports: Vec<u16>,
 }
 
 /// What becomes of a machine that is started.
@@ -119,6 +122,7 @@ impl Machine {
     pub fn halt(&mut self, now: Millis, why: Option<String>) {
         if self.runs() {
             self.cpu_ns = self.cpu_time(now);
+            self.ports.clear();
             self.life = Life::Stopped(why);
         }
     }

@@ -132,6 +132,7 @@ impl World {
             }
             Call::Resize => self.resize(id, body, settings, now),
             Call::Stats => self.stats(id, now),
+            Call::Ports => self.set_ports(id, body),
             Call::Inspect | Call::Probe | Call::List => self.report(id, now),
         }
     }
@@ -161,6 +162,7 @@ impl World {
             life: alive(settings, fate, now),
             wanted,
             cpu_ns: 0,
+            ports: Vec::new(),
         };
         if let Some(refusal) = self.room.refusal(id, &machine, Size::default()) {
             return refusal;
@@ -239,6 +241,20 @@ impl World {
         match self.machines.get(&id) {
             Some(machine) if machine.runs() => (200, machine.usage(now)),
             _ => (409, json!({ "message": "it does not run" })),
+        }
+    }
+
+    fn set_ports(&mut self, id: Uuid, body: &Value) -> Answer {
+        let open = |machine: &&Machine| machine.runs() && machine.wanted.kind == "vm";
+        if self.machines.get(&id).filter(open).is_none() {
+            return (409, json!({ "message": "no virtual machine that runs" }));
+        }
+        match serde_json::from_value::<Vec<u16>>(body.clone()) {
+            Ok(ports) => {
+                self.change(id, |machine| machine.ports = ports);
+                (200, json!({}))
+            }
+            Err(error) => (400, json!({ "message": error.to_string() })),
         }
     }
 
