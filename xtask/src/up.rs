@@ -29,6 +29,10 @@ pub struct Options {
     /// several nodes.
     #[arg(long, value_name = "ENDPOINT")]
     engine: Vec<String>,
+    /// Virtual machines too: makes their image, which takes minutes the first time, gives the node
+    /// addresses for them that this machine alone reaches, and proves one.
+    #[arg(long)]
+    vms: bool,
     /// Where the configuration, the data and the keys are [default: .wharf in the checkout].
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
@@ -54,7 +58,12 @@ pub fn engine_options() -> Result<EngineOptions> {
 
 fn come_up(options: &Options, dir: &std::path::Path, signals: &Signals) -> Result<()> {
     build::wharf()?;
-    let nodes = Nodes::start(&options.engine, dir, options.check, signals)?;
+    let wanted = nodes::Wanted {
+        engines: &options.engine,
+        vms: options.vms,
+        check: options.check,
+    };
+    let nodes = Nodes::start(&wanted, dir, signals)?;
     signals.check()?;
     let config = dir.join("wharf.toml");
     let ports = if options.check {
@@ -69,7 +78,11 @@ fn come_up(options: &Options, dir: &std::path::Path, signals: &Signals) -> Resul
     )?;
     let server = Server::start(&config, &dir.join("wharf.log"))?;
     let account = Account::open(dir, &config, &server)?;
-    let instance = proof::run(&server, &account, &nodes, options.check, signals)?;
+    let proof = proof::Proof::new(&server, &account, &nodes, options.check)?;
+    let instance = proof.run(proof::CONTAINER, signals)?;
+    if options.vms {
+        proof.run(proof::VM, signals)?;
+    }
     if !options.check {
         words::how_to_go_on(&server, &account, &config, &instance);
         stay(&server, signals);

@@ -61,6 +61,9 @@ pub(super) fn text(data_dir: &Path, ports: Ports, listen: &str, nodes: &[Node]) 
             node.disk_gib / share,
             node.lan_cidr,
         );
+        if let Some(public) = &node.public_ipv4 {
+            let _ = writeln!(text, "public_ipv4 = [\"{public}\"]");
+        }
         if node.driver == "docker" {
             // Only this machine reaches the published ports; a server would leave this out.
             let _ = writeln!(

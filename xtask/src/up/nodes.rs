@@ -17,6 +17,26 @@ pub(super) struct Node {
     pub endpoint: String,
     pub disk_gib: u64,
     pub lan_cidr: String,
+    /// For virtual machines.
+    pub public_ipv4: Option<String>,
+}
+
+/// What was asked for.
+pub(super) struct Wanted<'a> {
+    /// Engines of the user's; none: one of our own.
+    pub engines: &'a [String],
+    pub vms: bool,
+    pub check: bool,
+}
+
+impl Wanted<'_> {
+    fn images(&self) -> &'static [&'static str] {
+        if self.vms {
+            &["base", "vm-base"]
+        } else {
+            &["base"]
+        }
+    }
 }
 
 /// The engines in use, and what was started or installed for them.
@@ -26,23 +46,20 @@ pub(super) struct Nodes {
     rules: Vec<NodeRules>,
 }
 
-/// Images that every node gets.
-const IMAGES: [&str; 1] = ["base"];
-
 impl Nodes {
     /// Finds or starts them, with the images in them.
-    pub fn start(given: &[String], dir: &Path, check: bool, signals: &Signals) -> Result<Self> {
-        if !given.is_empty() {
-            return Self::given(given, dir);
+    pub fn start(wanted: &Wanted<'_>, dir: &Path, signals: &Signals) -> Result<Self> {
+        if !wanted.engines.is_empty() {
+            return Self::given(wanted.engines, dir, wanted);
         }
         if is_root() && cfg!(target_os = "linux") {
-            return Self::private(dir, check, signals);
+            return Self::private(dir, wanted, signals);
         }
         if let Some(endpoint) = sockets::find() {
             say::step(&format!(
                 "Not root; found an engine of yours at {endpoint}."
             ));
-            return Self::given(&[endpoint.to_string()], dir);
+            return Self::given(&[endpoint.to_string()], dir, wanted);
         }
         say::step("Not root, no --engine, and none found: instances will be SIMULATED.");
         say::note(
@@ -57,10 +74,11 @@ impl Nodes {
         })
     }
 
-    fn private(dir: &Path, check: bool, signals: &Signals) -> Result<Self> {
-        let options = engine_options(dir, check)?;
+    fn private(dir: &Path, wanted: &Wanted<'_>, signals: &Signals) -> Result<Self> {
+        let options = engine_options(dir, wanted.check)?;
         engine::install(options.kind)?;
         let lan_cidr = network(dir)?;
+        let public_ipv4 = wanted.vms.then(|| public_network(&lan_cidr));
         let disk = options.disk_gib;
         let private = say::timed("Starting a private dockerd", || {
             PrivateEngine::start(options)
@@ -72,13 +90,14 @@ impl Nodes {
             ));
         }
         signals.check()?;
-        images::ensure(&private.client(), &IMAGES)?;
+        images::ensure(&private.client(), wanted.images())?;
         let node = Node {
             name: "local".to_owned(),
             driver: "docker",
             endpoint: private.endpoint().to_string(),
             disk_gib: disk.saturating_sub(machine::IMAGES_GIB),
             lan_cidr,
+            public_ipv4,
         };
         Ok(Self {
             list: vec![node],
@@ -87,7 +106,7 @@ impl Nodes {
         })
     }
 
-    fn given(endpoints: &[String], dir: &Path) -> Result<Self> {
+    fn given(endpoints: &[String], dir: &Path, wanted: &Wanted<'_>) -> Result<Self> {
         let networks = machine::free_networks(endpoints.len());
         let mut nodes = Self {
             list: Vec::new(),
@@ -107,12 +126,13 @@ impl Nodes {
                 "Using the engine at {endpoint} (version {version})"
             ));
             nodes.guard(endpoint)?;
-            images::ensure(&client, &IMAGES)?;
+            images::ensure(&client, wanted.images())?;
             nodes.list.push(Node {
                 name: format!("node{}", number + 1),
                 driver: "docker",
                 endpoint: endpoint.clone(),
                 disk_gib: machine::disk_gib(dir)?,
+                public_ipv4: wanted.vms.then(|| public_network(&lan_cidr)),
                 lan_cidr,
             });
         }
@@ -191,6 +211,7 @@ fn simulated(dir: &Path) -> Result<Node> {
         endpoint: "simulated:".to_owned(),
         disk_gib: machine::disk_gib(dir)?,
         lan_cidr: "10.80.0.0/16".to_owned(),
+        public_ipv4: Some(public_network("10.80.0.0/16")),
     })
 }
 
@@ -205,4 +226,11 @@ fn network(dir: &Path) -> Result<String> {
     }
     let network = machine::free_networks(1).into_iter().next();
     network.context("the machine has routes to all of 10.80.0.0 to 10.127.255.255")
+}
+
+/// Addresses that stand for public ones, of the range that is set apart for measuring networks; as
+/// free as the private ones (10.N.0.0/16) that they go with.
+fn public_network(lan_cidr: &str) -> String {
+    let n = lan_cidr.split('.').nth(1).unwrap_or("80");
+    format!("198.18.{n}.0/26")
 }

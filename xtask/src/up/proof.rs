@@ -12,49 +12,86 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-const NAME: &str = "hello";
-const PATH: &str = "/api/instance/hello/";
+/// The instance that everyone gets.
+pub(super) const CONTAINER: Kind = Kind {
+    name: "hello",
+    resource_type: "container",
+};
+/// And with virtual machines.
+pub(super) const VM: Kind = Kind {
+    name: "hello-vm",
+    resource_type: "vm",
+};
 /// Beyond Wharf's own deadline for provisioning.
 const RUNNING_LIMIT: Duration = Duration::from_secs(660);
 /// Until Wharf has seen that the node's instances are stopped, and started them.
 const BANNER_LIMIT: Duration = Duration::from_secs(60);
 
-/// Makes the instance (or finds that of an earlier run) and logs in; a check deletes it again.
-pub(super) fn run(
-    server: &Server,
-    account: &Account,
-    nodes: &Nodes,
+/// What is made.
+#[derive(Clone, Copy)]
+pub(super) struct Kind {
+    name: &'static str,
+    resource_type: &'static str,
+}
+
+impl Kind {
+    fn path(self) -> String {
+        format!("/api/instance/{}/", self.name)
+    }
+}
+
+/// Makes instances and logs in to them.
+pub(super) struct Proof<'a> {
+    client: Client,
+    account: &'a Account,
+    real: bool,
     check: bool,
-    signals: &Signals,
-) -> Result<Value> {
-    let asker = Asker {
-        client: server.client()?,
-        key: &account.key,
-    };
-    let start = Instant::now();
-    let created = asker.find_or_create(&account.ssh.public()?)?;
-    let instance = asker.wait_until_running(signals)?;
-    let words = if created {
-        "created and running"
-    } else {
-        "running"
-    };
-    say::note(&format!(
-        "{NAME} is {words} after {:.1} s.",
-        start.elapsed().as_secs_f64()
-    ));
-    if nodes.are_real() {
-        log_in(account, &instance)?;
+}
+
+impl<'a> Proof<'a> {
+    pub fn new(server: &Server, account: &'a Account, nodes: &Nodes, check: bool) -> Result<Self> {
+        Ok(Self {
+            client: server.client()?,
+            account,
+            real: nodes.are_real(),
+            check,
+        })
     }
-    if check {
-        asker.delete()?;
+
+    /// Makes the instance (or finds that of an earlier run) and logs in; a check deletes it again.
+    pub fn run(&self, kind: Kind, signals: &Signals) -> Result<Value> {
+        let asker = Asker {
+            client: &self.client,
+            key: &self.account.key,
+            kind,
+        };
+        let start = Instant::now();
+        let created = asker.find_or_create(&self.account.ssh.public()?)?;
+        let instance = asker.wait_until_running(signals)?;
+        let words = if created {
+            "created and running"
+        } else {
+            "running"
+        };
+        say::note(&format!(
+            "{} is {words} after {:.1} s.",
+            kind.name,
+            start.elapsed().as_secs_f64()
+        ));
+        if self.real {
+            log_in(self.account, &instance)?;
+        }
+        if self.check {
+            asker.delete()?;
+        }
+        Ok(instance)
     }
-    Ok(instance)
 }
 
 struct Asker<'a> {
-    client: Client,
+    client: &'a Client,
     key: &'a str,
+    kind: Kind,
 }
 
 impl Asker<'_> {
@@ -64,19 +101,23 @@ impl Asker<'_> {
     }
 
     fn find_or_create(&self, public_key: &str) -> Result<bool> {
-        let found = self.send(Request::new("GET", PATH))?;
+        let Kind {
+            name,
+            resource_type,
+        } = self.kind;
+        let found = self.send(Request::new("GET", &self.kind.path()))?;
         if found.status == 200 {
             say::step(&format!(
-                "Looking for the instance {NAME} of an earlier run"
+                "Looking for the instance {name} of an earlier run"
             ));
             self.restart_if_stopped(&found.json()?)?;
             return Ok(false);
         }
         say::step(&format!(
-            "Creating the instance {NAME}: 1 vCPU, 1 GiB RAM, 10 GiB disk"
+            "Creating the {resource_type} {name}: 1 vCPU, 1 GiB RAM, 10 GiB disk"
         ));
         let body = json!({
-            "name": NAME, "resource_type": "container",
+            "name": name, "resource_type": resource_type,
             "n_vcpus": 1, "mem_gib": 1, "disk_size_gib": 10,
             "public_key": public_key,
         });
@@ -86,8 +127,8 @@ impl Asker<'_> {
     }
 
     fn restart_if_stopped(&self, instance: &Value) -> Result<()> {
-        if text(instance, "state")? == "exited" {
-            let path = format!("{PATH}restart/");
+        if matches!(text(instance, "state")?, "exited" | "shut_off") {
+            let path = format!("{}restart/", self.kind.path());
             self.send(Request::new("POST", &path))?.ok()?;
         }
         Ok(())
@@ -96,24 +137,30 @@ impl Asker<'_> {
     fn wait_until_running(&self, signals: &Signals) -> Result<Value> {
         let start = Instant::now();
         while start.elapsed() < RUNNING_LIMIT {
-            let instance = self.send(Request::new("GET", PATH))?.ok()?.json()?;
+            let instance = self
+                .send(Request::new("GET", &self.kind.path()))?
+                .ok()?
+                .json()?;
             match text(&instance, "state")? {
                 "running" => return Ok(instance),
                 "provisioning" => {}
-                other => bail!("{NAME} is {other:?} rather than running; Wharf's log says why"),
+                other => bail!(
+                    "{} is {other:?} rather than running; Wharf's log says why",
+                    self.kind.name
+                ),
             }
             if signals.wait(Duration::from_millis(20)) {
                 bail!("interrupted");
             }
         }
-        bail!("{NAME} is not running after {RUNNING_LIMIT:?}")
+        bail!("{} is not running after {RUNNING_LIMIT:?}", self.kind.name)
     }
 
     fn delete(&self) -> Result<()> {
-        say::step(&format!("Deleting {NAME}"));
-        let deleted = self.send(Request::new("DELETE", PATH))?;
+        say::step(&format!("Deleting {}", self.kind.name));
+        let deleted = self.send(Request::new("DELETE", &self.kind.path()))?;
         ensure!(deleted.status == 204, "delete answers {}", deleted.status);
-        let after = self.send(Request::new("GET", PATH))?;
+        let after = self.send(Request::new("GET", &self.kind.path()))?;
         ensure!(
             after.status == 404,
             "a deleted instance answers {}",
