@@ -4,6 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use wharf_tests::{Ports, Server, docker_node};
 use xtask::engine::{Kind, Options, PrivateEngine};
@@ -16,6 +17,7 @@ const BY_HAND: Duration = Duration::from_secs(120);
 /// A private engine with the base image.
 pub struct Context {
     engine: PrivateEngine,
+    has_vm_image: Mutex<bool>,
 }
 
 /// Engines share the machine's routes, so servers need networks that do not overlap on any.
@@ -61,8 +63,24 @@ impl Context {
             disk_gib: 40,
             disposable: true,
         })?;
-        xtask::images::ensure(&engine.client(), &["base", "vm-base"])?;
-        Ok(Self { engine })
+        xtask::images::ensure(&engine.client(), &["base"])?;
+        Ok(Self {
+            engine,
+            has_vm_image: Mutex::new(false),
+        })
+    }
+
+    /// Has the image of virtual machines made, for the first test that needs it.
+    pub fn with_vm_image(&self) -> Result<()> {
+        let mut has = self
+            .has_vm_image
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !*has {
+            xtask::images::ensure(&self.engine.client(), &["vm-base"])?;
+            *has = true;
+        }
+        Ok(())
     }
 
     /// Ends the engine, lets something happen without it, and starts it again.

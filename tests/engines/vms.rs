@@ -52,6 +52,7 @@ fn serve_a_page(login: &Login<'_>, instance: &Value) -> Result<()> {
 }
 
 pub fn two_owners(context: &Context) -> Result<()> {
+    context.with_vm_image()?;
     let server = context.server()?;
     let (ann, bob) = (
         server.user("ann@example.com")?,
@@ -217,6 +218,7 @@ fn nothing_is_left(context: &Context, all: &[(&Api, &Value)]) -> Result<()> {
 }
 
 pub fn isolation(context: &Context) -> Result<()> {
+    context.with_vm_image()?;
     let server = context.server()?;
     let api = server.user("ann@example.com")?;
     let pair = KeyPair::new()?;
@@ -301,6 +303,7 @@ fn table_has_loopback(table: &str, port: &str) -> bool {
 }
 
 pub fn ends_by_itself(context: &Context) -> Result<()> {
+    context.with_vm_image()?;
     let server = context.server()?;
     let api = server.user("ann@example.com")?;
     let pair = KeyPair::new()?;
