@@ -17,8 +17,10 @@ pub struct Limits {
     /// How long stop, restart, resize and port changes wait for the node before they answer what
     /// is durable, ms. Default 15000.
     pub answer_wait_ms: u64,
-    /// Time that an instance gets to stop gracefully, ms. Default 10000.
+    /// Time that a container gets to stop gracefully, ms. Default 10000.
     pub stop_grace_ms: u64,
+    /// The same for a VM, whose operating system shuts down, ms. Default 30000.
+    pub vm_stop_grace_ms: u64,
     /// Time between two looks at a node, ms. Default 2000.
     pub observe_every_ms: u64,
     /// Time for a whole stats answer, ms. Default 3000.
@@ -46,6 +48,7 @@ impl Default for Limits {
             shutdown_timeout_ms: 20_000,
             answer_wait_ms: 15_000,
             stop_grace_ms: 10_000,
+            vm_stop_grace_ms: 30_000,
             observe_every_ms: 2_000,
             stats_timeout_ms: 3_000,
             calls_per_node: 16,

@@ -323,7 +323,11 @@ impl Worker {
     }
 
     async fn stop(&mut self, apply: &Apply, driver: &NodeDriver, target: &Target) -> Next {
-        let grace = Duration::from_millis(self.app.config.limits.stop_grace_ms);
+        let limits = &self.app.config.limits;
+        let grace = Duration::from_millis(match target.resource_type {
+            ResourceType::Container => limits.stop_grace_ms,
+            ResourceType::Vm => limits.vm_stop_grace_ms,
+        });
         match driver.stop(target, grace).await {
             Ok(Report {
                 phase: Phase::Stopped(_) | Phase::Absent | Phase::Failed(_),

@@ -5,9 +5,7 @@ use crate::found;
 use crate::vm::PROGRAM;
 use wharf_guest::{Error, ResourceType, Target};
 
-/// The exit code by which the program says that QEMU is not up yet (`EX_TEMPFAIL`).
-const NOT_YET: i64 = 75;
-/// QEMU is up in a fraction of a second.
+/// It is up in a fraction of a second.
 const AGAIN_MS: u32 = 200;
 
 /// See the `ports` interface.
@@ -34,7 +32,6 @@ pub fn set(ctx: &Context, target: &Target) -> Result<(), Error> {
         .map_err(|refusal| refusal.during("setting the ports"))?;
     match ended.code {
         0 => Ok(()),
-        NOT_YET => Err(Error::RetryLater(AGAIN_MS)),
         code => Err(Error::Other(format!(
             "setting the ports: exit code {code}: {}",
             ended.output

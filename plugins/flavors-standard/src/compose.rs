@@ -30,7 +30,7 @@ pub fn blueprint(entry: &Entry, request: &BlueprintRequest) -> Result<Blueprint,
             })
             .into(),
         files: first_boot::files(entry, request),
-        environment: Vec::new(),
+        environment: environment(request),
         command: Vec::new(),
         health: match entry.web {
             Some(web) => Readiness::Http(web.health.into()),
@@ -39,6 +39,22 @@ pub fn blueprint(entry: &Entry, request: &BlueprintRequest) -> Result<Blueprint,
         ssh: entry.ssh,
         web_port: entry.web.map(|web| web.port),
     })
+}
+
+/// Around a virtual machine, its size: the image starts it with these.
+fn environment(request: &BlueprintRequest) -> Vec<(String, String)> {
+    let size = &request.size;
+    let sizes = [
+        ("WHARF_VM_VCPUS", size.n_vcpus),
+        ("WHARF_VM_MEM_MIB", size.mem_gib.saturating_mul(1024)),
+        ("WHARF_VM_DISK_GIB", size.disk_size_gib),
+    ];
+    match request.resource_type {
+        ResourceType::Container => Vec::new(),
+        ResourceType::Vm => sizes
+            .map(|(name, n)| (name.to_owned(), n.to_string()))
+            .into(),
+    }
 }
 
 /// An engine's driver may replace the prefix `localhost/wharf/` by that of a registry.

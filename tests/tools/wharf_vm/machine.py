@@ -51,14 +51,13 @@ class MachineTest(unittest.TestCase):
             "WHARF_VM_VCPUS": "1",
             "WHARF_VM_MEM_MIB": "512",
             "WHARF_VM_DISK_GIB": "10",
-            "WHARF_VM_HOSTNAME": "box",
             "FAKE_RECORD": str(self.record),
         }
 
-    def start(self, how, command="run"):
-        """Starts a command of wharf-vm."""
+    def start(self, how, *command):
+        """Starts wharf-vm: to run, or with a command."""
         return subprocess.Popen(
-            [sys.executable, "-c", LAUNCH, str(self.root), command],
+            [sys.executable, "-c", LAUNCH, str(self.root), *(command or ["run"])],
             env={**self.environment, "FAKE_QEMU": how},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -55,14 +55,19 @@ class Life(MachineTest):
 
 
 class Ports(MachineTest):
-    def test_a_running_machine_follows_the_file(self):
-        self.assertEqual(self.end(self.start("deaf", "apply-ports")), (0, ""))
+    def kept(self):
+        return (self.state / "ports").read_text().split()
+
+    def test_a_running_machine_has_those_that_are_set(self):
+        self.assertEqual(self.end(self.start("deaf", "set-ports", "8443")), (0, ""))
+        self.assertEqual(self.kept(), ["22", "8443"])
         process = self.start("deaf")
         self.wait_until(lambda: not any(self.first_boot.iterdir()))
-        for text, code in (("8080\n443\n", 0), ("", 0), ("99999\n", 1)):
-            (self.state / "ports").write_text(text)
-            ended, said = self.end(self.start("deaf", "apply-ports"))
+        for words, code in ((["8080", "443"], 0), ([], 0), (["99999"], 1), (["22"], 0)):
+            ended, said = self.end(self.start("deaf", "set-ports", *words))
             self.assertEqual(ended, code, said)
-        self.assertIn("'99999' is no port", said)
+            if code:
+                self.assertIn("'99999' is no port", said)
+        self.assertEqual(self.kept(), ["22"])
         process.send_signal(signal.SIGTERM)
         self.end(process)

@@ -39,14 +39,14 @@ class Qemu:
 
 
 class Forwards(unittest.TestCase):
-    def test_the_file_always_has_ssh(self):
-        self.assertEqual(ports.wanted(""), {22})
-        self.assertEqual(ports.wanted("8080\n\n 443 \n22\n"), {22, 443, 8080})
+    def test_ssh_is_always_among_them(self):
+        self.assertEqual(ports.wanted([]), {22})
+        self.assertEqual(ports.wanted(["8080", "443", "22"]), {22, 443, 8080})
 
     def test_what_is_no_port_is_named(self):
         for text in ("0", "65536", "-1", "http", "80:81", "²"):
             with self.assertRaisesRegex(Failure, "is no port"):
-                ports.wanted(text)
+                ports.wanted([text])
 
     def test_connections_are_no_forwards(self):
         self.assertEqual(ports.forwarded(TABLE), {22, 8080})

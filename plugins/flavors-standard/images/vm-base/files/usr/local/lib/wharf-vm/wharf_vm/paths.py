@@ -8,7 +8,7 @@ BASE_DISK = IMAGE / "disk.qcow2"
 KERNEL = IMAGE / "kernel"
 INITRD = IMAGE / "initrd.cpio"
 
-# The driver's: what the machine's first boot gets, and which of its ports are open.
+# What the machine's first boot gets, which the driver puts there, and which of its ports are open.
 STATE = Path("/var/lib/wharf")
 PORTS = STATE / "ports"
 FIRST_BOOT = STATE / "first-boot"

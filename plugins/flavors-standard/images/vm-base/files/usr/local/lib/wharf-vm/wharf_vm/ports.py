@@ -1,6 +1,7 @@
 """Which of the container's ports lead into the machine."""
 
 import fcntl
+import os
 import re
 
 from . import paths
@@ -13,22 +14,30 @@ SSH = 22
 NETWORK = "net0"
 
 
-def wanted(text):
-    """The ports in the driver's file, one a line."""
+def wanted(words):
+    """The ports that are given."""
     ports = {SSH}
-    for line in text.split():
-        if not (line.isascii() and line.isdigit() and 1 <= int(line) <= 65535):
-            raise Failure(f"{paths.PORTS}: {line!r} is no port: it must be 1 to 65535")
-        ports.add(int(line))
+    for word in words:
+        if not (word.isascii() and word.isdigit() and 1 <= int(word) <= 65535):
+            raise Failure(f"{word!r} is no port: it must be 1 to 65535")
+        ports.add(int(word))
     return ports
 
 
+def keep(words):
+    """Puts them into the file, whole or not at all."""
+    lines = "".join(f"{port}\n" for port in sorted(wanted(words)))
+    draft = paths.PORTS.with_suffix(f".{os.getpid()}")
+    draft.write_text(lines)
+    draft.rename(paths.PORTS)
+
+
 def read():
-    """The same of the file as it is; without one, SSH alone."""
+    """Those in the file; without one, SSH alone."""
     try:
-        return wanted(paths.PORTS.read_text())
+        return wanted(paths.PORTS.read_text().split())
     except FileNotFoundError:
-        return wanted("")
+        return wanted([])
 
 
 def forwarded(table):

@@ -1,6 +1,7 @@
-"""What the driver says of the machine, in the environment."""
+"""The machine as its environment describes it."""
 
 import os
+import socket
 from dataclasses import dataclass
 
 from .log import Failure
@@ -17,15 +18,12 @@ class Settings:
 
     @classmethod
     def read(cls, environment=os.environ):
-        """From WHARF_VM_VCPUS, WHARF_VM_MEM_MIB, WHARF_VM_DISK_GIB and WHARF_VM_HOSTNAME."""
-        hostname = environment.get("WHARF_VM_HOSTNAME", "")
-        if not hostname:
-            raise Failure("WHARF_VM_HOSTNAME is missing: the machine's name")
+        """From WHARF_VM_VCPUS, WHARF_VM_MEM_MIB and WHARF_VM_DISK_GIB; its name is the container's."""
         return cls(
             vcpus=_positive(environment, "WHARF_VM_VCPUS"),
             mem_mib=_positive(environment, "WHARF_VM_MEM_MIB"),
             disk_gib=_positive(environment, "WHARF_VM_DISK_GIB"),
-            hostname=hostname,
+            hostname=socket.gethostname(),
         )
 
 
