@@ -5,6 +5,7 @@
     deaf         ends only when it is turned off
     crashes      ends with a signal once it answers
     lost         meets an internal error once it answers
+    lingers      closes its monitor, and ends long after that
 """
 
 import base64
@@ -14,6 +15,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 
 HOW = os.environ["FAKE_QEMU"]
 RECORD = os.environ["FAKE_RECORD"]
@@ -69,6 +71,10 @@ def serve(path):
                 client.sendall(json.dumps({"return": answer(request)}).encode() + b"\n")
                 if HOW == "crashes" and request["execute"] == "ringbuf-read":
                     os.kill(os.getpid(), signal.SIGKILL)
+                if HOW == "lingers" and request["execute"] == "ringbuf-read":
+                    client.shutdown(socket.SHUT_RDWR)
+                    time.sleep(3)
+                    os._exit(0)
                 if HOW == "lost" and request["execute"] == "ringbuf-read":
                     client.sendall(b'{"event": "STOP"}\n')
 

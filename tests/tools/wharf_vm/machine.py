@@ -19,6 +19,7 @@ for name, value in list(vars(paths).items()):
         setattr(paths, name, Path(sys.argv[1]) / value.relative_to("/"))
 run.POWERDOWN_EVERY_SECONDS = 0.1
 run.STOP_SECONDS = 1
+run.START_SECONDS = 2
 from wharf_vm.main import main
 sys.exit(main(sys.argv[2:]))
 """

@@ -28,6 +28,10 @@ class Life(MachineTest):
         code, said = self.end(self.start("crashes"))
         self.assertEqual(code, 128 + signal.SIGKILL, said)
 
+    def test_a_machine_that_turns_itself_off_may_take_its_time(self):
+        code, said = self.end(self.start("lingers"))
+        self.assertEqual(code, 0, said)
+
     def test_an_internal_error_ends_the_machine(self):
         code, said = self.end(self.start("lost"))
         self.assertEqual(code, 1, said)

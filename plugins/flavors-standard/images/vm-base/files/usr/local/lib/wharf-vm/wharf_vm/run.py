@@ -18,6 +18,8 @@ START_SECONDS = 60
 POWERDOWN_EVERY_SECONDS = 1.5
 # After it the machine is turned off. The engine must wait longer before it kills.
 STOP_SECONDS = 25
+# From the end of QEMU's monitor, which it closes first, to its own.
+END_SECONDS = 30
 # From turning off to killing.
 QUIT_SECONDS = 2
 READY_EVERY_SECONDS = 0.25
@@ -31,6 +33,7 @@ class Machine:
         self._stop_at = None
         self._next_press = 0.0
         self._monitor = None
+        self._ends_by = None
         self._failed = False
         self._wake, wakes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wakes)
@@ -55,8 +58,8 @@ class Machine:
             try:
                 pause = self._step()
             except NOT_UP:
-                # It is ending; its end is what counts.
                 self._monitor = None
+                self._ends_by = self._ends_by or time.monotonic() + END_SECONDS
                 pause = 0.05
             except Failure as failure:
                 self._fail(str(failure))
@@ -76,6 +79,10 @@ class Machine:
             say("QEMU does not end: killing it")
             self._qemu.kill()
             return 1
+        if self._ends_by is not None:
+            if time.monotonic() > self._ends_by:
+                self._fail(f"QEMU closed its monitor and did not end within {END_SECONDS} s")
+            return 0.05
         if self._monitor is None:
             return self._connect()
         if "STOP" in self._monitor.take_events():
