@@ -1,11 +1,12 @@
 //! A client that a public generator makes from the document, and a program that uses it.
 
-use crate::python::{Python, source, succeed};
+use crate::{python, source};
 use std::fs;
+use wharf_tests::succeed;
 
 #[test]
 fn a_generated_client_creates_lists_and_deletes() {
-    let python = Python::ensure().unwrap();
+    let python = python();
     let server = crate::start();
     let ann = server.user("ann@example.com").unwrap();
     let document = ann.get("/api/openapi.json").unwrap().expect(200).unwrap();

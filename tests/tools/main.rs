@@ -4,11 +4,23 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod client;
-mod python;
 mod schemathesis;
 mod wharf_vm;
 
-use wharf_tests::Server;
+use std::path::{Path, PathBuf};
+use wharf_tests::{Python, Server};
+
+/// A file beside this one.
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tools")
+        .join(name)
+}
+
+/// The tools.
+fn python() -> Python {
+    Python::ensure(&source("requirements.txt")).unwrap()
+}
 
 /// Room for whatever a tool thinks of, and a node that is full with the first instance.
 fn start() -> Server {

@@ -1,16 +1,17 @@
 //! schemathesis, with all its checks and in all its phases, two users and the links.
 
-use crate::python::{Python, source, succeed};
+use crate::{python, source};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
+use wharf_tests::succeed;
 
 /// Cases for each operation and phase.
 const EXAMPLES: &str = "100";
 
 #[test]
 fn schemathesis_finds_nothing() {
-    let python = Python::ensure().unwrap();
+    let python = python();
     let server = crate::start();
     let (ann, bob) = (
         server.user("ann@example.com").unwrap(),

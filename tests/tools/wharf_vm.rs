@@ -1,8 +1,9 @@
 //! `wharf-vm`, the program in which virtual machines run, against a QEMU that only says what it is
 //! told to. What the real one does is in the tests on real engines.
 
-use crate::python::{source, succeed};
+use crate::source;
 use std::process::Command;
+use wharf_tests::succeed;
 
 #[test]
 fn the_parts_of_wharf_vm() {

@@ -1,4 +1,4 @@
-//! A Python environment below `target/`, with what `requirements.txt` names; made once.
+//! Python environments below `target/`, each with what a `requirements.txt` names; made once.
 
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
@@ -6,8 +6,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use xtask::packages::{self, Need};
-
-const REQUIREMENTS: &str = include_str!("requirements.txt");
 
 /// `python3 -m venv` works only where the package is installed that has its parts.
 const VENV: Need = Need {
@@ -23,14 +21,16 @@ pub struct Python {
 
 impl Python {
     /// Makes the environment, unless it is there for just these requirements.
-    pub fn ensure() -> Result<Self> {
+    pub fn ensure(requirements: &Path) -> Result<Self> {
         let root = xtask::workspace::root().join("target/test-tools");
         fs::create_dir_all(&root)?;
         // Tests that run side by side, and test runs side by side, make it once.
         let lock = File::create(root.join("lock"))?;
         lock.lock()?;
         let mut hasher = DefaultHasher::new();
-        REQUIREMENTS.hash(&mut hasher);
+        fs::read(requirements)
+            .with_context(|| format!("{}", requirements.display()))?
+            .hash(&mut hasher);
         let dir = root.join(format!("python-{:016x}", hasher.finish()));
         let bin = dir.join("bin");
         let done = dir.join("complete");
@@ -38,7 +38,6 @@ impl Python {
             packages::ensure_unless(&[VENV], |_| has_venv())?;
             let _ = fs::remove_dir_all(&dir);
             succeed(Command::new("python3").args(["-m", "venv"]).arg(&dir))?;
-            let requirements = source("requirements.txt");
             succeed(
                 Command::new(bin.join("pip"))
                     .args(["install", "--quiet", "--disable-pip-version-check", "-r"])
@@ -60,13 +59,6 @@ impl Python {
             .stdin(Stdio::null());
         command
     }
-}
-
-/// A file beside this one.
-pub fn source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tools")
-        .join(name)
 }
 
 /// Runs it to its end; its output, or all that it said as an error.
