@@ -32,7 +32,12 @@ pub struct Tables<'t> {
     touched: Vec<Topic>,
 }
 
-read_fields!(Tables<'_>);
+macro_rules! field {
+    ($self:ident, $field:ident, $table:ident) => {
+        Ok(&$self.$field)
+    };
+}
+read_fields!(Tables<'_>, field);
 
 impl<'t> Tables<'t> {
     /// Opens (and at the first time makes) all tables.

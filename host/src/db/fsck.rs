@@ -36,16 +36,16 @@ pub fn check(rows: &Snapshot) -> Result<Vec<String>, Error> {
     compare(
         "names",
         &named,
-        &collect(rows.names().iter(), |k: &str| k.to_owned(), |v| v)?,
+        &collect(rows.names()?.iter(), |k: &str| k.to_owned(), |v| v)?,
         &mut wrong,
     );
     compare(
         "owned",
         &owned,
-        &collect(rows.owned().iter(), |k| k, |v| v)?,
+        &collect(rows.owned()?.iter(), |k| k, |v| v)?,
         &mut wrong,
     );
-    let stored: BTreeSet<u128> = collect(rows.pending_table().iter(), |k| k, |()| ())?
+    let stored: BTreeSet<u128> = collect(rows.pending_table()?.iter(), |k| k, |()| ())?
         .into_keys()
         .collect();
     if stored != pending {

@@ -31,13 +31,17 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     let (mut times, mut memory) = (Vec::new(), Vec::new());
     let mut size = 100;
     while size <= most {
-        let (seconds, bytes) = with(size)?;
+        let Started {
+            seconds,
+            cpu,
+            bytes,
+        } = with(size)?;
         times.push((size as f64, seconds * 1e3));
         memory.push((size as f64, bytes.max(1.0)));
         if size == most {
             table.row(
                 format!("start with {size} instances, s"),
-                (format!("{seconds:.2} s"), String::new()),
+                (format!("{seconds:.2} s, {cpu:.2} s of CPU"), String::new()),
                 seconds,
                 Reach::AtMost(3.0),
             );
@@ -64,19 +68,33 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// Seconds until it listens, and bytes for each instance above a server with as many nodes and none.
-fn with(instances: usize) -> Result<(f64, f64)> {
+/// A start with instances.
+struct Started {
+    /// Until it listens.
+    seconds: f64,
+    /// CPU time until then.
+    cpu: f64,
+    /// Memory for each instance, above a server with as many nodes and none.
+    bytes: f64,
+}
+
+fn with(instances: usize) -> Result<Started> {
     let data = Data::of_size(instances.div_ceil(10_000), instances)?;
-    let resident = |data: &Data| -> Result<(f64, u64)> {
+    let resident = |data: &Data| -> Result<((f64, f64), u64)> {
         drop(Wharf::on(data)?);
         let wharf = Wharf::on(data)?;
+        let took = (wharf.took.as_secs_f64(), wharf.cpu_time().as_secs_f64());
         std::thread::sleep(SETTLE);
-        Ok((wharf.took.as_secs_f64(), wharf.resident_kib()))
+        Ok((took, wharf.resident_kib()))
     };
     let nodes = data.nodes;
-    let (seconds, full) = resident(&data)?;
+    let ((seconds, cpu), full) = resident(&data)?;
     drop(data);
     let (_, empty) = resident(&Data::make(nodes, 1, 0)?)?;
     let bytes = full.saturating_sub(empty) as f64 * 1024.0 / instances as f64;
-    Ok((seconds, bytes))
+    Ok(Started {
+        seconds,
+        cpu,
+        bytes,
+    })
 }
