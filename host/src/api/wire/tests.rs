@@ -89,7 +89,7 @@ fn parse(bytes: &[u8]) -> Value {
 
 #[test]
 fn a_container_byte_for_byte() {
-    let text = String::from_utf8(instance(&container()).unwrap()).unwrap();
+    let text = String::from_utf8(instance(&container()).unwrap().to_vec()).unwrap();
     let expected = concat!(
         r#"{"uuid":"0f8fad5b-d9cb-469f-a165-70867728950e","name":"calm-harbor-1234","#,
         r#""lan_ipv4":"10.80.0.2","state":"running","n_vcpus":2,"mem_gib":4.0,"#,
@@ -123,7 +123,7 @@ fn a_stopped_machine_and_the_list() {
             .iter()
             .all(|i| i.get("owner_email").is_none())
     );
-    assert_eq!(list(&[]).unwrap(), b"[]");
+    assert_eq!(list(&[]).unwrap(), "[]");
 }
 
 #[test]

@@ -21,7 +21,7 @@ impl Handle for Echo {
         if request.uri().path() == "/slow" {
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
-        respond::reply(Reply::Done(request.uri().path().as_bytes().to_vec()))
+        respond::reply(Reply::Done(request.uri().path().to_owned().into()))
     }
 }
 
