@@ -1,14 +1,16 @@
 //! `cargo xtask images`: the images of the standard flavors, made in the engine that will run
-//! them. From a public base image where a registry answers, else from the distribution's packages.
+//! them. `base` from a public image where a registry answers, else from the distribution's packages;
+//! the other flavors from `base`, by the same Containerfiles either way.
 //! The one in which virtual machines run has no public base; [`machine`] makes their disk.
 
 mod answer;
 mod apt_sources;
+mod build;
 mod containerfile;
 mod machine;
 mod recipe;
-mod registry;
 mod rootfs;
+mod sources;
 
 pub(crate) use apt_sources::of_release as apt_sources;
 pub(crate) use recipe::platform;
@@ -26,22 +28,27 @@ pub fn names() -> Result<Vec<String>> {
 
 /// Makes the images called `names` in the engine, unless it has them as they should be.
 pub fn ensure(engine: &Client, names: &[impl AsRef<str>]) -> Result<()> {
-    for name in names {
-        let recipe = Recipe::read(name.as_ref())?;
-        if recipe.is_in(engine)? {
-            say::note(&format!("{} is there.", recipe.reference()));
-            continue;
-        }
-        let title = format!("Making the image {}", recipe.reference());
-        say::timed(&title, || make(engine, &recipe)).with_context(|| recipe.reference())?;
+    names
+        .iter()
+        .try_for_each(|name| ensure_one(engine, &Recipe::read(name.as_ref())?))
+}
+
+fn ensure_one(engine: &Client, recipe: &Recipe) -> Result<()> {
+    if recipe.is_in(engine)? {
+        say::note(&format!("{} is there.", recipe.reference()));
+        return Ok(());
     }
-    Ok(())
+    if let Some(parent) = recipe.parent()? {
+        ensure_one(engine, &parent)?;
+    }
+    let title = format!("Making the image {}", recipe.reference());
+    say::timed(&title, || make(engine, recipe)).with_context(|| recipe.reference())
 }
 
 fn make(engine: &Client, recipe: &Recipe) -> Result<()> {
     if let Some(base) = recipe.base() {
-        if registry::offers(engine, base) {
-            return registry::build(engine, recipe);
+        if recipe.parent()?.is_some() || build::offers(engine, base) {
+            return build::run(engine, recipe);
         }
         say::note(&format!(
             "The engine reaches no registry with {base}: from the distribution's packages instead."

@@ -18,6 +18,9 @@ enum Task {
     Test {
         /// Part of a test's name.
         filter: Option<String>,
+        /// Make and prove the images of all flavors, not only of those that are quick to make.
+        #[arg(long)]
+        all_flavors: bool,
     },
     /// Hold a service against every rule of the interface; without a URL, Wharf itself on the
     /// simulated engine.
@@ -52,7 +55,10 @@ fn main() -> Result<()> {
     match Task::parse() {
         Task::Up(options) => up::run(&options),
         Task::Build => build::wharf(),
-        Task::Test { filter } => test::run_all(filter.as_deref()),
+        Task::Test {
+            filter,
+            all_flavors,
+        } => test::run_all(filter.as_deref(), all_flavors),
         Task::Conformance(options) => conformance::run(&options),
         Task::Images { names, engine } => make_images(names, engine),
         Task::Schemas { check } => schemas::run(workspace::root(), check),

@@ -5,8 +5,12 @@ use crate::process::run;
 use crate::say;
 use anyhow::Result;
 
-/// Runs the tests whose names contain `filter`, or all.
-pub fn run_all(filter: Option<&str>) -> Result<()> {
+/// Read by the tests of the flavors.
+const FLAVORS: &str = "WHARF_TEST_FLAVORS";
+
+/// Runs the tests whose names contain `filter`, or all; on the images of `all_flavors`, or of those
+/// that are quick to make.
+pub fn run_all(filter: Option<&str>, all_flavors: bool) -> Result<()> {
     ensure_wasm_target()?;
     crate::build::wharf()?;
     say::timed("Testing the workspace (release)", || {
@@ -19,6 +23,9 @@ pub fn run_all(filter: Option<&str>) -> Result<()> {
             "--workspace",
             "--no-fail-fast",
         ]);
+        if all_flavors {
+            test.env(FLAVORS, "all");
+        }
         if let Some(filter) = filter {
             test.arg(filter);
         }

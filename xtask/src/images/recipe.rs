@@ -13,6 +13,10 @@ use std::process::Command;
 /// Carries the hash of what an image was made from.
 pub(super) const INPUTS_LABEL: &str = "io.wharf.image.inputs";
 
+/// How blueprints call images.
+const PREFIX: &str = "localhost/wharf/";
+const TAG: &str = ":1";
+
 /// How one image is made.
 pub(super) struct Recipe {
     name: String,
@@ -31,12 +35,17 @@ impl Recipe {
                 names()?.join(", ")
             );
         };
-        Ok(Self {
+        let mut recipe = Self {
             name: name.to_owned(),
             hash: hash(&directory)?,
             directory,
             containerfile,
-        })
+        };
+        if let Some(parent) = recipe.parent()? {
+            let both = Sha256::digest(format!("{}{}", recipe.hash, parent.hash()));
+            recipe.hash = short(&both);
+        }
+        Ok(recipe)
     }
 
     pub fn name(&self) -> &str {
@@ -45,19 +54,27 @@ impl Recipe {
 
     /// How blueprints call the image.
     pub fn reference(&self) -> String {
-        format!("localhost/wharf/{}:1", self.name)
+        format!("{PREFIX}{}{TAG}", self.name)
     }
 
-    /// The public image it starts from, if one is.
+    /// The image it starts from, if one is: a public one, or that of another recipe.
     pub fn base(&self) -> Option<&str> {
         containerfile::base(&self.containerfile)
+    }
+
+    /// The recipe of the image it starts from, if that is one of ours.
+    pub fn parent(&self) -> Result<Option<Self>> {
+        let name = self
+            .base()
+            .and_then(|base| base.strip_prefix(PREFIX)?.strip_suffix(TAG));
+        name.map(Self::read).transpose()
     }
 
     pub fn describing(&self) -> Vec<&str> {
         containerfile::describing(&self.containerfile)
     }
 
-    /// Changes when a file of the recipe does.
+    /// Changes when a file of the recipe does, or of one that it starts from.
     pub fn hash(&self) -> &str {
         &self.hash
     }
@@ -105,7 +122,13 @@ impl Recipe {
 
     /// A tar of a directory of the recipe, owned by root whoever owns the checkout.
     pub fn tar(&self, subdirectory: &str) -> Result<Vec<u8>> {
-        let tar = Command::new("tar")
+        self.tar_with(subdirectory, None)
+    }
+
+    /// The same with what is in another directory beside it.
+    pub fn tar_with(&self, subdirectory: &str, beside: Option<&Path>) -> Result<Vec<u8>> {
+        let mut command = Command::new("tar");
+        command
             .args([
                 "--create",
                 "--owner=0",
@@ -114,9 +137,11 @@ impl Recipe {
                 "--directory",
             ])
             .arg(self.file(subdirectory))
-            .arg(".")
-            .output()
-            .context("tar does not run")?;
+            .arg(".");
+        if let Some(beside) = beside {
+            command.arg("--directory").arg(beside).arg(".");
+        }
+        let tar = command.output().context("tar does not run")?;
         if !tar.status.success() {
             bail!("tar: {}", String::from_utf8_lossy(&tar.stderr).trim());
         }
@@ -171,8 +196,11 @@ fn directory() -> PathBuf {
 fn hash(directory: &Path) -> Result<String> {
     let mut hash = Sha256::new();
     hash_tree(directory, directory, &mut hash)?;
-    let bytes = hash.finalize();
-    Ok(bytes.iter().take(8).map(|b| format!("{b:02x}")).collect())
+    Ok(short(&hash.finalize()))
+}
+
+fn short(digest: &[u8]) -> String {
+    digest.iter().take(8).map(|b| format!("{b:02x}")).collect()
 }
 
 fn hash_tree(root: &Path, path: &Path, hash: &mut Sha256) -> Result<()> {

@@ -2,11 +2,11 @@
 
 use crate::entry::{Entry, Web};
 
-/// How the R server listens; it checks passwords through PAM, so the account's hash is enough.
+/// How the R server listens: a JupyterLab on a port of its own.
 pub(super) const R_WEB: Web = Web {
     port: 8787,
-    health: "/",
-    clear_password: false,
+    health: "/api",
+    clear_password: true,
 };
 
 /// The R server with genomics tools.

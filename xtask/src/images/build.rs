@@ -1,7 +1,9 @@
-//! The way with a registry: the engine pulls the base image and builds the Containerfile.
+//! The engine builds a Containerfile: on a base image that it pulls, or on one that it has.
 
 use super::answer::follow;
+use super::sources::Settings;
 use super::recipe::{INPUTS_LABEL, Recipe};
+use super::rootfs::percent_encode;
 use crate::http::{Body, Client, Request};
 use anyhow::Result;
 use serde_json::json;
@@ -26,10 +28,10 @@ pub(super) fn offers(engine: &Client, image: &str) -> bool {
 }
 
 /// Builds the image from its Containerfile.
-pub(super) fn build(engine: &Client, recipe: &Recipe) -> Result<()> {
+pub(super) fn run(engine: &Client, recipe: &Recipe) -> Result<()> {
     let has_network = engine.send(Request::new("GET", "/networks/bridge"))?.status == 200;
     if has_network {
-        return build_in(engine, recipe, "default");
+        return run_in(engine, recipe, "default");
     }
     let network = json!({
         "Name": BUILD_NETWORK,
@@ -37,20 +39,22 @@ pub(super) fn build(engine: &Client, recipe: &Recipe) -> Result<()> {
         "Options": {"com.docker.network.bridge.name": "whfbuild"},
     });
     engine.send(Request::new("POST", "/networks/create").json(network))?;
-    let built = build_in(engine, recipe, BUILD_NETWORK);
+    let built = run_in(engine, recipe, BUILD_NETWORK);
     let path = format!("/networks/{BUILD_NETWORK}");
     engine.send(Request::new("DELETE", &path))?;
     built
 }
 
-fn build_in(engine: &Client, recipe: &Recipe, network: &str) -> Result<()> {
+fn run_in(engine: &Client, recipe: &Recipe, network: &str) -> Result<()> {
+    let machine = Settings::read()?;
     let labels = json!({ INPUTS_LABEL: recipe.hash() }).to_string();
     let path = format!(
-        "/build?dockerfile=Containerfile&t={}&networkmode={network}&forcerm=true&labels={}",
+        "/build?dockerfile=Containerfile&t={}&networkmode={network}&forcerm=true&labels={}&buildargs={}",
         recipe.reference(),
-        super::rootfs::percent_encode(&labels)
+        percent_encode(&labels),
+        percent_encode(&machine.proxies().to_string()),
     );
-    let body = Body::Tar(recipe.tar(".")?);
+    let body = Body::Tar(recipe.tar_with(".", Some(machine.directory()))?);
     follow(
         engine,
         Request::new("POST", &path).body(body).timeout(BUILD_LIMIT),

@@ -1,0 +1,4 @@
+# Python packages of the image come first.
+[ -d /opt/python/bin ] && PATH="/opt/python/bin:$PATH"
+[ -d "$HOME/.local/bin" ] && PATH="$HOME/.local/bin:$PATH"
+export PATH

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Reads an AI provider's key on standard input and writes it where the assistants look for it.
+
+Runs as the login user, in the home directory. A provider is known by the form of its keys; a key of
+another form is taken for OpenAI's.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+# Form of the key; name in opencode; variable that Jupyter AI looks for; section of marimo.
+PROVIDERS = [
+    ("sk-ant-", "anthropic", "ANTHROPIC_API_KEY", "anthropic"),
+    ("sk-or-", "openrouter", "OPENROUTER_API_KEY", "openrouter"),
+    ("AIza", "google", "GEMINI_API_KEY", "google"),
+    ("", "openai", "OPENAI_API_KEY", "open_ai"),
+]
+
+
+def write(path, text):
+    """Replaces a file as a whole, so that a start that is killed leaves no half of one."""
+    target = Path.home() / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(target.name + ".new")
+    draft.write_text(text)
+    draft.replace(target)
+
+
+def main():
+    os.umask(0o077)
+    key = sys.stdin.readline().strip()
+    _, opencode, variable, marimo = next(p for p in PROVIDERS if key.startswith(p[0]))
+    quoted = json.dumps(key)
+    # The terminal's assistant, `opencode`.
+    credentials = {opencode: {"type": "api", "key": key}}
+    write(".local/share/opencode/auth.json", json.dumps(credentials))
+    service = os.environ.get("WHARF_SERVICE")
+    if service == "marimo":
+        write(".config/marimo/marimo.toml", f"[ai.{marimo}]\napi_key = {quoted}\n")
+    elif service == "jupyterlab":
+        write(".env", f"{variable}={quoted}\n")
+
+
+main()

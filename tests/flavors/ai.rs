@@ -1,0 +1,156 @@
+//! The AI key, where the assistants look for it and nowhere else; and on its way to the provider.
+
+use crate::browser::Browser;
+use crate::context::Context;
+use crate::outside::Outside;
+use crate::page::{Page, hides};
+use crate::{jupyterlab, marimo};
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use tempfile::NamedTempFile;
+use wharf_tests::until;
+
+const KEY: &str = "sk-test-9f41c07be2d84c5c9d";
+/// The terminal's assistant keeps keys here.
+const TERMINAL: &str = "/home/user/.local/share/opencode/auth.json";
+
+pub fn reaches_the_assistants(context: &Context) -> Result<()> {
+    let provider = Provider::start()?;
+    let server = context.server()?;
+    let api = server.user("ann@example.com")?;
+    let key = json!({ "ai_provider_api_key": KEY });
+
+    let page = Page::create(&api, "marimo", &key)?;
+    let settings = "/home/user/.config/marimo/marimo.toml";
+    is_kept_in(context, &page.instance, &[settings, TERMINAL])?;
+    hides(context, &page.instance, KEY)?;
+    provider.is_asked_from_the_terminal(context, &page.instance)?;
+    let address = format!("echo 'base_url = \"{}\"' >> {settings}", provider.url);
+    context.inside_as_user(&page.instance, &address)?;
+    api.act("page-marimo", "stop")?.expect(200)?;
+    api.act("page-marimo", "restart")?.expect(200)?;
+    api.wait_for("page-marimo", "running")?;
+    provider.is_asked_by_marimo(&page)?;
+    hides(context, &page.instance, KEY)?;
+    api.delete("page-marimo")?.expect(204)?;
+
+    let page = Page::create(&api, "jupyterlab", &key)?;
+    is_kept_in(context, &page.instance, &["/home/user/.env", TERMINAL])?;
+    hides(context, &page.instance, KEY)?;
+    is_known_to_jupyter_ai(&page)?;
+    api.delete("page-jupyterlab")?.expect(204)?;
+
+    let written = server.all_it_wrote()?;
+    let key = KEY.as_bytes();
+    ensure!(
+        !written.windows(key.len()).any(|part| part == key),
+        "the key is in what the server wrote"
+    );
+    server.finish()
+}
+
+/// These files alone hold it, and only the login user reads them.
+fn is_kept_in(context: &Context, instance: &Value, files: &[&str]) -> Result<()> {
+    let find = format!("grep -rlF {KEY} /etc /var /home /root /tmp /run /opt/opencode | sort");
+    let found = context.inside(instance, &find)?;
+    ensure!(found == files.join("\n"), "the key is in: {found}");
+    let modes = format!("stat -c '%U %a' {}", files.join(" "));
+    let modes = context.inside(instance, &modes)?;
+    ensure!(modes.lines().all(|mode| mode == "user 600"), "{modes}");
+    Ok(())
+}
+
+/// What Jupyter AI's settings say that they have; they show names only.
+fn is_known_to_jupyter_ai(page: &Page) -> Result<()> {
+    let browser = Browser::start()?;
+    jupyterlab::log_in(&browser, page)?;
+    let ask = "return fetch('/api/jupyternaut/secrets').then(answer => answer.text())";
+    until("Jupyter AI knows the key", || {
+        let known = browser.run(ask)?.to_string();
+        ensure!(!known.contains(KEY), "it shows the key");
+        Ok(known.contains("OPENAI_API_KEY").then_some(()))
+    })
+}
+
+/// A provider on a machine of its own.
+struct Provider {
+    process: Child,
+    asked: NamedTempFile,
+    url: String,
+    _outside: Outside,
+}
+
+impl Provider {
+    fn start() -> Result<Self> {
+        let outside = Outside::new()?;
+        let asked = NamedTempFile::new()?;
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("flavors/ai_provider.py");
+        let mut python = Command::new("python3");
+        python.arg(script).arg(&outside.address);
+        let process = outside
+            .command(&python)
+            .stdin(Stdio::piped())
+            .stdout(File::create(asked.path())?)
+            .spawn()?;
+        Ok(Self {
+            url: format!("http://{}:9100/v1", outside.address),
+            process,
+            asked,
+            _outside: outside,
+        })
+    }
+
+    /// Waits for a request with the key since `before`.
+    fn is_asked(&self, what: &str) -> Result<()> {
+        let line = until(what, || {
+            let asked = fs::read_to_string(self.asked.path())?;
+            Ok(asked.lines().next().map(str::to_owned))
+        })?;
+        ensure!(line.ends_with(&format!(" Bearer {KEY}")), "{line}");
+        // The next one starts from nothing.
+        fs::OpenOptions::new()
+            .write(true)
+            .open(self.asked.path())?
+            .set_len(0)?;
+        Ok(())
+    }
+
+    fn is_asked_from_the_terminal(&self, context: &Context, instance: &Value) -> Result<()> {
+        let config = json!({
+            "model": "openai/any",
+            "provider": {"openai": {
+                "options": {"baseURL": self.url}, "models": {"any": {"name": "any"}},
+            }},
+        });
+        let command = format!(
+            "mkdir -p ~/.config/opencode && echo '{config}' > ~/.config/opencode/opencode.json \
+             && timeout 60 opencode run hello 2>&1; true"
+        );
+        let said = context.inside_as_user(instance, &command)?;
+        ensure!(!said.contains(KEY), "it shows the key");
+        println!("opencode: {said}");
+        self.is_asked("the terminal's assistant asks the provider")
+    }
+
+    fn is_asked_by_marimo(&self, page: &Page) -> Result<()> {
+        let browser = Browser::start()?;
+        marimo::log_in(&browser, page)?;
+        let ask = "return fetch('/api/ai/completion', {method: 'POST', \
+                   headers: {'Content-Type': 'application/json', 'Marimo-Server-Token': \
+                   document.querySelector('marimo-server-token')?.dataset.token ?? ''}, \
+                   body: JSON.stringify({prompt: 'add', code: '', includeOtherCode: ''})}) \
+                   .then(answer => answer.text())";
+        println!("marimo: {}", browser.run(ask)?);
+        self.is_asked("marimo asks the provider")
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}

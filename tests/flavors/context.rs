@@ -1,0 +1,158 @@
+//! The engine that all tests of this binary share, with the flavors' images.
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+use wharf_tests::{Ports, Server, docker_node};
+use xtask::engine::{Kind, Options, PrivateEngine};
+use xtask::http::{Client, Endpoint, Request};
+use xtask::process::output;
+
+/// A private dockerd. Its storage outlives the run, because images take long to make.
+pub struct Context {
+    engine: PrivateEngine,
+}
+
+/// Servers need networks that do not overlap.
+static NEXT_NETWORK: AtomicU8 = AtomicU8::new(0);
+
+fn directory() -> PathBuf {
+    let usual = || xtask::workspace::target().join("test-engine");
+    let all = std::env::var_os("WHARF_TEST_ENGINE_DIR").map_or_else(usual, PathBuf::from);
+    all.join("flavors")
+}
+
+impl Context {
+    /// Starts the engine and makes these images, those that it does not have yet.
+    pub fn start(images: &[&str]) -> Result<Self> {
+        let engine = PrivateEngine::start(Options {
+            kind: Kind::Dockerd,
+            dir: directory(),
+            disk_gib: 60,
+            disposable: false,
+        })?;
+        let context = Self { engine };
+        context.remove_containers()?;
+        xtask::images::ensure(&context.client(), images)?;
+        Ok(context)
+    }
+
+    /// Ends the engine.
+    pub fn stop(self) -> Result<()> {
+        self.remove_containers()?;
+        self.engine.stop()
+    }
+
+    fn client(&self) -> Client {
+        self.engine.client()
+    }
+
+    /// Those of a run that was killed, and at the end what a failed test left.
+    fn remove_containers(&self) -> Result<()> {
+        let all = self.client().get("/containers/json?all=true")?;
+        for id in all.as_array().into_iter().flatten() {
+            let id = id["Id"].as_str().unwrap_or_default();
+            let path = format!("/containers/{id}?force=true&v=true");
+            let delete = Request::new("DELETE", &path).timeout(Duration::from_secs(60));
+            self.client().send(delete)?.ok()?;
+        }
+        self.client()
+            .send(Request::new("POST", "/networks/prune"))?
+            .ok()
+            .map(drop)
+    }
+
+    /// A server with this engine as its only node.
+    pub fn server(&self) -> Result<Server> {
+        let Endpoint::Unix(socket) = self.engine.endpoint() else {
+            bail!("a private engine listens on a socket");
+        };
+        let network = format!("{}/16", free_network()?);
+        let socket = socket.to_str().context("socket path")?;
+        let node = docker_node("real", socket, &network, self.engine.kind().settings());
+        Server::start(&format!("{}{node}", Ports::take().settings()))
+    }
+
+    /// The container of an instance, as the engine's `inspect` shows it.
+    pub fn inspect(&self, instance: &Value) -> Result<Value> {
+        let uuid = instance["uuid"].as_str().context("uuid")?;
+        let filter = format!("%7B%22label%22%3A%5B%22io.wharf.instance%3D{uuid}%22%5D%7D");
+        let list = self
+            .client()
+            .get(&format!("/containers/json?all=true&filters={filter}"))?;
+        let id = list[0]["Id"].as_str().context("no container")?.to_owned();
+        self.client().get(&format!("/containers/{id}/json"))
+    }
+
+    /// What the engine has kept of a container's output.
+    pub fn output_of(&self, instance: &Value) -> Result<String> {
+        let container = self.inspect(instance)?;
+        let id = container["Id"].as_str().context("no container")?;
+        let path = format!("/containers/{id}/logs?stdout=true&stderr=true");
+        let answer = self.client().send(Request::new("GET", &path))?.ok()?;
+        Ok(String::from_utf8_lossy(&answer.body).into_owned())
+    }
+
+    /// Runs a shell's command in an instance, as root: what `sudo` in the page's terminal could do.
+    pub fn inside(&self, instance: &Value, command: &str) -> Result<String> {
+        let container = self.inspect(instance)?;
+        let id = container["Id"].as_str().context("no container")?;
+        let path = format!("/containers/{id}/exec");
+        let wanted = json!({
+            "Cmd": ["bash", "-c", command], "AttachStdout": true, "AttachStderr": true,
+        });
+        let made = self
+            .client()
+            .send(Request::new("POST", &path).json(wanted))?
+            .ok()?
+            .json()?;
+        let exec = made["Id"].as_str().context("no exec")?;
+        let path = format!("/exec/{exec}/start");
+        let start = Request::new("POST", &path)
+            .json(json!({ "Detach": false, "Tty": false }))
+            .timeout(Duration::from_secs(120));
+        let text = plain(&self.client().send(start)?.ok()?.body);
+        let ended = self.client().get(&format!("/exec/{exec}/json"))?;
+        if ended["ExitCode"] != 0 {
+            bail!("`{command}`: {}: {text}", ended["ExitCode"]);
+        }
+        Ok(text.trim().to_owned())
+    }
+
+    /// The same as the login user.
+    pub fn inside_as_user(&self, instance: &Value, command: &str) -> Result<String> {
+        let quoted = command.replace('\'', r"'\''");
+        self.inside(
+            instance,
+            &format!("/usr/local/lib/wharf/as-user bash -c '{quoted}'"),
+        )
+    }
+}
+
+/// The engine's stream is cut into frames: eight bytes of which four are the length.
+fn plain(mut stream: &[u8]) -> String {
+    let mut text = Vec::new();
+    while let Some((head, rest)) = stream.split_at_checked(8) {
+        let length = u32::from_be_bytes([head[4], head[5], head[6], head[7]]) as usize;
+        let (frame, rest) = rest.split_at_checked(length).unwrap_or((rest, &[]));
+        text.extend_from_slice(frame);
+        stream = rest;
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// The first address of a network that the machine has no route into: other runs may be under way.
+pub fn free_network() -> Result<String> {
+    let routes = output(Command::new("ip").args(["-4", "route", "show"]))?;
+    let taken = |n: u8| {
+        routes
+            .lines()
+            .any(|route| route.starts_with(&format!("10.{n}.")))
+    };
+    let mut all = (0..50).map(|_| 200 + NEXT_NETWORK.fetch_add(1, Ordering::Relaxed) % 50);
+    let n = all.find(|n| !taken(*n)).context("no network is free")?;
+    Ok(format!("10.{n}.0.0"))
+}

@@ -1,0 +1,68 @@
+//! Another machine, as instances see it: a network namespace at the other end of a cable. The node
+//! itself is closed to them, so servers that they are to reach cannot be on it.
+
+use crate::context::free_network;
+use anyhow::Result;
+use std::process::Command;
+use xtask::process::{output, succeeds};
+
+/// Exists until it is dropped.
+pub struct Outside {
+    name: String,
+    /// Where it is reached.
+    pub address: String,
+}
+
+impl Outside {
+    /// Makes it.
+    pub fn new() -> Result<Self> {
+        let network = free_network()?;
+        let prefix = network.trim_end_matches('0');
+        let outside = Self {
+            name: format!("outside{}", std::process::id()),
+            address: format!("{prefix}2"),
+        };
+        let name = &outside.name;
+        let (here, there) = (&name[name.len() - 6..], "eth0");
+        let here = format!("wo{here}");
+        ip(&format!("netns add {name}"))?;
+        ip(&format!(
+            "link add {here} type veth peer name {there} netns {name}"
+        ))?;
+        ip(&format!("address add {prefix}1/30 dev {here}"))?;
+        ip(&format!("link set {here} up"))?;
+        for inside in [
+            "link set lo up".to_owned(),
+            format!("address add {prefix}2/30 dev {there}"),
+            format!("link set {there} up"),
+            format!("route add default via {prefix}1"),
+        ] {
+            ip(&format!("-netns {name} {inside}"))?;
+        }
+        Ok(outside)
+    }
+
+    /// A command that runs there.
+    pub fn command(&self, program: &Command) -> Command {
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", &self.name])
+            .arg(program.get_program())
+            .args(program.get_args());
+        for (name, value) in program.get_envs() {
+            command.env(name, value.unwrap_or_default());
+        }
+        command
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        // The cable goes with its end.
+        succeeds(Command::new("ip").args(["netns", "delete", &self.name]));
+    }
+}
+
+fn ip(words: &str) -> Result<()> {
+    output(Command::new("ip").args(words.split_whitespace())).map(drop)
+}

@@ -1,0 +1,100 @@
+//! What holds for the page of every web flavor.
+
+use crate::context::Context;
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+use ureq::Agent;
+use wharf_tests::{Api, small};
+
+/// A running instance of a web flavor.
+pub struct Page {
+    pub instance: Value,
+    pub url: String,
+    pub password: String,
+}
+
+impl Page {
+    /// Creates it and waits until it is running: the page answers from then on.
+    pub fn create(api: &Api, flavor: &str, more: &Value) -> Result<Self> {
+        let mut body = small("container");
+        body["flavor"] = json!(flavor);
+        body["name"] = json!(format!("page-{flavor}"));
+        body["n_vcpus"] = json!(2);
+        body["mem_gib"] = json!(2);
+        for (field, value) in more.as_object().into_iter().flatten() {
+            body[field] = value.clone();
+        }
+        let begin = Instant::now();
+        let created = api.create(&body)?.expect(201)?;
+        let name = created["name"].as_str().context("name")?.to_owned();
+        let instance = api.wait_for(&name, "running")?;
+        println!("{flavor}: running after {:?}", begin.elapsed());
+        let text = |field: &str| instance[field].as_str().map(str::to_owned).context("text");
+        let page = Self {
+            url: text("webapp_url")?,
+            password: text("original_service_password")?,
+            instance,
+        };
+        let answer = status(&page.url, "").with_context(|| "running, and no page")?;
+        ensure!(
+            [200, 302, 303].contains(&answer),
+            "running, and the page answers {answer}"
+        );
+        Ok(page)
+    }
+
+    /// There is no other way in than the page.
+    pub fn has_no_ssh(&self, context: &Context) -> Result<()> {
+        ensure!(self.instance["ssh_command"].is_null());
+        let port = self.instance["wan_ssh_port"].as_u64().context("port")?;
+        let port = u16::try_from(port)?;
+        ensure!(
+            TcpStream::connect(("127.0.0.1", port)).is_err(),
+            "something listens on the SSH port"
+        );
+        let processes = context.inside(&self.instance, "ps -e -o comm=")?;
+        ensure!(!processes.contains("sshd"), "{processes}");
+        Ok(())
+    }
+
+    /// The password is where nobody but the instance's user sees it.
+    pub fn keeps_its_password(&self, context: &Context) -> Result<()> {
+        hides(context, &self.instance, &self.password)
+    }
+}
+
+/// A secret is in no inspect output, process list, environment or output of the container.
+pub fn hides(context: &Context, instance: &Value, secret: &str) -> Result<()> {
+    ensure!(secret.len() >= 8, "too short to be looked for");
+    let inspected = context.inspect(instance)?.to_string();
+    ensure!(!inspected.contains(secret), "in the engine's inspect");
+    let seen = "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'";
+    let seen = context.inside(instance, seen)?;
+    ensure!(seen.contains("HOME="), "no environments: {seen}");
+    ensure!(!seen.contains(secret), "in an argument or an environment");
+    let logged = context.output_of(instance)?;
+    ensure!(!logged.contains(secret), "in the container's output");
+    ensure!(
+        context.inside(instance, "ls -A /etc/wharf")?.is_empty(),
+        "the files of the first start are still there"
+    );
+    Ok(())
+}
+
+/// The status of an answer, redirects not followed.
+pub fn status(url: &str, cookie: &str) -> Result<u16> {
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .timeout_global(Some(Duration::from_secs(30)))
+        .build();
+    let agent: Agent = config.into();
+    Ok(agent
+        .get(url)
+        .header("Cookie", cookie)
+        .call()?
+        .status()
+        .as_u16())
+}

@@ -1,0 +1,79 @@
+//! The S3 prefill, from a real S3 server to the home directory.
+
+use crate::context::Context;
+use crate::page::{Page, hides};
+use crate::s3_server::S3Server;
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use wharf_tests::{Api, until};
+
+const OBJECTS: usize = 12;
+const LOG: &str = "cat ~/s3-prefill/s3-prefill.log 2>/dev/null || true";
+
+/// All is downloaded, into the user's own files, once; and the secrets are nowhere to be seen.
+pub fn prefill(context: &Context) -> Result<()> {
+    let s3 = S3Server::start(OBJECTS)?;
+    let server = context.server()?;
+    let api = server.user("ann@example.com")?;
+    let page = Page::create(&api, "jupyterlab", &s3.fields("data/set"))?;
+    let instance = &page.instance;
+    let log = log_with(context, instance, "S3 prefill: done")?;
+    ensure!(log.contains(&format!("{OBJECTS} files")), "{log}");
+    let files = "find ~/s3-prefill/part -type f -user user | wc -l; tail -n 1 ~/s3-prefill/part/7.txt; \
+                 find ~/s3-prefill -name 'elsewhere*' | wc -l";
+    let files = context.inside_as_user(instance, files)?;
+    ensure!(files == format!("{OBJECTS}\nobject 7\n0"), "{files}");
+    ensure!(s3.downloads()? == OBJECTS, "{} downloads", s3.downloads()?);
+    for secret in [&s3.secret, &s3.key] {
+        hides(context, instance, secret)?;
+        ensure!(
+            !log.contains(secret.as_str()),
+            "a key is in the prefill's log"
+        );
+        let kept = format!("grep -rlF {secret} /etc /var /home /root /tmp /run || true");
+        let kept = context.inside(instance, &kept)?;
+        ensure!(kept.is_empty(), "the key is still in {kept}");
+    }
+    // A restart, after which the user's own changes are still there, downloads nothing.
+    context.inside_as_user(instance, "rm ~/s3-prefill/part/3.txt")?;
+    api.act("page-jupyterlab", "stop")?.expect(200)?;
+    api.act("page-jupyterlab", "restart")?.expect(200)?;
+    api.wait_for("page-jupyterlab", "running")?;
+    let left = context.inside_as_user(instance, "ls ~/s3-prefill/part | wc -l")?;
+    ensure!(left == (OBJECTS - 1).to_string(), "{left}");
+    ensure!(s3.downloads()? == OBJECTS, "a restart downloads again");
+    api.delete("page-jupyterlab")?.expect(204)?;
+
+    let missing = s3.fields("no-such-bucket");
+    goes_wrong(context, &api, &missing, "no such bucket")?;
+    let mut wrong = s3.fields("data");
+    wrong["s3_secret_access_key"] = json!("not-the-secret-that-was-given");
+    goes_wrong(context, &api, &wrong, "SignatureDoesNotMatch")?;
+    let mut closed = s3.fields("data");
+    closed["s3_endpoint_url"] = json!(s3.url.replace(":9000", ":9001"));
+    goes_wrong(context, &api, &closed, "connection refused")?;
+    server.finish()
+}
+
+/// The instance runs all the same, and the log says what was wrong, without a secret.
+fn goes_wrong(context: &Context, api: &Api, fields: &Value, words: &str) -> Result<()> {
+    let page = Page::create(api, "jupyterlab", fields)?;
+    let log = log_with(context, &page.instance, "FAILED")?;
+    ensure!(log.contains(words), "{words:?} is not in the log:\n{log}");
+    let secret = fields["s3_secret_access_key"].as_str().context("secret")?;
+    ensure!(!log.contains(secret), "the secret is in the log");
+    hides(context, &page.instance, secret)?;
+    let state = api.instance("page-jupyterlab")?.expect(200)?["state"].clone();
+    ensure!(state == "running", "{state}");
+    api.delete("page-jupyterlab")?.expect(204)?;
+    Ok(())
+}
+
+/// The prefill's log, once it says so.
+fn log_with(context: &Context, instance: &Value, words: &str) -> Result<String> {
+    until(&format!("the prefill's log says {words:?}"), || {
+        let log = context.inside_as_user(instance, LOG)?;
+        Ok(log.contains(words).then_some(log))
+    })
+    .with_context(|| context.inside_as_user(instance, LOG).unwrap_or_default())
+}

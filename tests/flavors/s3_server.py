@@ -1,0 +1,39 @@
+"""An S3 server that checks keys and signatures, with a bucket in it.
+
+Arguments: the address to listen on, the number of objects. Prints what a client needs, as JSON;
+serves until its standard input ends. Every request is a line on standard error.
+"""
+
+import json
+import sys
+import urllib.request
+
+import boto3
+from moto.server import ThreadedMotoServer
+
+address, objects = sys.argv[1], int(sys.argv[2])
+server = ThreadedMotoServer(ip_address=address, port=9000, verbose=False)
+server.start()
+url = f"http://{address}:9000"
+
+first = {"aws_access_key_id": "first", "aws_secret_access_key": "first"}
+iam = boto3.client("iam", endpoint_url=url, region_name="us-east-1", **first)
+iam.create_user(UserName="ann")
+allowed = {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}
+policy = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+iam.put_user_policy(UserName="ann", PolicyName="s3", PolicyDocument=policy)
+key = iam.create_access_key(UserName="ann")["AccessKey"]
+
+s3 = boto3.client("s3", endpoint_url=url, region_name="us-east-1", **first)
+s3.create_bucket(Bucket="data")
+for number in range(objects):
+    body = f"object {number}\n".encode() * 1000
+    s3.put_object(Bucket="data", Key=f"set/part/{number}.txt", Body=body)
+s3.put_object(Bucket="data", Key="elsewhere.txt", Body=b"not in the prefix")
+
+# From here on every request needs a key that was given out.
+plain = {"Content-Type": "text/plain"}
+urllib.request.urlopen(urllib.request.Request(f"{url}/moto-api/reset-auth", b"0", plain))
+print(json.dumps({"url": url, "key": key["AccessKeyId"], "secret": key["SecretAccessKey"]}), flush=True)
+sys.stdin.read()
+server.stop()

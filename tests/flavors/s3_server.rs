@@ -1,0 +1,86 @@
+//! A real S3-compatible server on a machine of its own.
+
+use crate::outside::Outside;
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use tempfile::TempDir;
+use wharf_tests::Python;
+
+/// Runs until it is dropped.
+pub struct S3Server {
+    process: Child,
+    log: TempDir,
+    pub url: String,
+    pub key: String,
+    pub secret: String,
+    _outside: Outside,
+}
+
+impl S3Server {
+    /// With the bucket `data`, which has so many objects below `set/` and one elsewhere.
+    pub fn start(objects: usize) -> Result<Self> {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("flavors");
+        let python = Python::ensure(&here.join("requirements.txt"))?;
+        let outside = Outside::new()?;
+        let log = tempfile::tempdir()?;
+        let mut program = python.program("python");
+        program
+            .arg(here.join("s3_server.py"))
+            .arg(&outside.address)
+            .arg(objects.to_string());
+        let mut process = outside
+            .command(&program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(File::create(log.path().join("requests"))?)
+            .spawn()?;
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().context("no stdout")?).read_line(&mut line)?;
+        let said: Value = serde_json::from_str(&line).with_context(|| {
+            let errors = fs::read_to_string(log.path().join("requests"));
+            format!(
+                "the S3 server does not start: {}",
+                errors.unwrap_or_default()
+            )
+        })?;
+        let text = |field: &str| said[field].as_str().unwrap_or_default().to_owned();
+        Ok(Self {
+            url: text("url"),
+            key: text("key"),
+            secret: text("secret"),
+            process,
+            log,
+            _outside: outside,
+        })
+    }
+
+    /// The four fields of a request, for a bucket path.
+    pub fn fields(&self, bucket: &str) -> Value {
+        json!({
+            "s3_endpoint_url": self.url,
+            "s3_access_key_id": self.key,
+            "s3_secret_access_key": self.secret,
+            "s3_prefill_bucket": bucket,
+        })
+    }
+
+    /// How many objects were downloaded so far.
+    pub fn downloads(&self) -> Result<usize> {
+        let log = fs::read_to_string(self.log.path().join("requests"))?;
+        Ok(log
+            .lines()
+            .filter(|line| line.contains("GET /data/set/part/") && line.contains(" 200 "))
+            .count())
+    }
+}
+
+impl Drop for S3Server {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
