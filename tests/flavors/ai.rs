@@ -14,6 +14,8 @@ use tempfile::NamedTempFile;
 use wharf_tests::until;
 
 const KEY: &str = "sk-test-9f41c07be2d84c5c9d";
+/// A notebook's session, as marimo's pages name theirs.
+const SESSION: &str = "s_abc123";
 /// The terminal's assistant keeps keys here.
 const TERMINAL: &str = "/home/user/.local/share/opencode/auth.json";
 
@@ -138,12 +140,17 @@ impl Provider {
     fn is_asked_by_marimo(&self, page: &Page) -> Result<()> {
         let browser = Browser::start()?;
         marimo::log_in(&browser, page)?;
-        let ask = "return fetch('/api/ai/completion', {method: 'POST', \
-                   headers: {'Content-Type': 'application/json', 'Marimo-Server-Token': \
-                   document.querySelector('marimo-server-token')?.dataset.token ?? ''}, \
-                   body: JSON.stringify({prompt: 'add', code: '', includeOtherCode: ''})}) \
-                   .then(answer => answer.text())";
-        println!("marimo: {}", browser.run(ask)?);
+        let notebook = format!("{}?file=__new__&session_id={SESSION}", page.url);
+        browser.open(&notebook, ".cm-content")?;
+        let ask = format!(
+            "return fetch('/api/ai/completion', {{method: 'POST', \
+             headers: {{'Content-Type': 'application/json', 'Marimo-Session-Id': '{SESSION}', \
+             'Marimo-Server-Token': \
+             document.querySelector('marimo-server-token')?.dataset.token ?? ''}}, \
+             body: JSON.stringify({{prompt: 'add', code: '', includeOtherCode: ''}})}}) \
+             .then(answer => answer.text())"
+        );
+        println!("marimo: {}", browser.run(&ask)?);
         self.is_asked("marimo asks the provider")
     }
 }

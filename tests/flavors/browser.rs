@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 use ureq::Agent;
-use wharf_tests::until;
+use wharf_tests::{eventually, until};
 use xtask::packages::{self, Need};
 use xtask::process::find;
 
@@ -39,11 +39,12 @@ const ARGUMENTS: [&str; 10] = [
     "--disable-sync",
     "--window-size=1280,900",
 ];
+/// For one try at a page.
+const PAGE_PATIENCE: Duration = Duration::from_secs(30);
 /// WebDriver's name for an element's id.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// WebDriver's characters for keys.
 pub const CONTROL: &str = "\u{E009}";
-pub const SHIFT: &str = "\u{E008}";
 pub const ENTER: &str = "\u{E007}";
 
 /// Installs the browser where it is missing.
@@ -116,9 +117,20 @@ impl Browser {
         )
     }
 
-    /// Goes to a page and waits until it is loaded.
-    pub fn open(&self, url: &str) -> Result<()> {
-        self.post("/url", &json!({ "url": url })).map(drop)
+    /// Goes to a page until this element is on it: the page of an instance that is started again
+    /// may not be there at once, and on a busy machine a part of a page may not arrive.
+    pub fn open(&self, url: &str, selector: &str) -> Result<()> {
+        let find = json!({ "using": "css selector", "value": selector });
+        until(&format!("{url} has {selector}"), || {
+            if self.post("/url", &json!({ "url": url })).is_err() {
+                return Ok(None);
+            }
+            let appears = eventually("element", PAGE_PATIENCE, || {
+                Ok(self.post("/element", &find).ok())
+            });
+            Ok(appears.ok().map(drop))
+        })
+        .with_context(|| self.text().unwrap_or_default())
     }
 
     /// Where it is now.
@@ -146,22 +158,18 @@ impl Browser {
         self.type_keys(text)
     }
 
-    /// Types where the cursor is. Control and Shift are held until the end of `text`.
+    /// Types where the cursor is. Control is held until the end of `text`.
     pub fn type_keys(&self, text: &str) -> Result<()> {
-        let mut held = Vec::new();
         let mut actions = Vec::new();
         for key in text.chars().map(String::from) {
             actions.push(json!({ "type": "keyDown", "value": key }));
-            if [CONTROL, SHIFT].contains(&key.as_str()) {
-                held.push(key);
-            } else {
+            if key != CONTROL {
                 actions.push(json!({ "type": "keyUp", "value": key }));
             }
         }
-        let released = held
-            .iter()
-            .map(|key| json!({ "type": "keyUp", "value": key }));
-        actions.extend(released);
+        if text.starts_with(CONTROL) {
+            actions.push(json!({ "type": "keyUp", "value": CONTROL }));
+        }
         let keyboard = json!({ "type": "key", "id": "keyboard", "actions": actions });
         self.post("/actions", &json!({ "actions": [keyboard] }))
             .map(drop)

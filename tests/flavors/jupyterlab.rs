@@ -1,8 +1,8 @@
 //! JupyterLab in a browser.
 
-use crate::browser::{Browser, ENTER, SHIFT};
+use crate::browser::{Browser, ENTER};
 use crate::context::Context;
-use crate::page::{Page, status};
+use crate::page::{PASSWORD, Page, run_cell, status};
 use anyhow::{Result, ensure};
 use serde_json::json;
 
@@ -28,25 +28,24 @@ pub fn in_the_browser(page: &Page, name: &str, kernel: &str, code: &str) -> Resu
     let closed = status(&format!("{}api/contents", page.url), "")?;
     ensure!(closed == 403, "without a password: {closed}");
     let browser = Browser::start()?;
-    browser.open(&page.url)?;
+    browser.open(&page.url, PASSWORD)?;
     ensure!(browser.address()?.contains("/login"));
     browser.screenshot(&format!("{name}-login"))?;
-    browser.click_and_type("input[name=password]", &format!("wrong{ENTER}"))?;
+    browser.click_and_type(PASSWORD, &format!("wrong{ENTER}"))?;
     browser.wait_for_text("Invalid credentials")?;
     log_in(&browser, page)?;
     let card = format!(".jp-LauncherCard[data-category=Notebook][title^='{kernel}']");
     browser.click_and_type(&card, "")?;
-    browser.click_and_type(".jp-Notebook .cm-content", code)?;
-    browser.type_keys(&format!("{SHIFT}{ENTER}"))?;
-    browser.wait_for_text("42001")?;
+    run_cell(&browser, ".jp-Notebook .cm-content", code, "42001")?;
     let picture = browser.screenshot(&format!("{name}-cell"))?;
     println!("{name}: {}", picture.display());
     Ok(())
 }
 
 pub fn log_in(browser: &Browser, page: &Page) -> Result<()> {
-    browser.open(&page.url)?;
+    browser.open(&page.url, PASSWORD)?;
     let password = format!("{}{ENTER}", page.password);
-    browser.click_and_type("input[name=password]", &password)?;
-    browser.wait_for_text("Launcher")
+    browser.click_and_type(PASSWORD, &password)?;
+    // In the menu, whatever the notebooks of the last time are.
+    browser.wait_for_text("Kernel")
 }

@@ -30,10 +30,10 @@ const GENOMICS: &str = "set -e; cd /tmp; printf '>chr\\nACGTACGTAC\\n' > a.fa; s
      command -v nextflow bwa minimap2 bedtools freebayes >/dev/null; java -version 2>&1 | head -n 1; \
      Rscript -e 'suppressMessages({library(DESeq2); library(VariantAnnotation)}); cat(\"bioconductor\")'";
 const R_GENOMICS: &str = "suppressMessages({library(GenomicRanges); library(DESeq2)}); \
-     stopifnot(width(GRanges(\"chr1\", IRanges(1, 10))) == 10); cat(42001)";
+     stopifnot(width(GRanges(\"chr1\", IRanges(1, 10))) == 10); cat(6 * 7 * 1000 + 1)";
 const R_GEOSPATIAL: &str = "suppressMessages({library(sf); library(terra); library(stars)}); \
      stopifnot(abs(as.numeric(st_distance(st_point(c(0, 0)), st_point(c(3, 4)))) - 5) < 1e-9); \
-     stopifnot(ncell(rast(nrows = 4, ncols = 5)) == 20); cat(42001)";
+     stopifnot(ncell(rast(nrows = 4, ncols = 5)) == 20); cat(6 * 7 * 1000 + 1)";
 
 pub fn datascience(context: &Context) -> Result<()> {
     let script = format!("python3 - <<'END'\n{DATA_SCIENCE}END");

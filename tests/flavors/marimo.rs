@@ -1,8 +1,8 @@
 //! marimo in a browser.
 
-use crate::browser::{Browser, CONTROL, ENTER};
+use crate::browser::{Browser, ENTER};
 use crate::context::Context;
-use crate::page::{Page, status};
+use crate::page::{PASSWORD, Page, run_cell, status};
 use anyhow::{Result, ensure};
 use serde_json::json;
 
@@ -34,26 +34,24 @@ pub fn in_the_browser(page: &Page, name: &str) -> Result<()> {
         "without a password: {closed}"
     );
     let browser = Browser::start()?;
-    browser.open(&page.url)?;
+    browser.open(&page.url, PASSWORD)?;
     ensure!(browser.address()?.contains("/auth/login"));
     browser.screenshot(&format!("{name}-login"))?;
-    browser.click_and_type("input[name=password]", &format!("wrong{ENTER}"))?;
+    browser.click_and_type(PASSWORD, &format!("wrong{ENTER}"))?;
     browser.wait_for_text("Invalid password")?;
     log_in(&browser, page)?;
     browser.screenshot(&format!("{name}-home"))?;
 
-    browser.open(&format!("{}?file=__new__", page.url))?;
-    browser.click_and_type(".cm-content", "print(6 * 7 * 1000 + 1)")?;
-    browser.type_keys(&format!("{CONTROL}{ENTER}"))?;
-    browser.wait_for_text("42001")?;
+    browser.open(&format!("{}?file=__new__", page.url), ".cm-content")?;
+    run_cell(&browser, ".cm-content", "print(6 * 7 * 1000 + 1)", "42001")?;
     let picture = browser.screenshot(&format!("{name}-cell"))?;
     println!("{name}: {}", picture.display());
     Ok(())
 }
 
 pub fn log_in(browser: &Browser, page: &Page) -> Result<()> {
-    browser.open(&page.url)?;
+    browser.open(&page.url, PASSWORD)?;
     let password = format!("{}{ENTER}", page.password);
-    browser.click_and_type("input[name=password]", &password)?;
+    browser.click_and_type(PASSWORD, &password)?;
     browser.wait_for_text("Workspace")
 }

@@ -1,12 +1,19 @@
 //! What holds for the page of every web flavor.
 
+use crate::browser::{Browser, CONTROL, ENTER};
 use crate::context::Context;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use ureq::Agent;
-use wharf_tests::{Api, small};
+use wharf_tests::{Api, eventually, small, until};
+
+/// A kernel that is ready answers sooner.
+const OUTPUT_PATIENCE: Duration = Duration::from_secs(15);
+
+/// Where both notebook servers ask for the password.
+pub const PASSWORD: &str = "input[name=password]";
 
 /// A running instance of a web flavor.
 pub struct Page {
@@ -81,6 +88,21 @@ pub fn hides(context: &Context, instance: &Value, secret: &str) -> Result<()> {
         "the files of the first start are still there"
     );
     Ok(())
+}
+
+/// Writes code into a notebook's first cell and runs it, until this is its output. A page that is
+/// still building itself up, or has no kernel yet, drops what is typed: so it is done again.
+pub fn run_cell(browser: &Browser, cell: &str, code: &str, output: &str) -> Result<()> {
+    until(&format!("`{code}` gives {output}"), || {
+        browser.click_and_type(cell, &format!("{CONTROL}a"))?;
+        browser.type_keys(code)?;
+        browser.type_keys(&format!("{CONTROL}{ENTER}"))?;
+        let appears = eventually("output", OUTPUT_PATIENCE, || {
+            Ok(browser.text()?.contains(output).then_some(()))
+        });
+        Ok(appears.ok())
+    })
+    .with_context(|| browser.text().unwrap_or_default())
 }
 
 /// The status of an answer, redirects not followed.
