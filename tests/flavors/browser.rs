@@ -57,7 +57,7 @@ pub struct Browser {
     driver: Child,
     agent: Agent,
     session: String,
-    _profile: TempDir,
+    profile: TempDir,
 }
 
 impl Browser {
@@ -85,12 +85,12 @@ impl Browser {
             driver,
             agent: config.into(),
             session: format!("http://127.0.0.1:{}/session", port.context("no port")?),
-            _profile: profile,
+            profile,
         };
         let mut arguments: Vec<String> = ARGUMENTS.map(str::to_owned).into();
         arguments.push(format!(
             "--user-data-dir={}",
-            browser._profile.path().display()
+            browser.profile.path().display()
         ));
         let options = json!({ "binary": find("chromium"), "args": arguments });
         let wanted = json!({ "capabilities": { "alwaysMatch": {

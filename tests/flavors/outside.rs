@@ -4,11 +4,15 @@
 use crate::context::free_network;
 use anyhow::Result;
 use std::process::Command;
+use std::sync::atomic::{AtomicU8, Ordering};
 use xtask::process::{output, succeeds};
+
+static NEXT: AtomicU8 = AtomicU8::new(0);
 
 /// Exists until it is dropped.
 pub struct Outside {
     name: String,
+    cable: String,
     /// Where it is reached.
     pub address: String,
 }
@@ -18,13 +22,14 @@ impl Outside {
     pub fn new() -> Result<Self> {
         let network = free_network()?;
         let prefix = network.trim_end_matches('0');
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let id = format!("{}x{number}", std::process::id());
         let outside = Self {
-            name: format!("outside{}", std::process::id()),
+            name: format!("outside{id}"),
+            cable: format!("out{id}"),
             address: format!("{prefix}2"),
         };
-        let name = &outside.name;
-        let (here, there) = (&name[name.len() - 6..], "eth0");
-        let here = format!("wo{here}");
+        let (name, here, there) = (&outside.name, &outside.cable, "eth0");
         ip(&format!("netns add {name}"))?;
         ip(&format!(
             "link add {here} type veth peer name {there} netns {name}"
@@ -58,7 +63,8 @@ impl Outside {
 
 impl Drop for Outside {
     fn drop(&mut self) {
-        // The cable goes with its end.
+        // The namespace itself goes a while after its name, and would take the cable with it.
+        succeeds(Command::new("ip").args(["link", "delete", &self.cable]));
         succeeds(Command::new("ip").args(["netns", "delete", &self.name]));
     }
 }

@@ -15,7 +15,7 @@ pub fn prefill(context: &Context) -> Result<()> {
     let s3 = S3Server::start(OBJECTS)?;
     let server = context.server()?;
     let api = server.user("ann@example.com")?;
-    let page = Page::create(&api, "jupyterlab", &s3.fields("data/set"))?;
+    let page = Page::create(&api, "marimo", &s3.fields("data/set"))?;
     let instance = &page.instance;
     let log = log_with(context, instance, "S3 prefill: done")?;
     ensure!(log.contains(&format!("{OBJECTS} files")), "{log}");
@@ -36,13 +36,13 @@ pub fn prefill(context: &Context) -> Result<()> {
     }
     // A restart, after which the user's own changes are still there, downloads nothing.
     context.inside_as_user(instance, "rm ~/s3-prefill/part/3.txt")?;
-    api.act("page-jupyterlab", "stop")?.expect(200)?;
-    api.act("page-jupyterlab", "restart")?.expect(200)?;
-    api.wait_for("page-jupyterlab", "running")?;
+    api.act("page-marimo", "stop")?.expect(200)?;
+    api.act("page-marimo", "restart")?.expect(200)?;
+    api.wait_for("page-marimo", "running")?;
     let left = context.inside_as_user(instance, "ls ~/s3-prefill/part | wc -l")?;
     ensure!(left == (OBJECTS - 1).to_string(), "{left}");
     ensure!(s3.downloads()? == OBJECTS, "a restart downloads again");
-    api.delete("page-jupyterlab")?.expect(204)?;
+    api.delete("page-marimo")?.expect(204)?;
 
     let missing = s3.fields("no-such-bucket");
     goes_wrong(context, &api, &missing, "no such bucket")?;
@@ -57,15 +57,15 @@ pub fn prefill(context: &Context) -> Result<()> {
 
 /// The instance runs all the same, and the log says what was wrong, without a secret.
 fn goes_wrong(context: &Context, api: &Api, fields: &Value, words: &str) -> Result<()> {
-    let page = Page::create(api, "jupyterlab", fields)?;
+    let page = Page::create(api, "marimo", fields)?;
     let log = log_with(context, &page.instance, "FAILED")?;
     ensure!(log.contains(words), "{words:?} is not in the log:\n{log}");
     let secret = fields["s3_secret_access_key"].as_str().context("secret")?;
     ensure!(!log.contains(secret), "the secret is in the log");
     hides(context, &page.instance, secret)?;
-    let state = api.instance("page-jupyterlab")?.expect(200)?["state"].clone();
+    let state = api.instance("page-marimo")?.expect(200)?["state"].clone();
     ensure!(state == "running", "{state}");
-    api.delete("page-jupyterlab")?.expect(204)?;
+    api.delete("page-marimo")?.expect(204)?;
     Ok(())
 }
 

@@ -1,9 +1,9 @@
 //! The engine builds a Containerfile: on a base image that it pulls, or on one that it has.
 
 use super::answer::follow;
-use super::sources::Settings;
 use super::recipe::{INPUTS_LABEL, Recipe};
 use super::rootfs::percent_encode;
+use super::sources::Settings;
 use crate::http::{Body, Client, Request};
 use anyhow::Result;
 use serde_json::json;
