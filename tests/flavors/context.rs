@@ -70,9 +70,13 @@ impl Context {
         let Endpoint::Unix(socket) = self.engine.endpoint() else {
             bail!("a private engine listens on a socket");
         };
-        let network = format!("{}/16", free_network()?);
+        let networks = [
+            format!("{}/16", free_network()?),
+            format!("{}/24", free_network()?),
+        ];
         let socket = socket.to_str().context("socket path")?;
-        let node = docker_node("real", socket, &network, self.engine.kind().settings());
+        let networks = networks.each_ref().map(String::as_str);
+        let node = docker_node("real", socket, networks, self.engine.kind().settings());
         Server::start(&format!("{}{node}", Ports::take().settings()))
     }
 
