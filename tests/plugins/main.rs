@@ -1,7 +1,12 @@
 //! The examples for authors of plugins, built as `plugins/README.md` says, in a real server; and
 //! what becomes of a plugin that does not fit beside the others.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 mod built;
 mod clash;
