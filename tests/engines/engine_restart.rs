@@ -101,12 +101,18 @@ fn restarts(engine: &mut Context) -> Result<()> {
 
 /// Returns right after the node was looked at once more.
 fn after_a_look(server: &Server) -> Result<()> {
-    let looks = || server.log().matches("path=\"/info\"").count();
+    // Other lists ask for more than the installation.
+    let is_look = |line: &&str| {
+        line.contains("path=\"/containers/json")
+            && line.contains("io.wharf.installation")
+            && !line.contains("io.wharf.instance")
+            && !line.contains("io.wharf.network")
+    };
+    let looks = || server.log().lines().filter(is_look).count();
     let before = looks();
     until("another look at the node", || {
         Ok((looks() > before).then_some(()))
     })?;
-    // The list follows the probe.
     std::thread::sleep(Duration::from_millis(300));
     Ok(())
 }

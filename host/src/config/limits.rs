@@ -23,6 +23,9 @@ pub struct Limits {
     pub vm_stop_grace_ms: u64,
     /// Time between two looks at a node, ms. Default 2000.
     pub observe_every_ms: u64,
+    /// Time between two questions of what a node can do, ms; asked also when it comes back into
+    /// reach. Default 60000.
+    pub probe_every_ms: u64,
     /// Time for a whole stats answer, ms. Default 3000.
     pub stats_timeout_ms: u64,
     /// Driver calls under way per node. Default 16.
@@ -50,6 +53,7 @@ impl Default for Limits {
             stop_grace_ms: 10_000,
             vm_stop_grace_ms: 30_000,
             observe_every_ms: 2_000,
+            probe_every_ms: 60_000,
             stats_timeout_ms: 3_000,
             calls_per_node: 16,
             queue_per_node: 4_096,

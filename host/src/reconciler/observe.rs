@@ -15,7 +15,7 @@ use crate::plugin::NodeDriver;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Watches one node.
 pub struct Observer {
@@ -28,6 +28,7 @@ pub struct Observer {
     /// what is intended to run is started again.
     continuous: bool,
     boot_id: Option<String>,
+    probed: Option<Instant>,
     /// As counted when the last look began.
     interruptions: Option<u64>,
     reachable: Option<bool>,
@@ -51,6 +52,7 @@ impl Observer {
             driver,
             continuous: false,
             boot_id: None,
+            probed: None,
             interruptions: None,
             reachable: None,
             agreed: None,
@@ -81,16 +83,9 @@ impl Observer {
     /// taken for a death at the next look.
     async fn look(&mut self) -> Result<bool, PluginError> {
         let interruptions = self.driver.interruptions();
-        let health = self.driver.probe().await?;
-        if self
-            .boot_id
-            .as_ref()
-            .is_some_and(|id| *id != health.boot_id)
-        {
-            self.continuous = false;
+        if self.is_probe_due(interruptions) {
+            self.probe().await?;
         }
-        self.boot_id = Some(health.boot_id);
-        self.note_features(health.features).await;
         let listed = self.driver.list().await?;
         let known = self.interruptions.replace(interruptions);
         if known.is_some_and(|n| n != self.driver.interruptions()) {
@@ -101,6 +96,31 @@ impl Observer {
             tracing::error!(node = %self.node, %error, "cannot compare the node with the database");
             false
         }))
+    }
+
+    /// The answer costs some engines far more than a list, and changes with the engine itself, which
+    /// breaks contact; only a driver that tells boots apart is asked at every look.
+    fn is_probe_due(&self, interruptions: u64) -> bool {
+        let every = Duration::from_millis(self.app.config.limits.probe_every_ms);
+        self.reachable != Some(true)
+            || self.interruptions != Some(interruptions)
+            || self.boot_id.as_ref().is_some_and(|id| !id.is_empty())
+            || self.probed.is_none_or(|at| at.elapsed() >= every)
+    }
+
+    async fn probe(&mut self) -> Result<(), PluginError> {
+        let health = self.driver.probe().await?;
+        if self
+            .boot_id
+            .as_ref()
+            .is_some_and(|id| *id != health.boot_id)
+        {
+            self.continuous = false;
+        }
+        self.boot_id = Some(health.boot_id);
+        self.probed = Some(Instant::now());
+        self.note_features(health.features).await;
+        Ok(())
     }
 
     async fn note_features(&self, features: Features) {

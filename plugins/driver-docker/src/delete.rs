@@ -25,7 +25,7 @@ pub fn delete(ctx: &Context, target: &Target) -> Result<Report, Error> {
         }
         removed += 1;
         if found.is_up() {
-            kill(ctx, &found.name)?;
+            end(ctx, &found.name)?;
         }
         match ctx.api.remove(&found.name)? {
             Ok(()) => {}
@@ -43,9 +43,10 @@ pub fn delete(ctx: &Context, target: &Target) -> Result<Report, Error> {
 }
 
 /// Removal ends a container too, but on Podman only after a first process that ignores it has had
-/// ten seconds.
-fn kill(ctx: &Context, name: &str) -> Result<(), Error> {
-    match ctx.api.kill(name)? {
+/// ten seconds. A stop without grace is what all engines do at once: Podman 4 answers a kill only
+/// tens of seconds later.
+fn end(ctx: &Context, name: &str) -> Result<(), Error> {
+    match ctx.api.stop(name, 0)? {
         Ok(()) => Ok(()),
         // Ended or removed in the meantime.
         Err(refusal) if matches!(refusal.status, 404 | 409) => Ok(()),

@@ -15,21 +15,17 @@ const OLDEST_API: (u32, u32) = (1, 41);
 /// # Errors
 /// See the `driver` interface; [`Error::Unsupported`] on an engine that is too old.
 pub fn probe(ctx: &Context) -> Result<Health, Error> {
-    let version = ctx
-        .api
-        .version()?
-        .map_err(|refusal| refusal.during("asking for the version"))?;
+    let product = Product::of(ctx)?;
     let info = ctx
         .api
         .info()?
         .map_err(|refusal| refusal.during("asking what the node has"))?;
-    if numbers(&version.api_version) < OLDEST_API {
+    if numbers(&product.api_version) < OLDEST_API {
         return Err(Error::Unsupported(format!(
             "the engine speaks API {}; 1.41 is needed (Docker 20.10, Podman 4, or newer)",
-            version.api_version
+            product.api_version
         )));
     }
-    let product = Product::named(&version);
     if ctx.settings.userns.as_deref().is_some_and(is_auto) && !product.makes_user_namespaces() {
         return Err(Error::Unsupported(format!(
             "settings.userns: {} {} hangs when it picks user namespaces for several containers at \

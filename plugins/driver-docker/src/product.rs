@@ -11,6 +11,8 @@ pub struct Product {
     pub name: String,
     /// As the engine writes it.
     pub version: String,
+    /// Of its Docker interface.
+    pub api_version: String,
 }
 
 impl Product {
@@ -20,8 +22,28 @@ impl Product {
     /// When it gives no answer.
     pub fn of(ctx: &Context) -> Result<Self, Error> {
         let step = "asking for the version";
+        let told = ctx.api.ping()?.map_err(|refusal| refusal.during(step))?;
+        if let Some(product) = told {
+            return Ok(product);
+        }
         let version = ctx.api.version()?.map_err(|refusal| refusal.during(step))?;
         Ok(Self::named(&version))
+    }
+
+    /// From the headers of any answer: `Docker/20.10.24 (linux)` or `Libpod/4.3.1 (linux)`.
+    #[must_use]
+    pub fn of_headers(server: &str, api_version: &str) -> Option<Self> {
+        let (name, rest) = server.split_once('/')?;
+        let name = match name {
+            "Docker" => "Docker Engine",
+            "Libpod" => "Podman Engine",
+            _ => return None,
+        };
+        Some(Self {
+            name: name.to_owned(),
+            version: rest.split(' ').next()?.to_owned(),
+            api_version: api_version.to_owned(),
+        })
     }
 
     /// From the engine's own words.
@@ -35,6 +57,7 @@ impl Product {
         Self {
             name: name.to_owned(),
             version: version.version.clone(),
+            api_version: version.api_version.clone(),
         }
     }
 
@@ -81,6 +104,19 @@ mod tests {
         assert!(numbers("1.9") < numbers("1.41"));
         assert!(numbers("1.53") > (1, 41));
         assert_eq!(numbers(""), (0, 0));
+    }
+
+    #[test]
+    fn every_answer_names_the_product() {
+        let named = |server| Product::of_headers(server, "1.41");
+        let podman = named("Libpod/4.3.1 (linux)").unwrap();
+        assert!(podman.is_podman());
+        assert_eq!(podman.version, "4.3.1");
+        let docker = named("Docker/20.10.24+dfsg1 (linux)").unwrap();
+        assert_eq!(docker.name, "Docker Engine");
+        assert_eq!(docker.version, "20.10.24+dfsg1");
+        assert_eq!(named("nginx/1.22.1"), None);
+        assert_eq!(named("nginx"), None);
     }
 
     #[test]

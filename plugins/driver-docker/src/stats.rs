@@ -21,12 +21,24 @@ pub fn stats(ctx: &Context, tag: &Tag) -> Result<Usage, Error> {
         cpu_ns: stats.cpu_stats.cpu_usage.total_usage,
         // What has just stopped is answered with zeros.
         at_ns: timestamp::nanos(&stats.read).ok_or_else(not_running)?,
-        mem_used_bytes: used(&stats.memory_stats),
+        mem_used_bytes: held(ctx, &found.name, &stats.memory_stats)?,
         disk_used_bytes: found
             .details
             .size_rw
             .and_then(|n| n.try_into().ok())
             .unwrap_or(0),
+    })
+}
+
+/// Memory that the instance holds. Podman counts the page cache in and does not say how much that
+/// is; there, it is what the processes have resident.
+fn held(ctx: &Context, name: &str, memory: &MemoryStats) -> Result<u64, Error> {
+    if memory.stats.as_ref().is_some_and(|stats| !stats.is_empty()) {
+        return Ok(used(memory));
+    }
+    Ok(match ctx.api.resident(name)? {
+        Ok(processes) => memory.usage.min(processes.bytes()),
+        Err(_) => memory.usage,
     })
 }
 

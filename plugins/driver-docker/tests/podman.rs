@@ -5,7 +5,7 @@
 mod fake;
 
 use driver_docker::context::Context;
-use driver_docker::{ensure, lifecycle, probe, resize};
+use driver_docker::{ensure, lifecycle, probe, resize, stats};
 use fake::given::{node, spec, target};
 use fake::{Break, Fake};
 use wharf_guest::{Error, Phase};
@@ -100,11 +100,29 @@ fn memory_in_use_is_not_taken_away() {
 }
 
 #[test]
+fn page_cache_is_not_in_use() {
+    let (fake, node) = (podman(), node("{}"));
+    let ctx = Context::new(&node, &fake).unwrap();
+    ensure::ensure(&ctx, &spec(1)).unwrap();
+    let used = || stats::stats(&ctx, &spec(1).tag).unwrap().mem_used_bytes;
+    fake.world.borrow_mut().memory_used = 3 * GIB;
+    fake.world.borrow_mut().resident_kib = vec![1 << 20, 512];
+    assert_eq!(used(), GIB + (512 << 10));
+    // Processes that share memory have more together than there is.
+    fake.world.borrow_mut().memory_used = GIB;
+    assert_eq!(used(), GIB);
+}
+
+#[test]
 fn it_says_what_it_is() {
     let (fake, node) = (podman(), node("{}"));
     let ctx = Context::new(&node, &fake).unwrap();
+    for headless in [true, false] {
+        fake.world.borrow_mut().headless = headless;
+        let health = probe::probe(&ctx).unwrap();
+        assert_eq!(health.version, "Podman Engine 4.3.1");
+    }
     let health = probe::probe(&ctx).unwrap();
-    assert_eq!(health.version, "Podman Engine 4.3.1");
     assert!(health.features.live_resize && !health.features.live_disk_grow);
     let report = ensure::ensure(&ctx, &spec(1)).unwrap();
     assert!(matches!(report.phase, Phase::Booting));

@@ -165,6 +165,8 @@ pub enum Job {
 pub struct Answer {
     /// HTTP status.
     pub status: u16,
+    /// As they came.
+    pub headers: Vec<Header>,
     /// The body as it came.
     pub body: Vec<u8>,
 }
@@ -173,8 +175,19 @@ impl Answer {
     fn new(response: Response) -> Self {
         Self {
             status: response.status,
+            headers: response.headers,
             body: response.body,
         }
+    }
+
+    /// The first header of that name, in any case.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let header = self
+            .headers
+            .iter()
+            .find(|header| header.name.eq_ignore_ascii_case(name))?;
+        Some(&header.value)
     }
 
     /// Whether the status is 2xx.

@@ -1,14 +1,14 @@
 //! `/containers`
 
-use super::model::{Details, Stats, Summary};
+use super::model::{Details, Resident, Stats, Summary};
 use super::{Api, Reply};
 use crate::create_body::{Creation, Update};
 use serde::Serialize;
 use serde_json::json;
-use wharf_guest::{Call, Error, File, Method, Path};
+use wharf_guest::{Call, Error, File, Path};
 
 /// What the engine gets beyond the grace of a stop, to kill what is left and clean up, ms.
-const STOP_MARGIN_MS: u32 = 5_000;
+const STOP_MARGIN_MS: u32 = 20_000;
 /// Creates and starts wait for each other in the engine: with dozens at once on a slow node, for
 /// long. Given up too soon, the engine does the work all the same, and it is asked for again.
 const BUSY_MS: u32 = 60_000;
@@ -69,11 +69,6 @@ impl Api<'_> {
         self.send(&Call::post(&path).timeout_ms(grace_ms.saturating_add(STOP_MARGIN_MS)))
     }
 
-    /// Ends a container's processes at once.
-    pub fn kill(&self, name: &str) -> Result<Reply<()>, Error> {
-        self.act(Method::Post, &self.container(name).segment("kill"))
-    }
-
     /// Removes a container with its anonymous volumes.
     pub fn remove(&self, name: &str) -> Result<Reply<()>, Error> {
         let path = self
@@ -98,5 +93,11 @@ impl Api<'_> {
     pub fn stats(&self, name: &str) -> Result<Reply<Stats>, Error> {
         let path = self.container(name).segment("stats");
         self.get(&path.query("stream", "false").query("one-shot", "true"))
+    }
+
+    /// How much memory each process has resident, in Podman's form of the question.
+    pub fn resident(&self, name: &str) -> Result<Reply<Resident>, Error> {
+        let path = self.container(name).segment("top");
+        self.get(&path.query("ps_args", "rss"))
     }
 }

@@ -42,7 +42,11 @@ impl<'a> Api<'a> {
     }
 
     fn get<T: DeserializeOwned>(&self, path: &Path) -> Result<Reply<T>, Error> {
-        match accepted(Call::get(path).send(self.engine)?) {
+        self.read(&Call::get(path))
+    }
+
+    fn read<T: DeserializeOwned>(&self, call: &Call) -> Result<Reply<T>, Error> {
+        match accepted(call.send(self.engine)?) {
             Ok(answer) => answer.json().map(Ok),
             Err(refusal) => Ok(Err(refusal)),
         }

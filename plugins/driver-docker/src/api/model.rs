@@ -136,6 +136,23 @@ pub struct MemoryStats {
     pub stats: Option<BTreeMap<String, u64>>,
 }
 
+/// `GET /containers/NAME/top?ps_args=rss`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Resident {
+    /// One row per process, of one column: KiB.
+    pub processes: Vec<Vec<String>>,
+}
+
+impl Resident {
+    /// All processes together. What several share is counted for each.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let kib = self.processes.iter().flatten();
+        kib.filter_map(|text| text.parse::<u64>().ok()).sum::<u64>() << 10
+    }
+}
+
 /// `GET /version`
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]

@@ -134,6 +134,7 @@ mod tests {
     fn refusal(status: u16, body: &str) -> Refusal {
         Refusal::read(&Answer {
             status,
+            headers: Vec::new(),
             body: body.into(),
         })
     }

@@ -15,6 +15,7 @@ pub fn handle(world: &mut World, request: &Request) -> Answer {
         _ => Value::Null,
     };
     match (request.method, segments.as_slice()) {
+        (Method::Get, ["_ping"]) => (200, json!("OK")),
         (Method::Get, ["version"]) => version(world),
         (Method::Get, ["info"]) => (200, json!({ "NCPU": 2, "Driver": "btrfs" })),
         (method, ["v4.0.0", "libpod", rest @ ..]) if world.podman => {
@@ -206,11 +207,6 @@ fn container(
             container.programs.push(command.collect());
             (201, json!({ "Id": "e".repeat(64) }))
         }
-        (Method::Post, ["kill"]) if !container.running => no(409, "is not running"),
-        (Method::Post, ["kill"]) => {
-            container.running = false;
-            (204, Value::Null)
-        }
         (Method::Post, ["update"]) if world.podman => no(404, "Not Found"),
         (Method::Post, ["update"]) => {
             if body["Memory"].as_u64().unwrap() < used {
@@ -221,14 +217,19 @@ fn container(
             }
             (200, json!({ "Warnings": null }))
         }
-        (Method::Get, ["stats"]) => (
-            200,
-            json!({
+        (Method::Get, ["stats"]) => {
+            let counters = (!world.podman).then(|| json!({ "cache": 0 }));
+            let body = json!({
                 "read": "2026-11-21T05:22:03.5Z",
                 "cpu_stats": { "cpu_usage": { "total_usage": 77 } },
-                "memory_stats": { "usage": used, "limit": container.limit, "stats": { "cache": 0 } },
-            }),
-        ),
+                "memory_stats": { "usage": used, "limit": container.limit, "stats": counters },
+            });
+            (200, body)
+        }
+        (Method::Get, ["top"]) if world.podman => {
+            let rows: Vec<_> = world.resident_kib.iter().map(|n| [n.to_string()]).collect();
+            (200, json!({ "Processes": rows, "Titles": ["RSS"] }))
+        }
         (Method::Delete, []) => {
             world.containers.remove(name);
             (204, Value::Null)

@@ -16,7 +16,7 @@ mod handle;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use wharf_guest::{Engine, EngineError, JobState, Request, Response};
+use wharf_guest::{Engine, EngineError, Header, JobState, Request, Response};
 
 /// When a call breaks: before the engine did its work, or after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,11 @@ pub struct World {
     pub exit_code: i64,
     /// It is a Podman 4.3, as far as that differs.
     pub podman: bool,
+    /// Something in between removes the headers of its answers.
+    pub headless: bool,
     pub memory_used: u64,
+    /// Of each process in any container.
+    pub resident_kib: Vec<u64>,
     pub pull: Option<&'static str>,
     /// Containers that were started before their files were in.
     pub started_bare: Vec<String>,
@@ -108,9 +112,21 @@ impl Engine for Fake {
         if breaks == Some(Break::After) {
             return Err(EngineError::Timeout);
         }
+        let header = |name: &str, value: &str| Header {
+            name: name.into(),
+            value: value.into(),
+        };
+        let server = match self.world.borrow().podman {
+            true => "Libpod/4.3.1 (linux)",
+            false => "Docker/20.10.24+dfsg1 (linux)",
+        };
+        let headers = match self.world.borrow().headless {
+            true => Vec::new(),
+            false => vec![header("server", server), header("api-version", "1.41")],
+        };
         Ok(Response {
             status,
-            headers: Vec::new(),
+            headers,
             body: body.to_string().into_bytes(),
         })
     }

@@ -101,6 +101,15 @@ impl Docker {
                     .ok_or_else(|| refuse("stream=false is required"))?;
                 body.nothing()
             }
+            ("GET", [name, "top"]) => {
+                own_container(scope, name)?;
+                target.only(&["ps_args"])?;
+                target.fixed("ps_args", "rss")?;
+                target
+                    .get("ps_args")
+                    .ok_or_else(|| refuse("ps_args=rss is required"))?;
+                body.nothing()
+            }
             ("PUT", [name, "archive"]) => {
                 own_container(scope, name)?;
                 target.only(&["path", "noOverwriteDirNonDir"])?;

@@ -123,6 +123,7 @@ fn what_the_driver_needs_passes() {
         ),
         ("GET", format!("{own}/json?size=true")),
         ("GET", format!("{own}/stats?stream=false&one-shot=true")),
+        ("GET", format!("{own}/top?ps_args=rss")),
         ("POST", format!("{own}/start")),
         ("POST", format!("{own}/stop?t=10")),
         ("POST", format!("{own}/kill")),
