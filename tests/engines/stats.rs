@@ -9,7 +9,7 @@ use wharf_tests::{Login, Proxy, small};
 
 /// One process that keeps a CPU busy, so 100 %, with 400 MiB and a file of 300 MiB.
 const LOAD: &str = "dd if=/dev/urandom of=~/file bs=1M count=300 2>/dev/null; sync; \
-    nohup python3 -c 'x = b\"x\" * (400 << 20)\nwhile True: pass' >/dev/null 2>&1 & sleep 2";
+    nohup timeout 60 python3 -c 'x = b\"x\" * (400 << 20)\nwhile True: pass' >/dev/null 2>&1 & sleep 2";
 
 pub fn of_a_known_load(context: &Context) -> Result<()> {
     let server = context.server()?;

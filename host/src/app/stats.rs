@@ -84,12 +84,12 @@ impl App {
         let before = match self.samples.recent(instance.id) {
             Some(usage) => usage,
             None => {
-                let usage = self.usage(instance).await?;
+                let usage = self.usage(instance, false).await?;
                 tokio::time::sleep(SHORTEST_WINDOW).await;
                 usage
             }
         };
-        let usage = self.usage(instance).await?;
+        let usage = self.usage(instance, true).await?;
         self.samples.keep(instance.id, usage);
         Ok(Stats {
             cpu_percent: cpu_percent(before, usage),
@@ -100,7 +100,7 @@ impl App {
         })
     }
 
-    async fn usage(&self, instance: &Instance) -> Result<Usage, Error> {
+    async fn usage(&self, instance: &Instance, disk: bool) -> Result<Usage, Error> {
         let driver = self.drivers.get(&instance.node).ok_or_else(|| {
             Error::NodeUnreachable(format!("node {} is not configured", instance.node))
         })?;
@@ -108,7 +108,7 @@ impl App {
             instance: instance.id,
             incarnation: instance.incarnation,
         };
-        driver.stats(tag).await.map_err(|error| match error {
+        driver.stats(tag, disk).await.map_err(|error| match error {
             PluginError::Busy => Error::Overloaded,
             other => Error::NodeUnreachable(format!("stats: {other}")),
         })

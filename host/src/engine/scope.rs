@@ -61,6 +61,8 @@ pub struct Creation {
     pub command: Vec<String>,
     /// Ports of the node.
     pub published: Vec<PublishedPort>,
+    /// The node's GPU devices that it gets.
+    pub gpu_devices: Vec<String>,
 }
 
 impl Scope {
@@ -111,6 +113,7 @@ impl Scope {
             environment: blueprint.environment.clone(),
             command: blueprint.command.clone(),
             published: spec.published.clone(),
+            gpu_devices: spec.gpu_devices.clone(),
         };
         let mut scope = Self::change(installation, &spec.target);
         if let Some(subject) = &mut scope.subject {

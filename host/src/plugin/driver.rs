@@ -251,8 +251,8 @@ impl NodeDriver {
         convert::list(list, self.name())
     }
 
-    /// Live usage of a running instance.
-    pub async fn stats(&self, tag: Tag) -> Result<Usage, PluginError> {
+    /// Live usage of a running instance; that of its disk only if asked.
+    pub async fn stats(&self, tag: Tag, disk: bool) -> Result<Usage, PluginError> {
         let given = convert::tag(tag);
         let usage = self
             .call(
@@ -260,7 +260,7 @@ impl NodeDriver {
                 |mut store, guest, node| async move {
                     guest
                         .wharf_plugin_driver()
-                        .call_stats(&mut store, &node, &given)
+                        .call_stats(&mut store, &node, &given, disk)
                         .await
                 },
             )

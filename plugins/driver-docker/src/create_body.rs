@@ -1,6 +1,9 @@
 //! The body that makes a container, and the one that changes its size.
 
+mod libpod;
+
 use crate::api::model::Limits;
+use crate::gpu::{self, DeviceRequest};
 use crate::settings::Settings;
 use crate::{names, vm};
 use serde::Serialize;
@@ -56,6 +59,8 @@ struct HostConfig {
     sysctls: BTreeMap<&'static str, &'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     devices: Vec<Device>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    device_requests: Vec<DeviceRequest>,
     restart_policy: Name,
     log_config: LogConfig,
     port_bindings: BTreeMap<String, Vec<Binding>>,
@@ -240,6 +245,7 @@ impl Creation {
                 security_opt: vm::security_opt(what),
                 sysctls: vm::sysctls(what),
                 devices: vm::devices(what, options.kvm),
+                device_requests: gpu::requests(&spec.gpu_devices),
                 restart_policy: Name { name: "no" },
                 log_config: LogConfig {
                     r#type: "json-file",

@@ -7,10 +7,11 @@ use crate::api::Refusal;
 use crate::context::Context;
 use crate::create_body::{Creation, Options, Update};
 use crate::found::{self, Found, again, settled};
+use crate::product::Product;
 use crate::pull::Pull;
 use crate::settings::{DiskLimit, Kvm};
 use crate::start::{Started, start, start_sized};
-use crate::{ENGINE_KIND, digest, names, network};
+use crate::{ENGINE_KIND, digest, gpu, names, network};
 use wharf_guest::{Error, Phase, Report, Spec, log};
 
 /// Rounds of create in one call: without a disk limit, without hardware virtualisation, with the
@@ -87,8 +88,11 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
 }
 
 fn supported(spec: &Spec) -> Result<(), Error> {
-    if !spec.gpu_devices.is_empty() {
-        return Err(Error::Unsupported("GPUs".into()));
+    if let Some(device) = gpu::misnamed(spec) {
+        return Err(Error::Unsupported(format!(
+            "GPU {device:?}: the node's `gpus` need `devices` with names of the Container Device \
+             Interface, such as \"nvidia.com/gpu=0\""
+        )));
     }
     Ok(())
 }
@@ -110,7 +114,13 @@ fn create(
     let digest = digest::of(spec);
     let labels = names::container_labels(ctx.installation, spec, &digest);
     let body = Creation::new(spec, &ctx.settings, image, labels, options);
-    ctx.api.create(&names::container(&spec.tag), &body)
+    let name = names::container(&spec.tag);
+    if !spec.gpu_devices.is_empty() && Product::of(ctx)?.is_podman() {
+        return ctx
+            .api
+            .create_libpod(&body.libpod(&name, &spec.gpu_devices));
+    }
+    ctx.api.create(&name, &body)
 }
 
 /// A container with the instance's name is there.
@@ -189,7 +199,7 @@ fn no_image(image: &str, why: &str) -> String {
 }
 
 fn unmade(spec: &Spec, refusal: &Refusal) -> Result<Report, Error> {
-    if refusal.is_final() || refusal.is_no_disk_limit() {
+    if refusal.is_final() || refusal.is_no_disk_limit() || refusal.is_no_device() {
         return Ok(failed(
             spec,
             format!("the engine does not make it: {}", refusal.message),

@@ -18,6 +18,7 @@ pub mod delete;
 pub mod digest;
 pub mod ensure;
 pub mod found;
+pub mod gpu;
 pub mod inspect;
 pub mod libpod;
 pub mod lifecycle;
@@ -83,8 +84,8 @@ impl Driver for Docker {
         inspect::list(&Context::new(node, &HostEngine)?)
     }
 
-    fn stats(node: &Node, tag: &Tag) -> Result<Usage, Error> {
-        stats::stats(&Context::new(node, &HostEngine)?, tag)
+    fn stats(node: &Node, tag: &Tag, disk: bool) -> Result<Usage, Error> {
+        stats::stats(&Context::new(node, &HostEngine)?, tag, disk)
     }
 }
 

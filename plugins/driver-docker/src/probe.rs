@@ -3,6 +3,7 @@
 use crate::api::model::Info;
 use crate::context::Context;
 use crate::create_body::GIB;
+use crate::gpu;
 use crate::product::{Product, numbers};
 use crate::settings::DiskLimit;
 use wharf_guest::{Error, Features, Health};
@@ -41,7 +42,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
             live_resize: product.resizes_live(),
             live_disk_grow: false,
             disk_limit: limits_disks(ctx.settings.disk_limit, &info),
-            gpus: false,
+            gpus: gpu::are_handed_out(&product, &info),
             stats: true,
             network: true,
             kvm: false,

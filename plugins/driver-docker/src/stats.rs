@@ -11,8 +11,8 @@ use wharf_guest::{Error, Tag, Usage};
 ///
 /// # Errors
 /// See the `driver` interface; [`Error::Conflict`] when the instance does not run.
-pub fn stats(ctx: &Context, tag: &Tag) -> Result<Usage, Error> {
-    let found = find(ctx, tag, true)?.ok_or(Error::NotFound)?;
+pub fn stats(ctx: &Context, tag: &Tag, disk: bool) -> Result<Usage, Error> {
+    let found = find(ctx, tag, disk)?.ok_or(Error::NotFound)?;
     if !found.is_up() {
         return Err(not_running());
     }

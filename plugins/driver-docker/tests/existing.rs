@@ -239,19 +239,19 @@ fn questions_are_answered() {
     let ctx = Context::new(&node, &fake).unwrap();
     assert_eq!(inspect::list(&ctx).unwrap().len(), 3);
     fake.world.borrow_mut().memory_used = 42;
-    let usage = stats::stats(&ctx, &spec(1).tag).unwrap();
+    let usage = stats::stats(&ctx, &spec(1).tag, true).unwrap();
     assert_eq!(
         (usage.cpu_ns, usage.mem_used_bytes, usage.disk_used_bytes),
         (77, 42, 12345)
     );
     assert_eq!(usage.at_ns % 1_000_000_000, 500_000_000);
     assert!(matches!(
-        stats::stats(&ctx, &spec(9).tag),
+        stats::stats(&ctx, &spec(9).tag, true),
         Err(Error::NotFound)
     ));
     lifecycle::stop(&ctx, &target(&spec(1)), 0).unwrap();
     assert!(matches!(
-        stats::stats(&ctx, &spec(1).tag),
+        stats::stats(&ctx, &spec(1).tag, true),
         Err(Error::Conflict(_))
     ));
     let stranger = Node {

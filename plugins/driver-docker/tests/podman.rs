@@ -104,7 +104,11 @@ fn page_cache_is_not_in_use() {
     let (fake, node) = (podman(), node("{}"));
     let ctx = Context::new(&node, &fake).unwrap();
     ensure::ensure(&ctx, &spec(1)).unwrap();
-    let used = || stats::stats(&ctx, &spec(1).tag).unwrap().mem_used_bytes;
+    let used = || {
+        stats::stats(&ctx, &spec(1).tag, false)
+            .unwrap()
+            .mem_used_bytes
+    };
     fake.world.borrow_mut().memory_used = 3 * GIB;
     fake.world.borrow_mut().resident_kib = vec![1 << 20, 512];
     assert_eq!(used(), GIB + (512 << 10));

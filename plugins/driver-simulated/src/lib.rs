@@ -68,7 +68,7 @@ impl Driver for Simulated {
         list(&HostEngine, node)
     }
 
-    fn stats(_: &Node, tag: &Tag) -> Result<Usage, Error> {
+    fn stats(_: &Node, tag: &Tag, _: bool) -> Result<Usage, Error> {
         usage(&Call::get(&instance(tag).segment("usage")).send(&HostEngine)?)
     }
 }

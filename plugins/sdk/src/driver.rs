@@ -35,8 +35,8 @@ pub trait Driver {
     /// All of the installation's instances on the node. Changes nothing.
     fn list(node: &Node) -> Result<Vec<Observed>, Error>;
 
-    /// Live usage of a running instance. Changes nothing.
-    fn stats(node: &Node, tag: &Tag) -> Result<Usage, Error>;
+    /// Live usage of a running instance; that of its disk only if asked. Changes nothing.
+    fn stats(node: &Node, tag: &Tag, disk: bool) -> Result<Usage, Error>;
 }
 
 /// Public ports of virtual machines, for a driver that has them.

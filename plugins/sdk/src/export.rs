@@ -41,8 +41,8 @@ impl<T: Driver> driver::Guest for Exported<T> {
     fn list(node: Node) -> Result<Vec<Observed>, Error> {
         T::list(&node)
     }
-    fn stats(node: Node, tag: Tag) -> Result<Usage, Error> {
-        T::stats(&node, &tag)
+    fn stats(node: Node, tag: Tag, disk: bool) -> Result<Usage, Error> {
+        T::stats(&node, &tag, disk)
     }
 }
 

@@ -81,7 +81,7 @@ impl Driver for Faulty {
         ])
     }
 
-    fn stats(_: &Node, _: &Tag) -> Result<Usage, Error> {
+    fn stats(_: &Node, _: &Tag, _: bool) -> Result<Usage, Error> {
         Err(Error::Other("\0".repeat(100_000)))
     }
 }

@@ -30,6 +30,11 @@ impl<'a> Node<'a> {
         Refusal::new(format!("{place}: {why}"))
     }
 
+    /// As it is, for another check to judge.
+    pub fn value(&self) -> &'a Value {
+        self.value
+    }
+
     /// Its members, which must be an object's. Keys are compared exactly: an engine that takes
     /// `privileged` for `Privileged` is sent neither.
     pub fn members(&self) -> Result<impl Iterator<Item = (&'a str, Node<'a>)>, Refusal> {

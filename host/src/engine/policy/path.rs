@@ -38,8 +38,8 @@ impl<'a> Target<'a> {
         let mut pairs: Vec<(&str, String)> = Vec::new();
         for pair in query.into_iter().flat_map(|query| query.split('&')) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let known =
-                !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+            let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
+            let known = !key.is_empty() && key.bytes().all(plain);
             if !known || pairs.iter().any(|(other, _)| *other == key) {
                 return Err(Refusal::new(format!("the query key {key:?}")));
             }

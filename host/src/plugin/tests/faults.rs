@@ -150,7 +150,7 @@ async fn nonsense_is_caught() {
         panic!("{list:?}")
     };
     assert!(why.len() <= 1000 && !why.contains(char::is_control));
-    let PluginError::Other(why) = driver.stats(list[0].tag).await.unwrap_err() else {
+    let PluginError::Other(why) = driver.stats(list[0].tag, true).await.unwrap_err() else {
         panic!()
     };
     assert!(why.len() <= 1000 && !why.contains('\0'));

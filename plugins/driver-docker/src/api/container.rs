@@ -26,6 +26,12 @@ impl Api<'_> {
         self.send(&Call::post(&path).json(body)?.timeout_ms(BUSY_MS))
     }
 
+    /// Makes a container, in Podman's own interface.
+    pub fn create_libpod<T: Serialize>(&self, body: &T) -> Result<Reply<()>, Error> {
+        let path = self.libpod("/containers/create");
+        self.send(&Call::post(&path).json(body)?.timeout_ms(BUSY_MS))
+    }
+
     /// Reads a container; with the size of its writable layer only if asked, since that walks it.
     pub fn details(&self, name: &str, size: bool) -> Result<Reply<Details>, Error> {
         let path = self.container(name).segment("json");

@@ -184,6 +184,9 @@ pub struct Info {
     pub mem_total: u64,
     /// Storage driver.
     pub driver: String,
+    /// Where a Docker that has the Container Device Interface looks for its files.
+    #[serde(rename = "CDISpecDirs")]
+    pub cdi_spec_dirs: Option<Vec<String>>,
 }
 
 #[cfg(test)]

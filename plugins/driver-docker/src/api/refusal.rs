@@ -114,6 +114,12 @@ impl Refusal {
         ])
     }
 
+    /// The node has no such device, or no file that says what it is.
+    #[must_use]
+    pub fn is_no_device(&self) -> bool {
+        self.says(&["cdi device", "could not select device driver"])
+    }
+
     /// The request itself is wrong: the same again fails again.
     #[must_use]
     pub fn is_final(&self) -> bool {

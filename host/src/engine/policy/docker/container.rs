@@ -102,6 +102,7 @@ fn host_config(host: &Node<'_>, scope: &Scope, settings: &Settings) -> Result<()
             "SecurityOpt" => each(&member, |item| item.is("no-new-privileges"))?,
             "Sysctls" => sysctls(&member)?,
             "Devices" => each(&member, |item| device(item, scope, settings))?,
+            "DeviceRequests" => each(&member, |item| gpus(&item, creation(scope)?))?,
             "Init" => member.bool()?,
             "Privileged" | "PublishAllPorts" | "AutoRemove" => member.is_bool(false)?,
             "ShmSize" => member.between(1, MAX_BYTES)?,
@@ -245,6 +246,25 @@ fn device(device: Node<'_>, scope: &Scope, settings: &Settings) -> Result<(), Re
         match key {
             "PathOnHost" | "PathInContainer" => member.is("/dev/kvm")?,
             "CgroupPermissions" => member.is("rw")?,
+            _ => return member.unlisted(),
+        }
+    }
+    Ok(())
+}
+
+/// Exactly those of the node's devices that the host has picked for the instance.
+fn gpus(request: &Node<'_>, creation: &Creation) -> Result<(), Refusal> {
+    for (key, member) in request.members()? {
+        match key {
+            "Driver" => member.is("cdi")?,
+            "DeviceIDs" => {
+                for item in member.items()? {
+                    let device = item.text()?;
+                    if !creation.gpu_devices.iter().any(|own| own == device) {
+                        return Err(item.refuse("not a GPU of this call"));
+                    }
+                }
+            }
             _ => return member.unlisted(),
         }
     }

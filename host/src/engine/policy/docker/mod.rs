@@ -4,6 +4,7 @@ mod container;
 mod exec;
 mod filters;
 mod learned;
+mod libpod_create;
 mod network;
 mod settings;
 #[cfg(test)]
@@ -52,7 +53,7 @@ impl Docker {
             return Err(refuse("a job; only an image pull may be one"));
         }
         match segments {
-            ["libpod", rest @ ..] if version => libpod(scope, method, rest, target, body),
+            ["libpod", rest @ ..] if version => self.libpod(scope, method, rest, target, body),
             ["containers", rest @ ..] => self.containers(scope, method, rest, target, body),
             ["networks", rest @ ..] => self.networks(scope, method, rest, target, body),
             ["exec", rest @ ..] => exec::run(scope, method, rest, target, body),
@@ -205,25 +206,30 @@ impl Docker {
             _ => Err(unlisted(method)),
         }
     }
-}
 
-/// Podman's own paths, for what its Docker-compatible ones lack.
-fn libpod(
-    scope: &Scope,
-    method: &Method,
-    rest: &[&str],
-    target: &Target<'_>,
-    body: &Sent,
-) -> Result<(), Refusal> {
-    target.only(&[])?;
-    match (method.as_str(), rest) {
-        ("POST", ["containers", name, "update"]) => {
-            own_container(scope, name)?;
-            container::libpod_update(body.json()?)
+    /// Podman's own paths, for what its Docker-compatible ones lack.
+    fn libpod(
+        &self,
+        scope: &Scope,
+        method: &Method,
+        rest: &[&str],
+        target: &Target<'_>,
+        body: &Sent,
+    ) -> Result<(), Refusal> {
+        target.only(&[])?;
+        match (method.as_str(), rest) {
+            ("POST", ["containers", "create"]) => {
+                let body = libpod_create::as_docker(body.json()?, scope)?;
+                container::create(&body, scope, &self.settings)
+            }
+            ("POST", ["containers", name, "update"]) => {
+                own_container(scope, name)?;
+                container::libpod_update(body.json()?)
+            }
+            ("POST", ["networks", "create"]) => network::create_libpod(body.json()?, scope),
+            ("GET", ["info" | "version" | "_ping"]) => body.nothing(),
+            _ => Err(unlisted(method)),
         }
-        ("POST", ["networks", "create"]) => network::create_libpod(body.json()?, scope),
-        ("GET", ["info" | "version" | "_ping"]) => body.nothing(),
-        _ => Err(unlisted(method)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a driver needs, and what a hostile or broken one might ask for.
 
 mod bodies;
+mod gpus;
 mod learned;
 mod networks;
 mod paths;
@@ -41,6 +42,7 @@ fn scope() -> Scope {
                     node_port: 20001,
                     instance_port: 22,
                 }],
+                gpu_devices: vec!["a.example/gpu=1".into()],
             }),
             public_network: None,
             vm_ports: None,

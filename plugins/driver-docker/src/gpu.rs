@@ -1,0 +1,113 @@
+//! GPUs by the Container Device Interface: files on the node, such as those below `/etc/cdi`, say
+//! what a name such as `nvidia.com/gpu=0` brings into a container.
+
+use crate::api::model::Info;
+use crate::product::{Product, numbers};
+use serde::Serialize;
+use wharf_guest::Spec;
+
+/// The first Podman that takes the names.
+const PODMAN_WITH_CDI: (u32, u32) = (4, 1);
+
+/// Devices in the Docker interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DeviceRequest {
+    #[serde(rename = "Driver")]
+    driver: &'static str,
+    #[serde(rename = "DeviceIDs")]
+    device_ids: Vec<String>,
+}
+
+/// What a creation asks for: one request for all devices, or none.
+#[must_use]
+pub fn requests(devices: &[String]) -> Vec<DeviceRequest> {
+    let all = (!devices.is_empty()).then(|| DeviceRequest {
+        driver: "cdi",
+        device_ids: devices.to_vec(),
+    });
+    all.into_iter().collect()
+}
+
+/// Whether the engine hands out devices by these names. A Docker that does lists the directories of
+/// the files.
+#[must_use]
+pub fn are_handed_out(product: &Product, info: &Info) -> bool {
+    match product.is_podman() {
+        true => numbers(&product.version) >= PODMAN_WITH_CDI,
+        false => info
+            .cdi_spec_dirs
+            .as_ref()
+            .is_some_and(|dirs| !dirs.is_empty()),
+    }
+}
+
+/// The first device of a specification whose name no engine would know.
+#[must_use]
+pub fn misnamed(spec: &Spec) -> Option<&str> {
+    let mut devices = spec.gpu_devices.iter().map(String::as_str);
+    devices.find(|device| !is_qualified(device))
+}
+
+/// `vendor/class=name`
+fn is_qualified(device: &str) -> bool {
+    let parts = device
+        .split_once('=')
+        .and_then(|(kind, name)| Some((kind.split_once('/')?, name)));
+    parts.is_some_and(|((vendor, class), name)| {
+        let is_part = |part: &str| {
+            let mut bytes = part.bytes();
+            bytes.next().is_some_and(|b| b.is_ascii_alphanumeric())
+                && bytes.all(|b| b.is_ascii_alphanumeric() || b"_-.:".contains(&b))
+        };
+        [vendor, class, name].into_iter().all(is_part)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{are_handed_out, is_qualified, requests};
+    use crate::api::model::Info;
+    use crate::product::Product;
+
+    #[test]
+    fn a_device_has_a_vendor_a_class_and_a_name() {
+        assert!(is_qualified("nvidia.com/gpu=0"));
+        assert!(is_qualified("nvidia.com/gpu=GPU-4c5a:1"));
+        for wrong in [
+            "A100#0",
+            "/dev/nvidia0",
+            "nvidia.com/gpu",
+            "a/b=",
+            "=/",
+            "a/b/c=d",
+        ] {
+            assert!(!is_qualified(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn devices_are_named_one_by_one() {
+        assert!(requests(&[]).is_empty());
+        let text = serde_json::to_string(&requests(&["a/b=0".into()])).unwrap();
+        assert_eq!(text, r#"[{"Driver":"cdi","DeviceIDs":["a/b=0"]}]"#);
+    }
+
+    #[test]
+    fn an_engine_says_whether_it_has_them() {
+        let product = |server| Product::of_headers(server, "1.41").unwrap();
+        let (without, with) = (
+            Info::default(),
+            Info {
+                cdi_spec_dirs: Some(vec!["/etc/cdi".into()]),
+                ..Info::default()
+            },
+        );
+        assert!(!are_handed_out(
+            &product("Docker/20.10.24 (linux)"),
+            &without
+        ));
+        assert!(are_handed_out(&product("Docker/28.3.0 (linux)"), &with));
+        assert!(are_handed_out(&product("Libpod/4.3.1 (linux)"), &without));
+        assert!(!are_handed_out(&product("Libpod/4.0.2 (linux)"), &without));
+    }
+}
