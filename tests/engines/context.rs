@@ -111,6 +111,11 @@ impl Context {
         self.engine.kind().remaps_root()
     }
 
+    /// Where files on devices for this engine go, if it hands out devices.
+    pub fn device_files(&self) -> Option<PathBuf> {
+        self.engine.device_files()
+    }
+
     /// The engine's socket.
     pub fn socket(&self) -> Result<PathBuf> {
         match self.engine.endpoint() {

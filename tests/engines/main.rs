@@ -12,6 +12,7 @@ mod clock;
 mod context;
 mod crash;
 mod engine_restart;
+mod gpus;
 mod inside;
 mod isolation;
 mod leftovers;
@@ -36,7 +37,9 @@ use xtask::engine::Kind;
 type Test = fn(&Context) -> Result<()>;
 
 /// What loads the machine, or measures it, so that nothing else can run beside it.
-const ALONE: [&str; 3] = [
+const ALONE: [&str; 5] = [
+    "stats_are_those_of_a_known_load",
+    "stats_are_502_while_the_engine_hangs",
     "a_clock_that_is_set_changes_nothing",
     "many_at_once_beside_the_engines_own",
     "time_to_running_beside_the_engines_own",
@@ -76,6 +79,10 @@ const TESTS: &[(&str, Test)] = &[
         "sizes_change_while_it_runs_and_are_seen_from_inside",
         resize::live,
     ),
+    (
+        "a_gpu_is_one_instances_until_that_stops",
+        gpus::one_at_a_time,
+    ),
     ("stats_are_those_of_a_known_load", stats::of_a_known_load),
     (
         "stats_are_502_while_the_engine_hangs",
@@ -111,7 +118,6 @@ const TESTS: &[(&str, Test)] = &[
         engine_restart::nothing_is_taken_for_dead,
     ),
     ("a_clock_that_is_set_changes_nothing", clock::set_back),
-    ("many_at_once_beside_the_engines_own", many::at_once),
     (
         "from_a_root_shell_inside_nothing_of_the_node_is_reachable",
         isolation::root_shell,
@@ -130,6 +136,8 @@ const TESTS: &[(&str, Test)] = &[
         vms::ends_by_itself,
     ),
     ("time_to_running_beside_the_engines_own", timing::to_running),
+    // The last: storage cleans up after it for a while.
+    ("many_at_once_beside_the_engines_own", many::at_once),
 ];
 
 fn main() -> ExitCode {

@@ -96,6 +96,15 @@ impl PrivateEngine {
         self.storage == Storage::Btrfs
     }
 
+    /// Where it looks for files of the Container Device Interface that are for it alone, if it knows
+    /// such.
+    pub fn device_files(&self) -> Option<PathBuf> {
+        match self.options.kind {
+            Kind::Dockerd => None,
+            Kind::Podman4 | Kind::Podman5 => Some(self.place.run.join("cdi")),
+        }
+    }
+
     /// Ends the engine's process alone: its socket is dead, its containers go on.
     pub fn pause(&mut self) {
         if let Some(mut daemon) = self.daemon.take() {

@@ -8,8 +8,11 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// $1: the engine's directory below /run. Each of the others is a directory shared by all Podmans.
+/// $1: the engine's directory below /run, with its own files on devices. Each of the others is a
+/// directory shared by all Podmans.
 const HERE: &str = r#"
+mkdir -p "$1/cdi" /run/cdi
+mount --bind "$1/cdi" /run/cdi
 shift
 for directory; do mkdir -p "$directory"; mount -t tmpfs tmpfs "$directory"; done
 "#;
@@ -23,8 +26,9 @@ mount --rbind /sys "$2/sys"
 mount --rbind /dev "$2/dev"
 mount -t tmpfs tmpfs "$2/dev/shm"
 mount -t tmpfs tmpfs "$2/run"
-mkdir -p "$2$1" "$2/mnt/outside"
+mkdir -p "$1/cdi" "$2$1" "$2/run/cdi" "$2/mnt/outside"
 mount --rbind "$1" "$2$1"
+mount --bind "$1/cdi" "$2/run/cdi"
 for file in resolv.conf hosts subuid subgid; do
     touch "$2/etc/$file"
     mount --bind "/etc/$file" "$2/etc/$file"

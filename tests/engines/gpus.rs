@@ -1,0 +1,160 @@
+//! GPUs through the Container Device Interface, played by device nodes that do no harm.
+
+use crate::context::Context;
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use wharf_tests::{Answer, Api, Login, Ports, Server, small, until};
+use xtask::process::{command, run};
+
+const MODEL: &str = "A100";
+/// In the configuration, but no file says what it is.
+const BROKEN: &str = "H100";
+
+/// Two nodes like `/dev/null`, and the file that tells the engine of them.
+struct Devices {
+    nodes: [PathBuf; 2],
+    file: PathBuf,
+}
+
+impl Devices {
+    fn make(directory: &Path) -> Result<Self> {
+        let node = |n| PathBuf::from(format!("/dev/wharf-gpu-{}-{n}", std::process::id()));
+        let devices = Self {
+            nodes: [node(0), node(1)],
+            file: directory.join("wharf-test.json"),
+        };
+        for node in &devices.nodes {
+            run(command("mknod")
+                .args(["--mode=666"])
+                .arg(node)
+                .args(["c", "1", "3"]))?;
+        }
+        let edits = |(n, node): (usize, &PathBuf)| {
+            let edits = json!({ "deviceNodes": [{ "path": node }] });
+            json!({ "name": n.to_string(), "containerEdits": edits })
+        };
+        let list: Vec<_> = devices.nodes.iter().enumerate().map(edits).collect();
+        let file = json!({ "cdiVersion": "0.3.0", "kind": "wharf.test/gpu", "devices": list });
+        fs::write(&devices.file, file.to_string())?;
+        Ok(devices)
+    }
+}
+
+impl Drop for Devices {
+    fn drop(&mut self) {
+        for path in self.nodes.iter().chain([&self.file]) {
+            drop(fs::remove_file(path));
+        }
+    }
+}
+
+fn uuid(instance: &Value) -> &str {
+    instance["uuid"].as_str().unwrap_or_default()
+}
+
+fn server(context: &Context) -> Result<(Server, Api)> {
+    let node = context.settings(Ports::take(), "")?;
+    let server = Server::start(&format!(
+        "{node}gpus = [\n  {{ model = \"{MODEL}\", devices = [\"wharf.test/gpu=0\", \
+         \"wharf.test/gpu=1\"] }},\n  {{ model = \"{BROKEN}\", devices = [\"wharf.test/gpu=9\"] \
+         }},\n]\n"
+    ))?;
+    let api = server.user("ann@example.com")?;
+    Ok((server, api))
+}
+
+fn with_gpu(model: &str) -> Value {
+    let mut body = small("container");
+    body["gpu_model"] = json!(model);
+    body
+}
+
+fn running(api: &Api, body: &Value) -> Result<Value> {
+    let created = api.create(body)?.expect(201)?;
+    api.wait_for(uuid(&created), "running")
+}
+
+/// The test's device nodes that are there inside, and can be read.
+fn inside(instance: &Value) -> Result<String> {
+    let password = instance["original_service_password"]
+        .as_str()
+        .unwrap_or_default();
+    let look = "for node in $(ls /dev | grep wharf-gpu); do \
+                test -c /dev/$node && cat /dev/$node && echo /dev/$node; done";
+    Login::Password(password).output(instance, look)
+}
+
+fn none_is_free(answer: &Answer) -> Result<()> {
+    ensure!(answer.status == 422, "{answer:?}");
+    ensure!(
+        answer.body["detail"]["bottleneck"] == json!(["n_gpus"]),
+        "{answer:?}"
+    );
+    Ok(())
+}
+
+pub fn one_at_a_time(context: &Context) -> Result<()> {
+    let Some(directory) = context.device_files() else {
+        return not_at_all(context);
+    };
+    let devices = Devices::make(&directory)?;
+    let (server, api) = server(context)?;
+    let all = devices.nodes.each_ref().map(|node| node.to_string_lossy());
+    let (a, b) = (
+        running(&api, &with_gpu(MODEL))?,
+        running(&api, &with_gpu(MODEL))?,
+    );
+    ensure!(a["n_gpus"] == 1 && a["gpu_model"] == MODEL, "{a}");
+    let (first, second) = (inside(&a)?, inside(&b)?);
+    ensure!(first == all[0] && second == all[1], "{first} and {second}");
+    ensure!(inside(&running(&api, &small("container"))?)?.is_empty());
+    none_is_free(&api.create(&with_gpu(MODEL))?)?;
+
+    // Stopped, it gives its GPU away, and cannot be restarted while another has it.
+    api.act(uuid(&a), "stop")?.expect(200)?;
+    let c = until("the GPU is free", || {
+        let answer = api.create(&with_gpu(MODEL))?;
+        Ok((answer.status == 201).then_some(answer.body))
+    })?;
+    let c = api.wait_for(uuid(&c), "running")?;
+    ensure!(inside(&c)? == first);
+    none_is_free(&api.act(uuid(&a), "restart")?)?;
+    ensure!(api.instance(uuid(&a))?.expect(200)?["state"] == "exited");
+    api.delete(uuid(&c))?.expect(204)?;
+    until("it can be restarted", || {
+        Ok((api.act(uuid(&a), "restart")?.status == 200).then_some(()))
+    })?;
+    let a = api.wait_for(uuid(&a), "running")?;
+    ensure!(inside(&a)? == first, "it has another GPU now");
+
+    // One that the node does not know is an error, and says so.
+    let broken = api.create(&with_gpu(BROKEN))?.expect(201)?;
+    api.wait_for(uuid(&broken), "error")?;
+    let events = server.cli(&["events", uuid(&broken)])?;
+    ensure!(events.contains("wharf.test/gpu=9"), "{events}");
+    for instance in api.list()? {
+        api.delete(uuid(&instance))?.expect(204)?;
+    }
+    server.finish()
+}
+
+/// On an engine without such devices, a node's GPUs are not handed out.
+fn not_at_all(context: &Context) -> Result<()> {
+    let known = &context.client().get("/info")?["CDISpecDirs"];
+    if known.as_array().is_some_and(|dirs| !dirs.is_empty()) {
+        println!("NOT TESTED: this dockerd looks for devices in {known}, which are the machine's");
+        return Ok(());
+    }
+    let (server, api) = server(context)?;
+    let refused = until("the node has said what it can do", || {
+        let answer = api.create(&with_gpu(MODEL))?;
+        if answer.status == 201 {
+            api.delete(uuid(&answer.body))?.expect(204)?;
+        }
+        Ok((answer.status != 201).then_some(answer))
+    })?;
+    none_is_free(&refused)?;
+    server.finish().context("without GPUs")
+}
