@@ -6,6 +6,7 @@ mod machine;
 mod nodes;
 mod proof;
 mod sockets;
+mod traces;
 mod words;
 
 use crate::engine::Options as EngineOptions;

@@ -43,10 +43,12 @@ pub(super) fn disk_gib(dir: &Path) -> Result<u64> {
     Ok(free.saturating_sub(DISK_KEPT_GIB).max(DISK_LEAST_GIB))
 }
 
-/// Networks for instances that the machine has no route to yet: as many as asked for.
-pub(super) fn free_networks(count: usize) -> Vec<String> {
+/// Networks for instances that the machine has no route to yet, and that hold none of these subnets:
+/// as many as asked for.
+pub(super) fn free_networks(count: usize, subnets: &[String]) -> Vec<String> {
     let routes = output(command("ip").args(["-4", "route", "show"])).unwrap_or_default();
-    let taken = |network: &str| routes.lines().any(|route| route.starts_with(network));
+    let known = routes.lines().chain(subnets.iter().map(String::as_str));
+    let taken = |network: &str| known.clone().any(|route| route.starts_with(network));
     let all = (80..=127).map(|second| format!("10.{second}."));
     let free = all
         .filter(|network| !taken(network))

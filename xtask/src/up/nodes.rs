@@ -1,6 +1,6 @@
 //! The engines that instances run on: a dockerd of our own, those of the user, or a simulated one.
 
-use super::{machine, sockets};
+use super::{machine, sockets, traces};
 use crate::engine::{self, NodeRules, PrivateEngine};
 use crate::http::{Client, Endpoint};
 use crate::process::{find, is_root};
@@ -107,7 +107,12 @@ impl Nodes {
     }
 
     fn given(endpoints: &[String], dir: &Path, wanted: &Wanted<'_>) -> Result<Self> {
-        let networks = machine::free_networks(endpoints.len());
+        let mut subnets = Vec::new();
+        for endpoint in endpoints {
+            let client = Client::new(Endpoint::parse(endpoint)?);
+            subnets.extend(traces::subnets(&client).context("this engine does not answer")?);
+        }
+        let networks = machine::free_networks(endpoints.len(), &subnets);
         let mut nodes = Self {
             list: Vec::new(),
             private: None,
@@ -224,7 +229,7 @@ fn network(dir: &Path) -> Result<String> {
     if let Some(network) = line {
         return Ok(network.trim_matches('"').to_owned());
     }
-    let network = machine::free_networks(1).into_iter().next();
+    let network = machine::free_networks(1, &[]).into_iter().next();
     network.context("the machine has routes to all of 10.80.0.0 to 10.127.255.255")
 }
 

@@ -3,6 +3,7 @@
 use super::account::Account;
 use super::config::{HOST, LOGIN_USER};
 use super::nodes::Nodes;
+use super::traces::Traces;
 use crate::http::{Client, Request};
 use crate::say;
 use crate::server::Server;
@@ -44,16 +45,16 @@ impl Kind {
 pub(super) struct Proof<'a> {
     client: Client,
     account: &'a Account,
-    real: bool,
+    nodes: &'a Nodes,
     check: bool,
 }
 
 impl<'a> Proof<'a> {
-    pub fn new(server: &Server, account: &'a Account, nodes: &Nodes, check: bool) -> Result<Self> {
+    pub fn new(server: &Server, account: &'a Account, nodes: &'a Nodes, check: bool) -> Result<Self> {
         Ok(Self {
             client: server.client()?,
             account,
-            real: nodes.are_real(),
+            nodes,
             check,
         })
     }
@@ -78,11 +79,13 @@ impl<'a> Proof<'a> {
             kind.name,
             start.elapsed().as_secs_f64()
         ));
-        if self.real {
+        if self.nodes.are_real() {
             log_in(self.account, &instance)?;
         }
         if self.check {
+            let traces = Traces::of(self.nodes.list(), text(&instance, "uuid")?)?;
             asker.delete()?;
+            traces.map_or(Ok(()), |traces| traces.wait_until_gone())?;
         }
         Ok(instance)
     }
