@@ -167,6 +167,7 @@ mod tests {
 
     fn answer(status: u16, text: &str) -> Answer {
         Answer {
+            headers: Vec::new(),
             status,
             body: text.as_bytes().to_vec(),
         }

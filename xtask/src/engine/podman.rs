@@ -38,7 +38,10 @@ const MOST: u64 = 1 << 20;
 pub(super) fn start(kind: Kind, place: &Place, storage: Storage) -> Result<Command> {
     let release = Release::of(kind)?;
     fs::create_dir_all(place.run.join("tmp"))?;
-    fs::write(place.run.join("containers.conf"), containers_conf(place))?;
+    fs::write(
+        place.run.join("containers.conf"),
+        containers_conf(kind, place),
+    )?;
     fs::write(place.run.join("storage.conf"), storage_conf(place, storage))?;
     fs::write(place.run.join("registries.conf"), "")?;
     // It would not listen where a killed one has left its socket.
@@ -62,7 +65,7 @@ pub(super) fn install(kind: Kind) -> Result<()> {
     Release::of(kind)?.install()
 }
 
-fn containers_conf(place: &Place) -> String {
+fn containers_conf(kind: Kind, place: &Place) -> String {
     let (run, data) = (&place.run, place.data().join("podman"));
     let at = |path: &Path| format!("{:?}", path.to_string_lossy());
     // Limits above its own are not Podman's to give everywhere.
@@ -74,6 +77,7 @@ fn containers_conf(place: &Place) -> String {
          runtime = \"runc\"\n\
          cgroup_manager = \"cgroupfs\"\n\
          events_logger = \"file\"\n\
+         {devices}\
          tmp_dir = {tmp}\n\
          static_dir = {fixed}\n\
          volume_path = {volumes}\n\
@@ -82,6 +86,11 @@ fn containers_conf(place: &Place) -> String {
          network_config_dir = {networks}\n",
         files = own_limit(Resource::Nofile),
         processes = own_limit(Resource::Nproc).min(most_processes()),
+        // Podman 4.3 knows no such setting; it looks in `/run/cdi` as well.
+        devices = match kind {
+            Kind::Podman5 => format!("cdi_spec_dirs = [{}]\n", at(&run.join("cdi"))),
+            Kind::Dockerd | Kind::Podman4 => String::new(),
+        },
         tmp = at(&run.join("tmp")),
         fixed = at(&data.join("static")),
         volumes = at(&data.join("volumes")),

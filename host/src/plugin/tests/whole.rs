@@ -40,7 +40,7 @@ async fn an_instance_lives_and_goes() {
     let seen = driver.inspect(target.tag, Generation(9)).await.unwrap();
     assert_eq!((seen.generation, seen.phase), (Generation(9), Phase::Ready));
     assert_eq!(driver.list().await.unwrap().len(), 1);
-    assert!(driver.stats(target.tag).await.unwrap().mem_used_bytes > 0);
+    assert!(driver.stats(target.tag, true).await.unwrap().mem_used_bytes > 0);
 
     let mut larger = target.clone();
     larger.size.mem_gib = 9;

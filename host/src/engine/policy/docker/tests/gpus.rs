@@ -99,7 +99,7 @@ fn podmans_own_creation_gets_nothing_that_dockers_does_not() {
         ("/portmappings/0/container_port", json!(23)),
         ("/portmappings/0/range", json!(100)),
         ("/resource_limits/memory/limit", json!(-1)),
-        ("/resource_limits/pids/limit", json!(1 << 40)),
+        ("/resource_limits/pids/limit", json!(1u64 << 40)),
         ("/resource_limits/devices", json!([{ "allow": true }])),
         ("/restart_policy", json!("always")),
         ("/log_configuration/path", json!("/etc/passwd")),
