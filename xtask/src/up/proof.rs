@@ -50,7 +50,12 @@ pub(super) struct Proof<'a> {
 }
 
 impl<'a> Proof<'a> {
-    pub fn new(server: &Server, account: &'a Account, nodes: &'a Nodes, check: bool) -> Result<Self> {
+    pub fn new(
+        server: &Server,
+        account: &'a Account,
+        nodes: &'a Nodes,
+        check: bool,
+    ) -> Result<Self> {
         Ok(Self {
             client: server.client()?,
             account,

@@ -106,7 +106,7 @@ fn podmans_own_creation_gets_nothing_that_dockers_does_not() {
         ("/storage_opts/size", json!("x")),
         (
             "/r_limits",
-            json!([{ "type": "nofile", "soft": 1, "hard": 1 }]),
+            json!([{ "type": "core", "soft": 1, "hard": 1 }]),
         ),
         ("/dns_server", json!(["10.0.0.1"])),
         ("/device_cgroup_rule", json!([{ "allow": true }])),
