@@ -25,6 +25,7 @@ mod outage;
 mod resize;
 mod stats;
 mod timing;
+mod vm_timing;
 mod vms;
 
 use anyhow::Result;
@@ -37,13 +38,25 @@ use xtask::engine::Kind;
 type Test = fn(&Context) -> Result<()>;
 
 /// What loads the machine, or measures it, so that nothing else can run beside it.
-const ALONE: [&str; 5] = [
+const ALONE: [&str; 9] = [
     "stats_are_those_of_a_known_load",
     "stats_are_502_while_the_engine_hangs",
     "a_clock_that_is_set_changes_nothing",
     "many_at_once_beside_the_engines_own",
     "time_to_running_beside_the_engines_own",
+    TWO_VMS,
+    VM_ISOLATION,
+    VM_ENDS,
+    VM_TIMING,
 ];
+
+/// Virtual machines: emulated, each wants a core for itself.
+const TWO_VMS: &str = "two_vms_of_two_owners_with_logins_disks_ports_and_networks";
+const VM_ISOLATION: &str = "from_a_vm_nothing_of_the_node_is_reachable";
+const VM_ENDS: &str = "a_vm_that_ends_by_itself_is_shut_off_and_restarts";
+const VM_TIMING: &str = "time_of_a_vm_to_ssh_beside_plain_qemu";
+/// They would take as long again on every other kind.
+const VMS_ON: Kind = Kind::Dockerd;
 
 /// Names of engines with commas between, or `all`.
 const ENGINES: &str = "WHARF_TEST_ENGINES";
@@ -126,16 +139,11 @@ const TESTS: &[(&str, Test)] = &[
         "one_owners_instances_reach_each_other_on_lan_ipv4",
         isolation::same_owner,
     ),
-    (
-        "two_vms_of_two_owners_with_logins_disks_ports_and_networks",
-        vms::two_owners,
-    ),
-    ("from_a_vm_nothing_of_the_node_is_reachable", vms::isolation),
-    (
-        "a_vm_that_ends_by_itself_is_shut_off_and_restarts",
-        vms::ends_by_itself,
-    ),
+    (TWO_VMS, vms::two_owners),
+    (VM_ISOLATION, vms::isolation),
+    (VM_ENDS, vms::ends_by_itself),
     ("time_to_running_beside_the_engines_own", timing::to_running),
+    (VM_TIMING, vm_timing::to_ssh),
     // The last: storage cleans up after it for a while.
     ("many_at_once_beside_the_engines_own", many::at_once),
 ];
@@ -187,9 +195,15 @@ fn on(kind: Kind, arguments: &Arguments) -> bool {
         }
     };
     let mut failed = false;
+    let vms = [TWO_VMS, VM_ISOLATION, VM_ENDS, VM_TIMING];
+    if kind != VMS_ON {
+        eprintln!("NOT RUN on {kind}: the tests of virtual machines, which run on {VMS_ON}");
+    }
     for alone in [false, true] {
         let part = TESTS.iter().filter(|(name, _)| {
-            ALONE.contains(name) == alone && is_wanted(arguments, &full(kind, name))
+            ALONE.contains(name) == alone
+                && is_wanted(arguments, &full(kind, name))
+                && (kind == VMS_ON || !vms.contains(name))
         });
         let trials: Vec<Trial> = part
             .map(|(name, test)| {
