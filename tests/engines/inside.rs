@@ -92,7 +92,7 @@ impl LinkLocal {
     fn up() -> Result<Self> {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let ip = |args: &[&str]| Command::new("ip").args(args).status();
-        drop(ip(&["link", "del", INTERFACE]));
+        drop(Command::new("ip").args(["link", "del", INTERFACE]).output());
         ensure!(
             ip(&["link", "add", INTERFACE, "type", "bridge"])?.success(),
             "no interface for the link-local address"

@@ -41,7 +41,7 @@ fn command(cmd: &Node<'_>, ports: &[u16]) -> Result<(), Refusal> {
     if given == wanted {
         return Ok(());
     }
-    Err(cmd.refuse(&format!("only {wanted:?}")))
+    Err(cmd.refuse(format!("only {wanted:?}")))
 }
 
 /// `/exec/ID/start` and `/exec/ID/json`.
