@@ -13,6 +13,8 @@ pub struct Scope {
     pub changes: bool,
     /// The instance the call is for; none for calls about the whole node.
     pub subject: Option<Subject>,
+    /// In these, ids that the engine itself has listed with the installation's label.
+    pub listed: Vec<String>,
 }
 
 /// The instance a call is for.
@@ -72,6 +74,7 @@ impl Scope {
             installation: installation.to_owned(),
             changes: false,
             subject: None,
+            listed: Vec::new(),
         }
     }
 
@@ -81,6 +84,7 @@ impl Scope {
             installation: installation.to_owned(),
             changes: false,
             subject: Some(Subject::new(tag)),
+            listed: Vec::new(),
         }
     }
 
@@ -96,6 +100,7 @@ impl Scope {
                     .then(|| target.wan_ports.clone()),
                 ..Subject::new(target.tag)
             }),
+            listed: Vec::new(),
         }
     }
 

@@ -6,6 +6,7 @@ use crate::create_body::GIB;
 use crate::gpu;
 use crate::product::{Product, numbers};
 use crate::settings::DiskLimit;
+use crate::vm;
 use wharf_guest::{Error, Features, Health};
 
 /// The oldest version of the interface that has all that is used: Docker 20.10, Podman 4.
@@ -45,7 +46,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
             gpus: gpu::are_handed_out(&product, &info),
             stats: true,
             network: true,
-            kvm: false,
+            kvm: vm::have_kvm(ctx)?,
         },
         n_vcpus: info.ncpu,
         mem_gib: u32::try_from(info.mem_total / GIB).unwrap_or(u32::MAX),

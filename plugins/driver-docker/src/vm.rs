@@ -4,13 +4,42 @@
 //! The image runs it and has the program [`PROGRAM`]; `plugins/README.md` says what of it is relied
 //! on.
 
+use crate::context::Context;
 use crate::create_body::{Device, GIB};
+use crate::names;
+use crate::settings::Kvm;
 use std::collections::BTreeMap;
-use wharf_guest::ResourceType;
+use wharf_guest::{Error, ResourceType};
 
 /// In every image that runs a virtual machine: `PROGRAM set-ports PORT…` makes exactly these ports
 /// lead into the machine.
 pub const PROGRAM: &str = "/usr/local/sbin/wharf-vm";
+
+/// Where it says what a machine runs on: `kvm` or `tcg`.
+const ACCELERATION: &str = "/var/lib/wharf/machine/acceleration";
+
+/// Whether machines use hardware virtualisation here: each tries it at its start, so those that run
+/// are asked. False while there are none.
+///
+/// # Errors
+/// When the engine gives no answer.
+pub fn have_kvm(ctx: &Context) -> Result<bool, Error> {
+    if ctx.settings.kvm == Kvm::Off {
+        return Ok(false);
+    }
+    let owner = (names::INSTALLATION, ctx.installation);
+    let machines = ctx.api.running_with(owner, names::PUBLIC_NETWORK)?;
+    let machines = machines.map_err(|refusal| refusal.during("listing the machines"))?;
+    for machine in machines.iter().take(MOST_ASKED) {
+        if let Ok(chosen) = ctx.api.file(&machine.id, ACCELERATION)? {
+            return Ok(chosen.trim() == "kvm");
+        }
+    }
+    Ok(false)
+}
+
+/// One knows, unless it ends just now.
+const MOST_ASKED: usize = 3;
 
 /// RAM beyond the machine's own: QEMU itself, and what it keeps of translated code.
 const MEMORY_OVERHEAD: u64 = 384 << 20;

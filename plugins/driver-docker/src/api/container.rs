@@ -1,7 +1,7 @@
 //! `/containers`
 
 use super::model::{Details, Resident, Stats, Summary};
-use super::{Api, Reply};
+use super::{Api, Reply, accepted};
 use crate::create_body::{Creation, Update};
 use serde::Serialize;
 use serde_json::json;
@@ -56,6 +56,25 @@ impl Api<'_> {
         self.get(&path)
     }
 
+    /// Containers of an installation that run and have a label, whatever its value.
+    pub fn running_with(
+        &self,
+        (owner, installation): (&str, &str),
+        label: &str,
+    ) -> Result<Reply<Vec<Summary>>, Error> {
+        let labels = [format!("{owner}={installation}"), label.to_owned()];
+        let filters = json!({ "label": labels, "status": ["running"] }).to_string();
+        let path = self.path("/containers/json").query("filters", &filters);
+        self.get(&path)
+    }
+
+    /// A small file of a container.
+    pub fn file(&self, name: &str, file: &str) -> Result<Reply<String>, Error> {
+        let path = self.container(name).segment("archive").query("path", file);
+        let answer = accepted(Call::get(&path).send(self.engine)?);
+        Ok(answer.map(|answer| first_file(&answer.body)))
+    }
+
     /// Unpacks files into a container.
     pub fn unpack(&self, name: &str, files: &[File]) -> Result<Reply<()>, Error> {
         let path = self.container(name).segment("archive").query("path", "/");
@@ -105,5 +124,35 @@ impl Api<'_> {
     pub fn resident(&self, name: &str) -> Result<Reply<Resident>, Error> {
         let path = self.container(name).segment("top");
         self.get(&path.query("ps_args", "rss"))
+    }
+}
+
+/// What the first file of a tar archive holds: its size is in the header, in octal digits.
+fn first_file(tar: &[u8]) -> String {
+    const BLOCK: usize = 512;
+    const SIZE: std::ops::Range<usize> = 124..136;
+    let size = tar
+        .get(SIZE)
+        .and_then(|field| std::str::from_utf8(field).ok());
+    let size = size.map(|text| text.trim_matches(|c: char| !c.is_ascii_digit()));
+    let size = size.and_then(|digits| usize::from_str_radix(digits, 8).ok());
+    let content = tar.get(BLOCK..).unwrap_or_default();
+    let content = content.get(..size.unwrap_or(0)).unwrap_or_default();
+    String::from_utf8_lossy(content).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_file;
+
+    #[test]
+    fn the_first_file_of_an_archive_is_read() {
+        let mut tar = vec![0; 1536];
+        tar[..12].copy_from_slice(b"acceleration");
+        tar[124..136].copy_from_slice(b"00000000004\0");
+        tar[512..516].copy_from_slice(b"kvm\n");
+        assert_eq!(first_file(&tar), "kvm\n");
+        assert_eq!(first_file(&tar[..514]), "");
+        assert_eq!(first_file(b"short"), "");
     }
 }

@@ -10,6 +10,7 @@ impl Creation {
     /// The body of Podman's own creation, with devices by their CDI names: its Docker interface drops
     /// them without a word up to 4.9.
     #[must_use]
+    #[expect(clippy::indexing_slicing, reason = "an object gets the key")]
     pub fn libpod(&self, name: &str, devices: &[String]) -> Value {
         let host = &self.host_config;
         let mut resources = host.size.libpod();

@@ -104,7 +104,9 @@ fn create(world: &mut World, name: &str, body: Value) -> Answer {
 }
 
 fn list(world: &World, query: &str) -> Answer {
-    let filters = query.strip_prefix("all=true&filters=").unwrap();
+    let all = query.starts_with("all=true&");
+    let filters = query.trim_start_matches("all=true&");
+    let filters = filters.strip_prefix("filters=").unwrap();
     let decoded = filters
         .replace("%22", "\"")
         .replace("%7B", "{")
@@ -117,10 +119,15 @@ fn list(world: &World, query: &str) -> Answer {
     let filters: Value = serde_json::from_str(&decoded).unwrap();
     let wanted = filters["label"].as_array().unwrap();
     let labelled = |(_, container): &(&String, &Container)| {
-        wanted.iter().all(|pair| {
-            let (key, value) = pair.as_str().unwrap().split_once('=').unwrap();
-            container.body["Labels"][key] == value
-        })
+        (all || container.running)
+            && wanted
+                .iter()
+                .all(|pair| match pair.as_str().unwrap().split_once('=') {
+                    Some((key, value)) => container.body["Labels"][key] == value,
+                    None => container.body["Labels"]
+                        .get(pair.as_str().unwrap())
+                        .is_some(),
+                })
     };
     // A container's id is its present name here.
     let lines = world
@@ -169,6 +176,7 @@ fn container(
                 "SizeRw": 12345,
             }),
         ),
+        (Method::Get, ["archive"]) => no(404, "Could not find the file"),
         (Method::Put, ["archive"]) => {
             let Body::Archive(files) = &request.body else {
                 panic!("no archive")

@@ -48,21 +48,23 @@ fn program(scope: &mut Scope, answer: &Response) {
 }
 
 fn containers(scope: &mut Scope, answer: &Response) {
-    let Some(subject) = &mut scope.subject else {
-        return;
-    };
     let Ok(rows) = serde_json::from_slice::<Vec<Row>>(&answer.body) else {
         return;
     };
-    let instance = subject.tag.instance.to_string();
+    let instance = scope.subject.as_ref().map(|s| s.tag.instance.to_string());
     let own = rows.into_iter().filter(|row| {
         let label = |key: &str| row.labels.as_ref().and_then(|labels| labels.get(key));
         is_id(&row.id)
             && label("io.wharf.installation") == Some(&scope.installation)
-            && label("io.wharf.instance") == Some(&instance)
+            && instance
+                .as_ref()
+                .is_none_or(|id| label("io.wharf.instance") == Some(id))
     });
-    let own = own.take(MAX_CONTAINERS);
-    subject.containers = own.map(|row| row.id).collect();
+    let own = own.take(MAX_CONTAINERS).map(|row| row.id).collect();
+    match &mut scope.subject {
+        Some(subject) => subject.containers = own,
+        None => scope.listed = own,
+    }
 }
 
 fn is_id(text: &str) -> bool {

@@ -22,6 +22,9 @@ pub use learned::learn;
 /// What this installation's objects are called.
 const PREFIX: &str = "wharf-";
 
+/// The one file that is read: what a virtual machine runs on, for the node's health.
+const ACCELERATION: &str = "/var/lib/wharf/machine/acceleration";
+
 /// The policy of one node.
 #[derive(Debug)]
 pub struct Docker {
@@ -109,6 +112,17 @@ impl Docker {
                 target
                     .get("ps_args")
                     .ok_or_else(|| refuse("ps_args=rss is required"))?;
+                body.nothing()
+            }
+            ("GET", [name, "archive"]) => {
+                if !scope.listed.iter().any(|id| id == name) {
+                    return Err(refuse(format!("container {name:?} was not listed")));
+                }
+                target.only(&["path"])?;
+                target.fixed("path", ACCELERATION)?;
+                target
+                    .get("path")
+                    .ok_or_else(|| refuse("path is required"))?;
                 body.nothing()
             }
             ("PUT", [name, "archive"]) => {

@@ -49,6 +49,7 @@ fn scope() -> Scope {
             containers: Vec::new(),
             programs: Vec::new(),
         }),
+        listed: Vec::new(),
     }
 }
 

@@ -157,3 +157,29 @@ fn a_program_is_started_only_by_the_call_that_made_it() {
     assert!(!send(&scope, &start, &json!({ "Detach": true })));
     assert!(!send(&scope, &format!("/exec/{id}/resize"), &body));
 }
+
+#[test]
+fn a_node_is_asked_what_its_machines_run_on_and_nothing_else_is_read() {
+    let mut node = Scope::node("home");
+    let id = "a".repeat(64);
+    let read = |scope: &Scope, file: &str| {
+        let path = format!("/containers/{id}/archive?path={file}");
+        ask(scope, "GET", &path, Body::Empty).is_ok()
+    };
+    let file = "%2Fvar%2Flib%2Fwharf%2Fmachine%2Facceleration";
+    assert!(!read(&node, file), "not listed");
+    let rows = json!([{ "Id": id, "Labels": { "io.wharf.installation": "home" } }]);
+    let answer = Response {
+        status: 200,
+        headers: Vec::new(),
+        body: rows.to_string().into(),
+    };
+    let policy = Policy::for_engine("docker", &json!({})).unwrap();
+    policy.learn(&mut node, &Method::GET, "/containers/json", &answer);
+    assert!(read(&node, file));
+    assert!(!read(&node, "%2Fetc%2Fshadow"));
+    assert!(ask(&node, "GET", &format!("/containers/{id}/json"), Body::Empty).is_err());
+    let mut other = vm();
+    policy.learn(&mut other, &Method::GET, "/containers/json", &answer);
+    assert!(!read(&other, file), "in a call about one instance");
+}

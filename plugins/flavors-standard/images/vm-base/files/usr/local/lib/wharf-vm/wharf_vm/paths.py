@@ -16,6 +16,8 @@ FIRST_BOOT = STATE / "first-boot"
 # This program's, whoever the driver's archives give the directory above to.
 MACHINE = STATE / "machine"
 DISK = MACHINE / "disk.qcow2"
+# What was chosen at the last start, for the driver to read.
+ACCELERATION = MACHINE / "acceleration"
 
 # Of one start. QEMU serves one client on each socket: the one that supervises it, and the one that
 # changes ports.

@@ -44,7 +44,9 @@ class Machine:
         paths.RUN.mkdir(mode=0o700)
         disk.ensure(settings.disk_gib)
         usable, why = kvm.probe()
-        say(f"acceleration: {'kvm' if usable else 'tcg'} ({why})")
+        acceleration = "kvm" if usable else "tcg"
+        paths.ACCELERATION.write_text(acceleration + "\n")
+        say(f"acceleration: {acceleration} ({why})")
         credentials = seed.write(settings.hostname)
         self._first_boot = bool(credentials)
         self._started = time.monotonic()
