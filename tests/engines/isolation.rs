@@ -76,11 +76,13 @@ pub fn root_shell(context: &Context) -> Result<()> {
         "{unix}"
     );
     // No way to devices or kernel settings of the node either.
+    let data = server.data_dir();
+    let above = format!("sudo chroot /proc/1/root/../.. test -d {}", data.display());
     for attempt in [
         "sudo mount -t tmpfs none /mnt",
         "sudo sh -c 'echo 1 > /proc/sys/kernel/panic'",
         "sudo sh -c 'test -b /dev/vda || mknod /dev/vda b 254 0; head -c 1 /dev/vda'",
-        "sudo chroot /proc/1/root/../.. test -d /work",
+        &above,
     ] {
         ensure!(
             !inside.run(&mine, attempt)?.status.success(),

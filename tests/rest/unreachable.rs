@@ -33,15 +33,14 @@ fn stats_of_a_node_that_cannot_be_reached_or_is_too_slow_are_502() {
 
 #[test]
 fn a_resize_that_the_node_fails_at_leaves_the_old_sizes_and_the_old_name() {
-    for fault in ["unreachable", "error"] {
+    for fault in ["unreachable", "error", "timeout"] {
         let (server, api) = brief(&format!("{{ call = \"resize\", error = \"{fault}\" }}"));
         let created = api.small_container().unwrap();
         let before = api.wait_for(uuid(&created), "running").unwrap();
         let path = format!("/api/instance/{}/", uuid(&created));
         let body = json!({ "n_vcpus": 4, "name": "larger" });
         let answer = api.send("PATCH", &path, &body).unwrap();
-        println!("{fault}: {} {}", answer.status, answer.body);
-        assert!(matches!(answer.status, 200 | 502), "{fault}: {answer:?}");
+        assert_eq!(answer.status, 502, "{fault}: {answer:?}");
         assert_eq!(
             api.instance(uuid(&created)).unwrap().expect(200).unwrap(),
             before

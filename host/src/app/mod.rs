@@ -115,7 +115,7 @@ impl App {
 
     /// Most bytes of rendered answers to keep.
     pub fn answer_cache_bytes(&self) -> u64 {
-        self.config.limits.answer_cache_mib << 20
+        self.config.limits.answer_cache_mib.saturating_mul(1 << 20)
     }
 
     /// The API keys.

@@ -2,7 +2,7 @@
 
 use super::find::{Selector, find};
 use super::{App, Caller};
-use crate::domain::driver::{PluginError, Tag, Usage};
+use crate::domain::driver::{Tag, Usage};
 use crate::domain::error::Error;
 use crate::domain::ids::InstanceId;
 use crate::domain::instance::{Instance, ResourceType};
@@ -108,10 +108,8 @@ impl App {
             instance: instance.id,
             incarnation: instance.incarnation,
         };
-        driver.stats(tag, disk).await.map_err(|error| match error {
-            PluginError::Busy => Error::Overloaded,
-            other => Error::NodeUnreachable(format!("stats: {other}")),
-        })
+        let usage = driver.stats(tag, disk).await;
+        usage.map_err(|error| Error::NodeUnreachable(format!("stats: {error}")))
     }
 }
 

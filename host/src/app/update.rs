@@ -44,25 +44,57 @@ impl App {
         };
         self.nudge(id);
         self.wait_settled(&instance).await;
+        self.withdraw(&instance).await?;
         let after = self.db.read(|rows| find(rows, owner, &Selector::Id(id)))?;
-        if after.resize.is_none() && after.size != resize.size {
-            self.refusal(&after)?;
+        if after.size != resize.size {
+            return Err(self.refusal(&instance)?);
         }
         self.view(caller, after)
     }
 
-    /// Why the node did not take the last change of size.
-    fn refusal(&self, instance: &Instance) -> Result<(), Error> {
-        let events = self.db.read(|rows| rows.events(instance.id))?;
-        let last = events.into_iter().rev().find_map(|event| match event.what {
-            What::ResizeRefused { field, message } => Some((field, message)),
-            _ => None,
-        });
-        match last {
-            Some((Some(field), message)) => Err(FieldErrors::one(&field, message).into()),
-            Some((None, message)) => Err(Error::NodeUnreachable(message)),
-            None => Ok(()),
+    /// A change that the node has not answered by now is taken back: the old sizes hold, and are
+    /// sent again.
+    async fn withdraw(&self, asked: &Instance) -> Result<(), Error> {
+        let (id, generation) = (asked.id, asked.generation);
+        let withdrawn = self
+            .db
+            .write(move |view| match view.rows.instance(id)? {
+                Some(mut row) if row.generation == generation && row.resize.is_some() => {
+                    let deadline = row.deadline;
+                    row.resize = None;
+                    row.intend(Intent::Run, deadline);
+                    let message = "the node did not answer in time".to_owned();
+                    let refused = What::ResizeRefused {
+                        field: None,
+                        message,
+                    };
+                    Ok((true, Changes::none().record(row, now(), refused)))
+                }
+                _ => Ok((false, Changes::none())),
+            })
+            .await?;
+        if withdrawn {
+            self.nudge(id);
         }
+        Ok(())
+    }
+
+    /// Why the change that was asked for does not hold.
+    fn refusal(&self, asked: &Instance) -> Result<Error, Error> {
+        let since = usize::try_from(asked.events).unwrap_or(usize::MAX);
+        let events = self.db.read(|rows| rows.events(asked.id))?;
+        let refused = events
+            .into_iter()
+            .skip(since)
+            .find_map(|event| match event.what {
+                What::ResizeRefused { field, message } => Some((field, message)),
+                _ => None,
+            });
+        Ok(match refused {
+            Some((Some(field), message)) => FieldErrors::one(&field, message).into(),
+            Some((None, message)) => Error::NodeUnreachable(message),
+            None => Error::NotApplicable("a later change of this instance came in between"),
+        })
     }
 }
 

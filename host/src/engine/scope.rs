@@ -1,6 +1,7 @@
 //! What the call in progress is about. The policy allows a guest to touch that and nothing else:
 //! a driver that is asked about one instance can't reach another's container.
 
+use crate::domain::blueprint::File;
 use crate::domain::driver::{Network, PublishedPort, Spec, Tag, Target};
 use crate::domain::instance::ResourceType;
 
@@ -65,6 +66,8 @@ pub struct Creation {
     pub published: Vec<PublishedPort>,
     /// The node's GPU devices that it gets.
     pub gpu_devices: Vec<String>,
+    /// What may be put into it before its first start.
+    pub files: Vec<File>,
 }
 
 impl Scope {
@@ -119,6 +122,7 @@ impl Scope {
             command: blueprint.command.clone(),
             published: spec.published.clone(),
             gpu_devices: spec.gpu_devices.clone(),
+            files: blueprint.files.clone(),
         };
         let mut scope = Self::change(installation, &spec.target);
         if let Some(subject) = &mut scope.subject {

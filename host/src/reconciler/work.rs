@@ -238,6 +238,10 @@ impl Worker {
             Phase::Absent | Phase::Pulling(_) | Phase::Creating => Next::After(again),
             Phase::Stopped(why) => Next::Retry(format!("stopped: {why:?}")),
             phase @ (Phase::Booting | Phase::Ready) => {
+                // Just started, perhaps again after it ended unseen: its ports are gone.
+                if phase == Phase::Booting {
+                    self.ports = None;
+                }
                 match self.set_ports(driver, target).await {
                     Ok(()) => {}
                     Err(PluginError::RetryLater(pause)) => return Next::After(pause),

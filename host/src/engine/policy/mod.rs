@@ -12,6 +12,7 @@ mod simulated;
 
 use super::message::{Body, Request, Response};
 use super::scope::Scope;
+use crate::domain::blueprint::File;
 use http::Method;
 use path::Target;
 use serde_json::Value;
@@ -80,7 +81,7 @@ impl Policy {
                 serde_json::from_str(text)
                     .map_err(|_| Refusal::new("the body is not valid JSON"))?,
             ),
-            Body::Archive(_) => Sent::Archive,
+            Body::Archive(files) => Sent::Archive(files),
             Body::Empty => Sent::Empty,
         };
         match self {
@@ -89,7 +90,7 @@ impl Policy {
         }
         let body = match body {
             Sent::Json(value) => Some(value.to_string()),
-            Sent::Archive | Sent::Empty => None,
+            Sent::Archive(_) | Sent::Empty => None,
         };
         Ok(Passed { body })
     }
@@ -108,16 +109,16 @@ impl Policy {
 
 /// A body, parsed.
 #[derive(Debug)]
-pub enum Sent {
+pub enum Sent<'a> {
     /// No body.
     Empty,
     /// JSON.
     Json(Value),
-    /// An archive, built by the host.
-    Archive,
+    /// An archive of these files, built by the host.
+    Archive(&'a [File]),
 }
 
-impl Sent {
+impl Sent<'_> {
     /// There must be none.
     pub fn nothing(&self) -> Result<(), Refusal> {
         match self {
@@ -134,11 +135,18 @@ impl Sent {
         }
     }
 
-    /// It must be an archive.
-    pub fn archive(&self) -> Result<(), Refusal> {
-        match self {
-            Self::Archive => Ok(()),
-            _ => Err(Refusal::new("this request takes an archive")),
+    /// It must be an archive of files that are among these, each as it is there: with files of its
+    /// own choice a driver could put a secret where it can be read, or run what it likes.
+    pub fn archive(&self, known: &[File]) -> Result<(), Refusal> {
+        let Self::Archive(files) = self else {
+            return Err(Refusal::new("this request takes an archive"));
+        };
+        match files.iter().find(|file| !known.contains(file)) {
+            Some(file) => Err(Refusal::new(format!(
+                "file {:?} is not the blueprint's",
+                file.path
+            ))),
+            None => Ok(()),
         }
     }
 }

@@ -71,7 +71,7 @@ pub fn check(
             target.only(&["grace-ms"])?;
             match body {
                 Sent::Json(_) | Sent::Empty => Ok(()),
-                Sent::Archive => body.nothing(),
+                Sent::Archive(_) => body.nothing(),
             }
         }
         _ => Err(Refusal::new(format!("{method} on this path"))),

@@ -129,8 +129,7 @@ impl Docker {
                 own_container(scope, name)?;
                 target.only(&["path", "noOverwriteDirNonDir"])?;
                 target.fixed("path", "/")?;
-                creation(scope)?;
-                body.archive()
+                body.archive(&creation(scope)?.files)
             }
             ("POST", [name, "start"]) => {
                 own_container(scope, name)?;
@@ -184,10 +183,14 @@ impl Docker {
                 target.only(&[])?;
                 body.nothing()
             }
-            ("POST", [name, "connect" | "disconnect"]) => {
+            ("POST", [name, verb @ ("connect" | "disconnect")]) => {
                 let network = network::joined(scope, name, &self.settings)?;
                 target.only(&[])?;
-                network::attach(body.json()?, scope, network)
+                network::attach(body.json()?, scope, network)?;
+                match *verb {
+                    "connect" => network::addressed(body.json()?),
+                    _ => Ok(()),
+                }
             }
             _ => Err(unlisted(method)),
         }

@@ -133,6 +133,11 @@ pub fn attach(body: &Value, scope: &Scope, network: &Network) -> Result<(), Refu
     required(body, "/Container")
 }
 
+/// Without an address an engine would choose one, which may be another instance's.
+pub fn addressed(body: &Value) -> Result<(), Refusal> {
+    required(body, "/EndpointConfig/IPAMConfig/IPv4Address")
+}
+
 /// An endpoint's configuration: the instance's own address and nothing else.
 pub fn endpoint(config: &Node<'_>, network: &Network) -> Result<(), Refusal> {
     for (key, member) in config.members()? {

@@ -1,6 +1,8 @@
 //! Bodies that create containers.
 
-use super::{ID, OTHER, ask, create, creation, scope};
+use super::{ID, OTHER, ask, create, creation, password, scope};
+use crate::domain::blueprint::{Content, File};
+use crate::domain::secret::SecretKind;
 use crate::engine::Body;
 use serde_json::{Value, json};
 
@@ -175,4 +177,40 @@ fn what_is_sent_is_what_was_read() {
         )
         .is_err()
     );
+}
+
+#[test]
+fn only_the_blueprints_files_are_put_in() {
+    let path = format!("/containers/wharf-{ID}/archive?path=/");
+    let put = |file: File| ask(&scope(), "PUT", &path, Body::Archive(vec![file])).is_ok();
+    assert!(put(password()));
+    let elsewhere = "/var/lib/wharf/machine/acceleration";
+    for bad in [
+        File {
+            path: elsewhere.into(),
+            ..password()
+        },
+        File {
+            path: "/usr/local/sbin/wharf-vm".into(),
+            ..password()
+        },
+        File {
+            mode: 0o644,
+            ..password()
+        },
+        File {
+            uid: 1000,
+            ..password()
+        },
+        File {
+            content: Content::Secret(SecretKind::Password),
+            ..password()
+        },
+        File {
+            content: Content::Bytes(b"mine".to_vec()),
+            ..password()
+        },
+    ] {
+        assert!(!put(bad.clone()), "{bad:?}");
+    }
 }

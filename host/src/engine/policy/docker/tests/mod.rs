@@ -7,8 +7,10 @@ mod networks;
 mod paths;
 mod vms;
 
+use crate::domain::blueprint::{Content, File};
 use crate::domain::driver::{Network, PublishedPort, Tag};
 use crate::domain::ids::InstanceId;
+use crate::domain::secret::SecretKind;
 use crate::engine::policy::{Passed, Policy, Refusal};
 use crate::engine::scope::{Creation, Scope, Subject};
 use crate::engine::{Body, Request};
@@ -43,6 +45,7 @@ fn scope() -> Scope {
                     instance_port: 22,
                 }],
                 gpu_devices: vec!["a.example/gpu=1".into()],
+                files: vec![password()],
             }),
             public_network: None,
             vm_ports: None,
@@ -50,6 +53,16 @@ fn scope() -> Scope {
             programs: Vec::new(),
         }),
         listed: Vec::new(),
+    }
+}
+
+fn password() -> File {
+    File {
+        path: "/etc/wharf/first-boot/password".into(),
+        mode: 0o600,
+        uid: 0,
+        gid: 0,
+        content: Content::SecretCrypt(SecretKind::Password),
     }
 }
 
@@ -150,7 +163,7 @@ fn what_the_driver_needs_passes() {
         &scope(),
         "PUT",
         &format!("{own}/archive?path=%2F"),
-        Body::Archive(Vec::new()),
+        Body::Archive(vec![password()]),
     )
     .unwrap();
     let update = json!({ "CpuPeriod": 100_000, "CpuQuota": 100_000, "Memory": 1 << 30, "MemorySwap": 1 << 30 });
