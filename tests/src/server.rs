@@ -9,6 +9,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
+/// Between two looks at a log, and how many there are at most.
+const LOG_PAUSE: Duration = Duration::from_millis(100);
+const LOG_LOOKS: u32 = 20;
+
 /// The binary under test.
 pub fn wharf_binary() -> PathBuf {
     let release = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/wharf");
@@ -99,9 +103,20 @@ impl Server {
         self.dir.path().join("log")
     }
 
-    /// What it has logged so far.
+    /// What it has logged so far. A thread of its own writes it, so this waits until nothing more
+    /// comes, for a while at most.
     pub fn log(&self) -> String {
-        fs::read_to_string(self.log_path()).unwrap_or_default()
+        let read = || fs::read_to_string(self.log_path()).unwrap_or_default();
+        let mut log = read();
+        for _ in 0..LOG_LOOKS {
+            std::thread::sleep(LOG_PAUSE);
+            let next = read();
+            if next.len() == log.len() {
+                break;
+            }
+            log = next;
+        }
+        log
     }
 
     /// `wharf ARGS --config FILE`, which must succeed; its standard output.

@@ -32,6 +32,11 @@ pub enum Call {
     Ports,
 }
 
+impl Call {
+    /// How many there are.
+    pub const COUNT: usize = Self::Ports as usize + 1;
+}
+
 /// A request, taken apart.
 #[derive(Debug)]
 pub struct Route<'a> {

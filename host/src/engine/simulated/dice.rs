@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct Dice {
     seed: u64,
-    counts: [AtomicU64; 9],
+    counts: [AtomicU64; Call::COUNT],
 }
 
 impl Dice {
