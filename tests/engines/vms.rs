@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
-use wharf_tests::{Api, KeyPair, Login, small, until};
+use wharf_tests::{Api, KeyPair, Login, Ports, Server, small, until};
 
 const GIB: u64 = 1 << 30;
 /// Where the web server inside listens.
@@ -304,7 +304,8 @@ fn table_has_loopback(table: &str, port: &str) -> bool {
 
 pub fn ends_by_itself(context: &Context) -> Result<()> {
     context.with_vm_image()?;
-    let server = context.server()?;
+    let often = "[limits]\nprobe_every_ms = 1000\n";
+    let mut server = Server::start(&context.settings(Ports::take(), often)?)?;
     let api = server.user("ann@example.com")?;
     let pair = KeyPair::new()?;
     vm(&api, "mortal", &pair)?;
@@ -324,6 +325,16 @@ pub fn ends_by_itself(context: &Context) -> Result<()> {
     api.wait_for("mortal", "shut_off")?;
     api.act("mortal", "restart")?.expect(200)?;
     let running = api.wait_for("mortal", "running")?;
+    ensure!(login.output(&running, "cat ~/file")? == "kept");
+    // What machines run on is read from them, each time that the node is asked what it can do.
+    let read = |line: &&str| line.contains("%2Facceleration") && line.contains("status=200");
+    ensure!(server.log().lines().any(|line| read(&line)), "never read");
+    // Wharf ends and comes back; the machine goes on.
+    server.kill()?;
+    server.run()?;
+    let api = server.again(&api);
+    ensure!(api.wait_for("mortal", "running")?["uuid"] == running["uuid"]);
+    ensure!(process_of(&context.container_of(&running)?)? > 0);
     ensure!(login.output(&running, "cat ~/file")? == "kept");
     api.delete("mortal")?.expect(204)?;
     server.finish()
