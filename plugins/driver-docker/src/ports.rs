@@ -5,7 +5,7 @@ use crate::found;
 use crate::vm::PROGRAM;
 use wharf_guest::{Error, ResourceType, Target};
 
-/// It is up in a fraction of a second.
+/// A container that was just started is up in a fraction of a second.
 const AGAIN_MS: u32 = 200;
 
 /// See the `ports` interface.

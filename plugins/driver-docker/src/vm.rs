@@ -1,8 +1,8 @@
 //! What is different about the container of a virtual machine.
 //!
 //! The machine is a QEMU process: its supervision, limits, addresses and ports are the container's.
-//! The image runs it and has the program [`PROGRAM`]; `plugins/README.md` says what of it is relied
-//! on.
+//! The image runs it and has the program [`PROGRAM`]; what of it is relied on is in
+//! `plugins/flavors-standard/images/vm-base/README.md`.
 
 use crate::context::Context;
 use crate::create_body::{Device, GIB};
