@@ -6,13 +6,17 @@ use ssh_key::{Algorithm, PublicKey};
 /// The smallest RSA key that OpenSSH's server lets in.
 const RSA_BITS: usize = 1024;
 
+/// What may stand around the line: the schema's pattern knows the same four. Unicode's white space
+/// is not one set (U+0085 is in Rust's and not in ECMAScript's), so it is no part of the contract.
+const AROUND: [char; 4] = [' ', '\t', '\r', '\n'];
+
 /// Reads the line and gives it in its plain form: algorithm, key, comment.
 pub(super) fn parse(text: &str) -> Result<String, String> {
     let refuse = |why: &str| Err(why.to_owned());
     if text.contains("PRIVATE KEY") {
         return refuse("is a private key; give the public one, from the file that ends in .pub");
     }
-    let line = text.trim();
+    let line = text.trim_matches(AROUND);
     if line.contains(['\n', '\r']) {
         return refuse("must be a single line");
     }
@@ -24,9 +28,12 @@ pub(super) fn parse(text: &str) -> Result<String, String> {
     let rest = words.next().unwrap_or_default().trim_start_matches(' ');
     let mut rest = rest.splitn(2, ' ');
     let data = rest.next().unwrap_or_default();
-    let comment = rest.next().unwrap_or_default().trim();
+    let comment = rest.next().unwrap_or_default().trim_matches(AROUND);
     let plain = format!("{algorithm} {data} {comment}");
-    let Ok(key) = PublicKey::from_openssh(plain.trim_end()) else {
+    let plain = plain.trim_end_matches(AROUND);
+    // The parser takes Unicode's white space off the data by itself.
+    let key = data.is_ascii().then(|| PublicKey::from_openssh(plain));
+    let Some(Ok(key)) = key else {
         return refuse(
             "must be one OpenSSH public key line without options, such as \
              \"ssh-ed25519 AAAA… me@laptop\"",
@@ -44,7 +51,7 @@ pub(super) fn parse(text: &str) -> Result<String, String> {
         | Algorithm::Rsa { .. }
         | Algorithm::Ecdsa { .. }
         | Algorithm::SkEd25519
-        | Algorithm::SkEcdsaSha2NistP256 => Ok(plain.trim_end().to_owned()),
+        | Algorithm::SkEcdsaSha2NistP256 => Ok(plain.to_owned()),
         _ => refuse("must be an Ed25519, RSA or ECDSA key"),
     }
 }
@@ -73,6 +80,8 @@ mod tests {
         let other_algorithm = ED25519.replace("ssh-ed25519", "ssh-rsa");
         let cut = &ED25519[..ED25519.len() - 4];
         let control = format!("{ED25519} a\u{7}b");
+        let wide = format!("{ED25519}\u{3000}");
+        let next_line = format!("{ED25519}\u{85}");
         for bad in [
             "",
             "hello",
@@ -85,6 +94,8 @@ mod tests {
             &other_algorithm,
             cut,
             &control,
+            &wide,
+            &next_line,
         ] {
             assert!(parse(bad).is_err(), "{bad}");
         }
