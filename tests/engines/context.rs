@@ -12,7 +12,7 @@ use xtask::http::{Client, Endpoint, Request};
 use xtask::process::{command, output};
 
 /// What an engine may take for one thing that is done to it by hand, many at once.
-const BY_HAND: Duration = Duration::from_secs(120);
+const BY_HAND: Duration = Duration::from_secs(300);
 
 /// A private engine with the base image.
 pub struct Context {
@@ -184,9 +184,8 @@ impl Context {
     pub fn containers_of(&self, instance: &Value) -> Result<Vec<Value>> {
         let uuid = instance["uuid"].as_str().context("uuid")?;
         let filter = format!("%7B%22label%22%3A%5B%22io.wharf.instance%3D{uuid}%22%5D%7D");
-        let list = self
-            .client()
-            .get(&format!("/containers/json?all=true&filters={filter}"))?;
+        let path = format!("/containers/json?all=true&filters={filter}");
+        let list = self.by_hand("GET", &path, None)?;
         Ok(list.as_array().cloned().unwrap_or_default())
     }
 

@@ -117,7 +117,7 @@ fn engine_up(context: &Context) -> Result<Duration> {
         context.by_hand("POST", &path, Some(bare(context, port)))?;
         let archive = format!("/containers/{name}/archive?path=/");
         let request = Request::new("PUT", &archive)
-            .timeout(Duration::from_secs(120))
+            .timeout(PATIENCE)
             .body(Body::Tar(vec![0; EMPTY_TAR]));
         context.client().send(request)?.ok()?;
         context.by_hand("POST", &format!("/containers/{name}/start"), None)?;

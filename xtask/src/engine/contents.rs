@@ -16,6 +16,8 @@ const NETWORKS: &str = "/networks";
 const LIBPOD_NETWORKS: &str = "/v4.0.0/libpod/networks/json";
 /// What a container gets to stop by itself, seconds.
 const GRACE_S: u64 = 8;
+/// For one answer of an engine that is still removing others.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Stops all running containers, politely.
 pub(super) fn stop_all(client: &Client) -> Result<()> {
@@ -31,12 +33,12 @@ pub(super) fn stop_all(client: &Client) -> Result<()> {
 
 /// Removes all containers with their storage, and all networks with their bridges.
 pub(super) fn remove_all(client: &Client) -> Result<()> {
-    let all = ids(&client.get("/containers/json?all=true")?);
-    for_each(&all, |id| {
+    let list = Request::new("GET", "/containers/json?all=true").timeout(PATIENCE);
+    let all = serde_json::from_slice(&client.send(list)?.ok()?.body)?;
+    for_each(&ids(&all), |id| {
         let path = format!("/containers/{id}?force=true&v=true");
-        let limit = Duration::from_secs(60);
         client
-            .send(Request::new("DELETE", &path).timeout(limit))
+            .send(Request::new("DELETE", &path).timeout(PATIENCE))
             .map(drop)
     })?;
     let mut networks = client.get(NETWORKS)?;
