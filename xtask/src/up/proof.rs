@@ -71,6 +71,19 @@ impl<'a> Proof<'a> {
             key: &self.account.key,
             kind,
         };
+        let proven = self.prove(&asker, signals);
+        if self.check {
+            // After a failure too: the engine may be the user's own, and stays.
+            let cleared = self.clear(&asker);
+            let instance = proven?;
+            cleared?;
+            return Ok(instance);
+        }
+        proven
+    }
+
+    fn prove(&self, asker: &Asker<'_>, signals: &Signals) -> Result<Value> {
+        let kind = asker.kind;
         let start = Instant::now();
         let created = asker.find_or_create(&self.account.ssh.public()?)?;
         let instance = asker.wait_until_running(signals)?;
@@ -87,12 +100,18 @@ impl<'a> Proof<'a> {
         if self.nodes.are_real() {
             log_in(self.account, &instance)?;
         }
-        if self.check {
-            let traces = Traces::of(self.nodes.list(), text(&instance, "uuid")?)?;
-            asker.delete()?;
-            traces.map_or(Ok(()), |traces| traces.wait_until_gone())?;
-        }
         Ok(instance)
+    }
+
+    /// Deletes the instance, if there is one, and waits until its engine has nothing of it.
+    fn clear(&self, asker: &Asker<'_>) -> Result<()> {
+        let found = asker.send(Request::new("GET", &asker.kind.path()))?;
+        if found.status == 404 {
+            return Ok(());
+        }
+        let traces = Traces::of(self.nodes.list(), text(&found.ok()?.json()?, "uuid")?)?;
+        asker.delete()?;
+        traces.map_or(Ok(()), |traces| traces.wait_until_gone())
     }
 }
 
@@ -137,7 +156,14 @@ impl Asker<'_> {
     fn restart_if_stopped(&self, instance: &Value) -> Result<()> {
         if matches!(text(instance, "state")?, "exited" | "shut_off") {
             let path = format!("{}restart/", self.kind.path());
-            self.send(Request::new("POST", &path))?.ok()?;
+            let restarted = self.send(Request::new("POST", &path))?.ok();
+            restarted.with_context(|| {
+                format!(
+                    "{0} cannot be started again; if its container is gone, delete it \
+                     (DELETE /api/instance/{0}/) and run this again",
+                    self.kind.name
+                )
+            })?;
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 const TURNS: usize = 4;
 /// Until every node was looked at.
 const SETTLE: Duration = Duration::from_secs(6);
+const SETTLE_QUICK: Duration = Duration::from_secs(1);
 
 /// Measures.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {
@@ -27,7 +28,11 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
         ms,
         Reach::AtMost(150.0),
     );
-    let most = if options.quick { 1_000 } else { 1_000_000 };
+    let (most, settle) = if options.quick {
+        (1_000, SETTLE_QUICK)
+    } else {
+        (1_000_000, SETTLE)
+    };
     let (mut times, mut memory) = (Vec::new(), Vec::new());
     let mut size = 100;
     while size <= most {
@@ -35,7 +40,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
             seconds,
             cpu,
             bytes,
-        } = with(size)?;
+        } = with(size, settle)?;
         times.push((size as f64, seconds * 1e3));
         memory.push((size as f64, bytes.max(1.0)));
         if size == most {
@@ -78,13 +83,13 @@ struct Started {
     bytes: f64,
 }
 
-fn with(instances: usize) -> Result<Started> {
+fn with(instances: usize, settle: Duration) -> Result<Started> {
     let data = Data::of_size(instances.div_ceil(10_000), instances)?;
     let resident = |data: &Data| -> Result<((f64, f64), u64)> {
         drop(Wharf::on(data)?);
         let wharf = Wharf::on(data)?;
         let took = (wharf.took.as_secs_f64(), wharf.cpu_time().as_secs_f64());
-        std::thread::sleep(SETTLE);
+        std::thread::sleep(settle);
         Ok((took, wharf.resident_kib()))
     };
     let nodes = data.nodes;

@@ -136,9 +136,9 @@ impl Docker {
                 target.only(&[])?;
                 body.nothing()
             }
-            ("POST", [name, "stop" | "kill"]) => {
+            ("POST", [name, "stop"]) => {
                 own_container(scope, name)?;
-                target.only(&["t", "signal"])?;
+                target.only(&["t"])?;
                 body.nothing()
             }
             ("POST", [name, "update"]) => {

@@ -142,7 +142,6 @@ fn what_the_driver_needs_passes() {
         ("GET", format!("{own}/top?ps_args=rss")),
         ("POST", format!("{own}/start")),
         ("POST", format!("{own}/stop?t=10")),
-        ("POST", format!("{own}/kill")),
         ("DELETE", format!("{own}?force=true&v=true")),
         ("GET", "/networks/wharf-o1".to_owned()),
         ("DELETE", "/networks/wharf-o1".to_owned()),
