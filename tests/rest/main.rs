@@ -22,6 +22,7 @@ mod ports;
 mod read;
 mod recovery;
 mod restart;
+mod short_node;
 mod simulated;
 mod stats;
 mod stop;

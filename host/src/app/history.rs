@@ -6,6 +6,7 @@ use crate::domain::error::{Error, FieldErrors};
 use crate::domain::event::{Event, What};
 use crate::domain::ids::InstanceId;
 use crate::domain::money::NANO;
+use crate::domain::shortage::Short;
 use crate::domain::time::Timestamp;
 use crate::ledger;
 use serde::{Deserialize, Serialize};
@@ -113,7 +114,19 @@ fn describe(what: &What) -> (&'static str, Option<String>) {
         What::PortsChanged => ("ports-changed", None),
         What::Deleted => ("deleted", None),
         What::Purged => ("purged", None),
+        What::RestartShort(short) => ("restart-failed", Some(lacking(short))),
+        What::ResizeShort(short) => ("resize-refused", Some(lacking(short))),
     }
+}
+
+/// What the node said it has less of than was to be had.
+fn lacking(short: &[Short]) -> String {
+    let one = |s: &Short| {
+        let field = s.quantity.as_str();
+        format!("{field}: the node has {} of {}", s.available, s.requested)
+    };
+    let all: Vec<String> = short.iter().map(one).collect();
+    all.join(", ")
 }
 
 impl fmt::Display for EventLine {

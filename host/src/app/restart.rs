@@ -62,9 +62,10 @@ impl App {
             .into_iter()
             .skip(since)
             .find_map(|event| match event.what {
-                What::RestartFailed(why) => Some(why),
+                What::RestartFailed(why) => Some(Error::NotStarted(why)),
+                What::RestartShort(short) => Some(Error::Insufficient(short.into())),
                 _ => None,
             });
-        failed.map_or(Ok(()), |why| Err(Error::NotStarted(why)))
+        failed.map_or(Ok(()), Err)
     }
 }

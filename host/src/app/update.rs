@@ -87,14 +87,15 @@ impl App {
             .into_iter()
             .skip(since)
             .find_map(|event| match event.what {
-                What::ResizeRefused { field, message } => Some((field, message)),
+                What::ResizeRefused { field, message } => Some(match field {
+                    Some(field) => FieldErrors::one(&field, message).into(),
+                    None => Error::NodeUnreachable(message),
+                }),
+                What::ResizeShort(short) => Some(Error::Insufficient(short.into())),
                 _ => None,
             });
-        Ok(match refused {
-            Some((Some(field), message)) => FieldErrors::one(&field, message).into(),
-            Some((None, message)) => Error::NodeUnreachable(message),
-            None => Error::NotApplicable("a later change of this instance came in between"),
-        })
+        let overtaken = "a later change of this instance came in between";
+        Ok(refused.unwrap_or(Error::NotApplicable(overtaken)))
     }
 }
 

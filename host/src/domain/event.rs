@@ -2,6 +2,7 @@
 
 use super::capacity::Size;
 use super::ids::InstanceId;
+use super::shortage::Short;
 use super::state::InstanceState;
 use super::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -57,4 +58,8 @@ pub enum What {
     Deleted,
     /// The node was seen without it; everything it held is free.
     Purged,
+    /// The node has not enough for a restart; the instance stays stopped.
+    RestartShort(Vec<Short>),
+    /// The node has not enough for a new size; the old one holds.
+    ResizeShort(Vec<Short>),
 }

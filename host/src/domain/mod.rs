@@ -14,5 +14,6 @@ pub mod money;
 pub mod name;
 pub mod request;
 pub mod secret;
+pub mod shortage;
 pub mod state;
 pub mod time;

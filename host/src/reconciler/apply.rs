@@ -55,11 +55,11 @@ impl Apply {
     }
 
     /// A stopped instance could not be started again; it stays stopped, with its data.
-    pub async fn restart_failed(&self, why: String) -> Result<bool, Error> {
+    pub async fn restart_failed(&self, why: What) -> Result<bool, Error> {
         self.on_row(move |mut row, _| {
             row.intend(Intent::Stop, None);
             row.resize = None;
-            Ok(Changes::none().record(row, now(), What::RestartFailed(why.clone())))
+            Ok(Changes::none().record(row, now(), why.clone()))
         })
         .await
     }
@@ -113,21 +113,16 @@ impl Apply {
 
     /// The node did not take the new size; the old one holds. If it did not even answer, the
     /// larger claim stays until the old size was sent again.
-    pub async fn resize_refused(
-        &self,
-        field: Option<String>,
-        message: String,
-    ) -> Result<bool, Error> {
+    pub async fn resize_refused(&self, why: What) -> Result<bool, Error> {
         self.on_row(move |mut row, view| {
             row.resize = None;
-            let changes = if field.is_some() {
+            let changes = if matches!(why, What::ResizeRefused { field: None, .. }) {
+                Changes::none()
+            } else {
                 row.progress = Progress::Settled;
                 claim_of_size(&row, view)?
-            } else {
-                Changes::none()
             };
-            let (field, message) = (field.clone(), message.clone());
-            Ok(changes.record(row, now(), What::ResizeRefused { field, message }))
+            Ok(changes.record(row, now(), why.clone()))
         })
         .await
     }

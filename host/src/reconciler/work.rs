@@ -11,8 +11,10 @@ use crate::domain::blueprint::Health;
 use crate::domain::capacity::Size;
 use crate::domain::driver::{Phase, PluginError, Report, Target};
 use crate::domain::error::Error;
+use crate::domain::event::What;
 use crate::domain::ids::{Generation, InstanceId};
 use crate::domain::instance::{Instance, ResourceType};
+use crate::domain::shortage::{of_resize, of_restart};
 use crate::domain::time::Timestamp;
 use crate::plugin::NodeDriver;
 use std::sync::Arc;
@@ -217,6 +219,11 @@ impl Worker {
     ) -> Next {
         let report = match report {
             Ok(report) => report,
+            Err(PluginError::Insufficient(said)) if instance.provisioned => {
+                let short = of_restart(&said, instance.size, instance.gpus.len());
+                tracing::warn!(instance = %self.id, node = %instance.node, ?said, "no room to start");
+                return done(apply.restart_failed(What::RestartShort(short)).await);
+            }
             Err(
                 error @ (PluginError::Invalid { .. }
                 | PluginError::Conflict(_)
@@ -320,7 +327,9 @@ impl Worker {
     async fn give_up(&self, instance: &Instance, apply: &Apply, why: &str) -> Next {
         tracing::warn!(instance = %self.id, node = %instance.node, why, "given up");
         done(if instance.provisioned {
-            apply.restart_failed(why.to_owned()).await
+            apply
+                .restart_failed(What::RestartFailed(why.to_owned()))
+                .await
         } else {
             apply.failed(why.to_owned()).await
         })
@@ -390,8 +399,10 @@ async fn resize(
     size: Size,
 ) -> Next {
     target.size = size;
-    let refused =
-        |field: &str, message: String| apply.resize_refused(Some(field.to_owned()), message);
+    let refused = |field: &str, message: String| {
+        let field = Some(field.to_owned());
+        apply.resize_refused(What::ResizeRefused { field, message })
+    };
     done(match driver.resize(&target).await {
         Ok(report) if matches!(report.phase, Phase::Ready | Phase::Booting) => {
             apply.resized().await
@@ -401,15 +412,23 @@ async fn resize(
             refused(changed(instance.size, size), message).await
         }
         Err(PluginError::Invalid { field, message }) => refused(&field, message).await,
-        Err(PluginError::Insufficient(short)) => {
-            let field = short.first().map_or("n_vcpus", |s| s.field.as_str());
-            refused(field, "the node has not that much".to_owned()).await
-        }
+        Err(PluginError::Insufficient(said)) => match of_resize(&said, instance.size, size) {
+            none if none.is_empty() => {
+                let message = "the node does not take it".to_owned();
+                refused(changed(instance.size, size), message).await
+            }
+            short => apply.resize_refused(What::ResizeShort(short)).await,
+        },
         Err(PluginError::Unsupported(_)) => {
             let message = "this instance's node cannot change it while it runs".to_owned();
             refused(changed(instance.size, size), message).await
         }
-        Err(error) => apply.resize_refused(None, error.to_string()).await,
+        Err(error) => {
+            let (field, message) = (None, error.to_string());
+            apply
+                .resize_refused(What::ResizeRefused { field, message })
+                .await
+        }
     })
 }
 

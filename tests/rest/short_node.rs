@@ -1,0 +1,75 @@
+//! A node that turns out to have less than its configuration says: its driver's word is the 422.
+
+use crate::{start_with, uuid};
+use serde_json::{Value, json};
+use wharf_tests::{Api, Server, small};
+
+/// A node that is configured with 16 vCPUs and 32 GiB, on an engine that has a quarter of it.
+fn start() -> (Server, Api) {
+    start_with("capacity = { n_vcpus = 4, mem_gib = 8, disk_size_gib = 500 }")
+}
+
+fn running(api: &Api, n_vcpus: u32) -> Value {
+    let mut body = small("container");
+    body["n_vcpus"] = json!(n_vcpus);
+    let created = api.create(&body).unwrap().expect(201).unwrap();
+    api.wait_for(uuid(&created), "running").unwrap()
+}
+
+fn patch(api: &Api, instance: &Value, body: &Value) -> wharf_tests::Answer {
+    let path = format!("/api/instance/{}/", uuid(instance));
+    api.send("PATCH", &path, body).unwrap()
+}
+
+#[test]
+fn a_resize_is_422_with_what_the_instance_could_have() {
+    let (server, api) = start();
+    running(&api, 1);
+    let before = running(&api, 1);
+    let asked = json!({ "n_vcpus": 8, "mem_gib": 16, "disk_size_gib": 20, "name": "larger" });
+    let refused = patch(&api, &before, &asked).expect(422).unwrap();
+    let detail = &refused["detail"];
+    assert_eq!(detail["bottleneck"], json!(["n_vcpus", "mem_gib"]));
+    assert_eq!(detail["requested"], json!({ "n_vcpus": 8, "mem_gib": 16 }));
+    let near = json!({ "n_vcpus": 3, "mem_gib": 7 });
+    assert_eq!(detail["nearest_available"], near);
+    let after = api.instance(uuid(&before)).unwrap().expect(200).unwrap();
+    assert_eq!(after, before);
+    let mut nearest = asked;
+    nearest["n_vcpus"] = near["n_vcpus"].clone();
+    nearest["mem_gib"] = near["mem_gib"].clone();
+    let after = patch(&api, &before, &nearest).expect(200).unwrap();
+    assert_eq!(
+        (&after["n_vcpus"], &after["name"]),
+        (&json!(3), &json!("larger"))
+    );
+    let events = server.cli(&["events", "larger"]).unwrap();
+    assert!(events.contains("n_vcpus: the node has 3 of 8"), "{events}");
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_restart_is_422_and_the_instance_stays_stopped_until_it_fits() {
+    let (server, api) = start();
+    let first = running(&api, 3);
+    api.act(uuid(&first), "stop").unwrap().expect(200).unwrap();
+    let second = running(&api, 3);
+    let refused = api.act(uuid(&first), "restart").unwrap();
+    let detail = refused.expect(422).unwrap()["detail"].clone();
+    assert_eq!(detail["bottleneck"], json!(["n_vcpus"]));
+    assert_eq!(detail["requested"], json!({ "n_vcpus": 3 }));
+    assert_eq!(detail["nearest_available"], json!({ "n_vcpus": 1 }));
+    let stopped = api.instance(uuid(&first)).unwrap().expect(200).unwrap();
+    assert_eq!(
+        (&stopped["state"], &stopped["n_vcpus"]),
+        (&json!("exited"), &json!(3))
+    );
+    patch(&api, &first, &detail["nearest_available"])
+        .expect(200)
+        .unwrap();
+    let restarted = api.act(uuid(&first), "restart").unwrap();
+    restarted.expect(200).unwrap();
+    api.wait_for(uuid(&first), "running").unwrap();
+    api.wait_for(uuid(&second), "running").unwrap();
+    server.finish().unwrap();
+}
