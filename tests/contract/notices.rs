@@ -7,7 +7,7 @@ use xtask::conformance::check::Verdict;
 use xtask::conformance::{Options, OwnServer, Target, hold_against};
 
 /// What to check, what is wrong, and the rule that fails for it.
-const WRONGS: [(&str, Distort, &str); 20] = [
+const WRONGS: [(&str, Distort, &str); 41] = [
     (
         "get of what does not exist",
         Without("x-request-id"),
@@ -141,6 +141,141 @@ const WRONGS: [(&str, Distort, &str); 20] = [
         "`mem_used_gib` is a number",
         Text("\"mem_used_gib\":", "\"mem_used_gib\":null,\"was\":"),
         "`mem_used_gib` is a number",
+    ),
+    (
+        "without a Host header",
+        By(|head, a| {
+            if a.status == 400 && head.starts_with("GET /readyz") {
+                a.status = 200;
+            }
+        }),
+        "a request without a Host header is 400, on every endpoint",
+    ),
+    (
+        "two Host headers",
+        Text("\"detail\":", "\"error\":"),
+        "a request with two Host headers is 400, on every endpoint",
+    ),
+    (
+        "chunks are broken",
+        Status(400, 422),
+        "a body whose chunks are broken is 400, on every endpoint",
+    ),
+    (
+        "content type is looked at before the size",
+        Status(415, 413),
+        "content type is looked at before the size, size before the instance",
+    ),
+    (
+        "create: the fields are looked at before",
+        Status(400, 422),
+        "create: the fields are looked at before the capacity",
+    ),
+    (
+        "the state before the capacity",
+        By(|_, a| {
+            if a.body.contains("it must be running or exited") {
+                a.status = 422;
+            }
+        }),
+        "update: the fields are looked at before the state, the state before the capacity",
+    ),
+    (
+        "all wrong fields of an update",
+        Text("\"mem_gib\":[", "\"ram\":["),
+        "all wrong fields of an update are reported at once",
+    ),
+    (
+        "update answers 502",
+        Status(502, 400),
+        "update answers 502 when the host cannot be reached, and nothing changes",
+    ),
+    (
+        "restart answers 502",
+        Status(502, 200),
+        "restart answers 502 when the host cannot start the instance, which stays stopped",
+    ),
+    (
+        "a missing slash is 308 with",
+        Text("\"detail\":", "\"message\":"),
+        "a missing slash is 308 with a text under `detail`, and nothing else",
+    ),
+    (
+        "another method is 405",
+        Text("\"detail\":", "\"code\":405,\"detail\":"),
+        "another method is 405 with a text under `detail`, and nothing else",
+    ),
+    (
+        "without the slash is 308",
+        Without("location"),
+        "GET /api/instance without the slash is 308 to the path with it",
+    ),
+    (
+        "other methods on /api/instance/ are",
+        Without("allow"),
+        "other methods on /api/instance/ are 405 with Allow",
+    ),
+    (
+        "a 404 is the same",
+        By(|head, a| {
+            if head.contains("/stats/") {
+                a.replace("Instance", "Container");
+            }
+        }),
+        "a 404 is the same for every action and says nothing of the path",
+    ),
+    (
+        "while the stop still runs",
+        By(|head, a| {
+            if head.contains("/restart/") {
+                a.status = 400;
+            }
+        }),
+        "a restart while the stop still runs is legal, and starts the instance after it",
+    ),
+    (
+        "opened while a VM is provisioning",
+        Text("[22,9090]", "[22]"),
+        "ports that are opened while a VM is provisioning are open when it runs",
+    ),
+    (
+        "ports or addresses that are used up",
+        Text("\"public_ipv4\":0", "\"public_ipv4\":1"),
+        "ports or addresses that are used up are 422, and come back with a deletion",
+    ),
+    (
+        "no two instances have the same",
+        By(|_, a| {
+            if a.body.contains("\"webapp_url\":\"") {
+                let (before, rest) = a.body.split_once("\"webapp_url\":\"").unwrap();
+                let (_, after) = rest.split_once('"').unwrap();
+                a.body = format!("{before}\"webapp_url\":\"http://apps\"{after}");
+            }
+        }),
+        "no two instances have the same `webapp_url`",
+    ),
+    (
+        "gets a GPU again",
+        By(|head, a| {
+            if head.contains("/restart/") && a.status == 422 {
+                a.replace("n_gpus", "gpus");
+            }
+        }),
+        "a stopped instance gets a GPU again, or a 422 while there is none for it",
+    ),
+    (
+        "of kind RSA with 768",
+        By(|head, a| {
+            if head.starts_with("POST") && a.status == 400 {
+                a.status = 201;
+            }
+        }),
+        "`public_key` of kind RSA with 768 bits is refused",
+    ),
+    (
+        "of kind ECDSA on a security key",
+        Status(201, 400),
+        "`public_key` of kind ECDSA on a security key is accepted",
     ),
 ];
 

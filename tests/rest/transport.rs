@@ -1,9 +1,8 @@
 //! HTTP itself: slashes, methods, content types, sizes, ids.
 
+use crate::hygiene::send;
 use crate::start;
 use serde_json::json;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use wharf_tests::until;
 
 #[test]
@@ -86,15 +85,10 @@ fn every_answer_has_a_request_id_the_callers_if_it_is_sane() {
     let id = |a: &wharf_tests::Answer| a.header("x-request-id").unwrap().to_owned();
     assert_ne!(id(&first), id(&second));
     let raw = |id: &str| {
-        let address = server.base_url().strip_prefix("http://").unwrap();
-        let mut stream = TcpStream::connect(address).unwrap();
         let request = format!(
             "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: {id}\r\nConnection: close\r\n\r\n"
         );
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer.to_lowercase()
+        send(&server, request.as_bytes()).text().to_lowercase()
     };
     assert!(raw("my-trace-1").contains("x-request-id: my-trace-1\r\n"));
     assert!(!raw("a b\tc").contains("x-request-id: a b"));

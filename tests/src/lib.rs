@@ -16,6 +16,7 @@ mod wait;
 
 pub use api::{Answer, Api, small};
 pub use config::{Ports, docker_node, simulated_node};
+pub use document::check as agrees_with_document;
 pub use proxy::Proxy;
 pub use python::{Python, succeed};
 pub use server::{Server, wharf_binary};

@@ -5,6 +5,7 @@
 //! - [`check`]: what a rule is; `checks/` has them all, one file for each section or concern.
 //! - [`context`]: what a check works with. [`client`]: requests and answers. `watch`: what holds
 //!   for every answer, such as agreeing with the service's OpenAPI document.
+//! - [`wire`]: requests and answers as bytes.
 //! - `runner` runs them, [`report`] says what came of it, `own` starts a server to check.
 
 #![expect(
@@ -24,6 +25,7 @@ pub mod report;
 mod runner;
 mod session;
 pub mod watch;
+pub mod wire;
 
 pub use options::Options;
 pub use own::OwnServer;

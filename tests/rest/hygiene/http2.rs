@@ -1,21 +1,20 @@
-//! HTTP/2 with prior knowledge, in frames made by hand.
+//! HTTP/2 with prior knowledge: by a client of it, and in frames made by hand.
 
 use super::wire::connect;
 use crate::start;
-use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
+use ureq::http::{Request, Version};
+use wharf_tests::{Answer, Server, agrees_with_document};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const END_STREAM: u8 = 1;
-const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -45,78 +44,65 @@ fn get(stream: u32, path: &str, key: &str) -> Vec<u8> {
     frame(HEADERS, END_HEADERS | END_STREAM, stream, &block)
 }
 
-struct Frame {
-    kind: u8,
-    flags: u8,
-    stream: u32,
-    payload: Vec<u8>,
-}
-
-fn read_frame(stream: &mut TcpStream) -> Option<Frame> {
+/// The kind of the next frame.
+fn read_frame(stream: &mut TcpStream) -> Option<u8> {
     let mut head = [0; 9];
     stream.read_exact(&mut head).ok()?;
     let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
-    let mut payload = vec![0; length];
-    stream.read_exact(&mut payload).ok()?;
-    Some(Frame {
-        kind: head[3],
-        flags: head[4],
-        stream: u32::from_be_bytes([head[5], head[6], head[7], head[8]]),
-        payload,
-    })
+    stream.read_exact(&mut vec![0; length]).ok()?;
+    Some(head[3])
 }
 
 #[test]
 fn requests_share_a_connection() {
     let (server, api) = start();
     api.small_container().unwrap();
-    let mut stream = connect(&server);
-    stream
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .unwrap();
-    let mut bytes = [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat();
-    let streams: Vec<u32> = (0..60).map(|n| 2 * n + 1).collect();
-    for id in &streams {
-        let path = ["/api/instance/", "/nothing", "/healthz"][*id as usize / 2 % 3];
-        bytes.extend(get(*id, path, api.key()));
-    }
-    stream.write_all(&bytes).unwrap();
-    // By stream: the first byte of the header block is the status where HPACK has it in its table.
-    let mut heads = BTreeMap::new();
-    let mut ended = Vec::new();
-    let mut bodies: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
-    while ended.len() < streams.len() {
-        let Frame {
-            kind,
-            flags,
-            stream: id,
-            payload,
-        } = read_frame(&mut stream).expect("answers");
-        match kind {
-            HEADERS => drop(heads.insert(id, payload[0])),
-            DATA => bodies.entry(id).or_default().extend(payload),
-            SETTINGS if flags & ACK == 0 => {
-                stream.write_all(&frame(SETTINGS, ACK, 0, &[])).unwrap()
-            }
-            _ => {}
-        }
-        if matches!(kind, HEADERS | DATA) && flags & END_STREAM != 0 {
-            ended.push(id);
-        }
-    }
-    for id in streams {
-        let (status, path) =
-            [(0x88, "list"), (0x8d, "nothing"), (0x88, "health")][id as usize / 2 % 3];
-        // 0x20 and the like announce a change of the table's size before the first field.
-        assert!(
-            heads[&id] == status || heads[&id] & 0xe0 == 0x20,
-            "{path}: {:#x}",
-            heads[&id]
-        );
-        let body: serde_json::Value = serde_json::from_slice(&bodies[&id]).unwrap();
-        assert_eq!(body.is_array(), path == "list", "{body}");
+    let paths = ["/api/instance/", "/api/instance/nothing/", "/healthz"];
+    let asked: Vec<&str> = paths.into_iter().cycle().take(60).collect();
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_io().build().unwrap();
+    let answers = runtime.block_on(all_at_once(&server, api.key(), &asked));
+    assert_eq!(answers.len(), asked.len());
+    for (path, answer) in asked.into_iter().zip(answers) {
+        agrees_with_document("GET", path, &answer, true).unwrap();
+        let status = if path.contains("nothing") { 404 } else { 200 };
+        assert_eq!(answer.status, status, "{path}: {answer:?}");
+        assert_eq!(answer.body.is_array(), path == paths[0], "{answer:?}");
     }
     server.finish().unwrap();
+}
+
+/// All requests are on their way before the first answer is read.
+async fn all_at_once(server: &Server, key: &str, paths: &[&str]) -> Vec<Answer> {
+    let address = server.base_url().strip_prefix("http://").unwrap();
+    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let (mut client, connection) = h2::client::handshake(stream).await.unwrap();
+    tokio::spawn(connection);
+    let mut under_way = Vec::new();
+    for path in paths {
+        let request = Request::get(format!("http://{address}{path}"))
+            .version(Version::HTTP_2)
+            .header("authorization", format!("Bearer {key}"));
+        client = client.ready().await.unwrap();
+        let (answer, _) = client
+            .send_request(request.body(()).unwrap(), true)
+            .unwrap();
+        under_way.push(answer);
+    }
+    let mut answers = Vec::new();
+    for answer in under_way {
+        let (head, mut body) = answer.await.unwrap().into_parts();
+        let mut bytes = Vec::new();
+        while let Some(piece) = body.data().await {
+            bytes.extend(piece.unwrap());
+        }
+        answers.push(Answer {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body: serde_json::from_slice(&bytes).unwrap(),
+        });
+    }
+    answers
 }
 
 #[test]
@@ -188,8 +174,8 @@ fn broken_frames_end_the_connection_and_nothing_else() {
             .unwrap();
         stream.write_all(&frames).unwrap();
         let mut last = None;
-        while let Some(frame) = read_frame(&mut stream) {
-            last = Some(frame.kind);
+        while let Some(kind) = read_frame(&mut stream) {
+            last = Some(kind);
         }
         println!("{name}: the last frame is of kind {last:?}");
         assert!(

@@ -7,6 +7,8 @@ mod http2;
 mod slow;
 mod wire;
 
+pub use wire::send;
+
 use wharf_tests::{Api, Ports, Server, simulated_node};
 
 /// A server that waits for nobody for long.

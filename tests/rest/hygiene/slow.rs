@@ -1,7 +1,7 @@
 //! Clients that take their time, one and many.
 
 use super::impatient;
-use super::wire::{connect, listen};
+use super::wire::{Heard, connect, listen};
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -12,19 +12,19 @@ const BOUND: Duration = Duration::from_secs(10);
 
 /// Sends the start, and then a byte now and then until the server has had enough; how long that
 /// took, and what it said.
-fn trickle(mut stream: TcpStream, start: &str, byte: &[u8]) -> (Duration, Vec<u16>) {
+fn trickle(mut stream: TcpStream, start: &str, byte: &[u8]) -> (Duration, Heard) {
     let begin = Instant::now();
     stream.write_all(start.as_bytes()).unwrap();
-    let mut statuses = Vec::new();
+    let mut all = Heard::default();
     while begin.elapsed() < BOUND {
-        let heard = listen(&mut stream, Duration::from_millis(50));
-        statuses.extend(heard.statuses);
-        if heard.closed {
+        all.add(listen(&mut stream, Duration::from_millis(50)));
+        if all.closed {
             break;
         }
         let _ = stream.write_all(byte);
     }
-    (begin.elapsed(), statuses)
+    all.agrees_with(start.as_bytes());
+    (begin.elapsed(), all)
 }
 
 fn slow_body(server: &Server, key: &str, framing: &str, byte: &[u8]) {
@@ -32,8 +32,8 @@ fn slow_body(server: &Server, key: &str, framing: &str, byte: &[u8]) {
         "POST /api/instance/ HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\
          Content-Type: application/json\r\n{framing}\r\n\r\n"
     );
-    let (time, statuses) = trickle(connect(server), &head, byte);
-    assert_eq!(statuses, [408], "{framing}");
+    let (time, heard) = trickle(connect(server), &head, byte);
+    assert_eq!(heard.statuses, [408], "{framing}");
     assert!(time < BOUND, "{framing}: {time:?}");
 }
 
@@ -45,9 +45,12 @@ fn slow_heads_and_bodies_end_in_time() {
         "GET /healthz HTTP/1.1\r\n",
         "GET /healthz HTTP/1.1\r\nHost: x\r\nX: ",
     ] {
-        let (time, statuses) = trickle(connect(&server), start, b"y");
+        let (time, heard) = trickle(connect(&server), start, b"y");
         assert!(time < BOUND, "{start:?}: {time:?}");
-        assert!(statuses.iter().all(|s| *s < 500), "{start:?}: {statuses:?}");
+        assert!(
+            heard.statuses.iter().all(|s| *s < 500),
+            "{start:?}: {heard:?}"
+        );
     }
     slow_body(&server, api.key(), "Content-Length: 1000", b"x");
     slow_body(
@@ -75,7 +78,7 @@ fn many_slow_clients_keep_nobody_waiting() {
                 )
             };
             stream.write_all(start.as_bytes()).unwrap();
-            stream
+            (stream, start)
         })
         .collect();
     let begin = Instant::now();
@@ -86,8 +89,9 @@ fn many_slow_clients_keep_nobody_waiting() {
         "{:?}",
         begin.elapsed()
     );
-    for mut stream in streams {
+    for (mut stream, start) in streams {
         let heard = listen(&mut stream, BOUND);
+        heard.agrees_with(start.as_bytes());
         assert!(
             heard.closed && heard.statuses.iter().all(|s| *s < 500),
             "{heard:?}"

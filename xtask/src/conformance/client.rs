@@ -1,7 +1,9 @@
 //! Requests and answers, as any program of a user would send and read them.
 
+use super::check::skip;
 use super::redact::redacted;
 use super::watch::Watch;
+use super::wire;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::fmt;
@@ -22,6 +24,7 @@ const MAX_ANSWER: u64 = 16 << 20;
 pub struct Client {
     agent: Agent,
     base_url: String,
+    timeout: Duration,
     authorization: Option<String>,
     watch: Arc<Watch>,
     interrupted: Arc<AtomicBool>,
@@ -57,6 +60,7 @@ impl Client {
         Self {
             agent: config.into(),
             base_url: base_url.trim_end_matches('/').to_owned(),
+            timeout,
             authorization: None,
             watch,
             interrupted,
@@ -205,15 +209,46 @@ impl Client {
             .read_to_vec()
             .with_context(|| what.clone())?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        Ok(self.seen(method, path, status, headers, text))
+    }
+
+    /// A request whose headers, but for the key, and whose body are sent as they are given, right
+    /// or wrong; skips where there is no bare connection to send them on.
+    pub fn bare(&self, method: &str, path: &str, headers: &str, body: &str) -> Result<Answer> {
+        ensure!(!self.interrupted.load(Ordering::Relaxed), "interrupted");
+        let Some((authority, before)) = wire::plain(&self.base_url) else {
+            return skip("a broken request can only be sent without TLS");
+        };
+        let key = self.authorization.as_ref();
+        let key = key.map_or_else(String::new, |key| format!("Authorization: {key}\r\n"));
+        let request = format!(
+            "{method} {before}{path} HTTP/1.1\r\nConnection: close\r\n{key}{headers}\r\n{body}"
+        );
+        let what = || format!("a bare {method} {path}");
+        let bytes = wire::exchange(&authority, request.as_bytes(), self.timeout);
+        let reply = wire::only(&bytes.with_context(what)?).with_context(what)?;
+        let text = String::from_utf8_lossy(&reply.body).into_owned();
+        Ok(self.seen(method, path, reply.status, reply.headers, text))
+    }
+
+    fn seen(
+        &self,
+        method: &str,
+        path: &str,
+        status: u16,
+        headers: HeaderMap,
+        text: String,
+    ) -> Answer {
         let answer = Answer {
-            request: what,
-            status: answer.status().as_u16(),
-            headers: answer.headers().clone(),
+            request: format!("{method} {path}"),
+            status,
+            headers,
             body: serde_json::from_str(&text).unwrap_or(Value::Null),
             text,
         };
         self.watch.see(method, path, &answer);
-        Ok(answer)
+        answer
     }
 }
 

@@ -37,12 +37,18 @@ pub struct Shared {
 pub struct Staged {
     /// An instance of this name cannot be provisioned.
     pub failing_name: Option<String>,
-    /// The host of an instance of this name cannot be reached for its usage.
+    /// The host of an instance of this name cannot be reached for its usage and its size.
     pub unreachable_name: Option<String>,
     /// An instance of this name ends by itself some time after it ran.
     pub dying_name: Option<String>,
+    /// An instance of this name does not start again once it was stopped.
+    pub unstartable_name: Option<String>,
+    /// An instance of this name takes a second or more to stop.
+    pub slow_name: Option<String>,
     /// A GPU model of which at least one is free.
     pub gpu_model: Option<String>,
+    /// Ports or addresses run out before the sizes of small VMs do.
+    pub few_addresses: bool,
 }
 
 /// A running container and a running VM; or why there is none.
@@ -91,6 +97,17 @@ impl<'s> Context<'s> {
             Some(name) => Ok(name),
             None => skip(format!("the service was not prepared for it ({option})")),
         }
+    }
+
+    /// Whether ports or addresses run out before the sizes of small VMs do.
+    pub fn few_addresses(&self) -> bool {
+        self.shared.staged.few_addresses
+    }
+
+    /// A name for an instance that takes its time to stop, if the operator prepared one.
+    pub fn slow_name(&self) -> String {
+        let prepared = self.shared.staged.slow_name.clone();
+        prepared.unwrap_or_else(|| self.name())
     }
 
     /// A free name that begins like all of this run.
@@ -186,6 +203,18 @@ impl<'s> Context<'s> {
             }
             std::thread::sleep(PAUSE);
         }
+    }
+
+    /// Asks until the answer is yes, as long as anything may take.
+    pub fn retry(&self, ask: impl Fn() -> Result<bool>) -> Result<()> {
+        let begin = Instant::now();
+        while !ask()? {
+            if begin.elapsed() > self.shared.patience {
+                bail!("still not after {:?}", self.shared.patience);
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
     }
 
     /// A running instance to look at, not to change.

@@ -39,15 +39,24 @@ pub struct Options {
     /// An instance of this name is set up to fail to provision.
     #[arg(long, value_name = "NAME")]
     failing_name: Option<String>,
-    /// The usage of an instance of this name is set up to be out of reach.
+    /// Usage and resize of an instance of this name are set up to find its host out of reach.
     #[arg(long, value_name = "NAME")]
     unreachable_name: Option<String>,
     /// An instance of this name is set up to end by itself.
     #[arg(long, value_name = "NAME")]
     dying_name: Option<String>,
+    /// An instance of this name is set up not to start again once it was stopped.
+    #[arg(long, value_name = "NAME")]
+    unstartable_name: Option<String>,
+    /// An instance of this name is set up to take a second or more to stop.
+    #[arg(long, value_name = "NAME")]
+    slow_name: Option<String>,
     /// A GPU model of which one is free.
     #[arg(long, value_name = "MODEL")]
     gpu_model: Option<String>,
+    /// Small VMs, up to 100 of them, use up ports or addresses before vCPUs, RAM and disk.
+    #[arg(long)]
+    few_addresses: bool,
 }
 
 impl Options {
@@ -76,7 +85,10 @@ impl Options {
                 failing_name: self.failing_name.clone(),
                 unreachable_name: self.unreachable_name.clone(),
                 dying_name: self.dying_name.clone(),
+                unstartable_name: self.unstartable_name.clone(),
+                slow_name: self.slow_name.clone(),
                 gpu_model: self.gpu_model.clone(),
+                few_addresses: self.few_addresses,
             },
         }))
     }

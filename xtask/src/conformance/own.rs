@@ -1,5 +1,5 @@
 //! Wharf on the simulated engine, with everything there is to check: two nodes, GPUs, both tiers,
-//! public addresses, and instances that are set up to go wrong.
+//! a few public addresses, and instances that are set up to go wrong.
 
 use super::context::Staged;
 use super::session::Target;
@@ -15,6 +15,8 @@ use tempfile::TempDir;
 const FAILING: &str = "set-up-to-fail";
 const UNREACHABLE: &str = "set-up-to-be-unreachable";
 const DYING: &str = "set-up-to-die";
+const UNSTARTABLE: &str = "set-up-not-to-start-again";
+const SLOW: &str = "set-up-to-stop-slowly";
 const GPU: &str = "H100";
 
 const CONFIG: &str = "wharf.toml";
@@ -55,7 +57,10 @@ impl OwnServer {
                 failing_name: Some(FAILING.to_owned()),
                 unreachable_name: Some(UNREACHABLE.to_owned()),
                 dying_name: Some(DYING.to_owned()),
+                unstartable_name: Some(UNSTARTABLE.to_owned()),
+                slow_name: Some(SLOW.to_owned()),
                 gpu_model: Some(GPU.to_owned()),
+                few_addresses: true,
             },
         };
         Ok(Self {
@@ -109,7 +114,10 @@ fn configuration(port: u16) -> String {
         "settings = {{ ready_after_ms = 250, faults = [\
          {{ call = \"ensure\", hostname = \"{FAILING}\", error = \"failed\" }}, \
          {{ call = \"ensure\", hostname = \"{DYING}\", error = \"dies\", after_ms = 2000 }}, \
-         {{ call = \"stats\", hostname = \"{UNREACHABLE}\", error = \"unreachable\" }}] }}"
+         {{ call = \"stats\", hostname = \"{UNREACHABLE}\", error = \"unreachable\" }}, \
+         {{ call = \"resize\", hostname = \"{UNREACHABLE}\", error = \"unreachable\" }}, \
+         {{ call = \"start\", hostname = \"{UNSTARTABLE}\", error = \"failed\" }}, \
+         {{ call = \"stop\", hostname = \"{SLOW}\", error = \"late\", after_ms = 1500 }}] }}"
     );
     format!(
         "listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\nssh_host = \"127.0.0.1\"\n\
@@ -118,10 +126,10 @@ fn configuration(port: u16) -> String {
          [[node]]\nname = \"east\"\ndriver = \"simulated\"\nendpoint = \"simulated:\"\n\
          capacity = {{ n_vcpus = 64, mem_gib = 128, disk_size_gib = 3000 }}\n\
          gpus = [{{ model = \"{GPU}\", count = 2 }}]\n\
-         lan_cidr = \"10.80.0.0/16\"\npublic_ipv4 = [\"203.0.113.0/25\"]\n{settings}\n\
+         lan_cidr = \"10.80.0.0/16\"\npublic_ipv4 = [\"203.0.113.0/27\"]\n{settings}\n\
          [[node]]\nname = \"west\"\ndriver = \"simulated\"\nendpoint = \"simulated:\"\n\
          capacity = {{ n_vcpus = 48, mem_gib = 160, disk_size_gib = 1900 }}\n\
          gpus = [{{ model = \"L4\", count = 1 }}]\ncpu_tiers = [\"general-purpose\"]\n\
-         lan_cidr = \"10.81.0.0/16\"\npublic_ipv4 = [\"203.0.113.128/25\"]\n{settings}\n"
+         lan_cidr = \"10.81.0.0/16\"\npublic_ipv4 = [\"203.0.113.128/28\"]\n{settings}\n"
     )
 }

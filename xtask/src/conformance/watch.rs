@@ -100,7 +100,11 @@ impl Watch {
     pub fn see(&self, method: &str, path: &str, answer: &Answer) {
         let disagrees = self.document.as_ref().and_then(|document| {
             let body = (!answer.text.is_empty()).then_some(&answer.body);
-            document.check(method, path, answer.status, body).err()
+            let headers = |name: &str| answer.header(name);
+            document
+                .check(method, path, answer.status, body)
+                .and_then(|()| document.check_headers(method, path, answer.status, headers))
+                .err()
         });
         let mut seen = self.lock();
         seen.answers += 1;

@@ -90,6 +90,10 @@ impl SimulatedEngine {
             None => self.answer(&route, Fate::Lives),
             Some((Fault::Failed, _)) => self.answer(&route, Fate::Fails),
             Some((Fault::Dies, after_ms)) => self.answer(&route, Fate::Dies(after_ms.into())),
+            Some((Fault::Late, after_ms)) => {
+                tokio::time::sleep(Duration::from_millis(after_ms.into())).await;
+                self.answer(&route, Fate::Lives)
+            }
             Some((Fault::Unreachable, _)) => {
                 return Err(EngineError::Unreachable("simulated".into()));
             }

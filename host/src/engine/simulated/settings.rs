@@ -90,6 +90,8 @@ pub enum Fault {
     Error,
     /// The engine asks to come back `after_ms` later; nothing is done.
     Retry,
+    /// It is done only `after_ms` later, and answered then.
+    Late,
     /// The machine is made and will never come up.
     Failed,
     /// The machine runs and ends by itself `after_ms` later.

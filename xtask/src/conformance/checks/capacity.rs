@@ -165,7 +165,8 @@ fn nearest(answer: &Answer, body: &Value) -> Result<Value> {
     Ok(with(body.clone(), near))
 }
 
-fn well_formed(answer: &Answer, asked: &Value) -> Result<()> {
+/// The body of section 2.7, for what was asked.
+pub(super) fn well_formed(answer: &Answer, asked: &Value) -> Result<()> {
     answer.is(422)?;
     let detail = &answer.body["detail"];
     let message = detail["message"].as_str().unwrap_or("");

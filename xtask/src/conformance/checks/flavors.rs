@@ -1,7 +1,7 @@
 //! Section 2.4, and which flavors have SSH and web pages.
 
 use crate::conformance::check::{Check, decision, spec};
-use crate::conformance::context::{Context, same};
+use crate::conformance::context::{Context, same, text};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
@@ -67,6 +67,12 @@ pub(super) fn checks() -> Vec<Check> {
         }
     }
     checks.extend([
+        decision("2.3", "no two instances have the same `webapp_url`", |c| {
+            let (one, two) = (create(c, "marimo")?, create(c, "marimo")?);
+            let (one, two) = (text(&one, "webapp_url")?, text(&two, "webapp_url")?);
+            ensure!(one != two, "both have {one}");
+            Ok(())
+        }),
         spec("2.4", "flavor base is available on VMs", |c| {
             same(c.sample("vm")?, "flavor", &json!("base"))
         }),

@@ -1,5 +1,6 @@
 //! GPUs: containers only.
 
+use super::capacity::well_formed;
 use crate::conformance::check::{Check, decision, spec};
 use crate::conformance::context::{Context, same, uuid};
 use anyhow::{Result, ensure};
@@ -48,6 +49,8 @@ pub(super) fn checks() -> Vec<Check> {
             same(&c.wait(id, "running")?, "n_gpus", &json!(1))
         })
         .alone(),
+        decision("4.6", "a stopped instance gets a GPU again, or a 422 while there is none for it", comes_back)
+            .alone(),
         decision("2.7", "a model of which none is free is 422 with `n_gpus`, and a stopped instance whose GPU is gone stays stopped", used_up)
             .alone(),
     ]
@@ -55,6 +58,26 @@ pub(super) fn checks() -> Vec<Check> {
 
 fn asking(c: &Context<'_>, kind: &str, model: &str) -> Value {
     c.small_with(kind, &json!({ "gpu_model": model }))
+}
+
+/// Another instance takes a GPU in the meantime: the same one, or one that is left.
+fn comes_back(c: &Context<'_>) -> Result<()> {
+    let model = c.staged(|s| &s.gpu_model, "--gpu-model")?;
+    let first = c.running_with(&asking(c, "container", model))?;
+    let id = uuid(&first)?;
+    c.me().act(id, "stop")?.is(200)?;
+    let second = c.running_with(&asking(c, "container", model))?;
+    let answer = c.me().act(id, "restart")?;
+    if answer.status != 200 {
+        well_formed(&answer, &first)?;
+        same(&answer.body["detail"]["requested"], "n_gpus", &json!(1))?;
+        c.me().delete(uuid(&second)?)?.is(204)?;
+        // It is free when the host was seen to have it, which takes a moment.
+        c.retry(|| Ok(c.me().act(id, "restart")?.status == 200))?;
+    }
+    let now = c.wait(id, "running")?;
+    same(&now, "n_gpus", &json!(1))?;
+    same(&now, "gpu_model", &json!(model))
 }
 
 fn used_up(c: &Context<'_>) -> Result<()> {

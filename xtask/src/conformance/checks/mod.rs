@@ -7,14 +7,18 @@ mod concurrency;
 mod create_bounds;
 mod create_fields;
 mod delete;
+mod details;
 mod fields;
 mod flavors;
 mod gpu;
+mod http;
 mod identification;
+mod key_kinds;
 mod list;
 mod money;
 mod names;
 mod object;
+mod order;
 mod owners;
 mod ports;
 mod public_key;
@@ -28,6 +32,7 @@ mod states;
 mod stats;
 mod stop;
 mod transport;
+mod used_up;
 
 use super::check::Check;
 
@@ -49,6 +54,7 @@ pub fn all() -> Vec<Check> {
         s3::checks(),
         gpu::checks(),
         public_key::checks(),
+        key_kinds::checks(),
         rename::checks(),
         resize::checks(),
         stop::checks(),
@@ -62,6 +68,10 @@ pub fn all() -> Vec<Check> {
         concurrency::checks(),
         transport::checks(),
         service::checks(),
+        http::checks(),
+        order::checks(),
+        details::checks(),
+        used_up::checks(),
     ]
     .into_iter()
     .flatten()

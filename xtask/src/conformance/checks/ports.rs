@@ -1,6 +1,6 @@
 //! Sections 4.8 and 4.9.
 
-use crate::conformance::check::{Check, decision, spec};
+use crate::conformance::check::{Check, decision, skip, spec};
 use crate::conformance::client::below;
 use crate::conformance::context::{Context, same, uuid};
 use anyhow::{Result, ensure};
@@ -92,6 +92,11 @@ pub(super) fn checks() -> Vec<Check> {
                 open(&c.wait(uuid(&vm)?, "running")?, &[22, 81])
             },
         ),
+        decision(
+            "4.8",
+            "ports that are opened while a VM is provisioning are open when it runs",
+            while_provisioning,
+        ),
         decision("4.8", "at most 64 ports are open", |c| {
             // While it is stopped nothing waits for the node.
             let vm = c.stopped("vm")?;
@@ -154,6 +159,24 @@ pub(super) fn checks() -> Vec<Check> {
         }
     }
     checks
+}
+
+/// It may become running just before it is asked.
+fn while_provisioning(c: &Context<'_>) -> Result<()> {
+    const TRIES: usize = 5;
+    c.sample("vm")?;
+    for _ in 0..TRIES {
+        let vm = c.create(&c.small("vm"))?;
+        open(&change(c, &vm, "add", 8080)?, &[22, 8080])?;
+        open(&change(c, &vm, "add", 9090)?, &[22, 8080, 9090])?;
+        open(&change(c, &vm, "remove", 8080)?, &[22, 9090])?;
+        let now = c.me().instance(uuid(&vm)?)?.expect(200)?;
+        open(&c.wait(uuid(&vm)?, "running")?, &[22, 9090])?;
+        if now["state"] == "provisioning" {
+            return Ok(());
+        }
+    }
+    skip("it was running before it could be asked")
 }
 
 fn change(c: &Context<'_>, vm: &Value, action: &str, port: u16) -> Result<Value> {

@@ -55,6 +55,29 @@ pub(super) fn checks() -> Vec<Check> {
                 .patch(uuid(&created)?, &json!({ "disk_size_gib": 19 }))?;
             answer.refuses("disk_size_gib")
         }),
+        decision(
+            "4.4",
+            "all wrong fields of an update are reported at once",
+            |c| {
+                let body = c.small_with("container", &json!({ "disk_size_gib": 20 }));
+                let running = c.running_with(&body)?;
+                // What any update may not say, and what this one may not.
+                for wrong in [
+                    json!({ "n_vcpus": 0, "mem_gib": "2", "disk_size_gib": 2001, "name": "-x",
+                    "state": "exited", "nonsense": 1 }),
+                    json!({ "n_vcpus": 257, "disk_size_gib": 19,
+                    "name": c.sample("container")?["name"], "uuid": "x" }),
+                ] {
+                    let answer = c.me().patch(uuid(&running)?, &wrong)?;
+                    for (field, _) in wrong.as_object().into_iter().flatten() {
+                        answer.refuses(field)?;
+                    }
+                }
+                let after = c.me().instance(uuid(&running)?)?.expect(200)?;
+                ensure!(after == running, "and yet it changed");
+                Ok(())
+            },
+        ),
         decision("4.4", "name and sizes hold together or not at all", |c| {
             let running = c.running("container")?;
             let id = uuid(&running)?;

@@ -1,7 +1,7 @@
 //! What only shows when something goes wrong behind the interface; the operator prepares it.
 
 use crate::conformance::check::{Check, decision, spec};
-use crate::conformance::context::{Context, uuid};
+use crate::conformance::context::{Context, same, uuid};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
@@ -26,6 +26,31 @@ pub(super) fn checks() -> Vec<Check> {
             let created = c.running_with(&c.small_with("container", &json!({ "name": name })))?;
             let answer = c.me().stats(uuid(&created)?)?;
             answer.is(502)
+        })
+        .alone(),
+        decision("4.4", "update answers 502 when the host cannot be reached, and nothing changes", |c| {
+            let name = c.staged(|s| &s.unreachable_name, "--unreachable-name")?;
+            let before = c.running_with(&c.small_with("container", &json!({ "name": name })))?;
+            let id = uuid(&before)?;
+            let larger = json!({ "n_vcpus": 2, "name": c.name() });
+            let answer = c.me().patch(id, &larger)?;
+            answer.is(502)?;
+            ensure!(!answer.detail()?.is_empty(), "{answer}");
+            let after = c.me().instance(id)?.expect(200)?;
+            ensure!(after == before, "and yet it changed");
+            Ok(())
+        })
+        .alone(),
+        decision("4.6", "restart answers 502 when the host cannot start the instance, which stays stopped", |c| {
+            let name = c.staged(|s| &s.unstartable_name, "--unstartable-name")?;
+            let running = c.running_with(&c.small_with("container", &json!({ "name": name })))?;
+            let id = uuid(&running)?;
+            c.me().act(id, "stop")?.is(200)?;
+            let answer = c.me().act(id, "restart")?;
+            answer.is(502)?;
+            ensure!(!answer.detail()?.is_empty(), "{answer}");
+            let after = c.me().instance(id)?.expect(200)?;
+            same(&after, "state", &json!("exited"))
         }),
         decision("3", "an instance that ends by itself is seen to have, and can be restarted", |c| {
             let name = c.staged(|s| &s.dying_name, "--dying-name")?;
