@@ -26,7 +26,7 @@ pub struct Limits {
     /// Time between two questions of what a node can do, ms; asked also when it comes back into
     /// reach. Default 60000.
     pub probe_every_ms: u64,
-    /// Time for a whole stats answer, ms. Default 3000.
+    /// Time to read usage, so that a stats answer is there within 3 s, ms. Default 2900.
     pub stats_timeout_ms: u64,
     /// Driver calls under way per node. Default 16.
     pub calls_per_node: usize,
@@ -54,7 +54,7 @@ impl Default for Limits {
             vm_stop_grace_ms: 30_000,
             observe_every_ms: 2_000,
             probe_every_ms: 60_000,
-            stats_timeout_ms: 3_000,
+            stats_timeout_ms: 2_900,
             calls_per_node: 16,
             queue_per_node: 4_096,
             call_timeout_ms: 90_000,
