@@ -63,7 +63,8 @@ impl App {
             })
             .await
             .map_err(flavor_error)?;
-        let id = InstanceId(uuid::Uuid::new_v4());
+        // In the order of time, so that the rows of creates that share a commit share pages.
+        let id = InstanceId(uuid::Uuid::now_v7());
         let password = password()?;
         let mut secrets = request.secrets;
         secrets.0.push((SecretKind::Password, password.clone()));

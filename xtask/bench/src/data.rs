@@ -141,7 +141,7 @@ async fn fill(
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..instances {
         let owner = *owners.get(n % users.max(1)).context("no users")?;
-        let id = InstanceId(uuid::Uuid::new_v4());
+        let id = InstanceId(uuid::Uuid::now_v7());
         if owners.first() == Some(&owner) {
             first.push(id);
         }
