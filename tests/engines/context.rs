@@ -3,13 +3,11 @@
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use wharf_tests::{Ports, Server, docker_node};
+use wharf_tests::{Ports, Server, docker_node, free_network};
 use xtask::engine::{Kind, Options, PrivateEngine};
 use xtask::http::{Client, Endpoint, Request};
-use xtask::process::{command, output};
 
 /// What an engine may take for one thing that is done to it by hand, many at once.
 const BY_HAND: Duration = Duration::from_secs(300);
@@ -19,9 +17,6 @@ pub struct Context {
     engine: PrivateEngine,
     has_vm_image: Mutex<bool>,
 }
-
-/// Engines share the machine's routes, so servers need networks that do not overlap on any.
-static NEXT_NETWORK: AtomicU8 = AtomicU8::new(0);
 
 /// Where the engine of these tests keeps its data; another directory lets two runs go side by side.
 fn directory(kind: Kind) -> PathBuf {
@@ -203,16 +198,6 @@ impl Context {
         let list = self.client().get("/volumes")?;
         Ok(names(&list["Volumes"], "Name"))
     }
-}
-
-/// A number n: no server of this process has had 10.n.0.0/16, and the machine has no route into it,
-/// since other runs may be under way.
-fn free_network() -> Result<u8> {
-    let routes = output(command("ip").args(["-4", "route", "show"]))?;
-    let taken = |prefix: &str| routes.lines().any(|route| route.starts_with(prefix));
-    let mut all = (0..100).map(|_| 100 + NEXT_NETWORK.fetch_add(1, Ordering::Relaxed) % 100);
-    let free = all.find(|n| !taken(&format!("10.{n}.")));
-    free.context("the machine has routes into all of 10.100.0.0 to 10.199.255.255")
 }
 
 fn names(list: &Value, key: &str) -> Vec<String> {

@@ -28,14 +28,14 @@ mod timing;
 mod vm_timing;
 mod vms;
 
-use anyhow::Result;
 use context::Context;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
 use std::sync::Arc;
+use wharf_tests::{is_wanted, trial};
 use xtask::engine::Kind;
 
-type Test = fn(&Context) -> Result<()>;
+type Test = wharf_tests::Test<Context>;
 
 /// What loads the machine, or measures it, so that nothing else can run beside it.
 const ALONE: [&str; 9] = [
@@ -166,7 +166,10 @@ const TESTS: &[(&str, Test)] = &[
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     if arguments.list || !xtask::process::is_root() {
-        return without_engines(&arguments);
+        let all = Kind::ALL
+            .iter()
+            .flat_map(|kind| TESTS.iter().map(|(name, _)| full(*kind, name)));
+        return wharf_tests::without_engine(&arguments, all.collect());
     }
     let mut failed = false;
     // One after the other: side by side they would take each other's time.
@@ -229,12 +232,7 @@ fn on(kind: Kind, arguments: &Arguments) -> bool {
             ALONE.contains(name) == alone && is_wanted(arguments, &full(kind, name))
         });
         let trials: Vec<Trial> = part
-            .map(|(name, test)| {
-                let (context, test) = (Arc::clone(&context), *test);
-                Trial::test(full(kind, name), move || {
-                    test(&context).map_err(|e| Failed::from(format!("{e:#}")))
-                })
-            })
+            .map(|(name, test)| trial(full(kind, name), &context, *test))
             .collect();
         if trials.is_empty() {
             continue;
@@ -245,43 +243,9 @@ fn on(kind: Kind, arguments: &Arguments) -> bool {
         }
         failed |= libtest_mimic::run(&arguments, trials).has_failed();
     }
-    let stopped = Arc::into_inner(context).map_or(Ok(()), Context::stop);
-    if let Err(error) = &stopped {
-        eprintln!("{kind} left something behind: {error:#}");
-    }
-    !failed && stopped.is_ok()
+    wharf_tests::stop(context, Context::stop) && !failed
 }
 
 fn full(kind: Kind, name: &str) -> String {
     format!("{kind}::{name}")
-}
-
-fn is_wanted(arguments: &Arguments, name: &str) -> bool {
-    arguments.filter.as_deref().is_none_or(|filter| {
-        if arguments.exact {
-            name == filter
-        } else {
-            name.contains(filter)
-        }
-    })
-}
-
-/// Lists; or says, never silently, that nothing can run. Where the tests must be complete that is a
-/// failure.
-fn without_engines(arguments: &Arguments) -> ExitCode {
-    let all = Kind::ALL
-        .iter()
-        .flat_map(|kind| TESTS.iter().map(|(name, _)| full(*kind, name)));
-    if !arguments.list {
-        eprintln!(
-            "SKIPPED: real engines need root on this machine; {} tests did not run",
-            all.clone().count()
-        );
-        if std::env::var_os("CI").is_some() {
-            return ExitCode::FAILURE;
-        }
-    }
-    let ignored = !arguments.list;
-    let trials = all.map(|name| Trial::test(name, || Ok(())).with_ignored_flag(ignored));
-    libtest_mimic::run(arguments, trials.collect()).exit_code()
 }

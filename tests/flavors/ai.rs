@@ -4,7 +4,6 @@ use crate::browser::Browser;
 use crate::context::Context;
 use crate::outside::Outside;
 use crate::page::{Page, hides};
-use crate::{jupyterlab, marimo};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -13,11 +12,13 @@ use std::process::{Child, Command, Stdio};
 use tempfile::NamedTempFile;
 use wharf_tests::until;
 
-const KEY: &str = "sk-test-9f41c07be2d84c5c9d";
+pub const KEY: &str = "sk-test-9f41c07be2d84c5c9d";
 /// A notebook's session, as marimo's pages name theirs.
 const SESSION: &str = "s_abc123";
-/// The terminal's assistant keeps keys here.
-const TERMINAL: &str = "/home/user/.local/share/opencode/auth.json";
+/// Where each assistant keeps its keys: the terminal's, marimo, Jupyter AI.
+pub const TERMINAL: &str = "/home/user/.local/share/opencode/auth.json";
+pub const MARIMO: &str = "/home/user/.config/marimo/marimo.toml";
+pub const JUPYTER: &str = "/home/user/.env";
 
 pub fn reaches_the_assistants(context: &Context) -> Result<()> {
     let provider = Provider::start()?;
@@ -26,24 +27,21 @@ pub fn reaches_the_assistants(context: &Context) -> Result<()> {
     let key = json!({ "ai_provider_api_key": KEY });
 
     let page = Page::create(&api, "marimo", &key)?;
-    let settings = "/home/user/.config/marimo/marimo.toml";
-    is_kept_in(context, &page.instance, &[settings, TERMINAL])?;
+    is_kept_in(context, &page.instance, &[MARIMO, TERMINAL])?;
     hides(context, &page.instance, KEY)?;
     provider.is_asked_from_the_terminal(context, &page.instance)?;
-    let address = format!("echo 'base_url = \"{}\"' >> {settings}", provider.url);
+    let address = format!("echo 'base_url = \"{}\"' >> {MARIMO}", provider.url);
     context.inside_as_user(&page.instance, &address)?;
-    api.act("page-marimo", "stop")?.expect(200)?;
-    api.act("page-marimo", "restart")?.expect(200)?;
-    api.wait_for("page-marimo", "running")?;
+    page.restart(&api)?;
     provider.is_asked_by_marimo(&page)?;
     hides(context, &page.instance, KEY)?;
-    api.delete("page-marimo")?.expect(204)?;
+    page.delete(&api)?;
 
     let page = Page::create(&api, "jupyterlab", &key)?;
-    is_kept_in(context, &page.instance, &["/home/user/.env", TERMINAL])?;
+    is_kept_in(context, &page.instance, &[JUPYTER, TERMINAL])?;
     hides(context, &page.instance, KEY)?;
     is_known_to_jupyter_ai(&page)?;
-    api.delete("page-jupyterlab")?.expect(204)?;
+    page.delete(&api)?;
 
     let written = server.all_it_wrote()?;
     let key = KEY.as_bytes();
@@ -55,10 +53,13 @@ pub fn reaches_the_assistants(context: &Context) -> Result<()> {
 }
 
 /// These files alone hold it, and only the login user reads them.
-fn is_kept_in(context: &Context, instance: &Value, files: &[&str]) -> Result<()> {
-    let find = format!("grep -rlF {KEY} /etc /var /home /root /tmp /run /opt/opencode | sort");
+pub fn is_kept_in(context: &Context, instance: &Value, files: &[&str]) -> Result<()> {
+    let find = format!("grep -srlF {KEY} /etc /var /home /root /tmp /run /opt/opencode | sort");
     let found = context.inside(instance, &find)?;
     ensure!(found == files.join("\n"), "the key is in: {found}");
+    if files.is_empty() {
+        return Ok(());
+    }
     let modes = format!("stat -c '%U %a' {}", files.join(" "));
     let modes = context.inside(instance, &modes)?;
     ensure!(modes.lines().all(|mode| mode == "user 600"), "{modes}");
@@ -68,7 +69,7 @@ fn is_kept_in(context: &Context, instance: &Value, files: &[&str]) -> Result<()>
 /// What Jupyter AI's settings say that they have; they show names only.
 fn is_known_to_jupyter_ai(page: &Page) -> Result<()> {
     let browser = Browser::start()?;
-    jupyterlab::log_in(&browser, page)?;
+    page.log_in(&browser)?;
     let ask = "return fetch('/api/jupyternaut/secrets').then(answer => answer.text())";
     until("Jupyter AI knows the key", || {
         let known = browser.run(ask)?.to_string();
@@ -139,7 +140,7 @@ impl Provider {
 
     fn is_asked_by_marimo(&self, page: &Page) -> Result<()> {
         let browser = Browser::start()?;
-        marimo::log_in(&browser, page)?;
+        page.log_in(&browser)?;
         let notebook = format!("{}?file=__new__&session_id={SESSION}", page.url);
         browser.open(&notebook, ".cm-content")?;
         let ask = format!(

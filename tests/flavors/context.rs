@@ -3,21 +3,15 @@
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::process::Command;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
-use wharf_tests::{Ports, Server, docker_node};
+use wharf_tests::{Ports, Server, docker_node, free_network};
 use xtask::engine::{Kind, Options, PrivateEngine};
 use xtask::http::{Client, Endpoint, Request};
-use xtask::process::output;
 
 /// A private dockerd. Its storage outlives the run, because images take long to make.
 pub struct Context {
     engine: PrivateEngine,
 }
-
-/// Servers need networks that do not overlap.
-static NEXT_NETWORK: AtomicU8 = AtomicU8::new(0);
 
 fn directory() -> PathBuf {
     let usual = || xtask::workspace::target().join("test-engine");
@@ -71,8 +65,8 @@ impl Context {
             bail!("a private engine listens on a socket");
         };
         let networks = [
-            format!("{}/16", free_network()?),
-            format!("{}/24", free_network()?),
+            format!("10.{}.0.0/16", free_network()?),
+            format!("10.{}.0.0/24", free_network()?),
         ];
         let socket = socket.to_str().context("socket path")?;
         let networks = networks.each_ref().map(String::as_str);
@@ -146,17 +140,4 @@ fn plain(mut stream: &[u8]) -> String {
         stream = rest;
     }
     String::from_utf8_lossy(&text).into_owned()
-}
-
-/// The first address of a network that the machine has no route into: other runs may be under way.
-pub fn free_network() -> Result<String> {
-    let routes = output(Command::new("ip").args(["-4", "route", "show"]))?;
-    let taken = |n: u8| {
-        routes
-            .lines()
-            .any(|route| route.starts_with(&format!("10.{n}.")))
-    };
-    let mut all = (0..50).map(|_| 200 + NEXT_NETWORK.fetch_add(1, Ordering::Relaxed) % 50);
-    let n = all.find(|n| !taken(*n)).context("no network is free")?;
-    Ok(format!("10.{n}.0.0"))
 }

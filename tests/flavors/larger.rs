@@ -1,64 +1,90 @@
-//! The flavors that take long to make: what they promise is there and works.
+//! The flavors that take long to make: what they promise is there and works, and the AI key is where
+//! their assistants look for it. What runs inside is in `inside/`.
 
+use crate::ai::{self, JUPYTER, KEY, MARIMO, TERMINAL};
 use crate::context::Context;
 use crate::page::Page;
-use crate::{jupyterlab, marimo};
+use crate::s3;
+use crate::s3_server::S3Server;
 use anyhow::{Result, ensure};
-use serde_json::json;
-use wharf_tests::{KeyPair, Login, small};
+use serde_json::{Value, json};
+use wharf_tests::{Api, KeyPair, Login, small};
 
-/// Trains on each of the libraries a little.
-const DATA_SCIENCE: &str = "
-import matplotlib, numpy, pandas, polars, scipy.stats, sklearn.linear_model, torch
-x = numpy.arange(20.0).reshape(-1, 1)
-y = 3 * x.ravel() + 1
-line = sklearn.linear_model.LinearRegression().fit(x, y)
-tensor = torch.tensor(x) @ torch.tensor([[3.0]], dtype=torch.float64) + 1
-assert abs(line.coef_[0] - 3) < 1e-6 and torch.allclose(tensor.ravel(), torch.tensor(y))
-frame = polars.DataFrame({\"x\": x.ravel(), \"y\": y})
-assert frame.select(polars.col(\"y\").sum()).item() == pandas.Series(y).sum()
-assert scipy.stats.pearsonr(x.ravel(), y)[0] > 0.999
-matplotlib.use(\"agg\")
-import matplotlib.pyplot
-matplotlib.pyplot.plot(x, y)
-matplotlib.pyplot.savefig(\"/tmp/line.png\")
-print(\"trained\")
-";
-const GENOMICS: &str = "set -e; cd /tmp; printf '>chr\\nACGTACGTAC\\n' > a.fa; samtools faidx a.fa chr:2-4 | tail -n 1; \
-     samtools --version | head -n 1; bcftools --version | head -n 1; STAR --version; \
-     plink1.9 --version; plink2 --version; picard-tools ViewSam --version 2>&1 | tail -n 1; \
-     command -v nextflow bwa minimap2 bedtools freebayes >/dev/null; java -version 2>&1 | head -n 1; \
-     Rscript -e 'suppressMessages({library(DESeq2); library(VariantAnnotation)}); cat(\"bioconductor\")'";
-const R_GENOMICS: &str = "suppressMessages({library(GenomicRanges); library(DESeq2)}); \
-     stopifnot(width(GRanges(\"chr1\", IRanges(1, 10))) == 10); cat(6 * 7 * 1000 + 1)";
-const R_GEOSPATIAL: &str = "suppressMessages({library(sf); library(terra); library(stars)}); \
-     stopifnot(abs(as.numeric(st_distance(st_point(c(0, 0)), st_point(c(3, 4)))) - 5) < 1e-9); \
-     stopifnot(ncell(rast(nrows = 4, ncols = 5)) == 20); cat(6 * 7 * 1000 + 1)";
+/// One line each: they are typed into a cell, and write 42001.
+const STACK_IN_A_CELL: &str = "import polars, torch; \
+     x = torch.tensor(polars.Series([6.0, 7.0]).to_list()); print(int(x.prod() * 1000 + 1))";
+const BIOCONDUCTOR_IN_A_CELL: &str = "suppressMessages(library(DESeq2)); \
+     d <- DESeq(makeExampleDESeqDataSet(100, 6), quiet = TRUE); cat(nrow(results(d)) * 420 + 1)";
+const MAPS_IN_A_CELL: &str = "suppressMessages({library(sf); library(stars)}); \
+     cat(st_distance(st_point(c(0, 0)), st_point(c(3, 4))) * 8400 + 1)";
+
+/// Clean: it has no assistant, and so the key nowhere.
+pub fn base(context: &Context) -> Result<()> {
+    let script = "python3 -c 'import ssl, sqlite3; print(6 * 7)' && ! command -v opencode";
+    over_ssh(context, "base", &[], script, "42")
+}
 
 pub fn datascience(context: &Context) -> Result<()> {
-    let script = format!("python3 - <<'END'\n{DATA_SCIENCE}END");
-    let said = over_ssh(context, "datascience", &script)?;
-    ensure!(said == "trained", "{said}");
-    Ok(())
+    let script = python(include_str!("inside/datascience.py"));
+    over_ssh(context, "datascience", &[TERMINAL], &script, "all agree")
 }
 
 pub fn genomics(context: &Context) -> Result<()> {
-    let said = over_ssh(context, "genomics", GENOMICS)?;
-    println!("{said}");
-    ensure!(said.starts_with("CGT\n") && said.ends_with("bioconductor"));
-    Ok(())
+    let script = include_str!("inside/genomics.sh");
+    over_ssh(context, "genomics", &[TERMINAL], script, "all is found")
 }
 
-/// By key and by password, as for every flavor with SSH; what the script says.
-fn over_ssh(context: &Context, flavor: &str, script: &str) -> Result<String> {
+pub fn datasciencemarimo(context: &Context) -> Result<()> {
+    on_a_page(context, "datasciencemarimo", MARIMO, |api, page| {
+        let script = python(include_str!("inside/datascience.py"));
+        let said = context.inside_as_user(&page.instance, &script)?;
+        ensure!(said.lines().last() == Some("all agree"), "{said}");
+        page.runs_a_cell(STACK_IN_A_CELL)?;
+        page.delete(api)
+    })
+}
+
+pub fn rserver(context: &Context) -> Result<()> {
+    on_a_page(context, "rserver", JUPYTER, |api, page| {
+        context.inside_as_user(&page.instance, include_str!("inside/rserver.sh"))?;
+        page.runs_a_cell(BIOCONDUCTOR_IN_A_CELL)?;
+        page.delete(api)?;
+        // The one of these that has the S3 prefill.
+        let s3 = S3Server::start(s3::OBJECTS)?;
+        let page = Page::create(api, "rserver", &s3.fields("data/set"))?;
+        s3::has_arrived(context, &page.instance, &s3)?;
+        page.delete(api)?;
+        s3::is_not_waited_for(context, api, "rserver", &s3)
+    })
+}
+
+pub fn rgeospatial(context: &Context) -> Result<()> {
+    on_a_page(context, "rgeospatial", JUPYTER, |api, page| {
+        context.inside_as_user(&page.instance, include_str!("inside/rgeospatial.sh"))?;
+        page.runs_a_cell(MAPS_IN_A_CELL)?;
+        page.delete(api)
+    })
+}
+
+/// By key and by password, as for every flavor with SSH; the AI key is `kept` in these files, and
+/// the script says this last.
+fn over_ssh(
+    context: &Context,
+    flavor: &str,
+    kept: &[&str],
+    script: &str,
+    last: &str,
+) -> Result<()> {
     let server = context.server()?;
     let api = server.user("ann@example.com")?;
     let pair = KeyPair::new()?;
     let mut body = small("container");
     body["flavor"] = json!(flavor);
     body["name"] = json!(flavor);
+    body["n_vcpus"] = json!(2);
     body["mem_gib"] = json!(2);
     body["public_key"] = json!(pair.public);
+    body["ai_provider_api_key"] = json!(KEY);
     api.create(&body)?.expect(201)?;
     let running = api.wait_for(flavor, "running")?;
     ensure!(running["webapp_url"].is_null());
@@ -66,45 +92,32 @@ fn over_ssh(context: &Context, flavor: &str, script: &str) -> Result<String> {
         .as_str()
         .unwrap_or_default();
     ensure!(Login::Password(password).output(&running, "echo in")? == "in");
+    ai::is_kept_in(context, &running, kept)?;
     let said = Login::Key(&pair).output(&running, script)?;
+    ensure!(said.lines().last() == Some(last), "{said}");
     api.delete(flavor)?.expect(204)?;
-    server.finish()?;
-    Ok(said)
-}
-
-pub fn datasciencemarimo(context: &Context) -> Result<()> {
-    let server = context.server()?;
-    let api = server.user("ann@example.com")?;
-    let page = Page::create(&api, "datasciencemarimo", &json!({}))?;
-    page.has_no_ssh(context)?;
-    marimo::in_the_browser(&page, "datasciencemarimo")?;
-    let script = format!("python3 - <<'END'\n{DATA_SCIENCE}END");
-    ensure!(context.inside_as_user(&page.instance, &script)? == "trained");
-    api.delete("page-datasciencemarimo")?.expect(204)?;
     server.finish()
 }
 
-pub fn rserver(context: &Context) -> Result<()> {
-    r(
-        context,
-        "rserver",
-        R_GENOMICS,
-        "samtools --version && plink2 --version",
-    )
-}
-
-pub fn rgeospatial(context: &Context) -> Result<()> {
-    r(context, "rgeospatial", R_GEOSPATIAL, "gdalinfo --version")
-}
-
-fn r(context: &Context, flavor: &str, code: &str, tools: &str) -> Result<()> {
+/// With the key of a provider, which `settings` keeps for the page's own assistant.
+fn on_a_page(
+    context: &Context,
+    flavor: &str,
+    settings: &str,
+    prove: impl FnOnce(&Api, &Page) -> Result<()>,
+) -> Result<()> {
     let server = context.server()?;
     let api = server.user("ann@example.com")?;
-    let page = Page::create(&api, flavor, &json!({}))?;
+    let key: Value = json!({ "ai_provider_api_key": KEY });
+    let page = Page::create(&api, flavor, &key)?;
     page.has_no_ssh(context)?;
     page.keeps_its_password(context)?;
-    context.inside_as_user(&page.instance, tools)?;
-    jupyterlab::in_the_browser(&page, flavor, "R", code)?;
-    api.delete(&format!("page-{flavor}"))?.expect(204)?;
+    ai::is_kept_in(context, &page.instance, &[settings, TERMINAL])?;
+    prove(&api, &page)?;
     server.finish()
+}
+
+/// For a shell.
+fn python(script: &str) -> String {
+    format!("python3 - <<'END'\n{script}END")
 }

@@ -1,8 +1,8 @@
 //! What is in the flavors, on a private dockerd with the real images: pages in a real browser, the
 //! S3 prefill from a real S3 server, the AI key where the assistants look for it.
 //!
-//! A plain run makes and proves `marimo` and `jupyterlab`; WHARF_TEST_FLAVORS=all (what `cargo xtask
-//! test --all-flavors` sets) all of them.
+//! A plain run makes and proves `marimo` and `jupyterlab`, since the tests on engines prove `base`;
+//! WHARF_TEST_FLAVORS=all (what `cargo xtask test --all-flavors` sets) all eight.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,21 +14,21 @@
 mod ai;
 mod browser;
 mod context;
-mod jupyterlab;
 mod larger;
-mod marimo;
+mod notebooks;
 mod outside;
 mod page;
 mod s3;
 mod s3_server;
+mod tool;
 
-use anyhow::Result;
 use context::Context;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Arguments;
 use std::process::ExitCode;
 use std::sync::Arc;
+use wharf_tests::{is_wanted, trial};
 
-type Test = fn(&Context) -> Result<()>;
+type Test = wharf_tests::Test<Context>;
 
 /// A test, and the images it needs.
 struct Case {
@@ -46,12 +46,12 @@ const PLAIN: &[Case] = &[
     case(
         "marimos_page_asks_for_the_password_and_runs_a_cell",
         &["marimo"],
-        marimo::runs_a_cell,
+        notebooks::marimo,
     ),
     case(
         "jupyterlabs_page_asks_for_the_password_and_runs_a_cell",
         &["jupyterlab"],
-        jupyterlab::runs_a_cell,
+        notebooks::jupyterlab,
     ),
     case(
         "the_s3_prefill_downloads_once_and_says_what_went_wrong",
@@ -66,6 +66,7 @@ const PLAIN: &[Case] = &[
 ];
 /// What takes long to make.
 const MORE: &[Case] = &[
+    case("base_is_a_clean_python_over_ssh", &["base"], larger::base),
     case(
         "datascience_trains_over_ssh",
         &["datascience"],
@@ -99,9 +100,9 @@ const FLAVORS: &str = "WHARF_TEST_FLAVORS";
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let all = std::env::var(FLAVORS).is_ok_and(|flavors| flavors == "all");
-    let root = xtask::process::is_root();
-    if arguments.list || !root {
-        return without_engine(&arguments, root);
+    if arguments.list || !xtask::process::is_root() {
+        let names = PLAIN.iter().chain(MORE).map(|case| case.name.to_owned());
+        return wharf_tests::without_engine(&arguments, names.collect());
     }
     let mut cases: Vec<&'static Case> = PLAIN.iter().collect();
     if all {
@@ -130,48 +131,12 @@ fn run(mut arguments: Arguments, cases: &[&'static Case]) -> ExitCode {
     };
     // Browsers and notebook servers side by side would be slow rather than wrong.
     arguments.test_threads = Some(1);
-    let trials = cases.iter().map(|case| {
-        let (context, test) = (Arc::clone(&context), case.test);
-        Trial::test(case.name, move || {
-            test(&context).map_err(|e| Failed::from(format!("{e:#}")))
-        })
-    });
-    let failed = libtest_mimic::run(&arguments, trials.collect()).has_failed();
-    let stopped = Arc::into_inner(context).map_or(Ok(()), Context::stop);
-    if let Err(error) = &stopped {
-        eprintln!("the engine left something behind: {error:#}");
-    }
-    if failed || stopped.is_err() {
-        return ExitCode::FAILURE;
-    }
-    ExitCode::SUCCESS
-}
-
-fn is_wanted(arguments: &Arguments, name: &str) -> bool {
-    arguments.filter.as_deref().is_none_or(|filter| {
-        if arguments.exact {
-            name == filter
-        } else {
-            name.contains(filter)
-        }
-    })
-}
-
-/// Lists; or says, never silently, that nothing can run. Where the tests must be complete that is a
-/// failure.
-fn without_engine(arguments: &Arguments, root: bool) -> ExitCode {
-    let all: Vec<&Case> = PLAIN.iter().chain(MORE).collect();
-    if !root {
-        eprintln!(
-            "SKIPPED: real engines need root on this machine; {} tests of flavors did not run",
-            all.len()
-        );
-        if std::env::var_os("CI").is_some() {
-            return ExitCode::FAILURE;
-        }
-    }
-    let trials = all
+    let trials = cases
         .iter()
-        .map(|case| Trial::test(case.name, || Ok(())).with_ignored_flag(!arguments.list));
-    libtest_mimic::run(arguments, trials.collect()).exit_code()
+        .map(|case| trial(case.name, &context, case.test));
+    let failed = libtest_mimic::run(&arguments, trials.collect()).has_failed();
+    if wharf_tests::stop(context, Context::stop) && !failed {
+        return ExitCode::SUCCESS;
+    }
+    ExitCode::FAILURE
 }

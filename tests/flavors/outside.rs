@@ -1,10 +1,10 @@
 //! Another machine, as instances see it: a network namespace at the other end of a cable. The node
 //! itself is closed to them, so servers that they are to reach cannot be on it.
 
-use crate::context::free_network;
 use anyhow::Result;
 use std::process::Command;
 use std::sync::atomic::{AtomicU8, Ordering};
+use wharf_tests::free_network;
 use xtask::process::{output, succeeds};
 
 static NEXT: AtomicU8 = AtomicU8::new(0);
@@ -20,8 +20,7 @@ pub struct Outside {
 impl Outside {
     /// Makes it.
     pub fn new() -> Result<Self> {
-        let network = free_network()?;
-        let prefix = network.trim_end_matches('0');
+        let prefix = format!("10.{}.0.", free_network()?);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let id = format!("{}x{number}", std::process::id());
         let outside = Self {

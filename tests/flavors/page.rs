@@ -2,6 +2,7 @@
 
 use crate::browser::{Browser, CONTROL, ENTER};
 use crate::context::Context;
+use crate::tool::Tool;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::net::TcpStream;
@@ -12,14 +13,17 @@ use wharf_tests::{Api, eventually, small, until};
 /// A kernel that is ready answers sooner.
 const OUTPUT_PATIENCE: Duration = Duration::from_secs(15);
 
-/// Where both notebook servers ask for the password.
-pub const PASSWORD: &str = "input[name=password]";
+/// Where all notebook servers ask for the password.
+const PASSWORD: &str = "input[name=password]";
 
 /// A running instance of a web flavor.
 pub struct Page {
     pub instance: Value,
+    pub name: String,
     pub url: String,
-    pub password: String,
+    flavor: String,
+    password: String,
+    tool: &'static Tool,
 }
 
 impl Page {
@@ -42,6 +46,9 @@ impl Page {
         let page = Self {
             url: text("webapp_url")?,
             password: text("original_service_password")?,
+            flavor: flavor.to_owned(),
+            tool: Tool::of(flavor),
+            name,
             instance,
         };
         let answer = status(&page.url, "").with_context(|| "running, and no page")?;
@@ -64,6 +71,50 @@ impl Page {
         let processes = context.inside(&self.instance, "ps -e -o comm=")?;
         ensure!(!processes.contains("sshd"), "{processes}");
         Ok(())
+    }
+
+    /// A wrong password is refused, the right one let in, and a cell of a new notebook runs; its `code`
+    /// writes 42001.
+    pub fn runs_a_cell(&self, code: &str) -> Result<()> {
+        let closed = status(&format!("{}{}", self.url, self.tool.interface), "")?;
+        ensure!(
+            [401, 403, 303].contains(&closed),
+            "without a password: {closed}"
+        );
+        let picture = |name: &str| format!("{}-{name}", self.flavor);
+        let browser = Browser::start()?;
+        browser.open(&self.url, PASSWORD)?;
+        ensure!(browser.address()?.contains(self.tool.login));
+        browser.screenshot(&picture("login"))?;
+        browser.click_and_type(PASSWORD, &format!("wrong{ENTER}"))?;
+        browser.wait_for_text(self.tool.refusal)?;
+        self.log_in(&browser)?;
+        browser.screenshot(&picture("home"))?;
+        let cell = self.tool.new_notebook(&browser, &self.url)?;
+        run_cell(&browser, cell, code, "42001")?;
+        let picture = browser.screenshot(&picture("cell"))?;
+        println!("{}: {}", self.flavor, picture.display());
+        Ok(())
+    }
+
+    /// Gives the password to the page.
+    pub fn log_in(&self, browser: &Browser) -> Result<()> {
+        browser.open(&self.url, PASSWORD)?;
+        let password = format!("{}{ENTER}", self.password);
+        browser.click_and_type(PASSWORD, &password)?;
+        browser.wait_for_text(self.tool.inside)
+    }
+
+    /// Stops it and starts it again.
+    pub fn restart(&self, api: &Api) -> Result<()> {
+        api.act(&self.name, "stop")?.expect(200)?;
+        api.act(&self.name, "restart")?.expect(200)?;
+        api.wait_for(&self.name, "running").map(drop)
+    }
+
+    /// The end of it.
+    pub fn delete(&self, api: &Api) -> Result<()> {
+        api.delete(&self.name)?.expect(204).map(drop)
     }
 
     /// The password is where nobody but the instance's user sees it.
@@ -92,7 +143,7 @@ pub fn hides(context: &Context, instance: &Value, secret: &str) -> Result<()> {
 
 /// Writes code into a notebook's first cell and runs it, until this is its output. A page that is
 /// still building itself up, or has no kernel yet, drops what is typed: so it is done again.
-pub fn run_cell(browser: &Browser, cell: &str, code: &str, output: &str) -> Result<()> {
+fn run_cell(browser: &Browser, cell: &str, code: &str, output: &str) -> Result<()> {
     until(&format!("`{code}` gives {output}"), || {
         browser.click_and_type(cell, &format!("{CONTROL}a"))?;
         browser.type_keys(code)?;
@@ -106,7 +157,7 @@ pub fn run_cell(browser: &Browser, cell: &str, code: &str, output: &str) -> Resu
 }
 
 /// The status of an answer, redirects not followed.
-pub fn status(url: &str, cookie: &str) -> Result<u16> {
+fn status(url: &str, cookie: &str) -> Result<u16> {
     let config = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use wharf_tests::{Api, until};
 
-const OBJECTS: usize = 12;
+pub const OBJECTS: usize = 12;
 const LOG: &str = "cat ~/s3-prefill/s3-prefill.log 2>/dev/null || true";
 
 /// All is downloaded, into the user's own files, once; and the secrets are nowhere to be seen.
@@ -17,13 +17,7 @@ pub fn prefill(context: &Context) -> Result<()> {
     let api = server.user("ann@example.com")?;
     let page = Page::create(&api, "marimo", &s3.fields("data/set"))?;
     let instance = &page.instance;
-    let log = log_with(context, instance, "S3 prefill: done")?;
-    ensure!(log.contains(&format!("{OBJECTS} files")), "{log}");
-    let files = "find ~/s3-prefill/part -type f -user user | wc -l; tail -n 1 ~/s3-prefill/part/7.txt; \
-                 find ~/s3-prefill -name 'elsewhere*' | wc -l";
-    let files = context.inside_as_user(instance, files)?;
-    ensure!(files == format!("{OBJECTS}\nobject 7\n0"), "{files}");
-    ensure!(s3.downloads()? == OBJECTS, "{} downloads", s3.downloads()?);
+    let log = has_arrived(context, instance, &s3)?;
     for secret in [&s3.secret, &s3.key] {
         hides(context, instance, secret)?;
         ensure!(
@@ -36,13 +30,11 @@ pub fn prefill(context: &Context) -> Result<()> {
     }
     // A restart, after which the user's own changes are still there, downloads nothing.
     context.inside_as_user(instance, "rm ~/s3-prefill/part/3.txt")?;
-    api.act("page-marimo", "stop")?.expect(200)?;
-    api.act("page-marimo", "restart")?.expect(200)?;
-    api.wait_for("page-marimo", "running")?;
+    page.restart(&api)?;
     let left = context.inside_as_user(instance, "ls ~/s3-prefill/part | wc -l")?;
     ensure!(left == (OBJECTS - 1).to_string(), "{left}");
     ensure!(s3.downloads()? == OBJECTS, "a restart downloads again");
-    api.delete("page-marimo")?.expect(204)?;
+    page.delete(&api)?;
 
     let missing = s3.fields("no-such-bucket");
     goes_wrong(context, &api, &missing, "no such bucket")?;
@@ -55,6 +47,29 @@ pub fn prefill(context: &Context) -> Result<()> {
     server.finish()
 }
 
+/// All of `data/set` is in the home directory, and nothing else; the log.
+pub fn has_arrived(context: &Context, instance: &Value, s3: &S3Server) -> Result<String> {
+    let log = log_with(context, instance, "S3 prefill: done")?;
+    ensure!(log.contains(&format!("{OBJECTS} files")), "{log}");
+    let files = "find ~/s3-prefill/part -type f -user user | wc -l; tail -n 1 ~/s3-prefill/part/7.txt; \
+                 find ~/s3-prefill -name 'elsewhere*' | wc -l";
+    let files = context.inside_as_user(instance, files)?;
+    ensure!(files == format!("{OBJECTS}\nobject 7\n0"), "{files}");
+    ensure!(s3.downloads()? == OBJECTS, "{} downloads", s3.downloads()?);
+    Ok(log)
+}
+
+/// Where nobody answers at all, the instance runs while the download is still trying.
+pub fn is_not_waited_for(context: &Context, api: &Api, flavor: &str, s3: &S3Server) -> Result<()> {
+    let mut silent = s3.fields("data/set");
+    // The node's own end of the cable, which is closed to instances.
+    silent["s3_endpoint_url"] = json!(s3.url.replace(".2:9000", ".1:9000"));
+    let page = Page::create(api, flavor, &silent)?;
+    let log = log_with(context, &page.instance, "begins")?;
+    ensure!(!log.contains("FAILED"), "{log}");
+    page.delete(api)
+}
+
 /// The instance runs all the same, and the log says what was wrong, without a secret.
 fn goes_wrong(context: &Context, api: &Api, fields: &Value, words: &str) -> Result<()> {
     let page = Page::create(api, "marimo", fields)?;
@@ -63,10 +78,9 @@ fn goes_wrong(context: &Context, api: &Api, fields: &Value, words: &str) -> Resu
     let secret = fields["s3_secret_access_key"].as_str().context("secret")?;
     ensure!(!log.contains(secret), "the secret is in the log");
     hides(context, &page.instance, secret)?;
-    let state = api.instance("page-marimo")?.expect(200)?["state"].clone();
+    let state = api.instance(&page.name)?.expect(200)?["state"].clone();
     ensure!(state == "running", "{state}");
-    api.delete("page-marimo")?.expect(204)?;
-    Ok(())
+    page.delete(api)
 }
 
 /// The prefill's log, once it says so.

@@ -8,17 +8,21 @@
 mod api;
 mod config;
 mod document;
+mod network;
 mod proxy;
 mod python;
 mod server;
 mod ssh;
+mod trials;
 mod wait;
 
 pub use api::{Answer, Api, small};
 pub use config::{Ports, docker_node, simulated_node};
 pub use document::check as agrees_with_document;
+pub use network::free_network;
 pub use proxy::Proxy;
 pub use python::{Python, succeed};
 pub use server::{Server, wharf_binary};
 pub use ssh::{KeyPair, Login};
+pub use trials::{Test, is_wanted, stop, trial, without_engine};
 pub use wait::{eventually, until};

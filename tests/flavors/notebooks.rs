@@ -1,0 +1,34 @@
+//! The notebook servers that every run proves.
+
+use crate::browser::Browser;
+use crate::context::Context;
+use crate::page::Page;
+use anyhow::{Result, ensure};
+use serde_json::json;
+
+const CODE: &str = "print(6 * 7 * 1000 + 1)";
+
+pub fn marimo(context: &Context) -> Result<()> {
+    runs_a_cell(context, "marimo")
+}
+
+pub fn jupyterlab(context: &Context) -> Result<()> {
+    runs_a_cell(context, "jupyterlab")
+}
+
+/// Behind its password, and nowhere else; the password and what is in the home directory outlive a
+/// stop.
+fn runs_a_cell(context: &Context, flavor: &str) -> Result<()> {
+    let server = context.server()?;
+    let api = server.user("ann@example.com")?;
+    let page = Page::create(&api, flavor, &json!({}))?;
+    page.has_no_ssh(context)?;
+    page.keeps_its_password(context)?;
+    page.runs_a_cell(CODE)?;
+    context.inside_as_user(&page.instance, "echo kept > ~/file")?;
+    page.restart(&api)?;
+    page.log_in(&Browser::start()?)?;
+    ensure!(context.inside_as_user(&page.instance, "cat ~/file")? == "kept");
+    page.delete(&api)?;
+    server.finish()
+}

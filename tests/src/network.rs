@@ -1,0 +1,28 @@
+//! Networks for the instances of a test's server.
+
+use anyhow::{Context, Result};
+use std::process::Command;
+use std::sync::atomic::{AtomicU8, Ordering};
+use xtask::process::output;
+
+const FIRST: u8 = 100;
+const COUNT: u8 = 150;
+
+static NEXT: AtomicU8 = AtomicU8::new(0);
+
+/// A number n: no server of this process has had 10.n.0.0/16, and the machine has no route into it.
+/// Engines share the machine's routes, and other runs may be under way: so each process begins
+/// elsewhere.
+pub fn free_network() -> Result<u8> {
+    let routes = output(Command::new("ip").args(["-4", "route", "show"]))?;
+    let taken = |prefix: &str| routes.lines().any(|route| route.starts_with(prefix));
+    let start = u8::try_from(std::process::id() % u32::from(COUNT)).unwrap_or(0);
+    let next = || {
+        let n = u16::from(start) + u16::from(NEXT.fetch_add(1, Ordering::Relaxed));
+        FIRST + u8::try_from(n % u16::from(COUNT)).unwrap_or(0)
+    };
+    let free = (0..COUNT)
+        .map(|_| next())
+        .find(|n| !taken(&format!("10.{n}.")));
+    free.context("the machine has routes into all networks that tests take")
+}
