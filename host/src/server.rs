@@ -65,6 +65,9 @@ pub enum StartError {
         /// Why.
         source: io::Error,
     },
+    /// The reconciler's threads.
+    #[error("cannot start the reconciler's threads")]
+    Threads(#[source] io::Error),
     /// The interface.
     #[error(transparent)]
     Http(#[from] http::StartError),
@@ -97,7 +100,8 @@ pub async fn serve(
     let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let (stopping, stopped) = watch::channel(false);
-    let reconciler = tokio::spawn(reconciler::run(Arc::clone(&app), nudged, stopped.clone()));
+    let threads = reconciler::Threads::start().map_err(StartError::Threads)?;
+    let reconciler = threads.spawn(reconciler::run(Arc::clone(&app), nudged, stopped.clone()));
     let interface = http::Server::start(&config, listener, Arc::clone(&app), stopped)?;
     listening(address);
     stop.await;

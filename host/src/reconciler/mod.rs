@@ -6,6 +6,7 @@ mod observe;
 mod plan;
 mod reach;
 mod spec;
+mod threads;
 mod work;
 mod workers;
 
@@ -16,6 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use workers::Workers;
+
+pub use threads::Threads;
 
 /// How often the database is asked for work whose nudge was lost.
 const TICK: Duration = Duration::from_secs(5);
