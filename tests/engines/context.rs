@@ -101,6 +101,11 @@ impl Context {
         self.engine.enforces_disk_size()
     }
 
+    /// Whether the disk of a stopped container can grow here.
+    pub fn grows_disks(&self) -> bool {
+        self.enforces_disk_size() && self.engine.kind() != Kind::Podman4
+    }
+
     /// Whether root inside is nobody on the node.
     pub fn remaps_root(&self) -> bool {
         self.engine.kind().remaps_root()

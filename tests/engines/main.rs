@@ -13,6 +13,8 @@ mod context;
 mod crash;
 mod engine_restart;
 mod gpus;
+mod grow;
+mod grow_killed;
 mod inside;
 mod isolation;
 mod leftovers;
@@ -103,6 +105,14 @@ const TESTS: &[(&str, Test)] = &[
     ("each_instance_has_host_keys_of_its_own", login::host_keys),
     ("the_limits_are_seen_from_inside", limits::seen_from_inside),
     ("the_disk_size_is_a_limit", limits::disk),
+    (
+        "a_stopped_instances_disk_grows_with_all_that_is_on_it",
+        grow::with_all_that_is_on_it,
+    ),
+    (
+        "killed_while_a_disk_grows_it_converges",
+        grow_killed::converges,
+    ),
     (
         "sizes_change_while_it_runs_and_are_seen_from_inside",
         resize::live,

@@ -2,7 +2,7 @@
 
 use crate::{start, start_with, uuid};
 use serde_json::{Value, json};
-use wharf_tests::{Answer, Api, small};
+use wharf_tests::{Answer, Api, Ports, Server, simulated_node, small};
 
 fn patch(api: &Api, selector: &str, body: Value) -> Answer {
     api.send("PATCH", &format!("/api/instance/{selector}/"), &body)
@@ -85,7 +85,7 @@ fn a_container_is_resized_live_and_all_or_nothing() {
 
 #[test]
 fn all_wrong_fields_are_named_at_once_also_where_a_disk_cannot_grow() {
-    let (server, api) = start_with("fixed_disks = true");
+    let (server, api) = start_with("disk_grow = 'no'");
     let taken = api.small_container().unwrap();
     let created = api.small_container().unwrap();
     api.wait_for(uuid(&created), "running").unwrap();
@@ -149,4 +149,132 @@ fn vms_are_renamed_but_not_resized() {
         .expect(200)
         .unwrap();
     server.finish().unwrap();
+}
+
+/// A container of 10 GiB that has been stopped.
+fn stopped(api: &Api) -> Value {
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    let stop = api.act(uuid(&created), "stop").unwrap();
+    stop.expect(200).unwrap();
+    created
+}
+
+#[test]
+fn where_only_stopped_disks_grow_a_running_one_says_to_stop_it_first() {
+    let (server, api) = start_with("disk_grow = 'stopped'");
+    let created = api.small_container().unwrap();
+    let id = uuid(&created);
+    api.wait_for(id, "running").unwrap();
+    let larger = json!({ "disk_size_gib": 20, "n_vcpus": 2 });
+    let errors = patch(&api, id, larger.clone()).expect(400).unwrap();
+    let message = errors["disk_size_gib"][0].as_str().unwrap();
+    assert!(message.contains("stop it first"), "{errors}");
+    let unchanged = api.instance(id).unwrap().expect(200).unwrap();
+    assert_eq!(
+        (&unchanged["disk_size_gib"], &unchanged["n_vcpus"]),
+        (&json!(10), &json!(1))
+    );
+    patch(&api, id, json!({ "n_vcpus": 2 }))
+        .expect(200)
+        .unwrap();
+
+    api.act(id, "stop").unwrap().expect(200).unwrap();
+    let resized = patch(&api, id, larger).expect(200).unwrap();
+    assert_eq!(
+        (&resized["state"], &resized["disk_size_gib"]),
+        (&json!("exited"), &json!(20))
+    );
+    let smaller = json!({ "disk_size_gib": 19 });
+    assert!(patch(&api, id, smaller).expect(400).unwrap()["disk_size_gib"].is_array());
+    let restarted = api.act(id, "restart").unwrap().expect(200).unwrap();
+    assert_eq!(restarted["state"], "running");
+    let running = api.wait_for(id, "running").unwrap();
+    assert_eq!(running["disk_size_gib"], 20);
+    // The node has it too: a tenth of its disk is what a simulated machine uses.
+    let stats = api
+        .get(&format!("/api/instance/{id}/stats/"))
+        .unwrap()
+        .expect(200)
+        .unwrap();
+    assert_eq!(stats["disk_used_gib"], 2.0);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_restart_does_not_wait_for_a_disk_that_takes_long_to_grow() {
+    let slow = "disk_grow = 'stopped', faults = [{ call = 'grow', every = 1, error = 'retry', after_ms = 100 }]";
+    let limits = "[limits]\nanswer_wait_ms = 400\n";
+    let settings = format!(
+        "{limits}{}{}",
+        Ports::take().settings(),
+        simulated_node("one", slow)
+    );
+    let server = Server::start(&settings).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    let created = stopped(&api);
+    let id = uuid(&created);
+    patch(&api, id, json!({ "disk_size_gib": 20 }))
+        .expect(200)
+        .unwrap();
+    let restarted = api.act(id, "restart").unwrap().expect(200).unwrap();
+    assert_eq!(restarted["state"], "running");
+    let shown = api.instance(id).unwrap().expect(200).unwrap();
+    assert_eq!(
+        (&shown["state"], &shown["disk_size_gib"]),
+        (&json!("running"), &json!(20))
+    );
+    // Another change has to wait; a stop does not.
+    assert_eq!(patch(&api, id, json!({ "n_vcpus": 2 })).status, 400);
+    let stop = api.act(id, "stop").unwrap().expect(200).unwrap();
+    assert_eq!(stop["state"], "shut_off");
+    api.delete(id).unwrap().expect(204).unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn content_that_does_not_fit_stays_on_the_disk_it_has() {
+    let faults = "disk_grow = 'stopped', faults = [{ call = 'grow', nth = 1, error = 'full' }]";
+    let (server, api) = start_with(faults);
+    let created = stopped(&api);
+    let id = uuid(&created);
+    patch(&api, id, json!({ "disk_size_gib": 20 }))
+        .expect(200)
+        .unwrap();
+    let answer = api.act(id, "restart").unwrap();
+    assert!(answer.status >= 400, "{answer:?}");
+    let shown = api.instance(id).unwrap().expect(200).unwrap();
+    assert_eq!(
+        (&shown["state"], &shown["disk_size_gib"]),
+        (&json!("exited"), &json!(10))
+    );
+    let restarted = api.act(id, "restart").unwrap().expect(200).unwrap();
+    assert_eq!(restarted["state"], "running");
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_move_to_a_larger_disk_that_breaks_off_is_tried_again_and_then_given_up() {
+    let every = |call: &str| {
+        format!("disk_grow = 'stopped', faults = [{{ call = 'grow', {call}error = 'error' }}]")
+    };
+    for (faults, status, state) in [
+        (every("nth = 1, "), 200, "running"),
+        (every(""), 0, "exited"),
+    ] {
+        let (server, api) = start_with(&faults);
+        let created = stopped(&api);
+        let id = uuid(&created);
+        patch(&api, id, json!({ "disk_size_gib": 20 }))
+            .expect(200)
+            .unwrap();
+        let answer = api.act(id, "restart").unwrap();
+        assert!(
+            answer.status == status || status == 0 && answer.status >= 400,
+            "{answer:?}"
+        );
+        let shown = api.wait_for(id, state).unwrap();
+        assert_eq!(shown["disk_size_gib"], 20);
+        server.finish().unwrap();
+    }
 }

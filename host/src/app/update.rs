@@ -4,7 +4,7 @@ use super::clock::now;
 use super::find::{Selector, find};
 use super::{App, Caller, InstanceView};
 use crate::db::{Change, Changes, Read, View};
-use crate::domain::driver::Features;
+use crate::domain::driver::{DiskGrow, Features};
 use crate::domain::error::{Error, FieldErrors};
 use crate::domain::event::What;
 use crate::domain::instance::{Instance, Intent, Progress, Resize, ResourceType};
@@ -165,15 +165,28 @@ fn check_fields(
     }
     request.check(instance, errors);
     let grows = request.disk_size_gib > Some(instance.size.disk_size_gib);
-    // Where the engine enforces no disk size, growing it is a matter of the claim alone.
-    let can_grow = features.is_none_or(|f| f.live_disk_grow || !f.disk_limit);
-    if grows && !can_grow && instance.resource_type == ResourceType::Container {
-        errors.add(
-            "disk_size_gib",
-            "this instance's node cannot grow the disk of an existing container",
-        );
+    if grows
+        && instance.resource_type == ResourceType::Container
+        && let Some(why) = features.and_then(|f| cannot_grow(f, instance.intent))
+    {
+        errors.add("disk_size_gib", why);
     }
     Ok(name)
+}
+
+/// Why its disk cannot grow now. Where the engine enforces no disk size, growing it is a matter of the
+/// claim alone; a driver refuses it for a single container that has a limit all the same.
+fn cannot_grow(features: Features, intent: Intent) -> Option<&'static str> {
+    match features.disk_grow {
+        _ if !features.disk_limit => None,
+        DiskGrow::Running => None,
+        DiskGrow::Stopped if intent == Intent::Stop => None,
+        DiskGrow::Stopped => Some(
+            "this instance's node cannot grow the disk of a container that runs; stop it first, \
+             and restart it after the change",
+        ),
+        DiskGrow::No => Some("this instance's node cannot grow the disk of an existing container"),
+    }
 }
 
 fn check_state(instance: &Instance) -> Result<(), Error> {

@@ -110,6 +110,8 @@ pub enum Phase {
     Stopped(Option<String>),
     /// Will never come up.
     Failed(String),
+    /// Does not run; its content moves to a larger disk.
+    Growing(String),
 }
 
 /// A driver's answer about one instance.
@@ -132,6 +134,17 @@ pub struct Observed {
     pub phase: Phase,
 }
 
+/// When the disk of an existing instance can grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskGrow {
+    /// Never.
+    No,
+    /// While it does not run.
+    Stopped,
+    /// At any time.
+    Running,
+}
+
 /// What a node can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "mirrors the WIT record")]
@@ -142,8 +155,8 @@ pub struct Features {
     pub vms: bool,
     /// Sizes change while running.
     pub live_resize: bool,
-    /// Disks grow while running.
-    pub live_disk_grow: bool,
+    /// When disks grow.
+    pub disk_grow: DiskGrow,
     /// Disk size is enforced.
     pub disk_limit: bool,
     /// Attaches GPUs.

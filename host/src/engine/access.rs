@@ -1,7 +1,9 @@
 //! One call's way to its node's engine.
 
 use super::archive::{self, Hashes};
-use super::message::{Body, DEFAULT_TIMEOUT, EngineError, JobState, MAX_JSON, Request, Response};
+use super::message::{
+    Body, DEFAULT_TIMEOUT, EngineError, JobState, MAX_JSON, Request, Response, Transfer,
+};
 use super::node::EngineNode;
 use super::policy::Passed;
 use super::scope::Scope;
@@ -71,6 +73,39 @@ impl Access {
     pub fn job(&mut self, key: &str, request: Request) -> Result<JobState, EngineError> {
         let outgoing = self.prepare(request, true)?;
         self.node.jobs.poll(key, outgoing, &self.node.transport)
+    }
+
+    /// Begins the transfer of the call's instance, if the policy passes it.
+    pub fn begin_transfer(&self, transfer: Transfer) -> Result<(), EngineError> {
+        let key = self.transfer_key()?;
+        if let Err(refusal) = self.node.policy.check_transfer(&self.scope, &transfer) {
+            warn!(node = %self.node.name, instance = key, why = refusal.0, "a driver's transfer was not begun");
+            return Err(EngineError::Refused(refusal.0));
+        }
+        debug!(node = %self.node.name, instance = key, "transfer");
+        self.node
+            .transfers
+            .transfer(&key, transfer, &self.node.transport)
+    }
+
+    /// Where the transfer of the call's instance is.
+    pub fn transfer_state(&self) -> Result<Option<JobState>, EngineError> {
+        Ok(self.node.transfers.state(&self.transfer_key()?))
+    }
+
+    /// Ends the transfer of the call's instance.
+    pub fn end_transfer(&self) -> Result<(), EngineError> {
+        self.node.transfers.end(&self.transfer_key()?);
+        Ok(())
+    }
+
+    /// A call reaches the transfer of its own instance only, and only if it may change something.
+    fn transfer_key(&self) -> Result<String, EngineError> {
+        let subject = self.scope.subject.as_ref().filter(|_| self.scope.changes);
+        let subject = subject.ok_or_else(|| {
+            EngineError::Refused("a transfer in a call that changes no instance".into())
+        })?;
+        Ok(subject.tag.instance.to_string())
     }
 
     fn left(&self) -> Duration {

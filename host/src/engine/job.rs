@@ -1,16 +1,22 @@
 //! Requests that outlast a call of a driver, such as an image pull. The host carries them on;
-//! calls ask for them by key.
+//! calls ask for them by key. Transfers between containers are of the kind.
 
-use super::message::{EngineError, JobState, Response};
+use super::message::{EngineError, JobState, Response, Transfer};
+use super::transfer;
 use super::transport::{Outgoing, Progress, Transport};
 use bytes::Bytes;
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
 /// Jobs of one node at a time, finished ones that nobody has asked for included.
 const MAX_JOBS: usize = 16;
+/// Transfers of one node at a time: each keeps a disk busy.
+const MAX_TRANSFERS: usize = 4;
+/// A transfer that moves may take this long.
+const MAX_TRANSFER_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// Longest key, bytes.
 const MAX_KEY: usize = 512;
 /// A job ends after this long.
@@ -52,35 +58,77 @@ impl Jobs {
                 "a job's key has 1 to {MAX_KEY} bytes"
             )));
         }
-        let mut jobs = locked(&self.0);
-        if let Some(job) = jobs.get(key) {
-            let result = locked(&job.result).take();
-            return Ok(match result {
-                None => JobState::Running(job.tail.line()),
-                Some(result) => {
-                    jobs.remove(key);
-                    result.map_or_else(JobState::Failed, JobState::Done)
-                }
-            });
+        if let Some(state) = self.state(key) {
+            return Ok(state);
         }
+        let mut jobs = locked(&self.0);
         jobs.retain(|_, job| !(job.task.is_finished() && job.started.elapsed() > MAX_TIME));
         if jobs.len() >= MAX_JOBS {
             return Err(EngineError::Refused(format!(
                 "more than {MAX_JOBS} jobs on one node"
             )));
         }
-        jobs.insert(key.to_owned(), Job::start(outgoing, transport.clone()));
+        let transport = transport.clone();
+        let job = Job::start(MAX_TIME, |tail| async move {
+            transport.stream(outgoing, &*tail).await
+        });
+        jobs.insert(key.to_owned(), job);
         Ok(JobState::Running(None))
+    }
+
+    /// Begins a transfer under a key, in place of the one that was there.
+    pub fn transfer(
+        &self,
+        key: &str,
+        what: Transfer,
+        transport: &Transport,
+    ) -> Result<(), EngineError> {
+        let mut jobs = locked(&self.0);
+        jobs.remove(key);
+        jobs.retain(|_, job| !job.task.is_finished());
+        if jobs.len() >= MAX_TRANSFERS {
+            return Err(EngineError::Unreachable(format!(
+                "{MAX_TRANSFERS} transfers are under way on this node"
+            )));
+        }
+        let transport = transport.clone();
+        let job = Job::start(MAX_TRANSFER_TIME, |tail| {
+            transfer::carry(transport, what, tail)
+        });
+        jobs.insert(key.to_owned(), job);
+        Ok(())
+    }
+
+    /// Where the job with this key is, if there is one. A result is told once.
+    pub fn state(&self, key: &str) -> Option<JobState> {
+        let mut jobs = locked(&self.0);
+        let job = jobs.get(key)?;
+        let result = locked(&job.result).take();
+        Some(match result {
+            None => JobState::Running(job.tail.line()),
+            Some(result) => {
+                jobs.remove(key);
+                result.map_or_else(JobState::Failed, JobState::Done)
+            }
+        })
+    }
+
+    /// Ends the job with this key, if there is one.
+    pub fn end(&self, key: &str) {
+        locked(&self.0).remove(key);
     }
 }
 
 impl Job {
-    fn start(outgoing: Outgoing, transport: Transport) -> Self {
+    fn start<F>(most: Duration, work: impl FnOnce(Arc<Tail>) -> F) -> Self
+    where
+        F: Future<Output = Result<Response, EngineError>> + Send + 'static,
+    {
         let tail = Arc::new(Tail::default());
         let result = Arc::new(Mutex::new(None));
-        let (kept, slot) = (Arc::clone(&tail), Arc::clone(&result));
+        let (work, slot) = (work(Arc::clone(&tail)), Arc::clone(&result));
         let task = tokio::spawn(async move {
-            let answer = tokio::time::timeout(MAX_TIME, transport.stream(outgoing, &*kept)).await;
+            let answer = tokio::time::timeout(most, work).await;
             *locked(&slot) = Some(answer.unwrap_or(Err(EngineError::Timeout)));
         });
         Self {

@@ -67,6 +67,17 @@ pub enum EngineError {
     TooLarge(u64),
 }
 
+/// All that is in one container, put into another.
+#[derive(Debug, Clone)]
+pub struct Transfer {
+    /// Path of the GET whose answer is an archive of the whole.
+    pub read: String,
+    /// Path of the GET that lists what differs from the image.
+    pub changes: String,
+    /// Path of the PUT that unpacks the archive.
+    pub write: String,
+}
+
 /// Where a long request is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobState {

@@ -10,15 +10,18 @@ mod job;
 mod message;
 mod node;
 pub mod policy;
+mod refill;
 mod scope;
 pub mod simulated;
+mod tar_stream;
 #[cfg(test)]
 mod tests;
+mod transfer;
 mod transport;
 mod unix;
 
 pub use access::Access;
 pub use endpoint::{Endpoint, EndpointError};
-pub use message::{Body, EngineError, JobState, Request, Response};
+pub use message::{Body, EngineError, JobState, Request, Response, Transfer};
 pub use node::{EngineNode, OpenError};
 pub use scope::{Creation, Scope, Subject};

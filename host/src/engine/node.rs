@@ -15,6 +15,7 @@ pub struct EngineNode {
     pub(super) transport: Transport,
     pub(super) policy: Policy,
     pub(super) jobs: Jobs,
+    pub(super) transfers: Jobs,
 }
 
 /// A node whose engine can't be set up as configured.
@@ -63,6 +64,7 @@ impl EngineNode {
             transport,
             policy,
             jobs: Jobs::default(),
+            transfers: Jobs::default(),
         })
     }
 

@@ -2,6 +2,7 @@
 
 use super::endpoint::Endpoint;
 use super::message::{EngineError, Response};
+use super::refill::Gauge;
 use super::simulated::{SimulatedEngine, SimulatedError};
 use super::unix::UnixTransport;
 use bytes::Bytes;
@@ -89,6 +90,23 @@ impl Transport {
         match self {
             Self::Unix(unix) => unix.send(outgoing).await,
             Self::Simulated(engine) => engine.send(&outgoing).await,
+        }
+    }
+
+    /// Sends the archive that answers one request as the body of another.
+    pub async fn pipe(
+        &self,
+        from: Outgoing,
+        to: Outgoing,
+        gone: &[String],
+        gauge: Arc<Gauge>,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Response, EngineError> {
+        match self {
+            Self::Unix(unix) => unix.pipe(from, to, gone, gauge, progress).await,
+            Self::Simulated(_) => Err(EngineError::Refused(
+                "the simulated engine has no archives".into(),
+            )),
         }
     }
 

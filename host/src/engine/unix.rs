@@ -2,6 +2,7 @@
 
 use super::contact::{Contact, Line};
 use super::message::{EngineError, MAX_RESPONSE, Response};
+use super::refill::{Gauge, Refill};
 use super::transport::{Outgoing, Progress};
 use bytes::{Bytes, BytesMut};
 use http::Uri;
@@ -32,6 +33,7 @@ const MAX_HEADERS: usize = 64;
 #[derive(Debug, Clone)]
 pub struct UnixTransport {
     client: Client<Connector, Full<Bytes>>,
+    pipes: Client<Connector, Refill>,
     contact: Arc<Contact>,
 }
 
@@ -39,12 +41,21 @@ impl UnixTransport {
     /// Makes the client; connects when first asked.
     pub fn new(socket: &Path) -> Self {
         let contact = Arc::new(Contact::default());
+        let connector = Connector::new(socket, &contact);
         let client = Client::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE_TIME)
             .pool_max_idle_per_host(IDLE_CONNECTIONS)
             .pool_timer(hyper_util::rt::TokioTimer::new())
-            .build(Connector::new(socket, &contact));
-        Self { client, contact }
+            .build(connector.clone());
+        // Rare, long, and of no use to others once something went wrong.
+        let pipes = Client::builder(TokioExecutor::new())
+            .pool_max_idle_per_host(0)
+            .build(connector);
+        Self {
+            client,
+            pipes,
+            contact,
+        }
     }
 
     /// How often the engine has ended all connections to it at once, as a restart of it does.
@@ -86,22 +97,62 @@ impl UnixTransport {
         })
     }
 
-    async fn open(&self, outgoing: Outgoing) -> Result<Opened, EngineError> {
-        let request = outgoing.into_http()?;
-        let answer = self
-            .client
-            .request(request)
-            .await
-            .map_err(|error| unreachable(&error))?;
-        let (parts, body) = answer.into_parts();
-        let headers = parts
-            .headers
-            .iter()
-            .take(MAX_HEADERS)
-            .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
-            .collect();
-        Ok((parts.status.as_u16(), headers, body))
+    /// Sends the archive that answers one request as the body of another, as it comes in. If the
+    /// first is refused, that is the answer.
+    pub async fn pipe(
+        &self,
+        from: Outgoing,
+        to: Outgoing,
+        gone: &[String],
+        gauge: Arc<Gauge>,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Response, EngineError> {
+        let (status, headers, source) = self.open(from).await?;
+        if !(200..300).contains(&status) {
+            return ended(status, headers, source).await;
+        }
+        let body = Refill::new(source, gone, gauge, progress);
+        let request = to.into_http()?.map(|_| body);
+        let answer = self.pipes.request(request).await;
+        let (status, headers, body) = opened(answer.map_err(|error| unreachable(&error))?);
+        ended(status, headers, body).await
     }
+
+    async fn open(&self, outgoing: Outgoing) -> Result<Opened, EngineError> {
+        let answer = self.client.request(outgoing.into_http()?).await;
+        answer.map(opened).map_err(|error| unreachable(&error))
+    }
+}
+
+/// Reads what is left of a short answer; what is too long of it is not kept.
+async fn ended(
+    status: u16,
+    headers: Vec<(String, String)>,
+    mut body: Incoming,
+) -> Result<Response, EngineError> {
+    let mut whole = BytesMut::new();
+    while let Some(chunk) = next(&mut body).await? {
+        if whole.len().saturating_add(chunk.len()) > MAX_RESPONSE {
+            break;
+        }
+        whole.extend_from_slice(&chunk);
+    }
+    Ok(Response {
+        status,
+        headers,
+        body: whole.freeze(),
+    })
+}
+
+fn opened(answer: http::Response<Incoming>) -> Opened {
+    let (parts, body) = answer.into_parts();
+    let headers = parts
+        .headers
+        .iter()
+        .take(MAX_HEADERS)
+        .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
+        .collect();
+    (parts.status.as_u16(), headers, body)
 }
 
 type Opened = (u16, Vec<(String, String)>, Incoming);

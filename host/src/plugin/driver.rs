@@ -139,6 +139,24 @@ impl NodeDriver {
         convert::report(report, target.generation)
     }
 
+    /// Gives an instance that does not run a larger disk, with the content of the old one.
+    pub async fn grow(&self, spec: &Spec) -> Result<Report, PluginError> {
+        let scope = Scope::create(&self.0.installation, spec, self.engine_kind());
+        let given = convert::spec(spec);
+        let report = self
+            .call(
+                self.changes("grow", scope),
+                |mut store, guest, node| async move {
+                    guest
+                        .wharf_plugin_driver()
+                        .call_grow(&mut store, &node, &given)
+                        .await
+                },
+            )
+            .await?;
+        convert::report(report, spec.target.generation)
+    }
+
     /// Stops an instance: gracefully for so long, then hard. The call may take that much longer.
     pub async fn stop(&self, target: &Target, grace: Duration) -> Result<Report, PluginError> {
         let given = convert::target(target);

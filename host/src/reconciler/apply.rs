@@ -64,6 +64,24 @@ impl Apply {
         .await
     }
 
+    /// A stopped instance that was to have a larger disk keeps the one it has, of this size. It stays
+    /// stopped, so that its user sees what is so before it costs anything.
+    pub async fn not_grown(&self, disk_size_gib: u32) -> Result<bool, Error> {
+        self.on_row(move |mut row, _| {
+            let wanted = row.size.disk_size_gib;
+            if disk_size_gib > 0 {
+                row.size.disk_size_gib = wanted.min(disk_size_gib);
+            }
+            row.intend(Intent::Stop, None);
+            let kept = row.size.disk_size_gib;
+            let why = format!(
+                "its content cannot move to a disk of {wanted} GiB; it keeps the one of {kept} GiB"
+            );
+            Ok(Changes::none().record(row, now(), What::RestartFailed(why)))
+        })
+        .await
+    }
+
     /// The node was seen to have stopped it: its compute is free.
     pub async fn released(&self) -> Result<bool, Error> {
         self.on_row(|mut row, view| {

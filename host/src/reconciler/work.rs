@@ -1,5 +1,7 @@
 //! Works on one instance until its node follows its row.
 
+mod grow;
+
 use super::apply::Apply;
 use super::plan::{Step, plan};
 use super::reach;
@@ -43,6 +45,8 @@ pub struct Worker {
     seen: bool,
     first_absent: Option<Instant>,
     starts: u32,
+    /// How often the move to a larger disk broke off.
+    broke_off: u32,
     /// The generation whose ports the node has, and which start of the instance that was.
     ports: Option<(Generation, u32)>,
     /// The row's deadline, and when that is on a clock that nobody sets.
@@ -70,6 +74,7 @@ impl Worker {
             seen: false,
             first_absent: None,
             starts: 0,
+            broke_off: 0,
             ports: None,
             patience: None,
         }
@@ -156,6 +161,13 @@ impl Worker {
             Step::Make => self.make(instance, &apply, &driver, target).await,
             Step::Start => {
                 let report = driver.start(&target).await;
+                if let Ok(Report {
+                    phase: Phase::Growing(_),
+                    ..
+                }) = report
+                {
+                    return self.grow(instance, &apply, &driver, target).await;
+                }
                 self.follow(report, instance, &apply, &driver, &target)
                     .await
             }
@@ -242,7 +254,9 @@ impl Worker {
                 self.give_up(instance, apply, "the engine does not have it any more")
                     .await
             }
-            Phase::Absent | Phase::Pulling(_) | Phase::Creating => Next::After(again),
+            Phase::Absent | Phase::Pulling(_) | Phase::Creating | Phase::Growing(_) => {
+                Next::After(again)
+            }
             Phase::Stopped(why) => Next::Retry(format!("stopped: {why:?}")),
             phase @ (Phase::Booting | Phase::Ready) => {
                 // Just started, perhaps again after it ended unseen: its ports are gone.

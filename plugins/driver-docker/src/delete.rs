@@ -8,8 +8,8 @@ use wharf_guest::{Error, Phase, Report, Target};
 /// The engine is removing it already; that ends soon.
 const REMOVING_AGAIN_MS: u32 = 500;
 
-/// Containers with one instance's labels that one call removes; there is one, but for someone with
-/// access to the engine who made more.
+/// Containers with one instance's labels that one call removes; there is one, or two while its disk
+/// grows, but for someone with access to the engine who made more.
 const MOST: u32 = 4;
 
 /// See the `driver` interface. The network is looked at even if the container is gone: an earlier
@@ -18,8 +18,9 @@ const MOST: u32 = 4;
 /// # Errors
 /// See the `driver` interface.
 pub fn delete(ctx: &Context, target: &Target) -> Result<Report, Error> {
+    ctx.api.end_transfer()?;
     let mut removed = 0;
-    while let Some(found) = found::find(ctx, &target.tag, false)? {
+    while let Some(found) = found::any(ctx, &target.tag)? {
         if removed == MOST {
             return Err(Error::RetryLater(REMOVING_AGAIN_MS));
         }

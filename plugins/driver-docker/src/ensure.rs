@@ -3,7 +3,7 @@
 //! Whatever call a crash follows, the next `ensure` goes on from what it finds: a container that was
 //! never started gets its files (again) and is started, one that ran is only reported.
 
-use crate::api::Refusal;
+use crate::api::{Refusal, Reply};
 use crate::context::Context;
 use crate::create_body::{Creation, Options, Update};
 use crate::found::{self, Found, again, settled};
@@ -12,6 +12,7 @@ use crate::pull::Pull;
 use crate::settings::{DiskLimit, Kvm};
 use crate::start::{Started, start, start_sized};
 use crate::{ENGINE_KIND, digest, gpu, names, network};
+use std::collections::BTreeMap;
 use wharf_guest::{Error, Phase, Report, Spec, log};
 
 /// Rounds of create in one call: without a disk limit, without hardware virtualisation, with the
@@ -37,7 +38,8 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         kvm: ctx.settings.kvm != Kvm::Off,
     };
     for _ in 0..ROUNDS {
-        let refusal = match create(ctx, spec, &image, options)? {
+        let (name, labels) = (names::container(&spec.tag), labels(ctx, spec));
+        let refusal = match create(ctx, spec, &image, &name, labels, options)? {
             Ok(()) => match first_start(ctx, spec, None)? {
                 First::Report(report) => return Ok(report),
                 First::NoKvm => {
@@ -97,7 +99,7 @@ fn supported(spec: &Spec) -> Result<(), Error> {
     Ok(())
 }
 
-fn image(ctx: &Context, spec: &Spec) -> Option<String> {
+pub(crate) fn image(ctx: &Context, spec: &Spec) -> Option<String> {
     let images = &spec.blueprint.images;
     let image = images
         .iter()
@@ -105,22 +107,27 @@ fn image(ctx: &Context, spec: &Spec) -> Option<String> {
     Some(ctx.settings.image(&image.reference))
 }
 
-fn create(
+/// The labels of a container made from this specification.
+pub(crate) fn labels(ctx: &Context, spec: &Spec) -> Labels {
+    names::container_labels(ctx.installation, spec, &digest::of(spec))
+}
+
+type Labels = BTreeMap<&'static str, String>;
+
+/// Makes a container under this name.
+pub(crate) fn create(
     ctx: &Context,
     spec: &Spec,
     image: &str,
+    name: &str,
+    labels: Labels,
     options: Options,
-) -> Result<Result<(), Refusal>, Error> {
-    let digest = digest::of(spec);
-    let labels = names::container_labels(ctx.installation, spec, &digest);
+) -> Result<Reply<()>, Error> {
     let body = Creation::new(spec, &ctx.settings, image, labels, options);
-    let name = names::container(&spec.tag);
     if !spec.gpu_devices.is_empty() && Product::of(ctx)?.is_podman() {
-        return ctx
-            .api
-            .create_libpod(&body.libpod(&name, &spec.gpu_devices));
+        return ctx.api.create_libpod(&body.libpod(name, &spec.gpu_devices));
     }
-    ctx.api.create(&name, &body)
+    ctx.api.create(name, &body)
 }
 
 /// A container with the instance's name is there.

@@ -1,6 +1,6 @@
 //! An instance's container as the engine has it.
 
-use crate::api::model::{Details, Labels};
+use crate::api::model::{Details, Labels, Summary};
 use crate::context::Context;
 use crate::names;
 use crate::phase;
@@ -30,20 +30,44 @@ pub fn find(ctx: &Context, tag: &Tag, size: bool) -> Result<Option<Found>, Error
 /// # Errors
 /// [`Error::Conflict`] on a container that belongs to someone else.
 pub fn named(ctx: &Context, tag: &Tag, size: bool) -> Result<Option<Found>, Error> {
-    let found = match called(ctx, &names::container(tag), size)? {
-        Some(found) => found,
-        None => match renamed(ctx, tag)? {
-            Some(id) => match called(ctx, &id, size)? {
-                Some(found) => found,
-                None => return Ok(None),
-            },
-            None => return Ok(None),
-        },
-    };
+    if let Some(found) = called(ctx, &names::container(tag), size)? {
+        return own(ctx, tag, found).map(Some);
+    }
+    let listed = listed(ctx, tag)?;
+    match listed.iter().find(|one| !is_called(one, &names::part(tag))) {
+        Some(summary) => by_id(ctx, tag, &summary.id, size),
+        None => Ok(None),
+    }
+}
+
+/// Any container with the instance's labels, those that were to replace it last.
+///
+/// # Errors
+/// [`Error::Conflict`] on a container that belongs to someone else.
+pub fn any(ctx: &Context, tag: &Tag) -> Result<Option<Found>, Error> {
+    if let Some(found) = find(ctx, tag, false)? {
+        return Ok(Some(found));
+    }
+    match listed(ctx, tag)?.first() {
+        Some(summary) => by_id(ctx, tag, &summary.id, false),
+        None => Ok(None),
+    }
+}
+
+/// The container with this id.
+///
+/// # Errors
+/// [`Error::Conflict`] on a container that belongs to someone else.
+pub fn by_id(ctx: &Context, tag: &Tag, id: &str, size: bool) -> Result<Option<Found>, Error> {
+    let found = called(ctx, id, size)?;
+    found.map(|found| own(ctx, tag, found)).transpose()
+}
+
+fn own(ctx: &Context, tag: &Tag, found: Found) -> Result<Found, Error> {
     if found.label(names::INSTALLATION) == Some(ctx.installation)
         && found.label(names::INSTANCE) == Some(&tag.instance)
     {
-        return Ok(Some(found));
+        return Ok(found);
     }
     Err(Error::Conflict(format!(
         "container {} belongs to someone else",
@@ -62,21 +86,29 @@ fn called(ctx: &Context, name: &str, size: bool) -> Result<Option<Found>, Error>
     }
 }
 
-/// The id of a container with the instance's labels.
-fn renamed(ctx: &Context, tag: &Tag) -> Result<Option<String>, Error> {
+/// The containers with the instance's labels.
+///
+/// # Errors
+/// When the engine gives no list.
+pub fn listed(ctx: &Context, tag: &Tag) -> Result<Vec<Summary>, Error> {
     let labels = [
         (names::INSTALLATION, ctx.installation),
         (names::INSTANCE, tag.instance.as_str()),
     ];
-    let containers = ctx
+    let mut containers = ctx
         .api
         .containers(&labels)?
         .map_err(|refusal| refusal.during("looking for the container"))?;
     let incarnation = tag.incarnation.to_string();
-    let own = containers
-        .into_iter()
-        .find(|summary| label(&summary.labels, names::INCARNATION) == Some(&incarnation));
-    Ok(own.map(|summary| summary.id))
+    containers.retain(|one| label(&one.labels, names::INCARNATION) == Some(&incarnation));
+    Ok(containers)
+}
+
+/// Whether a line of a list is about the container of this name.
+#[must_use]
+pub fn is_called(summary: &Summary, name: &str) -> bool {
+    let mut names = summary.names.iter().flatten();
+    names.any(|own| own.strip_prefix('/').unwrap_or(own) == name)
 }
 
 /// One label of an object.
@@ -101,7 +133,7 @@ impl Found {
     /// Where it is.
     #[must_use]
     pub fn phase(&self) -> Phase {
-        phase::of_state(&self.details.state)
+        phase::of_state(&self.details.state, &self.details.config.labels)
     }
 
     /// Whether its processes run.

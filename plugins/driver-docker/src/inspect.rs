@@ -2,8 +2,9 @@
 
 use crate::api::model::Summary;
 use crate::context::Context;
-use crate::found::{find, label, settled};
+use crate::found::{find, is_called, label, settled};
 use crate::{names, phase};
+use std::collections::BTreeMap;
 use wharf_guest::{Error, Observed, Phase, Report, Tag, log};
 
 /// See the `driver` interface. The question has no generation; its answer is for generation 0.
@@ -25,7 +26,19 @@ pub fn list(ctx: &Context) -> Result<Vec<Observed>, Error> {
         .api
         .containers(&labels)?
         .map_err(|refusal| refusal.during("listing the containers"))?;
-    Ok(containers.iter().filter_map(observed).collect())
+    let mut all: BTreeMap<(String, u64), Observed> = BTreeMap::new();
+    for summary in &containers {
+        let Some(observed) = observed(summary) else {
+            continue;
+        };
+        // Of two, the one under the instance's name is the instance.
+        let tag = &observed.tag;
+        let key = (tag.instance.clone(), tag.incarnation);
+        if is_called(summary, &names::container(tag)) || !all.contains_key(&key) {
+            all.insert(key, observed);
+        }
+    }
+    Ok(all.into_values().collect())
 }
 
 fn observed(summary: &Summary) -> Option<Observed> {

@@ -3,7 +3,7 @@
 //!
 //! One container per instance, named after the instance's UUID, on a bridge network per owner; a
 //! virtual machine runs inside one ([`vm`]). Reading order: [`names`] and [`create_body`] (what there
-//! is on the engine), [`ensure`] (how it comes about), [`lifecycle`], [`ports`], [`delete`], then the
+//! is on the engine), [`ensure`] (how it comes about), [`lifecycle`], [`grow`], [`ports`], [`delete`], then the
 //! questions: [`inspect`], [`stats`], [`probe`].
 //! [`api`] is the only part that knows paths.
 //!
@@ -19,6 +19,7 @@ pub mod digest;
 pub mod ensure;
 pub mod found;
 pub mod gpu;
+pub mod grow;
 pub mod inspect;
 pub mod libpod;
 pub mod lifecycle;
@@ -62,6 +63,10 @@ impl Driver for Docker {
 
     fn start(node: &Node, target: &Target) -> Result<Report, Error> {
         lifecycle::start(&Context::new(node, &HostEngine)?, target)
+    }
+
+    fn grow(node: &Node, spec: &Spec) -> Result<Report, Error> {
+        grow::grow(&Context::new(node, &HostEngine)?, spec)
     }
 
     fn stop(node: &Node, target: &Target, grace_ms: u32) -> Result<Report, Error> {

@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::create_body::Update;
 use crate::found::{self, again, settled};
+use crate::grow;
 use crate::libpod;
 use crate::start::{self, Started};
 use wharf_guest::{Error, Phase, Report, Target};
@@ -19,6 +20,10 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
     let found = found::find(ctx, &target.tag, false)?.ok_or(Error::NotFound)?;
     let limits = Update::of(&target.size, target.resource_type);
     match found.phase() {
+        Phase::Stopped(_) if grow::is_due(&found, target) => {
+            let phase = Phase::Growing("about to begin".into());
+            return Ok(again(target.generation, phase, 0));
+        }
         Phase::Stopped(_) => {}
         phase @ (Phase::Ready | Phase::Booting) => {
             // An earlier call may have ended between the start and the size.
@@ -52,7 +57,10 @@ pub fn stop(ctx: &Context, target: &Target, grace_ms: u32) -> Result<Report, Err
         return Ok(settled(target.generation, Phase::Absent));
     };
     let reason = match found.phase() {
-        Phase::Stopped(reason) => reason,
+        Phase::Stopped(reason) => {
+            grow::give_up(ctx, &target.tag)?;
+            reason
+        }
         Phase::Creating => Some("it was never started".into()),
         _ => match ctx.api.stop(&found.name, grace_ms)? {
             Ok(()) => None,

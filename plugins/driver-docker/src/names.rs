@@ -21,6 +21,10 @@ pub const SPEC: &str = "io.wharf.spec";
 /// Label: the limit of its disk, if it has one. Podman does not tell it otherwise.
 pub const DISK: &str = "io.wharf.disk";
 
+/// Label: the container was made to take over another's content, from a disk with this limit. It has
+/// run before in a way, though the engine has never started it.
+pub const GROWN_FROM: &str = "io.wharf.grown-from";
+
 /// How the ids of public networks begin. Engines that take the network that comes first by name for
 /// the way out take this one.
 pub const PUBLIC_ID: char = '0';
@@ -29,6 +33,18 @@ pub const PUBLIC_ID: char = '0';
 #[must_use]
 pub fn container(tag: &Tag) -> String {
     format!("wharf-{}", tag.instance)
+}
+
+/// A container that is to replace it, while content is put in.
+#[must_use]
+pub fn part(tag: &Tag) -> String {
+    format!("{}-part", container(tag))
+}
+
+/// The same once it has all of it.
+#[must_use]
+pub fn whole(tag: &Tag) -> String {
+    format!("{}-whole", container(tag))
 }
 
 /// A network.

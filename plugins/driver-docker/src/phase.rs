@@ -1,6 +1,8 @@
 //! From an engine's word for a container's state to a phase.
 
-use crate::api::model::{State, Summary};
+use crate::api::model::{Labels, State, Summary};
+use crate::found::label;
+use crate::names;
 use wharf_guest::Phase;
 
 /// Longest reason reported, in characters.
@@ -8,8 +10,8 @@ const MAX_REASON: usize = 200;
 
 /// The phase of a container, read on its own.
 #[must_use]
-pub fn of_state(state: &State) -> Phase {
-    phase(&state.status, || match state.error.as_deref() {
+pub fn of_state(state: &State, labels: &Labels) -> Phase {
+    phase(&state.status, labels, || match state.error.as_deref() {
         _ if state.oom_killed => "out of memory".into(),
         Some(error) if !error.is_empty() => error.chars().take(MAX_REASON).collect(),
         _ => format!("exit code {}", state.exit_code),
@@ -19,15 +21,19 @@ pub fn of_state(state: &State) -> Phase {
 /// The phase of a container, read from a list.
 #[must_use]
 pub fn of_summary(summary: &Summary) -> Phase {
-    phase(&summary.state, || {
+    phase(&summary.state, &summary.labels, || {
         summary.status.chars().take(MAX_REASON).collect()
     })
 }
 
-/// `created` means never started, on all engines. A word that is not known is a container that
+/// `created` means never started, on all engines; one that has taken over an instance's content is
+/// that instance, stopped. A word that is not known is a container that
 /// exists and holds what it was given.
-fn phase(word: &str, reason: impl FnOnce() -> String) -> Phase {
+fn phase(word: &str, labels: &Labels, reason: impl FnOnce() -> String) -> Phase {
     match word {
+        "created" | "configured" | "initialized" if label(labels, names::GROWN_FROM).is_some() => {
+            Phase::Stopped(None)
+        }
         "created" | "configured" | "initialized" => Phase::Creating,
         "running" | "paused" | "stopping" => Phase::Ready,
         "exited" | "stopped" => Phase::Stopped(Some(reason())),
@@ -38,9 +44,14 @@ fn phase(word: &str, reason: impl FnOnce() -> String) -> Phase {
 
 #[cfg(test)]
 mod tests {
-    use super::{of_state, of_summary};
+    use super::of_summary;
     use crate::api::model::{State, Summary};
+    use crate::names;
     use wharf_guest::Phase;
+
+    fn of_state(state: &State) -> Phase {
+        super::of_state(state, &None)
+    }
 
     fn state(status: &str) -> State {
         State {
@@ -59,6 +70,13 @@ mod tests {
         assert!(matches!(of_state(&state("restarting")), Phase::Booting));
         assert!(matches!(of_state(&state("dead")), Phase::Stopped(Some(_))));
         assert!(matches!(of_state(&state("something new")), Phase::Booting));
+    }
+
+    #[test]
+    fn what_took_over_content_is_not_new() {
+        let labels = [(names::GROWN_FROM.to_owned(), "10G".to_owned())];
+        let phase = super::of_state(&state("created"), &Some(labels.into()));
+        assert!(matches!(phase, Phase::Stopped(None)));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::gpu;
 use crate::product::{Product, numbers};
 use crate::settings::DiskLimit;
 use crate::vm;
-use wharf_guest::{Error, Features, Health};
+use wharf_guest::{DiskGrow, Error, Features, Health};
 
 /// The oldest version of the interface that has all that is used: Docker 20.10, Podman 4.
 const OLDEST_API: (u32, u32) = (1, 41);
@@ -41,7 +41,10 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
             containers: true,
             vms: true,
             live_resize: product.resizes_live(),
-            live_disk_grow: false,
+            disk_grow: match product.keeps_owners() {
+                true => DiskGrow::Stopped,
+                false => DiskGrow::No,
+            },
             disk_limit: limits_disks(ctx.settings.disk_limit, &info),
             gpus: gpu::are_handed_out(&product, &info),
             stats: true,

@@ -74,6 +74,13 @@ impl Product {
         !self.is_podman() || numbers(&self.version) > PODMAN_THAT_HANGS
     }
 
+    /// Whether an archive that is unpacked into a container keeps its owners. Seen with 4.3.1: all of
+    /// it belongs to root, whatever is asked for.
+    #[must_use]
+    pub fn keeps_owners(&self) -> bool {
+        !self.is_podman() || numbers(&self.version) >= PODMAN_THAT_KEEPS_OWNERS
+    }
+
     /// Whether the size of a container that runs can change: everywhere but on the first Podmans 4.
     #[must_use]
     pub fn resizes_live(&self) -> bool {
@@ -83,6 +90,8 @@ impl Product {
 
 /// The first Podman that can change a container's limits, in its own interface; 5 can in Docker's.
 const PODMAN_WITH_UPDATE: (u32, u32) = (4, 3);
+/// The first Podman that was seen to keep owners.
+const PODMAN_THAT_KEEPS_OWNERS: (u32, u32) = (5, 0);
 /// The last Podman that is known to hang.
 const PODMAN_THAT_HANGS: (u32, u32) = (4, 3);
 
@@ -133,5 +142,7 @@ mod tests {
         assert!(named("Podman Engine", "5.4.2").is_podman());
         assert!(named("Podman Engine", "4.3.1").resizes_live());
         assert!(!named("Podman Engine", "4.2.0").resizes_live());
+        assert!(!named("Podman Engine", "4.3.1").keeps_owners());
+        assert!(named("Podman Engine", "5.4.2").keeps_owners());
     }
 }

@@ -7,7 +7,7 @@ use crate::found::{Found, find, settled};
 use crate::{libpod, names, stats};
 use wharf_guest::{Error, Report, Size, Target, log};
 
-/// See the `driver` interface. CPU and memory change at once; a disk cannot change on these engines.
+/// See the `driver` interface. CPU and memory change at once; a disk changes at a start only.
 /// The request is made even where the engine tells that size already: before 5, Podman tells the one
 /// of the creation whatever holds.
 ///
@@ -41,7 +41,8 @@ fn disk_is_kept(found: &Found, target: &Target) -> Result<(), Error> {
         .label(names::DISK)
         .is_some_and(|limit| limit != wanted)
     {
-        let message = "the disk of an existing instance cannot change on this node";
+        let message = "cannot grow while the instance runs; stop it first, then change it and \
+                       restart the instance";
         return Err(Error::invalid("disk_size_gib", message));
     }
     Ok(())

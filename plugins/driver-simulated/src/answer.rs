@@ -17,8 +17,8 @@ pub struct Info {
     pub disk_size_gib: u32,
     /// All of them.
     pub gpus: Vec<GpuInfo>,
-    /// Whether a disk can be made larger.
-    pub disks_grow: bool,
+    /// When the disk of a machine that exists can be made larger: `no`, `stopped`, `running`.
+    pub disk_grow: String,
     /// Changes when machines were lost.
     pub boot_id: String,
 }
@@ -152,6 +152,7 @@ fn phase(name: &str, detail: Option<String>) -> Result<Phase, Error> {
         "booting" => Phase::Booting,
         "ready" => Phase::Ready,
         "stopped" => Phase::Stopped(detail),
+        "growing" => Phase::Growing(detail.unwrap_or_default()),
         "failed" => Phase::Failed(detail.unwrap_or_default()),
         other => {
             return Err(Error::Other(format!(

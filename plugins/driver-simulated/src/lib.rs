@@ -8,8 +8,8 @@ mod body;
 use answer::{accepted, list_page, report, usage};
 use body::{create, resize};
 use wharf_guest::{
-    Call, Driver, Engine, Error, Features, Gpu, Health, HostEngine, Node, Observed, Path, Ports,
-    Report, Spec, Tag, Target, Usage,
+    Call, DiskGrow, Driver, Engine, Error, Features, Gpu, Health, HostEngine, Node, Observed, Path,
+    Ports, Report, Spec, Tag, Target, Usage,
 };
 
 /// The kind of engine, and the kind of image.
@@ -39,6 +39,11 @@ impl Driver for Simulated {
         let call =
             Call::post(&instance(&target.tag).segment("start")).json(&resize(target.size))?;
         report(&call.send(&HostEngine)?, target.generation)
+    }
+
+    fn grow(_: &Node, spec: &Spec) -> Result<Report, Error> {
+        let call = Call::post(&instance(&spec.tag).segment("grow")).json(&resize(spec.size))?;
+        report(&call.send(&HostEngine)?, spec.generation)
     }
 
     fn stop(_: &Node, target: &Target, grace_ms: u32) -> Result<Report, Error> {
@@ -95,7 +100,11 @@ fn probe(engine: &dyn Engine) -> Result<Health, Error> {
             containers: true,
             vms: true,
             live_resize: true,
-            live_disk_grow: info.disks_grow,
+            disk_grow: match info.disk_grow.as_str() {
+                "running" => DiskGrow::Running,
+                "stopped" => DiskGrow::Stopped,
+                _ => DiskGrow::No,
+            },
             disk_limit: true,
             gpus: true,
             stats: true,

@@ -20,6 +20,18 @@ pub trait Driver {
     /// Starts an instance that exists, applying its size.
     fn start(node: &Node, target: &Target) -> Result<Report, Error>;
 
+    /// Gives an instance that does not run a larger disk with the content of the old one. Only called
+    /// where `start` answers `growing`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] unless a driver has it.
+    fn grow(node: &Node, _: &Spec) -> Result<Report, Error> {
+        Err(Error::Unsupported(format!(
+            "disks of node {} keep their size",
+            node.name
+        )))
+    }
+
     /// Stops gracefully within `grace_ms`, then hard. Stopped or absent already: success.
     fn stop(node: &Node, target: &Target, grace_ms: u32) -> Result<Report, Error>;
 

@@ -1,7 +1,9 @@
 //! Calls to the node's engine.
 
 use crate::Path;
-use crate::types::{Body, EngineError, Error, File, Header, JobState, Method, Request, Response};
+use crate::types::{
+    Body, EngineError, Error, File, Header, JobState, Method, Request, Response, Transfer,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -19,6 +21,30 @@ pub trait Engine {
     /// # Errors
     /// When the host cannot take the job.
     fn job(&self, key: &str, request: &Request) -> Result<JobState, EngineError>;
+
+    /// Begins the transfer of the call's instance.
+    ///
+    /// # Errors
+    /// When the host cannot take it.
+    fn begin_transfer(&self, _: &Transfer) -> Result<(), EngineError> {
+        Err(EngineError::Refused("no transfers".into()))
+    }
+
+    /// Where the transfer of the call's instance is, if there is one.
+    ///
+    /// # Errors
+    /// In a call that is for no instance.
+    fn transfer_state(&self) -> Result<Option<JobState>, EngineError> {
+        Ok(None)
+    }
+
+    /// Ends the transfer of the call's instance, if there is one.
+    ///
+    /// # Errors
+    /// In a call that is for no instance.
+    fn end_transfer(&self) -> Result<(), EngineError> {
+        Ok(())
+    }
 }
 
 /// The engine behind the host's `engine` import.
@@ -33,6 +59,18 @@ impl Engine for HostEngine {
 
     fn job(&self, key: &str, request: &Request) -> Result<JobState, EngineError> {
         crate::bindings::node_driver::wharf::plugin::engine::job(key, request)
+    }
+
+    fn begin_transfer(&self, transfer: &Transfer) -> Result<(), EngineError> {
+        crate::bindings::node_driver::wharf::plugin::engine::begin_transfer(transfer)
+    }
+
+    fn transfer_state(&self) -> Result<Option<JobState>, EngineError> {
+        crate::bindings::node_driver::wharf::plugin::engine::transfer_state()
+    }
+
+    fn end_transfer(&self) -> Result<(), EngineError> {
+        crate::bindings::node_driver::wharf::plugin::engine::end_transfer()
     }
 }
 

@@ -29,6 +29,9 @@ impl<T: Driver> driver::Guest for Exported<T> {
     fn stop(node: Node, target: Target, grace_ms: u32) -> Result<Report, Error> {
         T::stop(&node, &target, grace_ms)
     }
+    fn grow(node: Node, spec: Spec) -> Result<Report, Error> {
+        T::grow(&node, &spec)
+    }
     fn resize(node: Node, target: Target) -> Result<Report, Error> {
         T::resize(&node, &target)
     }

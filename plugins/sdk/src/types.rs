@@ -4,11 +4,11 @@ pub use crate::bindings::flavor_provider::exports::wharf::plugin::flavors::{
     BlueprintRequest, Flavor,
 };
 pub use crate::bindings::node_driver::wharf::plugin::driver_types::{
-    Features, Gpu, Health, Network, Node, Observed, Phase, PublishedPort, Report, Spec, Tag,
-    Target, Usage,
+    DiskGrow, Features, Gpu, Health, Network, Node, Observed, Phase, PublishedPort, Report, Spec,
+    Tag, Target, Usage,
 };
 pub use crate::bindings::node_driver::wharf::plugin::engine::{
-    Body, EngineError, Header, JobState, Method, Request, Response,
+    Body, EngineError, Header, JobState, Method, Request, Response, Transfer,
 };
 pub use crate::bindings::node_driver::wharf::plugin::log::Level;
 pub use crate::bindings::node_driver::wharf::plugin::types::{

@@ -159,7 +159,7 @@ fn healthy(version: String) -> Health {
             containers: true,
             vms: false,
             live_resize: false,
-            live_disk_grow: false,
+            disk_grow: DiskGrow::No,
             disk_limit: false,
             gpus: false,
             stats: false,

@@ -10,7 +10,7 @@ mod json;
 mod path;
 mod simulated;
 
-use super::message::{Body, Request, Response};
+use super::message::{Body, Request, Response, Transfer};
 use super::scope::Scope;
 use crate::domain::blueprint::File;
 use http::Method;
@@ -97,6 +97,17 @@ impl Policy {
 }
 
 impl Policy {
+    /// Passes a transfer or says why not.
+    pub fn check_transfer(&self, scope: &Scope, transfer: &Transfer) -> Result<(), Refusal> {
+        let read = Target::parse(&transfer.read)?;
+        let changes = Target::parse(&transfer.changes)?;
+        let write = Target::parse(&transfer.write)?;
+        match self {
+            Self::Docker(_) => docker::transfer(scope, &read, &changes, &write),
+            Self::Simulated => Err(Refusal::new("the simulated engine has no transfers")),
+        }
+    }
+
     /// Takes from an engine's answer what later requests of the same call may name.
     pub fn learn(&self, scope: &mut Scope, method: &Method, path: &str, answer: &Response) {
         if let Self::Docker(_) = self

@@ -66,7 +66,7 @@ pub fn check(
             target.only(&[])?;
             body.nothing()
         }
-        ("POST", ["instances", id, "start" | "stop"]) => {
+        ("POST", ["instances", id, "start" | "grow" | "stop"]) => {
             own(id)?;
             target.only(&["grace-ms"])?;
             match body {

@@ -16,6 +16,8 @@ pub enum Call {
     Ensure,
     /// `POST /instances/ID/start`
     Start,
+    /// `POST /instances/ID/grow`
+    Grow,
     /// `POST /instances/ID/stop`
     Stop,
     /// `PATCH /instances/ID`
@@ -68,6 +70,7 @@ impl<'a> Route<'a> {
             (&Method::GET, "instances", Some(_), Some("usage")) => Call::Stats,
             (&Method::PUT, "instances", Some(_), Some("ports")) => Call::Ports,
             (&Method::POST, "instances", Some(_), Some("start")) => Call::Start,
+            (&Method::POST, "instances", Some(_), Some("grow")) => Call::Grow,
             (&Method::POST, "instances", Some(_), Some("stop")) => Call::Stop,
             _ => return None,
         };

@@ -109,6 +109,10 @@ impl SimulatedEngine {
                 return Err(EngineError::Timeout);
             }
             Some((Fault::Error, _)) => (500, json!({ "message": "simulated failure" })),
+            Some((Fault::Full, _)) => match route.id {
+                Some(id) => self.locked().keeps_its_disk(id),
+                None => (404, json!({ "message": "no such path" })),
+            },
             Some((Fault::Retry, after_ms)) => (503, json!({ "retry_ms": after_ms })),
         };
         Ok(response(status, &body))

@@ -1,7 +1,7 @@
 //! How a simulated node behaves.
 
 use super::api::Call;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ pub struct Settings {
     pub capacity: Option<Capacity>,
     /// The node's GPUs.
     pub gpus: Vec<Gpu>,
-    /// A disk keeps the size that it was made with.
-    pub fixed_disks: bool,
+    /// When the disk of a machine that exists can grow.
+    pub disk_grow: DiskGrow,
     /// Scripted failures; the first that fits a call happens.
     pub faults: Vec<FaultRule>,
 }
@@ -33,6 +33,19 @@ pub enum Latency {
     Fixed(u64),
     /// From, to, both included.
     Between(u64, u64),
+}
+
+/// See [`Settings::disk_grow`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DiskGrow {
+    /// Never.
+    No,
+    /// While it does not run: its next start has a step before it.
+    Stopped,
+    /// At any time.
+    #[default]
+    Running,
 }
 
 /// What a node has in all.
@@ -92,6 +105,8 @@ pub enum Fault {
     Retry,
     /// It is done only `after_ms` later, and answered then.
     Late,
+    /// Its content does not fit onto the larger disk; it keeps the one it has.
+    Full,
     /// The machine is made and will never come up.
     Failed,
     /// The machine runs and ends by itself `after_ms` later.

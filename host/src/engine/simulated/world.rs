@@ -4,7 +4,7 @@ use super::api::{Call, Route};
 use super::journal::Journal;
 use super::machine::{ENDED, Fate, Life, Machine, Millis, Size, Wanted};
 use super::room::Room;
-use super::settings::{Capacity, Settings};
+use super::settings::{Capacity, DiskGrow, Settings};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -64,7 +64,7 @@ impl World {
             "mem_gib": capacity.mem_gib,
             "disk_size_gib": capacity.disk_size_gib,
             "gpus": gpus,
-            "disks_grow": !settings.fixed_disks,
+            "disk_grow": settings.disk_grow,
             "boot_id": self.boot_id,
         })
     }
@@ -130,6 +130,7 @@ impl World {
                 self.change(id, |machine| machine.halt(now, None));
                 self.report(id, now)
             }
+            Call::Grow => self.grow(id, body, now),
             Call::Resize => self.resize(id, body, settings, now),
             Call::Stats => self.stats(id, now),
             Call::Ports => self.set_ports(id, body),
@@ -190,6 +191,11 @@ impl World {
         let now_used = machine.share();
         then.life = alive(settings, fate, now);
         if let Some(size) = size(body) {
+            if settings.disk_grow == DiskGrow::Stopped
+                && size.disk_size_gib > machine.wanted.size.disk_size_gib
+            {
+                return (200, json!({ "phase": "growing", "again_ms": 10 }));
+            }
             then.wanted.size = size;
         }
         if let Some(refusal) = self.room.refusal(id, &then, now_used) {
@@ -197,6 +203,32 @@ impl World {
         }
         self.change(id, |machine| *machine = then);
         self.report(id, now)
+    }
+
+    /// A larger disk for what does not run.
+    fn grow(&mut self, id: Uuid, body: &Value, now: Millis) -> Answer {
+        let (Some(machine), Some(size)) = (self.machines.get(&id), size(body)) else {
+            return (
+                400,
+                json!({ "message": "a machine and its size are required" }),
+            );
+        };
+        let (mut then, now_used) = (machine.clone(), machine.share());
+        if !machine.runs() && size.disk_size_gib > machine.wanted.size.disk_size_gib {
+            then.wanted.size.disk_size_gib = size.disk_size_gib;
+            if let Some(refusal) = self.room.refusal(id, &then, now_used) {
+                return refusal;
+            }
+            self.change(id, |machine| *machine = then);
+        }
+        self.report(id, now)
+    }
+
+    /// What a machine answers whose content does not fit onto a larger disk.
+    pub fn keeps_its_disk(&self, id: Uuid) -> Answer {
+        let disk = self.machines.get(&id).map(|m| m.wanted.size.disk_size_gib);
+        let short = json!({ "field": "disk_size_gib", "requested": 0, "available": disk });
+        (507, json!({ "shortages": [short] }))
     }
 
     fn resize(&mut self, id: Uuid, body: &Value, settings: &Settings, now: Millis) -> Answer {
@@ -212,7 +244,8 @@ impl World {
                 json!({ "field": "disk_size_gib", "message": "a disk only grows" }),
             );
         }
-        if settings.fixed_disks && size.disk_size_gib > machine.wanted.size.disk_size_gib {
+        let grows = size.disk_size_gib > machine.wanted.size.disk_size_gib;
+        if grows && settings.disk_grow != DiskGrow::Running {
             return (
                 422,
                 json!({ "field": "disk_size_gib", "message": "disks keep their size here" }),

@@ -4,7 +4,8 @@ use super::text::{clean, short};
 use super::{blueprint, nonsense, resource_type_to_guest, size_to_guest};
 use crate::domain::capacity::{GpuDevice, Size};
 use crate::domain::driver::{
-    Features, Network, NodeHealth, Observed, Phase, PluginError, Report, Spec, Tag, Target, Usage,
+    DiskGrow, Features, Network, NodeHealth, Observed, Phase, PluginError, Report, Spec, Tag,
+    Target, Usage,
 };
 use crate::domain::ids::{Generation, InstanceId, NodeId};
 use crate::plugin::bindings::driver_types as wit;
@@ -103,6 +104,7 @@ fn phase(phase: wit::Phase) -> Phase {
         wit::Phase::Ready => Phase::Ready,
         wit::Phase::Stopped(why) => Phase::Stopped(why.map(|why| short(&why))),
         wit::Phase::Failed(why) => Phase::Failed(short(&why)),
+        wit::Phase::Growing(progress) => Phase::Growing(short(&progress)),
     }
 }
 
@@ -157,7 +159,11 @@ pub fn health(health: wit::Health) -> Result<NodeHealth, PluginError> {
             containers: features.containers,
             vms: features.vms,
             live_resize: features.live_resize,
-            live_disk_grow: features.live_disk_grow,
+            disk_grow: match features.disk_grow {
+                wit::DiskGrow::No => DiskGrow::No,
+                wit::DiskGrow::Stopped => DiskGrow::Stopped,
+                wit::DiskGrow::Running => DiskGrow::Running,
+            },
             disk_limit: features.disk_limit,
             gpus: features.gpus,
             stats: features.stats,

@@ -32,6 +32,32 @@ impl wit::Host for Guest {
             .map(state_to_guest)
             .map_err(error_to_guest)
     }
+
+    async fn begin_transfer(&mut self, transfer: wit::Transfer) -> Result<(), wit::EngineError> {
+        let access = self.access.as_ref().ok_or_else(no_engine)?;
+        access
+            .begin_transfer(transfer_from_guest(transfer))
+            .map_err(error_to_guest)
+    }
+
+    async fn transfer_state(&mut self) -> Result<Option<wit::JobState>, wit::EngineError> {
+        let access = self.access.as_ref().ok_or_else(no_engine)?;
+        let state = access.transfer_state().map_err(error_to_guest)?;
+        Ok(state.map(state_to_guest))
+    }
+
+    async fn end_transfer(&mut self) -> Result<(), wit::EngineError> {
+        let access = self.access.as_ref().ok_or_else(no_engine)?;
+        access.end_transfer().map_err(error_to_guest)
+    }
+}
+
+fn transfer_from_guest(transfer: wit::Transfer) -> host::Transfer {
+    host::Transfer {
+        read: transfer.read,
+        changes: transfer.changes,
+        write: transfer.write,
+    }
 }
 
 /// While a plugin is being loaded there is no node.

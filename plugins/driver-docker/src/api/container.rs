@@ -94,6 +94,12 @@ impl Api<'_> {
         self.send(&Call::post(&path).timeout_ms(grace_ms.saturating_add(STOP_MARGIN_MS)))
     }
 
+    /// Gives a container another name.
+    pub fn rename(&self, name: &str, to: &str) -> Result<Reply<()>, Error> {
+        let path = self.container(name).segment("rename").query("name", to);
+        self.send(&Call::post(&path))
+    }
+
     /// Removes a container with its anonymous volumes.
     pub fn remove(&self, name: &str) -> Result<Reply<()>, Error> {
         let path = self

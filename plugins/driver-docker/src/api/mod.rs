@@ -10,6 +10,7 @@ pub mod model;
 pub mod network;
 pub mod refusal;
 pub mod system;
+pub mod transfer;
 
 pub use refusal::{Refusal, Reply};
 

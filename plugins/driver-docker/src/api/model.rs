@@ -10,14 +10,26 @@ pub type Labels = Option<BTreeMap<String, String>>;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Details {
+    /// With a slash before it.
+    pub name: String,
     /// Its state.
     pub state: State,
     /// What it was made from.
     pub config: Config,
     /// Its limits.
     pub host_config: Limits,
+    /// What is on other disks than its own.
+    pub mounts: Option<Vec<Mount>>,
     /// Bytes in its writable layer; only if asked for.
     pub size_rw: Option<i64>,
+}
+
+/// A volume or a directory of the node.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Mount {
+    /// Where, inside.
+    pub destination: String,
 }
 
 /// State of a container.
@@ -61,6 +73,8 @@ pub struct Limits {
 pub struct Summary {
     /// Its id.
     pub id: String,
+    /// With a slash before each.
+    pub names: Option<Vec<String>>,
     /// Its labels.
     pub labels: Labels,
     /// One word, as in [`State::status`].

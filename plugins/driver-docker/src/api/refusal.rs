@@ -114,6 +114,12 @@ impl Refusal {
         ])
     }
 
+    /// The disk that is written to is full, or as full as it may be.
+    #[must_use]
+    pub fn is_no_space(&self) -> bool {
+        self.says(&["no space left", "quota exceeded"])
+    }
+
     /// The node has no such device, or no file that says what it is.
     #[must_use]
     pub fn is_no_device(&self) -> bool {

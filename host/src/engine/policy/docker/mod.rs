@@ -6,6 +6,7 @@ mod filters;
 mod learned;
 mod libpod_create;
 mod network;
+mod replacement;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use settings::Settings;
 use std::fmt::Display;
 
 pub use learned::learn;
+pub use replacement::transfer;
 
 /// What this installation's objects are called.
 const PREFIX: &str = "wharf-";
@@ -88,7 +90,7 @@ impl Docker {
                 let name = target
                     .get("name")
                     .ok_or_else(|| refuse("name is required"))?;
-                own_name(scope, name)?;
+                replacement::made_as(scope, name)?;
                 container::create(body.json()?, scope, &self.settings)
             }
             ("GET", [name, "json"]) => {
@@ -151,8 +153,13 @@ impl Docker {
                 target.only(&[])?;
                 exec::create(body.json()?, scope)
             }
+            ("POST", [name, "rename"]) => {
+                target.only(&["name"])?;
+                replacement::renamed(scope, name, target.get("name"))?;
+                body.nothing()
+            }
             ("DELETE", [name]) => {
-                own_container(scope, name)?;
+                replacement::own(scope, name)?;
                 target.only(&["force", "v"])?;
                 body.nothing()
             }

@@ -1,0 +1,377 @@
+//! A tar archive on its way into a container that has content already. Engines unpack over what is
+//! there; here what is there must not shine through. They do replace a directory by a file of its
+//! name, with all that is in it: so each directory at the top is preceded by an empty file.
+//!
+//! Nothing is kept but the header that is being read.
+
+use std::collections::HashSet;
+use tar::{EntryType, Header};
+
+/// Archives are made of blocks of this size.
+const BLOCK: usize = 512;
+/// Longest header extension, bytes: a path, a link's target, extended attributes.
+const MAX_EXTENSION: u64 = 1 << 20;
+/// A directory that is only there again because it cannot be removed.
+const EMPTIED: u32 = 0o755;
+
+/// Why an archive is not passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// A header's check sum is wrong.
+    #[error("not a tar archive")]
+    NoHeader,
+    /// Longer than any engine writes.
+    #[error("a header of the archive is too long")]
+    TooLong,
+    /// An extension of a header, and no header after it.
+    #[error("a header of the archive is missing")]
+    Missing,
+}
+
+/// What the bytes that follow are.
+#[derive(Debug, Default)]
+enum Part {
+    /// Headers.
+    #[default]
+    Header,
+    /// Content of a file.
+    Content,
+    /// An extension of the next header.
+    Extension(EntryType),
+}
+
+/// The archive, as far as it has been read.
+#[derive(Debug, Default)]
+pub struct TarStream {
+    part: Part,
+    /// Bytes to come of the content or extension, with what fills its last block.
+    left: u64,
+    /// Of which the first so many are its own.
+    extent: usize,
+    block: Vec<u8>,
+    /// Extensions of the next header, as they came: they must stay before it.
+    held: Vec<u8>,
+    extension: Vec<u8>,
+    path: Option<Vec<u8>>,
+    size: Option<u64>,
+    emptied: HashSet<Vec<u8>>,
+    zero_blocks: u8,
+}
+
+impl TarStream {
+    /// An archive for a container in which these entries at the top are to be empty: `out` gets what
+    /// comes first.
+    pub fn begin(gone: &[String], out: &mut Vec<u8>) -> Self {
+        let mut stream = Self::default();
+        for name in gone {
+            let name = name.as_bytes();
+            if stream.empty(name, out) {
+                out.extend_from_slice(&entry(name, EntryType::Directory, EMPTIED));
+            }
+        }
+        stream
+    }
+
+    /// Whether the archive has come to its end.
+    pub fn is_whole(&self) -> bool {
+        self.zero_blocks == 2
+    }
+
+    /// Takes the next piece; what is to be sent of it is added to `out`.
+    pub fn push(&mut self, mut piece: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
+        while !piece.is_empty() && !self.is_whole() {
+            match self.part {
+                Part::Header => {
+                    let (head, rest) =
+                        piece.split_at(piece.len().min(BLOCK.saturating_sub(self.block.len())));
+                    self.block.extend_from_slice(head);
+                    piece = rest;
+                    if self.block.len() == BLOCK {
+                        let block = std::mem::take(&mut self.block);
+                        self.header(&block, out)?;
+                    }
+                }
+                Part::Content => {
+                    let (content, rest) = piece.split_at(self.most(piece));
+                    out.extend_from_slice(content);
+                    piece = rest;
+                    self.came(content.len());
+                }
+                Part::Extension(kind) => {
+                    let (content, rest) = piece.split_at(self.most(piece));
+                    self.extension.extend_from_slice(content);
+                    piece = rest;
+                    self.came(content.len());
+                    if self.left == 0 {
+                        self.extended(kind);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn most(&self, piece: &[u8]) -> usize {
+        usize::try_from(self.left).map_or(piece.len(), |left| left.min(piece.len()))
+    }
+
+    fn came(&mut self, bytes: usize) {
+        self.left = self.left.saturating_sub(bytes as u64);
+        if self.left == 0 && matches!(self.part, Part::Content) {
+            self.part = Part::Header;
+        }
+    }
+
+    fn header(&mut self, block: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
+        if block.iter().all(|byte| *byte == 0) {
+            if !self.held.is_empty() {
+                return Err(Malformed::Missing);
+            }
+            self.zero_blocks = self.zero_blocks.saturating_add(1);
+            out.extend_from_slice(block);
+            return Ok(());
+        }
+        let header = Header::from_byte_slice(block);
+        if self.zero_blocks != 0 || !is_header(header, block) {
+            return Err(Malformed::NoHeader);
+        }
+        let size = header.entry_size().map_err(|_| Malformed::NoHeader)?;
+        let kind = header.entry_type();
+        if kind.is_pax_local_extensions() || kind.is_gnu_longname() || kind.is_gnu_longlink() {
+            if size > MAX_EXTENSION || self.held.len() as u64 > 2 * MAX_EXTENSION {
+                return Err(Malformed::TooLong);
+            }
+            self.held.extend_from_slice(block);
+            self.content(size, Part::Extension(kind));
+            if size == 0 {
+                self.part = Part::Header;
+            }
+            return Ok(());
+        }
+        let path = self
+            .path
+            .take()
+            .unwrap_or_else(|| header.path_bytes().into_owned());
+        if kind.is_dir()
+            && let Some(name) = at_the_top(&path)
+        {
+            self.empty(name, out);
+        }
+        out.append(&mut self.held);
+        out.extend_from_slice(block);
+        let size = self.size.take().unwrap_or(size);
+        let header_only = kind.is_dir()
+            || kind.is_hard_link()
+            || kind.is_symlink()
+            || kind.is_fifo()
+            || kind.is_character_special()
+            || kind.is_block_special();
+        if !header_only && size > 0 {
+            self.content(size, Part::Content);
+        }
+        Ok(())
+    }
+
+    fn content(&mut self, size: u64, part: Part) {
+        self.left = size.div_ceil(BLOCK as u64).saturating_mul(BLOCK as u64);
+        self.extent = usize::try_from(size).unwrap_or(usize::MAX);
+        self.part = part;
+    }
+
+    /// The path and size of the next entry, if they did not fit into its header.
+    fn extended(&mut self, kind: EntryType) {
+        let whole = std::mem::take(&mut self.extension);
+        let own = whole.get(..self.extent).unwrap_or(&whole);
+        if kind.is_gnu_longname() {
+            let end = own.iter().position(|byte| *byte == 0).unwrap_or(own.len());
+            self.path = own.get(..end).map(<[u8]>::to_vec);
+        } else if kind.is_pax_local_extensions() {
+            for record in tar::PaxExtensions::new(own).flatten() {
+                match record.key_bytes() {
+                    b"path" => self.path = Some(record.value_bytes().to_vec()),
+                    b"size" => self.size = record.value().ok().and_then(|n| n.parse().ok()),
+                    _ => {}
+                }
+            }
+        }
+        self.held.extend_from_slice(&whole);
+        self.part = Part::Header;
+    }
+
+    /// Puts an empty file in place of a directory, once. False if it has been, or no such file fits
+    /// into a plain header: no image has a directory of such a name.
+    fn empty(&mut self, name: &[u8], out: &mut Vec<u8>) -> bool {
+        const MAX_NAME: usize = 99;
+        if name.len() > MAX_NAME || !name.is_ascii() || !self.emptied.insert(name.to_vec()) {
+            return false;
+        }
+        out.extend_from_slice(&entry(name, EntryType::Regular, 0o600));
+        true
+    }
+}
+
+/// `etc`, `./etc/` → `etc`
+fn at_the_top(path: &[u8]) -> Option<&[u8]> {
+    let path = path.strip_prefix(b".").map_or(path, |rest| {
+        if rest.is_empty() || rest.starts_with(b"/") {
+            rest
+        } else {
+            path
+        }
+    });
+    let path = path.strip_prefix(b"/").unwrap_or(path);
+    let path = path.strip_suffix(b"/").unwrap_or(path);
+    (!path.is_empty() && path != b".." && !path.contains(&b'/')).then_some(path)
+}
+
+fn is_header(header: &Header, block: &[u8]) -> bool {
+    const SUM: std::ops::Range<usize> = 148..156;
+    let sum: u32 = block
+        .iter()
+        .enumerate()
+        .map(|(at, byte)| {
+            if SUM.contains(&at) {
+                32
+            } else {
+                u32::from(*byte)
+            }
+        })
+        .sum();
+    header.cksum().is_ok_and(|given| given == sum)
+}
+
+/// An entry without content, of the root's.
+fn entry(name: &[u8], kind: EntryType, mode: u32) -> [u8; BLOCK] {
+    let mut header = Header::new_ustar();
+    for (to, from) in header.as_old_mut().name.iter_mut().zip(name) {
+        *to = *from;
+    }
+    header.set_entry_type(kind);
+    header.set_mode(mode);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(0);
+    header.set_size(0);
+    header.set_cksum();
+    *header.as_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use tar::Builder;
+
+    fn archive() -> Vec<u8> {
+        let mut builder = Builder::new(Vec::new());
+        let mut add = |path: &str, kind: EntryType, content: &[u8]| {
+            let mut header = Header::new_gnu();
+            header.set_entry_type(kind);
+            header.set_mode(0o755);
+            header.set_size(content.len() as u64);
+            builder.append_data(&mut header, path, content).unwrap();
+        };
+        add("etc/", EntryType::Directory, b"");
+        add("etc/motd", EntryType::Regular, b"hello");
+        // In a plain header this would be cut, and end as a directory at the top.
+        add(&format!("{}/", "x".repeat(150)), EntryType::Directory, b"");
+        add("srv/etc/", EntryType::Directory, b"");
+        add("etc/", EntryType::Directory, b"");
+        builder.into_inner().unwrap()
+    }
+
+    fn passed(tar: &[u8], gone: &[String], size: usize) -> (Vec<u8>, bool) {
+        let mut out = Vec::new();
+        let mut stream = TarStream::begin(gone, &mut out);
+        for piece in tar.chunks(size) {
+            stream.push(piece, &mut out).unwrap();
+        }
+        (out, stream.is_whole())
+    }
+
+    fn listed(tar: &[u8]) -> Vec<(String, EntryType, String)> {
+        let mut archive = tar::Archive::new(tar);
+        let entries = archive.entries().unwrap();
+        entries
+            .map(|entry| {
+                let mut entry = entry.unwrap();
+                let path = String::from_utf8(entry.path_bytes().into_owned()).unwrap();
+                let mut text = String::new();
+                entry.read_to_string(&mut text).unwrap();
+                (path, entry.header().entry_type(), text)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn directories_at_the_top_are_emptied_once_before_they_come() {
+        use EntryType::{Directory, Regular};
+        let long = format!("{}/", "x".repeat(150));
+        let expected = [
+            ("opt", Regular, ""),
+            ("opt", Directory, ""),
+            ("etc", Regular, ""),
+            ("etc/", Directory, ""),
+            ("etc/motd", Regular, "hello"),
+            (&long, Directory, ""),
+            ("srv/etc/", Directory, ""),
+            ("etc/", Directory, ""),
+        ]
+        .map(|(path, kind, text)| (path.to_owned(), kind, text.to_owned()));
+        for size in [1, 7, 512, 513, 1 << 20] {
+            let (out, whole) = passed(&archive(), &["opt".to_owned()], size);
+            assert!(whole, "{size}");
+            assert_eq!(listed(&out), expected, "{size}");
+        }
+    }
+
+    #[test]
+    fn a_path_in_an_extension_is_the_one_that_counts() {
+        let mut builder = Builder::new(Vec::new());
+        let path = "é/etc/".as_bytes();
+        builder
+            .append_pax_extensions([("path", path), ("mtime", b"1.5")])
+            .unwrap();
+        let mut out = builder.into_inner().unwrap();
+        out.truncate(out.len() - 2 * BLOCK);
+        // As Go writes it: what is not ASCII is left out of the plain header.
+        out.extend_from_slice(&entry(b"/etc/", EntryType::Directory, 0o755));
+        out.extend_from_slice(&[0; 2 * BLOCK]);
+        assert_eq!(passed(&out, &[], 100), (out.clone(), true));
+    }
+
+    #[test]
+    fn what_ends_early_or_is_no_archive_is_known_as_such() {
+        let tar = archive();
+        assert!(!passed(&tar[..tar.len() - 2 * BLOCK], &[], 512).1);
+        assert!(!passed(&tar[..700], &[], 512).1);
+        let mut stream = TarStream::default();
+        let noise = [7; BLOCK];
+        assert_eq!(
+            stream.push(&noise, &mut Vec::new()),
+            Err(Malformed::NoHeader)
+        );
+    }
+
+    #[test]
+    fn the_top_is_told_from_what_is_below() {
+        for (path, name) in [
+            ("etc", Some("etc")),
+            ("etc/", Some("etc")),
+            ("./etc/", Some("etc")),
+            ("/etc", Some("etc")),
+            (".ssh/", Some(".ssh")),
+            ("./", None),
+            (".", None),
+            ("/", None),
+            ("..", None),
+            ("etc/ssh/", None),
+        ] {
+            assert_eq!(
+                at_the_top(path.as_bytes()),
+                name.map(str::as_bytes),
+                "{path}"
+            );
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Everything that is in one container, put into another.
+
+use super::{Api, Reply, accepted};
+use wharf_guest::{Answer, Error, JobState, Transfer};
+
+/// Where a transfer is.
+#[derive(Debug)]
+pub enum Moving {
+    /// There is none.
+    Nothing,
+    /// Under way; how far.
+    Under(Option<String>),
+    /// Ended.
+    Ended(Reply<()>),
+}
+
+impl Api<'_> {
+    /// Begins it, by the one of the two ways that tells owners as they are seen inside: Docker's
+    /// export, Podman's archive.
+    pub fn begin_transfer(&self, from: &str, to: &str, podman: bool) -> Result<(), Error> {
+        let from = self.path("/containers").segment(from);
+        let read = match podman {
+            true => from.clone().segment("archive").query("path", "/."),
+            false => from.clone().segment("export"),
+        };
+        let to = self.path("/containers").segment(to).segment("archive");
+        self.engine.begin_transfer(&Transfer {
+            read: read.to_string(),
+            changes: from.segment("changes").to_string(),
+            write: to.query("path", "/").to_string(),
+        })?;
+        Ok(())
+    }
+
+    /// Where the one of the call's instance is.
+    pub fn transfer(&self) -> Result<Moving, Error> {
+        Ok(match self.engine.transfer_state()? {
+            None => Moving::Nothing,
+            Some(JobState::Running(line)) => Moving::Under(line),
+            Some(JobState::Done(response)) => Moving::Ended(
+                accepted(Answer {
+                    status: response.status,
+                    headers: response.headers,
+                    body: response.body,
+                })
+                .map(drop),
+            ),
+            Some(JobState::Failed(error)) => return Err(error.into()),
+        })
+    }
+
+    /// Ends it, if there is one.
+    pub fn end_transfer(&self) -> Result<(), Error> {
+        Ok(self.engine.end_transfer()?)
+    }
+}

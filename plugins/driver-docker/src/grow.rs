@@ -1,0 +1,232 @@
+//! A larger disk for an instance that does not run. No engine changes the disk of a container that
+//! exists, so another one takes its place:
+//!
+//! 1. `…-part` is made with the larger disk, and the host puts everything into it that is in the
+//!    old one ([`crate::api::transfer`]): whole files, with owners, hard links and capabilities, and
+//!    in place of what the image has, so that nothing depends on what the engine takes for changed.
+//! 2. Once all of it is there, it is renamed to `…-whole`. Only then is the old one removed,
+//! 3. and the new one gets the instance's name.
+//!
+//! Names say how far it has come, whoever is interrupted where: a `…-part` that no transfer of this
+//! host writes to is thrown away and made anew, a `…-whole` is the instance. None of them runs
+//! before it has the instance's name.
+
+use crate::api::Refusal;
+use crate::api::transfer::Moving;
+use crate::context::Context;
+use crate::create_body::{Options, disk_limit_of};
+use crate::ensure::{create, image, labels};
+use crate::found::{self, Found, again, is_called, settled};
+use crate::product::Product;
+use crate::pull::Pull;
+use crate::{names, network};
+use wharf_guest::{Error, Phase, Report, ResourceType, Shortage, Size, Spec, Tag, Target, log};
+
+/// Rounds of create in one call: with the network, with the image, and one for a container that was
+/// in the way.
+const ROUNDS: u32 = 4;
+/// Content is read and written meanwhile.
+const LOOK_AGAIN_MS: u32 = 500;
+
+/// Whether a container that does not run is to grow before it starts.
+#[must_use]
+pub fn is_due(found: &Found, target: &Target) -> bool {
+    let name = found.details.name.trim_start_matches('/');
+    name == names::whole(&target.tag) || limit_to_grow(found, &target.size, target.resource_type)
+}
+
+/// Only a disk with a limit has a size; that of a virtual machine is a file, and does not change.
+fn limit_to_grow(found: &Found, size: &Size, what: ResourceType) -> bool {
+    what == ResourceType::Container
+        && found
+            .label(names::DISK)
+            .and_then(gib)
+            .is_some_and(|limit| limit < u64::from(size.disk_size_gib))
+}
+
+/// `10G` → 10
+fn gib(limit: &str) -> Option<u64> {
+    limit.strip_suffix('G')?.parse().ok()
+}
+
+/// See the `driver` interface.
+///
+/// # Errors
+/// See the `driver` interface.
+pub fn grow(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
+    let tag = &spec.tag;
+    let (part, whole) = (names::part(tag), names::whole(tag));
+    let listed = found::listed(ctx, tag)?;
+    let is_one_of = |names: &[&str]| {
+        let one = |summary| names.iter().any(|name| is_called(summary, name));
+        listed.iter().any(one)
+    };
+    let old = listed
+        .iter()
+        .find(|one| !is_called(one, &part) && !is_called(one, &whole));
+    if is_one_of(&[&whole]) {
+        return take_over(ctx, spec, old.map(|old| old.id.as_str()));
+    }
+    let old = old.ok_or(Error::NotFound)?;
+    let Some(found) = found::by_id(ctx, tag, &old.id, false)? else {
+        return Err(Error::RetryLater(LOOK_AGAIN_MS));
+    };
+    if found.is_up() {
+        return Ok(settled(spec.generation, found.phase()));
+    }
+    if !limit_to_grow(&found, &spec.size, spec.resource_type) {
+        give_up(ctx, tag)?;
+        return Ok(settled(spec.generation, found.phase()));
+    }
+    keeps_all_on_its_disk(&found, spec)?;
+    let product = Product::of(ctx)?;
+    if !product.keeps_owners() {
+        return Err(keeps(&found, spec, "this engine forgets who owns files"));
+    }
+    // One that another call began for another size is of no use.
+    let wanted = disk_limit_of(&spec.size, spec.resource_type);
+    let is_right = |one| found::label(one, names::DISK) == Some(wanted.as_str());
+    let begun = listed.iter().find(|one| is_called(one, &part));
+    if begun.is_some_and(|one| !is_right(&one.labels)) {
+        give_up(ctx, tag)?;
+        return Err(Error::RetryLater(0));
+    }
+    let moved = ctx.api.transfer().or_else(|error| {
+        give_up(ctx, tag)?;
+        Err(error)
+    })?;
+    match moved {
+        Moving::Under(progress) => Ok(growing(spec, progress.unwrap_or_default())),
+        Moving::Ended(Ok(())) => {
+            renamed(ctx, &part, &whole)?;
+            take_over(ctx, spec, Some(&old.id))
+        }
+        Moving::Ended(Err(refusal)) => {
+            give_up(ctx, tag)?;
+            Err(if refusal.is_no_space() {
+                keeps(&found, spec, &refusal.message)
+            } else {
+                refusal.during("moving the content")
+            })
+        }
+        Moving::Nothing => {
+            if begun.is_some() {
+                removed(ctx, &part)?;
+            }
+            if let Some(report) = make(ctx, spec, &found, &part)? {
+                return Ok(report);
+            }
+            ctx.api
+                .begin_transfer(&old.id, &part, product.is_podman())?;
+            Ok(growing(spec, String::new()))
+        }
+    }
+}
+
+/// Ends what was begun and is not whole.
+///
+/// # Errors
+/// When the engine does not remove it.
+pub fn give_up(ctx: &Context, tag: &Tag) -> Result<(), Error> {
+    ctx.api.end_transfer()?;
+    removed(ctx, &names::part(tag))
+}
+
+/// What is elsewhere would not come along, and go with the old container.
+fn keeps_all_on_its_disk(found: &Found, spec: &Spec) -> Result<(), Error> {
+    match found.details.mounts.iter().flatten().next() {
+        Some(mount) => {
+            let why = format!("{} is on a volume", mount.destination);
+            Err(keeps(found, spec, &why))
+        }
+        None => Ok(()),
+    }
+}
+
+/// It stays as it is, for good.
+fn keeps(found: &Found, spec: &Spec, why: &str) -> Error {
+    log!(
+        Warn,
+        "the disk of instance {} cannot grow: {why}",
+        spec.tag.instance
+    );
+    Error::Insufficient(vec![Shortage {
+        field: "disk_size_gib".into(),
+        requested: spec.size.disk_size_gib.into(),
+        available: found.label(names::DISK).and_then(gib).unwrap_or(0),
+    }])
+}
+
+/// Makes the container with the larger disk; a report if that takes longer.
+fn make(ctx: &Context, spec: &Spec, old: &Found, name: &str) -> Result<Option<Report>, Error> {
+    let Some(image) = image(ctx, spec) else {
+        return Err(keeps(old, spec, "its flavor has no image any more"));
+    };
+    let options = Options {
+        disk_limit: true,
+        kvm: false,
+    };
+    let mut labels = labels(ctx, spec);
+    let from = old.label(names::DISK).unwrap_or_default();
+    labels.insert(names::GROWN_FROM, from.to_owned());
+    for _ in 0..ROUNDS {
+        let refusal = match create(ctx, spec, &image, name, labels.clone(), options)? {
+            Ok(()) => return Ok(None),
+            Err(refusal) => refusal,
+        };
+        if refusal.is_no_image() {
+            match ctx.api.pull(&image)? {
+                Pull::Done => {}
+                Pull::Running(progress) => {
+                    return Ok(Some(growing(spec, format!("image: {progress}"))));
+                }
+                Pull::Failed(why) => {
+                    return Err(Error::Other(format!("image {image} cannot be had: {why}")));
+                }
+            }
+        } else if refusal.is_no_network() {
+            network::create(ctx, &spec.network)?;
+        } else if refusal.is_name_taken() {
+            removed(ctx, name)?;
+        } else if refusal.is_no_disk_limit() {
+            return Err(keeps(old, spec, &refusal.message));
+        } else {
+            return Err(refusal.during("making the container with the larger disk"));
+        }
+    }
+    Err(Error::RetryLater(LOOK_AGAIN_MS))
+}
+
+/// The container that has everything becomes the instance's.
+fn take_over(ctx: &Context, spec: &Spec, old: Option<&str>) -> Result<Report, Error> {
+    if let Some(old) = old {
+        removed(ctx, old)?;
+    }
+    renamed(ctx, &names::whole(&spec.tag), &names::container(&spec.tag))?;
+    log!(
+        Info,
+        "instance {} has a disk of {} GiB now",
+        spec.tag.instance,
+        spec.size.disk_size_gib
+    );
+    Ok(settled(spec.generation, Phase::Stopped(None)))
+}
+
+fn renamed(ctx: &Context, from: &str, to: &str) -> Result<(), Error> {
+    let refused = |refusal: Refusal| refusal.during("renaming the container");
+    ctx.api.rename(from, to)?.map_err(refused)
+}
+
+fn removed(ctx: &Context, name: &str) -> Result<(), Error> {
+    match ctx.api.remove(name)? {
+        Ok(()) => Ok(()),
+        Err(refusal) if refusal.is_not_found() => Ok(()),
+        // Content may still be on its way into it, for a moment.
+        Err(refusal) if refusal.status == 409 => Err(Error::RetryLater(LOOK_AGAIN_MS)),
+        Err(refusal) => Err(refusal.during("removing a container")),
+    }
+}
+
+fn growing(spec: &Spec, progress: String) -> Report {
+    again(spec.generation, Phase::Growing(progress), LOOK_AGAIN_MS)
+}

@@ -1,0 +1,159 @@
+//! A larger disk for an instance that is stopped.
+
+use crate::context::Context;
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use wharf_tests::{Answer, Api, KeyPair, Login, eventually, small, until};
+
+/// Content of every kind, as root: 300 MiB, links, a pipe, owners, rights, times, a capability, names
+/// that do not fit into an archive's plain headers; and something of the image's taken away.
+const FILL: &str = r#"set -e
+mkdir -p /root/d; cd /root/d; head -c 314572800 /dev/urandom > random; ln random hard; ln -s random soft
+mkfifo pipe; truncate -s 64M holes; cp /bin/ls listing; chown 1234:4321 pipe listing; chmod 4751 listing
+touch -d '2001-02-03 04:05:06' listing; mkdir -m 2750 grüße; touch "grüße/$(printf 'n%.0s' $(seq 220))"
+mkdir -p grüße/etc etc; echo kept > etc/kept; chown -R 1000:1000 grüße
+python3 -c "import os, struct; os.setxattr('/root/d/random', 'security.capability', struct.pack('<5I', 0x02000001, 1 << 10, 0, 0, 0))"
+rm -r /usr/share/common-licenses /srv; rm /etc/issue; mkdir /top; echo more > /top/file; echo own >> /etc/profile"#;
+
+/// All that there is: names, kinds, rights, owners, links, sizes; and what is in it.
+const LIST: &str = r#"cd /; for d in etc home opt root top usr; do find $d -printf '%p %y %m %U %G %n %l\n'; done | sort
+find /root/d -type f -printf '%p %s %TY-%Tm-%Td %TH:%TM\n' | sort; sha256sum /root/d/random /root/d/hard /etc/profile /etc/shadow
+python3 -c "import os; print(os.getxattr('/root/d/random', 'security.capability').hex())"
+test /root/d/random -ef /root/d/hard && echo one file; find /srv 2>/dev/null | wc -l"#;
+
+/// What an instance is known by.
+pub fn host_key(instance: &Value) -> Result<String> {
+    let port = instance["wan_ssh_port"].to_string();
+    let mut scan = Command::new("ssh-keyscan");
+    let out = scan
+        .args(["-t", "ed25519", "-p", &port, "127.0.0.1"])
+        .output()?;
+    let key = String::from_utf8(out.stdout)?;
+    ensure!(!key.is_empty(), "no host key");
+    Ok(key)
+}
+
+fn patch(api: &Api, selector: &str, disk: u32) -> Result<Answer> {
+    let body = json!({ "disk_size_gib": disk });
+    api.send("PATCH", &format!("/api/instance/{selector}/"), &body)
+}
+
+/// Wants a larger disk for an instance that is stopped.
+pub fn ask(api: &Api, selector: &str, disk: u32) -> Result<()> {
+    let resized = patch(api, selector, disk)?.expect(200)?;
+    ensure!(resized["disk_size_gib"] == disk, "{resized}");
+    Ok(())
+}
+
+pub fn with_all_that_is_on_it(context: &Context) -> Result<()> {
+    if !context.enforces_disk_size() {
+        println!("SKIPPED: this kernel has no btrfs, so the engine cannot limit disks");
+        return Ok(());
+    }
+    let server = context.server()?;
+    let api = server.user("ann@example.com")?;
+    let pair = KeyPair::new()?;
+    let mut body = small("container");
+    body["name"] = json!("growing");
+    body["public_key"] = json!(pair.public);
+    api.create(&body)?.expect(201)?;
+    let before = api.wait_for("growing", "running")?;
+    let refused = patch(&api, "growing", 12)?.expect(400)?;
+    let message = refused["disk_size_gib"][0].as_str().unwrap_or_default();
+    api.act("growing", "stop")?.expect(200)?;
+    if !context.grows_disks() {
+        ensure!(patch(&api, "growing", 12)?.status == 400);
+        return server.finish();
+    }
+    ensure!(message.contains("stop it first"), "{refused}");
+    api.act("growing", "restart")?.expect(200)?;
+    api.wait_for("growing", "running")?;
+
+    let login = Login::Key(&pair);
+    let root = |script: &str| -> Result<String> {
+        let script = format!("sudo bash -c '{}'", script.replace('\'', r"'\''"));
+        login.output(&before, &script)
+    };
+    root(FILL)?;
+    let listed = root(LIST)?;
+    let key = until("SSH answers", || Ok(host_key(&before).ok()))?;
+    let images = images(context)?;
+    api.act("growing", "stop")?.expect(200)?;
+    ask(&api, "growing", 12)?;
+    let begin = Instant::now();
+    let answer = api.act("growing", "restart")?.expect(200)?;
+    ensure!(answer["state"] == "running", "{answer}");
+    let answered = begin.elapsed();
+    ensure!(
+        answered < Duration::from_secs(20),
+        "answered in {answered:?}"
+    );
+    eventually("it can be logged in to", Duration::from_secs(240), || {
+        Ok(login.output(&before, "id -un").ok())
+    })?;
+    println!(
+        "300 MiB and the image to a larger disk: restart answered in {answered:.1?}, login after {:.1?}",
+        begin.elapsed()
+    );
+
+    let after = api.wait_for("growing", "running")?;
+    for field in ["lan_ipv4", "wan_ssh_port", "original_service_password"] {
+        ensure!(before[field] == after[field], "{field}: {before} {after}");
+    }
+    let password = after["original_service_password"]
+        .as_str()
+        .context("password")?;
+    ensure!(Login::Password(password).output(&after, "id -un")? == "user");
+    ensure!(host_key(&after)? == key, "another host key");
+    same(&listed, &root(LIST)?)?;
+    root("fallocate -l 10500M /root/more && rm /root/more")?;
+    ensure!(
+        root("fallocate -l 13G /root/much").is_err(),
+        "13 GiB fit on a disk of 12"
+    );
+    let container = context.container_of(&after)?;
+    ensure!(container["State"] == "running", "{container}");
+    let names = format!("{}", container["Names"]);
+    ensure!(
+        names.contains(&format!(
+            "wharf-{}\"",
+            after["uuid"].as_str().unwrap_or("?")
+        )),
+        "{names}"
+    );
+    ensure!(images == self::images(context)?, "there is another image");
+    // It stops and starts as before, and grows again.
+    api.act("growing", "stop")?.expect(200)?;
+    ask(&api, "growing", 13)?;
+    api.act("growing", "restart")?.expect(200)?;
+    std::thread::sleep(Duration::from_secs(2));
+    // Deleted on its way, it leaves nothing.
+    api.delete("growing")?.expect(204)?;
+    eventually("nothing of it is left", Duration::from_secs(120), || {
+        Ok(context.containers_of(&after)?.is_empty().then_some(()))
+    })?;
+    server.finish()
+}
+
+/// Ids of the engine's images.
+fn images(context: &Context) -> Result<BTreeSet<String>> {
+    let list = context.client().get("/images/json?all=true")?;
+    let all = list.as_array().context("images")?.iter();
+    Ok(all.map(|image| image["Id"].to_string()).collect())
+}
+
+fn same(before: &str, after: &str) -> Result<()> {
+    let lines = |text: &str| -> BTreeSet<String> { text.lines().map(str::to_owned).collect() };
+    let (before, after) = (lines(before), lines(after));
+    // The image's top level cannot be removed again; what was in it is.
+    let differs = |line: &&String| !matches!(line.as_str(), "0" | "1");
+    let gone: Vec<_> = before.difference(&after).filter(differs).take(10).collect();
+    let new: Vec<_> = after.difference(&before).filter(differs).take(10).collect();
+    if gone.is_empty() && new.is_empty() {
+        return Ok(());
+    }
+    bail!("no more: {gone:#?}, new: {new:#?}")
+}
