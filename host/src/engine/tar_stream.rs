@@ -14,6 +14,10 @@ const MAX_EXTENSION: u64 = 1 << 20;
 /// A directory that is only there again because it cannot be removed.
 const EMPTIED: u32 = 0o755;
 
+/// A link that engines make in every container. Where user namespaces are remapped it is of nobody
+/// who exists inside, and an export leaves it out.
+const MTAB: (&[u8], &[u8]) = (b"etc/mtab", b"/proc/mounts");
+
 /// Why an archive is not passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
@@ -152,13 +156,13 @@ impl TarStream {
             .path
             .take()
             .unwrap_or_else(|| header.path_bytes().into_owned());
-        if kind.is_dir()
-            && let Some(name) = at_the_top(&path)
-        {
-            self.empty(name, out);
-        }
+        let name = at_the_top(&path).filter(|_| kind.is_dir());
+        let emptied = name.is_some_and(|name| self.empty(name, out));
         out.append(&mut self.held);
         out.extend_from_slice(block);
+        if emptied && name == Some(b"etc") {
+            out.extend_from_slice(&link(MTAB.0, MTAB.1));
+        }
         let size = self.size.take().unwrap_or(size);
         let header_only = kind.is_dir()
             || kind.is_hard_link()
@@ -242,8 +246,20 @@ fn is_header(header: &Header, block: &[u8]) -> bool {
 
 /// An entry without content, of the root's.
 fn entry(name: &[u8], kind: EntryType, mode: u32) -> [u8; BLOCK] {
+    *plain(name, b"", kind, mode).as_bytes()
+}
+
+fn link(name: &[u8], target: &[u8]) -> [u8; BLOCK] {
+    *plain(name, target, EntryType::Symlink, 0o777).as_bytes()
+}
+
+fn plain(name: &[u8], target: &[u8], kind: EntryType, mode: u32) -> Header {
     let mut header = Header::new_ustar();
-    for (to, from) in header.as_old_mut().name.iter_mut().zip(name) {
+    let fields = header.as_old_mut();
+    for (to, from) in fields.name.iter_mut().zip(name) {
+        *to = *from;
+    }
+    for (to, from) in fields.linkname.iter_mut().zip(target) {
         *to = *from;
     }
     header.set_entry_type(kind);
@@ -253,7 +269,7 @@ fn entry(name: &[u8], kind: EntryType, mode: u32) -> [u8; BLOCK] {
     header.set_mtime(0);
     header.set_size(0);
     header.set_cksum();
-    *header.as_bytes()
+    header
 }
 
 #[cfg(test)]
@@ -312,6 +328,7 @@ mod tests {
             ("opt", Directory, ""),
             ("etc", Regular, ""),
             ("etc/", Directory, ""),
+            ("etc/mtab", EntryType::Symlink, ""),
             ("etc/motd", Regular, "hello"),
             (&long, Directory, ""),
             ("srv/etc/", Directory, ""),

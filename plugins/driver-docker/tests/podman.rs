@@ -8,7 +8,7 @@ use driver_docker::context::Context;
 use driver_docker::{ensure, lifecycle, probe, resize, stats};
 use fake::given::{node, spec, target};
 use fake::{Break, Fake};
-use wharf_guest::{Error, Phase};
+use wharf_guest::{DiskGrow, Error, Phase};
 
 const GIB: u64 = 1 << 30;
 
@@ -127,7 +127,7 @@ fn it_says_what_it_is() {
         assert_eq!(health.version, "Podman Engine 4.3.1");
     }
     let health = probe::probe(&ctx).unwrap();
-    assert!(health.features.live_resize && !health.features.live_disk_grow);
+    assert!(health.features.live_resize && health.features.disk_grow == DiskGrow::No);
     let report = ensure::ensure(&ctx, &spec(1)).unwrap();
     assert!(matches!(report.phase, Phase::Booting));
 }

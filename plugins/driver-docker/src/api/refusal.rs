@@ -34,7 +34,7 @@ impl Refusal {
         );
         Self {
             status: answer.status,
-            message: message.chars().take(MAX_MESSAGE).collect(),
+            message: shortened(&message),
         }
     }
 
@@ -138,6 +138,18 @@ impl Refusal {
     }
 }
 
+/// A long text begins with what was done and ends with why it failed.
+fn shortened(text: &str) -> String {
+    let length = text.chars().count();
+    if length <= MAX_MESSAGE {
+        return text.to_owned();
+    }
+    let half = MAX_MESSAGE / 2;
+    let begin = text.chars().take(half - 1);
+    let end = text.chars().skip(length - half);
+    begin.chain(['…']).chain(end).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::Refusal;
@@ -185,5 +197,8 @@ mod tests {
         assert_eq!(refusal(500, " broken\n").message, "broken");
         assert_eq!(refusal(500, &"ä".repeat(9000)).message.chars().count(), 500);
         assert_eq!(refusal(500, "").message, "");
+        let why = format!("unpacking {}: disk quota exceeded", "x".repeat(900));
+        let why = refusal(500, &why);
+        assert!(why.is_no_space() && why.message.starts_with("unpacking"));
     }
 }

@@ -136,7 +136,7 @@ fn list(world: &World, query: &str) -> Answer {
         .filter(labelled)
         .map(|(name, container)| {
             json!({
-                "Id": name, "Labels": container.body["Labels"], "State": state(container),
+                "Id": name, "Names": [format!("/{name}")], "Labels": container.body["Labels"], "State": state(container),
                 "Status": "Up",
             })
         });
@@ -172,7 +172,7 @@ fn container(
             json!({
                 "State": { "Status": state(container), "ExitCode": 0, "Error": "" },
                 "Config": { "Labels": container.body["Labels"] },
-                "HostConfig": container.body["HostConfig"],
+                "HostConfig": container.body["HostConfig"], "Name": format!("/{name}"),
                 "SizeRw": 12345,
             }),
         ),
@@ -237,6 +237,15 @@ fn container(
         (Method::Get, ["top"]) if world.podman => {
             let rows: Vec<_> = world.resident_kib.iter().map(|n| [n.to_string()]).collect();
             (200, json!({ "Processes": rows, "Titles": ["RSS"] }))
+        }
+        (Method::Post, ["rename"]) => {
+            let to = request.path.split_once("name=").unwrap().1.to_owned();
+            if world.containers.contains_key(&to) {
+                return no(409, "Conflict. The container name is already in use");
+            }
+            let renamed = world.containers.remove(name).unwrap();
+            world.containers.insert(to, renamed);
+            (204, Value::Null)
         }
         (Method::Delete, []) => {
             world.containers.remove(name);

@@ -16,13 +16,21 @@ mod handle;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use wharf_guest::{Engine, EngineError, Header, JobState, Request, Response};
+use wharf_guest::{Engine, EngineError, Header, JobState, Request, Response, Transfer};
 
 /// When a call breaks: before the engine did its work, or after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Break {
     Before,
     After,
+}
+
+/// What became of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moved {
+    All,
+    Full,
+    Broke,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -60,6 +68,9 @@ pub struct World {
     /// Of each process in any container.
     pub resident_kib: Vec<u64>,
     pub pull: Option<&'static str>,
+    /// The transfer under way, as `from` and `to`, and what is to come of it.
+    pub transfer: Option<(String, String)>,
+    pub moved: Option<Moved>,
     /// Containers that were started before their files were in.
     pub started_bare: Vec<String>,
 }
@@ -129,6 +140,54 @@ impl Engine for Fake {
             headers,
             body: body.to_string().into_bytes(),
         })
+    }
+
+    fn begin_transfer(&self, transfer: &Transfer) -> Result<(), EngineError> {
+        let name = |path: &str| path.split('/').nth(2).unwrap().to_owned();
+        let (from, to) = (name(&transfer.read), name(&transfer.write));
+        let mut world = self.world.borrow_mut();
+        assert!(!world.containers[&from].running && !world.containers[&to].started);
+        assert!(world.containers[&to].files.is_empty(), "not a new one");
+        // What is being written is there in part.
+        let part = world.containers[&from].files.iter().take(1).cloned();
+        let part = part.collect();
+        world.containers.get_mut(&to).unwrap().files = part;
+        world.transfer = Some((from, to));
+        Ok(())
+    }
+
+    fn transfer_state(&self) -> Result<Option<JobState>, EngineError> {
+        let mut world = self.world.borrow_mut();
+        let Some((from, to)) = world.transfer.clone() else {
+            return Ok(None);
+        };
+        let Some(moved) = world.moved else {
+            return Ok(Some(JobState::Running(Some("16 MiB".into()))));
+        };
+        world.transfer = None;
+        let response = |status, message: &str| {
+            Ok(Some(JobState::Done(Response {
+                status,
+                headers: Vec::new(),
+                body: json!({ "message": message }).to_string().into_bytes(),
+            })))
+        };
+        match moved {
+            Moved::All => {
+                let files = world.containers[&from].files.clone();
+                world.containers.get_mut(&to).unwrap().files = files;
+                response(200, "")
+            }
+            Moved::Full => response(500, "write /root/d: disk quota exceeded"),
+            Moved::Broke => Ok(Some(JobState::Failed(EngineError::Unreachable(
+                "the archive ended early".into(),
+            )))),
+        }
+    }
+
+    fn end_transfer(&self) -> Result<(), EngineError> {
+        self.world.borrow_mut().transfer = None;
+        Ok(())
     }
 
     fn job(&self, key: &str, request: &Request) -> Result<JobState, EngineError> {

@@ -5,6 +5,7 @@ mod gpus;
 mod learned;
 mod networks;
 mod paths;
+mod replacing;
 mod vms;
 
 use crate::domain::blueprint::{Content, File};
