@@ -241,8 +241,9 @@ fn content_that_does_not_fit_stays_on_the_disk_it_has() {
     patch(&api, id, json!({ "disk_size_gib": 20 }))
         .expect(200)
         .unwrap();
-    let answer = api.act(id, "restart").unwrap();
-    assert!(answer.status >= 400, "{answer:?}");
+    let answer = api.act(id, "restart").unwrap().expect(422).unwrap();
+    assert_eq!(answer["detail"]["bottleneck"], json!(["disk_size_gib"]));
+    assert_eq!(answer["detail"]["nearest_available"]["disk_size_gib"], 10);
     let shown = api.instance(id).unwrap().expect(200).unwrap();
     assert_eq!(
         (&shown["state"], &shown["disk_size_gib"]),

@@ -64,20 +64,15 @@ impl Apply {
         .await
     }
 
-    /// A stopped instance that was to have a larger disk keeps the one it has, of this size. It stays
-    /// stopped, so that its user sees what is so before it costs anything.
-    pub async fn not_grown(&self, disk_size_gib: u32) -> Result<bool, Error> {
+    /// A stopped instance that was to have a larger disk keeps the one it has, of this size if that
+    /// is known. It stays stopped, so that its user sees what is so before it costs anything.
+    pub async fn not_grown(&self, disk_size_gib: Option<u32>, why: What) -> Result<bool, Error> {
         self.on_row(move |mut row, _| {
-            let wanted = row.size.disk_size_gib;
-            if disk_size_gib > 0 {
-                row.size.disk_size_gib = wanted.min(disk_size_gib);
-            }
+            let kept = disk_size_gib.filter(|kept| *kept > 0);
+            let disk = &mut row.size.disk_size_gib;
+            *disk = kept.map_or(*disk, |kept| kept.min(*disk));
             row.intend(Intent::Stop, None);
-            let kept = row.size.disk_size_gib;
-            let why = format!(
-                "its content cannot move to a disk of {wanted} GiB; it keeps the one of {kept} GiB"
-            );
-            Ok(Changes::none().record(row, now(), What::RestartFailed(why)))
+            Ok(Changes::none().record(row, now(), why.clone()))
         })
         .await
     }

@@ -4,7 +4,9 @@ use super::{FIRST_PAUSE, Next, Worker, done};
 use crate::db::Read;
 use crate::domain::driver::{Phase, PluginError, Report, Target};
 use crate::domain::error::Error;
+use crate::domain::event::What;
 use crate::domain::instance::Instance;
+use crate::domain::shortage::of_restart;
 use crate::plugin::NodeDriver;
 use crate::reconciler::apply::Apply;
 use crate::reconciler::spec;
@@ -47,7 +49,8 @@ impl Worker {
                 let disk = short.iter().find(|s| s.field == "disk_size_gib");
                 let kept = disk.and_then(|s| u32::try_from(s.available).ok());
                 tracing::warn!(instance = %id, ?short, "keeps its disk");
-                done(apply.not_grown(kept.unwrap_or(0)).await)
+                let why = What::RestartShort(of_restart(&short, instance.size, 0));
+                done(apply.not_grown(kept, why).await)
             }
             Err(PluginError::RetryLater(pause)) => Next::After(pause),
             Err(
