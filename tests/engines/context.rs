@@ -103,7 +103,7 @@ impl Context {
 
     /// Whether the disk of a stopped container can grow here.
     pub fn grows_disks(&self) -> bool {
-        self.enforces_disk_size() && self.engine.kind() != Kind::Podman4
+        self.enforces_disk_size() && self.engine.kind() == Kind::Dockerd
     }
 
     /// Whether root inside is nobody on the node.

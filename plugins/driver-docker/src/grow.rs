@@ -79,9 +79,8 @@ pub fn grow(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         return Ok(settled(spec.generation, found.phase()));
     }
     keeps_all_on_its_disk(&found, spec)?;
-    let product = Product::of(ctx)?;
-    if !product.keeps_owners() {
-        return Err(keeps(&found, spec, "this engine forgets who owns files"));
+    if !Product::of(ctx)?.moves_content() {
+        return Err(keeps(&found, spec, "this engine does not move all of it"));
     }
     // One that another call began for another size is of no use.
     let wanted = disk_limit_of(&spec.size, spec.resource_type);
@@ -116,8 +115,7 @@ pub fn grow(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
             if let Some(report) = make(ctx, spec, &found, &part)? {
                 return Ok(report);
             }
-            ctx.api
-                .begin_transfer(&old.id, &part, product.is_podman())?;
+            ctx.api.begin_transfer(&old.id, &part)?;
             Ok(growing(spec, String::new()))
         }
     }

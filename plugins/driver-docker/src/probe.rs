@@ -41,7 +41,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
             containers: true,
             vms: true,
             live_resize: product.resizes_live(),
-            disk_grow: match product.keeps_owners() {
+            disk_grow: match product.moves_content() {
                 true => DiskGrow::Stopped,
                 false => DiskGrow::No,
             },

@@ -74,11 +74,12 @@ impl Product {
         !self.is_podman() || numbers(&self.version) > PODMAN_THAT_HANGS
     }
 
-    /// Whether an archive that is unpacked into a container keeps its owners. Seen with 4.3.1: all of
-    /// it belongs to root, whatever is asked for.
+    /// Whether all that is in a container can be put into another. Podman 4.3.1 unpacks an archive so
+    /// that all of it belongs to root, whatever is asked for; 5.4.2, with user namespaces that it
+    /// picks, breaks off.
     #[must_use]
-    pub fn keeps_owners(&self) -> bool {
-        !self.is_podman() || numbers(&self.version) >= PODMAN_THAT_KEEPS_OWNERS
+    pub fn moves_content(&self) -> bool {
+        !self.is_podman()
     }
 
     /// Whether the size of a container that runs can change: everywhere but on the first Podmans 4.
@@ -90,8 +91,6 @@ impl Product {
 
 /// The first Podman that can change a container's limits, in its own interface; 5 can in Docker's.
 const PODMAN_WITH_UPDATE: (u32, u32) = (4, 3);
-/// The first Podman that was seen to keep owners.
-const PODMAN_THAT_KEEPS_OWNERS: (u32, u32) = (5, 0);
 /// The last Podman that is known to hang.
 const PODMAN_THAT_HANGS: (u32, u32) = (4, 3);
 
@@ -142,7 +141,7 @@ mod tests {
         assert!(named("Podman Engine", "5.4.2").is_podman());
         assert!(named("Podman Engine", "4.3.1").resizes_live());
         assert!(!named("Podman Engine", "4.2.0").resizes_live());
-        assert!(!named("Podman Engine", "4.3.1").keeps_owners());
-        assert!(named("Podman Engine", "5.4.2").keeps_owners());
+        assert!(!named("Podman Engine", "5.4.2").moves_content());
+        assert!(named("Engine", "20.10.24").moves_content());
     }
 }

@@ -15,14 +15,10 @@ pub enum Moving {
 }
 
 impl Api<'_> {
-    /// Begins it, by the one of the two ways that tells owners as they are seen inside: Docker's
-    /// export, Podman's archive.
-    pub fn begin_transfer(&self, from: &str, to: &str, podman: bool) -> Result<(), Error> {
+    /// Begins it. An export tells owners as they are seen inside, an archive as they are outside.
+    pub fn begin_transfer(&self, from: &str, to: &str) -> Result<(), Error> {
         let from = self.path("/containers").segment(from);
-        let read = match podman {
-            true => from.clone().segment("archive").query("path", "/."),
-            false => from.clone().segment("export"),
-        };
+        let read = from.clone().segment("export");
         let to = self.path("/containers").segment(to).segment("archive");
         self.engine.begin_transfer(&Transfer {
             read: read.to_string(),

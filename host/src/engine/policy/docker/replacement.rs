@@ -24,14 +24,7 @@ pub fn transfer(
             own_container(scope, name)?;
             read.only(&[])?;
         }
-        Some((name, "archive")) => {
-            own_container(scope, name)?;
-            read.only(&["path"])?;
-            read.get("path")
-                .filter(|path| *path == "/.")
-                .ok_or_else(|| refuse("path=/. is required"))?;
-        }
-        _ => return Err(refuse("a transfer reads export or archive")),
+        _ => return Err(refuse("a transfer reads an export")),
     }
     match container(changes) {
         Some((name, "changes")) => {
