@@ -134,6 +134,26 @@ async fn room_and_addresses_run_out() {
 }
 
 #[tokio::test]
+async fn what_is_late_is_done_late() {
+    let faults = json!([{ "call": "stop", "hostname": "h1", "error": "late", "after_ms": 60 }]);
+    let engine = SimulatedEngine::open(&json!({ "faults": faults }), None).unwrap();
+    ask(&engine, Method::PUT, &of(ONE), Some(wanted(1)))
+        .await
+        .unwrap();
+    let path = format!("{}/stop", of(ONE));
+    let begin = std::time::Instant::now();
+    let stop = ask(&engine, Method::POST, &path, None);
+    let meanwhile = async {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        ask(&engine, Method::GET, &of(ONE), None).await.unwrap()
+    };
+    let (stopped, meanwhile) = tokio::join!(stop, meanwhile);
+    assert_eq!(stopped.unwrap().1["phase"], "stopped");
+    assert!(begin.elapsed().as_millis() >= 60);
+    assert_eq!(meanwhile.1["phase"], "ready");
+}
+
+#[tokio::test]
 async fn scripted_faults() {
     let faults = json!([
         { "call": "ensure", "nth": 1, "error": "unreachable" },
