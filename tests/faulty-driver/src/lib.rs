@@ -5,8 +5,8 @@ use serde::Deserialize;
 use std::net::TcpStream;
 use std::time::Duration;
 use wharf_guest::{
-    Call, Driver, EngineError, Error, Features, Health, HostEngine, Node, Observed, Path, Phase,
-    Report, Spec, Tag, Target, Usage, log,
+    Call, DiskGrow, Driver, EngineError, Error, Features, Health, HostEngine, Node, Observed, Path,
+    Phase, Report, Spec, Tag, Target, Usage, log,
 };
 
 #[derive(Deserialize)]
