@@ -11,6 +11,7 @@ use wharf::config::Config;
 use wharf::domain::time::Timestamp;
 use wharf::http::AdminClient;
 use wharf::log;
+use wharf::plugin::EVENT_INTERVAL;
 use wharf::server::open_db;
 
 #[derive(Parser)]
@@ -104,10 +105,6 @@ impl ConfigFile {
         Ok(Config::load(&self.config)?)
     }
 }
-
-/// Tasks that a worker runs before it looks at the sockets again. A guest may use its whole time slice
-/// of 10 ms; with the runtime's default of 61 a few of them would hold requests up for half a second.
-const EVENT_INTERVAL: u32 = 3;
 
 fn main() -> ExitCode {
     match run(Cli::parse()) {

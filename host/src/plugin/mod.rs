@@ -29,3 +29,4 @@ pub use config::{Limits, NodeConfig, NodeLimits, PluginsConfig};
 pub use driver::NodeDriver;
 pub use error::LoadError;
 pub use plugins::Plugins;
+pub use runtime::EVENT_INTERVAL;

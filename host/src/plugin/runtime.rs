@@ -9,6 +9,10 @@ use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAlloc
 
 /// How often a running guest is looked at.
 const TICK: Duration = Duration::from_millis(10);
+/// Tasks that a thread which runs guests does before it looks at its sockets again. A guest may use
+/// its whole time slice, a tick; with tokio's default of 61 a few of them would hold requests up for
+/// half a second.
+pub const EVENT_INTERVAL: u32 = 3;
 /// Address space of one guest's memory, and the most a guest may have, bytes.
 const MEMORY_SLOT: usize = 64 << 20;
 /// What of a slot's memory stays mapped between guests, bytes; tables stay whole. With the page-map scan this is what

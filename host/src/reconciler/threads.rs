@@ -1,6 +1,7 @@
 //! The reconciler's own threads. A thousand creates at once, or guests that compute, take neither
 //! the threads nor, where cores are short, the processor's time from the interface.
 
+use crate::plugin::EVENT_INTERVAL;
 use std::future::Future;
 use std::io;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -8,8 +9,6 @@ use tokio::task::JoinHandle;
 
 /// How much nicer than the interface's: about a third of its share of a busy core, never nothing.
 const NICENESS: i32 = 5;
-/// Steps that a thread runs before it looks at the sockets again: a guest may take 10 ms each.
-const EVENT_INTERVAL: u32 = 3;
 
 /// Threads; what still runs on them ends with this.
 pub struct Threads {

@@ -8,7 +8,7 @@ use super::reach;
 use super::spec;
 use super::workers::Workers;
 use crate::app::{App, now};
-use crate::db::Read;
+use crate::db::{Detail, Read};
 use crate::domain::blueprint::Health;
 use crate::domain::capacity::Size;
 use crate::domain::driver::{Phase, PluginError, Report, Target};
@@ -177,6 +177,13 @@ impl Worker {
         }
     }
 
+    fn detail(&self) -> Result<Detail, Error> {
+        let missing = || Error::Internal(format!("{} has no detail row", self.id));
+        self.app
+            .db
+            .read(|rows| rows.detail(self.id)?.ok_or_else(missing))
+    }
+
     async fn make(
         &mut self,
         instance: &Instance,
@@ -185,11 +192,9 @@ impl Worker {
         target: Target,
     ) -> Next {
         let (id, vault) = (self.id, &self.app.vault);
-        let made_of = self.app.db.read(|rows| {
-            let detail = rows.detail(id)?;
-            detail.ok_or_else(|| Error::Internal(format!("{id} has no detail row")))
-        });
-        let made_of = made_of.and_then(|d| Ok((vault.open_all(id, &d.secrets)?, d)));
+        let made_of = self
+            .detail()
+            .and_then(|d| Ok((vault.open_all(id, &d.secrets)?, d)));
         let (secrets, detail) = match made_of {
             Ok(made_of) => made_of,
             Err(error) => return Next::Retry(error.to_string()),

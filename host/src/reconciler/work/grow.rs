@@ -1,9 +1,7 @@
 //! A larger disk before a start, on nodes that can only give it to an instance that does not run.
 
 use super::{FIRST_PAUSE, Next, Worker, done};
-use crate::db::Read;
 use crate::domain::driver::{Phase, PluginError, Report, Target};
-use crate::domain::error::Error;
 use crate::domain::event::What;
 use crate::domain::instance::Instance;
 use crate::domain::shortage::of_restart;
@@ -25,11 +23,7 @@ impl Worker {
         target: Target,
     ) -> Next {
         let id = self.id;
-        let detail = self.app.db.read(|rows| {
-            let detail = rows.detail(id)?;
-            detail.ok_or_else(|| Error::Internal(format!("{id} has no detail row")))
-        });
-        let spec = match detail {
+        let spec = match self.detail() {
             Ok(detail) => spec::spec(target, instance, detail),
             Err(error) => return Next::Retry(error.to_string()),
         };
