@@ -26,8 +26,20 @@ pub fn connects(from: &Value, address: &str, port: u16) -> Result<bool> {
 
 /// Which of these addresses accept a TCP connection from inside, as root; one login for all.
 pub fn reached(from: &Value, addresses: &[&str], port: u16) -> Result<Vec<String>> {
+    // Side by side: what drops packets takes the whole time limit.
     let script = format!(
-        "import socket\nfor a in \"{}\".split():\n try:\n  socket.create_connection((a, {port}), 3)\n  print(a)\n except OSError: pass\n",
+        r#"
+import socket, concurrent.futures
+def reached(address):
+    try:
+        socket.create_connection((address, {port}), 3).close()
+        return [address]
+    except OSError:
+        return []
+addresses = "{}".split()
+with concurrent.futures.ThreadPoolExecutor(32) as threads:
+    print(*sum(threads.map(reached, addresses), []))
+"#,
         addresses.join(" ")
     );
     let command = format!("sudo python3 -c '{script}'");

@@ -1,7 +1,7 @@
 //! What an instance reaches, tried from a root shell inside.
 
 use crate::context::Context;
-use crate::inside::{Listener, connects, password};
+use crate::inside::{Listener, connects, password, reached};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::net::TcpStream;
@@ -27,12 +27,9 @@ pub fn root_shell(context: &Context) -> Result<()> {
     )?;
     let listener = Listener::everywhere()?;
     let addresses = listener.addresses(&[&gateway])?;
-    for address in &addresses {
-        ensure!(
-            !connects(&mine, address, listener.port())?,
-            "the node's {address} is reachable"
-        );
-    }
+    let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
+    let of_node = reached(&mine, &addresses, listener.port())?;
+    ensure!(of_node.is_empty(), "the node is reachable at {of_node:?}");
     // The interface itself, which listens on the node's loopback.
     let api_port: u16 = server
         .base_url()
@@ -40,12 +37,8 @@ pub fn root_shell(context: &Context) -> Result<()> {
         .next()
         .unwrap_or_default()
         .parse()?;
-    for address in &addresses {
-        ensure!(
-            !connects(&mine, address, api_port)?,
-            "Wharf is reachable at {address}"
-        );
-    }
+    let of_wharf = reached(&mine, &addresses, api_port)?;
+    ensure!(of_wharf.is_empty(), "Wharf is reachable at {of_wharf:?}");
 
     // Another owner's instance: its address, and its published port on the node.
     let lan = theirs["lan_ipv4"].as_str().unwrap_or_default();

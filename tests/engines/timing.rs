@@ -108,7 +108,7 @@ pub fn banner(port: u16) -> bool {
 }
 
 /// The one in the middle.
-pub fn median(mut times: Vec<Duration>) -> Duration {
+fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()
 }

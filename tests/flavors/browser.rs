@@ -130,7 +130,7 @@ impl Browser {
             });
             Ok(appears.ok().map(drop))
         })
-        .with_context(|| self.text().unwrap_or_default())
+        .with_context(|| self.text())
     }
 
     /// Where it is now.
@@ -151,7 +151,7 @@ impl Browser {
             let clicked = self.post(&format!("/element/{id}/click"), &json!({}));
             Ok(clicked.ok())
         })
-        .with_context(|| self.text().unwrap_or_default())?;
+        .with_context(|| self.text())?;
         if text.is_empty() {
             return Ok(());
         }
@@ -180,18 +180,36 @@ impl Browser {
         self.post("/execute/sync", &json!({ "script": script, "args": [] }))
     }
 
-    /// All words on the page.
-    pub fn text(&self) -> Result<String> {
-        let text = self.run("return document.body.innerText")?;
-        Ok(text.as_str().unwrap_or_default().to_owned())
+    /// All words on the page; none while it gives way to the next one.
+    pub fn text(&self) -> String {
+        let text = self.run("return document.body?.innerText ?? ''");
+        text.ok()
+            .and_then(|text| text.as_str().map(str::to_owned))
+            .unwrap_or_default()
     }
 
     /// Waits until these words are on the page.
     pub fn wait_for_text(&self, words: &str) -> Result<()> {
         until(&format!("{words:?} is on the page"), || {
-            Ok(self.text()?.contains(words).then_some(()))
+            Ok(self.text().contains(words).then_some(()))
         })
-        .with_context(|| self.text().unwrap_or_default())
+        .with_context(|| self.text())
+    }
+
+    /// Waits until these words are on the page that it is on the way to; goes to `url` again where a
+    /// part of that did not arrive and it stays empty, as on a busy machine it may.
+    pub fn loads_with(&self, url: &str, words: &str) -> Result<()> {
+        until(&format!("{words:?} is on {url}"), || {
+            let appears = eventually("words", PAGE_PATIENCE, || {
+                Ok(self.text().contains(words).then_some(()))
+            });
+            if appears.is_err() {
+                println!("once more to {url}, which says {:?}", self.text());
+                drop(self.post("/url", &json!({ "url": url })));
+            }
+            Ok(appears.ok())
+        })
+        .with_context(|| self.text())
     }
 
     /// Keeps a picture of the page as `target/flavors/NAME.png`, to be looked at.

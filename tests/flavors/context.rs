@@ -94,6 +94,33 @@ impl Context {
         Ok(String::from_utf8_lossy(&answer.body).into_owned())
     }
 
+    /// Runs a shell's command in an image, without Wharf; what it printed.
+    pub fn run_in(&self, image: &str, command: &str) -> Result<String> {
+        let wanted = json!({ "Image": image, "Entrypoint": ["bash", "-c", command] });
+        let post = |path: &str| self.client().send(Request::new("POST", path));
+        let create = Request::new("POST", "/containers/create").json(wanted);
+        let made = self.client().send(create)?.ok()?.json()?;
+        let path = format!(
+            "/containers/{}",
+            made["Id"].as_str().context("no container")?
+        );
+        post(&format!("{path}/start"))?.ok()?;
+        let (wait, logs) = (
+            format!("{path}/wait"),
+            format!("{path}/logs?stdout=true&stderr=true"),
+        );
+        let wait = Request::new("POST", &wait).timeout(Duration::from_secs(300));
+        let ended = self.client().send(wait)?.ok()?.json()?;
+        let text = plain(&self.client().send(Request::new("GET", &logs))?.ok()?.body);
+        self.client()
+            .send(Request::new("DELETE", &format!("{path}?force=true")))?
+            .ok()?;
+        if ended["StatusCode"] != 0 {
+            bail!("{image}: {}: {text}", ended["StatusCode"]);
+        }
+        Ok(text.trim().to_owned())
+    }
+
     /// Runs a shell's command in an instance, as root: what `sudo` in the page's terminal could do.
     pub fn inside(&self, instance: &Value, command: &str) -> Result<String> {
         let container = self.inspect(instance)?;

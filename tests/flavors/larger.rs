@@ -29,6 +29,22 @@ pub fn datascience(context: &Context) -> Result<()> {
     over_ssh(context, "datascience", &[TERMINAL], &script, "all agree")
 }
 
+/// What an instance with a GPU is made of. It runs here without one: this engine, of Debian 12, hands
+/// out no devices.
+pub fn datascience_cuda(context: &Context) -> Result<()> {
+    let script = [
+        include_str!("inside/cuda.py"),
+        include_str!("inside/datascience.py"),
+    ];
+    let script = python(&script.concat());
+    let said = context.run_in(
+        "localhost/wharf/datascience-cuda:1",
+        &format!("PATH=/opt/python/bin:$PATH; {script}"),
+    )?;
+    ensure!(said.lines().last() == Some("all agree"), "{said}");
+    Ok(())
+}
+
 pub fn genomics(context: &Context) -> Result<()> {
     let script = include_str!("inside/genomics.sh");
     over_ssh(context, "genomics", &[TERMINAL], script, "all is found")

@@ -73,6 +73,11 @@ const MORE: &[Case] = &[
         larger::datascience,
     ),
     case(
+        "datascience_with_a_gpu_has_cuda",
+        &["datascience-cuda"],
+        larger::datascience_cuda,
+    ),
+    case(
         "datasciencemarimos_page_runs_a_cell_with_the_stack",
         &["datasciencemarimo"],
         larger::datasciencemarimo,

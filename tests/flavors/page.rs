@@ -11,7 +11,7 @@ use ureq::Agent;
 use wharf_tests::{Api, eventually, small, until};
 
 /// A kernel that is ready answers sooner.
-const OUTPUT_PATIENCE: Duration = Duration::from_secs(15);
+const OUTPUT_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Where all notebook servers ask for the password.
 const PASSWORD: &str = "input[name=password]";
@@ -97,12 +97,12 @@ impl Page {
         Ok(())
     }
 
-    /// Gives the password to the page.
+    /// Gives the password to the page, which is whole after it.
     pub fn log_in(&self, browser: &Browser) -> Result<()> {
         browser.open(&self.url, PASSWORD)?;
         let password = format!("{}{ENTER}", self.password);
         browser.click_and_type(PASSWORD, &password)?;
-        browser.wait_for_text(self.tool.inside)
+        browser.loads_with(&self.url, self.tool.inside)
     }
 
     /// Stops it and starts it again.
@@ -149,11 +149,11 @@ fn run_cell(browser: &Browser, cell: &str, code: &str, output: &str) -> Result<(
         browser.type_keys(code)?;
         browser.type_keys(&format!("{CONTROL}{ENTER}"))?;
         let appears = eventually("output", OUTPUT_PATIENCE, || {
-            Ok(browser.text()?.contains(output).then_some(()))
+            Ok(browser.text().contains(output).then_some(()))
         });
         Ok(appears.ok())
     })
-    .with_context(|| browser.text().unwrap_or_default())
+    .with_context(|| browser.text())
 }
 
 /// The status of an answer, redirects not followed.

@@ -3,6 +3,7 @@
 //! configuration is not read, and dockerd's `iptables` is off, because a second dockerd that manages
 //! iptables deletes the chains of the first when it starts.
 
+mod announcing;
 mod contents;
 mod daemon;
 mod dockerd;

@@ -21,7 +21,7 @@ pub fn blueprint(entry: &Entry, request: &BlueprintRequest) -> Result<Blueprint,
         let why = format!("{} does not support S3 prefill", entry.name);
         return Err(Error::invalid("s3_prefill_bucket", why));
     }
-    let reference = image(entry, request.resource_type);
+    let reference = image(entry, request);
     Ok(Blueprint {
         images: ENGINE_KINDS
             .map(|kind| Image {
@@ -58,10 +58,16 @@ fn environment(request: &BlueprintRequest) -> Vec<(String, String)> {
 }
 
 /// An engine's driver may replace the prefix `localhost/wharf/` by that of a registry.
-fn image(entry: &Entry, resource_type: ResourceType) -> String {
-    let family = match resource_type {
+fn image(entry: &Entry, request: &BlueprintRequest) -> String {
+    let family = match request.resource_type {
         ResourceType::Container => "",
         ResourceType::Vm => "vm-",
     };
-    format!("localhost/wharf/{family}{}:1", entry.name)
+    // The CUDA builds are gigabytes that nobody without a GPU has a use for.
+    let variant = if entry.gpu_aware && request.n_gpus > 0 {
+        "-cuda"
+    } else {
+        ""
+    };
+    format!("localhost/wharf/{family}{}{variant}:1", entry.name)
 }

@@ -101,6 +101,22 @@ fn each_composes_and_is_probed_where_its_user_goes() {
 }
 
 #[test]
+fn with_a_gpu_the_image_is_one_that_uses_it() {
+    for flavor in Standard::flavors() {
+        let mut request = request(&flavor.name);
+        request.n_gpus = 1;
+        let images = Standard::blueprint(&request).unwrap().images;
+        let has_cuda = |image: &wharf_guest::Image| image.reference.ends_with("-cuda:1");
+        assert_eq!(images.iter().all(has_cuda), flavor.gpu_aware);
+        assert_eq!(images.iter().any(has_cuda), flavor.gpu_aware);
+    }
+    assert_eq!(
+        names(|f| f.gpu_aware),
+        set(["datascience", "datasciencemarimo"])
+    );
+}
+
+#[test]
 fn secrets_are_only_for_root() {
     for flavor in Standard::flavors() {
         let mut request = request(&flavor.name);

@@ -14,17 +14,17 @@ const BUILT_IN: [&str; 4] = ["bridge", "host", "none", "podman"];
 const NETWORKS: &str = "/networks";
 /// The same in Podman's own interface, which names their bridges.
 const LIBPOD_NETWORKS: &str = "/v4.0.0/libpod/networks/json";
-/// What a container gets to stop by itself, seconds.
-const GRACE_S: u64 = 8;
+/// What a container whose data is kept gets to stop by itself, seconds.
+pub(super) const GRACE_S: u64 = 8;
 /// For one answer of an engine that is still removing others.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Stops all running containers, politely.
-pub(super) fn stop_all(client: &Client) -> Result<()> {
+/// Stops all running containers; each gets `grace` seconds to do it by itself.
+pub(super) fn stop_all(client: &Client, grace: u64) -> Result<()> {
     let running = ids(&client.get("/containers/json")?);
     for_each(&running, |id| {
-        let path = format!("/containers/{id}/stop?t={GRACE_S}");
-        let limit = Duration::from_secs(GRACE_S + 20);
+        let path = format!("/containers/{id}/stop?t={grace}");
+        let limit = Duration::from_secs(grace + 20);
         client
             .send(Request::new("POST", &path).timeout(limit))
             .map(drop)

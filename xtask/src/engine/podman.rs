@@ -11,10 +11,11 @@ use super::storage::Storage;
 use super::userns;
 use crate::packages::Need;
 use anyhow::Result;
+use netavark::Networks;
 use release::Release;
 use rustix::process::{Resource, getrlimit};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What every Podman needs from the machine.
@@ -60,6 +61,15 @@ pub(super) fn start(kind: Kind, place: &Place, storage: Storage) -> Result<Comma
     Ok(podman)
 }
 
+/// The networks that it knows, also when it does not run.
+pub(super) fn networks(place: &Place) -> Networks {
+    Networks::read(&networks_dir(place))
+}
+
+fn networks_dir(place: &Place) -> PathBuf {
+    place.data().join("podman/networks")
+}
+
 /// Installs it, or makes the root file system it is in.
 pub(super) fn install(kind: Kind) -> Result<()> {
     Release::of(kind)?.install()
@@ -94,7 +104,7 @@ fn containers_conf(kind: Kind, place: &Place) -> String {
         tmp = at(&run.join("tmp")),
         fixed = at(&data.join("static")),
         volumes = at(&data.join("volumes")),
-        networks = at(&data.join("networks")),
+        networks = at(&networks_dir(place)),
     )
 }
 

@@ -3,6 +3,7 @@
 use super::daemon::Daemon;
 use super::kind::Kind;
 use super::place::Place;
+use super::podman::netavark::Networks;
 use super::rules::NodeRules;
 use super::storage::{self, Storage};
 use super::{contents, dockerd, leftovers, podman, userns};
@@ -60,6 +61,7 @@ impl PrivateEngine {
             Kind::Dockerd => NodeRules::for_private_engine(&place.id)?,
             Kind::Podman4 | Kind::Podman5 => NodeRules::for_private_podman(&place.id)?,
         };
+        let left = podman::networks(&place);
         let mut engine = Self {
             options,
             place,
@@ -72,6 +74,7 @@ impl PrivateEngine {
         engine.resume()?;
         if engine.options.disposable {
             contents::remove_all(&engine.client())?;
+            engine.forget_rules_of(&left)?;
         }
         Ok(engine)
     }
@@ -132,20 +135,32 @@ impl PrivateEngine {
         self.end()
     }
 
+    /// Those of Podman's networks that have no container any more.
+    fn forget_rules_of(&self, networks: &Networks) -> Result<()> {
+        match self.options.kind {
+            Kind::Dockerd => Ok(()),
+            Kind::Podman4 | Kind::Podman5 => podman::netavark::forget(networks),
+        }
+    }
+
     fn end(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.stopped, true) {
             return Ok(());
         }
         let client = self.client();
+        // Before they are removed: what is left of their rules goes too.
+        let networks = podman::networks(&self.place);
         let bridges = self
             .resume()
             .and_then(|()| contents::bridges(&client, self.options.kind))
             .unwrap_or_default();
-        let emptied = match self.options.disposable {
-            true => contents::remove_all(&client),
-            false => contents::stop_all(&client),
+        // What is disposable goes with the whole file system, which takes no time; its removal piece by
+        // piece takes minutes on btrfs with quotas.
+        let grace = match self.options.disposable {
+            true => 0,
+            false => contents::GRACE_S,
         };
-        if let Err(error) = emptied {
+        if let Err(error) = contents::stop_all(&client, grace) {
             say::note(&format!(
                 "The engine's containers are ended the hard way: {error:#}"
             ));
@@ -154,9 +169,7 @@ impl PrivateEngine {
         leftovers::end_all(&self.place)?;
         storage::unmount_all(&self.place.run)?;
         contents::remove_bridges(&bridges);
-        if self.options.kind != Kind::Dockerd {
-            podman::netavark::forget()?;
-        }
+        self.forget_rules_of(&networks)?;
         self.rules.remove()?;
         fs::remove_dir_all(&self.place.run)
             .with_context(|| format!("{}", self.place.run.display()))?;

@@ -4,12 +4,15 @@
 //! before the first of them exists. Each engine has a table of its own; the same rules twice do no
 //! harm.
 
-use super::forwarding;
+use super::{announcing, forwarding};
 use crate::process::{command, find, succeeds};
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::Stdio;
+
+/// How the tables are called, with an engine's id behind it.
+const PREFIX: &str = "wharf_";
 
 /// Rules that are in force until [`NodeRules::remove`].
 #[derive(Debug)]
@@ -33,6 +36,7 @@ impl NodeRules {
         let forwarding_was_off = forwarding::switch_on()?;
         let rules = Self { id: id.to_owned() };
         rules.load(false, forwarding_was_off)?;
+        announcing::switch_on()?;
         Ok(rules)
     }
 
@@ -40,6 +44,7 @@ impl NodeRules {
     pub fn for_engine_of_the_machine(id: &str) -> Result<Self> {
         let rules = Self { id: id.to_owned() };
         rules.load(false, false)?;
+        announcing::switch_on()?;
         Ok(rules)
     }
 
@@ -48,11 +53,12 @@ impl NodeRules {
         let table = self.table();
         nft(&format!("table inet {table}\ndelete table inet {table}\n"))?;
         self.delete_from_iptables();
+        announcing::restore(PREFIX)?;
         forwarding::restore()
     }
 
     fn table(&self) -> String {
-        format!("wharf_{}", self.id)
+        format!("{PREFIX}{}", self.id)
     }
 
     fn load(&self, translate: bool, forwarding_was_off: bool) -> Result<()> {

@@ -6,7 +6,7 @@ use super::rootfs::percent_encode;
 use super::sources::Settings;
 use crate::http::{Body, Client, Request};
 use anyhow::Result;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Asking what a registry has; an engine without one answers at once or hangs in name resolution.
@@ -47,12 +47,14 @@ pub(super) fn run(engine: &Client, recipe: &Recipe) -> Result<()> {
 
 fn run_in(engine: &Client, recipe: &Recipe, network: &str) -> Result<()> {
     let machine = Settings::read()?;
+    let mut arguments = machine.proxies();
+    arguments.extend(recipe.base().map(|base| ("BASE".to_owned(), base.into())));
     let labels = json!({ INPUTS_LABEL: recipe.hash() }).to_string();
     let path = format!(
         "/build?dockerfile=Containerfile&t={}&networkmode={network}&forcerm=true&labels={}&buildargs={}",
         recipe.reference(),
         percent_encode(&labels),
-        percent_encode(&machine.proxies().to_string()),
+        percent_encode(&Value::Object(arguments).to_string()),
     );
     let body = Body::Tar(recipe.tar_with(".", Some(machine.directory()))?);
     follow(

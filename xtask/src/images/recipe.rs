@@ -16,18 +16,23 @@ pub(super) const INPUTS_LABEL: &str = "io.wharf.image.inputs";
 /// How blueprints call images.
 const PREFIX: &str = "localhost/wharf/";
 const TAG: &str = ":1";
+/// The recipe that is laid over another's image: `datascience-cuda` is this one over `datascience`.
+const CUDA: &str = "cuda";
 
 /// How one image is made.
 pub(super) struct Recipe {
     name: String,
     directory: PathBuf,
     containerfile: String,
+    /// In place of the Containerfile's own base.
+    over: Option<String>,
     hash: String,
 }
 
 impl Recipe {
     pub fn read(name: &str) -> Result<Self> {
-        let directory = directory().join(name);
+        let over = name.strip_suffix(CUDA).and_then(|n| n.strip_suffix('-'));
+        let directory = directory().join(over.map_or(name, |_| CUDA));
         let file = directory.join("Containerfile");
         let Ok(containerfile) = fs::read_to_string(&file) else {
             bail!(
@@ -40,6 +45,7 @@ impl Recipe {
             hash: hash(&directory)?,
             directory,
             containerfile,
+            over: over.map(reference),
         };
         if let Some(parent) = recipe.parent()? {
             let both = Sha256::digest(format!("{}{}", recipe.hash, parent.hash()));
@@ -54,12 +60,13 @@ impl Recipe {
 
     /// How blueprints call the image.
     pub fn reference(&self) -> String {
-        format!("{PREFIX}{}{TAG}", self.name)
+        reference(&self.name)
     }
 
     /// The image it starts from, if one is: a public one, or that of another recipe.
     pub fn base(&self) -> Option<&str> {
-        containerfile::base(&self.containerfile)
+        let own = || containerfile::base(&self.containerfile);
+        self.over.as_deref().or_else(own)
     }
 
     /// The recipe of the image it starts from, if that is one of ours.
@@ -162,13 +169,18 @@ impl Recipe {
     }
 }
 
-/// The images there are, by name.
+fn reference(name: &str) -> String {
+    format!("{PREFIX}{name}{TAG}")
+}
+
+/// The images there are, by name, but for those with CUDA, which nodes without a GPU have no use for.
 pub(super) fn names() -> Result<Vec<String>> {
     let entries = fs::read_dir(directory()).context("the images of the standard flavors")?;
     let mut names: Vec<_> = entries
         .flatten()
         .filter(|entry| entry.path().join("Containerfile").is_file())
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name != CUDA)
         .collect();
     names.sort();
     Ok(names)

@@ -60,11 +60,11 @@ impl Settings {
     }
 
     /// Proxies, as an engine's build arguments.
-    pub fn proxies(&self) -> Value {
-        let set = PROXIES
+    pub fn proxies(&self) -> Map<String, Value> {
+        PROXIES
             .into_iter()
-            .filter_map(|name| Some((name.to_owned(), env::var(name).ok()?.into())));
-        Value::Object(set.collect::<Map<_, _>>())
+            .filter_map(|name| Some((name.to_owned(), env::var(name).ok()?.into())))
+            .collect()
     }
 }
 

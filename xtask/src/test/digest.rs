@@ -1,0 +1,157 @@
+//! What is worth reading again at the end of `cargo test`: which test binary took how long, and what
+//! the failed ones said. A log is often cut, and what is kept of it is its end.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+/// Lines kept of each binary: its last ones, and from the list of failures on the first ones.
+const KEPT: usize = 60;
+
+/// Reads the output line by line.
+#[derive(Debug, Default)]
+pub(super) struct Digest {
+    sections: Vec<Section>,
+    failed: Vec<String>,
+}
+
+/// What one test binary printed.
+#[derive(Debug)]
+struct Section {
+    name: String,
+    since: Instant,
+    took: Duration,
+    last: VecDeque<String>,
+    failures: Vec<String>,
+}
+
+impl Digest {
+    /// The next line.
+    pub(super) fn line(&mut self, line: &str) {
+        let now = Instant::now();
+        if let Some(name) = section(line) {
+            self.sections.push(Section {
+                name,
+                since: now,
+                took: Duration::ZERO,
+                last: VecDeque::new(),
+                failures: Vec::new(),
+            });
+        } else if let Some(target) = failed_target(line) {
+            self.failed.push(target);
+        } else if let Some(section) = self.sections.last_mut() {
+            section.took = now - section.since;
+            section.keep(line);
+        }
+    }
+
+    /// The text: times first, then what failed.
+    pub(super) fn summary(&self) -> String {
+        let mut text = String::new();
+        for section in &self.sections {
+            // What took no time is not what anybody looks for.
+            if section.took >= Duration::from_secs(5) || self.has_failed(section) {
+                let outcome = if self.has_failed(section) {
+                    "FAILED"
+                } else {
+                    "ok"
+                };
+                let seconds = section.took.as_secs();
+                let _ = writeln!(text, "{seconds:>6} s  {outcome:<6}  {}", section.name);
+            }
+        }
+        for section in self.sections.iter().filter(|s| self.has_failed(s)) {
+            let _ = writeln!(
+                text,
+                "\n── {} failed; the end of what it said:",
+                section.name
+            );
+            for line in section.last.iter().chain(&section.failures) {
+                let _ = writeln!(text, "{line}");
+            }
+        }
+        text
+    }
+
+    fn has_failed(&self, section: &Section) -> bool {
+        self.failed.contains(&section.name)
+    }
+}
+
+impl Section {
+    fn keep(&mut self, line: &str) {
+        if !self.failures.is_empty() || line == "failures:" {
+            if self.failures.len() < KEPT {
+                self.failures.push(line.to_owned());
+            }
+            return;
+        }
+        if self.last.len() == KEPT {
+            self.last.pop_front();
+        }
+        self.last.push_back(line.to_owned());
+    }
+}
+
+/// The name of the binary that a line announces: `Running tests/rest/main.rs (…/deps/rest-0123)`.
+fn section(line: &str) -> Option<String> {
+    let line = line.trim_start();
+    if let Some(name) = line.strip_prefix("Doc-tests ") {
+        return Some(format!("{name} (documentation)"));
+    }
+    let path = line.strip_prefix("Running ")?.strip_suffix(')')?;
+    let file = path.rsplit_once('/')?.1;
+    Some(file.rsplit_once('-')?.0.to_owned())
+}
+
+/// The name of the binary in cargo's list of those that failed: `` `-p wharf-tests --test rest` ``.
+fn failed_target(line: &str) -> Option<String> {
+    let words = line.strip_prefix("    `-p ")?.strip_suffix('`')?;
+    let words: Vec<_> = words.split(' ').collect();
+    match words.as_slice() {
+        [package, "--lib"] => Some(package.replace('-', "_")),
+        [package, "--doc"] => Some(format!("{} (documentation)", package.replace('-', "_"))),
+        [.., name] => Some((*name).to_owned()),
+        [] => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Digest;
+
+    fn digest(text: &str) -> String {
+        let mut digest = Digest::default();
+        text.lines().for_each(|line| digest.line(line));
+        digest.summary()
+    }
+
+    #[test]
+    fn what_failed_is_said_again() {
+        let summary = digest(
+            "     Running tests/rest/main.rs (target/release/deps/rest-01ab)\n\
+             running 1 test\ntest a ... ok\n\
+             \x20    Running tests/flavors/main.rs (target/release/deps/flavors-02cd)\n\
+             the flavors cannot be tested: no network\n\
+             \x20    Running unittests src/lib.rs (target/release/deps/wharf_guest-02cd)\n\
+             failures:\n\n---- b ----\nit is 5\n\n\
+             error: 2 targets failed:\n\
+             \x20   `-p wharf-tests --test flavors`\n\
+             \x20   `-p wharf-guest --lib`\n",
+        );
+        assert!(summary.contains("FAILED  flavors\n"), "{summary}");
+        assert!(
+            summary.contains("flavors cannot be tested: no network"),
+            "{summary}"
+        );
+        assert!(summary.contains("it is 5"), "{summary}");
+        assert!(!summary.contains("test a"), "{summary}");
+    }
+
+    #[test]
+    fn where_nothing_failed_and_nothing_took_time_there_is_nothing_to_say() {
+        let text =
+            "     Running tests/rest/main.rs (target/release/deps/rest-01ab)\nrunning 1 test\n";
+        assert_eq!(digest(text), "");
+    }
+}
