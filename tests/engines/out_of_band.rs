@@ -5,6 +5,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
 use wharf_tests::{Api, Login, Ports, Server, until};
+use xtask::http::Request;
 
 /// Looks at the node often, so that the tests need not wait for it.
 const OFTEN: &str = "[limits]\nobserve_every_ms = 300\n";
@@ -126,6 +127,22 @@ pub fn renamed(context: &Context) -> Result<()> {
     rename(&other, &format!("{other}-again"))?;
     api.delete(uuid(&instance))?.expect(204)?;
     gone(context, &instance)?;
+
+    // Renamed as soon as the engine has it, long before it runs.
+    let young = api.small_container()?;
+    let other = format!("young-{}", uuid(&young));
+    until("the engine lets it be renamed", || {
+        let path = format!("/containers/{}/rename?name={other}", name(&young));
+        let answer = context.client().send(Request::new("POST", &path))?;
+        Ok((answer.status < 300).then_some(()))
+    })?;
+    ensure!(api.instance(uuid(&young))?.expect(200)?["state"] == "provisioning");
+    let young = api.wait_for(uuid(&young), "running")?;
+    login(&young, "true")?;
+    let container = context.container_of(&young)?;
+    ensure!(container["Names"][0] == format!("/{other}"), "{container}");
+    api.delete(uuid(&young))?.expect(204)?;
+    gone(context, &young)?;
     server.finish()
 }
 

@@ -108,6 +108,15 @@ impl PrivateEngine {
         }
     }
 
+    /// Waits until the storage has nothing left to clean up, so that what is measured next is not
+    /// slowed down by it.
+    pub fn settle(&self) -> Result<()> {
+        match self.storage {
+            Storage::Btrfs => storage::settle(&self.place),
+            Storage::Directory => Ok(()),
+        }
+    }
+
     /// Ends the engine's process alone: its socket is dead, its containers go on.
     pub fn pause(&mut self) {
         if let Some(mut daemon) = self.daemon.take() {

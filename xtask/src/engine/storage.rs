@@ -81,6 +81,13 @@ fn mount_btrfs(place: &Place, gib: u64) -> Result<()> {
     output(&mut mount).map(drop)
 }
 
+/// Waits until what was deleted is: btrfs takes it away by and by, at the cost of what comes next.
+pub(super) fn settle(place: &Place) -> Result<()> {
+    let data = place.data();
+    run(command("btrfs").args(["filesystem", "sync"]).arg(&data))?;
+    output(command("btrfs").args(["subvolume", "sync"]).arg(&data)).map(drop)
+}
+
 fn is_btrfs(path: &Path) -> bool {
     let mut stat = command("stat");
     stat.args(["--file-system", "--format=%T"]).arg(path);
