@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
-use wharf_tests::{Ports, Server, docker_node, free_network};
+use wharf_tests::{Ports, Server, docker_node, free_network, until};
 use xtask::engine::{Kind, Options, PrivateEngine};
 use xtask::http::{Client, Endpoint, Request};
 
@@ -46,13 +46,21 @@ impl Context {
 
     /// Those of a run that was killed, and at the end what a failed test left.
     fn remove_containers(&self) -> Result<()> {
-        let all = self.client().get("/containers/json?all=true")?;
-        for id in all.as_array().into_iter().flatten() {
-            let id = id["Id"].as_str().unwrap_or_default();
-            let path = format!("/containers/{id}?force=true&v=true");
-            let delete = Request::new("DELETE", &path).timeout(Duration::from_secs(60));
-            self.client().send(delete)?.ok()?;
-        }
+        until("the engine has no containers", || {
+            let all = self.client().get("/containers/json?all=true")?;
+            let all = all.as_array().cloned().unwrap_or_default();
+            for one in &all {
+                let id = one["Id"].as_str().unwrap_or_default();
+                let path = format!("/containers/{id}?force=true&v=true");
+                let delete = Request::new("DELETE", &path).timeout(Duration::from_secs(60));
+                let answer = self.client().send(delete)?;
+                // What Wharf has had deleted may still be on its way out.
+                if ![404, 409].contains(&answer.status) {
+                    answer.ok()?;
+                }
+            }
+            Ok(all.is_empty().then_some(()))
+        })?;
         self.client()
             .send(Request::new("POST", "/networks/prune"))?
             .ok()
