@@ -57,6 +57,7 @@ const TWO_VMS: &str = "two_vms_of_two_owners_with_logins_disks_ports_and_network
 const VM_ISOLATION: &str = "from_a_vm_nothing_of_the_node_is_reachable";
 const VM_ENDS: &str = "a_vm_that_ends_by_itself_is_shut_off_and_restarts";
 const VM_TIMING: &str = "time_of_a_vm_to_ssh_beside_plain_qemu";
+const VMS: [&str; 4] = [TWO_VMS, VM_ISOLATION, VM_ENDS, VM_TIMING];
 /// They would take as long again on every other kind.
 const VMS_ON: Kind = Kind::Dockerd;
 
@@ -209,7 +210,6 @@ fn kinds() -> Vec<Kind> {
 
 /// The tests that are for one kind of engine; says which are not.
 fn tests_on(kind: Kind) -> Vec<&'static (&'static str, Test)> {
-    let vms = [TWO_VMS, VM_ISOLATION, VM_ENDS, VM_TIMING];
     if kind != VMS_ON {
         eprintln!("NOT RUN on {kind}: the tests of virtual machines, which run on {VMS_ON}");
     }
@@ -217,7 +217,7 @@ fn tests_on(kind: Kind) -> Vec<&'static (&'static str, Test)> {
     let core = plain && kind != PLAIN_RUN;
     let (run, left): (Vec<_>, Vec<_>) = TESTS
         .iter()
-        .filter(|(name, _)| kind == VMS_ON || !vms.contains(name))
+        .filter(|(name, _)| kind == VMS_ON || !VMS.contains(name))
         .partition(|(name, _)| !core || CORE.contains(name));
     if core {
         let left = left.len();
@@ -237,6 +237,15 @@ fn on(kind: Kind, arguments: &Arguments) -> bool {
     };
     let mut failed = false;
     let tests = tests_on(kind);
+    let vms = tests
+        .iter()
+        .any(|(name, _)| VMS.contains(name) && is_wanted(arguments, &full(kind, name)));
+    // It takes a minute, most of which is waiting: meanwhile the tests without VMs run. If it fails,
+    // the first test with one says why.
+    let image = vms.then(|| {
+        let context = Arc::clone(&context);
+        std::thread::spawn(move || drop(context.with_vm_image()))
+    });
     for alone in [false, true] {
         let part = tests.iter().filter(|(name, _)| {
             ALONE.contains(name) == alone && is_wanted(arguments, &full(kind, name))
@@ -252,6 +261,9 @@ fn on(kind: Kind, arguments: &Arguments) -> bool {
             arguments.test_threads = Some(1);
         }
         failed |= libtest_mimic::run(&arguments, trials).has_failed();
+    }
+    if let Some(image) = image {
+        drop(image.join());
     }
     wharf_tests::stop(context, Context::stop) && !failed
 }
