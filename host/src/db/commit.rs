@@ -10,10 +10,14 @@ use crate::placement::Inventory;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// Most use cases in one commit; bounds how long the first of them waits.
 const BATCH: usize = 1024;
+/// How long writes for which nobody waits are kept for a commit that somebody does wait for. Each
+/// commit of their own would be one that a user's write has to wait for.
+const LINGER: Duration = Duration::from_millis(2);
 
 /// What a use case decides from: the rows as its batch has left them, and the inventory.
 pub struct View<'a> {
@@ -32,6 +36,8 @@ pub struct Writer {
 
 /// A use case on its way through a batch.
 trait Job: Send {
+    /// Somebody waits for it.
+    fn is_urgent(&self) -> bool;
     /// Decides; changes only if it said Ok.
     fn decide(&mut self, view: &View<'_>) -> Option<Changes>;
     /// Tells the caller, after the commit.
@@ -39,6 +45,7 @@ trait Job: Send {
 }
 
 struct Waiting<T, F> {
+    urgent: bool,
     decide: F,
     decided: Option<Result<T, Error>>,
     reply: oneshot::Sender<Result<T, Error>>,
@@ -49,6 +56,10 @@ where
     T: Send + 'static,
     F: Fn(&View<'_>) -> Result<(T, Changes), Error> + Send,
 {
+    fn is_urgent(&self) -> bool {
+        self.urgent
+    }
+
     fn decide(&mut self, view: &View<'_>) -> Option<Changes> {
         let (decided, changes) = match (self.decide)(view) {
             Ok((value, changes)) => (Ok(value), Some(changes)),
@@ -93,11 +104,13 @@ impl Writer {
 
     fn submit<T: Send + 'static>(
         &self,
+        urgent: bool,
         decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
     ) -> Result<oneshot::Receiver<Result<T, Error>>, Error> {
         let (reply, answer) = oneshot::channel();
         self.jobs
             .send(Box::new(Waiting {
+                urgent,
                 decide,
                 decided: None,
                 reply,
@@ -111,7 +124,15 @@ impl Writer {
         &self,
         decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
     ) -> Result<T, Error> {
-        self.submit(decide)?.await.map_err(internal)?
+        self.submit(true, decide)?.await.map_err(internal)?
+    }
+
+    /// See [`super::Db::write_later`].
+    pub async fn write_later<T: Send + 'static>(
+        &self,
+        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.submit(false, decide)?.await.map_err(internal)?
     }
 
     /// See [`super::Db::write_blocking`].
@@ -119,7 +140,9 @@ impl Writer {
         &self,
         decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
     ) -> Result<T, Error> {
-        self.submit(decide)?.blocking_recv().map_err(internal)?
+        self.submit(true, decide)?
+            .blocking_recv()
+            .map_err(internal)?
     }
 }
 
@@ -134,7 +157,7 @@ impl State {
     fn run(&mut self, queue: &Receiver<Box<dyn Job>>) {
         while let Ok(first) = queue.recv() {
             let mut batch = vec![first];
-            batch.extend(queue.try_iter().take(BATCH - 1));
+            gather(queue, &mut batch);
             match self.commit(&mut batch) {
                 Ok(()) => batch.into_iter().for_each(|job| job.answer(Ok(()))),
                 Err(error) if batch.len() == 1 => {
@@ -196,6 +219,22 @@ impl State {
             txn.commit().map_err(internal)
         } else {
             txn.abort().map_err(internal)
+        }
+    }
+}
+
+/// Adds what is waiting; where nobody waits for any of it, what comes within a short while too.
+fn gather(queue: &Receiver<Box<dyn Job>>, batch: &mut Vec<Box<dyn Job>>) {
+    let end = Instant::now() + LINGER;
+    loop {
+        let room = BATCH - batch.len();
+        batch.extend(queue.try_iter().take(room));
+        if batch.len() == BATCH || batch.iter().any(|job| job.is_urgent()) {
+            return;
+        }
+        match queue.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(job) => batch.push(job),
+            Err(_) => return,
         }
     }
 }

@@ -89,7 +89,15 @@ impl Db {
         self.writer.write(decide).await
     }
 
-    /// The same for callers outside the async runtime.
+    /// The same, in no hurry: it waits a moment for others to share their commit with.
+    pub async fn write_later<T: Send + 'static>(
+        &self,
+        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.writer.write_later(decide).await
+    }
+
+    /// The same as [`Self::write`] for callers outside the async runtime.
     pub fn write_blocking<T: Send + 'static>(
         &self,
         decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
