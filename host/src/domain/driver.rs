@@ -49,6 +49,8 @@ pub struct Spec {
     pub published: Vec<PublishedPort>,
     /// Names of the GPU devices to attach.
     pub gpu_devices: Vec<String>,
+    /// Its driver may have been asked to make it before.
+    pub may_exist: bool,
     /// What it is made of.
     pub blueprint: Blueprint,
 }

@@ -61,8 +61,8 @@ pub fn target(app: &App, instance: &Instance) -> Result<Target, Error> {
     })
 }
 
-/// A new instance.
-pub fn spec(target: Target, instance: &Instance, detail: Detail) -> Spec {
+/// An instance to be made, which its driver may have been asked for before.
+pub fn spec(target: Target, instance: &Instance, detail: Detail, may_exist: bool) -> Spec {
     let ssh = detail.blueprint.ssh.then_some(PublishedPort {
         node_port: instance.ssh_port,
         instance_port: SSH,
@@ -79,6 +79,7 @@ pub fn spec(target: Target, instance: &Instance, detail: Detail) -> Spec {
         hostname: detail.hostname,
         published: ssh.into_iter().chain(web).collect(),
         gpu_devices: instance.gpus.iter().map(|g| g.device.clone()).collect(),
+        may_exist,
         blueprint: detail.blueprint,
     }
 }

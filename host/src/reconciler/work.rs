@@ -199,8 +199,9 @@ impl Worker {
             Ok(made_of) => made_of,
             Err(error) => return Next::Retry(error.to_string()),
         };
+        let may_exist = !self.is_unasked(instance);
         self.workers.asked().insert(id);
-        let spec = spec::spec(target.clone(), instance, detail);
+        let spec = spec::spec(target.clone(), instance, detail, may_exist);
         let report = driver.ensure(&spec, &secrets).await;
         // Made, and ended before it was ever reachable: by the engine's restart, or by itself.
         if let Ok(Report {
@@ -397,11 +398,15 @@ impl Worker {
         }
     }
 
+    /// No driver was ever asked to make it: neither by this process, nor by one before its row was
+    /// written.
+    fn is_unasked(&self, instance: &Instance) -> bool {
+        instance.created_at >= self.workers.started && !self.workers.asked().contains(&self.id)
+    }
+
     /// How long to wait until an absence proves that the instance will not appear any more.
     fn until_certain(&mut self, instance: &Instance) -> Option<Duration> {
-        let never_asked =
-            instance.created_at >= self.workers.started && !self.workers.asked().contains(&self.id);
-        if instance.provisioned || self.seen || never_asked {
+        if instance.provisioned || self.seen || self.is_unasked(instance) {
             return None;
         }
         let first = *self.first_absent.get_or_insert_with(Instant::now);

@@ -52,6 +52,7 @@ pub fn spec(spec: &Spec) -> wit::Spec {
         public_network: target.public_network.as_ref().map(network),
         wan_ports: target.wan_ports.clone(),
         gpu_devices: spec.gpu_devices.clone(),
+        may_exist: spec.may_exist,
         blueprint: blueprint::to_guest(&spec.blueprint),
     }
 }

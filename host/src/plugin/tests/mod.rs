@@ -92,6 +92,7 @@ fn spec(n: u32) -> Spec {
             Vec::new()
         },
         gpu_devices: Vec::new(),
+        may_exist: false,
         blueprint: Blueprint {
             images: vec![Image {
                 engine_kind: "simulated".into(),

@@ -24,7 +24,7 @@ impl Worker {
     ) -> Next {
         let id = self.id;
         let spec = match self.detail() {
-            Ok(detail) => spec::spec(target, instance, detail),
+            Ok(detail) => spec::spec(target, instance, detail, true),
             Err(error) => return Next::Retry(error.to_string()),
         };
         match driver.grow(&spec).await {

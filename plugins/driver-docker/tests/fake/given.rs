@@ -50,6 +50,7 @@ pub fn spec(n: u8) -> Spec {
         public_network: None,
         wan_ports: Vec::new(),
         gpu_devices: Vec::new(),
+        may_exist: false,
         blueprint: Blueprint {
             images: vec![Image {
                 engine_kind: "docker".into(),
