@@ -15,6 +15,18 @@ use wharf_tests::until;
 pub const KEY: &str = "sk-test-9f41c07be2d84c5c9d";
 /// A notebook's session, as marimo's pages name theirs.
 const SESSION: &str = "s_abc123";
+/// Asks Jupyternaut again and again, as the page's chat does: it hears nothing until it has joined.
+const ASK_JUPYTERNAUT: &str = r"
+    window.said = [];
+    window.chat = new WebSocket(`ws://${location.host}/api/chat/ws/question.chat`);
+    chat.onmessage = event => said.push(event.data);
+    const persona = 'jupyter-ai-personas::jupyter_ai_jupyternaut::JupyternautPersona';
+    setInterval(() => chat.readyState === WebSocket.OPEN && chat.send(JSON.stringify({
+        type: 'client', action: 'send', id: `${Math.random()}`, body: 'hello',
+        metadata: { to_persona: persona },
+    })), 3000);";
+/// Where it keeps its settings.
+const JUPYTERNAUT: &str = "~/.local/share/jupyter/jupyter_ai";
 /// Where each assistant keeps its keys: the terminal's, marimo, Jupyter AI.
 pub const TERMINAL: &str = "/home/user/.local/share/opencode/auth.json";
 pub const MARIMO: &str = "/home/user/.config/marimo/marimo.toml";
@@ -40,7 +52,10 @@ pub fn reaches_the_assistants(context: &Context) -> Result<()> {
     let page = Page::create(&api, "jupyterlab", &key)?;
     is_kept_in(context, &page.instance, &[JUPYTER, TERMINAL])?;
     hides(context, &page.instance, KEY)?;
-    is_known_to_jupyter_ai(&page)?;
+    let browser = Browser::start()?;
+    page.log_in(&browser)?;
+    is_known_to_jupyter_ai(&browser)?;
+    provider.is_asked_by_jupyternaut(context, &page.instance, &browser)?;
     page.delete(&api)?;
 
     let written = server.all_it_wrote()?;
@@ -67,9 +82,7 @@ pub fn is_kept_in(context: &Context, instance: &Value, files: &[&str]) -> Result
 }
 
 /// What Jupyter AI's settings say that they have; they show names only.
-fn is_known_to_jupyter_ai(page: &Page) -> Result<()> {
-    let browser = Browser::start()?;
-    page.log_in(&browser)?;
+fn is_known_to_jupyter_ai(browser: &Browser) -> Result<()> {
     let ask = "return fetch('/api/jupyternaut/secrets').then(answer => answer.text())";
     until("Jupyter AI knows the key", || {
         let known = browser.run(ask).unwrap_or_default().to_string();
@@ -155,6 +168,27 @@ impl Provider {
         let said = until("marimo answers", || Ok(browser.run(&ask).ok()))?;
         println!("marimo: {said}");
         self.is_asked("marimo asks the provider")
+    }
+
+    fn is_asked_by_jupyternaut(
+        &self,
+        context: &Context,
+        instance: &Value,
+        browser: &Browser,
+    ) -> Result<()> {
+        let settings = json!({
+            "model_provider_id": "openai/any",
+            "fields": { "openai/any": { "api_base": self.url } },
+        });
+        let write =
+            format!("mkdir -p {JUPYTERNAUT} && echo '{settings}' > {JUPYTERNAUT}/config.json");
+        context.inside_as_user(instance, &write)?;
+        browser.run(ASK_JUPYTERNAUT)?;
+        let asked = self.is_asked("Jupyternaut asks the provider");
+        let said = browser.run("return said.join('\\n')")?.to_string();
+        ensure!(!said.contains(KEY), "it shows the key");
+        println!("Jupyternaut: {said}");
+        asked
     }
 }
 

@@ -5,7 +5,6 @@ use crate::ai::{self, JUPYTER, KEY, MARIMO, TERMINAL};
 use crate::context::Context;
 use crate::page::Page;
 use crate::s3;
-use crate::s3_server::S3Server;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use wharf_tests::{Api, KeyPair, Login, small};
@@ -66,10 +65,7 @@ pub fn rserver(context: &Context) -> Result<()> {
         page.runs_a_cell(BIOCONDUCTOR_IN_A_CELL)?;
         page.delete(api)?;
         // The one of these that has the S3 prefill.
-        let s3 = S3Server::start(s3::OBJECTS)?;
-        let page = Page::create(api, "rserver", &s3.fields("data/set"))?;
-        s3::has_arrived(context, &page.instance, &s3)?;
-        page.delete(api)?;
+        let s3 = s3::downloads_once(context, api, "rserver")?;
         s3::is_not_waited_for(context, api, "rserver", &s3)
     })
 }

@@ -55,7 +55,7 @@ const PLAIN: &[Case] = &[
     ),
     case(
         "the_s3_prefill_downloads_once_and_says_what_went_wrong",
-        &["marimo"],
+        &["marimo", "jupyterlab"],
         s3::prefill,
     ),
     case(

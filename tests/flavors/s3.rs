@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use wharf_tests::{Api, until};
 
-pub const OBJECTS: usize = 12;
+const OBJECTS: usize = 12;
 const LOG: &str = "cat ~/s3-prefill/s3-prefill.log 2>/dev/null || true";
 
 /// All is downloaded, into the user's own files, once; and the secrets are nowhere to be seen.
@@ -35,6 +35,8 @@ pub fn prefill(context: &Context) -> Result<()> {
     ensure!(left == (OBJECTS - 1).to_string(), "{left}");
     ensure!(s3.downloads()? == OBJECTS, "a restart downloads again");
     page.delete(&api)?;
+    is_not_waited_for(context, &api, "marimo", &s3)?;
+    downloads_once(context, &api, "jupyterlab")?;
 
     let missing = s3.fields("no-such-bucket");
     goes_wrong(context, &api, &missing, "no such bucket")?;
@@ -47,8 +49,19 @@ pub fn prefill(context: &Context) -> Result<()> {
     server.finish()
 }
 
+/// The same in short, for another flavor.
+pub fn downloads_once(context: &Context, api: &Api, flavor: &str) -> Result<S3Server> {
+    let s3 = S3Server::start(OBJECTS)?;
+    let page = Page::create(api, flavor, &s3.fields("data/set"))?;
+    has_arrived(context, &page.instance, &s3)?;
+    page.restart(api)?;
+    ensure!(s3.downloads()? == OBJECTS, "a restart downloads again");
+    page.delete(api)?;
+    Ok(s3)
+}
+
 /// All of `data/set` is in the home directory, and nothing else; the log.
-pub fn has_arrived(context: &Context, instance: &Value, s3: &S3Server) -> Result<String> {
+fn has_arrived(context: &Context, instance: &Value, s3: &S3Server) -> Result<String> {
     let log = log_with(context, instance, "S3 prefill: done")?;
     ensure!(log.contains(&format!("{OBJECTS} files")), "{log}");
     let files = "find ~/s3-prefill/part -type f -user user | wc -l; tail -n 1 ~/s3-prefill/part/7.txt; \
@@ -59,7 +72,8 @@ pub fn has_arrived(context: &Context, instance: &Value, s3: &S3Server) -> Result
     Ok(log)
 }
 
-/// Where nobody answers at all, the instance runs while the download is still trying.
+/// Where nobody answers at all, the instance runs while the download is still trying, and that hides
+/// the keys it tries with.
 pub fn is_not_waited_for(context: &Context, api: &Api, flavor: &str, s3: &S3Server) -> Result<()> {
     let mut silent = s3.fields("data/set");
     // The node's own end of the cable, which is closed to instances.
@@ -67,6 +81,12 @@ pub fn is_not_waited_for(context: &Context, api: &Api, flavor: &str, s3: &S3Serv
     let page = Page::create(api, flavor, &silent)?;
     let log = log_with(context, &page.instance, "begins")?;
     ensure!(!log.contains("FAILED"), "{log}");
+    for secret in [&s3.secret, &s3.key] {
+        hides(context, &page.instance, secret)?;
+    }
+    context
+        .inside(&page.instance, "pgrep -x rclone")
+        .context("the download has ended")?;
     page.delete(api)
 }
 

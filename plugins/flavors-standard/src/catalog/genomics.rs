@@ -5,7 +5,7 @@ use crate::entry::Entry;
 /// The tools over SSH.
 pub const GENOMICS: Entry = Entry {
     name: "genomics",
-    description: "Bioinformatics command-line tools: samtools, GATK, STAR, PLINK, Nextflow, Bioconductor.",
+    description: "Bioinformatics command-line tools: samtools, bcftools, STAR, BWA, freebayes, Picard, PLINK, Bioconductor, Nextflow's launcher.",
     vm: false,
     ssh: true,
     web: None,
