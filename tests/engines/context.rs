@@ -152,6 +152,11 @@ impl Context {
         Ok(format!("{more}{}{node}", ports.settings()))
     }
 
+    /// Whether each new container costs a copy of its image's top layer.
+    pub fn copies_layers(&self) -> bool {
+        self.engine.kind() == Kind::Podman5
+    }
+
     /// The `HostConfig` of a container that is made beside Wharf, under the same conditions: with
     /// the user namespace that Wharf's have.
     pub fn host_config(&self, mut config: Value) -> Value {
