@@ -3,11 +3,9 @@
 //! configuration is not read, and dockerd's `iptables` is off, because a second dockerd that manages
 //! iptables deletes the chains of the first when it starts.
 
-mod announcing;
 mod contents;
 mod daemon;
 mod dockerd;
-mod forwarding;
 mod kind;
 mod leftovers;
 mod place;
@@ -15,9 +13,12 @@ mod podman;
 mod private;
 mod rules;
 mod storage;
+mod switch;
 mod userns;
 
+pub use contents::{Contents, GRACE_S};
 pub use kind::Kind;
+pub use place::short_hash;
 pub use private::{Options, PrivateEngine};
 pub use rules::NodeRules;
 pub use storage::disk_gib;

@@ -112,20 +112,22 @@ fn ssh(to: Destination<'_>) -> Command {
     ssh
 }
 
-/// Waits until a server greets; a connection alone may be a proxy's.
+/// Waits until a server greets.
 pub fn wait_for_banner(host: &str, port: u16, limit: Duration) -> Result<()> {
-    let greets = || {
-        let mut start = [0; 4];
-        TcpStream::connect((host, port)).is_ok_and(|mut stream| {
-            stream
-                .set_read_timeout(Some(Duration::from_secs(1)))
-                .is_ok()
-                && stream.read_exact(&mut start).is_ok()
-                && start == *b"SSH-"
-        })
-    };
-    if !wait_until(limit, greets) {
+    if !wait_until(limit, || greets(host, port)) {
         bail!("no SSH server greets at {host}:{port} within {limit:?}");
     }
     Ok(())
+}
+
+/// Whether a server greets; a connection alone may be a proxy's.
+pub fn greets(host: &str, port: u16) -> bool {
+    let mut start = [0; 4];
+    TcpStream::connect((host, port)).is_ok_and(|mut stream| {
+        stream
+            .set_read_timeout(Some(Duration::from_secs(1)))
+            .is_ok()
+            && stream.read_exact(&mut start).is_ok()
+            && start == *b"SSH-"
+    })
 }

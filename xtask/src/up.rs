@@ -1,7 +1,11 @@
 //! `cargo xtask up`: from nothing to a running Wharf with a first instance.
 
 mod account;
+mod admin;
+mod asker;
+mod choice;
 mod config;
+mod given;
 mod machine;
 mod nodes;
 mod proof;
@@ -14,11 +18,18 @@ use crate::server::Server;
 use crate::signals::Signals;
 use crate::{build, say, workspace};
 use account::Account;
-use anyhow::{Context, Result};
+use admin::Admin;
+use anyhow::{Context, Result, bail};
+use choice::Choice;
 use config::Ports;
 use nodes::Nodes;
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+/// In the directory of a run.
+const LOG: &str = "wharf.log";
+/// Of a log, when a check fails.
+const LAST_LINES: usize = 12;
 
 /// How to come up.
 #[derive(clap::Args)]
@@ -42,12 +53,22 @@ pub struct Options {
 /// Brings it up, proves it, and stays until it is told to end.
 pub fn run(options: &Options) -> Result<()> {
     let signals = Signals::catch()?;
-    let dir = directory(options)?;
-    let result = come_up(options, &dir, &signals);
+    let choice = Choice::make(&options.engine)?;
+    let dir = directory(options, &choice)?;
+    // Its end would stop what another run has started.
+    let _lock = lock(&dir)?;
+    let result = come_up(options, &choice, &dir, &signals);
     if options.check {
-        fs::remove_dir_all(&dir).with_context(|| format!("{}", dir.display()))?;
+        if result.is_err() {
+            say::note(&end_of(&dir.join(LOG)));
+        }
+        let removed = fs::remove_dir_all(&dir).with_context(|| format!("{}", dir.display()));
         // Only if nothing else is in there.
         let _ = dir.parent().map(fs::remove_dir);
+        if let (Err(error), Err(_)) = (&removed, &result) {
+            say::note(&format!("The check's directory stays: {error:#}"));
+        }
+        return result.and(removed);
     }
     result
 }
@@ -57,16 +78,17 @@ pub fn engine_options() -> Result<EngineOptions> {
     nodes::engine_options(&workspace::root().join(".wharf"), false)
 }
 
-fn come_up(options: &Options, dir: &std::path::Path, signals: &Signals) -> Result<()> {
+fn come_up(options: &Options, choice: &Choice, dir: &Path, signals: &Signals) -> Result<()> {
     build::wharf()?;
+    signals.check()?;
     let wanted = nodes::Wanted {
-        engines: &options.engine,
         vms: options.vms,
         check: options.check,
     };
-    let nodes = Nodes::start(&wanted, dir, signals)?;
+    // Wharf, which comes later, ends before it when something fails.
+    let nodes = Nodes::start(choice, &wanted, dir, signals)?;
     signals.check()?;
-    let config = dir.join("wharf.toml");
+    let config = dir.join(config::FILE);
     let ports = if options.check {
         Ports::CHECK
     } else {
@@ -77,9 +99,13 @@ fn come_up(options: &Options, dir: &std::path::Path, signals: &Signals) -> Resul
         &config,
         config::text(&data, ports, machine::listen(options.check), nodes.list()),
     )?;
-    let server = Server::start(&config, &dir.join("wharf.log"))?;
+    let server = Server::start(&config, &dir.join(LOG))?;
+    let admin = Admin::of(&data);
+    let installation = admin.installation()?;
+    nodes.belong_to(&installation)?;
     let account = Account::open(dir, &config, &server)?;
-    let proof = proof::Proof::new(&server, &account, &nodes, options.check)?;
+    let traces = nodes.are_real().then(|| nodes.traces(&installation));
+    let proof = proof::Proof::new(&server, &account, &admin, traces, options.check)?;
     let instance = proof.run(proof::CONTAINER, signals)?;
     if options.vms {
         proof.run(proof::VM, signals)?;
@@ -99,7 +125,7 @@ fn come_up(options: &Options, dir: &std::path::Path, signals: &Signals) -> Resul
     Ok(())
 }
 
-fn directory(options: &Options) -> Result<PathBuf> {
+fn directory(options: &Options, choice: &Choice) -> Result<PathBuf> {
     let base = options
         .dir
         .clone()
@@ -108,10 +134,39 @@ fn directory(options: &Options) -> Result<PathBuf> {
     let dir = if options.check {
         base.join(format!("check-{}", std::process::id()))
     } else {
-        base
+        choice.directory(&base)
     };
-    fs::create_dir_all(&dir).with_context(|| format!("{}", dir.display()))?;
+    let writable = fs::create_dir_all(&dir).and_then(|()| tempfile::tempfile_in(&dir).map(drop));
+    writable.with_context(|| {
+        format!(
+            "{} cannot be written to; --dir DIRECTORY keeps it all elsewhere",
+            dir.display()
+        )
+    })?;
     Ok(dir.canonicalize()?)
+}
+
+fn lock(dir: &Path) -> Result<File> {
+    let file = File::create(dir.join("lock"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => bail!(
+            "another `cargo xtask up` runs in {}; --dir DIRECTORY keeps a second one apart",
+            dir.display()
+        ),
+        Err(TryLockError::Error(error)) => Err(error.into()),
+    }
+}
+
+/// What a check says about its failure, whose files go.
+fn end_of(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<_> = text.lines().rev().take(LAST_LINES).collect();
+    let lines: Vec<_> = lines.into_iter().rev().collect();
+    match lines.is_empty() {
+        true => String::new(),
+        false => format!("The end of Wharf's log:\n{}", lines.join("\n")),
+    }
 }
 
 fn stay(server: &Server, signals: &Signals) {

@@ -1,5 +1,6 @@
-//! The admin service: API keys, event logs and bills, for whoever may open `admin.sock` in the data
-//! directory. Over it the subcommands of `wharf` work while the server has the database.
+//! The admin service: API keys, event logs, bills and the installation's id, for whoever may open
+//! `admin.sock` in the data directory. Over it the subcommands of `wharf` work while the server has
+//! the database.
 
 use super::body::Intake;
 use super::connection::{self, Handle};
@@ -166,6 +167,10 @@ impl Handle for Admin {
             }
             (&Method::POST, None) if path == "/events" => self.events(&body),
             (&Method::POST, None) if path == "/bill" => self.bill(&body),
+            // The value of the label `io.wharf.installation` on everything it makes in engines.
+            (&Method::GET, None) if path == "/installation" => {
+                Ok(respond::ok(&self.0.installation))
+            }
             _ => return respond::refusal(&Refusal::UnknownPath),
         };
         done.unwrap_or_else(|error| {

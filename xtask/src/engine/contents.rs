@@ -4,7 +4,7 @@ use super::kind::Kind;
 use crate::http::{Client, Request};
 use crate::process::{command, succeeds};
 use anyhow::Result;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Containers worked on at once.
@@ -15,40 +15,93 @@ const NETWORKS: &str = "/networks";
 /// The same in Podman's own interface, which names their bridges.
 const LIBPOD_NETWORKS: &str = "/v4.0.0/libpod/networks/json";
 /// What a container whose data is kept gets to stop by itself, seconds.
-pub(super) const GRACE_S: u64 = 8;
+pub const GRACE_S: u64 = 8;
 /// For one answer of an engine that is still removing others.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Stops all running containers; each gets `grace` seconds to do it by itself.
-pub(super) fn stop_all(client: &Client, grace: u64) -> Result<()> {
-    let running = ids(&client.get("/containers/json")?);
-    for_each(&running, |id| {
-        let path = format!("/containers/{id}/stop?t={grace}");
-        let limit = Duration::from_secs(grace + 20);
-        client
-            .send(Request::new("POST", &path).timeout(limit))
-            .map(drop)
-    })
+/// Everything in an engine; or, in an engine that others use too, what has one label.
+pub struct Contents {
+    client: Client,
+    label: Option<String>,
 }
 
-/// Removes all containers with their storage, and all networks with their bridges.
-pub(super) fn remove_all(client: &Client) -> Result<()> {
-    let list = Request::new("GET", "/containers/json?all=true").timeout(PATIENCE);
-    let all = serde_json::from_slice(&client.send(list)?.ok()?.body)?;
-    for_each(&ids(&all), |id| {
-        let path = format!("/containers/{id}?force=true&v=true");
-        client
-            .send(Request::new("DELETE", &path).timeout(PATIENCE))
-            .map(drop)
-    })?;
-    let mut networks = client.get(NETWORKS)?;
-    if let Some(rows) = networks.as_array_mut() {
-        rows.retain(|row| !is_built_in(row));
+impl Contents {
+    /// Everything.
+    pub(super) fn all(client: Client) -> Self {
+        Self {
+            client,
+            label: None,
+        }
     }
-    for_each(&ids(&networks), |id| {
-        let path = format!("/networks/{id}");
-        client.send(Request::new("DELETE", &path)).map(drop)
-    })
+
+    /// What has this label, `KEY=VALUE`, and nothing else.
+    pub fn labelled(client: Client, label: String) -> Self {
+        Self {
+            client,
+            label: Some(label),
+        }
+    }
+
+    /// Stops the containers that run; each gets `grace` seconds to do it by itself.
+    pub fn stop(&self, grace: u64) -> Result<()> {
+        let running = ids(&self.list("/containers/json")?);
+        for_each(&running, |id| {
+            let path = format!("/containers/{id}/stop?t={grace}");
+            let limit = Duration::from_secs(grace + 20);
+            self.client
+                .send(Request::new("POST", &path).timeout(limit))
+                .map(drop)
+        })
+    }
+
+    /// Removes the containers with their storage, and the networks with their bridges.
+    pub fn remove(&self) -> Result<()> {
+        for_each(&ids(&self.containers()?), |id| {
+            let path = format!("/containers/{id}?force=true&v=true");
+            self.client
+                .send(Request::new("DELETE", &path).timeout(PATIENCE))
+                .map(drop)
+        })?;
+        for_each(&ids(&self.networks()?), |id| {
+            let path = format!("/networks/{id}");
+            self.client.send(Request::new("DELETE", &path)).map(drop)
+        })
+    }
+
+    /// Whether there is neither container nor network.
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(ids(&self.containers()?).is_empty() && ids(&self.networks()?).is_empty())
+    }
+
+    fn containers(&self) -> Result<Value> {
+        self.list("/containers/json?all=true")
+    }
+
+    fn networks(&self) -> Result<Value> {
+        let mut networks = self.list(NETWORKS)?;
+        if let Some(rows) = networks.as_array_mut() {
+            rows.retain(|row| !is_built_in(row));
+        }
+        Ok(networks)
+    }
+
+    fn list(&self, path: &str) -> Result<Value> {
+        let path = match &self.label {
+            Some(label) => {
+                let next = if path.contains('?') { '&' } else { '?' };
+                format!("{path}{next}filters={}", filters(label))
+            }
+            None => path.to_owned(),
+        };
+        let list = Request::new("GET", &path).timeout(PATIENCE);
+        self.client.send(list)?.ok()?.json()
+    }
+}
+
+/// Percent-encoded throughout: no character of JSON is one of a query.
+fn filters(label: &str) -> String {
+    let text = json!({ "label": [label] }).to_string();
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
 /// The node's interfaces that are networks of this engine; an engine that ends leaves them.
@@ -113,4 +166,16 @@ fn for_each(ids: &[String], work: impl Fn(&str) -> Result<()> + Sync) -> Result<
         })?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::filters;
+
+    #[test]
+    fn filters_hold_no_character_that_a_query_gives_a_meaning() {
+        let text = filters("a=b");
+        assert!(text.starts_with("%7B%22%6C%61"));
+        assert!(text.bytes().all(|b| b == b'%' || b.is_ascii_hexdigit()));
+    }
 }

@@ -18,16 +18,18 @@ pub(super) struct Place {
     pub run: PathBuf,
 }
 
+/// Eight hex digits that stand for a name.
+pub fn short_hash(name: &[u8]) -> String {
+    let hash = Sha256::digest(name);
+    let digits = hash.iter().take(4).map(|byte| format!("{byte:02x}"));
+    digits.collect()
+}
+
 impl Place {
     pub fn at(dir: &std::path::Path) -> Result<Self> {
         fs::create_dir_all(dir).with_context(|| format!("{} cannot be made", dir.display()))?;
         let dir = dir.canonicalize()?;
-        let hash = Sha256::digest(dir.as_os_str().as_encoded_bytes());
-        let id: String = hash
-            .iter()
-            .take(4)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let id = short_hash(dir.as_os_str().as_encoded_bytes());
         let run = PathBuf::from(format!("/run/wharf-{id}"));
         Ok(Self { id, dir, run })
     }

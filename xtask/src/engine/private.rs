@@ -1,12 +1,13 @@
 //! From nothing to an answering engine, and back to nothing.
 
+use super::contents::{self, Contents};
 use super::daemon::Daemon;
 use super::kind::Kind;
 use super::place::Place;
 use super::podman::netavark::Networks;
 use super::rules::NodeRules;
 use super::storage::{self, Storage};
-use super::{contents, dockerd, leftovers, podman, userns};
+use super::{dockerd, leftovers, podman, userns};
 use crate::http::{Client, Endpoint};
 use crate::process::is_root;
 use crate::say;
@@ -34,7 +35,7 @@ pub struct PrivateEngine {
     options: Options,
     place: Place,
     storage: Storage,
-    rules: NodeRules,
+    rules: Option<NodeRules>,
     daemon: Option<Daemon>,
     stopped: bool,
     _lock: File,
@@ -56,24 +57,26 @@ impl PrivateEngine {
         })?;
         end_earlier_daemon(&place);
         fs::create_dir_all(&place.run)?;
-        let storage = storage::mount(&place, options.disk_gib)?;
-        let rules = match options.kind {
-            Kind::Dockerd => NodeRules::for_private_engine(&place.id)?,
-            Kind::Podman4 | Kind::Podman5 => NodeRules::for_private_podman(&place.id)?,
-        };
-        let left = podman::networks(&place);
+        // What fails from here on is undone by its end.
         let mut engine = Self {
             options,
             place,
-            storage,
-            rules,
+            storage: Storage::Directory,
+            rules: None,
             daemon: None,
             stopped: false,
             _lock: lock,
         };
+        engine.storage = storage::mount(&engine.place, engine.options.disk_gib)?;
+        let id = &engine.place.id;
+        engine.rules = Some(match engine.options.kind {
+            Kind::Dockerd => NodeRules::for_private_engine(id)?,
+            Kind::Podman4 | Kind::Podman5 => NodeRules::for_private_podman(id)?,
+        });
+        let left = podman::networks(&engine.place);
         engine.resume()?;
         if engine.options.disposable {
-            contents::remove_all(&engine.client())?;
+            Contents::all(engine.client()).remove()?;
             engine.forget_rules_of(&left)?;
         }
         Ok(engine)
@@ -152,6 +155,28 @@ impl PrivateEngine {
         }
     }
 
+    /// Stops the containers, and gives the bridges of their networks.
+    fn still(&mut self, client: &Client) -> Result<Vec<String>> {
+        if self.rules.is_none() {
+            // It has never come that far; and without the rules nothing is to run.
+            return Ok(Vec::new());
+        }
+        self.resume()?;
+        let bridges = contents::bridges(client, self.options.kind);
+        // What is disposable goes with the whole file system, which takes no time; its removal piece by
+        // piece takes minutes on btrfs with quotas.
+        let grace = match self.options.disposable {
+            true => 0,
+            false => contents::GRACE_S,
+        };
+        if let Err(error) = Contents::all(client.clone()).stop(grace) {
+            say::note(&format!(
+                "The engine's containers are ended the hard way: {error:#}"
+            ));
+        }
+        bridges
+    }
+
     fn end(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.stopped, true) {
             return Ok(());
@@ -159,27 +184,13 @@ impl PrivateEngine {
         let client = self.client();
         // Before they are removed: what is left of their rules goes too.
         let networks = podman::networks(&self.place);
-        let bridges = self
-            .resume()
-            .and_then(|()| contents::bridges(&client, self.options.kind))
-            .unwrap_or_default();
-        // What is disposable goes with the whole file system, which takes no time; its removal piece by
-        // piece takes minutes on btrfs with quotas.
-        let grace = match self.options.disposable {
-            true => 0,
-            false => contents::GRACE_S,
-        };
-        if let Err(error) = contents::stop_all(&client, grace) {
-            say::note(&format!(
-                "The engine's containers are ended the hard way: {error:#}"
-            ));
-        }
+        let bridges = self.still(&client).unwrap_or_default();
         self.pause();
         leftovers::end_all(&self.place)?;
         storage::unmount_all(&self.place.run)?;
         contents::remove_bridges(&bridges);
         self.forget_rules_of(&networks)?;
-        self.rules.remove()?;
+        self.rules.as_ref().map_or(Ok(()), NodeRules::remove)?;
         fs::remove_dir_all(&self.place.run)
             .with_context(|| format!("{}", self.place.run.display()))?;
         if self.options.disposable {

@@ -4,10 +4,12 @@
 //! before the first of them exists. Each engine has a table of its own; the same rules twice do no
 //! harm.
 
-use super::{announcing, forwarding};
-use crate::process::{command, find, succeeds};
+use super::switch::{self, ANNOUNCING, FORWARDING};
+use crate::process::{command, find, output, succeeds};
+use crate::say;
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
+use std::fs;
 use std::io::Write as _;
 use std::process::Stdio;
 
@@ -24,37 +26,68 @@ impl NodeRules {
     /// For an engine that does no packet filtering itself: isolation, and address translation for
     /// what instances send out.
     pub fn for_private_engine(id: &str) -> Result<Self> {
-        let forwarding_was_off = forwarding::switch_on()?;
-        let rules = Self { id: id.to_owned() };
-        rules.load(true, forwarding_was_off)?;
-        rules.accept_in_iptables()?;
-        Ok(rules)
+        Self::set(id, |rules| {
+            rules.load(true, FORWARDING.was_off()?)?;
+            FORWARDING.turn_on()?;
+            rules.accept_in_iptables()
+        })
     }
 
     /// For an engine of ours that manages its own packet filter: isolation only.
     pub(super) fn for_private_podman(id: &str) -> Result<Self> {
-        let forwarding_was_off = forwarding::switch_on()?;
-        let rules = Self { id: id.to_owned() };
-        rules.load(false, forwarding_was_off)?;
-        announcing::switch_on()?;
-        Ok(rules)
+        Self::set(id, |rules| {
+            rules.load(false, FORWARDING.was_off()?)?;
+            FORWARDING.turn_on()?;
+            ANNOUNCING.turn_on()
+        })
     }
 
     /// For an engine that manages its own packet filter, such as a user's Docker: isolation only.
-    pub fn for_engine_of_the_machine(id: &str) -> Result<Self> {
+    pub fn for_engine_of_the_machine(id: &str, is_podman: bool) -> Result<Self> {
+        Self::set(id, |rules| {
+            rules.load(false, false)?;
+            if is_podman {
+                ANNOUNCING.turn_on()?;
+            }
+            Ok(())
+        })
+    }
+
+    /// All of it, or nothing.
+    fn set(id: &str, set: impl FnOnce(&Self) -> Result<()>) -> Result<Self> {
+        let _turn = switch::turn()?;
         let rules = Self { id: id.to_owned() };
-        rules.load(false, false)?;
-        announcing::switch_on()?;
-        Ok(rules)
+        let Err(error) = set(&rules) else {
+            return Ok(rules);
+        };
+        if let Err(left) = rules.take_back() {
+            say::note(&format!("Not all of the node's rules are gone: {left:#}"));
+        }
+        Err(error)
     }
 
     /// Takes the rules back.
     pub fn remove(&self) -> Result<()> {
+        let _turn = switch::turn()?;
+        self.take_back()
+    }
+
+    /// Every step, also after one that fails.
+    fn take_back(&self) -> Result<()> {
         let table = self.table();
-        nft(&format!("table inet {table}\ndelete table inet {table}\n"))?;
+        let deleted = nft(&format!("table inet {table}\ndelete table inet {table}\n"));
         self.delete_from_iptables();
-        announcing::restore(PREFIX)?;
-        forwarding::restore()
+        let tables = output(command("nft").args(["list", "tables", "inet"]));
+        deleted?;
+        if tables?.contains(&format!(" {PREFIX}")) {
+            // The last one puts them back.
+            return Ok(());
+        }
+        let announcing = ANNOUNCING.put_back();
+        if !another_dockerd() {
+            FORWARDING.put_back()?;
+        }
+        announcing
     }
 
     fn table(&self) -> String {
@@ -91,7 +124,7 @@ impl NodeRules {
                 .args(["-w", "5", "-I", "FORWARD"])
                 .args(rule)
                 .args(self.comment());
-            crate::process::output(&mut insert)?;
+            output(&mut insert)?;
         }
         Ok(())
     }
@@ -114,6 +147,14 @@ impl NodeRules {
         let words = ["-m", "comment", "--comment", &self.table(), "-j", "ACCEPT"];
         words.map(str::to_owned)
     }
+}
+
+/// It needs forwarding, and finds it on: it would not switch it on again.
+fn another_dockerd() -> bool {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| fs::read_to_string(entry.path().join("comm")).ok())
+        .any(|name| name.trim() == "dockerd")
 }
 
 const FORWARDED: [&[&str]; 2] = [

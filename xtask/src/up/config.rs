@@ -3,8 +3,11 @@
 use super::machine;
 use super::nodes::Node;
 use std::fmt::Write as _;
+use std::fs;
 use std::path::Path;
 
+/// The file's name.
+pub(super) const FILE: &str = "wharf.toml";
 /// The login user of instances.
 pub(super) const LOGIN_USER: &str = "user";
 /// The login host, and where pages are.
@@ -46,7 +49,6 @@ pub(super) fn text(data_dir: &Path, ports: Ports, listen: &str, nodes: &[Node]) 
         ports.web.0,
         ports.web.1,
     );
-    let share = nodes.len().max(1) as u64;
     for node in nodes {
         let _ = write!(
             text,
@@ -56,9 +58,9 @@ pub(super) fn text(data_dir: &Path, ports: Ports, listen: &str, nodes: &[Node]) 
             node.name,
             node.driver,
             node.endpoint,
-            (machine::cores() / share).max(1),
-            (machine::ram_gib() / share).max(1),
-            node.disk_gib / share,
+            node.room.n_vcpus,
+            node.room.mem_gib,
+            node.room.disk_gib,
             node.lan_cidr,
         );
         if let Some(public) = &node.public_ipv4 {
@@ -76,10 +78,80 @@ pub(super) fn text(data_dir: &Path, ports: Ports, listen: &str, nodes: &[Node]) 
     text
 }
 
+/// What the file of an earlier run says about its nodes: instances have addresses in their networks.
+pub(super) struct Earlier(String);
+
+impl Earlier {
+    /// The file in this directory; without one there was no earlier run.
+    pub fn read(dir: &Path) -> Self {
+        Self(fs::read_to_string(dir.join(FILE)).unwrap_or_default())
+    }
+
+    /// A node's `lan_cidr`.
+    pub fn lan_cidr(&self, node: &str) -> Option<String> {
+        self.setting(node, "lan_cidr")
+    }
+
+    /// A node's `public_ipv4`.
+    pub fn public_ipv4(&self, node: &str) -> Option<String> {
+        self.setting(node, "public_ipv4")
+    }
+
+    fn setting(&self, node: &str, key: &str) -> Option<String> {
+        let name = format!("name = \"{node}\"");
+        let mut tables = self.0.split("[[node]]").skip(1);
+        let table = tables.find(|table| table.lines().any(|line| line == name))?;
+        let mut lines = table.lines();
+        let value = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "))?;
+        Some(value.trim_matches(['[', '"', ']']).to_owned())
+    }
+}
+
 fn dns() -> &'static str {
     if machine::name_servers_are_link_local() {
         ", dns = [\"1.1.1.1\", \"8.8.8.8\"]"
     } else {
         ""
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::machine::Room;
+    use super::{Earlier, FILE, Node, Ports, text};
+    use std::fs;
+
+    fn node(name: &str, lan_cidr: &str, public_ipv4: Option<&str>) -> Node {
+        Node {
+            name: name.to_owned(),
+            driver: "docker",
+            endpoint: "unix:///run/x.sock".to_owned(),
+            room: Room {
+                n_vcpus: 1,
+                mem_gib: 1,
+                disk_gib: 24,
+            },
+            lan_cidr: lan_cidr.to_owned(),
+            public_ipv4: public_ipv4.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn the_next_run_finds_the_networks_of_each_node() {
+        let dir = tempfile::tempdir().unwrap();
+        let none = Earlier::read(dir.path());
+        assert_eq!(none.lan_cidr("node1"), None);
+        let nodes = [
+            node("node1", "10.81.0.0/16", None),
+            node("node2", "10.82.0.0/16", Some("198.18.82.0/26")),
+        ];
+        let written = text(dir.path(), Ports::USUAL, "127.0.0.1:8080", &nodes);
+        fs::write(dir.path().join(FILE), written).unwrap();
+        let earlier = Earlier::read(dir.path());
+        assert_eq!(earlier.lan_cidr("node1").unwrap(), "10.81.0.0/16");
+        assert_eq!(earlier.public_ipv4("node1"), None);
+        assert_eq!(earlier.lan_cidr("node2").unwrap(), "10.82.0.0/16");
+        assert_eq!(earlier.public_ipv4("node2").unwrap(), "198.18.82.0/26");
+        assert_eq!(earlier.lan_cidr("node"), None);
     }
 }

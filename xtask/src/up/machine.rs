@@ -13,19 +13,48 @@ const DISK_LEAST_GIB: u64 = 24;
 /// Images take this much of an engine's storage.
 pub(super) const IMAGES_GIB: u64 = 4;
 
-/// vCPUs to hand out.
-pub(super) fn cores() -> u64 {
-    std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64)
+/// What instances of a node may have together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Room {
+    pub n_vcpus: u64,
+    pub mem_gib: u64,
+    pub disk_gib: u64,
 }
 
-/// RAM to hand out.
-pub(super) fn ram_gib() -> u64 {
+impl Room {
+    /// Of this machine, with storage of this size.
+    pub fn of_machine(disk_gib: u64) -> Self {
+        let n_vcpus = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+        Self::of(n_vcpus, ram_bytes(), disk_gib)
+    }
+
+    /// With what the machine itself needs left to it.
+    pub fn of(n_vcpus: u64, ram_bytes: u64, disk_gib: u64) -> Self {
+        Self {
+            n_vcpus: n_vcpus.max(1),
+            mem_gib: (ram_bytes >> 30).saturating_sub(RAM_KEPT_GIB).max(1),
+            disk_gib,
+        }
+    }
+
+    /// One of `count` equal parts.
+    pub fn share(self, count: u64) -> Self {
+        let count = count.max(1);
+        Self {
+            n_vcpus: (self.n_vcpus / count).max(1),
+            mem_gib: (self.mem_gib / count).max(1),
+            disk_gib: self.disk_gib / count,
+        }
+    }
+}
+
+fn ram_bytes() -> u64 {
     let table = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total = table
         .lines()
         .find_map(|line| line.strip_prefix("MemTotal:"));
     let kib = total.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
-    (kib.unwrap_or(0) >> 20).saturating_sub(RAM_KEPT_GIB).max(1)
+    kib.unwrap_or(0) << 10
 }
 
 /// How large an engine's storage may grow in this directory.
@@ -79,4 +108,20 @@ pub(super) fn name_servers_are_link_local() -> bool {
         .filter_map(|line| line.strip_prefix("nameserver "))
         .peekable();
     servers.peek().is_some() && servers.all(|server| server.trim().starts_with("169.254."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Room;
+
+    #[test]
+    fn several_engines_share_and_each_has_something() {
+        let room = Room::of(4, 8 << 30, 100);
+        let (n_vcpus, mem_gib) = (room.n_vcpus, room.mem_gib);
+        assert_eq!((n_vcpus, mem_gib, room.disk_gib), (4, 7, 100));
+        let third = room.share(3);
+        assert_eq!((third.n_vcpus, third.mem_gib, third.disk_gib), (1, 2, 33));
+        let least = Room::of(0, 0, 24);
+        assert_eq!((least.n_vcpus, least.mem_gib), (1, 1));
+    }
 }

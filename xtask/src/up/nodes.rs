@@ -1,35 +1,45 @@
-//! The engines that instances run on: a dockerd of our own, those of the user, or a simulated one.
+//! The engines that instances run on, ready for them: started where they are our own, with the images
+//! in them and the node's rules around them.
 
-use super::{machine, sockets, traces};
-use crate::engine::{self, NodeRules, PrivateEngine};
-use crate::http::{Client, Endpoint};
+use super::choice::Choice;
+use super::config::Earlier;
+use super::given::Given;
+use super::machine::{self, Room};
+use super::traces::Traces;
+use crate::engine::{self, NodeRules, PrivateEngine, short_hash};
+use crate::http::Endpoint;
 use crate::process::{find, is_root};
 use crate::signals::Signals;
 use crate::{images, say};
 use anyhow::{Context, Result};
-use sha2::{Digest, Sha256};
-use std::path::Path;
+use std::fs;
+use std::mem::take;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// For what an engine was making when Wharf ended.
+const MAKING: Duration = Duration::from_secs(5);
+/// In the node's directory: what its installation is called in engines.
+const INSTALLATION: &str = "installation";
 
 /// What the configuration says about a node.
 pub(super) struct Node {
     pub name: String,
     pub driver: &'static str,
     pub endpoint: String,
-    pub disk_gib: u64,
+    pub room: Room,
     pub lan_cidr: String,
     /// For virtual machines.
     pub public_ipv4: Option<String>,
 }
 
-/// What was asked for.
-pub(super) struct Wanted<'a> {
-    /// Engines of the user's; none: one of our own.
-    pub engines: &'a [String],
+/// How they are to be.
+pub(super) struct Wanted {
     pub vms: bool,
     pub check: bool,
 }
 
-impl Wanted<'_> {
+impl Wanted {
     fn images(&self) -> &'static [&'static str] {
         if self.vms {
             &["base", "vm-base"]
@@ -43,42 +53,51 @@ impl Wanted<'_> {
 pub(super) struct Nodes {
     list: Vec<Node>,
     private: Option<PrivateEngine>,
+    /// Engines of the user's, which go on when we end.
+    given: Vec<Endpoint>,
     rules: Vec<NodeRules>,
+    dir: PathBuf,
+    check: bool,
 }
 
 impl Nodes {
     /// Finds or starts them, with the images in them.
-    pub fn start(wanted: &Wanted<'_>, dir: &Path, signals: &Signals) -> Result<Self> {
-        if !wanted.engines.is_empty() {
-            return Self::given(wanted.engines, dir, wanted);
-        }
-        if is_root() && cfg!(target_os = "linux") {
-            return Self::private(dir, wanted, signals);
-        }
-        if let Some(endpoint) = sockets::find() {
-            say::step(&format!(
-                "Not root; found an engine of yours at {endpoint}."
-            ));
-            return Self::given(&[endpoint.to_string()], dir, wanted);
-        }
-        say::step("Not root, no --engine, and none found: instances will be SIMULATED.");
-        say::note(
-            "The interface is the real one, but there is nothing to log in to. For real instances \
-             run it as root,\nor start an engine of your own (systemctl --user start podman.socket), \
-             or name one:\n--engine unix:///var/run/docker.sock",
-        );
-        Ok(Self {
-            list: vec![simulated(dir)?],
+    pub fn start(choice: &Choice, wanted: &Wanted, dir: &Path, signals: &Signals) -> Result<Self> {
+        let mut nodes = Self {
+            list: Vec::new(),
             private: None,
+            given: Vec::new(),
             rules: Vec::new(),
-        })
+            dir: dir.to_owned(),
+            check: wanted.check,
+        };
+        match choice {
+            Choice::Private => nodes.start_private(wanted, signals)?,
+            Choice::Given(endpoints) => nodes.take(endpoints, wanted, signals)?,
+            Choice::Simulated => {
+                let network = "10.80.0.0/16";
+                nodes.list.push(Node {
+                    name: "simulated".to_owned(),
+                    driver: "simulated",
+                    // In a file, so that the next run finds its instances again.
+                    endpoint: format!("simulated://{}", dir.join("engine.journal").display()),
+                    room: Room::of_machine(machine::disk_gib(dir)?),
+                    lan_cidr: network.to_owned(),
+                    public_ipv4: Some(public_network(network)),
+                });
+            }
+        }
+        Ok(nodes)
     }
 
-    fn private(dir: &Path, wanted: &Wanted<'_>, signals: &Signals) -> Result<Self> {
-        let options = engine_options(dir, wanted.check)?;
+    fn start_private(&mut self, wanted: &Wanted, signals: &Signals) -> Result<()> {
+        const NAME: &str = "local";
+        let options = engine_options(&self.dir, wanted.check)?;
         engine::install(options.kind)?;
-        let lan_cidr = network(dir)?;
-        let public_ipv4 = wanted.vms.then(|| public_network(&lan_cidr));
+        let earlier = Earlier::read(&self.dir);
+        let mut free = machine::free_networks(1, &[]).into_iter();
+        let lan_cidr = earlier.lan_cidr(NAME).or_else(|| free.next());
+        let lan_cidr = lan_cidr.context(NO_NETWORK)?;
         let disk = options.disk_gib;
         let private = say::timed("Starting a private dockerd", || {
             PrivateEngine::start(options)
@@ -89,63 +108,57 @@ impl Nodes {
                 "Its storage is btrfs in a sparse file of {disk} GiB."
             ));
         }
+        let (client, endpoint) = (private.client(), private.endpoint().to_string());
+        self.private = Some(private);
         signals.check()?;
-        images::ensure(&private.client(), wanted.images())?;
-        let node = Node {
-            name: "local".to_owned(),
+        images::ensure(&client, wanted.images())?;
+        self.list.push(Node {
+            name: NAME.to_owned(),
             driver: "docker",
-            endpoint: private.endpoint().to_string(),
-            disk_gib: disk.saturating_sub(machine::IMAGES_GIB),
+            endpoint,
+            room: Room::of_machine(disk.saturating_sub(machine::IMAGES_GIB)),
+            public_ipv4: public_ipv4(&earlier, NAME, &lan_cidr, wanted),
             lan_cidr,
-            public_ipv4,
-        };
-        Ok(Self {
-            list: vec![node],
-            private: Some(private),
-            rules: Vec::new(),
-        })
+        });
+        Ok(())
     }
 
-    fn given(endpoints: &[String], dir: &Path, wanted: &Wanted<'_>) -> Result<Self> {
-        let mut subnets = Vec::new();
-        for endpoint in endpoints {
-            let client = Client::new(Endpoint::parse(endpoint)?);
-            subnets.extend(traces::subnets(&client).context("this engine does not answer")?);
-        }
-        let networks = machine::free_networks(endpoints.len(), &subnets);
-        let mut nodes = Self {
-            list: Vec::new(),
-            private: None,
-            rules: Vec::new(),
-        };
-        for (number, (endpoint, lan_cidr)) in endpoints.iter().zip(networks).enumerate() {
-            let client = Client::new(Endpoint::parse(endpoint)?);
-            let version = client
-                .get("/version")
-                .context("this engine does not answer")?;
-            let version = version
-                .get("Version")
-                .and_then(|text| text.as_str())
-                .unwrap_or("?");
+    fn take(&mut self, endpoints: &[Endpoint], wanted: &Wanted, signals: &Signals) -> Result<()> {
+        let engines = endpoints.iter().map(|at| Given::ask(at, &self.dir));
+        let engines: Vec<_> = engines.collect::<Result<_>>()?;
+        self.given = endpoints.to_vec();
+        let taken: Vec<_> = engines
+            .iter()
+            .flat_map(|engine| engine.subnets.iter().cloned())
+            .collect();
+        let mut free = machine::free_networks(endpoints.len(), &taken).into_iter();
+        let earlier = Earlier::read(&self.dir);
+        for (number, (endpoint, engine)) in endpoints.iter().zip(&engines).enumerate() {
+            let name = format!("node{}", number + 1);
+            let lan_cidr = earlier.lan_cidr(&name).or_else(|| free.next());
+            let lan_cidr = lan_cidr.context(NO_NETWORK)?;
             say::step(&format!(
-                "Using the engine at {endpoint} (version {version})"
+                "Using the engine at {endpoint} (version {})",
+                engine.version
             ));
-            nodes.guard(endpoint)?;
-            images::ensure(&client, wanted.images())?;
-            nodes.list.push(Node {
-                name: format!("node{}", number + 1),
+            self.guard(endpoint, engine.is_podman)?;
+            images::ensure(&engine.client, wanted.images())?;
+            signals.check()?;
+            self.list.push(Node {
                 driver: "docker",
-                endpoint: endpoint.clone(),
-                disk_gib: machine::disk_gib(dir)?,
-                public_ipv4: wanted.vms.then(|| public_network(&lan_cidr)),
+                endpoint: endpoint.to_string(),
+                // They may all be on one machine.
+                room: engine.room.share(endpoints.len() as u64),
+                public_ipv4: public_ipv4(&earlier, &name, &lan_cidr, wanted),
                 lan_cidr,
+                name,
             });
         }
-        Ok(nodes)
+        Ok(())
     }
 
     /// The node's rules for an engine that we did not start, where we may set them.
-    fn guard(&mut self, endpoint: &str) -> Result<()> {
+    fn guard(&mut self, endpoint: &Endpoint, is_podman: bool) -> Result<()> {
         if !is_root() || find("nft").is_none() {
             say::note(
                 "The node's rules are NOT set (that needs root and nftables): instances may reach \
@@ -153,13 +166,10 @@ impl Nodes {
             );
             return Ok(());
         }
-        let hash = Sha256::digest(endpoint.as_bytes());
-        let id: String = hash
-            .iter()
-            .take(4)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        self.rules.push(NodeRules::for_engine_of_the_machine(&id)?);
+        // Of this run: another one on the same engine takes back its own.
+        let id = short_hash(format!("{} {endpoint}", self.dir.display()).as_bytes());
+        self.rules
+            .push(NodeRules::for_engine_of_the_machine(&id, is_podman)?);
         Ok(())
     }
 
@@ -168,29 +178,63 @@ impl Nodes {
         &self.list
     }
 
+    /// What is in the real ones of this installation.
+    pub fn traces(&self, installation: &str) -> Traces {
+        let private = self.private.as_ref().map(PrivateEngine::endpoint);
+        let engines: Vec<_> = self.given.iter().cloned().chain(private).collect();
+        Traces::of(&engines, installation)
+    }
+
     /// Whether there is something to log in to.
     pub fn are_real(&self) -> bool {
         self.list.iter().all(|node| node.driver != "simulated")
     }
 
-    /// Takes down what was started and the rules that were set.
-    pub fn stop(mut self) -> Result<()> {
-        self.remove_rules();
-        self.private.take().map_or(Ok(()), PrivateEngine::stop)
+    /// What the installation is called whose instances are on them. Kept for a run that fails before
+    /// it can ask.
+    pub fn belong_to(&self, installation: &str) -> Result<()> {
+        match self.given.is_empty() {
+            true => Ok(()),
+            false => Ok(fs::write(self.dir.join(INSTALLATION), installation)?),
+        }
     }
 
-    fn remove_rules(&mut self) {
-        for rules in self.rules.drain(..) {
-            if let Err(error) = rules.remove() {
-                say::note(&format!("The node's rules are still there: {error:#}"));
-            }
+    /// Once Wharf has ended: takes down what was started, stops the instances (a check has none any
+    /// more), and takes back the rules.
+    pub fn stop(mut self) -> Result<()> {
+        self.end(Duration::ZERO)
+    }
+
+    /// Nothing of ours runs in engines of the user's from here on.
+    fn leave(&self, given: &[Endpoint], patience: Duration) -> Result<()> {
+        let installation = fs::read_to_string(self.dir.join(INSTALLATION)).unwrap_or_default();
+        if given.is_empty() || installation.is_empty() {
+            return Ok(());
         }
+        let traces = Traces::of(given, &installation);
+        if self.check {
+            return traces.remove(patience);
+        }
+        say::step("Stopping the instances");
+        traces.stop()
+    }
+
+    fn end(&mut self, patience: Duration) -> Result<()> {
+        let (rules, given) = (take(&mut self.rules), take(&mut self.given));
+        if let Some(private) = self.private.take() {
+            return private.stop();
+        }
+        self.leave(&given, patience)
+            .context("instances may still run, so the node's rules stay")?;
+        rules.iter().try_for_each(NodeRules::remove)
     }
 }
 
 impl Drop for Nodes {
     fn drop(&mut self) {
-        self.remove_rules();
+        if let Err(error) = self.end(MAKING) {
+            say::note(&format!("Not everything is taken down: {error:#}"));
+        }
     }
 }
 
@@ -209,28 +253,13 @@ pub(super) fn engine_options(dir: &Path, disposable: bool) -> Result<engine::Opt
     })
 }
 
-fn simulated(dir: &Path) -> Result<Node> {
-    Ok(Node {
-        name: "simulated".to_owned(),
-        driver: "simulated",
-        endpoint: "simulated:".to_owned(),
-        disk_gib: machine::disk_gib(dir)?,
-        lan_cidr: "10.80.0.0/16".to_owned(),
-        public_ipv4: Some(public_network("10.80.0.0/16")),
-    })
-}
+const NO_NETWORK: &str =
+    "the machine has routes to, or its engines networks in, all of 10.80.0.0 to 10.127.255.255";
 
-/// That of the earlier run, whose instances have addresses in it; else one that is free.
-fn network(dir: &Path) -> Result<String> {
-    let earlier = std::fs::read_to_string(dir.join("wharf.toml")).unwrap_or_default();
-    let line = earlier
-        .lines()
-        .find_map(|line| line.strip_prefix("lan_cidr = "));
-    if let Some(network) = line {
-        return Ok(network.trim_matches('"').to_owned());
-    }
-    let network = machine::free_networks(1, &[]).into_iter().next();
-    network.context("the machine has routes to all of 10.80.0.0 to 10.127.255.255")
+/// Those of the earlier run, which its virtual machines have; else new ones where they are wanted.
+fn public_ipv4(earlier: &Earlier, node: &str, lan_cidr: &str, wanted: &Wanted) -> Option<String> {
+    let earlier = earlier.public_ipv4(node);
+    earlier.or_else(|| wanted.vms.then(|| public_network(lan_cidr)))
 }
 
 /// Addresses that stand for public ones, of the range that is set apart for measuring networks; as

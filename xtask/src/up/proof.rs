@@ -1,16 +1,18 @@
 //! That it works: an instance, made over REST, that its user logs in to.
 
 use super::account::Account;
+use super::admin::Admin;
+use super::asker::{Asker, Kind, text};
 use super::config::{HOST, LOGIN_USER};
-use super::nodes::Nodes;
 use super::traces::Traces;
-use crate::http::{Client, Request};
+use crate::http::Client;
+use crate::process::wait_until;
 use crate::say;
 use crate::server::Server;
 use crate::signals::Signals;
-use crate::ssh::{Destination, wait_for_banner};
+use crate::ssh::{Destination, greets};
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// The instance that everyone gets.
@@ -27,39 +29,40 @@ pub(super) const VM: Kind = Kind {
 const RUNNING_LIMIT: Duration = Duration::from_secs(660);
 /// Until Wharf has seen that the node's instances are stopped, and started them.
 const BANNER_LIMIT: Duration = Duration::from_secs(60);
-
-/// What is made.
-#[derive(Clone, Copy)]
-pub(super) struct Kind {
-    name: &'static str,
-    resource_type: &'static str,
-}
-
-impl Kind {
-    fn path(self) -> String {
-        format!("/api/instance/{}/", self.name)
-    }
-}
+/// Wharf looks twice for what an engine may still be making.
+const PURGE_LIMIT: Duration = Duration::from_secs(120);
 
 /// Makes instances and logs in to them.
 pub(super) struct Proof<'a> {
     client: Client,
     account: &'a Account,
-    nodes: &'a Nodes,
+    admin: &'a Admin,
+    /// None where instances are simulated.
+    traces: Option<Traces>,
     check: bool,
+}
+
+/// What has become of an instance that was waited for.
+enum End {
+    /// Its user can log in.
+    Up(Value),
+    /// It is in this state.
+    Down(String),
 }
 
 impl<'a> Proof<'a> {
     pub fn new(
         server: &Server,
         account: &'a Account,
-        nodes: &'a Nodes,
+        admin: &'a Admin,
+        traces: Option<Traces>,
         check: bool,
     ) -> Result<Self> {
         Ok(Self {
             client: server.client()?,
             account,
-            nodes,
+            admin,
+            traces,
             check,
         })
     }
@@ -68,7 +71,7 @@ impl<'a> Proof<'a> {
     pub fn run(&self, kind: Kind, signals: &Signals) -> Result<Value> {
         let asker = Asker {
             client: &self.client,
-            key: &self.account.key,
+            account: self.account,
             kind,
         };
         let proven = self.prove(&asker, signals);
@@ -83,138 +86,128 @@ impl<'a> Proof<'a> {
     }
 
     fn prove(&self, asker: &Asker<'_>, signals: &Signals) -> Result<Value> {
-        let kind = asker.kind;
         let start = Instant::now();
-        let created = asker.find_or_create(&self.account.ssh.public()?)?;
-        let instance = asker.wait_until_running(signals)?;
-        let words = if created {
-            "created and running"
-        } else {
-            "running"
+        let (instance, words) = match self.earlier(asker, signals)? {
+            Some(instance) => (instance, "running"),
+            None => (self.new_one(asker, signals)?, "created and running"),
         };
         say::note(&format!(
             "{} is {words} after {:.1} s.",
-            kind.name,
+            asker.kind.name,
             start.elapsed().as_secs_f64()
         ));
-        if self.nodes.are_real() {
+        if self.traces.is_some() {
             log_in(self.account, &instance)?;
         }
         Ok(instance)
     }
 
-    /// Deletes the instance, if there is one, and waits until its engine has nothing of it.
-    fn clear(&self, asker: &Asker<'_>) -> Result<()> {
-        let found = asker.send(Request::new("GET", &asker.kind.path()))?;
-        if found.status == 404 {
-            return Ok(());
+    fn new_one(&self, asker: &Asker<'_>, signals: &Signals) -> Result<Value> {
+        let created = asker.create()?;
+        match self.wait(asker, signals)? {
+            End::Up(instance) => Ok(instance),
+            End::Down(state) => bail!(
+                "{} is {state} rather than running: {}",
+                asker.kind.name,
+                self.admin.why(text(&created, "uuid")?)?
+            ),
         }
-        let traces = Traces::of(self.nodes.list(), text(&found.ok()?.json()?, "uuid")?)?;
-        asker.delete()?;
-        traces.map_or(Ok(()), |traces| traces.wait_until_gone())
-    }
-}
-
-struct Asker<'a> {
-    client: &'a Client,
-    key: &'a str,
-    kind: Kind,
-}
-
-impl Asker<'_> {
-    fn send(&self, request: Request<'_>) -> Result<crate::http::Response> {
-        self.client
-            .send(request.key(self.key).timeout(Duration::from_secs(60)))
     }
 
-    fn find_or_create(&self, public_key: &str) -> Result<bool> {
-        let Kind {
-            name,
-            resource_type,
-        } = self.kind;
-        let found = self.send(Request::new("GET", &self.kind.path()))?;
-        if found.status == 200 {
-            say::step(&format!(
-                "Looking for the instance {name} of an earlier run"
-            ));
-            self.restart_if_stopped(&found.json()?)?;
-            return Ok(false);
-        }
+    /// That of an earlier run, up; none if there is none, or none that comes up.
+    fn earlier(&self, asker: &Asker<'_>, signals: &Signals) -> Result<Option<Value>> {
+        let name = asker.kind.name;
+        let Some(found) = asker.find()? else {
+            return Ok(None);
+        };
         say::step(&format!(
-            "Creating the {resource_type} {name}: 1 vCPU, 1 GiB RAM, 10 GiB disk"
+            "Looking for the instance {name} of an earlier run"
         ));
-        let body = json!({
-            "name": name, "resource_type": resource_type,
-            "n_vcpus": 1, "mem_gib": 1, "disk_size_gib": 10,
-            "public_key": public_key,
-        });
-        let create = Request::new("POST", "/api/instance/").json(body);
-        self.send(create)?.ok().context("create")?;
-        Ok(true)
-    }
-
-    fn restart_if_stopped(&self, instance: &Value) -> Result<()> {
-        if matches!(text(instance, "state")?, "exited" | "shut_off") {
-            let path = format!("{}restart/", self.kind.path());
-            let restarted = self.send(Request::new("POST", &path))?.ok();
-            restarted.with_context(|| {
-                format!(
-                    "{0} cannot be started again; if its container is gone, delete it \
-                     (DELETE /api/instance/{0}/) and run this again",
-                    self.kind.name
-                )
-            })?;
+        let state = text(&found, "state")?;
+        if !matches!(state, "exited" | "shut_off") || asker.restart()? {
+            match self.wait(asker, signals)? {
+                End::Up(instance) => return Ok(Some(instance)),
+                End::Down(state) => say::note(&format!("It is {state}.")),
+            }
         }
-        Ok(())
+        let uuid = text(&found, "uuid")?;
+        say::note(&format!(
+            "It does not come up again: {}.",
+            self.admin.why(uuid)?
+        ));
+        let is_there = self.traces.as_ref().map(|traces| traces.have(uuid));
+        if state != "error" && is_there.transpose()?.unwrap_or(false) {
+            // Its disk may hold something.
+            let kept = format!("{name}-{}", uuid.get(..8).unwrap_or(uuid));
+            say::note(&format!("It is kept, as {kept}."));
+            asker.rename(&kept)?;
+        } else {
+            asker.delete()?;
+        }
+        Ok(None)
     }
 
-    fn wait_until_running(&self, signals: &Signals) -> Result<Value> {
+    /// Waits until its user can log in.
+    fn wait(&self, asker: &Asker<'_>, signals: &Signals) -> Result<End> {
+        let name = asker.kind.name;
         let start = Instant::now();
+        let mut running = None;
         while start.elapsed() < RUNNING_LIMIT {
-            let instance = self
-                .send(Request::new("GET", &self.kind.path()))?
-                .ok()?
-                .json()?;
+            let instance = asker.find()?;
+            let instance = instance.with_context(|| format!("{name} is gone"))?;
             match text(&instance, "state")? {
-                "running" => return Ok(instance),
+                "running" => {
+                    if self.traces.is_none() || greets(HOST, ssh_port(&instance)?) {
+                        return Ok(End::Up(instance));
+                    }
+                    // One of an earlier run was stopped when that ended; Wharf is starting it again.
+                    let since = *running.get_or_insert_with(Instant::now);
+                    ensure!(
+                        since.elapsed() < BANNER_LIMIT,
+                        "{name} is running, and no SSH server greets at {HOST}:{} within \
+                         {BANNER_LIMIT:?}",
+                        ssh_port(&instance)?
+                    );
+                }
                 "provisioning" => {}
-                other => bail!(
-                    "{} is {other:?} rather than running; Wharf's log says why",
-                    self.kind.name
-                ),
+                other => return Ok(End::Down(other.to_owned())),
             }
             if signals.wait(Duration::from_millis(20)) {
                 bail!("interrupted");
             }
         }
-        bail!("{} is not running after {RUNNING_LIMIT:?}", self.kind.name)
+        bail!("{name} is not running after {RUNNING_LIMIT:?}")
     }
 
-    fn delete(&self) -> Result<()> {
-        say::step(&format!("Deleting {}", self.kind.name));
-        let deleted = self.send(Request::new("DELETE", &self.kind.path()))?;
-        ensure!(deleted.status == 204, "delete answers {}", deleted.status);
-        let after = self.send(Request::new("GET", &self.kind.path()))?;
+    /// Deletes the instance, if there is one, and waits until its engine has nothing of it.
+    fn clear(&self, asker: &Asker<'_>) -> Result<()> {
+        let Some(found) = asker.find()? else {
+            return Ok(());
+        };
+        asker.delete()?;
+        let uuid = text(&found, "uuid")?;
+        let purged = wait_until(PURGE_LIMIT, || self.admin.has_purged(uuid).unwrap_or(false));
         ensure!(
-            after.status == 404,
-            "a deleted instance answers {}",
-            after.status
+            purged,
+            "{} is not removed after {PURGE_LIMIT:?}",
+            asker.kind.name
         );
-        Ok(())
+        self.traces.as_ref().map_or(Ok(()), Traces::wait_until_gone)
     }
+}
+
+fn ssh_port(instance: &Value) -> Result<u16> {
+    let port = instance.get("wan_ssh_port").and_then(Value::as_u64);
+    Ok(u16::try_from(port.context("no wan_ssh_port")?)?)
 }
 
 fn log_in(account: &Account, instance: &Value) -> Result<()> {
     say::step("Logging in over SSH, by key and by password");
-    let port = instance.get("wan_ssh_port").and_then(Value::as_u64);
-    let port = u16::try_from(port.context("no wan_ssh_port")?)?;
     let to = Destination {
         user: LOGIN_USER,
         host: HOST,
-        port,
+        port: ssh_port(instance)?,
     };
-    // One of an earlier run was stopped with its engine; Wharf is starting it again.
-    wait_for_banner(HOST, port, BANNER_LIMIT)?;
     let script = "echo \"$(id -un) on $(hostname), $(python3 --version), $(uname -sr)\"";
     let seen = account.ssh.run(to, script).context("login by key")?;
     say::note(&seen);
@@ -226,9 +219,4 @@ fn log_in(account: &Account, instance: &Value) -> Result<()> {
     let wrong = account.ssh.run_with_password(to, "wrong", "true");
     ensure!(wrong.is_err(), "a wrong password was let in");
     Ok(())
-}
-
-fn text<'a>(instance: &'a Value, field: &str) -> Result<&'a str> {
-    let value = instance.get(field).and_then(Value::as_str);
-    value.with_context(|| format!("the instance has no {field}"))
 }

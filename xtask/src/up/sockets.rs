@@ -1,8 +1,10 @@
 //! Engines that a user without root has: rootless Podman, rootless Docker, Docker Desktop, or the
 //! machine's own where the user may use it.
 
+use super::choice::socket;
 use crate::http::{Client, Endpoint, Request};
 use crate::process::{command, output};
+use crate::say;
 use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,16 +25,30 @@ fn answers(endpoint: &Endpoint) -> bool {
 }
 
 fn candidates() -> Vec<Endpoint> {
-    let named = env::var("DOCKER_HOST")
-        .ok()
-        .and_then(|text| Endpoint::parse(&text.replacen("tcp://", "http://", 1)).ok());
     let sockets = well_known(
         env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
         env::var_os("HOME").map(PathBuf::from),
     );
-    let present = sockets.into_iter().chain(podmans_own());
-    let present = present.filter(|socket| socket.exists()).map(Endpoint::Unix);
-    named.into_iter().chain(present).collect()
+    let present = sockets
+        .into_iter()
+        .chain(podmans_own())
+        .filter_map(|path| path.canonicalize().ok())
+        .map(Endpoint::Unix);
+    named().into_iter().chain(present).collect()
+}
+
+/// What the user's own tools are told to use, if Wharf can use it too.
+fn named() -> Option<Endpoint> {
+    let text = env::var("DOCKER_HOST")
+        .ok()
+        .filter(|text| !text.is_empty())?;
+    match socket(&text) {
+        Ok(endpoint) => Some(endpoint),
+        Err(why) => {
+            say::note(&format!("DOCKER_HOST={text} is passed over: {why:#}."));
+            None
+        }
+    }
 }
 
 fn well_known(runtime: Option<PathBuf>, home: Option<PathBuf>) -> Vec<PathBuf> {

@@ -1,97 +1,90 @@
-//! What an instance leaves in the engines, which may be a user's own: nothing, once a check is over.
+//! What one Wharf installation has in the engines, which may be a user's own: stopped when Wharf ends,
+//! and nothing once a check is over.
 
-use super::nodes::Node;
+use crate::engine::{Contents, GRACE_S};
 use crate::http::{Client, Endpoint};
 use crate::process::wait_until;
-use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
-use std::time::Duration;
+use crate::say;
+use anyhow::{Result, ensure};
+use std::time::{Duration, Instant};
 
 /// Deleted for its user at once, an instance is removed from its engine after that.
 const REMOVAL_LIMIT: Duration = Duration::from_secs(120);
 
-/// What an engine has of one Wharf installation.
+/// Everything that has an installation's label.
 pub(super) struct Traces {
-    engine: Client,
-    installation: String,
+    engines: Vec<Client>,
+    label: String,
 }
 
 impl Traces {
-    /// Those of the installation that made this instance; none if no engine has it.
-    pub fn of(nodes: &[Node], uuid: &str) -> Result<Option<Self>> {
-        for node in nodes.iter().filter(|node| node.driver != "simulated") {
-            let engine = Client::new(Endpoint::parse(&node.endpoint)?);
-            let found = containers(&engine, &format!("io.wharf.instance={uuid}"))?;
-            let label = found.pointer("/0/Labels/io.wharf.installation");
-            if let Some(installation) = label.and_then(Value::as_str) {
-                let installation = installation.to_owned();
-                return Ok(Some(Self {
-                    engine,
-                    installation,
-                }));
-            }
+    /// Of the installation with this name.
+    pub fn of(engines: &[Endpoint], installation: &str) -> Self {
+        Self {
+            engines: engines.iter().cloned().map(Client::new).collect(),
+            label: format!("io.wharf.installation={installation}"),
         }
-        Ok(None)
     }
 
-    /// Waits until the engine has nothing of it.
+    /// Stops its instances; their disks stay.
+    pub fn stop(&self) -> Result<()> {
+        self.in_each(|contents| contents.stop(GRACE_S))
+    }
+
+    /// Waits until Wharf has removed everything.
     pub fn wait_until_gone(&self) -> Result<()> {
-        let gone = wait_until(REMOVAL_LIMIT, || self.is_nothing_left().unwrap_or(false));
+        let gone = wait_until(REMOVAL_LIMIT, || self.are_none().unwrap_or(false));
         ensure!(
             gone,
-            "the engine at {} still has a container or a network with the label \
-             io.wharf.installation={}",
-            self.engine.endpoint(),
-            self.installation
+            "after {REMOVAL_LIMIT:?} an engine still has a container or a network with the label {}",
+            self.label
         );
         Ok(())
     }
 
-    fn is_nothing_left(&self) -> Result<bool> {
-        let label = format!("io.wharf.installation={}", self.installation);
-        let none = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
-        Ok(none(&containers(&self.engine, &label)?) && none(&networks(&self.engine, &label)?))
+    /// Removes what Wharf, which has ended, has left; and for so long also what the engine was just
+    /// making.
+    pub fn remove(&self, patience: Duration) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            if !self.are_none()? {
+                say::note("Removing what Wharf has left in the engine.");
+                self.in_each(Contents::remove)?;
+            }
+            if start.elapsed() >= patience {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(250));
+        }
+        ensure!(
+            self.are_none()?,
+            "an engine still has a container or a network with the label {}",
+            self.label
+        );
+        Ok(())
+    }
+
+    /// Whether an engine has the container of an instance.
+    pub fn have(&self, uuid: &str) -> Result<bool> {
+        let label = format!("io.wharf.instance={uuid}");
+        Ok(!self.with(&label).try_fold(true, is_empty_too)?)
+    }
+
+    fn are_none(&self) -> Result<bool> {
+        self.with(&self.label).try_fold(true, is_empty_too)
+    }
+
+    fn in_each(&self, work: impl Fn(&Contents) -> Result<()>) -> Result<()> {
+        self.with(&self.label)
+            .try_for_each(|contents| work(&contents))
+    }
+
+    fn with(&self, label: &str) -> impl Iterator<Item = Contents> {
+        let engines = self.engines.iter().cloned();
+        engines.map(move |engine| Contents::labelled(engine, label.to_owned()))
     }
 }
 
-/// Subnets that an engine has given to networks, also where the machine has no routes to them, as
-/// with engines without root.
-pub(super) fn subnets(engine: &Client) -> Result<Vec<String>> {
-    let networks = engine.get("/networks").context("the engine's networks")?;
-    let configs = networks.as_array().into_iter().flatten();
-    let configs = configs.filter_map(|network| network.pointer("/IPAM/Config")?.as_array());
-    let subnets = configs.flatten().filter_map(|config| config.get("Subnet"));
-    Ok(subnets
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect())
-}
-
-fn containers(engine: &Client, label: &str) -> Result<Value> {
-    engine.get(&format!(
-        "/containers/json?all=true&filters={}",
-        filters(label)
-    ))
-}
-
-fn networks(engine: &Client, label: &str) -> Result<Value> {
-    engine.get(&format!("/networks?filters={}", filters(label)))
-}
-
-/// Percent-encoded throughout: no character of JSON is one of a query.
-fn filters(label: &str) -> String {
-    let text = json!({ "label": [label] }).to_string();
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::filters;
-
-    #[test]
-    fn filters_hold_no_character_that_a_query_gives_a_meaning() {
-        let text = filters("a=b");
-        assert!(text.starts_with("%7B%22%6C%61"));
-        assert!(text.bytes().all(|b| b == b'%' || b.is_ascii_hexdigit()));
-    }
+fn is_empty_too(others: bool, contents: Contents) -> Result<bool> {
+    Ok(others && contents.is_empty()?)
 }

@@ -32,6 +32,13 @@ pub fn traces() -> Result<String> {
     Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
+/// No line names any of these.
+pub fn assert_none(traces: &str, words: &[&str]) {
+    let ours = |line: &&str| words.iter().any(|word| line.contains(word));
+    let left: Vec<_> = traces.lines().filter(ours).collect();
+    assert!(left.is_empty(), "left on the machine: {left:#?}");
+}
+
 pub fn pause_and_resume(engine: &mut PrivateEngine, key: &KeyPair) -> Result<()> {
     let client = engine.client();
     let network = Network::make(&client, 1)?;

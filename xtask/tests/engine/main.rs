@@ -7,12 +7,17 @@ mod isolation;
 mod lifecycle;
 mod outside;
 mod ssh;
+mod up;
 
 use anyhow::{Context, Result};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use xtask::engine::{Kind, Options, PrivateEngine};
 use xtask::process::is_root;
 use xtask::{images, workspace};
+
+/// Engines bear each other, but a small machine does not bear two at once.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// One engine for all checks: each of them leaves it as it was.
 #[test]
@@ -21,16 +26,24 @@ fn private_engine() {
         println!("skipped: an engine of our own needs root");
         return;
     }
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let result = with_engine();
     let traces = lifecycle::traces().unwrap();
-    let id = result.unwrap();
-    let ours = |line: &&str| {
-        [&id, "engine-test", "whfxtask"]
-            .iter()
-            .any(|word| line.contains(word))
-    };
-    let left: Vec<_> = traces.lines().filter(ours).collect();
-    assert!(left.is_empty(), "left on the machine: {left:#?}");
+    lifecycle::assert_none(&traces, &[&result.unwrap(), "engine-test", "whfxtask"]);
+}
+
+/// What a newcomer does with `up`.
+#[test]
+fn up_comes_up_again_and_its_check_leaves_nothing() {
+    if !is_root() {
+        println!("skipped: an engine of our own needs root");
+        return;
+    }
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let result = up::works();
+    let traces = lifecycle::traces().unwrap();
+    result.unwrap();
+    lifecycle::assert_none(&traces, &[up::DIRECTORY]);
 }
 
 /// Gives what names the engine on the machine.
