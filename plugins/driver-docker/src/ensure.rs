@@ -5,7 +5,7 @@
 
 use crate::api::{Refusal, Reply};
 use crate::context::Context;
-use crate::create_body::{Creation, Options, Update};
+use crate::create_body::{Creation, Image, Options, Update};
 use crate::found::{self, Found, again, settled};
 use crate::product::Product;
 use crate::pull::Pull;
@@ -13,7 +13,7 @@ use crate::settings::{DiskLimit, Kvm};
 use crate::start::{Started, start, start_sized};
 use crate::{ENGINE_KIND, digest, gpu, names, network};
 use std::collections::BTreeMap;
-use wharf_guest::{Error, Phase, Report, Spec, log};
+use wharf_guest::{Error, Phase, Report, ResourceType, Spec, log};
 
 /// Rounds of create in one call: without a disk limit, without hardware virtualisation, with the
 /// network, with the image, and one for a container that vanished.
@@ -37,6 +37,15 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         disk_limit: ctx.settings.disk_limit != DiskLimit::Off,
         kvm: ctx.settings.kvm != Kvm::Off,
     };
+    if spec.may_exist
+        && let Some(found) = found::named(ctx, &spec.tag, false)?
+    {
+        match adopt(ctx, spec, &found)? {
+            First::Report(report) => return Ok(report),
+            First::NoKvm => options.kvm = false,
+            First::Gone => return Err(Error::RetryLater(LOOK_AGAIN_MS)),
+        }
+    }
     for _ in 0..ROUNDS {
         let (name, labels) = (names::container(&spec.tag), labels(ctx, spec));
         let refusal = match create(ctx, spec, &image, &name, labels, options)? {
@@ -46,11 +55,14 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
                     options.kvm = false;
                     continue;
                 }
+                First::Gone => None,
             },
-            Err(refusal) => refusal,
+            Err(refusal) => Some(refusal),
         };
-        // The image may be gone while its container lives on, hence also there.
-        if (refusal.is_name_taken() || refusal.is_no_image())
+        // The image may be gone while its container lives on, hence also there; and what was just
+        // made may have another name by now.
+        let may_exist = |refusal: &Refusal| refusal.is_name_taken() || refusal.is_no_image();
+        if refusal.as_ref().is_none_or(may_exist)
             && let Some(found) = found::named(ctx, &spec.tag, false)?
         {
             match adopt(ctx, spec, &found)? {
@@ -59,8 +71,12 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
                     options.kvm = false;
                     continue;
                 }
+                First::Gone => return Err(Error::RetryLater(LOOK_AGAIN_MS)),
             }
         }
+        let Some(refusal) = refusal else {
+            return Err(Error::RetryLater(LOOK_AGAIN_MS));
+        };
         if refusal.is_no_image() {
             match ctx.api.pull(&image)? {
                 Pull::Done => {}
@@ -114,7 +130,8 @@ pub(crate) fn labels(ctx: &Context, spec: &Spec) -> Labels {
 
 type Labels = BTreeMap<&'static str, String>;
 
-/// Makes a container under this name.
+/// Makes a container under this name. Where the limit of its disk would count the image, it is so much
+/// larger: the size is the instance's own. That of a virtual machine has room for it.
 pub(crate) fn create(
     ctx: &Context,
     spec: &Spec,
@@ -123,6 +140,17 @@ pub(crate) fn create(
     labels: Labels,
     options: Options,
 ) -> Result<Reply<()>, Error> {
+    let counted = match options.disk_limit && spec.resource_type == ResourceType::Container {
+        true => match ctx.api.counted_of(image)? {
+            Ok(bytes) => bytes,
+            Err(refusal) => return Ok(Err(refusal)),
+        },
+        false => 0,
+    };
+    let image = Image {
+        reference: image,
+        counted,
+    };
     let body = Creation::new(spec, &ctx.settings, image, labels, options);
     if !spec.gpu_devices.is_empty() && Product::of(ctx)?.is_podman() {
         return ctx.api.create_libpod(&body.libpod(name, &spec.gpu_devices));
@@ -157,6 +185,8 @@ enum First {
     Report(Report),
     /// The node has no hardware virtualisation; the container that was given it is gone.
     NoKvm,
+    /// There is no container of that name.
+    Gone,
 }
 
 /// From a container that never ran to one that does. One that was found may have another size; one
@@ -169,7 +199,7 @@ fn first_start(ctx: &Context, spec: &Spec, found: Option<&Found>) -> Result<Firs
     }
     match ctx.api.unpack(name, &spec.blueprint.files)? {
         Ok(()) => {}
-        Err(refusal) if refusal.is_not_found() => return Err(Error::RetryLater(LOOK_AGAIN_MS)),
+        Err(refusal) if refusal.is_not_found() => return Ok(First::Gone),
         Err(refusal) => return Err(refusal.during("putting the files in")),
     }
     let networks: Vec<_> = [&spec.network]
@@ -185,7 +215,7 @@ fn first_start(ctx: &Context, spec: &Spec, found: Option<&Found>) -> Result<Firs
     };
     Ok(First::Report(match started {
         Started::Running => again(spec.generation, Phase::Booting, LOOK_AGAIN_MS),
-        Started::Gone => return Err(Error::RetryLater(LOOK_AGAIN_MS)),
+        Started::Gone => return Ok(First::Gone),
         Started::Never(why) => failed(spec, format!("it cannot be started: {why}")),
         Started::NoKvm(_) => {
             // It never ran: nothing of a user's is in it.

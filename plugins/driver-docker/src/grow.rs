@@ -14,7 +14,7 @@
 use crate::api::Refusal;
 use crate::api::transfer::Moving;
 use crate::context::Context;
-use crate::create_body::{Options, disk_limit_of};
+use crate::create_body::{Options, disk_size_of};
 use crate::ensure::{create, image, labels};
 use crate::found::{self, Found, again, is_called, settled};
 use crate::product::Product;
@@ -83,7 +83,7 @@ pub fn grow(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         return Err(keeps(&found, spec, "this engine does not move all of it"));
     }
     // One that another call began for another size is of no use.
-    let wanted = disk_limit_of(&spec.size, spec.resource_type);
+    let wanted = disk_size_of(&spec.size, spec.resource_type);
     let is_right = |one| found::label(one, names::DISK) == Some(wanted.as_str());
     let begun = listed.iter().find(|one| is_called(one, &part));
     if begun.is_some_and(|one| !is_right(&one.labels)) {

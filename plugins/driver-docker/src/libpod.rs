@@ -29,9 +29,12 @@ pub fn network(installation: &str, network: &Network) -> Value {
 pub fn resize(ctx: &Context, found: &Found, limits: &Update) -> Result<(), Error> {
     let memory = stats::sample(ctx, &found.name)?.memory_stats;
     let wanted = limits.memory();
-    let used = stats::used(&memory);
-    if used > wanted {
-        return Err(stats::too_little(used));
+    let is_short = memory.usage > wanted;
+    if is_short {
+        let needed = stats::needed(ctx, &found.name, &memory)?;
+        if needed > wanted {
+            return Err(stats::too_little(needed));
+        }
     }
     match ctx.api.update_libpod(&found.name, &limits.libpod())? {
         Ok(()) => Ok(()),
@@ -39,7 +42,7 @@ pub fn resize(ctx: &Context, found: &Found, limits: &Update) -> Result<(), Error
         Err(refusal) if refusal.is_not_found() => Err(Error::Unsupported(
             "this engine cannot change the size of a container".into(),
         )),
-        Err(_) if wanted < memory.limit => Err(stats::too_little(used)),
+        Err(_) if is_short || wanted < memory.limit => Err(stats::more_in_use()),
         Err(refusal) => Err(refusal.during("changing the size")),
     }
 }

@@ -4,7 +4,6 @@ use crate::context::Context;
 use crate::create_body::Update;
 use crate::found::{self, again, settled};
 use crate::grow;
-use crate::libpod;
 use crate::start::{self, Started};
 use wharf_guest::{Error, Phase, Report, Target};
 
@@ -26,10 +25,9 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
         }
         Phase::Stopped(_) => {}
         phase @ (Phase::Ready | Phase::Booting) => {
-            // An earlier call may have ended between the start and the size.
-            if !start::applied(ctx, &found, &limits)? {
-                libpod::resize(ctx, &found, &limits)?;
-            }
+            // An earlier call may have ended between the start and the size, and a change that was
+            // taken back may hold all the same.
+            start::resize(ctx, &found, &limits)?;
             return Ok(settled(target.generation, phase));
         }
         phase => return Ok(settled(target.generation, phase)),

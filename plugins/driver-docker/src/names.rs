@@ -18,7 +18,8 @@ pub const NETWORK: &str = "io.wharf.network";
 pub const PUBLIC_NETWORK: &str = "io.wharf.public-network";
 /// Label: digest of the specification the container was made from.
 pub const SPEC: &str = "io.wharf.spec";
-/// Label: the limit of its disk, if it has one. Podman does not tell it otherwise.
+/// Label: the size of its disk, if that has a limit; the limit counts the image besides. Podman does
+/// not tell it otherwise.
 pub const DISK: &str = "io.wharf.disk";
 
 /// Label: the container was made to take over another's content, from a disk with this limit. It has

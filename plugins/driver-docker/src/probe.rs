@@ -39,8 +39,9 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
         version: format!("{} {}", product.name, product.version),
         features: Features {
             containers: true,
-            vms: true,
-            live_resize: product.resizes_live(),
+            // None has been tried on a Podman.
+            vms: !product.is_podman(),
+            live_resize: product.resizes_live() && !takes_no_limits(&info),
             disk_grow: match product.moves_content() {
                 true => DiskGrow::Stopped,
                 false => DiskGrow::No,
@@ -59,6 +60,13 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
     })
 }
 
+/// Without root there are no limits of CPU and memory on cgroups v1, and none are refused either.
+fn takes_no_limits(info: &Info) -> bool {
+    let mut options = info.security_options.iter().flatten();
+    let is_rootless = info.rootless || options.any(|option| option == "name=rootless");
+    is_rootless && info.cgroup_version == "1"
+}
+
 fn is_auto(mode: &str) -> bool {
     mode == "auto" || mode.starts_with("auto:")
 }
@@ -75,7 +83,7 @@ fn limits_disks(setting: DiskLimit, info: &Info) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::limits_disks;
+    use super::{limits_disks, takes_no_limits};
     use crate::api::model::Info;
     use crate::settings::DiskLimit;
 
@@ -89,5 +97,20 @@ mod tests {
         assert!(!limits_disks(DiskLimit::Auto, &on("overlay2")));
         assert!(limits_disks(DiskLimit::On, &on("overlay2")));
         assert!(!limits_disks(DiskLimit::Off, &on("btrfs")));
+    }
+
+    #[test]
+    fn without_root_cgroups_v1_take_no_limits() {
+        let told = |text: &str| takes_no_limits(&serde_json::from_str(text).unwrap());
+        assert!(told(
+            r#"{"CgroupVersion":"1","Rootless":true,"SecurityOptions":null}"#
+        ));
+        assert!(told(
+            r#"{"CgroupVersion":"1","SecurityOptions":["name=seccomp,profile=default","name=rootless"]}"#
+        ));
+        assert!(!told(r#"{"CgroupVersion":"2","Rootless":true}"#));
+        assert!(!told(
+            r#"{"CgroupVersion":"1","SecurityOptions":["name=userns"]}"#
+        ));
     }
 }

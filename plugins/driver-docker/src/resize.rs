@@ -2,7 +2,7 @@
 
 use crate::api::Refusal;
 use crate::context::Context;
-use crate::create_body::{GIB, Update, disk_limit_of};
+use crate::create_body::{GIB, Update, disk_size_of};
 use crate::found::{Found, find, settled};
 use crate::{libpod, names, stats};
 use wharf_guest::{Error, Report, Size, Target, log};
@@ -36,7 +36,7 @@ pub fn resize(ctx: &Context, target: &Target) -> Result<Report, Error> {
 
 /// Only a disk with a limit has a size.
 fn disk_is_kept(found: &Found, target: &Target) -> Result<(), Error> {
-    let wanted = disk_limit_of(&target.size, target.resource_type);
+    let wanted = disk_size_of(&target.size, target.resource_type);
     if found
         .label(names::DISK)
         .is_some_and(|limit| limit != wanted)
@@ -54,9 +54,10 @@ fn memory_suffices(ctx: &Context, found: &Found, size: &Size) -> Result<(), Erro
     if !found.is_up() || !shrinks(found, size) {
         return Ok(());
     }
-    let used = stats::used(&stats::sample(ctx, &found.name)?.memory_stats);
-    if used > bytes(size) {
-        return Err(stats::too_little(used));
+    let memory = stats::sample(ctx, &found.name)?.memory_stats;
+    let needed = stats::needed(ctx, &found.name, &memory)?;
+    if needed > bytes(size) {
+        return Err(stats::too_little(needed));
     }
     Ok(())
 }
@@ -75,7 +76,7 @@ fn refused(refusal: &Refusal, found: &Found, size: &Size) -> Error {
     if refusal.is_no_container() {
         Error::NotFound
     } else if shrinks(found, size) {
-        Error::invalid("mem_gib", "more than that is in use; free some first")
+        stats::more_in_use()
     } else {
         refusal.during("changing the size")
     }

@@ -4,6 +4,7 @@ use crate::api::Refusal;
 use crate::context::Context;
 use crate::create_body::Update;
 use crate::found::Found;
+use crate::product::Product;
 use crate::{libpod, network};
 use wharf_guest::{Error, Network};
 
@@ -42,14 +43,32 @@ pub fn start_sized(
     Ok(started)
 }
 
-/// Gives a container its size, if it has another; false: not before it runs.
+/// Gives a container that runs its size. Where the engine tells that size already, only Docker's word
+/// is taken: a Podman before 5 tells the size of the creation whatever holds, and a later one that of
+/// an update that failed.
 ///
 /// # Errors
-/// When the engine refuses.
-pub fn applied(ctx: &Context, found: &Found, limits: &Update) -> Result<bool, Error> {
-    if limits.is(&found.details.host_config) {
-        return Ok(true);
+/// When the engine refuses, or more memory is in use; it may be less later.
+pub fn resize(ctx: &Context, found: &Found, limits: &Update) -> Result<(), Error> {
+    if limits.is(&found.details.host_config) && !Product::of(ctx)?.is_podman() {
+        return Ok(());
     }
+    if updated(ctx, found, limits)? {
+        return Ok(());
+    }
+    libpod::resize(ctx, found, limits).map_err(|error| match error {
+        Error::Invalid(wrong) => Error::Other(format!("applying the size: {}", wrong.message)),
+        other => other,
+    })
+}
+
+/// Gives a container that does not run its size, if it has another; false: not before it runs.
+fn applied(ctx: &Context, found: &Found, limits: &Update) -> Result<bool, Error> {
+    Ok(limits.is(&found.details.host_config) || updated(ctx, found, limits)?)
+}
+
+/// False: the engine's Docker interface has no such request.
+fn updated(ctx: &Context, found: &Found, limits: &Update) -> Result<bool, Error> {
     match ctx.api.update(&found.name, limits)? {
         Ok(()) => Ok(true),
         Err(refusal) if refusal.is_unknown_request() => Ok(false),

@@ -30,14 +30,37 @@ pub fn stats(ctx: &Context, tag: &Tag, disk: bool) -> Result<Usage, Error> {
     })
 }
 
+/// What an instance may hold that no process has resident: files in `/dev/shm` and `/dev`, 64 MiB
+/// each, which are in memory and are all of that kind that a user can have; and what the kernel
+/// needs for it.
+const NOT_RESIDENT: u64 = 192 << 20;
+
 /// Memory that the instance holds. Podman counts the page cache in and does not say how much that
 /// is; there, it is what the processes have resident.
 fn held(ctx: &Context, name: &str, memory: &MemoryStats) -> Result<u64, Error> {
+    without_cache(ctx, name, memory, 0)
+}
+
+/// The least memory that the instance can do with now: no less than it holds.
+///
+/// # Errors
+/// When the engine gives no answer.
+pub fn needed(ctx: &Context, name: &str, memory: &MemoryStats) -> Result<u64, Error> {
+    without_cache(ctx, name, memory, NOT_RESIDENT)
+}
+
+/// With this much beside what the processes have resident, where no more is known than that.
+fn without_cache(
+    ctx: &Context,
+    name: &str,
+    memory: &MemoryStats,
+    beside: u64,
+) -> Result<u64, Error> {
     if memory.stats.as_ref().is_some_and(|stats| !stats.is_empty()) {
         return Ok(used(memory));
     }
     Ok(match ctx.api.resident(name)? {
-        Ok(processes) => memory.usage.min(processes.bytes()),
+        Ok(processes) => memory.usage.min(processes.bytes().saturating_add(beside)),
         Err(_) => memory.usage,
     })
 }
@@ -57,7 +80,7 @@ pub fn sample(ctx: &Context, name: &str) -> Result<Stats, Error> {
 /// Memory in use, without the page cache that the kernel gives back for the asking. The counter
 /// has one name on cgroups v2 and another on v1; Podman sends neither.
 #[must_use]
-pub fn used(memory: &MemoryStats) -> u64 {
+fn used(memory: &MemoryStats) -> u64 {
     let counters = memory.stats.as_ref();
     let cache = ["total_inactive_file", "inactive_file"]
         .iter()
@@ -71,6 +94,12 @@ pub fn used(memory: &MemoryStats) -> u64 {
 pub fn too_little(used: u64) -> Error {
     let gib = used.div_ceil(GIB);
     Error::invalid("mem_gib", format!("{gib} GiB are in use; free some first"))
+}
+
+/// The same where the engine refuses it, and does not say how much that is.
+#[must_use]
+pub fn more_in_use() -> Error {
+    Error::invalid("mem_gib", "more than that is in use; free some first")
 }
 
 fn not_running() -> Error {

@@ -60,7 +60,8 @@ fn the_container_is_made_as_promised() {
                 "RestartPolicy": { "Name": "no" },
                 "LogConfig": { "Type": "json-file", "Config": { "max-size": "10m" } },
                 "PortBindings": { "22/tcp": [{ "HostIp": "0.0.0.0", "HostPort": "20001" }] },
-                "StorageOpt": { "size": "20G" },
+                // 20 GiB of its own: the image is counted besides, and what its files take on a disk.
+                "StorageOpt": { "size": "21088M" },
             },
             "NetworkingConfig": {
                 "EndpointsConfig": { "wharf-owner1": { "IPAMConfig": { "IPv4Address": "10.80.0.2" } } },
@@ -103,6 +104,16 @@ fn settings_reach_the_container() {
 }
 
 #[test]
+fn an_image_that_a_disks_limit_does_not_count_adds_nothing_to_it() {
+    let fake = Fake::new();
+    fake.world.borrow_mut().storage = "overlay2";
+    ensure(&fake, &spec(1)).unwrap();
+    let world = fake.world.borrow();
+    let body = &world.containers.values().next().unwrap().body;
+    assert_eq!(body["HostConfig"]["StorageOpt"]["size"], "20G");
+}
+
+#[test]
 fn whichever_call_breaks_the_next_ensure_goes_on() {
     let mut broken = 0;
     for nth in 0.. {
@@ -134,6 +145,16 @@ fn whichever_call_breaks_the_next_ensure_goes_on() {
             assert!(world.containers.values().all(|container| container.running));
         }
     }
+}
+
+#[test]
+fn what_is_renamed_while_it_is_made_is_gone_on_with() {
+    let fake = Fake::new();
+    fake.world.borrow_mut().renamed_to = Some("pets");
+    assert!(matches!(phase(ensure(&fake, &spec(1))), Phase::Booting));
+    let world = fake.world.borrow();
+    assert_eq!(world.containers.len(), 1);
+    assert!(world.containers["pets"].running && world.started_bare.is_empty());
 }
 
 #[test]

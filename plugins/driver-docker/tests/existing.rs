@@ -12,7 +12,7 @@ use driver_docker::context::Context;
 use driver_docker::{delete, ensure, inspect, lifecycle, network, resize, stats};
 use fake::given::{node, spec, target};
 use fake::{Break, Fake};
-use wharf_guest::{Error, Node, Phase};
+use wharf_guest::{Error, Node, Phase, Spec};
 
 const GIB: u64 = 1 << 30;
 
@@ -62,7 +62,8 @@ fn a_start_applies_the_size() {
 fn what_never_ran_is_left_to_ensure() {
     let (fake, node) = (Fake::new(), node("{}"));
     let ctx = Context::new(&node, &fake).unwrap();
-    fake.break_call(1, Break::Before);
+    // After the image was read and the container made.
+    fake.break_call(3, Break::Before);
     ensure::ensure(&ctx, &spec(1)).unwrap_err();
     let target = target(&spec(1));
     assert!(matches!(
@@ -201,6 +202,25 @@ fn what_was_renamed_by_hand_is_found_by_its_labels() {
     assert!(matches!(phase(), Phase::Absent));
     let world = fake.world.borrow();
     assert!(world.containers.is_empty() && world.networks.is_empty());
+}
+
+#[test]
+fn what_was_renamed_since_an_earlier_call_is_not_made_twice() {
+    let (fake, node) = (Fake::new(), node("{}"));
+    running(&fake, &node, 1);
+    let ctx = Context::new(&node, &fake).unwrap();
+    {
+        let mut world = fake.world.borrow_mut();
+        let (_, container) = world.containers.pop_first().unwrap();
+        world.containers.insert("pets".into(), container);
+    }
+    let again = Spec {
+        may_exist: true,
+        ..spec(1)
+    };
+    let report = ensure::ensure(&ctx, &again).unwrap();
+    assert!(matches!(report.phase, Phase::Ready));
+    assert_eq!(fake.world.borrow().containers.len(), 1);
 }
 
 #[test]

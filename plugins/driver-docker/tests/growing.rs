@@ -37,7 +37,8 @@ fn assert_grown(fake: &Fake) {
     let container = world.containers.values().next().unwrap();
     assert!(container.running);
     assert_eq!(container.files, ["/home/user/a", "/home/user/b"]);
-    assert_eq!(container.body["HostConfig"]["StorageOpt"]["size"], "40G");
+    assert_eq!(container.body["HostConfig"]["StorageOpt"]["size"], "41568M");
+    assert_eq!(container.body["Labels"]["io.wharf.disk"], "40G");
 }
 
 /// What the host does until it runs; never are there two that run, and never less than all data.

@@ -88,15 +88,62 @@ fn memory_in_use_is_not_taken_away() {
     let mut target = target(&spec(1));
     target.size.mem_gib = 9;
     resize::resize(&ctx, &target).unwrap();
-    fake.world.borrow_mut().memory_used = 7 * GIB + 1;
-    // More than at the creation, and less than is used.
+    // More than at the creation, and less than is used: resident, or what else there may be.
     target.size.mem_gib = 7;
+    for resident in [7 * GIB + 1024, 7 * GIB - (100 << 20)] {
+        fake.world.borrow_mut().memory_used = 7 * GIB + 1024;
+        fake.world.borrow_mut().resident_kib = vec![resident >> 10];
+        let refused = resize::resize(&ctx, &target);
+        assert!(
+            matches!(&refused, Err(Error::Invalid(e)) if e.field == "mem_gib"),
+            "{refused:?}"
+        );
+        assert_eq!(limit(&fake), 9 * GIB);
+    }
+    // What the kernel refuses.
+    fake.world.borrow_mut().resident_kib.clear();
     let refused = resize::resize(&ctx, &target);
     assert!(
-        matches!(&refused, Err(Error::Invalid(e)) if e.field == "mem_gib"),
+        matches!(&refused, Err(Error::Invalid(e)) if e.message.contains("more than that")),
         "{refused:?}"
     );
-    assert_eq!(limit(&fake), 9 * GIB);
+}
+
+#[test]
+fn page_cache_makes_way_for_a_smaller_size() {
+    let (fake, node) = (podman(), node("{}"));
+    let ctx = Context::new(&node, &fake).unwrap();
+    ensure::ensure(&ctx, &spec(1)).unwrap();
+    fake.world.borrow_mut().memory_used = 3 * GIB;
+    fake.world.borrow_mut().cached = 2 * GIB;
+    fake.world.borrow_mut().resident_kib = vec![1 << 20];
+    let mut target = target(&spec(1));
+    target.size.mem_gib = 2;
+    resize::resize(&ctx, &target).unwrap();
+    assert_eq!(limit(&fake), 2 * GIB);
+}
+
+#[test]
+fn a_change_that_was_taken_back_does_not_hold() {
+    let (fake, node) = (podman(), node("{}"));
+    let ctx = Context::new(&node, &fake).unwrap();
+    ensure::ensure(&ctx, &spec(1)).unwrap();
+    let mut changed = target(&spec(1));
+    changed.size.mem_gib = 6;
+    // It takes effect all the same. The engine tells 4 before and after.
+    resize::resize(&ctx, &changed).unwrap();
+    assert_eq!(limit(&fake), 6 * GIB);
+    lifecycle::start(&ctx, &target(&spec(1))).unwrap();
+    assert_eq!(limit(&fake), 4 * GIB);
+    // What is in use by then stays until it is freed, and nothing is given up for it.
+    resize::resize(&ctx, &changed).unwrap();
+    fake.world.borrow_mut().memory_used = 5 * GIB;
+    fake.world.borrow_mut().resident_kib = vec![5 << 20];
+    let later = lifecycle::start(&ctx, &target(&spec(1)));
+    assert!(matches!(later, Err(Error::Other(_))), "{later:?}");
+    fake.world.borrow_mut().memory_used = GIB;
+    lifecycle::start(&ctx, &target(&spec(1))).unwrap();
+    assert_eq!(limit(&fake), 4 * GIB);
 }
 
 #[test]
@@ -128,6 +175,7 @@ fn it_says_what_it_is() {
     }
     let health = probe::probe(&ctx).unwrap();
     assert!(health.features.live_resize && health.features.disk_grow == DiskGrow::No);
+    assert!(!health.features.vms, "none has been tried");
     let report = ensure::ensure(&ctx, &spec(1)).unwrap();
     assert!(matches!(report.phase, Phase::Booting));
 }

@@ -1,10 +1,30 @@
 //! `/images`
 
-use super::{Api, accepted};
+use super::model::{Image, Layer};
+use super::{Api, Reply, accepted};
 use crate::pull::Pull;
 use wharf_guest::{Call, Error, Job};
 
+/// Podman answers no question about images while it copies one.
+const BUSY_MS: u32 = 60_000;
+
 impl Api<'_> {
+    /// Bytes of an image that the limit of a container's disk counts.
+    pub fn counted_of(&self, reference: &str) -> Result<Reply<u64>, Error> {
+        let path = |what| self.path(&format!("/images/{reference}/{what}"));
+        let image: Image = match self.read(&Call::get(&path("json")).timeout_ms(BUSY_MS))? {
+            Ok(image) => image,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        if !image.is_counted() {
+            return Ok(Ok(0));
+        }
+        // Not the size that the image has: Podman counts its copies for user namespaces in.
+        let layers: Reply<Vec<Layer>> =
+            self.read(&Call::get(&path("history")).timeout_ms(BUSY_MS))?;
+        Ok(layers.map(|layers| layers.iter().map(Layer::bytes).sum()))
+    }
+
     /// Starts the pull of an image, or says where it is.
     pub fn pull(&self, reference: &str) -> Result<Pull, Error> {
         let path = self.path("/images/create").query("fromImage", reference);

@@ -83,6 +83,51 @@ pub struct Summary {
     pub status: String,
 }
 
+/// `GET /images/NAME/json`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Image {
+    /// What it is stored by.
+    pub graph_driver: Option<Storage>,
+}
+
+/// A storage driver.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Storage {
+    /// `btrfs`, `overlay2` and so on.
+    pub name: String,
+}
+
+impl Image {
+    /// Whether the limit of a container's disk counts it. So it does where a container is a copy that
+    /// shares its blocks with the image; others count what has changed.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        let storage = self
+            .graph_driver
+            .as_ref()
+            .map(|driver| driver.name.as_str());
+        storage.is_some_and(|name| ["btrfs", "devicemapper"].contains(&name))
+    }
+}
+
+/// One line of `GET /images/NAME/history`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Layer {
+    /// Bytes of its files.
+    pub size: i64,
+}
+
+impl Layer {
+    /// None where the engine does not know.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.size.try_into().unwrap_or(0)
+    }
+}
+
 /// `GET /networks/NAME`
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
@@ -198,6 +243,12 @@ pub struct Info {
     pub mem_total: u64,
     /// Storage driver.
     pub driver: String,
+    /// `1` or `2`.
+    pub cgroup_version: String,
+    /// A Podman without root says so here,
+    pub rootless: bool,
+    /// and a Docker here.
+    pub security_options: Option<Vec<String>>,
     /// Where a Docker that has the Container Device Interface looks for its files.
     #[serde(rename = "CDISpecDirs")]
     pub cdi_spec_dirs: Option<Vec<String>>,

@@ -21,6 +21,7 @@ pub fn handle(world: &mut World, request: &Request) -> Answer {
         (method, ["v4.0.0", "libpod", rest @ ..]) if world.podman => {
             libpod(world, method, rest, &body)
         }
+        (Method::Get, ["images", name @ .., what]) => image(world, &name.join("/"), what),
         (Method::Get, ["containers", "json"]) => list(world, query),
         (Method::Post, ["containers", "create"]) => {
             create(world, query.strip_prefix("name=").unwrap(), body)
@@ -66,7 +67,7 @@ fn libpod(world: &mut World, method: Method, rest: &[&str], body: &Value) -> Ans
             create_network(world, made)
         }
         (Method::Post, ["containers", name, "update"]) => {
-            let used = world.memory_used;
+            let used = world.memory_used - world.cached;
             let container = world.containers.get_mut(*name).unwrap();
             let limit = body["memory"]["limit"].as_u64().unwrap();
             if !container.running || limit < used {
@@ -76,6 +77,21 @@ fn libpod(world: &mut World, method: Method, rest: &[&str], body: &Value) -> Ans
             (201, Value::Null)
         }
         other => panic!("the model does not know libpod's {other:?}"),
+    }
+}
+
+fn image(world: &World, name: &str, what: &str) -> Answer {
+    if !world.images.contains(name) {
+        return no(404, &format!("No such image: {name}"));
+    }
+    let size = world.image_bytes / 2;
+    match what {
+        "json" => (200, json!({ "GraphDriver": { "Name": world.storage } })),
+        "history" => (
+            200,
+            json!([{ "Size": size }, { "Size": 0 }, { "Size": size }]),
+        ),
+        other => panic!("the model does not know {other:?}"),
     }
 }
 
@@ -94,7 +110,7 @@ fn create(world: &mut World, name: &str, body: Value) -> Answer {
         );
     }
     world.containers.insert(
-        name.into(),
+        world.renamed_to.unwrap_or(name).into(),
         Container {
             body,
             ..Container::default()

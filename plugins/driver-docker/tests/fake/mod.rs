@@ -56,6 +56,10 @@ pub struct World {
     pub containers: BTreeMap<String, Container>,
     pub next_network: u64,
     pub disk_limits: bool,
+    /// Of each image.
+    pub image_bytes: u64,
+    /// What containers are stored by.
+    pub storage: &'static str,
     /// The node has `/dev/kvm`.
     pub kvm: bool,
     /// What programs end with.
@@ -65,12 +69,16 @@ pub struct World {
     /// Something in between removes the headers of its answers.
     pub headless: bool,
     pub memory_used: u64,
+    /// What of it is page cache.
+    pub cached: u64,
     /// Of each process in any container.
     pub resident_kib: Vec<u64>,
     pub pull: Option<&'static str>,
     /// The transfer under way, as `from` and `to`, and what is to come of it.
     pub transfer: Option<(String, String)>,
     pub moved: Option<Moved>,
+    /// What someone renames a container to as soon as it is made.
+    pub renamed_to: Option<&'static str>,
     /// Containers that were started before their files were in.
     pub started_bare: Vec<String>,
 }
@@ -91,6 +99,8 @@ impl Fake {
             .images
             .insert("localhost/wharf/base:1".into());
         fake.world.borrow_mut().disk_limits = true;
+        fake.world.borrow_mut().image_bytes = 512 << 20;
+        fake.world.borrow_mut().storage = "btrfs";
         fake
     }
 

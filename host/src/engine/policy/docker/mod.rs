@@ -213,7 +213,7 @@ impl Docker {
     ) -> Result<(), Refusal> {
         body.nothing()?;
         match (method.as_str(), rest) {
-            ("GET", [name @ .., "json"]) if !name.is_empty() => {
+            ("GET", [name @ .., "json" | "history"]) if !name.is_empty() => {
                 target.only(&[])?;
                 self.settings.image(&name.join("/"), creation(scope)?)
             }

@@ -147,6 +147,7 @@ fn what_the_driver_needs_passes() {
         ("GET", "/networks/wharf-o1".to_owned()),
         ("DELETE", "/networks/wharf-o1".to_owned()),
         ("GET", "/images/localhost/wharf/base:1/json".to_owned()),
+        ("GET", "/images/localhost/wharf/base:1/history".to_owned()),
         (
             "POST",
             "/images/create?fromImage=localhost%2Fwharf%2Fbase%3A1".to_owned(),

@@ -35,6 +35,7 @@ fn other_paths_are_refused() {
         ("POST", "/build".to_owned()),
         ("POST", "/commit?container=x".to_owned()),
         ("DELETE", "/images/localhost/wharf/base:1".to_owned()),
+        ("GET", "/images/docker.io/evil/history".to_owned()),
         ("GET", "/volumes".to_owned()),
         ("POST", "/volumes/create".to_owned()),
         ("GET", "/events".to_owned()),
