@@ -202,6 +202,26 @@ fn where_only_stopped_disks_grow_a_running_one_says_to_stop_it_first() {
 }
 
 #[test]
+fn where_sizes_are_fixed_while_it_runs_it_is_to_be_stopped_first() {
+    let (server, api) = start_with("fixed_while_running = true");
+    let created = api.small_container().unwrap();
+    let id = uuid(&created);
+    api.wait_for(id, "running").unwrap();
+    let larger = json!({ "n_vcpus": 2, "mem_gib": 2 });
+    let errors = patch(&api, id, larger.clone()).expect(400).unwrap();
+    for field in ["n_vcpus", "mem_gib"] {
+        let message = errors[field][0].as_str().unwrap();
+        assert!(message.contains("stop it first"), "{errors}");
+    }
+    api.act(id, "stop").unwrap().expect(200).unwrap();
+    patch(&api, id, larger).expect(200).unwrap();
+    api.act(id, "restart").unwrap().expect(200).unwrap();
+    let running = api.wait_for(id, "running").unwrap();
+    assert_eq!(running["n_vcpus"], 2);
+    server.finish().unwrap();
+}
+
+#[test]
 fn a_restart_does_not_wait_for_a_disk_that_takes_long_to_grow() {
     let slow = "disk_grow = 'stopped', faults = [{ call = 'grow', every = 1, error = 'retry', after_ms = 100 }]";
     let limits = "[limits]\nanswer_wait_ms = 400\n";

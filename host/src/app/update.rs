@@ -171,8 +171,25 @@ fn check_fields(
     {
         errors.add("disk_size_gib", why);
     }
+    if instance.resource_type == ResourceType::Container
+        && instance.intent == Intent::Run
+        && features.is_some_and(|f| !f.live_resize)
+    {
+        let (is, then) = (instance.size, request.size_over(instance.size));
+        for (field, changes) in [
+            ("n_vcpus", then.n_vcpus != is.n_vcpus),
+            ("mem_gib", then.mem_gib != is.mem_gib),
+        ] {
+            if changes {
+                errors.add(field, KEEPS_SIZE);
+            }
+        }
+    }
     Ok(name)
 }
+
+const KEEPS_SIZE: &str = "this instance's node cannot change the size of a container that runs; \
+     stop it first, and restart it after the change";
 
 /// Why its disk cannot grow now. Where the engine enforces no disk size, growing it is a matter of the
 /// claim alone; a driver refuses it for a single container that has a limit all the same.

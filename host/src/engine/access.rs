@@ -76,10 +76,13 @@ impl Access {
     }
 
     /// Begins the transfer of the call's instance, if the policy passes it.
-    pub fn begin_transfer(&self, transfer: Transfer) -> Result<(), EngineError> {
+    pub fn begin_transfer(&mut self, transfer: Transfer) -> Result<(), EngineError> {
         let key = self.transfer_key()?;
         if let Err(refusal) = self.node.policy.check_transfer(&self.scope, &transfer) {
-            warn!(node = %self.node.name, instance = key, why = refusal.0, "a driver's transfer was not begun");
+            if self.is_logged() {
+                let last_logged = self.refusals == LOGGED_REFUSALS;
+                warn!(node = %self.node.name, instance = key, why = refusal.0, last_logged, "a driver's transfer was not begun");
+            }
             return Err(EngineError::Refused(refusal.0));
         }
         debug!(node = %self.node.name, instance = key, "transfer");
@@ -141,9 +144,14 @@ impl Access {
         })
     }
 
-    fn note_refusal(&mut self, request: &Request, error: &EngineError) {
+    /// Counts a refusal; whether it is one of those that are logged.
+    fn is_logged(&mut self) -> bool {
         self.refusals = self.refusals.saturating_add(1);
-        if self.refusals > LOGGED_REFUSALS {
+        self.refusals <= LOGGED_REFUSALS
+    }
+
+    fn note_refusal(&mut self, request: &Request, error: &EngineError) {
+        if !self.is_logged() {
             return;
         }
         let path: String = request.path.chars().take(MAX_LOGGED_PATH).collect();

@@ -17,6 +17,8 @@ pub struct Info {
     pub disk_size_gib: u32,
     /// All of them.
     pub gpus: Vec<GpuInfo>,
+    /// A machine that runs can have other processors and memory.
+    pub live_resize: bool,
     /// When the disk of a machine that exists can be made larger: `no`, `stopped`, `running`.
     pub disk_grow: String,
     /// Changes when machines were lost.

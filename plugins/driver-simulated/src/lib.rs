@@ -99,7 +99,7 @@ fn probe(engine: &dyn Engine) -> Result<Health, Error> {
         features: Features {
             containers: true,
             vms: true,
-            live_resize: true,
+            live_resize: info.live_resize,
             disk_grow: match info.disk_grow.as_str() {
                 "running" => DiskGrow::Running,
                 "stopped" => DiskGrow::Stopped,

@@ -21,6 +21,8 @@ pub struct Settings {
     pub gpus: Vec<Gpu>,
     /// When the disk of a machine that exists can grow.
     pub disk_grow: DiskGrow,
+    /// A machine that runs keeps its processors and its memory.
+    pub fixed_while_running: bool,
     /// Scripted failures; the first that fits a call happens.
     pub faults: Vec<FaultRule>,
 }

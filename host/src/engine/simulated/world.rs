@@ -65,6 +65,7 @@ impl World {
             "disk_size_gib": capacity.disk_size_gib,
             "gpus": gpus,
             "disk_grow": settings.disk_grow,
+            "live_resize": !settings.fixed_while_running,
             "boot_id": self.boot_id,
         })
     }
@@ -249,6 +250,12 @@ impl World {
             return (
                 422,
                 json!({ "field": "disk_size_gib", "message": "disks keep their size here" }),
+            );
+        }
+        if settings.fixed_while_running && machine.runs() {
+            return (
+                422,
+                json!({ "field": "n_vcpus", "message": "what runs keeps its size here" }),
             );
         }
         let (mut then, now_used) = (machine.clone(), machine.share());

@@ -34,7 +34,7 @@ impl wit::Host for Guest {
     }
 
     async fn begin_transfer(&mut self, transfer: wit::Transfer) -> Result<(), wit::EngineError> {
-        let access = self.access.as_ref().ok_or_else(no_engine)?;
+        let access = self.access.as_mut().ok_or_else(no_engine)?;
         access
             .begin_transfer(transfer_from_guest(transfer))
             .map_err(error_to_guest)
