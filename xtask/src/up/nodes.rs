@@ -11,7 +11,7 @@ use crate::http::Endpoint;
 use crate::process::{find, is_root};
 use crate::signals::Signals;
 use crate::{images, say};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::fs;
 use std::mem::take;
 use std::path::{Path, PathBuf};
@@ -40,8 +40,8 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    fn images(&self) -> &'static [&'static str] {
-        if self.vms {
+    fn images(&self, is_podman: bool) -> &'static [&'static str] {
+        if self.vms && !is_podman {
             &["base", "vm-base"]
         } else {
             &["base"]
@@ -111,7 +111,7 @@ impl Nodes {
         let (client, endpoint) = (private.client(), private.endpoint().to_string());
         self.private = Some(private);
         signals.check()?;
-        images::ensure(&client, wanted.images())?;
+        images::ensure(&client, wanted.images(false))?;
         self.list.push(Node {
             name: NAME.to_owned(),
             driver: "docker",
@@ -126,6 +126,9 @@ impl Nodes {
     fn take(&mut self, endpoints: &[Endpoint], wanted: &Wanted, signals: &Signals) -> Result<()> {
         let engines = endpoints.iter().map(|at| Given::ask(at, &self.dir));
         let engines: Vec<_> = engines.collect::<Result<_>>()?;
+        if wanted.vms && engines.iter().all(|engine| engine.is_podman) {
+            bail!("--vms needs a dockerd: virtual machines have not been tried on Podman");
+        }
         self.given = endpoints.to_vec();
         let taken: Vec<_> = engines
             .iter()
@@ -142,7 +145,7 @@ impl Nodes {
                 engine.version
             ));
             self.guard(endpoint, engine.is_podman)?;
-            images::ensure(&engine.client, wanted.images())?;
+            images::ensure(&engine.client, wanted.images(engine.is_podman))?;
             signals.check()?;
             self.list.push(Node {
                 driver: "docker",
