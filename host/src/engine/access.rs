@@ -29,6 +29,7 @@ pub struct Access {
     hashes: Hashes,
     deadline: Instant,
     refusals: u32,
+    refused_transfers: u32,
 }
 
 impl Access {
@@ -42,6 +43,7 @@ impl Access {
             hashes: Hashes::new(),
             deadline,
             refusals: 0,
+            refused_transfers: 0,
         }
     }
 
@@ -79,8 +81,8 @@ impl Access {
     pub fn begin_transfer(&mut self, transfer: Transfer) -> Result<(), EngineError> {
         let key = self.transfer_key()?;
         if let Err(refusal) = self.node.policy.check_transfer(&self.scope, &transfer) {
-            if self.is_logged() {
-                let last_logged = self.refusals == LOGGED_REFUSALS;
+            if is_logged(&mut self.refused_transfers) {
+                let last_logged = self.refused_transfers == LOGGED_REFUSALS;
                 warn!(node = %self.node.name, instance = key, why = refusal.0, last_logged, "a driver's transfer was not begun");
             }
             return Err(EngineError::Refused(refusal.0));
@@ -144,14 +146,8 @@ impl Access {
         })
     }
 
-    /// Counts a refusal; whether it is one of those that are logged.
-    fn is_logged(&mut self) -> bool {
-        self.refusals = self.refusals.saturating_add(1);
-        self.refusals <= LOGGED_REFUSALS
-    }
-
     fn note_refusal(&mut self, request: &Request, error: &EngineError) {
-        if !self.is_logged() {
+        if !is_logged(&mut self.refusals) {
             return;
         }
         let path: String = request.path.chars().take(MAX_LOGGED_PATH).collect();
@@ -179,4 +175,10 @@ impl Access {
             .check(&self.scope, request, job)
             .map_err(|refusal| EngineError::Refused(refusal.0))
     }
+}
+
+/// Counts a refusal; whether it is one of those that are logged.
+fn is_logged(refusals: &mut u32) -> bool {
+    *refusals = refusals.saturating_add(1);
+    *refusals <= LOGGED_REFUSALS
 }
