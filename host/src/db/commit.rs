@@ -15,8 +15,8 @@ use tokio::sync::oneshot;
 
 /// Most use cases in one commit; bounds how long the first of them waits.
 const BATCH: usize = 1024;
-/// How long writes for which nobody waits are kept for a commit that somebody does wait for. Each
-/// commit of their own would be one that a user's write has to wait for.
+/// How long writes that no request made, those of the reconciler, are kept for a commit that a
+/// request needs anyway. Each commit of their own would be one that a request's write waits for.
 const LINGER: Duration = Duration::from_millis(2);
 
 /// What a use case decides from: the rows as its batch has left them, and the inventory.
@@ -36,7 +36,7 @@ pub struct Writer {
 
 /// A use case on its way through a batch.
 trait Job: Send {
-    /// Somebody waits for it.
+    /// A request made it.
     fn is_urgent(&self) -> bool;
     /// Decides; changes only if it said Ok.
     fn decide(&mut self, view: &View<'_>) -> Option<Changes>;
@@ -223,7 +223,7 @@ impl State {
     }
 }
 
-/// Adds what is waiting; where nobody waits for any of it, what comes within a short while too.
+/// Adds what is waiting; where no request made any of it, what comes within a short while too.
 fn gather(queue: &Receiver<Box<dyn Job>>, batch: &mut Vec<Box<dyn Job>>) {
     let end = Instant::now() + LINGER;
     loop {
