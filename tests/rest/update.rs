@@ -213,6 +213,10 @@ fn where_sizes_are_fixed_while_it_runs_it_is_to_be_stopped_first() {
         let message = errors[field][0].as_str().unwrap();
         assert!(message.contains("stop it first"), "{errors}");
     }
+    // Its disk is another matter.
+    patch(&api, id, json!({ "disk_size_gib": 20 }))
+        .expect(200)
+        .unwrap();
     api.act(id, "stop").unwrap().expect(200).unwrap();
     patch(&api, id, larger).expect(200).unwrap();
     api.act(id, "restart").unwrap().expect(200).unwrap();

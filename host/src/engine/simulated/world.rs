@@ -252,7 +252,9 @@ impl World {
                 json!({ "field": "disk_size_gib", "message": "disks keep their size here" }),
             );
         }
-        if settings.fixed_while_running && machine.runs() {
+        let is = machine.wanted.size;
+        let only_disk = (size.n_vcpus, size.mem_gib) == (is.n_vcpus, is.mem_gib);
+        if settings.fixed_while_running && machine.runs() && !only_disk {
             return (
                 422,
                 json!({ "field": "n_vcpus", "message": "what runs keeps its size here" }),
