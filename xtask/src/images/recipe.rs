@@ -34,7 +34,9 @@ impl Recipe {
         let over = name.strip_suffix(CUDA).and_then(|n| n.strip_suffix('-'));
         let directory = directory().join(over.map_or(name, |_| CUDA));
         let file = directory.join("Containerfile");
-        let Ok(containerfile) = fs::read_to_string(&file) else {
+        // By itself it is laid over nothing.
+        let containerfile = fs::read_to_string(&file).ok().filter(|_| name != CUDA);
+        let Some(containerfile) = containerfile else {
             bail!(
                 "no image is called {name:?}; there are: {}",
                 names()?.join(", ")
