@@ -34,13 +34,19 @@ impl App {
         caller: &Caller,
         request: CreateRequest,
     ) -> Result<InstanceView, Error> {
-        let draft = self.draft(caller.user, request).await?;
+        let password = password()?;
+        let draft = self.draft(caller.user, request, &password).await?;
         let instance = self.db.write(move |view| draft.decide(view)).await?;
         self.nudge(instance.id);
-        self.view(caller, instance)
+        Ok(self.view_with(caller, instance, password))
     }
 
-    async fn draft(&self, owner: UserId, request: CreateRequest) -> Result<Draft, Error> {
+    async fn draft(
+        &self,
+        owner: UserId,
+        request: CreateRequest,
+        password: &SecretText,
+    ) -> Result<Draft, Error> {
         let flavor = self
             .flavors()
             .iter()
@@ -65,12 +71,11 @@ impl App {
             .map_err(flavor_error)?;
         // In the order of time, so that the rows of creates that share a commit share pages.
         let id = InstanceId(uuid::Uuid::now_v7());
-        let password = password()?;
         let mut secrets = request.secrets;
         secrets.0.push((SecretKind::Password, password.clone()));
         Ok(Draft {
             id,
-            password: self.vault.seal_text(id, &password)?,
+            password: self.vault.seal_text(id, password)?,
             ask: Ask {
                 owner,
                 resource_type: request.resource_type,
@@ -85,7 +90,7 @@ impl App {
                 .rates(request.cpu_tier, request.gpu_model.as_deref()),
             names: match request.name {
                 Some(name) => Names::Given(name),
-                None => Names::Generated(generated_names()?),
+                None => Names::Generated(seeds()?),
             },
             flavor: request.flavor,
             ssh,
@@ -103,7 +108,8 @@ impl App {
 
 enum Names {
     Given(Name),
-    Generated(Vec<Name>),
+    /// From the first of these that gives one that is free.
+    Generated(Vec<u64>),
 }
 
 /// Everything that is decided before the write.
@@ -147,10 +153,10 @@ impl Draft {
         match &self.names {
             Names::Given(name) if free(name)? => Ok(name.clone()),
             Names::Given(_) => Err(FieldErrors::one("name", "is already taken").into()),
-            Names::Generated(names) => {
-                for name in names {
-                    if free(name)? {
-                        return Ok(name.clone());
+            Names::Generated(seeds) => {
+                for name in seeds.iter().map(|seed| Name::generate(*seed)) {
+                    if free(&name)? {
+                        return Ok(name);
                     }
                 }
                 Err(Error::Internal("no free name was generated".to_owned()))
@@ -210,14 +216,10 @@ fn flavor_error(error: PluginError) -> Error {
     }
 }
 
-fn generated_names() -> Result<Vec<Name>, Error> {
-    let mut bytes = [0; 8 * NAME_TRIES];
-    fill(&mut bytes)?;
-    let (words, _) = bytes.as_chunks::<8>();
-    Ok(words
-        .iter()
-        .map(|word| Name::generate(u64::from_le_bytes(*word)))
-        .collect())
+fn seeds() -> Result<Vec<u64>, Error> {
+    let mut bytes = [[0; 8]; NAME_TRIES];
+    fill(bytes.as_flattened_mut())?;
+    Ok(bytes.map(u64::from_le_bytes).to_vec())
 }
 
 fn password() -> Result<SecretText, Error> {

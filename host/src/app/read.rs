@@ -25,12 +25,22 @@ pub struct InstanceView {
 
 impl App {
     pub(super) fn view(&self, caller: &Caller, instance: Instance) -> Result<InstanceView, Error> {
-        Ok(InstanceView {
-            password: self.vault.open_text(instance.id, &instance.password)?,
+        let password = self.vault.open_text(instance.id, &instance.password)?;
+        Ok(self.view_with(caller, instance, password))
+    }
+
+    pub(super) fn view_with(
+        &self,
+        caller: &Caller,
+        instance: Instance,
+        password: SecretText,
+    ) -> InstanceView {
+        InstanceView {
             instance,
             owner_email: Arc::clone(&caller.email),
+            password,
             web_host: Arc::clone(&self.web_host),
-        })
+        }
     }
 
     /// One of the caller's instances.

@@ -1,4 +1,4 @@
-//! The writer: one thread that gathers whoever is waiting into one transaction.
+//! One durable transaction for a batch of use cases.
 
 use super::apply::Tables;
 use super::batch::Changes;
@@ -9,15 +9,7 @@ use crate::domain::error::Error;
 use crate::placement::Inventory;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
-
-/// Most use cases in one commit; bounds how long the first of them waits.
-const BATCH: usize = 1024;
-/// How long writes that no request made, those of the reconciler, are kept for a commit that a
-/// request needs anyway. Each commit of their own would be one that a request's write waits for.
-const LINGER: Duration = Duration::from_millis(2);
 
 /// What a use case decides from: the rows as its batch has left them, and the inventory.
 pub struct View<'a> {
@@ -27,15 +19,8 @@ pub struct View<'a> {
     pub inventory: &'a Inventory,
 }
 
-/// Hands use cases to the writer's thread.
-#[derive(Clone)]
-pub struct Writer {
-    jobs: Sender<Box<dyn Job>>,
-    versions: Arc<Versions>,
-}
-
 /// A use case on its way through a batch.
-trait Job: Send {
+pub trait Job: Send {
     /// A request made it.
     fn is_urgent(&self) -> bool;
     /// Decides; changes only if it said Ok.
@@ -44,11 +29,24 @@ trait Job: Send {
     fn answer(self: Box<Self>, commit: Result<(), Error>);
 }
 
-struct Waiting<T, F> {
+/// A use case, and who waits for it.
+pub struct Waiting<T, F> {
     urgent: bool,
     decide: F,
     decided: Option<Result<T, Error>>,
     reply: oneshot::Sender<Result<T, Error>>,
+}
+
+impl<T, F> Waiting<T, F> {
+    /// Not decided yet.
+    pub fn new(urgent: bool, decide: F, reply: oneshot::Sender<Result<T, Error>>) -> Self {
+        Self {
+            urgent,
+            decide,
+            decided: None,
+            reply,
+        }
+    }
 }
 
 impl<T, F> Job for Waiting<T, F>
@@ -78,104 +76,49 @@ where
     }
 }
 
-impl Writer {
-    /// Starts the thread. Fails if the claims cannot be read.
-    pub fn start(file: Arc<redb::Database>, empty: Inventory) -> Result<Self, Error> {
-        let inventory = derive(&file, &empty)?;
-        let (jobs, queue) = channel::<Box<dyn Job>>();
-        let mut state = State {
-            file,
-            empty,
-            inventory,
-            versions: Arc::default(),
-        };
-        let versions = Arc::clone(&state.versions);
-        std::thread::Builder::new()
-            .name("db-writer".to_owned())
-            .spawn(move || state.run(&queue))
-            .map_err(internal)?;
-        Ok(Self { jobs, versions })
-    }
-
-    /// Which rows have changed since they were read.
-    pub fn versions(&self) -> &Versions {
-        &self.versions
-    }
-
-    fn submit<T: Send + 'static>(
-        &self,
-        urgent: bool,
-        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
-    ) -> Result<oneshot::Receiver<Result<T, Error>>, Error> {
-        let (reply, answer) = oneshot::channel();
-        self.jobs
-            .send(Box::new(Waiting {
-                urgent,
-                decide,
-                decided: None,
-                reply,
-            }))
-            .map_err(|_| internal("the writer has ended"))?;
-        Ok(answer)
-    }
-
-    /// See [`super::Db::write`].
-    pub async fn write<T: Send + 'static>(
-        &self,
-        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        self.submit(true, decide)?.await.map_err(internal)?
-    }
-
-    /// See [`super::Db::write_later`].
-    pub async fn write_later<T: Send + 'static>(
-        &self,
-        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        self.submit(false, decide)?.await.map_err(internal)?
-    }
-
-    /// See [`super::Db::write_blocking`].
-    pub fn write_blocking<T: Send + 'static>(
-        &self,
-        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        self.submit(true, decide)?
-            .blocking_recv()
-            .map_err(internal)?
-    }
-}
-
-struct State {
+/// What commits, one batch after the other.
+pub struct Committer {
     file: Arc<redb::Database>,
     empty: Inventory,
     inventory: Inventory,
     versions: Arc<Versions>,
 }
 
-impl State {
-    fn run(&mut self, queue: &Receiver<Box<dyn Job>>) {
-        while let Ok(first) = queue.recv() {
-            let mut batch = vec![first];
-            gather(queue, &mut batch);
-            match self.commit(&mut batch) {
-                Ok(()) => batch.into_iter().for_each(|job| job.answer(Ok(()))),
-                Err(error) if batch.len() == 1 => {
-                    tracing::error!(%error, "a write failed");
-                    batch.into_iter().for_each(|job| {
-                        job.answer(Err(Error::Internal(error.to_string())));
-                    });
-                }
-                // One member may have spoilt it for all: each on its own.
-                Err(error) => {
-                    tracing::warn!(%error, members = batch.len(), "a batch failed; singly again");
-                    for job in batch {
-                        let mut alone = vec![job];
-                        let outcome = self.commit(&mut alone);
-                        for job in alone {
-                            let outcome = outcome.as_ref().copied();
-                            job.answer(outcome.map_err(|e| Error::Internal(e.to_string())));
-                        }
+impl Committer {
+    /// Fails if the claims cannot be read.
+    pub fn new(
+        file: Arc<redb::Database>,
+        empty: Inventory,
+        versions: Arc<Versions>,
+    ) -> Result<Self, Error> {
+        let inventory = derive(&file, &empty)?;
+        Ok(Self {
+            file,
+            empty,
+            inventory,
+            versions,
+        })
+    }
+
+    /// Writes a batch and tells everyone in it.
+    pub fn run(&mut self, mut batch: Vec<Box<dyn Job>>) {
+        match self.commit(&mut batch) {
+            Ok(()) => batch.into_iter().for_each(|job| job.answer(Ok(()))),
+            Err(error) if batch.len() == 1 => {
+                tracing::error!(%error, "a write failed");
+                batch.into_iter().for_each(|job| {
+                    job.answer(Err(Error::Internal(error.to_string())));
+                });
+            }
+            // One member may have spoilt it for all: each on its own.
+            Err(error) => {
+                tracing::warn!(%error, members = batch.len(), "a batch failed; singly again");
+                for job in batch {
+                    let mut alone = vec![job];
+                    let outcome = self.commit(&mut alone);
+                    for job in alone {
+                        let outcome = outcome.as_ref().copied();
+                        job.answer(outcome.map_err(|e| Error::Internal(e.to_string())));
                     }
                 }
             }
@@ -219,22 +162,6 @@ impl State {
             txn.commit().map_err(internal)
         } else {
             txn.abort().map_err(internal)
-        }
-    }
-}
-
-/// Adds what is waiting; where no request made any of it, what comes within a short while too.
-fn gather(queue: &Receiver<Box<dyn Job>>, batch: &mut Vec<Box<dyn Job>>) {
-    let end = Instant::now() + LINGER;
-    loop {
-        let room = BATCH - batch.len();
-        batch.extend(queue.try_iter().take(room));
-        if batch.len() == BATCH || batch.iter().any(|job| job.is_urgent()) {
-            return;
-        }
-        match queue.recv_timeout(end.saturating_duration_since(Instant::now())) {
-            Ok(job) => batch.push(job),
-            Err(_) => return,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Durable rows. The only place that knows redb.
 //!
 //! Reads see the last commit. Writes are closures that decide from the present rows and return
-//! changes; many callers' changes share one fsynced commit ([`commit`]).
+//! changes; many callers' changes share one fsynced commit ([`writer`]).
 
 mod apply;
 mod batch;
@@ -15,6 +15,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod versions;
+mod writer;
 
 pub use batch::{Change, Changes};
 pub use commit::View;
@@ -31,7 +32,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Db {
     file: Arc<redb::Database>,
-    writer: commit::Writer,
+    writer: writer::Writer,
 }
 
 /// Why the database cannot be opened.
@@ -62,7 +63,7 @@ impl Db {
 
     fn on(file: redb::Database, empty: Inventory) -> Result<Self, OpenError> {
         let file = Arc::new(file);
-        let writer = commit::Writer::start(Arc::clone(&file), empty)
+        let writer = writer::Writer::start(Arc::clone(&file), empty)
             .map_err(|error| OpenError::Broken(error.to_string()))?;
         Ok(Self { file, writer })
     }
@@ -80,7 +81,7 @@ impl Db {
 
     /// Decides and writes, atomically and durably, before it returns.
     ///
-    /// `decide` runs on the writer's thread and may run twice (again by itself, if a batch it
+    /// `decide` runs on any thread, one at a time, and may run twice (again by itself, if a batch it
     /// was part of failed); it must not wait for anything.
     pub async fn write<T: Send + 'static>(
         &self,

@@ -28,7 +28,7 @@ pub struct Flavor {
 }
 
 /// What a provider is asked for.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BlueprintRequest {
     /// Which flavor.
     pub flavor: String,

@@ -1,6 +1,7 @@
 //! Flavor providers: what they offer, read once, and their blueprints, asked for per instance.
 
 use super::bindings::FlavorProviderPre;
+use super::blueprints::{Blueprints, is_pure};
 use super::cache::Cache;
 use super::call::{Call, Caller, TRANSFER};
 use super::convert::{blueprint as convert, error as convert_error, flavor as convert_flavor};
@@ -18,11 +19,14 @@ use std::sync::Arc;
 pub struct Flavors {
     list: Vec<Flavor>,
     providers: HashMap<String, Arc<Provider>>,
+    given: Blueprints,
 }
 
 struct Provider {
     name: Arc<str>,
     pre: FlavorProviderPre<Guest>,
+    /// See [`Blueprints`].
+    pure: bool,
 }
 
 impl Flavors {
@@ -57,6 +61,7 @@ impl Flavors {
             })?;
         let provider = Arc::new(Provider {
             name: name.into(),
+            pure: is_pure(pre.instance_pre().component(), caller.engine()),
             pre,
         });
         for flavor in offered {
@@ -76,7 +81,8 @@ impl Flavors {
         Ok(())
     }
 
-    /// Asks a flavor's provider what an instance is made of.
+    /// What an instance of a flavor is made of, as its provider says or, if it could say nothing
+    /// else, has said.
     pub async fn blueprint(
         &self,
         caller: &Caller,
@@ -91,6 +97,9 @@ impl Flavors {
             .iter()
             .find(|flavor| flavor.name == request.flavor)
             .ok_or(PluginError::NotFound)?;
+        if let Some(given) = self.given.get(request) {
+            return Ok(given);
+        }
         let call = Call {
             plugin: Arc::clone(&provider.name),
             node: None,
@@ -111,6 +120,10 @@ impl Flavors {
             })
             .await?
             .map_err(convert_error::from_guest)?;
-        convert::from_guest(blueprint, flavor, request)
+        let blueprint = convert::from_guest(blueprint, flavor, request)?;
+        if provider.pure {
+            self.given.put(request, &blueprint);
+        }
+        Ok(blueprint)
     }
 }

@@ -7,6 +7,7 @@
 //! provider reaches nothing.
 
 mod bindings;
+mod blueprints;
 mod cache;
 mod call;
 mod config;

@@ -48,6 +48,43 @@ fn many_writers_share_commits_and_no_port_is_given_twice() {
     assert!(syncs < 64, "{syncs} syncs for 64 writes");
 }
 
+/// On their own threads, on the writer's, in a hurry or not: nobody is forgotten.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn writes_of_tasks_are_all_done_whoever_commits_them() {
+    let disk = Disk::default();
+    let db = open(&disk).unwrap();
+    // With nobody else writing, no request comes to take this along.
+    db.write_later(create()).await.unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..12 {
+        let db = db.clone();
+        tasks.spawn(async move {
+            for turn in 0..20 {
+                match (n + turn) % 3 {
+                    0 => drop(db.write_later(create()).await.unwrap()),
+                    1 => {
+                        let refused = db.write(|_| Err::<((), Changes), _>(Error::NotFound));
+                        assert!(matches!(refused.await, Err(Error::NotFound)));
+                    }
+                    _ => drop(db.write(create()).await.unwrap()),
+                }
+            }
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    let refused = (0..12 * 20).filter(|n| (n % 20 + n / 20) % 3 == 1).count();
+    assert_eq!(ids(&db).len(), 1 + 12 * 20 - refused);
+    assert_eq!(db.fsck().unwrap(), Vec::<String>::new());
+    // One task alone writes on its own thread, and again after others wrote together.
+    let syncs = disk.syncs();
+    for _ in 0..5 {
+        db.write(create()).await.unwrap();
+    }
+    assert!(disk.syncs() >= syncs + 5);
+}
+
 #[test]
 fn a_use_case_that_fails_or_panics_costs_only_itself() {
     let db = Arc::new(open(&Disk::default()).unwrap());

@@ -31,7 +31,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     let (singly, together) = if options.quick {
         (50, 200)
     } else {
-        (500, 6_000)
+        (3_000, 6_000)
     };
     // The same rows as Wharf writes, from a database that it wrote.
     let rows = rows_of(&Data::of_size(1, singly)?)?;

@@ -1,0 +1,71 @@
+//! Blueprints that a provider gave before. A provider that can ask for neither the time nor random
+//! numbers has nothing to answer the same request differently from, and is asked once.
+
+use crate::domain::blueprint::{Blueprint, Content};
+use crate::domain::flavor::BlueprintRequest;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+/// All of them together.
+const MAX_BYTES: u64 = 4 << 20;
+/// What most weigh; sizes the cache's own tables.
+const USUAL_BYTES: u64 = 2 << 10;
+/// What a text or a file costs beside its bytes, roughly.
+const PART_BYTES: usize = 64;
+
+/// Bounded; what is asked for most stays.
+pub struct Blueprints(Cache<BlueprintRequest, Blueprint, Weight>);
+
+impl Default for Blueprints {
+    fn default() -> Self {
+        let items = usize::try_from(MAX_BYTES / USUAL_BYTES).unwrap_or(usize::MAX);
+        Self(Cache::with_weighter(items, MAX_BYTES, Weight))
+    }
+}
+
+impl Blueprints {
+    /// What was given for this.
+    pub fn get(&self, request: &BlueprintRequest) -> Option<Blueprint> {
+        self.0.get(request)
+    }
+
+    /// Remembers it for as long as there is room.
+    pub fn put(&self, request: &BlueprintRequest, blueprint: &Blueprint) {
+        self.0.insert(request.clone(), blueprint.clone());
+    }
+}
+
+/// Whether a component always answers the same request with the same.
+pub fn is_pure(component: &Component, engine: &Engine) -> bool {
+    let component = component.component_type();
+    let mut imports = component.imports(engine);
+    !imports.any(|(name, _)| name.starts_with("wasi:random/") || name.starts_with("wasi:clocks/"))
+}
+
+#[derive(Clone)]
+struct Weight;
+
+impl Weighter<BlueprintRequest, Blueprint> for Weight {
+    fn weight(&self, request: &BlueprintRequest, blueprint: &Blueprint) -> u64 {
+        let key = request.flavor.len()
+            + request.login_user.len()
+            + request.public_key.as_ref().map_or(0, String::len);
+        let images = blueprint.images.iter();
+        let images = images.map(|image| image.engine_kind.len() + image.reference.len());
+        let files = blueprint.files.iter().map(|file| {
+            file.path.len()
+                + match &file.content {
+                    Content::Bytes(bytes) => bytes.len(),
+                    Content::Secret(_) | Content::SecretCrypt(_) => 0,
+                }
+        });
+        let environment = blueprint.environment.iter();
+        let environment = environment.map(|(name, value)| name.len() + value.len());
+        let command = blueprint.command.iter().map(String::len);
+        let parts = images.chain(files).chain(environment).chain(command);
+        let bytes = parts.fold(key + 4 * PART_BYTES, |sum, part| sum + part + PART_BYTES);
+        u64::try_from(bytes).unwrap_or(u64::MAX / 2)
+    }
+}
