@@ -11,7 +11,6 @@ use wharf::config::Config;
 use wharf::domain::time::Timestamp;
 use wharf::http::AdminClient;
 use wharf::log;
-use wharf::plugin::EVENT_INTERVAL;
 use wharf::server::open_db;
 
 #[derive(Parser)]
@@ -120,7 +119,6 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .event_interval(EVENT_INTERVAL)
         .build()
         .context("cannot start the runtime")?;
     match cli.command {

@@ -92,7 +92,8 @@ pub async fn serve(
     raise_open_files();
     let config = Arc::new(config);
     let db = open_db(&config)?;
-    let (app, nudged) = assemble(&config, db).await?;
+    let threads = reconciler::Threads::start().map_err(StartError::Threads)?;
+    let (app, nudged) = assemble(&config, db, &threads).await?;
     let listen = |source| StartError::Listen {
         listen: config.listen.to_string(),
         source,
@@ -100,7 +101,6 @@ pub async fn serve(
     let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let (stopping, stopped) = watch::channel(false);
-    let threads = reconciler::Threads::start().map_err(StartError::Threads)?;
     let reconciler = threads.spawn(reconciler::run(Arc::clone(&app), nudged, stopped.clone()));
     let interface = http::Server::start(&config, listener, Arc::clone(&app), stopped)?;
     listening(address);
@@ -129,6 +129,7 @@ fn raise_open_files() {
 async fn assemble(
     config: &Arc<Config>,
     db: Db,
+    threads: &reconciler::Threads,
 ) -> Result<(Arc<App>, mpsc::UnboundedReceiver<InstanceId>), StartError> {
     let installation = db
         .read(|rows| rows.installation())?
@@ -158,6 +159,7 @@ async fn assemble(
         drivers,
         vault: Vault::open(&config.data_dir)?,
         installation,
+        guests: threads.handle(),
     };
     Ok(App::new(parts)?)
 }

@@ -5,6 +5,7 @@ use super::clock::now;
 use super::vault::fill;
 use super::{App, Caller, InstanceView};
 use crate::db::{Change, Changes, Detail, Read, View};
+use crate::domain::blueprint::Blueprint;
 use crate::domain::driver::PluginError;
 use crate::domain::error::{Error, FieldErrors};
 use crate::domain::flavor::BlueprintRequest;
@@ -56,8 +57,7 @@ impl App {
         let login_user = self.config.login_user.clone();
         let has = |kind| request.secrets.get(kind).is_some();
         let blueprint = self
-            .plugins
-            .blueprint(&BlueprintRequest {
+            .blueprint(BlueprintRequest {
                 flavor: request.flavor.clone(),
                 resource_type: request.resource_type,
                 size: request.size,
@@ -67,8 +67,7 @@ impl App {
                 s3_prefill: has(SecretKind::S3PrefillBucket),
                 ai: has(SecretKind::AiProviderApiKey),
             })
-            .await
-            .map_err(flavor_error)?;
+            .await?;
         // In the order of time, so that the rows of creates that share a commit share pages.
         let id = InstanceId(uuid::Uuid::now_v7());
         let mut secrets = request.secrets;
@@ -103,6 +102,15 @@ impl App {
             now: now(),
             deadline: self.deadline(now()),
         })
+    }
+
+    async fn blueprint(&self, request: BlueprintRequest) -> Result<Blueprint, Error> {
+        if let Some(given) = self.plugins.given(&request) {
+            return Ok(given);
+        }
+        let plugins = self.plugins.clone();
+        let asked = self.call(async move { plugins.blueprint(&request).await });
+        asked.await.map_err(flavor_error)
     }
 }
 

@@ -30,6 +30,7 @@ pub use crate::db::{Topic, Version};
 
 use crate::config::Config;
 use crate::db::{Db, Read};
+use crate::domain::driver::PluginError;
 use crate::domain::error::Error;
 use crate::domain::ids::{InstanceId, NodeId};
 use crate::domain::instance::{Instance, Progress};
@@ -38,7 +39,9 @@ use crate::plugin::{NodeDriver, Plugins};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 /// What the use cases work with.
 pub struct App {
@@ -51,6 +54,7 @@ pub struct App {
     pub(crate) settled: Settled,
     pub(crate) features: NodeFeatures,
     keys: Keys,
+    guests: Handle,
     nudge: mpsc::UnboundedSender<InstanceId>,
     samples: stats::Samples,
     web_host: Arc<str>,
@@ -70,6 +74,8 @@ pub struct Parts {
     pub vault: Vault,
     /// Names this installation towards engines.
     pub installation: String,
+    /// The threads that guests compute on.
+    pub guests: Handle,
 }
 
 impl App {
@@ -87,6 +93,7 @@ impl App {
             vault: parts.vault,
             settled: Settled::default(),
             features: NodeFeatures::default(),
+            guests: parts.guests,
             nudge,
             samples: stats::Samples::default(),
         };
@@ -131,6 +138,21 @@ impl App {
     /// Whether the database answers.
     pub fn ready(&self) -> bool {
         self.db.read(|rows| rows.installation()).is_ok()
+    }
+
+    /// Calls a plugin on the threads that are for it, so that a guest that computes takes none from
+    /// the interface. The call ends when nobody waits for it any more.
+    async fn call<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = Result<T, PluginError>> + Send + 'static,
+    ) -> Result<T, PluginError> {
+        let mut calls = JoinSet::new();
+        calls.spawn_on(call, &self.guests);
+        match calls.join_next().await {
+            Some(Ok(answer)) => answer,
+            Some(Err(error)) => Err(PluginError::Fault(error.to_string())),
+            None => Err(PluginError::Fault("the call did not run".to_owned())),
+        }
     }
 
     /// Tells the reconciler that there is work on an instance. A nudge that gets lost costs time

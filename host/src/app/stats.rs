@@ -108,7 +108,10 @@ impl App {
             instance: instance.id,
             incarnation: instance.incarnation,
         };
-        let usage = driver.stats(tag, disk).await;
+        let driver = driver.clone();
+        let usage = self
+            .call(async move { driver.stats(tag, disk).await })
+            .await;
         usage.map_err(|error| Error::NodeUnreachable(format!("stats: {error}")))
     }
 }

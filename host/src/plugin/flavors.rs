@@ -81,8 +81,12 @@ impl Flavors {
         Ok(())
     }
 
-    /// What an instance of a flavor is made of, as its provider says or, if it could say nothing
-    /// else, has said.
+    /// What a provider that could say nothing else has said before.
+    pub fn given(&self, request: &BlueprintRequest) -> Option<Blueprint> {
+        self.given.get(request)
+    }
+
+    /// Asks a flavor's provider what an instance is made of.
     pub async fn blueprint(
         &self,
         caller: &Caller,
@@ -97,9 +101,6 @@ impl Flavors {
             .iter()
             .find(|flavor| flavor.name == request.flavor)
             .ok_or(PluginError::NotFound)?;
-        if let Some(given) = self.given.get(request) {
-            return Ok(given);
-        }
         let call = Call {
             plugin: Arc::clone(&provider.name),
             node: None,

@@ -55,6 +55,11 @@ impl Plugins {
         self.0.flavors.list()
     }
 
+    /// A blueprint that asking again would give again, if it was asked for before.
+    pub fn given(&self, request: &BlueprintRequest) -> Option<Blueprint> {
+        self.0.flavors.given(request)
+    }
+
     /// What an instance of a flavor is made of; [`PluginError::NotFound`] for an unknown flavor.
     /// Pure: the same request gives the same answer.
     pub async fn blueprint(&self, request: &BlueprintRequest) -> Result<Blueprint, PluginError> {

@@ -1,5 +1,6 @@
-//! The reconciler's own threads. A thousand creates at once, or guests that compute, take neither
-//! the threads nor, where cores are short, the processor's time from the interface.
+//! The threads of the reconciler and of all guests. A thousand creates at once, or guests that
+//! compute, take neither the threads nor, where cores are short, the processor's time from the
+//! interface.
 
 use crate::plugin::EVENT_INTERVAL;
 use std::future::Future;
@@ -33,6 +34,11 @@ impl Threads {
             handle: runtime.handle().clone(),
             runtime: Some(runtime),
         })
+    }
+
+    /// To run more on them.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
     }
 
     /// Runs a task, with all that it spawns.

@@ -6,7 +6,6 @@ use crate::table::{Reach, Table};
 use anyhow::{Context, Result};
 use flavors_standard::{catalog, compose};
 use std::hint::black_box;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use wharf::domain::capacity::Size;
 use wharf::domain::flavor::BlueprintRequest;
@@ -15,8 +14,6 @@ use wharf::plugin::{Limits, Plugins, PluginsConfig};
 
 /// Runs of each, of which the best counts.
 const TURNS: usize = 5;
-/// The disk of the next request, GiB. A request that was made before is answered without a guest.
-static DISK: AtomicU32 = AtomicU32::new(20);
 
 /// Measures.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {
@@ -38,9 +35,8 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
             for _ in 0..threads {
                 let plugins = plugins.clone();
                 tasks.spawn(async move {
-                    let mut request = request();
+                    let request = request();
                     for _ in 0..calls {
-                        request.size.disk_size_gib = DISK.fetch_add(1, Ordering::Relaxed);
                         black_box(plugins.blueprint(&request).await?);
                     }
                     Ok::<_, wharf::domain::driver::PluginError>(())
