@@ -2,15 +2,16 @@
 
 use crate::domain::blueprint::Health;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// One attempt ends after this.
 const ATTEMPT: Duration = Duration::from_secs(3);
-/// Pauses between attempts grow from the first to the last.
-const FIRST_PAUSE: Duration = Duration::from_millis(5);
-const LAST_PAUSE: Duration = Duration::from_millis(250);
+/// A pause between attempts is this part of the time since the first: what comes up soon is seen
+/// soon, and a thousand that take long are not asked all the time.
+const PART: u32 = 16;
+const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 
 /// What to ask, and where.
 #[derive(Debug, Clone)]
@@ -25,11 +26,11 @@ pub struct Path {
 
 /// Tries until it is reachable; false when the time is over.
 pub async fn wait(path: &Path, at_most: Duration) -> bool {
+    let begin = Instant::now();
     let attempts = async {
-        let mut pause = FIRST_PAUSE;
         while !reachable(path).await {
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LAST_PAUSE);
+            let pause = begin.elapsed() / PART;
+            tokio::time::sleep(pause.max(SHORTEST_PAUSE)).await;
         }
     };
     tokio::time::timeout(at_most, attempts).await.is_ok()

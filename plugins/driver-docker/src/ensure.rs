@@ -211,7 +211,10 @@ fn first_start(ctx: &Context, spec: &Spec, found: Option<&Found>) -> Result<Firs
             let limits = Update::of(&spec.size, spec.resource_type);
             start_sized(ctx, found, &limits, &networks)?
         }
-        None => start(ctx, name, &networks)?,
+        None => {
+            network::provide(ctx, &spec.network)?;
+            start(ctx, name, &networks)?
+        }
     };
     Ok(First::Report(match started {
         Started::Running => again(spec.generation, Phase::Booting, LOOK_AGAIN_MS),

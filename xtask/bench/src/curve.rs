@@ -12,6 +12,31 @@ const WIDTH: u32 = 900;
 const HEIGHT: u32 = 560;
 const COLOURS: [RGBColor; 4] = [BLUE, RED, GREEN, BLACK];
 
+/// Where a line bends most, on logarithmic axes.
+pub struct Bend {
+    /// The size.
+    pub at: f64,
+    /// What ten times the size does to the figure on the way there.
+    pub before: f64,
+    /// And on the way from there.
+    pub after: f64,
+}
+
+/// None with fewer than three points.
+pub fn bend(line: &[Point]) -> Option<Bend> {
+    let slope = |from: Point, to: Point| (to.1 / from.1).ln() / (to.0 / from.0).ln();
+    let bends = line.windows(3).filter_map(|points| match points {
+        [a, b, c] => Some((b.0, slope(*a, *b), slope(*b, *c))),
+        _ => None,
+    });
+    let most = bends.max_by(|a, b| (a.1 - a.2).abs().total_cmp(&(b.1 - b.2).abs()));
+    most.map(|(at, before, after)| Bend {
+        at,
+        before: 10_f64.powf(before),
+        after: 10_f64.powf(after),
+    })
+}
+
 /// Draws a curve into a file.
 pub fn draw(curve: &Curve, file: &Path) -> Result<()> {
     // The library's errors borrow its canvas.

@@ -1,6 +1,6 @@
 //! Rows, the table that people read and the JSON that programs read.
 
-use crate::curve::{self, Point};
+use crate::curve::{self, Bend, Point, bend};
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::fmt;
@@ -63,6 +63,8 @@ pub struct Curve {
     pub unit: String,
     /// Each line with its points.
     pub lines: Vec<(String, Vec<Point>)>,
+    /// Why it is as it is, and so where it bends.
+    pub why: &'static str,
 }
 
 /// Everything that was measured.
@@ -185,6 +187,21 @@ impl fmt::Display for Table {
         writeln!(f, "|---|---|---|---|---|---|")?;
         for row in &self.rows {
             writeln!(f, "{row}")?;
+        }
+        for curve in &self.curves {
+            let Curve {
+                name, size, why, ..
+            } = curve;
+            write!(f, "\n{name}.svg")?;
+            if let Some(bend) = curve.lines.first().and_then(|(_, line)| bend(line)) {
+                let Bend { at, before, after } = bend;
+                write!(
+                    f,
+                    " bends most at {at} {size}: ten times as many make it {before:.1} times as much \
+                     before, {after:.1} after"
+                )?;
+            }
+            writeln!(f, ". {why}")?;
         }
         for line in &self.left_out {
             writeln!(f, "\nLeft out: {line}")?;

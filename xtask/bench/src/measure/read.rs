@@ -31,7 +31,8 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     let paths: Vec<_> = paths.collect();
     let count = if options.quick { 500 } else { 30_000 };
     let bare = Bare::start(&body)?;
-    for connections in [1, 64] {
+    let (mut rates, mut floors) = (Vec::new(), Vec::new());
+    for connections in [1, 4, 16, 64, 256] {
         let pair = Pair {
             wharf: &wharf,
             bare: &bare,
@@ -40,9 +41,25 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
             count,
         };
         let (ours, floor) = pair.turns(&paths)?;
-        let what = format!("GET one of {instances}, {connections} connections");
-        report(table, &what, &ours, &floor, 0.80);
+        rates.push((connections as f64, ours.outcome.per_second()));
+        floors.push((connections as f64, floor.outcome.per_second()));
+        if [1, 64].contains(&connections) {
+            let what = format!("GET one of {instances}, {connections} connections");
+            report(table, &what, &ours, &floor, 0.80);
+        }
     }
+    table.curve(Curve {
+        name: "get".to_owned(),
+        size: "connections".to_owned(),
+        unit: "requests in a second".to_owned(),
+        lines: vec![
+            ("Wharf".to_owned(), rates),
+            ("the same bytes, bare".to_owned(), floors),
+        ],
+        why: "One connection waits for its answer each time; with some of them the cores, which the \
+              load generator needs too, always have something to do, and more connections add \
+              nothing.",
+    });
     let list = wharf.body("/api/instance/", data.key())?;
     let bare = Bare::start(&list)?;
     let pair = Pair {
@@ -166,6 +183,8 @@ fn lists(options: &Options, table: &mut Table) -> Result<()> {
             ("Wharf".to_owned(), again),
             ("the same bytes, bare".to_owned(), floors),
         ],
+        why: "Short lists cost what any request costs; from where their bytes outweigh that, as much \
+              more as they are longer.",
     });
     Ok(())
 }

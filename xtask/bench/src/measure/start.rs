@@ -59,15 +59,28 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
         }
         size *= 10;
     }
-    for (name, unit, line) in [
-        ("start", "ms until it listens", times),
-        ("memory", "bytes for each instance", memory),
+    for (name, unit, line, why) in [
+        (
+            "start",
+            "ms until it listens",
+            times,
+            "Loading the plugins is all there is to few instances; from where reading the claims \
+             outweighs it, it grows with them.",
+        ),
+        (
+            "memory",
+            "bytes for each instance",
+            memory,
+            "What the server takes once, above one with as many nodes and no instance, is shared by \
+             all of them, until only what each adds is left.",
+        ),
     ] {
         table.curve(Curve {
             name: name.to_owned(),
             size: "instances".to_owned(),
             unit: unit.to_owned(),
             lines: vec![("Wharf".to_owned(), line)],
+            why,
         });
     }
     Ok(())
