@@ -11,6 +11,7 @@ mod nodes;
 mod proof;
 mod sockets;
 mod traces;
+mod warnings;
 mod words;
 
 use crate::engine::Options as EngineOptions;

@@ -106,7 +106,7 @@ fn judge(refusal: &Refusal) -> Result<Started, Error> {
         Ok(Started::Gone)
     } else if refusal.is_no_kvm() {
         Ok(Started::NoKvm(refusal.message.clone()))
-    } else if refusal.is_final() || refusal.is_no_device() {
+    } else if refusal.is_final() || refusal.is_no_device() || refusal.is_forbidden() {
         Ok(Started::Never(refusal.message.clone()))
     } else {
         Err(refusal.during("starting the container"))

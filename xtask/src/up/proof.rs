@@ -5,6 +5,7 @@ use super::admin::Admin;
 use super::asker::{Asker, Kind, text};
 use super::config::{HOST, LOGIN_USER};
 use super::traces::Traces;
+use super::warnings::Warnings;
 use crate::http::Client;
 use crate::process::wait_until;
 use crate::say;
@@ -35,6 +36,7 @@ const PURGE_LIMIT: Duration = Duration::from_secs(120);
 /// Makes instances and logs in to them.
 pub(super) struct Proof<'a> {
     client: Client,
+    log: String,
     account: &'a Account,
     admin: &'a Admin,
     /// None where instances are simulated.
@@ -60,6 +62,7 @@ impl<'a> Proof<'a> {
     ) -> Result<Self> {
         Ok(Self {
             client: server.client()?,
+            log: server.log(),
             account,
             admin,
             traces,
@@ -152,6 +155,7 @@ impl<'a> Proof<'a> {
         let name = asker.kind.name;
         let start = Instant::now();
         let mut running = None;
+        let mut warnings = Warnings::of(&self.log);
         while start.elapsed() < RUNNING_LIMIT {
             let instance = asker.find()?;
             let instance = instance.with_context(|| format!("{name} is gone"))?;
@@ -172,6 +176,7 @@ impl<'a> Proof<'a> {
                 "provisioning" => {}
                 other => return Ok(End::Down(other.to_owned())),
             }
+            warnings.tell();
             if signals.wait(Duration::from_millis(20)) {
                 bail!("interrupted");
             }

@@ -126,6 +126,12 @@ impl Refusal {
         self.says(&["cdi device", "could not select device driver"])
     }
 
+    /// The kernel does not let the engine do that, as with a limit above the engine's own.
+    #[must_use]
+    pub fn is_forbidden(&self) -> bool {
+        self.says(&["oci permission denied"])
+    }
+
     /// The request itself is wrong: the same again fails again.
     #[must_use]
     pub fn is_final(&self) -> bool {
@@ -184,6 +190,8 @@ mod tests {
         let used = r#"{"message":"\"wharf-t1\" has associated containers with it. Use -f to forcibly delete containers and pods: network is being used"}"#;
         assert!(refusal(500, used).is_in_use());
         assert!(refusal(404, "Not Found").is_unknown_request());
+        let limit = r#"{"message":"runc: runc create failed: error setting rlimit type 7: operation not permitted: OCI permission denied"}"#;
+        assert!(refusal(500, limit).is_forbidden() && !refusal(500, taken).is_forbidden());
         let gone = r#"{"message":"no container with ID or name \"x\" found: no such container"}"#;
         assert!(!refusal(404, gone).is_unknown_request());
         let quota = r#"{"message":"--storage-opt is supported only for overlay over xfs with 'pquota' mount option"}"#;
