@@ -83,6 +83,9 @@ pub fn open_db(config: &Config) -> Result<Db, StartError> {
     Ok(Db::open(&config.data_dir, empty_inventory(config))?)
 }
 
+/// For what is under way when the server has answered its last request.
+const LAST_STEPS: Duration = Duration::from_secs(1);
+
 /// Runs a server until `stop` completes. `listening` is called with the address once it serves.
 pub async fn serve(
     config: Config,
@@ -109,7 +112,9 @@ pub async fn serve(
     let _ = stopping.send(true);
     interface.finished().await;
     // What it was doing is continued by the next start.
-    drop(tokio::time::timeout(Duration::from_secs(1), reconciler).await);
+    drop(tokio::time::timeout(LAST_STEPS, reconciler).await);
+    // Nothing of them may hold the database any more, or its file would not be closed.
+    threads.end(LAST_STEPS).await;
     Ok(())
 }
 

@@ -109,7 +109,11 @@ impl App {
             return Ok(given);
         }
         let plugins = self.plugins.clone();
-        let asked = self.call(async move { plugins.blueprint(&request).await });
+        let asked = self.call(async move {
+            let blueprint = plugins.blueprint(&request).await?;
+            plugins.remember(&request, &blueprint);
+            Ok(blueprint)
+        });
         asked.await.map_err(flavor_error)
     }
 }

@@ -2,8 +2,9 @@
 
 use super::OpenError;
 use super::apply::Tables;
-use redb::Database;
+use redb::{Builder, Database};
 use std::path::Path;
+use std::sync::Once;
 
 /// The format this code writes.
 const FORMAT: u64 = 1;
@@ -11,7 +12,12 @@ const FORMAT: u64 = 1;
 /// Opens or makes `wharf.redb` in a directory.
 pub fn open(dir: &Path) -> Result<Database, OpenError> {
     let path = dir.join("wharf.redb");
-    let file = Database::create(&path).map_err(|error| match error {
+    let told = Once::new();
+    let unclosed = move |_: &mut redb::RepairSession| {
+        told.call_once(|| tracing::warn!("the database was not closed; all of it is checked"));
+    };
+    let file = Builder::new().set_repair_callback(unclosed).create(&path);
+    let file = file.map_err(|error| match error {
         redb::DatabaseError::DatabaseAlreadyOpen => OpenError::InUse(dir.display().to_string()),
         other => OpenError::Broken(format!("{}: {other}", path.display())),
     })?;

@@ -13,6 +13,7 @@ use crate::placement::Inventory;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
@@ -23,11 +24,16 @@ const BATCH: usize = 1024;
 /// request needs anyway. Each commit of their own would be one that a request's write waits for.
 const LINGER: Duration = Duration::from_millis(2);
 
-/// Takes use cases; the thread ends, and the file is closed, when its last clone is gone.
+/// Takes use cases. Its last clone takes the thread with it, so that the file can be closed: one that
+/// is not is checked whole by the next start.
 #[derive(Clone)]
 pub struct Writer(Arc<Owner>);
 
-struct Owner(Arc<Shared>);
+struct Owner {
+    shared: Arc<Shared>,
+    /// There until it is dropped.
+    thread: Option<JoinHandle<()>>,
+}
 
 struct Shared {
     committer: Mutex<Committer>,
@@ -56,18 +62,19 @@ impl Writer {
             quiet: AtomicBool::new(true),
             versions,
         });
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("db-writer".to_owned())
             .spawn({
                 let shared = Arc::clone(&shared);
                 move || shared.serve()
             })
             .map_err(internal)?;
-        Ok(Self(Arc::new(Owner(shared))))
+        let thread = Some(thread);
+        Ok(Self(Arc::new(Owner { shared, thread })))
     }
 
     fn shared(&self) -> &Shared {
-        &self.0.0
+        &self.0.shared
     }
 
     /// Which rows have changed since they were read.
@@ -121,8 +128,12 @@ fn may_block() -> bool {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        self.0.queue().closed = true;
-        self.0.bell.notify_one();
+        self.shared.queue().closed = true;
+        self.shared.bell.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // What it was still to write is written; a thread that panicked has nothing more to do.
+            let _ = thread.join();
+        }
     }
 }
 

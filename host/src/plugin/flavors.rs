@@ -86,6 +86,14 @@ impl Flavors {
         self.given.get(request)
     }
 
+    /// Remembers an answer, if its provider could say nothing else.
+    pub fn remember(&self, request: &BlueprintRequest, blueprint: &Blueprint) {
+        let provider = self.providers.get(&request.flavor);
+        if provider.is_some_and(|provider| provider.pure) {
+            self.given.put(request, blueprint);
+        }
+    }
+
     /// Asks a flavor's provider what an instance is made of.
     pub async fn blueprint(
         &self,
@@ -121,10 +129,6 @@ impl Flavors {
             })
             .await?
             .map_err(convert_error::from_guest)?;
-        let blueprint = convert::from_guest(blueprint, flavor, request)?;
-        if provider.pure {
-            self.given.put(request, &blueprint);
-        }
-        Ok(blueprint)
+        convert::from_guest(blueprint, flavor, request)
     }
 }

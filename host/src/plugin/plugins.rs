@@ -55,9 +55,14 @@ impl Plugins {
         self.0.flavors.list()
     }
 
-    /// A blueprint that asking again would give again, if it was asked for before.
+    /// A blueprint that asking again would give again, if it is remembered.
     pub fn given(&self, request: &BlueprintRequest) -> Option<Blueprint> {
         self.0.flavors.given(request)
+    }
+
+    /// Remembers a blueprint that [`Self::blueprint`] gave, unless another might be given next time.
+    pub fn remember(&self, request: &BlueprintRequest, blueprint: &Blueprint) {
+        self.0.flavors.remember(request, blueprint);
     }
 
     /// What an instance of a flavor is made of; [`PluginError::NotFound`] for an unknown flavor.

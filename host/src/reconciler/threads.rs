@@ -5,6 +5,7 @@
 use crate::plugin::EVENT_INTERVAL;
 use std::future::Future;
 use std::io;
+use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 
@@ -39,6 +40,14 @@ impl Threads {
     /// To run more on them.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
+    }
+
+    /// Ends what runs on them, and them; what a thread is in the middle of has so long to end.
+    pub async fn end(mut self, patience: Duration) {
+        if let Some(runtime) = self.runtime.take() {
+            let ended = tokio::task::spawn_blocking(move || runtime.shutdown_timeout(patience));
+            drop(ended.await);
+        }
     }
 
     /// Runs a task, with all that it spawns.

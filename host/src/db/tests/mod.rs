@@ -85,6 +85,19 @@ async fn writes_of_tasks_are_all_done_whoever_commits_them() {
     assert!(disk.syncs() >= syncs + 5);
 }
 
+/// The next start would check all of it, for seconds.
+#[test]
+fn the_last_user_closes_the_database() {
+    let disk = Disk::default();
+    let db = open(&disk).unwrap();
+    db.write_blocking(create()).unwrap();
+    drop(db);
+    let reopened = redb::Builder::new()
+        .set_repair_callback(|_| panic!("it was not closed"))
+        .create_with_backend(disk);
+    drop(reopened.unwrap());
+}
+
 #[test]
 fn a_use_case_that_fails_or_panics_costs_only_itself() {
     let db = Arc::new(open(&Disk::default()).unwrap());
