@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// The smallest that there is.
 const BODY: &str = r#"{"resource_type":"container","n_vcpus":1,"mem_gib":1,"disk_size_gib":10}"#;
+/// Owners of the instances.
+const USERS: usize = 10;
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Measures.
@@ -47,23 +49,29 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
 
 /// The share of a core.
 fn measure(size: usize, watched: Duration) -> Result<f64> {
-    // One more than needed: no node runs out of ports.
-    let data = Data::make(2, 1, 0)?;
+    // One node more than needed, and users enough: neither ports nor anyone's addresses run out.
+    let data = Data::make(2, USERS, 0)?;
     let wharf = Wharf::on(&data)?;
+    let requests = data.keys.iter();
+    let requests = requests.map(|key| request("POST", "/api/instance/", key, BODY));
     let load = Load {
         address: wharf.address()?,
         connections: 32.min(size),
-        requests: Arc::new(vec![request("POST", "/api/instance/", data.key(), BODY)]),
+        requests: Arc::new(requests.collect()),
         count: size,
         status: 201,
     };
     load.run()?;
     let begin = Instant::now();
     loop {
-        let list = wharf.body("/api/instance/", data.key())?;
-        let list: serde_json::Value = serde_json::from_slice(&list)?;
-        let instances = list.as_array().into_iter().flatten();
-        if instances.filter(|i| i["state"] == "running").count() == size {
+        let mut running = 0;
+        for key in &data.keys {
+            let list = wharf.body("/api/instance/", key)?;
+            let list: serde_json::Value = serde_json::from_slice(&list)?;
+            let instances = list.as_array().into_iter().flatten();
+            running += instances.filter(|i| i["state"] == "running").count();
+        }
+        if running == size {
             break;
         }
         if begin.elapsed() > PATIENCE {
