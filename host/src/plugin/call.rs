@@ -1,6 +1,8 @@
 //! One call of a guest, from instantiation to its end, under its limits.
 
+use super::clock::Clock;
 use super::config::Limits;
+use super::error::LoadError;
 use super::guest::Guest;
 use super::imports::log::LogSink;
 use super::meter::{Meter, Metered};
@@ -29,6 +31,7 @@ pub struct Caller {
     engine: Engine,
     limits: Limits,
     slots: Lane,
+    clock: Clock,
 }
 
 /// What one call is and what it may use.
@@ -49,13 +52,14 @@ pub struct Call {
 
 impl Caller {
     /// For one process.
-    pub fn new(engine: Engine, limits: Limits) -> Self {
+    pub fn new(engine: Engine, limits: Limits) -> Result<Self, LoadError> {
         let places = usize::try_from(limits.guests).unwrap_or(usize::MAX);
-        Self {
+        Ok(Self {
+            clock: Clock::start(engine.clone())?,
             engine,
             limits,
             slots: Lane::new(places, SLOT_QUEUE, SLOT_WAIT),
-        }
+        })
     }
 
     /// The engine that components are compiled for.
@@ -75,6 +79,7 @@ impl Caller {
         Fut: Future<Output = wasmtime::Result<T>>,
     {
         let _slot = self.slots.enter().await?;
+        let _ticking = self.clock.guest();
         let log = LogSink::new(call.plugin, call.node, call.function);
         let meter = Arc::new(Meter::new(self.limits.cpu));
         let guest = Guest::new(self.limits.memory, call.access, log.clone());

@@ -10,6 +10,7 @@ mod bindings;
 mod blueprints;
 mod cache;
 mod call;
+mod clock;
 mod config;
 mod convert;
 mod driver;

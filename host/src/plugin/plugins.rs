@@ -30,7 +30,7 @@ impl Plugins {
     /// it. Within a tokio runtime.
     pub async fn load(config: PluginsConfig) -> Result<Self, LoadError> {
         let sources = load::sources(config.plugins_dir.as_deref())?;
-        let caller = Caller::new(runtime::engine(&config.limits)?, config.limits);
+        let caller = Caller::new(runtime::engine(&config.limits)?, config.limits)?;
         let cache = Cache::open(&config.cache_dir);
         let mut drivers = BTreeMap::new();
         let mut flavors = Flavors::default();

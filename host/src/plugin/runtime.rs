@@ -3,12 +3,9 @@
 use super::config::Limits;
 use super::error::LoadError;
 use super::guest::MAX_TABLE_ELEMENTS;
-use std::time::Duration;
 use tracing::warn;
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-/// How often a running guest is looked at.
-const TICK: Duration = Duration::from_millis(10);
 /// Tasks that a thread which runs guests does before it looks at its sockets again. A guest may use
 /// its whole time slice, a tick; with tokio's default of 61 a few of them would hold requests up for
 /// half a second.
@@ -35,7 +32,6 @@ pub fn engine(limits: &Limits) -> Result<Engine, LoadError> {
             Engine::new(&base()).map_err(|error| LoadError::Runtime(error.to_string()))?
         }
     };
-    tick(&engine)?;
     Ok(engine)
 }
 
@@ -68,20 +64,4 @@ fn pool(limits: &Limits) -> PoolingAllocationConfig {
         .linear_memory_keep_resident(KEPT_RESIDENT)
         .table_keep_resident(MAX_TABLE_ELEMENTS * size_of::<usize>());
     pool
-}
-
-/// Advances the epoch for as long as the engine is used by anyone.
-fn tick(engine: &Engine) -> Result<(), LoadError> {
-    let engine = engine.weak();
-    std::thread::Builder::new()
-        .name("wasm-epoch".into())
-        .spawn(move || {
-            while let Some(engine) = engine.upgrade() {
-                engine.increment_epoch();
-                drop(engine);
-                std::thread::sleep(TICK);
-            }
-        })
-        .map(|_| ())
-        .map_err(|error| LoadError::Runtime(error.to_string()))
 }
