@@ -41,7 +41,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
         size: "running instances".to_owned(),
         unit: "% of a core".to_owned(),
         lines: vec![("Wharf".to_owned(), line)],
-        why: "What a node costs to look at, and the clock of the guests, are there with one instance \
+        why: "What a node costs to look at is there with one instance \
               already; from where reading the nodes' lists outweighs that, it grows with them.",
     });
     Ok(())
