@@ -69,3 +69,36 @@ impl Weighter<BlueprintRequest, Blueprint> for Weight {
         u64::try_from(bytes).unwrap_or(u64::MAX / 2)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_pure;
+    use wasmtime::Engine;
+    use wasmtime::component::Component;
+
+    /// One that imports an empty interface of this name and does nothing.
+    fn importing(name: &str) -> Vec<u8> {
+        let mut import = vec![1, 0, u8::try_from(name.len()).unwrap()];
+        import.extend_from_slice(name.as_bytes());
+        import.extend_from_slice(&[5, 0]);
+        let mut component = b"\0asm\x0d\0\x01\0".to_vec();
+        // A section of types with one, of an instance without exports; then that of imports.
+        component.extend_from_slice(&[7, 3, 1, 0x42, 0]);
+        component.extend_from_slice(&[10, u8::try_from(import.len()).unwrap()]);
+        component.extend_from_slice(&import);
+        component
+    }
+
+    #[test]
+    fn who_can_ask_for_time_or_chance_may_answer_differently() {
+        let engine = Engine::default();
+        for (import, pure) in [
+            ("wasi:cli/stdout@0.2.0", true),
+            ("wasi:random/insecure-seed@0.2.0", false),
+            ("wasi:clocks/wall-clock@0.2.6", false),
+        ] {
+            let component = Component::from_binary(&engine, &importing(import)).unwrap();
+            assert_eq!(is_pure(&component, &engine), pure, "{import}");
+        }
+    }
+}

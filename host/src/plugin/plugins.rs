@@ -65,8 +65,7 @@ impl Plugins {
         self.0.flavors.remember(request, blueprint);
     }
 
-    /// What an instance of a flavor is made of; [`PluginError::NotFound`] for an unknown flavor.
-    /// Pure: the same request gives the same answer.
+    /// Asks what an instance of a flavor is made of; [`PluginError::NotFound`] for an unknown flavor.
     pub async fn blueprint(&self, request: &BlueprintRequest) -> Result<Blueprint, PluginError> {
         self.0.flavors.blueprint(&self.0.caller, request).await
     }

@@ -120,6 +120,9 @@ async fn every_flavor_has_a_blueprint_for_each_of_its_kinds() {
                 plugins.blueprint(&request).await.unwrap(),
                 "pure"
             );
+            assert_eq!(plugins.given(&request), None, "nobody remembered it");
+            plugins.remember(&request, &blueprint);
+            assert_eq!(plugins.given(&request), Some(blueprint.clone()));
             assert!(
                 blueprint
                     .images
