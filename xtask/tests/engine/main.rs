@@ -6,6 +6,7 @@ mod image;
 mod isolation;
 mod lifecycle;
 mod outside;
+mod rootless;
 mod ssh;
 mod up;
 
@@ -44,6 +45,20 @@ fn up_comes_up_again_and_its_check_leaves_nothing() {
     let traces = lifecycle::traces().unwrap();
     result.unwrap();
     lifecycle::assert_none(&traces, &[up::DIRECTORY]);
+}
+
+/// What a user does who has a Podman and no root.
+#[test]
+fn up_works_on_a_podman_without_root() {
+    if !is_root() {
+        println!("skipped: making an account for it needs root");
+        return;
+    }
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let result = rootless::up_works();
+    let traces = lifecycle::traces().unwrap();
+    result.unwrap();
+    lifecycle::assert_none(&traces, &[rootless::NAME]);
 }
 
 /// Gives what names the engine on the machine.

@@ -24,14 +24,14 @@ pub fn works() -> Result<()> {
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir)?;
     let id = short_hash(dir.join("engine").as_os_str().as_encoded_bytes());
-    if TcpListener::bind(("127.0.0.1", SSH_PORT)).is_ok() {
-        let first = comes_up_and_ends(&dir).context("the first time")?;
-        ensure!(first.contains("hello is created and running"), "{first}");
-        let second = comes_up_and_ends(&dir).context("the second time")?;
-        ensure!(second.contains("hello is running"), "{second}");
-    } else {
-        println!("skipped: port {SSH_PORT} is taken, so an `up` may be running");
-    }
+    ensure!(
+        TcpListener::bind(("127.0.0.1", SSH_PORT)).is_ok(),
+        "port {SSH_PORT} is taken: end the `up` that may be running"
+    );
+    let first = comes_up_and_ends(&dir).context("the first time")?;
+    ensure!(first.contains("hello is created and running"), "{first}");
+    let second = comes_up_and_ends(&dir).context("the second time")?;
+    ensure!(second.contains("hello is running"), "{second}");
     let mut check = Up::start(&dir, &["--check"])?;
     let status = check.end(UP_LIMIT)?;
     ensure!(status.success(), "{status}: {}", check.said());
@@ -58,13 +58,14 @@ fn comes_up_and_ends(dir: &Path) -> Result<String> {
     Ok(up.said())
 }
 
-struct Up {
+/// One that runs. Ended when dropped.
+pub struct Up {
     child: Child,
     output: PathBuf,
 }
 
 impl Up {
-    fn start(dir: &Path, arguments: &[&str]) -> Result<Self> {
+    pub fn start(dir: &Path, arguments: &[&str]) -> Result<Self> {
         let output = dir.join("output");
         let file = File::create(&output)?;
         let child = Command::new(env!("CARGO_BIN_EXE_xtask"))
@@ -78,7 +79,7 @@ impl Up {
         Ok(Self { child, output })
     }
 
-    fn said(&self) -> String {
+    pub fn said(&self) -> String {
         crate::read(&self.output)
     }
 
@@ -86,7 +87,7 @@ impl Up {
         self.child.try_wait().ok().flatten()
     }
 
-    fn end(&mut self, limit: Duration) -> Result<ExitStatus> {
+    pub fn end(&mut self, limit: Duration) -> Result<ExitStatus> {
         wait_until(limit, || self.ended().is_some());
         let ended = self.ended();
         ended.with_context(|| format!("it does not end: {}", self.said()))
