@@ -46,6 +46,9 @@ pub struct Size {
     pub disk_size_gib: u32,
 }
 
+/// A machine in a list: incarnation, phase, detail.
+pub type Row<'a> = (u64, &'static str, Option<&'a str>);
+
 /// One machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Machine {
@@ -137,8 +140,8 @@ impl Machine {
         json!({ "phase": phase, "detail": detail, "again_ms": again_ms })
     }
 
-    /// One row of a list: incarnation, phase, detail.
-    pub fn row(&self, now: Millis) -> (u64, &'static str, Option<&str>) {
+    /// As a list has it.
+    pub fn row(&self, now: Millis) -> Row<'_> {
         let (phase, detail) = match &self.life {
             _ if self.ended(now).is_some() => ("stopped", Some(ENDED)),
             Life::Running { ready_at, .. } if now < *ready_at => ("booting", None),

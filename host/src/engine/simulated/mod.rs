@@ -15,10 +15,10 @@ mod world;
 use super::message::{EngineError, Response};
 use super::transport::Outgoing;
 use api::{Call, Route};
-use bytes::Bytes;
 use dice::Dice;
 use journal::Journal;
 use machine::{Fate, Millis};
+use serde::Serialize;
 use serde_json::{Value, json};
 use settings::{Fault, FaultRule, Settings};
 use std::path::Path;
@@ -75,7 +75,7 @@ impl SimulatedEngine {
     /// Answers one request, as late and as badly as the settings say.
     pub async fn send(&self, outgoing: &Outgoing) -> Result<Response, EngineError> {
         let Some(route) = Route::of(outgoing) else {
-            return Ok(response(404, &json!({ "message": "no such path" })));
+            return Ok(no_such_path());
         };
         let nth = self.dice.count(route.call);
         let latency = self
@@ -86,7 +86,7 @@ impl SimulatedEngine {
             tokio::time::sleep(latency).await;
         }
         let rule = self.rule(&route, nth);
-        let (status, body) = match rule.map(|rule| (rule.error, rule.after_ms)) {
+        let answer = match rule.map(|rule| (rule.error, rule.after_ms)) {
             None => self.answer(&route, Fate::Lives),
             Some((Fault::Failed, _)) => self.answer(&route, Fate::Fails),
             Some((Fault::Dies, after_ms)) => self.answer(&route, Fate::Dies(after_ms.into())),
@@ -108,14 +108,17 @@ impl SimulatedEngine {
                 tokio::time::sleep(FOR_EVER).await;
                 return Err(EngineError::Timeout);
             }
-            Some((Fault::Error, _)) => (500, json!({ "message": "simulated failure" })),
+            Some((Fault::Error, _)) => response(500, &json!({ "message": "simulated failure" })),
             Some((Fault::Full, _)) => match route.id {
-                Some(id) => self.locked().keeps_its_disk(id),
-                None => (404, json!({ "message": "no such path" })),
+                Some(id) => {
+                    let (status, body) = self.locked().keeps_its_disk(id);
+                    response(status, &body)
+                }
+                None => no_such_path(),
             },
-            Some((Fault::Retry, after_ms)) => (503, json!({ "retry_ms": after_ms })),
+            Some((Fault::Retry, after_ms)) => response(503, &json!({ "retry_ms": after_ms })),
         };
-        Ok(response(status, &body))
+        Ok(answer)
     }
 
     fn rule(&self, route: &Route<'_>, nth: u64) -> Option<&FaultRule> {
@@ -133,14 +136,16 @@ impl SimulatedEngine {
             .find(|rule| rule.hits(route.call, nth, &hostname))
     }
 
-    fn answer(&self, route: &Route<'_>, fate: Fate) -> (u16, Value) {
+    fn answer(&self, route: &Route<'_>, fate: Fate) -> Response {
         let mut world = self.locked();
-        match (route.call, route.id) {
+        let (status, body) = match (route.call, route.id) {
             (Call::Probe, _) => (200, world.info(&self.settings)),
-            (Call::List, _) => world.list(route, now()),
+            // Straight into bytes: it may have thousands of rows, again and again.
+            (Call::List, _) => return response(200, &world.list(route, now())),
             (call, Some(id)) => world.act(call, id, &route.body, &self.settings, fate, now()),
-            (_, None) => (404, json!({ "message": "no such path" })),
-        }
+            (_, None) => return no_such_path(),
+        };
+        response(status, &body)
     }
 
     fn locked(&self) -> std::sync::MutexGuard<'_, World> {
@@ -156,10 +161,15 @@ fn now() -> Millis {
         })
 }
 
-fn response(status: u16, body: &Value) -> Response {
+fn no_such_path() -> Response {
+    response(404, &json!({ "message": "no such path" }))
+}
+
+fn response(status: u16, body: &impl Serialize) -> Response {
     Response {
         status,
         headers: vec![("content-type".into(), "application/json".into())],
-        body: Bytes::from(body.to_string()),
+        // Nothing here has keys that JSON cannot have.
+        body: serde_json::to_vec(body).unwrap_or_default().into(),
     }
 }

@@ -2,9 +2,10 @@
 
 use super::api::{Call, Route};
 use super::journal::Journal;
-use super::machine::{ENDED, Fate, Life, Machine, Millis, Size, Wanted};
+use super::machine::{ENDED, Fate, Life, Machine, Millis, Row, Size, Wanted};
 use super::room::Room;
 use super::settings::{Capacity, DiskGrow, Settings};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -23,6 +24,13 @@ pub struct World {
 }
 
 type Answer = (u16, Value);
+
+/// A part of a list, in order of id, and after which the next begins.
+#[derive(Debug, Serialize)]
+pub struct Page<'a> {
+    rows: Vec<(&'a Uuid, Row<'a>)>,
+    next: Option<&'a Uuid>,
+}
 
 impl World {
     /// With the machines that were there before.
@@ -70,26 +78,25 @@ impl World {
         })
     }
 
-    /// `GET /instances`: rows of id, incarnation, phase, detail, in order of id, and where to go on.
-    pub fn list(&self, route: &Route<'_>, now: Millis) -> Answer {
+    /// `GET /instances`
+    pub fn list(&self, route: &Route<'_>, now: Millis) -> Page<'_> {
         let after = route
             .parameter("after")
             .and_then(|id| Uuid::try_parse(id).ok());
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let installation = route.parameter("installation").unwrap_or_default();
-        let mut rows = Vec::new();
-        let mut next = None;
-        for (id, machine) in self.machines.range((from, Bound::Unbounded)) {
-            if rows.len() == PAGE {
-                break;
-            }
-            if machine.wanted.installation == installation {
-                rows.push(json!((id, machine.row(now))));
-                next = Some(id);
-            }
+        let rows: Vec<_> = self
+            .machines
+            .range((from, Bound::Unbounded))
+            .filter(|(_, machine)| machine.wanted.installation == installation)
+            .take(PAGE)
+            .map(|(id, machine)| (id, machine.row(now)))
+            .collect();
+        let last = rows.last().map(|(id, _)| *id);
+        Page {
+            next: last.filter(|_| rows.len() == PAGE),
+            rows,
         }
-        let next = if rows.len() == PAGE { next } else { None };
-        (200, json!({ "rows": rows, "next": next }))
     }
 
     /// The host name of a machine.
