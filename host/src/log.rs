@@ -2,6 +2,7 @@
 //! what the thread cannot keep up with is dropped, counted and reported.
 
 mod lines;
+mod text;
 
 use lines::{Entry, Writer};
 use std::io;
@@ -31,7 +32,7 @@ pub fn to_stderr(json: bool) -> io::Result<Log> {
     if json {
         log.json().init();
     } else {
-        log.with_ansi(false).init();
+        log.with_ansi(false).event_format(text::Text).init();
     }
     Ok(Log {
         entry,

@@ -3,6 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
+use uuid::Uuid;
 
 /// The header.
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -11,10 +12,20 @@ pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 const MAX_LENGTH: usize = 128;
 
 /// Makes ids: distinct within a run of the service, and as good as distinct between runs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RequestIds {
-    run: RandomState,
+    /// Of this run.
+    run: u64,
     count: AtomicU64,
+}
+
+impl Default for RequestIds {
+    fn default() -> Self {
+        Self {
+            run: RandomState::new().hash_one(0),
+            count: AtomicU64::new(0),
+        }
+    }
 }
 
 impl RequestIds {
@@ -27,10 +38,13 @@ impl RequestIds {
         }
     }
 
+    /// 32 hexadecimal digits: the run, and the request's number in it.
     fn new_id(&self) -> HeaderValue {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
-        let id = format!("{:016x}{count:x}", self.run.hash_one(count));
-        HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("none"))
+        let number = u128::from(self.run) << 64 | u128::from(count);
+        let mut id = [0; 32];
+        Uuid::from_u128(number).simple().encode_lower(&mut id);
+        HeaderValue::from_bytes(&id).unwrap_or_else(|_| HeaderValue::from_static("none"))
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Bytes that may wait to be written. A line is mostly below 300.
 const MOST: usize = 8 << 20;
 /// How long what was written together is apart.
-const PAUSE: Duration = Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_millis(5);
 /// What is left at the end may take so long.
 const LAST: Duration = Duration::from_secs(1);
 

@@ -15,6 +15,7 @@ mod curve;
 mod data;
 mod load;
 mod measure;
+mod pairs;
 mod process;
 mod server;
 mod table;

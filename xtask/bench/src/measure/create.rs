@@ -3,6 +3,7 @@
 use crate::Options;
 use crate::data::Data;
 use crate::load::{Load, Outcome, request};
+use crate::pairs::middle;
 use crate::server::Wharf;
 use crate::table::{Curve, Reach, Table};
 use anyhow::{Context, Result};
@@ -26,6 +27,9 @@ const LEDGER: Rows<(u128, u32)> = Rows::new("ledger");
 /// The smallest that there is.
 const BODY: &str = r#"{"resource_type":"container","n_vcpus":1,"mem_gib":1,"disk_size_gib":10}"#;
 
+/// Pairs of runs.
+const TURNS: usize = 3;
+
 /// Measures.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     let (singly, together) = if options.quick {
@@ -43,15 +47,12 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     let (mut rates, mut floors) = (Vec::new(), Vec::new());
     for clients in clients {
         let count = if *clients == 1 { singly } else { together };
-        // Before and after, since a disk is not always equally fast.
-        let before = alone(&rows)?;
-        let ours = through_wharf(*clients, count)?;
-        let after = alone(&rows)?;
-        let floor = if before.per_second() > after.per_second() {
-            before
-        } else {
-            after
-        };
+        let (ours, floor) = middle(
+            TURNS,
+            || through_wharf(*clients, count),
+            || alone(&rows),
+            |ours, floor| ours.per_second() / floor.per_second(),
+        )?;
         rates.push((*clients as f64, ours.per_second()));
         floors.push((*clients as f64, floor.per_second()));
         report(table, *clients, &ours, &floor);

@@ -4,6 +4,7 @@ use crate::Options;
 use crate::bare::Bare;
 use crate::data::Data;
 use crate::load::{Load, Outcome, request};
+use crate::pairs::middle;
 use crate::process::cpu_time;
 use crate::server::Wharf;
 use crate::table::{Curve, Reach, Table};
@@ -11,9 +12,8 @@ use anyhow::{Context, Result};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Runs of each, one after the other in turn; the best of each counts, so that what else the machine
-/// does spoils neither.
-const TURNS: usize = 5;
+/// Pairs of runs.
+const TURNS: usize = 9;
 
 /// Measures.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {
@@ -103,33 +103,21 @@ impl Pair<'_> {
             status: 200,
         };
         let (wharf, bare) = (load(self.wharf.address()?), load(self.bare.address.clone()));
-        let (mut ours, mut floors) = (Vec::new(), Vec::new());
-        for _ in 0..TURNS {
-            let before = self.wharf.cpu_time();
-            let outcome = wharf.run()?;
-            let cpu = self.wharf.cpu_time().saturating_sub(before);
-            ours.push(run_of(outcome, cpu));
-            let before = cpu_time(self.bare.pid());
-            let outcome = bare.run()?;
-            let cpu = cpu_time(self.bare.pid()).saturating_sub(before);
-            floors.push(run_of(outcome, cpu));
-        }
-        Ok((best(ours)?, best(floors)?))
+        middle(
+            TURNS,
+            || run_once(&wharf, || self.wharf.cpu_time()),
+            || run_once(&bare, || cpu_time(self.bare.pid())),
+            |ours, floor| ours.outcome.per_second() / floor.outcome.per_second(),
+        )
     }
 }
 
-fn run_of(outcome: Outcome, cpu: Duration) -> Run {
+fn run_once(load: &Load, cpu: impl Fn() -> Duration) -> Result<Run> {
+    let before = cpu();
+    let outcome = load.run()?;
     let count = u32::try_from(outcome.count()).unwrap_or(u32::MAX).max(1);
-    Run {
-        cpu: cpu / count,
-        outcome,
-    }
-}
-
-fn best(runs: Vec<Run>) -> Result<Run> {
-    runs.into_iter()
-        .max_by(|a, b| a.outcome.per_second().total_cmp(&b.outcome.per_second()))
-        .context("no runs")
+    let cpu = cpu().saturating_sub(before) / count;
+    Ok(Run { outcome, cpu })
 }
 
 fn report(table: &mut Table, what: &str, ours: &Run, floor: &Run, reach: f64) {
