@@ -1,7 +1,7 @@
 //! Wharf killed with SIGKILL in the middle of its work, and started again.
 
 use crate::context::Context;
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -52,10 +52,19 @@ pub fn at_twenty_points(context: &Context) -> Result<()> {
     let mut slowest = Duration::ZERO;
     for point in POINTS {
         let part = |whole: Duration| whole.mul_f64(point);
-        let (instance, a) = victim.provisioning(part(own.provisioning))?;
-        let b = victim.stop(&instance, part(own.stop))?;
-        let c = victim.restart(&instance, part(own.restart))?;
-        let d = victim.deletion(&instance, part(own.deletion))?;
+        let during = |step: &str| format!("killed at {point} of {step}");
+        let (instance, a) = victim
+            .provisioning(part(own.provisioning))
+            .with_context(|| during("provisioning"))?;
+        let b = victim
+            .stop(&instance, part(own.stop))
+            .with_context(|| during("the stop"))?;
+        let c = victim
+            .restart(&instance, part(own.restart))
+            .with_context(|| during("the restart"))?;
+        let d = victim
+            .deletion(&instance, part(own.deletion))
+            .with_context(|| during("the deletion"))?;
         slowest = [slowest, a, b, c, d].into_iter().max().unwrap_or_default();
     }
     println!(
@@ -138,7 +147,7 @@ impl Victim<'_> {
         let running = self.api.wait_for(uuid(&created), "running")?;
         let took = killed.elapsed();
         self.kept(&created, &running)?;
-        self.engine_has("running", &running)?;
+        self.engine_lists("running", &running)?;
         login_works(&running)?;
         for container in self.context.containers_of(&running)? {
             let networks = container["NetworkSettings"]["Networks"].as_object();
@@ -162,9 +171,7 @@ impl Victim<'_> {
         }
         let exited = self.api.wait_for(uuid(instance), "exited")?;
         self.kept(instance, &exited)?;
-        until("the container has stopped", || {
-            Ok(self.engine_has("exited", instance).ok())
-        })?;
+        self.engine_lists("exited", instance)?;
         Ok(killed.elapsed())
     }
 
@@ -183,7 +190,7 @@ impl Victim<'_> {
         self.kept(instance, &running)?;
         until("it can be logged in to", || Ok(login_works(&running).ok()))?;
         let took = killed.elapsed();
-        self.engine_has("running", instance)?;
+        self.engine_lists("running", instance)?;
         Ok(took)
     }
 
@@ -234,12 +241,17 @@ impl Victim<'_> {
         Ok(())
     }
 
-    /// One container, not more, in this state.
-    fn engine_has(&self, state: &str, instance: &Value) -> Result<()> {
-        let containers = self.context.containers_of(instance)?;
-        let states: Vec<_> = containers.iter().map(|c| &c["State"]).collect();
-        ensure!(states == [state], "{states:?}");
-        Ok(())
+    /// One container, not more, in this state; soon, for dockerd lists what it has written to its
+    /// disk, which on a busy one can take longer than a login.
+    fn engine_lists(&self, state: &str, instance: &Value) -> Result<()> {
+        until(&format!("the engine lists one that is {state}"), || {
+            let containers = self.context.containers_of(instance)?;
+            ensure!(containers.len() == 1, "{containers:?}");
+            Ok(containers
+                .iter()
+                .all(|one| one["State"] == state)
+                .then_some(()))
+        })
     }
 
     fn gone(&self, instance: &Value) -> Result<()> {

@@ -36,10 +36,9 @@ const NEEDS: [Need; 3] = [
 /// $1: the account; $2: its runtime directory. The device is closed to accounts where no udev has
 /// opened it, and stays so outside.
 const SERVICE: &str = r#"
-mkdir "$2/dev"
-mount -t tmpfs tmpfs "$2/dev"
-mknod --mode=0666 "$2/dev/tun" c 10 200
-mount --bind "$2/dev/tun" /dev/net/tun
+mkdir -p /dev/net
+mount -t tmpfs tmpfs /dev/net
+mknod --mode=0666 /dev/net/tun c 10 200
 cd /
 exec setpriv --reuid "$1" --regid "$1" --init-groups --reset-env env \
     XDG_RUNTIME_DIR="$2" CONTAINERS_CONF="$2/containers.conf" \

@@ -62,7 +62,7 @@ fn on(engine: &PrivateEngine, dir: &TempDir, options: &Options, table: &mut Tabl
     for (many, turns) in if options.quick {
         [(1, 1), (4, 1)]
     } else {
-        [(1, 8), (32, 2)]
+        [(1, 8), (32, 4)]
     } {
         let (mut wharf, mut alone) = (Vec::new(), Vec::new());
         for turn in 0..turns {
