@@ -1,6 +1,8 @@
 //! The process's log: lines on stderr, written by a thread of their own. Whoever logs never waits;
 //! what the thread cannot keep up with is dropped, counted and reported.
 
+#[cfg(test)]
+mod kept;
 mod lines;
 mod text;
 

@@ -138,25 +138,11 @@ impl Drop for Writer {
 #[cfg(test)]
 mod tests {
     use super::{MOST, to};
+    use crate::log::kept::Kept;
     use std::io::{self, Write};
     use std::sync::mpsc::{Receiver, Sender, channel};
-    use std::sync::{Arc, Mutex};
     use std::thread;
     use std::time::Duration;
-
-    #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Kept {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
 
     #[test]
     fn every_line_is_written_whole_and_in_its_threads_order() {
@@ -177,7 +163,7 @@ mod tests {
             }
         });
         drop(writer);
-        let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        let text = kept.text();
         for who in 0..4 {
             let prefix = format!("{who} ");
             let mine: Vec<usize> = text
@@ -197,7 +183,7 @@ mod tests {
             thread::sleep(Duration::from_millis(20));
             (&*entry).write_all(b"line\n").unwrap();
             let mut looks = 0;
-            while kept.0.lock().unwrap().len() < 5 * n {
+            while kept.text().len() < 5 * n {
                 looks += 1;
                 assert!(looks < 5_000, "it is not written");
                 thread::sleep(Duration::from_millis(2));

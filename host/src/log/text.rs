@@ -166,37 +166,15 @@ impl Write for OneLine<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::Text;
-    use std::io::{self, Write};
-    use std::sync::{Arc, Mutex};
-    use tracing_subscriber::fmt::MakeWriter;
-
-    #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Kept {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    impl MakeWriter<'_> for Kept {
-        type Writer = Self;
-
-        fn make_writer(&self) -> Self {
-            self.clone()
-        }
-    }
+    use crate::log::kept::Kept;
+    use std::io;
 
     fn logged(log: impl Fn()) -> (String, String) {
         let both = [true, false].map(|ours| {
             let kept = Kept::default();
+            let writer = kept.clone();
             let library = tracing_subscriber::fmt()
-                .with_writer(kept.clone())
+                .with_writer(move || writer.clone())
                 .with_ansi(false)
                 .with_max_level(tracing::Level::TRACE);
             if ours {
@@ -204,7 +182,7 @@ mod tests {
             } else {
                 tracing::subscriber::with_default(library.finish(), &log);
             }
-            String::from_utf8(kept.0.lock().unwrap().clone()).unwrap()
+            kept.text()
         });
         both.into()
     }

@@ -35,30 +35,28 @@ fn private_engine() {
 
 /// What a newcomer does with `up`.
 #[test]
-fn up_comes_up_again_and_its_check_leaves_nothing() {
-    if !is_root() {
-        println!("skipped: an engine of our own needs root");
-        return;
-    }
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let result = up::works();
-    let traces = lifecycle::traces().unwrap();
-    result.unwrap();
-    lifecycle::assert_none(&traces, &[up::DIRECTORY]);
+fn up_comes_up_again_and_its_check_leaves_nothing() -> Result<()> {
+    leaves_nothing(up::works, up::DIRECTORY)
 }
 
 /// What a user does who has a Podman and no root.
 #[test]
-fn up_works_on_a_podman_without_root() {
+fn up_works_on_a_podman_without_root() -> Result<()> {
+    leaves_nothing(rootless::up_works, rootless::NAME)
+}
+
+/// By itself; afterwards nothing on the machine has this in its name.
+fn leaves_nothing(check: fn() -> Result<()>, name: &str) -> Result<()> {
     if !is_root() {
-        println!("skipped: making an account for it needs root");
-        return;
+        println!("skipped: engines and accounts of our own need root");
+        return Ok(());
     }
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let result = rootless::up_works();
-    let traces = lifecycle::traces().unwrap();
-    result.unwrap();
-    lifecycle::assert_none(&traces, &[rootless::NAME]);
+    let result = check();
+    let traces = lifecycle::traces()?;
+    result?;
+    lifecycle::assert_none(&traces, &[name]);
+    Ok(())
 }
 
 /// Gives what names the engine on the machine.

@@ -15,11 +15,21 @@ use xtask::workspace;
 /// The account, its runtime directory below `/run`, and the directory below Cargo's for `up`.
 pub const NAME: &str = "wharf-rootless";
 
-const NEEDS: [Need; 3] = [
+const NEEDS: [Need; 5] = [
     Need {
         program: "podman",
         package: "podman",
         why: "the engine",
+    },
+    Need {
+        program: "runc",
+        package: "runc",
+        why: "Podman starts containers with it",
+    },
+    Need {
+        program: "/usr/lib/podman/netavark",
+        package: "netavark",
+        why: "Podman makes networks with it",
     },
     Need {
         program: "newuidmap",
