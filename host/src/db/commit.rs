@@ -25,8 +25,10 @@ pub trait Job: Send {
     fn is_urgent(&self) -> bool;
     /// Decides; changes only if it said Ok.
     fn decide(&mut self, view: &View<'_>) -> Option<Changes>;
+    /// What it decided is not committed.
+    fn fail(&mut self, error: Error);
     /// Tells the caller, after the commit.
-    fn answer(self: Box<Self>, commit: Result<(), Error>);
+    fn answer(self: Box<Self>);
 }
 
 /// A use case, and who waits for it.
@@ -67,12 +69,15 @@ where
         changes
     }
 
-    fn answer(self: Box<Self>, commit: Result<(), Error>) {
+    fn fail(&mut self, error: Error) {
+        self.decided = Some(Err(error));
+    }
+
+    fn answer(self: Box<Self>) {
         let Self { decided, reply, .. } = *self;
         let undecided = || Err(internal("a use case did not run"));
-        let answer = commit.and_then(|()| decided.unwrap_or_else(undecided));
         // A caller that went away has no use for the answer; what it asked for holds.
-        drop(reply.send(answer));
+        drop(reply.send(decided.unwrap_or_else(undecided)));
     }
 }
 
@@ -100,28 +105,20 @@ impl Committer {
         })
     }
 
-    /// Writes a batch and tells everyone in it.
-    pub fn run(&mut self, mut batch: Vec<Box<dyn Job>>) {
-        match self.commit(&mut batch) {
-            Ok(()) => batch.into_iter().for_each(|job| job.answer(Ok(()))),
-            Err(error) if batch.len() == 1 => {
-                tracing::error!(%error, "a write failed");
-                batch.into_iter().for_each(|job| {
-                    job.answer(Err(Error::Internal(error.to_string())));
-                });
-            }
-            // One member may have spoilt it for all: each on its own.
-            Err(error) => {
-                tracing::warn!(%error, members = batch.len(), "a batch failed; singly again");
-                for job in batch {
-                    let mut alone = vec![job];
-                    let outcome = self.commit(&mut alone);
-                    for job in alone {
-                        let outcome = outcome.as_ref().copied();
-                        job.answer(outcome.map_err(|e| Error::Internal(e.to_string())));
-                    }
-                }
-            }
+    /// Writes a batch. Its members can be told then, which does not take the committer.
+    pub fn run(&mut self, batch: &mut [Box<dyn Job>]) {
+        let Err(error) = self.commit(batch) else {
+            return;
+        };
+        if let [job] = batch {
+            tracing::error!(%error, "a write failed");
+            job.fail(error);
+            return;
+        }
+        // One member may have spoilt it for all: each on its own.
+        tracing::warn!(%error, members = batch.len(), "a batch failed; singly again");
+        for alone in batch.chunks_mut(1) {
+            self.run(alone);
         }
     }
 

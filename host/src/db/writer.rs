@@ -159,35 +159,42 @@ impl Shared {
 
     /// Sees to it that the job is done: here, or by the thread.
     fn submit(&self, job: Box<dyn Job>, here: bool) {
-        self.queue().jobs.push_back(job);
         let here = here && self.quiet.load(Ordering::Relaxed);
-        if let Some(mut committer) = here.then(|| self.idle_committer()).flatten() {
-            // All that waits, up to a whole batch; the thread was told of what remains.
-            tokio::task::block_in_place(|| self.run(&mut committer));
+        if let Some(committer) = here.then(|| self.idle_committer()).flatten() {
+            // The thread never sees this job, so it cannot be between the next one and the committer.
+            let batch = self.batch(Some(job));
+            tokio::task::block_in_place(|| self.run(committer, batch));
         } else {
+            self.queue().jobs.push_back(job);
             self.bell.notify_one();
         }
     }
 
-    /// Commits what waits, if anything does.
-    fn run(&self, committer: &mut Committer) {
-        let batch: Vec<_> = {
-            let jobs = &mut self.queue().jobs;
-            let count = jobs.len().min(BATCH);
-            jobs.drain(..count).collect()
-        };
+    /// One more and all that waits, up to a whole batch. Who put in what remains rings for it.
+    fn batch(&self, one: Option<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
+        let jobs = &mut self.queue().jobs;
+        let count = jobs.len().min(BATCH - usize::from(one.is_some()));
+        one.into_iter().chain(jobs.drain(..count)).collect()
+    }
+
+    /// Commits a batch and tells everyone in it, who then finds the committer free.
+    fn run(&self, mut committer: MutexGuard<'_, Committer>, mut batch: Vec<Box<dyn Job>>) {
         if batch.is_empty() {
             return;
         }
         let requests = batch.iter().filter(|job| job.is_urgent()).count();
         self.quiet.store(requests <= 1, Ordering::Relaxed);
-        committer.run(batch);
+        committer.run(&mut batch);
+        drop(committer);
+        batch.into_iter().for_each(|job| job.answer());
     }
 
     /// The thread: until the queue is closed and empty.
     fn serve(&self) {
         while self.wait() {
-            self.run(&mut self.committer());
+            let committer = self.committer();
+            let batch = self.batch(None);
+            self.run(committer, batch);
         }
     }
 
