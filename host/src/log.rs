@@ -51,7 +51,10 @@ impl Log {
             let dropped = self.entry.dropped();
             if dropped > reported {
                 tracing::warn!(lines = dropped - reported, "log lines were dropped");
-                reported = dropped;
+                // That line may have been dropped itself.
+                if self.entry.dropped() == dropped {
+                    reported = dropped;
+                }
             }
         }
     }

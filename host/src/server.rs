@@ -21,7 +21,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
-/// Why a server does not start.
+/// Why a server does not start, or does not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The data directory.
@@ -74,6 +74,11 @@ pub enum StartError {
     /// The rows.
     #[error(transparent)]
     Rows(#[from] Error),
+    /// The database's file, at any time.
+    #[error(
+        "the database could not be written, and the log says why; start again when that is over"
+    )]
+    Lost,
 }
 
 /// Opens the database of a configuration; also what `wharf key` and `wharf fsck` work on while no
@@ -86,7 +91,8 @@ pub fn open_db(config: &Config) -> Result<Db, StartError> {
 /// For what is under way when the server has answered its last request.
 const LAST_STEPS: Duration = Duration::from_secs(1);
 
-/// Runs a server until `stop` completes. `listening` is called with the address once it serves.
+/// Runs a server until `stop` completes, or as long as the database can be written. `listening` is
+/// called with the address once it serves.
 pub async fn serve(
     config: Config,
     listening: impl FnOnce(std::net::SocketAddr),
@@ -104,18 +110,28 @@ pub async fn serve(
     let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let (stopping, stopped) = watch::channel(false);
-    let reconciler = threads.spawn(reconciler::run(Arc::clone(&app), nudged, stopped.clone()));
+    // Requests that are finished last still need it.
+    let (ending, ended) = watch::channel(false);
+    let reconciler = threads.spawn(reconciler::run(Arc::clone(&app), nudged, ended));
     let interface = http::Server::start(&config, listener, Arc::clone(&app), stopped)?;
     listening(address);
-    stop.await;
+    let lost = {
+        let db = &app.db;
+        tokio::select! {
+            () = stop => false,
+            () = db.lost() => true,
+        }
+    };
     tracing::info!("stopping: running requests are finished first");
     let _ = stopping.send(true);
     interface.finished().await;
+    let _ = ending.send(true);
     // What it was doing is continued by the next start.
     drop(tokio::time::timeout(LAST_STEPS, reconciler).await);
     // Nothing of them may hold the database any more, or its file would not be closed.
+    drop(app);
     threads.end(LAST_STEPS).await;
-    Ok(())
+    if lost { Err(StartError::Lost) } else { Ok(()) }
 }
 
 /// Each connection is an open file, and shells give a process few of them unless it asks.

@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use subtle::ConstantTimeEq;
 
 /// Lets secret scanners recognise a leaked key.
@@ -54,8 +54,11 @@ pub struct KeyInfo {
 /// All keys: durable in the database, valid ones in memory for every request.
 pub struct Keys {
     db: Db,
-    valid: RwLock<HashMap<String, ([u8; 32], Caller)>>,
+    valid: RwLock<Valid>,
 }
+
+/// Digest and owner of each valid key, by its id.
+type Valid = HashMap<String, ([u8; 32], Caller)>;
 
 impl Keys {
     /// Reads the valid ones.
@@ -123,8 +126,7 @@ impl Keys {
             user,
             email: email.into(),
         };
-        let mut valid = self.valid.write().unwrap_or_else(PoisonError::into_inner);
-        valid.insert(id.clone(), (sha256, caller));
+        self.valid().insert(id.clone(), (sha256, caller));
         Ok(ApiKey { id, key })
     }
 
@@ -148,7 +150,10 @@ impl Keys {
     /// Makes a key invalid at once. Revoking it again changes nothing.
     pub async fn revoke(&self, id: &str) -> Result<(), Error> {
         let wanted = id.to_owned();
-        self.db
+        // First: should the caller go away meanwhile, the write is done all the same.
+        let removed = self.valid().remove(id);
+        let written = self
+            .db
             .write(move |view| {
                 let mut row = view.rows.key(&wanted)?.ok_or(Error::NotFound)?;
                 if row.revoked_at.is_some() {
@@ -157,10 +162,15 @@ impl Keys {
                 row.revoked_at = Some(now());
                 Ok(((), Changes::none().with(Change::PutKey(row))))
             })
-            .await?;
-        let mut valid = self.valid.write().unwrap_or_else(PoisonError::into_inner);
-        valid.remove(id);
-        Ok(())
+            .await;
+        if let (Err(_), Some(still_valid)) = (&written, removed) {
+            self.valid().insert(id.to_owned(), still_valid);
+        }
+        written
+    }
+
+    fn valid(&self) -> RwLockWriteGuard<'_, Valid> {
+        self.valid.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

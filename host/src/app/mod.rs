@@ -135,9 +135,9 @@ impl App {
         self.keys.authenticate(key)
     }
 
-    /// Whether the database answers.
+    /// Whether the database answers and takes writes.
     pub fn ready(&self) -> bool {
-        self.db.read(|rows| rows.installation()).is_ok()
+        self.db.takes_writes() && self.db.read(|rows| rows.installation()).is_ok()
     }
 
     /// Calls a plugin on the threads that are for it, so that a guest that computes takes none from

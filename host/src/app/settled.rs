@@ -13,11 +13,15 @@ pub struct Settled(Mutex<HashMap<InstanceId, Arc<Notify>>>);
 impl Settled {
     /// Waits until `done`, which reads the database, says yes; at most so long.
     pub async fn wait(&self, id: InstanceId, at_most: Duration, done: impl Fn() -> bool) {
-        let bell = Arc::clone(self.lock().entry(id).or_default());
+        let waiting = Waiting {
+            all: self,
+            id,
+            bell: Arc::clone(self.lock().entry(id).or_default()),
+        };
         let until = async {
             loop {
                 // Listening begins before the look, so that no change falls in between.
-                let rung = bell.notified();
+                let rung = waiting.bell.notified();
                 if done() {
                     return;
                 }
@@ -26,11 +30,6 @@ impl Settled {
         };
         // Past the bound the caller answers what is durable.
         drop(tokio::time::timeout(at_most, until).await);
-        let mut all = self.lock();
-        // The map's and this one: nobody else waits.
-        if Arc::strong_count(&bell) <= 2 {
-            all.remove(&id);
-        }
     }
 
     /// The reconciler has written something about an instance.
@@ -42,5 +41,22 @@ impl Settled {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<InstanceId, Arc<Notify>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One who waits; also one whose client goes away meanwhile.
+struct Waiting<'a> {
+    all: &'a Settled,
+    id: InstanceId,
+    bell: Arc<Notify>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut all = self.all.lock();
+        // The map's and this one: nobody else waits.
+        if Arc::strong_count(&self.bell) <= 2 {
+            all.remove(&self.id);
+        }
     }
 }

@@ -4,6 +4,7 @@ use super::clock::now;
 use super::find::{Selector, find};
 use super::{App, Caller, InstanceView};
 use crate::db::{Change, Changes, Read, View};
+use crate::domain::capacity::Size;
 use crate::domain::driver::{DiskGrow, Features};
 use crate::domain::error::{Error, FieldErrors};
 use crate::domain::event::What;
@@ -32,21 +33,21 @@ impl App {
             Ok((instance.id, features))
         })?;
         errors.into_result()?;
-        let instance = self
+        let (instance, size) = self
             .db
             .write(move |view| {
                 let instance = find(view.rows, owner, &Selector::Id(id))?;
                 decide(view, instance, &request, features)
             })
             .await?;
-        let Some(resize) = instance.resize.clone() else {
+        let Some(size) = size else {
             return self.view(caller, instance);
         };
         self.nudge(id);
         self.wait_settled(&instance).await;
         self.withdraw(&instance).await?;
         let after = self.db.read(|rows| find(rows, owner, &Selector::Id(id)))?;
-        if after.size != resize.size {
+        if after.size != size {
             return Err(self.refusal(&instance)?);
         }
         self.view(caller, after)
@@ -99,23 +100,28 @@ impl App {
     }
 }
 
+/// What the instance is from now on, and the size that its node is to give it first.
 fn decide(
     view: &View<'_>,
     mut instance: Instance,
     request: &UpdateRequest,
     features: Option<Features>,
-) -> Result<(Instance, Changes), Error> {
+) -> Result<((Instance, Option<Size>), Changes), Error> {
     let mut errors = FieldErrors::default();
     let name = check_fields(view.rows, &instance, request, features, &mut errors)?;
     errors.into_result()?;
     let size = request.size_over(instance.size);
     if size == instance.size {
         let Some(name) = name else {
-            return Ok((instance, Changes::none()));
+            return Ok(((instance, None), Changes::none()));
         };
         instance.name = name;
+        // Of two new names the later holds, also where the other still waits for its size.
+        if let Some(resize) = &mut instance.resize {
+            resize.name = None;
+        }
         let changes = Changes::none().record(instance, now(), What::Renamed);
-        return Ok((changes.instance()?, changes));
+        return Ok(((changes.instance()?, None), changes));
     }
     check_state(&instance)?;
     let mut claim = view
@@ -137,7 +143,7 @@ fn decide(
         instance.size = size;
         instance.name = name.unwrap_or(instance.name);
         let changes = changes.record(instance, now(), What::Resized);
-        return Ok((changes.instance()?, changes));
+        return Ok(((changes.instance()?, None), changes));
     }
     claim.size = claim.size.max(size);
     let deadline = instance.deadline;
@@ -146,7 +152,7 @@ fn decide(
     let changes = changes
         .with(Change::PutClaim(instance.id, claim))
         .with(Change::PutInstance(Box::new(instance)));
-    Ok((changes.instance()?, changes))
+    Ok(((changes.instance()?, Some(size)), changes))
 }
 
 /// Names the fields that are wrong for the instance as it is; the name, if it is to be another.

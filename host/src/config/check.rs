@@ -1,6 +1,6 @@
 //! What types cannot say about a configuration.
 
-use super::{Config, ConfigError, NodeConfig};
+use super::{Config, ConfigError, Limits, NodeConfig};
 use std::collections::BTreeSet;
 
 /// Checks values against each other and against the machine.
@@ -20,6 +20,7 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     if config.provisioning_deadline_s == 0 {
         return wrong("provisioning_deadline_s", "must be at least 1");
     }
+    limits(&config.limits)?;
     if config.node.is_empty() {
         return wrong("node", "at least one [[node]] is needed");
     }
@@ -29,6 +30,26 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
             return wrong("node.name", &format!("`{}` is there twice", node.name));
         }
         check_node(config, node)?;
+    }
+    Ok(())
+}
+
+/// Nothing at all would be done with one of these at 0.
+fn limits(limits: &Limits) -> Result<(), ConfigError> {
+    for (key, zero) in [
+        ("max_connections", limits.max_connections == 0),
+        ("header_timeout_ms", limits.header_timeout_ms == 0),
+        ("body_timeout_ms", limits.body_timeout_ms == 0),
+        ("stats_timeout_ms", limits.stats_timeout_ms == 0),
+        ("calls_per_node", limits.calls_per_node == 0),
+        ("queue_per_node", limits.queue_per_node == 0),
+        ("call_timeout_ms", limits.call_timeout_ms == 0),
+        ("call_cpu_ms", limits.call_cpu_ms == 0),
+        ("guest_memory_mib", limits.guest_memory_mib == 0),
+    ] {
+        if zero {
+            return wrong(&format!("limits.{key}"), "must be at least 1");
+        }
     }
     Ok(())
 }

@@ -28,13 +28,14 @@ pub struct Limits {
     pub probe_every_ms: u64,
     /// Time to read usage, so that a stats answer is there within 3 s, ms. Default 2900.
     pub stats_timeout_ms: u64,
-    /// Driver calls under way per node. Default 16.
+    /// Driver calls under way per node that change something. Default 16; those that only look have
+    /// places of their own.
     pub calls_per_node: usize,
-    /// Driver calls waiting per node. Default 4096.
+    /// Driver calls waiting per node, of either sort. Default 4096 each.
     pub queue_per_node: usize,
     /// Wall-clock time of one driver call, ms. Default 90000.
     pub call_timeout_ms: u64,
-    /// CPU time of one plugin call, ms. Default 2000.
+    /// Time that one plugin call computes, ms: what it waits for is not counted. Default 2000.
     pub call_cpu_ms: u64,
     /// Memory of one guest, MiB. Default 64.
     pub guest_memory_mib: usize,

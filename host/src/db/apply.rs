@@ -90,10 +90,10 @@ impl<'t> Tables<'t> {
             Change::PutInstance(instance) => self.put_instance(&instance)?,
             Change::DropInstance(id) => self.drop_instance(id)?,
             Change::PutClaim(id, claim) => {
-                if let Some(old) = self.claim(id)? {
-                    inventory.remove(&old);
+                match self.claim(id)? {
+                    Some(old) => inventory.replace(&old, &claim),
+                    None => inventory.add(&claim),
                 }
-                inventory.add(&claim);
                 let place = (claim.node.0.as_str(), id.0.as_u128());
                 self.on_node.insert(place, ()).map_err(internal)?;
                 let bytes = encode(&claim)?;

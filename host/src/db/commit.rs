@@ -9,7 +9,7 @@ use crate::domain::error::Error;
 use crate::placement::Inventory;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// What a use case decides from: the rows as its batch has left them, and the inventory.
 pub struct View<'a> {
@@ -87,6 +87,8 @@ pub struct Committer {
     empty: Inventory,
     inventory: Inventory,
     versions: Arc<Versions>,
+    /// Turns true when the file takes no more writes.
+    lost: watch::Sender<bool>,
 }
 
 impl Committer {
@@ -95,6 +97,7 @@ impl Committer {
         file: Arc<redb::Database>,
         empty: Inventory,
         versions: Arc<Versions>,
+        lost: watch::Sender<bool>,
     ) -> Result<Self, Error> {
         let inventory = derive(&file, &empty)?;
         Ok(Self {
@@ -102,6 +105,7 @@ impl Committer {
             empty,
             inventory,
             versions,
+            lost,
         })
     }
 
@@ -127,6 +131,12 @@ impl Committer {
         let done = catch_unwind(AssertUnwindSafe(|| self.transaction(batch)));
         let done = done.unwrap_or_else(|_| Err(internal("a use case panicked")));
         if done.is_err() {
+            // After an error of its file the database refuses all writes: what the disk has kept of
+            // the last ones only shows when it is opened again.
+            if let Err(error) = self.file.begin_write() {
+                tracing::error!(%error, "the database cannot be written any more");
+                self.lost.send_replace(true);
+            }
             // What was applied in memory was not committed. What drivers said of their nodes is
             // in no row, and still true.
             let mut derived = derive(&self.file, &self.empty)?;

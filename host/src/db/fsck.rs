@@ -48,16 +48,20 @@ pub fn check(rows: &Snapshot) -> Result<Vec<String>, Error> {
     let stored: BTreeSet<u128> = collect(rows.pending_table()?.iter(), |k| k, |()| ())?
         .into_keys()
         .collect();
-    if stored != pending {
-        wrong.push(format!(
-            "pending lists {} instances, {} are",
-            stored.len(),
-            pending.len()
-        ));
+    for id in pending.symmetric_difference(&stored) {
+        let (has, is) = match stored.contains(id) {
+            true => ("has", "settled"),
+            false => ("lacks", "not settled"),
+        };
+        wrong.push(format!("pending {has} {}, which is {is}", hex(*id)));
     }
+    check_users(rows, &mut wrong)?;
     check_claims(rows, &known, &mut wrong)?;
     for (id, instance) in &known {
-        let instance_id = InstanceId(Uuid::from_u128(*id));
+        let instance_id = hex(*id);
+        if rows.detail(instance_id)?.is_none() {
+            wrong.push(format!("{instance_id}: an instance without a detail row"));
+        }
         let events = rows.events(instance_id)?;
         if events.len() != instance.events as usize {
             wrong.push(format!(
@@ -83,11 +87,10 @@ pub fn check(rows: &Snapshot) -> Result<Vec<String>, Error> {
 type Known = BTreeMap<u128, crate::domain::instance::Instance>;
 
 fn check_claims(rows: &Snapshot, known: &Known, wrong: &mut Vec<String>) -> Result<(), Error> {
-    let mut ports = BTreeMap::new();
-    let mut addresses = BTreeMap::new();
-    let mut claimed = BTreeSet::new();
+    let mut taken = BTreeMap::new();
+    let mut claimed = BTreeMap::new();
     rows.each_claim(|id, claim| {
-        claimed.insert(id.0.as_u128());
+        claimed.insert((claim.node.0.clone(), id.0.as_u128()), id.0.as_u128());
         let Some(instance) = known.get(&id.0.as_u128()) else {
             wrong.push(format!("{id}: a claim without an instance"));
             return;
@@ -96,23 +99,61 @@ fn check_claims(rows: &Snapshot, known: &Known, wrong: &mut Vec<String>) -> Resu
             && claim.owner == instance.owner
             && claim.ssh_port == instance.ssh_port
             && claim.lan_ipv4 == instance.lan_ipv4
-            && claim.public_ipv4 == instance.public_ipv4;
+            && claim.public_ipv4 == instance.public_ipv4
+            && claim.web_port == instance.web_port;
         if !same {
             wrong.push(format!(
                 "{id}: its claim is of other addresses than its row"
             ));
         }
-        let port = (instance.ssh_host.clone(), claim.ssh_port);
-        if let Some(other) = ports.insert(port, id) {
-            wrong.push(format!("{id} and {other} have the same SSH port"));
+        let mut take = |what: String| {
+            if let Some(other) = taken.insert(what.clone(), id) {
+                wrong.push(format!("{id} and {other} both have {what}"));
+            }
+        };
+        let node = &claim.node;
+        take(format!(
+            "SSH port {} of {}",
+            claim.ssh_port, instance.ssh_host
+        ));
+        take(format!("LAN address {} of node {node}", claim.lan_ipv4));
+        if let Some(port) = claim.web_port {
+            take(format!("web port {port}"));
         }
-        let address = (claim.node.clone(), claim.lan_ipv4);
-        if let Some(other) = addresses.insert(address, id) {
-            wrong.push(format!("{id} and {other} have the same LAN address"));
+        if let Some(address) = claim.public_ipv4 {
+            take(format!("public address {address} of node {node}"));
+        }
+        // A stopped one holds no GPU.
+        for gpu in claim.gpus.iter().filter(|_| claim.compute) {
+            take(format!("GPU {} of node {node}", gpu.device));
         }
     })?;
-    for id in known.keys().filter(|id| !claimed.contains(id)) {
+    let with_claim: BTreeSet<u128> = claimed.values().copied().collect();
+    for id in known.keys().filter(|id| !with_claim.contains(id)) {
         wrong.push(format!("{}: an instance without a claim", hex(*id)));
+    }
+    let place = |(node, id): (&str, u128)| (node.to_owned(), id);
+    let stored = collect(rows.on_node_table()?.iter(), place, |()| ())?;
+    let stored = stored.into_keys().map(|key| (key.clone(), key.1)).collect();
+    compare("on_node", &claimed, &stored, wrong);
+    Ok(())
+}
+
+/// Users by address, and the other way round.
+fn check_users(rows: &Snapshot, wrong: &mut Vec<String>) -> Result<(), Error> {
+    let users = collect(
+        rows.users()?.iter(),
+        |id| id,
+        |email: &str| email.to_owned(),
+    )?;
+    let derived = users.into_iter().map(|(id, email)| (email, id)).collect();
+    let stored = collect(
+        rows.emails()?.iter(),
+        |email: &str| email.to_owned(),
+        |id| id,
+    )?;
+    if stored != derived {
+        wrong.push("users and their addresses do not go together".to_owned());
     }
     Ok(())
 }

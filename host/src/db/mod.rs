@@ -106,6 +106,17 @@ impl Db {
         self.writer.write_blocking(decide)
     }
 
+    /// Whether writes can succeed. They cannot any more after an error of the disk: until the file is
+    /// opened again, nobody knows what it has kept.
+    pub fn takes_writes(&self) -> bool {
+        !self.writer.is_lost()
+    }
+
+    /// Until it takes no more writes.
+    pub async fn lost(&self) {
+        self.writer.lost().await;
+    }
+
     /// Checks every table against the others; one line for each contradiction.
     pub fn fsck(&self) -> Result<Vec<String>, Error> {
         self.read(fsck::check)

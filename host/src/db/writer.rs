@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// Most use cases in one commit; bounds how long the first of them waits.
 const BATCH: usize = 1024;
@@ -43,6 +43,7 @@ struct Shared {
     /// The last commit was one request's alone.
     quiet: AtomicBool,
     versions: Arc<Versions>,
+    lost: watch::Receiver<bool>,
 }
 
 #[derive(Default)]
@@ -55,12 +56,15 @@ impl Writer {
     /// Starts the thread. Fails if the claims cannot be read.
     pub fn start(file: Arc<redb::Database>, empty: Inventory) -> Result<Self, Error> {
         let versions = Arc::<Versions>::default();
+        let (losing, lost) = watch::channel(false);
+        let committer = Committer::new(file, empty, Arc::clone(&versions), losing)?;
         let shared = Arc::new(Shared {
-            committer: Mutex::new(Committer::new(file, empty, Arc::clone(&versions))?),
+            committer: Mutex::new(committer),
             queue: Mutex::default(),
             bell: Condvar::new(),
             quiet: AtomicBool::new(true),
             versions,
+            lost,
         });
         let thread = std::thread::Builder::new()
             .name("db-writer".to_owned())
@@ -80,6 +84,18 @@ impl Writer {
     /// Which rows have changed since they were read.
     pub fn versions(&self) -> &Versions {
         &self.shared().versions
+    }
+
+    /// Whether the file takes no more writes.
+    pub fn is_lost(&self) -> bool {
+        *self.shared().lost.borrow()
+    }
+
+    /// Until that is so.
+    pub async fn lost(&self) {
+        let mut lost = self.shared().lost.clone();
+        // Who would tell is there for as long as this is.
+        let _ = lost.wait_for(|lost| *lost).await;
     }
 
     /// See [`super::Db::write`].

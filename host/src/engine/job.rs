@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
-/// Jobs of one node at a time, finished ones that nobody has asked for included.
+/// Jobs of one node at a time.
 const MAX_JOBS: usize = 16;
 /// Transfers of one node at a time: each keeps a disk busy.
 const MAX_TRANSFERS: usize = 4;
@@ -21,6 +21,10 @@ const MAX_TRANSFER_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 const MAX_KEY: usize = 512;
 /// A job ends after this long.
 const MAX_TIME: Duration = Duration::from_secs(30 * 60);
+/// How long the result of a job is told: a later asker means it to be done now.
+const FRESH: Duration = Duration::from_secs(60);
+/// The same for a transfer, which is not done again lightly; its asker may be long in coming.
+const TRANSFER_FRESH: Duration = Duration::from_secs(60 * 60);
 /// How much of the end of an answer is kept, bytes.
 const TAIL: usize = 64 * 1024;
 /// Longest line told as progress, bytes.
@@ -33,9 +37,16 @@ pub struct Jobs(Mutex<HashMap<String, Job>>);
 #[derive(Debug)]
 struct Job {
     task: JoinHandle<()>,
-    started: Instant,
+    /// How long after its end its result is told.
+    fresh: Duration,
     tail: Arc<Tail>,
-    result: Arc<Mutex<Option<Result<Response, EngineError>>>>,
+    result: Arc<Mutex<Option<Finished>>>,
+}
+
+#[derive(Debug)]
+struct Finished {
+    at: Instant,
+    how: Result<Response, EngineError>,
 }
 
 impl Drop for Job {
@@ -58,18 +69,13 @@ impl Jobs {
                 "a job's key has 1 to {MAX_KEY} bytes"
             )));
         }
-        if let Some(state) = self.state(key) {
+        let mut jobs = locked(&self.0);
+        if let Some(state) = told(&mut jobs, key) {
             return Ok(state);
         }
-        let mut jobs = locked(&self.0);
-        jobs.retain(|_, job| !(job.task.is_finished() && job.started.elapsed() > MAX_TIME));
-        if jobs.len() >= MAX_JOBS {
-            return Err(EngineError::Refused(format!(
-                "more than {MAX_JOBS} jobs on one node"
-            )));
-        }
+        has_room(&jobs, false, MAX_JOBS)?;
         let transport = transport.clone();
-        let job = Job::start(MAX_TIME, |tail| async move {
+        let job = Job::start(MAX_TIME, FRESH, |tail| async move {
             transport.stream(outgoing, &*tail).await
         });
         jobs.insert(key.to_owned(), job);
@@ -85,14 +91,9 @@ impl Jobs {
     ) -> Result<(), EngineError> {
         let mut jobs = locked(&self.0);
         jobs.remove(key);
-        jobs.retain(|_, job| !job.task.is_finished());
-        if jobs.len() >= MAX_TRANSFERS {
-            return Err(EngineError::Unreachable(format!(
-                "{MAX_TRANSFERS} transfers are under way on this node"
-            )));
-        }
+        has_room(&jobs, true, MAX_TRANSFERS)?;
         let transport = transport.clone();
-        let job = Job::start(MAX_TRANSFER_TIME, |tail| {
+        let job = Job::start(MAX_TRANSFER_TIME, TRANSFER_FRESH, |tail| {
             transfer::carry(transport, what, tail)
         });
         jobs.insert(key.to_owned(), job);
@@ -101,16 +102,7 @@ impl Jobs {
 
     /// Where the job with this key is, if there is one. A result is told once.
     pub fn state(&self, key: &str) -> Option<JobState> {
-        let mut jobs = locked(&self.0);
-        let job = jobs.get(key)?;
-        let result = locked(&job.result).take();
-        Some(match result {
-            None => JobState::Running(job.tail.line()),
-            Some(result) => {
-                jobs.remove(key);
-                result.map_or_else(JobState::Failed, JobState::Done)
-            }
-        })
+        told(&mut locked(&self.0), key)
     }
 
     /// Ends the job with this key, if there is one.
@@ -119,8 +111,47 @@ impl Jobs {
     }
 }
 
+/// What there is to say of the job with this key. Results that nobody came for in time are forgotten.
+fn told(jobs: &mut HashMap<String, Job>, key: &str) -> Option<JobState> {
+    jobs.retain(|_, job| !job.is_stale());
+    let job = jobs.get(key)?;
+    let result = locked(&job.result).take();
+    Some(match result {
+        None => JobState::Running(job.tail.line()),
+        Some(Finished { how, .. }) => {
+            jobs.remove(key);
+            how.map_or_else(JobState::Failed, JobState::Done)
+        }
+    })
+}
+
+/// Fails while so many jobs of the kind are under way.
+fn has_room(jobs: &HashMap<String, Job>, transfers: bool, most: usize) -> Result<(), EngineError> {
+    let of_kind = |job: &&Job| (job.fresh == TRANSFER_FRESH) == transfers;
+    let under_way = jobs
+        .values()
+        .filter(of_kind)
+        .filter(|job| !job.is_finished());
+    if under_way.count() < most {
+        return Ok(());
+    }
+    let what = if transfers { "transfers" } else { "jobs" };
+    Err(EngineError::Unreachable(format!(
+        "{most} {what} are under way on this node"
+    )))
+}
+
 impl Job {
-    fn start<F>(most: Duration, work: impl FnOnce(Arc<Tail>) -> F) -> Self
+    fn is_finished(&self) -> bool {
+        self.task.is_finished() || locked(&self.result).is_some()
+    }
+
+    fn is_stale(&self) -> bool {
+        let result = locked(&self.result);
+        result.as_ref().is_some_and(|f| f.at.elapsed() > self.fresh)
+    }
+
+    fn start<F>(most: Duration, fresh: Duration, work: impl FnOnce(Arc<Tail>) -> F) -> Self
     where
         F: Future<Output = Result<Response, EngineError>> + Send + 'static,
     {
@@ -129,11 +160,14 @@ impl Job {
         let (work, slot) = (work(Arc::clone(&tail)), Arc::clone(&result));
         let task = tokio::spawn(async move {
             let answer = tokio::time::timeout(most, work).await;
-            *locked(&slot) = Some(answer.unwrap_or(Err(EngineError::Timeout)));
+            *locked(&slot) = Some(Finished {
+                at: Instant::now(),
+                how: answer.unwrap_or(Err(EngineError::Timeout)),
+            });
         });
         Self {
             task,
-            started: Instant::now(),
+            fresh,
             tail,
             result,
         }

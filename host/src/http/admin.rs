@@ -4,6 +4,7 @@
 
 use super::body::Intake;
 use super::connection::{self, Handle};
+use super::idle::Connections;
 use super::respond::{self, Refusal, Response};
 use super::server::StartError;
 use crate::api::Reply;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 /// Time for head and body of a request. Its senders are on this machine.
 const REQUEST_TIME: Duration = Duration::from_secs(5);
@@ -111,6 +112,12 @@ pub(super) fn start(
     Ok(tokio::spawn(async move {
         let admin = Arc::new(Admin(app));
         let builder = Arc::new(connection::builder(REQUEST_TIME));
+        let connections = Arc::new(Connections::default());
+        let mut watching = JoinSet::new();
+        watching.spawn({
+            let (connections, stopped) = (Arc::clone(&connections), stopped.clone());
+            async move { connections.watch(REQUEST_TIME, stopped).await }
+        });
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -121,12 +128,13 @@ pub(super) fn start(
                 continue;
             };
             let (admin, builder) = (Arc::clone(&admin), Arc::clone(&builder));
-            let closing = stopped.clone();
+            let activity = connections.add();
             tokio::spawn(async move {
-                connection::serve(&builder, stream, admin, REQUEST_TIME, closing).await;
+                connection::serve(&builder, stream, admin, activity).await;
             });
         }
         let _ = remove_file(&path);
+        watching.join_all().await;
     }))
 }
 

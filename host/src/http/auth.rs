@@ -3,18 +3,21 @@
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
+const SCHEME: &str = "Bearer";
+
 /// The key of `Authorization: Bearer KEY`; nothing if the header is missing, given twice, or of
 /// another form.
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
-    let value = values.next()?.to_str().ok()?;
+    let value = str::from_utf8(values.next()?.as_bytes()).ok()?;
     if values.next().is_some() {
         return None;
     }
-    let (scheme, key) = value.split_once(' ')?;
-    let key = key.trim();
-    let one_token = !key.is_empty() && key.bytes().all(|b| b.is_ascii_graphic());
-    (scheme.eq_ignore_ascii_case("bearer") && one_token).then_some(key)
+    let (scheme, key) = value.split_at_checked(SCHEME.len())?;
+    let key = key.strip_prefix(' ')?.trim();
+    // What else a key is made of, its lookup tells.
+    let one_token = !key.is_empty() && !key.contains(' ');
+    (scheme.eq_ignore_ascii_case(SCHEME) && one_token).then_some(key)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use http::header::{
 };
 use serde_json::{Value, json};
 use std::io::Read;
+use std::sync::OnceLock;
 
 const DOCUMENT: &str = include_str!("../../../schemas/generated/openapi.json");
 
@@ -28,6 +29,9 @@ struct File {
     gzipped: bool,
     content: &'static [u8],
 }
+
+/// The files for those who do not take gzip; made when first asked for.
+static PLAIN: [OnceLock<Bytes>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
 
 const FILES: &[File] = &[
     File {
@@ -90,9 +94,10 @@ impl Docs {
     }
 
     pub(super) fn file(name: &str, headers: &http::HeaderMap) -> Result<Response, Refusal> {
-        let file = FILES
+        let (file, plain) = FILES
             .iter()
-            .find(|f| f.name == name)
+            .zip(&PLAIN)
+            .find(|(file, _)| file.name == name)
             .ok_or(Refusal::UnknownPath)?;
         let content = Bytes::from_static(file.content);
         if !file.gzipped {
@@ -104,10 +109,13 @@ impl Docs {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
             response
         } else {
-            let mut plain = Vec::new();
-            // What was compressed at build time is whole; a short read would show in the tests.
-            let _ = GzDecoder::new(file.content).read_to_end(&mut plain);
-            page(file.content_type, plain.into())
+            let plain = plain.get_or_init(|| {
+                let mut plain = Vec::new();
+                // What was compressed at build time is whole; a short read would show in the tests.
+                let _ = GzDecoder::new(file.content).read_to_end(&mut plain);
+                plain.into()
+            });
+            page(file.content_type, plain.clone())
         };
         let vary = HeaderValue::from_name(ACCEPT_ENCODING);
         response.headers_mut().insert(VARY, vary);

@@ -3,6 +3,7 @@
 use super::body::Intake;
 use super::connection::Handle;
 use super::docs::Docs;
+use super::line::Line;
 use super::request_id::{RequestIds, X_REQUEST_ID};
 use super::respond::{self, Refusal, Response};
 use super::router::{Endpoint, Found, Router, decode};
@@ -10,7 +11,6 @@ use super::{auth, gzip, media_type};
 use crate::api::{self, Api, Reply};
 use crate::app::{Caller, Selector};
 use crate::domain::error::Error;
-use crate::domain::ids::UserId;
 use bytes::Bytes;
 use http::header::{CONNECTION, EXPECT, HOST, HeaderValue};
 use http::request::Parts;
@@ -18,7 +18,7 @@ use http::{Request, Version};
 use hyper::body::{Body, Incoming};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Everything that answers requests.
 pub(super) struct Handler {
@@ -29,13 +29,6 @@ pub(super) struct Handler {
     pub(super) body_time: Duration,
     pub(super) max_requests: usize,
     pub(super) running: AtomicUsize,
-}
-
-/// What the log line says of a request beyond its answer.
-#[derive(Default)]
-struct Seen {
-    route: Option<&'static str>,
-    user: Option<UserId>,
 }
 
 /// Why a request was not done.
@@ -67,20 +60,18 @@ impl Handler {
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let started = Instant::now();
-        let id = self.ids.of(request.headers());
         let (parts, body) = request.into_parts();
+        let mut line = Line::new(self.ids.of(&parts.headers), parts.method.clone());
         let mut intake = Intake::new(body);
-        let mut seen = Seen::default();
         let answer = match self.place() {
-            Ok(_place) => self.answer(&parts, &mut intake, &mut seen).await,
+            Ok(_place) => self.answer(&parts, &mut intake, &mut line).await,
             Err(refusal) => Err(refusal.into()),
         };
         let mut response = match answer {
             Ok(response) => gzip::compress(gzip::accepted(&parts.headers), response).await,
             Err(Failure::Refused(refusal)) => respond::refusal(&refusal),
             Err(Failure::Failed(error)) => {
-                log_error(&id, &error);
+                log_error(line.id(), &error);
                 respond::error(&error)
             }
         };
@@ -88,15 +79,7 @@ impl Handler {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(CONNECTION, close);
         }
-        tracing::info!(
-            target: "wharf::request",
-            id = id.to_str().unwrap_or_default(),
-            method = %parts.method,
-            route = seen.route.unwrap_or("-"),
-            status = response.status().as_u16(),
-            ms = millis(started.elapsed()),
-            user = seen.user.map(|user| user.0),
-        );
+        let id = line.write(response.status());
         response.headers_mut().insert(X_REQUEST_ID, id);
         response
     }
@@ -115,7 +98,7 @@ impl Handler {
         &self,
         parts: &Parts,
         intake: &mut Intake<B>,
-        seen: &mut Seen,
+        line: &mut Line,
     ) -> Result<Response, Failure>
     where
         B: Body<Data = Bytes> + Unpin,
@@ -127,7 +110,7 @@ impl Handler {
             Some(found) => (Some(found.route), true),
             None => (self.router.find_slashed(path), false),
         };
-        seen.route = route.map(|r| r.template);
+        line.route = route.map(|r| r.template);
         let public = route.map_or(path != "/api" && !path.starts_with("/api/"), |r| r.public);
         let caller = if public {
             None
@@ -135,7 +118,7 @@ impl Handler {
             let key = auth::bearer(&parts.headers);
             let caller = key.and_then(|key| self.api.app().authenticate(key));
             let caller = caller.ok_or(Refusal::Unauthorized)?;
-            seen.user = Some(caller.user);
+            line.user = Some(caller.user);
             Some(caller)
         };
         let route = route.ok_or(Refusal::UnknownPath)?;
@@ -210,11 +193,6 @@ impl Handler {
     }
 }
 
-/// To a microsecond.
-fn millis(time: Duration) -> f64 {
-    (time.as_secs_f64() * 1e6).round() / 1e3
-}
-
 /// Given back when the request is over, however it ends.
 struct Place<'a>(&'a AtomicUsize);
 
@@ -247,8 +225,7 @@ where
 }
 
 /// What clients are not told.
-fn log_error(id: &HeaderValue, error: &Error) {
-    let id = id.to_str().unwrap_or_default();
+fn log_error(id: &str, error: &Error) {
     match error {
         Error::Internal(text) => tracing::error!(id, "internal error: {text}"),
         Error::NodeUnreachable(text) => tracing::warn!(id, "node out of reach: {text}"),

@@ -1,11 +1,13 @@
 //! The listening side: accepts connections, bounded in number, until told to stop.
 
 use super::connection::{self, Handle};
+use super::idle::Connections;
 use crate::config::Limits;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 /// How long to wait when no connection can be accepted, such as for lack of file descriptors.
@@ -23,7 +25,12 @@ pub(super) async fn serve<H: Handle>(
     let builder = Arc::new(connection::builder(header_time));
     let max = limits.max_connections.min(Semaphore::MAX_PERMITS);
     let places = Arc::new(Semaphore::new(max));
-    let (close, closing) = watch::channel(false);
+    let connections = Arc::new(Connections::default());
+    let mut watching = JoinSet::new();
+    watching.spawn({
+        let (connections, stopped) = (Arc::clone(&connections), stopped.clone());
+        async move { connections.watch(header_time, stopped).await }
+    });
     loop {
         let accepted = async {
             let place = Arc::clone(&places).acquire_owned().await;
@@ -44,16 +51,16 @@ pub(super) async fn serve<H: Handle>(
         // Answers are written whole: waiting for more to send with them only costs time.
         let _ = stream.set_nodelay(true);
         let (handler, builder) = (Arc::clone(&handler), Arc::clone(&builder));
-        let (tls, closing) = (tls.clone(), closing.clone());
+        let (tls, connections) = (tls.clone(), Arc::clone(&connections));
         tokio::spawn(async move {
             let _place = place;
             let Some(tls) = tls else {
-                connection::serve(&builder, stream, handler, header_time, closing).await;
+                connection::serve(&builder, stream, handler, connections.add()).await;
                 return;
             };
             match tokio::time::timeout(header_time, tls.accept(stream)).await {
                 Ok(Ok(stream)) => {
-                    connection::serve(&builder, stream, handler, header_time, closing).await;
+                    connection::serve(&builder, stream, handler, connections.add()).await;
                 }
                 Ok(Err(error)) => tracing::debug!("no TLS: {error}"),
                 Err(_) => tracing::debug!("no TLS in time"),
@@ -61,7 +68,6 @@ pub(super) async fn serve<H: Handle>(
         });
     }
     drop(listener);
-    let _ = close.send(true);
     let all = u32::try_from(max).unwrap_or(u32::MAX);
     let bound = Duration::from_millis(limits.shutdown_timeout_ms);
     if tokio::time::timeout(bound, places.acquire_many(all))

@@ -14,6 +14,8 @@ mod docs;
 pub mod fuzz;
 mod gzip;
 mod handler;
+mod idle;
+mod line;
 mod listen;
 mod media_type;
 mod request_id;

@@ -135,9 +135,34 @@ impl Visit for Fields<'_, '_> {
         });
     }
 
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        let thousandths = (value * 1e3).round();
+        // Exact: a whole number of thousandths that is not too large to have a place behind the point.
+        let short = value.is_sign_positive() && thousandths < 1e12 && thousandths / 1e3 == value;
+        self.write(field, |out| match short {
+            true => decimal(out, thousandths as u64),
+            false => write!(out, "{value:?}"),
+        });
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.write(field, |out| write!(OneLine(out), "{value:?}"));
     }
+}
+
+/// Thousandths as a decimal number with one place at least.
+fn decimal(out: &mut Writer<'_>, thousandths: u64) -> fmt::Result {
+    out.write_str(itoa::Buffer::new().format(thousandths / 1000))?;
+    out.write_char('.')?;
+    // With a digit before, none of the others is left out.
+    let mut places = itoa::Buffer::new();
+    let places = places
+        .format(1000 + thousandths % 1000)
+        .get(1..)
+        .unwrap_or_default();
+    let (first, rest) = places.split_at(1);
+    out.write_str(first)?;
+    out.write_str(rest.trim_end_matches('0'))
 }
 
 /// Stands for itself between quotes.
@@ -212,12 +237,27 @@ mod tests {
                 absent = None::<u64>,
             );
             tracing::warn!(n = -3, done = true, %why, kind = ?why.kind(), "tried {}", "again");
+            for ms in [
+                0.0,
+                -0.0,
+                0.001,
+                12.0,
+                12.5,
+                1234.567,
+                0.1 + 0.2,
+                -1.5,
+                1e15,
+                1e300,
+                f64::NAN,
+            ] {
+                tracing::info!(ms);
+            }
             tracing::error!(text = "with \"quotes\"", "a message");
             tracing::debug_span!("outer").in_scope(|| tracing::debug!("inside"));
             tracing::trace!("");
         });
         assert_eq!(untimed(&ours), untimed(&theirs));
-        assert_eq!(ours.lines().count(), 5);
+        assert_eq!(ours.lines().count(), 16);
     }
 
     #[test]

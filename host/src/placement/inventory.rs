@@ -101,6 +101,14 @@ impl Inventory {
         done
     }
 
+    /// A claim is another now, of the same node and ports: those are not handed out anew.
+    pub fn replace(&mut self, old: &Claim, new: &Claim) {
+        self.change(&old.node, |node| {
+            node.remove(old);
+            node.add(new);
+        });
+    }
+
     /// A claim is gone.
     pub fn remove(&mut self, claim: &Claim) {
         self.set_ports(claim, false);

@@ -189,9 +189,9 @@ proptest! {
                 }
                 Step::Stop(n) if !claims.is_empty() => {
                     let at = n % claims.len();
-                    inventory.remove(&claims[at]);
-                    claims[at].compute = false;
-                    inventory.add(&claims[at]);
+                    let stopped = Claim { compute: false, ..claims[at].clone() };
+                    inventory.replace(&claims[at], &stopped);
+                    claims[at] = stopped;
                 }
                 Step::Supports(n, [containers, vms, gpus]) if !inventory.nodes.is_empty() => {
                     let id = inventory.nodes[n % inventory.nodes.len()].setup.id.clone();

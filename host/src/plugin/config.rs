@@ -21,7 +21,7 @@ pub struct PluginsConfig {
 pub struct Limits {
     /// Linear memory of a guest, bytes. At most 64 MiB, the size of a pool slot.
     pub memory: usize,
-    /// CPU time of a call. A choice, not a measurement: calls of the shipped drivers take
+    /// Time that a call computes, waiting left out. A choice, not a measurement: calls of the shipped drivers take
     /// microseconds, and a guest that runs away must not hold a core for long.
     pub cpu: Duration,
     /// Wall-clock time of a call, waiting for the engine included; `stop` adds its grace.
@@ -48,7 +48,7 @@ pub struct NodeLimits {
     pub changes: usize,
     /// Calls that only read, at once; apart, so that a long stop never delays them.
     pub reads: usize,
-    /// Calls of either sort that may wait. One more is refused as busy.
+    /// Calls that may wait, of each sort. One more is refused as busy.
     pub waiting: usize,
     /// Longest wait before a call is refused as busy.
     pub wait: Duration,

@@ -1,4 +1,4 @@
-//! CPU time of a call: the time its future is polled. Epoch ticks are no measure of it; a guest
+//! How long a call computes: the time its future is polled. Epoch ticks are no measure of it; a guest
 //! that waits a lot would be charged one at each wake-up.
 
 use std::future::Future;

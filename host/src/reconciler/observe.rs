@@ -14,6 +14,7 @@ use crate::placement::Supports;
 use crate::plugin::NodeDriver;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,8 @@ pub struct Observer {
     reachable: Option<bool>,
     /// Rows and list, when they were last seen to agree.
     agreed: Option<(Version, u64)>,
+    /// Objects that no row knew at the last look.
+    orphans: HashSet<Tag>,
     /// Objects with this installation's label that it never made, as far as they were logged.
     strangers: HashSet<InstanceId>,
 }
@@ -56,6 +59,7 @@ impl Observer {
             interruptions: None,
             reachable: None,
             agreed: None,
+            orphans: HashSet::new(),
             strangers: HashSet::new(),
         }
     }
@@ -162,8 +166,11 @@ impl Observer {
         for row in suspects {
             dealt_with &= self.examine(row).await?;
         }
-        for orphan in orphans.into_iter().take(MAX_REMOVALS) {
-            self.remove(&orphan).await;
+        // A list may be older than the end of a deletion: twice seen is there.
+        let before = mem::replace(&mut self.orphans, orphans.iter().copied().collect());
+        let twice = orphans.iter().filter(|orphan| before.contains(orphan));
+        for orphan in twice.take(MAX_REMOVALS) {
+            self.remove(orphan).await;
         }
         for id in strangers {
             self.leave_alone(id);

@@ -42,8 +42,8 @@ pub fn target(app: &App, instance: &Instance) -> Result<Target, Error> {
         .transpose();
     let public_network = match instance.intent {
         // A network that is no longer configured must not keep anything from going.
-        Intent::Delete => public_network.ok().flatten(),
-        Intent::Run | Intent::Stop => public_network?,
+        Intent::Delete | Intent::Stop => public_network.ok().flatten(),
+        Intent::Run => public_network?,
     };
     Ok(Target {
         tag: tag(instance),

@@ -121,15 +121,16 @@ impl Worker {
     }
 
     /// When the patience with this instance ends. The wall clock is read once for each deadline: if
-    /// it is set back or forward later, the patience does not change.
+    /// it is set back or forward later, the patience does not change. Half of it is left at least:
+    /// while Wharf was down nobody worked on the instance.
     fn deadline(&mut self, instance: &Instance) -> Option<Instant> {
         let written = instance.deadline?;
         match self.patience {
             Some((of, end)) if of == written => Some(end),
             _ => {
                 let most = Duration::from_secs(self.app.config.provisioning_deadline_s);
-                let left = Duration::from_millis(written.millis_since(now())).min(most);
-                let end = Instant::now() + left;
+                let left = Duration::from_millis(written.millis_since(now()));
+                let end = Instant::now() + left.clamp(most / 2, most);
                 self.patience = Some((written, end));
                 Some(end)
             }
@@ -166,6 +167,7 @@ impl Worker {
                     ..
                 }) = report
                 {
+                    self.be_patient(instance);
                     return self.grow(instance, &apply, &driver, target).await;
                 }
                 self.follow(report, instance, &apply, &driver, &target)
@@ -299,6 +301,11 @@ impl Worker {
         driver: &NodeDriver,
     ) -> Next {
         let up = match self.path(instance, driver) {
+            // It was up before, and nobody has started it: it runs, as it was asked to. What its
+            // user made of its ways in since is the user's.
+            _ if *phase == Phase::Ready && instance.provisioned && instance.deadline.is_none() => {
+                true
+            }
             Ok(Some(path)) => {
                 // A newer intent does not wait for an instance to come up.
                 tokio::select! {
@@ -427,7 +434,13 @@ async fn resize(
         let field = Some(field.to_owned());
         apply.resize_refused(What::ResizeRefused { field, message })
     };
-    done(match driver.resize(&target).await {
+    let answer = match driver.resize(&target).await {
+        // The request that asked for it takes it back when its time is up.
+        Err(PluginError::RetryLater(pause)) => return Next::After(pause),
+        Err(error @ PluginError::Busy) => return Next::Retry(error.to_string()),
+        answer => answer,
+    };
+    done(match answer {
         Ok(report) if matches!(report.phase, Phase::Ready | Phase::Booting) => {
             apply.resized().await
         }

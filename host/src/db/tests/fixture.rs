@@ -1,6 +1,7 @@
 //! The least that a create writes.
 
-use crate::db::{Change, Changes, Read, View};
+use crate::db::{Change, Changes, Detail, Read, View};
+use crate::domain::blueprint::{Blueprint, Health};
 use crate::domain::capacity::{CpuTier, Size};
 use crate::domain::error::Error;
 use crate::domain::event::What;
@@ -39,6 +40,22 @@ pub fn inventory() -> Inventory {
         web: (30_000, 30_999),
     };
     Inventory::new(vec![node], pools)
+}
+
+fn detail() -> Detail {
+    Detail {
+        hostname: "instance".to_owned(),
+        blueprint: Blueprint {
+            images: Vec::new(),
+            files: Vec::new(),
+            environment: Vec::new(),
+            command: Vec::new(),
+            health: Health::Ssh,
+            ssh: true,
+            web_port: None,
+        },
+        secrets: Sealed::default(),
+    }
 }
 
 type Decide = Box<dyn Fn(&View<'_>) -> Result<(InstanceId, Changes), Error> + Send>;
@@ -98,6 +115,7 @@ pub fn create() -> Decide {
         let changes = Changes::none()
             .with(Change::NextSeq(seq + 1))
             .with(Change::PutClaim(id, claim))
+            .with(Change::PutDetail(id, Box::new(detail())))
             .record(instance, Timestamp(1), What::Created);
         Ok((id, changes))
     })

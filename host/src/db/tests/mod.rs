@@ -127,6 +127,20 @@ fn a_use_case_that_fails_or_panics_costs_only_itself() {
 }
 
 #[test]
+fn a_disk_that_fails_once_is_told_of() {
+    let disk = Disk::default();
+    let db = open(&disk).unwrap();
+    db.write_blocking(create()).unwrap();
+    let refused = db.write_blocking(|_| Err::<((), Changes), _>(Error::NotFound));
+    assert!(refused.is_err() && db.takes_writes());
+    disk.cut_after(0);
+    assert!(db.write_blocking(create()).is_err());
+    assert!(!db.takes_writes());
+    // What was read before still is.
+    assert_eq!(ids(&db).len(), 1);
+}
+
+#[test]
 fn what_was_acknowledged_survives_a_power_cut_at_any_write() {
     let (mut all, mut cuts_in_the_middle) = (0, 0);
     for cut_after in (1..400).step_by(13) {

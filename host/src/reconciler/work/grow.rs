@@ -34,7 +34,6 @@ impl Worker {
                 ..
             }) => {
                 tracing::debug!(instance = %id, progress, "moving to a larger disk");
-                self.be_patient(instance);
                 Next::After(again.unwrap_or(FIRST_PAUSE))
             }
             // Whatever there is now, the next start says what to make of it.
@@ -66,9 +65,9 @@ impl Worker {
         }
     }
 
-    /// Content takes its time, and drivers end what no longer moves: it is only the start that
-    /// follows that has a deadline.
-    fn be_patient(&mut self, instance: &Instance) {
+    /// Content takes its time, its turn comes when others have moved, and drivers end what no longer
+    /// moves: it is only the start that follows that has a deadline.
+    pub(super) fn be_patient(&mut self, instance: &Instance) {
         let most = Duration::from_secs(self.app.config.provisioning_deadline_s);
         if let Some(written) = instance.deadline {
             self.patience = Some((written, Instant::now() + most));
