@@ -1,5 +1,5 @@
 //! A server that does nothing but answer: HTTP by the same library, in as many threads, with the same
-//! bytes. The floor under every request.
+//! bytes as Wharf, one answer after the other. The floor under every request.
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -12,11 +12,15 @@ use std::convert::Infallible;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::TcpListener;
 
-/// Serves until the process is ended.
-pub fn serve(body: &Path) -> Result<()> {
-    let body = Bytes::from(std::fs::read(body)?);
+/// Serves the lines of a file in turn, until the process is ended.
+pub fn serve(bodies: &Path) -> Result<()> {
+    let text = std::fs::read_to_string(bodies)?;
+    let bodies: Vec<Bytes> = text.lines().map(|line| line.to_owned().into()).collect();
+    let (bodies, next) = (Arc::new(bodies), Arc::new(AtomicUsize::new(0)));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -27,12 +31,14 @@ pub fn serve(body: &Path) -> Result<()> {
         loop {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            let body = body.clone();
+            let (bodies, next) = (Arc::clone(&bodies), Arc::clone(&next));
             let service = service_fn(move |_| {
+                let n = next.fetch_add(1, Ordering::Relaxed) % bodies.len().max(1);
+                let body = bodies.get(n).cloned().unwrap_or_default();
                 let response = Response::builder()
                     .header("content-type", "application/json")
                     .header("x-request-id", "0123456789abcdef0")
-                    .body(Full::new(body.clone()));
+                    .body(Full::new(body));
                 async { Ok::<_, Infallible>(response.unwrap_or_default()) }
             });
             tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
@@ -43,16 +49,16 @@ pub fn serve(body: &Path) -> Result<()> {
 /// Such a server as a process of its own; ended when dropped.
 pub struct Bare {
     child: Child,
-    _body: tempfile::NamedTempFile,
+    _bodies: tempfile::NamedTempFile,
     /// Where it listens.
     pub address: String,
 }
 
 impl Bare {
-    /// Starts one that answers with these bytes.
-    pub fn start(body: &[u8]) -> Result<Self> {
+    /// Starts one that answers with these bodies of one line each, in turn.
+    pub fn start(bodies: &[Vec<u8>]) -> Result<Self> {
         let mut file = tempfile::NamedTempFile::new()?;
-        file.write_all(body)?;
+        file.write_all(&bodies.join(&b'\n'))?;
         let mut child = Command::new(std::env::current_exe()?)
             .arg("bare")
             .arg(file.path())
@@ -63,7 +69,7 @@ impl Bare {
         BufReader::new(stdout).read_line(&mut address)?;
         Ok(Self {
             child,
-            _body: file,
+            _bodies: file,
             address: address.trim().to_owned(),
         })
     }

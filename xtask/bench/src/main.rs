@@ -31,11 +31,11 @@ use table::Table;
 enum Command {
     /// Measure.
     Run(Options),
-    /// Answer every request with the bytes of a file: a baseline.
+    /// Answer every request with a line of a file, in turn: a baseline.
     #[command(hide = true)]
     Bare {
-        /// The body.
-        body: PathBuf,
+        /// The file.
+        bodies: PathBuf,
     },
 }
 
@@ -61,7 +61,7 @@ pub struct Options {
 
 fn main() -> Result<()> {
     match Command::parse() {
-        Command::Bare { body } => bare::serve(&body),
+        Command::Bare { bodies } => bare::serve(&bodies),
         Command::Run(options) => {
             let mut table = Table::default();
             measure::run(&options, &mut table)?;

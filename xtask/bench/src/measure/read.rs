@@ -8,7 +8,7 @@ use crate::pairs::middle;
 use crate::process::cpu_time;
 use crate::server::Wharf;
 use crate::table::{Curve, Reach, Table};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,13 +24,11 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     };
     let data = Data::of_size(users, instances)?;
     let wharf = Wharf::on(&data)?;
-    let first = data.first.first().context("no instances")?;
-    let one = format!("/api/instance/{first}/");
-    let body = wharf.body(&one, data.key())?;
     let paths = data.first.iter().map(|id| format!("/api/instance/{id}/"));
     let paths: Vec<_> = paths.collect();
+    let bodies = paths.iter().map(|path| wharf.body(path, data.key()));
     let count = if options.quick { 500 } else { 30_000 };
-    let bare = Bare::start(&body)?;
+    let bare = Bare::start(&bodies.collect::<Result<Vec<_>>>()?)?;
     let (mut rates, mut floors) = (Vec::new(), Vec::new());
     for connections in [1, 4, 16, 64, 256] {
         let pair = Pair {
@@ -61,7 +59,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
               nothing.",
     });
     let list = wharf.body("/api/instance/", data.key())?;
-    let bare = Bare::start(&list)?;
+    let bare = Bare::start(&[list])?;
     let pair = Pair {
         wharf: &wharf,
         bare: &bare,
@@ -151,7 +149,7 @@ fn lists(options: &Options, table: &mut Table) -> Result<()> {
     for length in lengths {
         let data = Data::of_size(1, *length)?;
         let wharf = Wharf::on(&data)?;
-        let bare = Bare::start(&wharf.body("/api/instance/", data.key())?)?;
+        let bare = Bare::start(&[wharf.body("/api/instance/", data.key())?])?;
         let pair = Pair {
             wharf: &wharf,
             bare: &bare,
