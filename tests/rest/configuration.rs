@@ -17,6 +17,10 @@ fn errors_name_the_setting_and_what_would_be_right() {
         (format!("listne = 1\n{node}"), "listne"),
         (format!("{node}colour = 1\n"), "colour"),
         (format!("[limits]\nanswer_wait = 1\n{node}"), "answer_wait"),
+        (
+            format!("[limits]\nheader_timeout_ms = 0\n{node}"),
+            "`limits.header_timeout_ms`: must be at least 1",
+        ),
         (format!("{node}{node}"), "twice"),
         (format!("login_user = \"root\"\n{node}"), "login_user"),
         (

@@ -3,6 +3,7 @@
 use crate::hygiene::send;
 use crate::start;
 use serde_json::json;
+use std::io::Write;
 use wharf_tests::until;
 
 #[test]
@@ -109,6 +110,38 @@ fn health_and_documentation_need_no_key() {
     }
     let openapi = anyone.get("/api/openapi.json").unwrap().body;
     assert!(openapi["openapi"].as_str().unwrap().starts_with("3.1"));
+    server.finish().unwrap();
+}
+
+#[test]
+fn who_does_not_wait_for_an_answer_is_in_the_log_all_the_same() {
+    let (server, api) = crate::start_with("ready_after_ms = 1500");
+    let created = api.small_container().unwrap();
+    let id = crate::uuid(&created);
+    api.wait_for(id, "running").unwrap();
+    api.act(id, "stop").unwrap().expect(200).unwrap();
+    let request = format!(
+        "POST /api/instance/{id}/restart/ HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
+         x-request-id: went-away\r\n\r\n",
+        api.key()
+    );
+    let address = server.base_url().strip_prefix("http://").unwrap();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    until("it has begun", || {
+        let state = api.instance(id)?.expect(200)?["state"] != "shut_off";
+        Ok(state.then_some(()))
+    })
+    .unwrap();
+    drop(stream);
+    until("the log has it", || {
+        let log = server.log();
+        let line = log.lines().find(|line| line.contains("went-away"));
+        Ok(line.map(|line| assert!(line.contains("restart/"), "{line}")))
+    })
+    .unwrap();
+    // It was asked for, and is done.
+    api.wait_for(id, "running").unwrap();
     server.finish().unwrap();
 }
 

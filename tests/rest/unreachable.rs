@@ -49,6 +49,50 @@ fn a_resize_that_the_node_fails_at_leaves_the_old_sizes_and_the_old_name() {
     }
 }
 
+/// One request's new size is not there yet when another gives the instance a name.
+#[test]
+fn a_rename_holds_whatever_becomes_of_a_resize_that_is_under_way() {
+    let limits = "[limits]\nanswer_wait_ms = 2000\n";
+    let node = simulated_node(
+        "one",
+        "faults = [{ call = \"resize\", error = \"timeout\" }]",
+    );
+    let server = Server::start(&format!("{}{limits}{node}", Ports::take().settings())).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    let created = api.small_container().unwrap();
+    let before = api.wait_for(uuid(&created), "running").unwrap();
+    let path = format!("/api/instance/{}/", uuid(&created));
+    let resize = {
+        let (api, path) = (api.clone(), path.clone());
+        let body = json!({ "n_vcpus": 4, "name": "of-the-resize" });
+        std::thread::spawn(move || api.send("PATCH", &path, &body))
+    };
+    // Its name is reserved once it is under way.
+    let mut other = small("container");
+    other["name"] = json!("of-the-resize");
+    let mut wrong = other.clone();
+    wrong["n_vcpus"] = json!(0);
+    until("it is under way", || {
+        let refused = api.create(&wrong)?.expect(400)?;
+        Ok(refused.get("name").map(|_| ()))
+    })
+    .unwrap();
+    let renamed = api
+        .send("PATCH", &path, &json!({ "name": "by-itself" }))
+        .unwrap();
+    let renamed = renamed.expect(200).unwrap();
+    assert_eq!(renamed["name"], "by-itself");
+    assert_eq!(resize.join().unwrap().unwrap().status, 502);
+    let after = api.instance(uuid(&created)).unwrap().expect(200).unwrap();
+    assert_eq!(
+        (&after["name"], &after["n_vcpus"]),
+        (&json!("by-itself"), &before["n_vcpus"])
+    );
+    // And the other's is free again.
+    api.create(&other).unwrap().expect(201).unwrap();
+    server.finish().unwrap();
+}
+
 #[test]
 fn delete_is_204_at_once_and_what_was_held_is_freed_when_the_node_is_rid_of_it() {
     let faults =

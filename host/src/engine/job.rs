@@ -221,6 +221,37 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
+    fn ended(fresh: Duration) -> Job {
+        let response = Response {
+            status: 200,
+            headers: Vec::new(),
+            body: Bytes::new(),
+        };
+        Job::start(MAX_TIME, fresh, |_| async { Ok(response) })
+    }
+
+    #[tokio::test]
+    async fn a_result_is_told_once_and_for_a_while_and_takes_no_room() {
+        let never = || Job::start(MAX_TIME, TRANSFER_FRESH, |_| std::future::pending());
+        let mut jobs = HashMap::from([
+            ("told".to_owned(), ended(TRANSFER_FRESH)),
+            ("late".to_owned(), ended(Duration::ZERO)),
+            ("runs".to_owned(), never()),
+        ]);
+        while jobs.values().filter(|job| job.is_finished()).count() < 2 {
+            tokio::task::yield_now().await;
+        }
+        assert!(has_room(&jobs, true, 1).is_err());
+        assert!(has_room(&jobs, true, 2).is_ok() && has_room(&jobs, false, 1).is_ok());
+        assert!(matches!(
+            told(&mut jobs, "runs"),
+            Some(JobState::Running(None))
+        ));
+        assert!(told(&mut jobs, "late").is_none());
+        assert!(matches!(told(&mut jobs, "told"), Some(JobState::Done(_))));
+        assert!(told(&mut jobs, "told").is_none());
+    }
+
     #[test]
     fn the_tail_is_bounded_and_knows_the_last_whole_line() {
         let tail = Tail::default();

@@ -24,13 +24,15 @@ pub(super) fn accepted(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Compresses a long JSON answer.
+/// Whether it is a long JSON answer.
+pub(super) fn is_worth_it(response: &Response) -> bool {
+    let json = HeaderValue::from_static("application/json");
+    response.body().size_hint().lower() >= MIN_BYTES
+        && response.headers().get(CONTENT_TYPE) == Some(&json)
+}
+
+/// Compresses an answer that is worth it, for who has asked for that.
 pub(super) async fn compress(asked: bool, response: Response) -> Response {
-    let json =
-        response.headers().get(CONTENT_TYPE) == Some(&HeaderValue::from_static("application/json"));
-    if !json || response.body().size_hint().lower() < MIN_BYTES {
-        return response;
-    }
     let (mut parts, body) = response.into_parts();
     parts
         .headers
@@ -62,7 +64,7 @@ pub(super) async fn compress(asked: bool, response: Response) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use super::{accepted, compress};
+    use super::{accepted, compress, is_worth_it};
     use crate::api::Reply;
     use crate::http::respond;
     use flate2::read::GzDecoder;
@@ -99,7 +101,15 @@ mod tests {
         let unasked = compress(false, respond::reply(Reply::Done(body.into()))).await;
         assert!(unasked.headers().get("content-encoding").is_none());
         assert_eq!(unasked.headers()["vary"], "accept-encoding");
-        let short = compress(true, respond::reply(Reply::Done(b"[]".to_vec().into()))).await;
-        assert!(short.headers().get("content-encoding").is_none());
+        assert!(is_worth_it(&respond::reply(Reply::Done(
+            vec![b' '; 1400].into()
+        ))));
+        assert!(!is_worth_it(&respond::reply(Reply::Done(
+            vec![b' '; 1399].into()
+        ))));
+        assert!(!is_worth_it(&respond::document(
+            "text/css",
+            vec![b' '; 1400].into()
+        )));
     }
 }

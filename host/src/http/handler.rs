@@ -68,7 +68,10 @@ impl Handler {
             Err(refusal) => Err(refusal.into()),
         };
         let mut response = match answer {
-            Ok(response) => gzip::compress(gzip::accepted(&parts.headers), response).await,
+            Ok(response) if gzip::is_worth_it(&response) => {
+                gzip::compress(gzip::accepted(&parts.headers), response).await
+            }
+            Ok(response) => response,
             Err(Failure::Refused(refusal)) => respond::refusal(&refusal),
             Err(Failure::Failed(error)) => {
                 log_error(line.id(), &error);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Pairs of runs.
-const TURNS: usize = 9;
+const TURNS: usize = 21;
 
 /// Measures.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {
