@@ -3,7 +3,7 @@
 use crate::Options;
 use crate::data::Data;
 use crate::load::{Load, Outcome, request};
-use crate::pairs::middle;
+use crate::pairs::Pairs;
 use crate::server::Wharf;
 use crate::table::{Curve, Reach, Table};
 use anyhow::{Context, Result};
@@ -47,15 +47,11 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     let (mut rates, mut floors) = (Vec::new(), Vec::new());
     for clients in clients {
         let count = if *clients == 1 { singly } else { together };
-        let (ours, floor) = middle(
-            TURNS,
-            || through_wharf(*clients, count),
-            || alone(&rows),
-            |ours, floor| ours.per_second() / floor.per_second(),
-        )?;
+        let runs = Pairs::measure(TURNS, || through_wharf(*clients, count), || alone(&rows))?;
+        let (ours, floor, _) = runs.middle(Outcome::per_second)?;
         rates.push((*clients as f64, ours.per_second()));
         floors.push((*clients as f64, floor.per_second()));
-        report(table, *clients, &ours, &floor);
+        report(table, *clients, &runs)?;
     }
     table.curve(Curve {
         name: "create".to_owned(),
@@ -71,30 +67,34 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-fn report(table: &mut Table, clients: usize, ours: &Outcome, floor: &Outcome) {
+fn report(table: &mut Table, clients: usize, runs: &Pairs<Outcome>) -> Result<()> {
     let reach = match clients {
         1 => 0.7,
         64 => 3.0,
-        _ => return,
+        _ => return Ok(()),
     };
+    let (ours, floor, ratio) = runs.middle(Outcome::per_second)?;
     table.row(
         format!("POST create accepted, {clients} clients"),
         (
             format!("{:.0}/s", ours.per_second()),
             format!("{:.0}/s, redb alone", floor.per_second()),
         ),
-        ours.per_second() / floor.per_second(),
+        ratio,
         Reach::AtLeast(reach),
     );
     if clients == 64 {
-        let (p99, one) = (ours.percentile_ms(0.99), floor.median_ms());
+        let p99 = |run: &Outcome| run.percentile_ms(0.99);
+        let (ours, floor, ratio) = runs.middle_of(p99, Outcome::median_ms)?;
+        let (p99, one) = (p99(ours), floor.median_ms());
         table.row(
             format!("POST create accepted, {clients} clients: p99"),
             (format!("{p99:.1} ms"), format!("{one:.2} ms, one commit")),
-            p99 / one,
+            ratio,
             Reach::AtMost(10.0),
         );
     }
+    Ok(())
 }
 
 fn through_wharf(clients: usize, count: usize) -> Result<Outcome> {

@@ -4,7 +4,7 @@ use crate::Options;
 use crate::bare::Bare;
 use crate::data::Data;
 use crate::load::{Load, Outcome, request};
-use crate::pairs::middle;
+use crate::pairs::Pairs;
 use crate::process::cpu_time;
 use crate::server::Wharf;
 use crate::table::{Curve, Reach, Table};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Pairs of runs.
-const TURNS: usize = 21;
+const TURNS: usize = 15;
 
 /// Measures.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {
@@ -38,12 +38,13 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
             connections,
             count,
         };
-        let (ours, floor) = pair.turns(&paths)?;
-        rates.push((connections as f64, ours.outcome.per_second()));
-        floors.push((connections as f64, floor.outcome.per_second()));
+        let runs = pair.turns(&paths)?;
+        let (ours, floor, _) = runs.middle(Run::rate)?;
+        rates.push((connections as f64, ours.rate()));
+        floors.push((connections as f64, floor.rate()));
         if [1, 64].contains(&connections) {
             let what = format!("GET one of {instances}, {connections} connections");
-            report(table, &what, &ours, &floor, 0.80);
+            report(table, &what, &runs, 0.80)?;
         }
     }
     table.curve(Curve {
@@ -67,9 +68,9 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
         connections: 1,
         count: count / 20,
     };
-    let (ours, floor) = pair.turns(&["/api/instance/".to_owned()])?;
+    let runs = pair.turns(&["/api/instance/".to_owned()])?;
     let what = format!("LIST of {} of {instances}", data.first.len());
-    report(table, &what, &ours, &floor, 0.70);
+    report(table, &what, &runs, 0.70)?;
     drop(wharf);
     lists(options, table)
 }
@@ -89,8 +90,22 @@ struct Run {
     cpu: Duration,
 }
 
+impl Run {
+    fn rate(&self) -> f64 {
+        self.outcome.per_second()
+    }
+
+    fn p99_ms(&self) -> f64 {
+        self.outcome.percentile_ms(0.99)
+    }
+
+    fn median_ms(&self) -> f64 {
+        self.outcome.median_ms()
+    }
+}
+
 impl Pair<'_> {
-    fn turns(&self, paths: &[String]) -> Result<(Run, Run)> {
+    fn turns(&self, paths: &[String]) -> Result<Pairs<Run>> {
         let requests = paths.iter().map(|path| request("GET", path, self.key, ""));
         let requests: Arc<Vec<_>> = Arc::new(requests.collect());
         let load = |address: String| Load {
@@ -101,11 +116,10 @@ impl Pair<'_> {
             status: 200,
         };
         let (wharf, bare) = (load(self.wharf.address()?), load(self.bare.address.clone()));
-        middle(
+        Pairs::measure(
             TURNS,
             || run_once(&wharf, || self.wharf.cpu_time()),
             || run_once(&bare, || cpu_time(self.bare.pid())),
-            |ours, floor| ours.outcome.per_second() / floor.outcome.per_second(),
         )
     }
 }
@@ -118,24 +132,23 @@ fn run_once(load: &Load, cpu: impl Fn() -> Duration) -> Result<Run> {
     Ok(Run { outcome, cpu })
 }
 
-fn report(table: &mut Table, what: &str, ours: &Run, floor: &Run, reach: f64) {
+fn report(table: &mut Table, what: &str, runs: &Pairs<Run>, reach: f64) -> Result<()> {
     let text = |run: &Run| {
-        let (rate, cpu) = (run.outcome.per_second(), run.cpu.as_secs_f64() * 1e6);
+        let (rate, cpu) = (run.rate(), run.cpu.as_secs_f64() * 1e6);
         format!("{rate:.0}/s, {cpu:.0} µs of CPU each")
     };
-    let ratio = ours.outcome.per_second() / floor.outcome.per_second();
-    let both = (text(ours), text(floor));
-    table.row(what, both, ratio, Reach::AtLeast(reach));
-    let (p99, floor_p99) = (
-        ours.outcome.percentile_ms(0.99),
-        floor.outcome.percentile_ms(0.99),
-    );
+    let (ours, floor, ratio) = runs.middle(Run::rate)?;
     table.row(
-        format!("{what}: p99"),
-        (format!("{p99:.3} ms"), format!("{floor_p99:.3} ms")),
-        p99 / floor_p99,
-        Reach::AtMost(1.5),
+        what,
+        (text(ours), text(floor)),
+        ratio,
+        Reach::AtLeast(reach),
     );
+    let (ours, floor, ratio) = runs.middle(Run::p99_ms)?;
+    let text = |run: &Run| format!("{:.3} ms", run.p99_ms());
+    let both = (text(ours), text(floor));
+    table.row(format!("{what}: p99"), both, ratio, Reach::AtMost(1.5));
+    Ok(())
 }
 
 /// How a list's time grows with its length, first asked for and asked for again.
@@ -157,9 +170,10 @@ fn lists(options: &Options, table: &mut Table) -> Result<()> {
             connections: 1,
             count: (20_000 / length).clamp(20, 2_000),
         };
-        let (ours, floor) = pair.turns(&["/api/instance/".to_owned()])?;
-        again.push((*length as f64, ours.outcome.median_ms()));
-        floors.push((*length as f64, floor.outcome.median_ms()));
+        let runs = pair.turns(&["/api/instance/".to_owned()])?;
+        let (ours, floor, _) = runs.middle(Run::median_ms)?;
+        again.push((*length as f64, ours.median_ms()));
+        floors.push((*length as f64, floor.median_ms()));
     }
     table.curve(Curve {
         name: "list".to_owned(),
