@@ -82,7 +82,7 @@ impl Handler {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(CONNECTION, close);
         }
-        let id = line.write(response.status());
+        let id = line.write(response.status().as_u16());
         response.headers_mut().insert(X_REQUEST_ID, id);
         response
     }

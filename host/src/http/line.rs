@@ -1,7 +1,7 @@
 //! The log line of a request.
 
 use crate::domain::ids::UserId;
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderValue, Method};
 use std::mem;
 use std::time::Instant;
 
@@ -32,14 +32,14 @@ impl Line {
     }
 
     /// Writes it; the request's id is the answer's.
-    pub(super) fn write(mut self, status: StatusCode) -> HeaderValue {
+    pub(super) fn write(mut self, status: u16) -> HeaderValue {
         self.written = true;
         tracing::info!(
             target: "wharf::request",
             id = self.id(),
             method = self.method.as_str(),
             route = self.route(),
-            status = status.as_u16(),
+            status,
             ms = self.ms(),
             user = self.user.map(|user| user.0),
         );
