@@ -49,6 +49,20 @@ fn a_resize_that_the_node_fails_at_leaves_the_old_sizes_and_the_old_name() {
     }
 }
 
+#[test]
+fn a_resize_that_the_node_puts_off_comes_later() {
+    let fault = "{ call = \"resize\", nth = 1, error = \"retry\" }";
+    let node = simulated_node("one", &format!("faults = [{fault}]"));
+    let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    let path = format!("/api/instance/{}/", uuid(&created));
+    let answer = api.send("PATCH", &path, &json!({ "n_vcpus": 4 })).unwrap();
+    assert_eq!(answer.expect(200).unwrap()["n_vcpus"], 4);
+    server.finish().unwrap();
+}
+
 /// One request's new size is not there yet when another gives the instance a name.
 #[test]
 fn a_rename_holds_whatever_becomes_of_a_resize_that_is_under_way() {

@@ -54,8 +54,12 @@ struct Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut all = self.all.lock();
-        // The map's and this one: nobody else waits.
-        if Arc::strong_count(&self.bell) <= 2 {
+        self.bell = Arc::default();
+        // The map's alone: nobody else waits.
+        if all
+            .get(&self.id)
+            .is_some_and(|bell| Arc::strong_count(bell) == 1)
+        {
             all.remove(&self.id);
         }
     }

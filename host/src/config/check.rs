@@ -34,7 +34,7 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Nothing at all would be done with one of these at 0.
+/// With one of these at 0, nothing that it limits would ever be done.
 fn limits(limits: &Limits) -> Result<(), ConfigError> {
     for (key, zero) in [
         ("max_connections", limits.max_connections == 0),
@@ -42,7 +42,6 @@ fn limits(limits: &Limits) -> Result<(), ConfigError> {
         ("body_timeout_ms", limits.body_timeout_ms == 0),
         ("stats_timeout_ms", limits.stats_timeout_ms == 0),
         ("calls_per_node", limits.calls_per_node == 0),
-        ("queue_per_node", limits.queue_per_node == 0),
         ("call_timeout_ms", limits.call_timeout_ms == 0),
         ("call_cpu_ms", limits.call_cpu_ms == 0),
         ("guest_memory_mib", limits.guest_memory_mib == 0),

@@ -114,9 +114,11 @@ impl Committer {
         let Err(error) = self.commit(batch) else {
             return;
         };
-        if let [job] = batch {
+        if self.is_lost() || batch.len() == 1 {
             tracing::error!(%error, "a write failed");
-            job.fail(error);
+            for job in batch {
+                job.fail(internal(&error));
+            }
             return;
         }
         // One member may have spoilt it for all: each on its own.
@@ -130,12 +132,13 @@ impl Committer {
     fn commit(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
         let done = catch_unwind(AssertUnwindSafe(|| self.transaction(batch)));
         let done = done.unwrap_or_else(|_| Err(internal("a use case panicked")));
-        if done.is_err() {
+        if let Err(error) = &done {
             // After an error of its file the database refuses all writes: what the disk has kept of
             // the last ones only shows when it is opened again.
-            if let Err(error) = self.file.begin_write() {
+            if self.is_lost() || self.file.begin_write().is_err() {
                 tracing::error!(%error, "the database cannot be written any more");
                 self.lost.send_replace(true);
+                return done;
             }
             // What was applied in memory was not committed. What drivers said of their nodes is
             // in no row, and still true.
@@ -144,6 +147,10 @@ impl Committer {
             self.inventory = derived;
         }
         done
+    }
+
+    fn is_lost(&self) -> bool {
+        *self.lost.borrow()
     }
 
     fn transaction(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {

@@ -15,6 +15,8 @@ use tokio::task::JoinHandle;
 const MAX_JOBS: usize = 16;
 /// Transfers of one node at a time: each keeps a disk busy.
 const MAX_TRANSFERS: usize = 4;
+/// Jobs of one node, with results that nobody has come for yet.
+const MAX_KEPT: usize = 32;
 /// A transfer that moves may take this long.
 const MAX_TRANSFER_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// Longest key, bytes.
@@ -73,7 +75,7 @@ impl Jobs {
         if let Some(state) = told(&mut jobs, key) {
             return Ok(state);
         }
-        has_room(&jobs, false, MAX_JOBS)?;
+        has_room(&mut jobs, MAX_JOBS, "jobs")?;
         let transport = transport.clone();
         let job = Job::start(MAX_TIME, FRESH, |tail| async move {
             transport.stream(outgoing, &*tail).await
@@ -91,7 +93,7 @@ impl Jobs {
     ) -> Result<(), EngineError> {
         let mut jobs = locked(&self.0);
         jobs.remove(key);
-        has_room(&jobs, true, MAX_TRANSFERS)?;
+        has_room(&mut jobs, MAX_TRANSFERS, "transfers")?;
         let transport = transport.clone();
         let job = Job::start(MAX_TRANSFER_TIME, TRANSFER_FRESH, |tail| {
             transfer::carry(transport, what, tail)
@@ -115,8 +117,13 @@ impl Jobs {
 fn told(jobs: &mut HashMap<String, Job>, key: &str) -> Option<JobState> {
     jobs.retain(|_, job| !job.is_stale());
     let job = jobs.get(key)?;
+    let is_over = job.task.is_finished();
     let result = locked(&job.result).take();
     Some(match result {
+        None if is_over => {
+            jobs.remove(key);
+            JobState::Failed(EngineError::Unreachable("the host's job broke off".into()))
+        }
         None => JobState::Running(job.tail.line()),
         Some(Finished { how, .. }) => {
             jobs.remove(key);
@@ -125,17 +132,20 @@ fn told(jobs: &mut HashMap<String, Job>, key: &str) -> Option<JobState> {
     })
 }
 
-/// Fails while so many jobs of the kind are under way.
-fn has_room(jobs: &HashMap<String, Job>, transfers: bool, most: usize) -> Result<(), EngineError> {
-    let of_kind = |job: &&Job| (job.fresh == TRANSFER_FRESH) == transfers;
-    let under_way = jobs
-        .values()
-        .filter(of_kind)
-        .filter(|job| !job.is_finished());
-    if under_way.count() < most {
+/// Fails while so many are under way. Too many results that nobody came for make room, the oldest first.
+fn has_room(jobs: &mut HashMap<String, Job>, most: usize, what: &str) -> Result<(), EngineError> {
+    while jobs.len() >= MAX_KEPT {
+        let ended = jobs
+            .iter()
+            .filter_map(|(key, job)| Some((job.ended()?, key)));
+        let Some(oldest) = ended.min().map(|(_, key)| key.clone()) else {
+            break;
+        };
+        jobs.remove(&oldest);
+    }
+    if jobs.values().filter(|job| !job.is_finished()).count() < most {
         return Ok(());
     }
-    let what = if transfers { "transfers" } else { "jobs" };
     Err(EngineError::Unreachable(format!(
         "{most} {what} are under way on this node"
     )))
@@ -146,9 +156,12 @@ impl Job {
         self.task.is_finished() || locked(&self.result).is_some()
     }
 
+    fn ended(&self) -> Option<Instant> {
+        locked(&self.result).as_ref().map(|finished| finished.at)
+    }
+
     fn is_stale(&self) -> bool {
-        let result = locked(&self.result);
-        result.as_ref().is_some_and(|f| f.at.elapsed() > self.fresh)
+        self.ended().is_some_and(|at| at.elapsed() > self.fresh)
     }
 
     fn start<F>(most: Duration, fresh: Duration, work: impl FnOnce(Arc<Tail>) -> F) -> Self
@@ -241,8 +254,8 @@ mod tests {
         while jobs.values().filter(|job| job.is_finished()).count() < 2 {
             tokio::task::yield_now().await;
         }
-        assert!(has_room(&jobs, true, 1).is_err());
-        assert!(has_room(&jobs, true, 2).is_ok() && has_room(&jobs, false, 1).is_ok());
+        assert!(has_room(&mut jobs, 1, "jobs").is_err());
+        assert!(has_room(&mut jobs, 2, "jobs").is_ok());
         assert!(matches!(
             told(&mut jobs, "runs"),
             Some(JobState::Running(None))
@@ -250,6 +263,23 @@ mod tests {
         assert!(told(&mut jobs, "late").is_none());
         assert!(matches!(told(&mut jobs, "told"), Some(JobState::Done(_))));
         assert!(told(&mut jobs, "told").is_none());
+        let broken = Job::start(MAX_TIME, FRESH, |_| async { panic!("on purpose") });
+        jobs.insert("broken".to_owned(), broken);
+        while !jobs["broken"].task.is_finished() {
+            tokio::task::yield_now().await;
+        }
+        assert!(matches!(
+            told(&mut jobs, "broken"),
+            Some(JobState::Failed(_))
+        ));
+        for n in 0..2 * MAX_KEPT {
+            jobs.insert(n.to_string(), ended(FRESH));
+            while !jobs[&n.to_string()].is_finished() {
+                tokio::task::yield_now().await;
+            }
+            has_room(&mut jobs, 2, "jobs").unwrap();
+        }
+        assert!(jobs.len() < MAX_KEPT && jobs.contains_key("runs"));
     }
 
     #[test]

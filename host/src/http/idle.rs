@@ -120,9 +120,12 @@ impl Connections {
                     self.ending.store(true, Ordering::SeqCst);
                 }
             }
+            all.retain_mut(|watched: &mut Watched| watched.look(passed, idle, ending));
+            // The time that has passed is not theirs.
             let new = mem::take(&mut *locked(&self.new));
-            all.extend(new.into_iter().map(Watched::new));
-            all.retain_mut(|watched| watched.look(passed, idle, ending));
+            let mut new: Vec<_> = new.into_iter().map(Watched::new).collect();
+            new.retain_mut(|watched| watched.look(Duration::ZERO, idle, ending));
+            all.append(&mut new);
             if ending && all.is_empty() {
                 return;
             }

@@ -66,6 +66,10 @@ impl Drop for Line {
         if self.written {
             return;
         }
+        let why = match std::thread::panicking() {
+            true => "it panicked",
+            false => "the client went away before the answer",
+        };
         tracing::info!(
             target: "wharf::request",
             id = self.id(),
@@ -73,7 +77,7 @@ impl Drop for Line {
             route = self.route(),
             ms = self.ms(),
             user = self.user.map(|user| user.0),
-            "the client went away before the answer"
+            "{why}"
         );
     }
 }

@@ -49,6 +49,10 @@ pub struct Worker {
     broke_off: u32,
     /// The generation whose ports the node has, and which start of the instance that was.
     ports: Option<(Generation, u32)>,
+    /// The driver has just started it, at some time of this worker's.
+    booted: bool,
+    /// The generation whose size the node was first asked for, and when.
+    resizing: Option<(Generation, Instant)>,
     /// The row's deadline, and when that is on a clock that nobody sets.
     patience: Option<(Timestamp, Instant)>,
 }
@@ -76,6 +80,8 @@ impl Worker {
             starts: 0,
             broke_off: 0,
             ports: None,
+            booted: false,
+            resizing: None,
             patience: None,
         }
     }
@@ -167,15 +173,30 @@ impl Worker {
                     ..
                 }) = report
                 {
-                    self.be_patient(instance);
                     return self.grow(instance, &apply, &driver, target).await;
                 }
                 self.follow(report, instance, &apply, &driver, &target)
                     .await
             }
-            Step::Resize(size) => resize(instance, &apply, &driver, target, size).await,
+            Step::Resize(size) => {
+                let may_wait = self.may_wait(instance.generation);
+                resize(instance, &apply, &driver, target, size, may_wait).await
+            }
             Step::Stop => self.stop(&apply, &driver, &target).await,
             Step::Delete => self.delete(instance, &apply, &driver, &target).await,
+        }
+    }
+
+    /// Whether a size that the node was asked for may still come later: its request takes it back
+    /// after that time, if it is still there.
+    fn may_wait(&mut self, generation: Generation) -> bool {
+        let bound = Duration::from_millis(self.app.config.limits.answer_wait_ms);
+        match self.resizing {
+            Some((of, since)) if of == generation => since.elapsed() < bound,
+            _ => {
+                self.resizing = Some((generation, Instant::now()));
+                true
+            }
         }
     }
 
@@ -270,6 +291,7 @@ impl Worker {
                 // Just started, perhaps again after it ended unseen: its ports are gone.
                 if phase == Phase::Booting {
                     self.ports = None;
+                    self.booted = true;
                 }
                 match self.set_ports(driver, target).await {
                     Ok(()) => {}
@@ -301,9 +323,13 @@ impl Worker {
         driver: &NodeDriver,
     ) -> Next {
         let up = match self.path(instance, driver) {
-            // It was up before, and nobody has started it: it runs, as it was asked to. What its
-            // user made of its ways in since is the user's.
-            _ if *phase == Phase::Ready && instance.provisioned && instance.deadline.is_none() => {
+            // It was up before and runs on, as it was asked to. What its user made of its ways in
+            // since is the user's.
+            _ if *phase == Phase::Ready
+                && !self.booted
+                && instance.provisioned
+                && instance.deadline.is_none() =>
+            {
                 true
             }
             Ok(Some(path)) => {
@@ -428,6 +454,7 @@ async fn resize(
     driver: &NodeDriver,
     mut target: Target,
     size: Size,
+    may_wait: bool,
 ) -> Next {
     target.size = size;
     let refused = |field: &str, message: String| {
@@ -435,9 +462,8 @@ async fn resize(
         apply.resize_refused(What::ResizeRefused { field, message })
     };
     let answer = match driver.resize(&target).await {
-        // The request that asked for it takes it back when its time is up.
-        Err(PluginError::RetryLater(pause)) => return Next::After(pause),
-        Err(error @ PluginError::Busy) => return Next::Retry(error.to_string()),
+        Err(PluginError::RetryLater(pause)) if may_wait => return Next::After(pause),
+        Err(error @ PluginError::Busy) if may_wait => return Next::Retry(error.to_string()),
         answer => answer,
     };
     done(match answer {

@@ -15,6 +15,8 @@ use crate::domain::error::Error;
 use crate::domain::ids::InstanceId;
 use backend::Disk;
 use fixture::{create, inventory};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 fn open(disk: &Disk) -> Result<Db, String> {
@@ -124,6 +126,21 @@ fn a_use_case_that_fails_or_panics_costs_only_itself() {
     assert_eq!(db.fsck().unwrap(), Vec::<String>::new());
     // The writer goes on.
     db.write_blocking(create()).unwrap();
+}
+
+#[test]
+fn the_file_is_for_its_owner_alone() {
+    let dir = std::env::temp_dir().join(format!("wharf-db-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = dir.join("wharf.redb");
+    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    drop(migrate::open(&dir).unwrap());
+    assert_eq!(mode(), 0o600);
+    // As an older Wharf has made it.
+    std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    drop(migrate::open(&dir).unwrap());
+    assert_eq!(mode(), 0o600);
+    std::fs::remove_dir_all(&dir).unwrap();
 }
 
 #[test]

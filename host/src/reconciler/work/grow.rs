@@ -34,6 +34,7 @@ impl Worker {
                 ..
             }) => {
                 tracing::debug!(instance = %id, progress, "moving to a larger disk");
+                self.be_patient(instance);
                 Next::After(again.unwrap_or(FIRST_PAUSE))
             }
             // Whatever there is now, the next start says what to make of it.
@@ -45,7 +46,11 @@ impl Worker {
                 let why = What::RestartShort(of_restart(&short, instance.size, 0));
                 done(apply.not_grown(kept, why).await)
             }
-            Err(PluginError::RetryLater(pause)) => Next::After(pause),
+            // Its turn has not come.
+            Err(PluginError::RetryLater(pause)) => {
+                self.be_patient(instance);
+                Next::After(pause)
+            }
             Err(
                 error @ (PluginError::Invalid { .. }
                 | PluginError::Conflict(_)
@@ -67,7 +72,7 @@ impl Worker {
 
     /// Content takes its time, its turn comes when others have moved, and drivers end what no longer
     /// moves: it is only the start that follows that has a deadline.
-    pub(super) fn be_patient(&mut self, instance: &Instance) {
+    fn be_patient(&mut self, instance: &Instance) {
         let most = Duration::from_secs(self.app.config.provisioning_deadline_s);
         if let Some(written) = instance.deadline {
             self.patience = Some((written, Instant::now() + most));

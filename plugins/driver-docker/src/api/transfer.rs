@@ -1,7 +1,10 @@
 //! Everything that is in one container, put into another.
 
 use super::{Api, Reply, accepted};
-use wharf_guest::{Answer, Error, JobState, Transfer};
+use wharf_guest::{Answer, EngineError, Error, JobState, Transfer};
+
+/// When to ask again whether it can begin, ms.
+const TURN_MS: u32 = 2000;
 
 /// Where a transfer is.
 #[derive(Debug)]
@@ -20,12 +23,16 @@ impl Api<'_> {
         let from = self.path("/containers").segment(from);
         let read = from.clone().segment("export");
         let to = self.path("/containers").segment(to).segment("archive");
-        self.engine.begin_transfer(&Transfer {
+        let begun = self.engine.begin_transfer(&Transfer {
             read: read.to_string(),
             changes: from.segment("changes").to_string(),
             write: to.query("path", "/").to_string(),
-        })?;
-        Ok(())
+        });
+        begun.map_err(|error| match error {
+            // Nothing was sent yet: others' are under way.
+            EngineError::Unreachable(_) => Error::RetryLater(TURN_MS),
+            other => other.into(),
+        })
     }
 
     /// Where the one of the call's instance is.
