@@ -60,23 +60,37 @@ pub struct Browser {
     profile: TempDir,
 }
 
+/// It takes a free port and wants the same for IPv6, where another process may have it: then it ends.
+const STARTS: usize = 5;
+
+/// A driver and its port; none if it has ended.
+fn driver() -> Result<Option<(Child, u16)>> {
+    let mut driver = Command::new(find("chromedriver").context("chromedriver")?)
+        .arg("--port=0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let lines = BufReader::new(driver.stdout.take().context("no stdout")?).lines();
+    let port = lines.map_while(Result::ok).find_map(|line| {
+        let (_, port) = line.split_once("successfully on port ")?;
+        port.trim_end_matches('.').parse().ok()
+    });
+    if port.is_none() {
+        driver.wait()?;
+    }
+    Ok(port.map(|port| (driver, port)))
+}
+
 impl Browser {
     /// Starts one.
     pub fn start() -> Result<Self> {
         let profile = tempfile::Builder::new()
             .prefix("wharf-browser-")
             .tempdir()?;
-        let mut driver = Command::new(find("chromedriver").context("chromedriver")?)
-            .arg("--port=0")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let lines = BufReader::new(driver.stdout.take().context("no stdout")?).lines();
-        let port = lines.map_while(Result::ok).find_map(|line| {
-            let (_, port) = line.split_once("successfully on port ")?;
-            port.trim_end_matches('.').parse::<u16>().ok()
-        });
+        let (driver, port) = (0..STARTS)
+            .find_map(|_| driver().transpose())
+            .context("chromedriver ends without a port, each time")??;
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(Duration::from_secs(120)))
@@ -84,7 +98,7 @@ impl Browser {
         let mut browser = Self {
             driver,
             agent: config.into(),
-            session: format!("http://127.0.0.1:{}/session", port.context("no port")?),
+            session: format!("http://127.0.0.1:{port}/session"),
             profile,
         };
         let mut arguments: Vec<String> = ARGUMENTS.map(str::to_owned).into();
