@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinHandle;
 
 /// Time for head and body of a request. Its senders are on this machine.
 const REQUEST_TIME: Duration = Duration::from_secs(5);
@@ -112,12 +112,7 @@ pub(super) fn start(
     Ok(tokio::spawn(async move {
         let admin = Arc::new(Admin(app));
         let builder = Arc::new(connection::builder(REQUEST_TIME));
-        let connections = Arc::new(Connections::default());
-        let mut watching = JoinSet::new();
-        watching.spawn({
-            let (connections, stopped) = (Arc::clone(&connections), stopped.clone());
-            async move { connections.watch(REQUEST_TIME, stopped).await }
-        });
+        let (connections, watching) = Connections::watched(REQUEST_TIME, stopped.clone());
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
 /// Looks in the time that a connection may be idle: it ends one of them late at most.
@@ -92,6 +93,20 @@ struct Watched {
 }
 
 impl Connections {
+    /// Those of a new listener, and the task that watches them: see [`Self::watch`].
+    pub(super) fn watched(
+        idle: Duration,
+        closing: watch::Receiver<bool>,
+    ) -> (Arc<Self>, JoinSet<()>) {
+        let connections = Arc::<Self>::default();
+        let mut watching = JoinSet::new();
+        watching.spawn({
+            let connections = Arc::clone(&connections);
+            async move { connections.watch(idle, closing).await }
+        });
+        (connections, watching)
+    }
+
     /// One more.
     pub(super) fn add(&self) -> Arc<Activity> {
         let activity = Arc::<Activity>::default();
@@ -104,7 +119,7 @@ impl Connections {
 
     /// Tells connections to end when no request is under way and none has begun for `idle`, and when
     /// `closing` turns true; then until there are none.
-    pub(super) async fn watch(&self, idle: Duration, mut closing: watch::Receiver<bool>) {
+    async fn watch(&self, idle: Duration, mut closing: watch::Receiver<bool>) {
         let every = (idle / LOOKS).clamp(Duration::from_millis(1), LOOK);
         let mut tick = tokio::time::interval_at(Instant::now() + every, every);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 /// How long to wait when no connection can be accepted, such as for lack of file descriptors.
@@ -25,12 +24,7 @@ pub(super) async fn serve<H: Handle>(
     let builder = Arc::new(connection::builder(header_time));
     let max = limits.max_connections.min(Semaphore::MAX_PERMITS);
     let places = Arc::new(Semaphore::new(max));
-    let connections = Arc::new(Connections::default());
-    let mut watching = JoinSet::new();
-    watching.spawn({
-        let (connections, stopped) = (Arc::clone(&connections), stopped.clone());
-        async move { connections.watch(header_time, stopped).await }
-    });
+    let (connections, _watching) = Connections::watched(header_time, stopped.clone());
     loop {
         let accepted = async {
             let place = Arc::clone(&places).acquire_owned().await;
