@@ -19,6 +19,7 @@ mod userns;
 pub use contents::{Contents, GRACE_S};
 pub use kind::Kind;
 pub use place::short_hash;
+pub use podman::PODMAN;
 pub use private::{Options, PrivateEngine};
 pub use rules::NodeRules;
 pub use storage::disk_gib;

@@ -5,6 +5,8 @@ pub(super) mod jail;
 pub(super) mod netavark;
 mod release;
 
+pub use release::PODMAN;
+
 use super::kind::Kind;
 use super::place::Place;
 use super::storage::Storage;

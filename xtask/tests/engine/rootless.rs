@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use xtask::engine::PODMAN;
 use xtask::http::{Client, Endpoint, Request};
 use xtask::packages::{self, Need};
 use xtask::process::{run, succeeds, wait_until};
@@ -15,22 +16,8 @@ use xtask::workspace;
 /// The account, its runtime directory below `/run`, and the directory below Cargo's for `up`.
 pub const NAME: &str = "wharf-rootless";
 
-const NEEDS: [Need; 5] = [
-    Need {
-        program: "podman",
-        package: "podman",
-        why: "the engine",
-    },
-    Need {
-        program: "runc",
-        package: "runc",
-        why: "Podman starts containers with it",
-    },
-    Need {
-        program: "/usr/lib/podman/netavark",
-        package: "netavark",
-        why: "Podman makes networks with it",
-    },
+/// Beyond what any Podman is run with.
+const NEEDS: [Need; 2] = [
     Need {
         program: "newuidmap",
         package: "uidmap",
@@ -59,6 +46,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 const UP_LIMIT: Duration = Duration::from_secs(300);
 
 pub fn up_works() -> Result<()> {
+    packages::ensure(&PODMAN)?;
     packages::ensure(&NEEDS)?;
     let podman = Rootless::start()?;
     let dir = workspace::target().join(NAME);

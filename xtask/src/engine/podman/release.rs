@@ -9,7 +9,8 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const OWN: [Need; 3] = [
+/// What the machine's own Podman is run with.
+pub const PODMAN: [Need; 3] = [
     Need {
         program: "podman",
         package: "podman",
@@ -58,7 +59,7 @@ impl Release {
     /// Installs it, once.
     pub fn install(&self) -> Result<()> {
         let Some(root) = &self.root else {
-            return packages::ensure(&OWN);
+            return packages::ensure(&PODMAN);
         };
         if root.is_dir() {
             return Ok(());
