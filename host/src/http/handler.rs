@@ -69,7 +69,7 @@ impl Handler {
         };
         let mut response = match answer {
             Ok(response) if gzip::is_worth_it(&response) => {
-                gzip::compress(gzip::accepted(&parts.headers), response).await
+                Box::pin(gzip::compress(gzip::accepted(&parts.headers), response)).await
             }
             Ok(response) => response,
             Err(Failure::Refused(refusal)) => respond::refusal(&refusal),
@@ -159,15 +159,15 @@ impl Handler {
         let one = || Selector::parse(&decode(segment));
         let reply = match endpoint {
             Endpoint::List => api::list::run(api, caller),
-            Endpoint::Create => api::create::run(api, caller, body).await,
+            Endpoint::Create => Box::pin(api::create::run(api, caller, body)).await,
             Endpoint::Get => api::get::run(api, caller, &one()),
-            Endpoint::Update => api::update::run(api, caller, &one(), body).await,
-            Endpoint::Delete => api::delete::run(api, caller, &one()).await,
-            Endpoint::Stop => api::stop::run(api, caller, &one()).await,
-            Endpoint::Restart => api::restart::run(api, caller, &one()).await,
-            Endpoint::AddPort => api::ports::add(api, caller, &one(), body).await,
-            Endpoint::RemovePort => api::ports::remove(api, caller, &one(), body).await,
-            Endpoint::Stats => api::stats::run(api, caller, &one()).await,
+            Endpoint::Update => Box::pin(api::update::run(api, caller, &one(), body)).await,
+            Endpoint::Delete => Box::pin(api::delete::run(api, caller, &one())).await,
+            Endpoint::Stop => Box::pin(api::stop::run(api, caller, &one())).await,
+            Endpoint::Restart => Box::pin(api::restart::run(api, caller, &one())).await,
+            Endpoint::AddPort => Box::pin(api::ports::add(api, caller, &one(), body)).await,
+            Endpoint::RemovePort => Box::pin(api::ports::remove(api, caller, &one(), body)).await,
+            Endpoint::Stats => Box::pin(api::stats::run(api, caller, &one())).await,
             Endpoint::Health
             | Endpoint::Ready
             | Endpoint::OpenApi
