@@ -1,11 +1,11 @@
 //! Puts a server together from its configuration and runs it.
 
-use crate::app::{App, Parts, Vault, VaultError};
+use crate::app::{App, Nudge, Parts, Vault, VaultError};
 use crate::config::{Config, NodeConfig};
 use crate::db::{Db, OpenError, Read};
 use crate::domain::capacity::{GpuDevice, Size};
 use crate::domain::error::Error;
-use crate::domain::ids::{InstanceId, NodeId};
+use crate::domain::ids::NodeId;
 use crate::engine::{Endpoint, EndpointError};
 use crate::http;
 use crate::placement::{Inventory, NodeSetup, Pools};
@@ -151,7 +151,7 @@ async fn assemble(
     config: &Arc<Config>,
     db: Db,
     threads: &reconciler::Threads,
-) -> Result<(Arc<App>, mpsc::UnboundedReceiver<InstanceId>), StartError> {
+) -> Result<(Arc<App>, mpsc::UnboundedReceiver<Nudge>), StartError> {
     let installation = db
         .read(|rows| rows.installation())?
         .hyphenated()

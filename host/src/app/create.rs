@@ -3,7 +3,7 @@
 
 use super::clock::now;
 use super::vault::fill;
-use super::{App, Caller, InstanceView};
+use super::{App, Caller, InstanceView, Nudge};
 use crate::db::{Change, Changes, Detail, Read, View};
 use crate::domain::blueprint::Blueprint;
 use crate::domain::driver::PluginError;
@@ -18,6 +18,7 @@ use crate::domain::secret::{Sealed, SecretKind, SecretText};
 use crate::domain::state::InstanceState;
 use crate::domain::time::Timestamp;
 use crate::placement::{Ask, Placement};
+use std::sync::Arc;
 
 /// Letters and digits that are not mistaken for each other.
 const ALPHABET: &[u8; 56] = b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789";
@@ -38,7 +39,7 @@ impl App {
         let password = password()?;
         let draft = self.draft(caller.user, request, &password).await?;
         let instance = self.db.write(move |view| draft.decide(view)).await?;
-        self.nudge(instance.id);
+        self.nudge(Nudge::New(instance.id));
         Ok(self.view_with(caller, instance, password))
     }
 
@@ -89,7 +90,7 @@ impl App {
                 .rates(request.cpu_tier, request.gpu_model.as_deref()),
             names: match request.name {
                 Some(name) => Names::Given(name),
-                None => Names::Generated(seeds()?),
+                None => Names::Generated(seed()?),
             },
             flavor: request.flavor,
             ssh,
@@ -104,7 +105,7 @@ impl App {
         })
     }
 
-    async fn blueprint(&self, request: BlueprintRequest) -> Result<Blueprint, Error> {
+    async fn blueprint(&self, request: BlueprintRequest) -> Result<Arc<Blueprint>, Error> {
         if let Some(given) = self.plugins.given(&request) {
             return Ok(given);
         }
@@ -120,8 +121,8 @@ impl App {
 
 enum Names {
     Given(Name),
-    /// From the first of these that gives one that is free.
-    Generated(Vec<u64>),
+    /// The first that is free of those that follow from this number.
+    Generated(u64),
 }
 
 /// Everything that is decided before the write.
@@ -165,8 +166,8 @@ impl Draft {
         match &self.names {
             Names::Given(name) if free(name)? => Ok(name.clone()),
             Names::Given(_) => Err(FieldErrors::one("name", "is already taken").into()),
-            Names::Generated(seeds) => {
-                for name in seeds.iter().map(|seed| Name::generate(*seed)) {
+            Names::Generated(seed) => {
+                for name in generated(*seed).take(NAME_TRIES) {
                     if free(&name)? {
                         return Ok(name);
                     }
@@ -228,10 +229,20 @@ fn flavor_error(error: PluginError) -> Error {
     }
 }
 
-fn seeds() -> Result<Vec<u64>, Error> {
-    let mut bytes = [[0; 8]; NAME_TRIES];
-    fill(bytes.as_flattened_mut())?;
-    Ok(bytes.map(u64::from_le_bytes).to_vec())
+fn seed() -> Result<u64, Error> {
+    let mut bytes = [0; 8];
+    fill(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// Names need not be hard to guess: the first comes from the seed, each other from the one before, by
+/// Knuth's linear congruential generator for 64 bits.
+fn generated(seed: u64) -> impl Iterator<Item = Name> {
+    let next = |seed: &u64| {
+        let product = seed.wrapping_mul(6_364_136_223_846_793_005);
+        Some(product.wrapping_add(1_442_695_040_888_963_407))
+    };
+    std::iter::successors(Some(seed), next).map(Name::generate)
 }
 
 fn password() -> Result<SecretText, Error> {

@@ -43,6 +43,15 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+/// What the reconciler is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nudge {
+    /// There is a new instance; its user does not wait for it.
+    New(InstanceId),
+    /// There is something new about one.
+    Changed(InstanceId),
+}
+
 /// What the use cases work with.
 pub struct App {
     pub(crate) config: Arc<Config>,
@@ -55,7 +64,7 @@ pub struct App {
     pub(crate) features: NodeFeatures,
     keys: Keys,
     guests: Handle,
-    nudge: mpsc::UnboundedSender<InstanceId>,
+    nudge: mpsc::UnboundedSender<Nudge>,
     samples: stats::Samples,
     web_host: Arc<str>,
 }
@@ -80,7 +89,7 @@ pub struct Parts {
 
 impl App {
     /// Puts the parts together. The receiver is the reconciler's.
-    pub fn new(parts: Parts) -> Result<(Arc<Self>, mpsc::UnboundedReceiver<InstanceId>), Error> {
+    pub fn new(parts: Parts) -> Result<(Arc<Self>, mpsc::UnboundedReceiver<Nudge>), Error> {
         let (nudge, nudged) = mpsc::unbounded_channel();
         let app = Self {
             keys: Keys::load(parts.db.clone())?,
@@ -155,10 +164,10 @@ impl App {
         }
     }
 
-    /// Tells the reconciler that there is work on an instance. A nudge that gets lost costs time
+    /// Tells the reconciler that there is work. A nudge that gets lost costs time
     /// only: the next tick finds the work in the database.
-    fn nudge(&self, id: InstanceId) {
-        let _ = self.nudge.send(id);
+    fn nudge(&self, nudge: Nudge) {
+        let _ = self.nudge.send(nudge);
     }
 
     /// When an instance that is asked to run from now on must be reachable.

@@ -2,7 +2,7 @@
 
 use super::clock::now;
 use super::find::{Selector, find};
-use super::{App, Caller, InstanceView};
+use super::{App, Caller, InstanceView, Nudge};
 use crate::db::{Change, Changes, Read, View};
 use crate::domain::capacity::Size;
 use crate::domain::driver::{DiskGrow, Features};
@@ -43,7 +43,7 @@ impl App {
         let Some(size) = size else {
             return self.view(caller, instance);
         };
-        self.nudge(id);
+        self.nudge(Nudge::Changed(id));
         self.wait_settled(&instance).await;
         self.withdraw(&instance).await?;
         let after = self.db.read(|rows| find(rows, owner, &Selector::Id(id)))?;
@@ -75,7 +75,7 @@ impl App {
             })
             .await?;
         if withdrawn {
-            self.nudge(id);
+            self.nudge(Nudge::Changed(id));
         }
         Ok(())
     }

@@ -5,10 +5,14 @@ use crate::domain::error::Error;
 use serde::{Serialize, de::DeserializeOwned};
 
 const VERSION: u8 = 1;
+/// Most rows are shorter.
+const USUAL: usize = 512;
 
 /// A row's bytes.
 pub fn encode<T: Serialize>(row: &T) -> Result<Vec<u8>, Error> {
-    postcard::to_extend(row, vec![VERSION]).map_err(internal)
+    let mut bytes = Vec::with_capacity(USUAL);
+    bytes.push(VERSION);
+    postcard::to_extend(row, bytes).map_err(internal)
 }
 
 /// A row from its bytes.

@@ -106,6 +106,11 @@ impl Db {
         self.writer.write_blocking(decide)
     }
 
+    /// Whether writes of several requests share commits at present.
+    pub fn is_crowded(&self) -> bool {
+        self.writer.is_crowded()
+    }
+
     /// Whether writes can succeed. They cannot any more after an error of the disk: until the file is
     /// opened again, nobody knows what it has kept.
     pub fn takes_writes(&self) -> bool {

@@ -5,6 +5,7 @@ use crate::domain::ids::UserId;
 use crate::domain::secret::Sealed;
 use crate::domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What is rarely needed of an instance: only to make it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,7 +13,7 @@ pub struct Detail {
     /// Host name inside; a later rename does not change it.
     pub hostname: String,
     /// What it is made of.
-    pub blueprint: Blueprint,
+    pub blueprint: Arc<Blueprint>,
     /// The user's secrets, encrypted.
     pub secrets: Sealed,
 }

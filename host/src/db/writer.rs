@@ -11,10 +11,10 @@ use super::versions::Versions;
 use crate::domain::error::Error;
 use crate::placement::Inventory;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{oneshot, watch};
 
@@ -23,6 +23,8 @@ const BATCH: usize = 1024;
 /// How long writes that no request made, those of the reconciler, are kept for a commit that a
 /// request needs anyway. Each commit of their own would be one that a request's write waits for.
 const LINGER: Duration = Duration::from_millis(2);
+/// How long after a commit of several requests the next such is expected.
+const CROWD: Duration = Duration::from_millis(5);
 
 /// Takes use cases. Its last clone takes the thread with it, so that the file can be closed: one that
 /// is not is checked whole by the next start.
@@ -40,8 +42,10 @@ struct Shared {
     queue: Mutex<Queue>,
     /// Rung for the thread: there is something in the queue, or it is closed.
     bell: Condvar,
-    /// The last commit was one request's alone.
-    quiet: AtomicBool,
+    started: Instant,
+    /// Until when writes of several requests are taken to come together, in ns from `started`: a
+    /// moment longer than the last commit that they shared.
+    crowded_until: AtomicU64,
     versions: Arc<Versions>,
     lost: watch::Receiver<bool>,
 }
@@ -62,7 +66,8 @@ impl Writer {
             committer: Mutex::new(committer),
             queue: Mutex::default(),
             bell: Condvar::new(),
-            quiet: AtomicBool::new(true),
+            started: Instant::now(),
+            crowded_until: AtomicU64::new(0),
             versions,
             lost,
         });
@@ -89,6 +94,11 @@ impl Writer {
     /// Whether the file takes no more writes.
     pub fn is_lost(&self) -> bool {
         *self.shared().lost.borrow()
+    }
+
+    /// Whether writes of several requests come together.
+    pub fn is_crowded(&self) -> bool {
+        self.shared().is_crowded()
     }
 
     /// Until that is so.
@@ -142,6 +152,10 @@ fn may_block() -> bool {
         .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
 }
 
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 impl Drop for Owner {
     fn drop(&mut self) {
         self.shared.queue().closed = true;
@@ -165,6 +179,10 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn is_crowded(&self) -> bool {
+        self.crowded_until.load(Ordering::Relaxed) > nanos(self.started.elapsed())
+    }
+
     fn idle_committer(&self) -> Option<MutexGuard<'_, Committer>> {
         match self.committer.try_lock() {
             Ok(committer) => Some(committer),
@@ -175,7 +193,7 @@ impl Shared {
 
     /// Sees to it that the job is done: here, or by the thread.
     fn submit(&self, job: Box<dyn Job>, here: bool) {
-        let here = here && self.quiet.load(Ordering::Relaxed);
+        let here = here && !self.is_crowded();
         if let Some(committer) = here.then(|| self.idle_committer()).flatten() {
             // The thread never sees this job, so it cannot be between the next one and the committer.
             let batch = self.batch(Some(job));
@@ -199,8 +217,14 @@ impl Shared {
             return;
         }
         let requests = batch.iter().filter(|job| job.is_urgent()).count();
-        self.quiet.store(requests <= 1, Ordering::Relaxed);
+        if requests > 1 {
+            self.crowded_until.store(u64::MAX, Ordering::Relaxed);
+        }
         committer.run(&mut batch);
+        if requests > 1 {
+            let until = self.started.elapsed() + CROWD;
+            self.crowded_until.store(nanos(until), Ordering::Relaxed);
+        }
         drop(committer);
         batch.into_iter().for_each(|job| job.answer());
     }

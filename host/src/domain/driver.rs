@@ -5,6 +5,7 @@ use super::capacity::{GpuDevice, Size};
 use super::ids::{Generation, InstanceId};
 use super::instance::ResourceType;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One creation of one instance; labels on the engine's objects carry it.
@@ -52,7 +53,7 @@ pub struct Spec {
     /// Its driver may have been asked to make it before.
     pub may_exist: bool,
     /// What it is made of.
-    pub blueprint: Blueprint,
+    pub blueprint: Arc<Blueprint>,
 }
 
 /// An existing instance, for the calls that change it.

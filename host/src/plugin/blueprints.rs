@@ -5,6 +5,7 @@ use crate::domain::blueprint::{Blueprint, Content};
 use crate::domain::flavor::BlueprintRequest;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use std::sync::Arc;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -16,7 +17,7 @@ const USUAL_BYTES: u64 = 2 << 10;
 const PART_BYTES: usize = 64;
 
 /// Bounded; what is asked for most stays.
-pub struct Blueprints(Cache<BlueprintRequest, Blueprint, Weight>);
+pub struct Blueprints(Cache<BlueprintRequest, Arc<Blueprint>, Weight>);
 
 impl Default for Blueprints {
     fn default() -> Self {
@@ -27,13 +28,13 @@ impl Default for Blueprints {
 
 impl Blueprints {
     /// What was given for this.
-    pub fn get(&self, request: &BlueprintRequest) -> Option<Blueprint> {
+    pub fn get(&self, request: &BlueprintRequest) -> Option<Arc<Blueprint>> {
         self.0.get(request)
     }
 
     /// Remembers it for as long as there is room.
-    pub fn put(&self, request: &BlueprintRequest, blueprint: &Blueprint) {
-        self.0.insert(request.clone(), blueprint.clone());
+    pub fn put(&self, request: &BlueprintRequest, blueprint: &Arc<Blueprint>) {
+        self.0.insert(request.clone(), Arc::clone(blueprint));
     }
 }
 
@@ -47,8 +48,8 @@ pub fn is_pure(component: &Component, engine: &Engine) -> bool {
 #[derive(Clone)]
 struct Weight;
 
-impl Weighter<BlueprintRequest, Blueprint> for Weight {
-    fn weight(&self, request: &BlueprintRequest, blueprint: &Blueprint) -> u64 {
+impl Weighter<BlueprintRequest, Arc<Blueprint>> for Weight {
+    fn weight(&self, request: &BlueprintRequest, blueprint: &Arc<Blueprint>) -> u64 {
         let key = request.flavor.len()
             + request.login_user.len()
             + request.public_key.as_ref().map_or(0, String::len);

@@ -82,12 +82,12 @@ impl Flavors {
     }
 
     /// What a provider that could say nothing else has said before.
-    pub fn given(&self, request: &BlueprintRequest) -> Option<Blueprint> {
+    pub fn given(&self, request: &BlueprintRequest) -> Option<Arc<Blueprint>> {
         self.given.get(request)
     }
 
     /// Remembers an answer, if its provider could say nothing else.
-    pub fn remember(&self, request: &BlueprintRequest, blueprint: &Blueprint) {
+    pub fn remember(&self, request: &BlueprintRequest, blueprint: &Arc<Blueprint>) {
         let provider = self.providers.get(&request.flavor);
         if provider.is_some_and(|provider| provider.pure) {
             self.given.put(request, blueprint);
@@ -99,7 +99,7 @@ impl Flavors {
         &self,
         caller: &Caller,
         request: &BlueprintRequest,
-    ) -> Result<Blueprint, PluginError> {
+    ) -> Result<Arc<Blueprint>, PluginError> {
         let provider = self
             .providers
             .get(&request.flavor)
@@ -129,6 +129,6 @@ impl Flavors {
             })
             .await?
             .map_err(convert_error::from_guest)?;
-        convert::from_guest(blueprint, flavor, request)
+        convert::from_guest(blueprint, flavor, request).map(Arc::new)
     }
 }

@@ -56,17 +56,20 @@ impl Plugins {
     }
 
     /// A blueprint that asking again would give again, if it is remembered.
-    pub fn given(&self, request: &BlueprintRequest) -> Option<Blueprint> {
+    pub fn given(&self, request: &BlueprintRequest) -> Option<Arc<Blueprint>> {
         self.0.flavors.given(request)
     }
 
     /// Remembers a blueprint that [`Self::blueprint`] gave, unless another might be given next time.
-    pub fn remember(&self, request: &BlueprintRequest, blueprint: &Blueprint) {
+    pub fn remember(&self, request: &BlueprintRequest, blueprint: &Arc<Blueprint>) {
         self.0.flavors.remember(request, blueprint);
     }
 
     /// Asks what an instance of a flavor is made of; [`PluginError::NotFound`] for an unknown flavor.
-    pub async fn blueprint(&self, request: &BlueprintRequest) -> Result<Blueprint, PluginError> {
+    pub async fn blueprint(
+        &self,
+        request: &BlueprintRequest,
+    ) -> Result<Arc<Blueprint>, PluginError> {
         self.0.flavors.blueprint(&self.0.caller, request).await
     }
 

@@ -2,6 +2,7 @@
 //! pending and acts. Every step is idempotent, so a crash at any point is continued from the rows.
 
 mod apply;
+mod newcomers;
 mod observe;
 mod plan;
 mod reach;
@@ -10,12 +11,13 @@ mod threads;
 mod work;
 mod workers;
 
-use crate::app::App;
+use crate::app::{App, Nudge};
 use crate::db::Read;
-use crate::domain::ids::InstanceId;
+use newcomers::{Newcomers, TURN};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+use tokio::time::{MissedTickBehavior, interval};
 use workers::Workers;
 
 pub use threads::Threads;
@@ -27,7 +29,7 @@ const TICK: Duration = Duration::from_secs(5);
 /// start.
 pub async fn run(
     app: Arc<App>,
-    mut nudged: mpsc::UnboundedReceiver<InstanceId>,
+    mut nudged: mpsc::UnboundedReceiver<Nudge>,
     mut stop: watch::Receiver<bool>,
 ) {
     let workers = Arc::new(Workers::new(Arc::clone(&app)));
@@ -41,16 +43,25 @@ pub async fn run(
         );
         watching.spawn(observer.run());
     }
-    let mut tick = tokio::time::interval(TICK);
+    let mut newcomers = Newcomers::default();
+    let (mut tick, mut turn) = (interval(TICK), interval(TURN));
+    turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             _ = stop.changed() => break,
-            id = nudged.recv() => match id {
-                Some(id) => workers.wake(id),
+            nudge = nudged.recv() => match nudge {
+                Some(Nudge::New(id)) if app.db.is_crowded() => newcomers.add(id),
+                Some(Nudge::New(id) | Nudge::Changed(id)) => workers.wake(id),
                 None => break,
             },
+            _ = turn.tick(), if !newcomers.is_empty() => {
+                newcomers.due(app.db.is_crowded()).into_iter().for_each(|id| workers.wake(id));
+            }
             _ = tick.tick() => match app.db.read(|rows| rows.pending()) {
-                Ok(pending) => pending.into_iter().for_each(|id| workers.ensure(id)),
+                Ok(pending) => pending
+                    .into_iter()
+                    .filter(|id| !newcomers.has(*id))
+                    .for_each(|id| workers.ensure(id)),
                 Err(error) => tracing::error!(%error, "cannot read what is pending"),
             },
         }

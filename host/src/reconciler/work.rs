@@ -340,7 +340,7 @@ impl Worker {
             return Ok(None);
         }
         let detail = self.app.db.read(|rows| rows.detail(self.id))?;
-        let health = detail.map_or(Health::Ssh, |d| d.blueprint.health);
+        let health = detail.map_or(Health::Ssh, |d| d.blueprint.health.clone());
         let node = self
             .app
             .config

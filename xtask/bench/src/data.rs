@@ -168,7 +168,7 @@ async fn create(
     let password = vault.seal_text(id, &SecretText::new("xk7Rb2mQw9TzLd4H"))?;
     let detail = Detail {
         hostname: format!("calm-harbor-{n}"),
-        blueprint: blueprint(),
+        blueprint: Arc::new(blueprint()),
         secrets: vault.seal_all(id, &Secrets::default())?,
     };
     db.write(move |view| decide(view, id, owner, n, &password, &detail))

@@ -13,6 +13,7 @@ use crate::domain::secret::Sealed;
 use crate::domain::state::InstanceState;
 use crate::domain::time::Timestamp;
 use crate::placement::{Ask, Inventory, NodeSetup, Pools};
+use std::sync::Arc;
 
 const SIZE: Size = Size {
     n_vcpus: 1,
@@ -45,7 +46,7 @@ pub fn inventory() -> Inventory {
 fn detail() -> Detail {
     Detail {
         hostname: "instance".to_owned(),
-        blueprint: Blueprint {
+        blueprint: Arc::new(Blueprint {
             images: Vec::new(),
             files: Vec::new(),
             environment: Vec::new(),
@@ -53,7 +54,7 @@ fn detail() -> Detail {
             health: Health::Ssh,
             ssh: true,
             web_port: None,
-        },
+        }),
         secrets: Sealed::default(),
     }
 }

@@ -13,6 +13,7 @@ use crate::domain::instance::ResourceType;
 use crate::engine::Endpoint;
 use serde_json::Value;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A directory that goes with the test.
@@ -93,7 +94,7 @@ fn spec(n: u32) -> Spec {
         },
         gpu_devices: Vec::new(),
         may_exist: false,
-        blueprint: Blueprint {
+        blueprint: Arc::new(Blueprint {
             images: vec![Image {
                 engine_kind: "simulated".into(),
                 reference: "base:1".into(),
@@ -104,6 +105,6 @@ fn spec(n: u32) -> Spec {
             health: Health::Ssh,
             ssh: true,
             web_port: None,
-        },
+        }),
     }
 }
