@@ -22,6 +22,7 @@ mod ports;
 mod read;
 mod recovery;
 mod restart;
+mod rush;
 mod short_node;
 mod simulated;
 mod stats;

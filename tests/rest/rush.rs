@@ -1,0 +1,64 @@
+//! Many creates at once, for longer than it takes to make one.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use wharf_tests::{Server, simulated_node, small};
+
+/// Creates, at most: enough for a rush in which some of the first come up.
+const MOST: usize = 3_000;
+/// More than begin before the server knows that there is a rush.
+const SOME: usize = 50;
+
+#[test]
+fn what_is_accepted_in_a_rush_is_made_some_of_it_meanwhile_and_the_rest_behind_it() {
+    let node = simulated_node("one", "").replace(
+        "capacity = { n_vcpus = 16, mem_gib = 32, disk_size_gib = 500 }",
+        "capacity = { n_vcpus = 5000, mem_gib = 5000, disk_size_gib = 50000 }\n\
+         lan_cidr = \"10.0.0.0/12\"\nlan_subnet_prefix = 20",
+    );
+    // The simulated engine opens none of them.
+    let ports = "[ssh_ports]\nfrom = 20000\nto = 24999\n[web]\nfrom = 25000\nto = 25999\n";
+    let server = Server::start(&format!("{ports}{node}")).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    let (made, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let running = || {
+        let list = api.list().unwrap();
+        list.iter().filter(|i| i["state"] == "running").count()
+    };
+    let some_came_up = std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) && made.load(Ordering::Relaxed) < MOST {
+                    api.create(&small("container"))
+                        .unwrap()
+                        .expect(201)
+                        .unwrap();
+                    made.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let some = loop {
+            let rush = made.load(Ordering::Relaxed) < MOST;
+            if running() >= SOME || !rush {
+                break rush;
+            }
+        };
+        over.store(true, Ordering::Relaxed);
+        some
+    });
+    assert!(
+        some_came_up,
+        "too few of {MOST} came up while more were asked for"
+    );
+    let mut looks = 0;
+    while running() < made.load(Ordering::Relaxed) {
+        looks += 1;
+        assert!(
+            looks < 600,
+            "{} of {}",
+            running(),
+            made.load(Ordering::Relaxed)
+        );
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    server.finish().unwrap();
+}
