@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use wharf_tests::{Server, simulated_node, small};
 
 /// Creates, at most: enough for a rush in which some of the first come up.
-const MOST: usize = 3_000;
+const MOST: usize = 9_000;
 /// More than begin before the server knows that there is a rush.
 const SOME: usize = 50;
 
@@ -12,11 +12,11 @@ const SOME: usize = 50;
 fn what_is_accepted_in_a_rush_is_made_some_of_it_meanwhile_and_the_rest_behind_it() {
     let node = simulated_node("one", "").replace(
         "capacity = { n_vcpus = 16, mem_gib = 32, disk_size_gib = 500 }",
-        "capacity = { n_vcpus = 5000, mem_gib = 5000, disk_size_gib = 50000 }\n\
-         lan_cidr = \"10.0.0.0/12\"\nlan_subnet_prefix = 20",
+        "capacity = { n_vcpus = 10000, mem_gib = 10000, disk_size_gib = 100000 }\n\
+         lan_cidr = \"10.0.0.0/12\"\nlan_subnet_prefix = 18",
     );
     // The simulated engine opens none of them.
-    let ports = "[ssh_ports]\nfrom = 20000\nto = 24999\n[web]\nfrom = 25000\nto = 25999\n";
+    let ports = "[ssh_ports]\nfrom = 20000\nto = 29999\n[web]\nfrom = 30000\nto = 30999\n";
     let server = Server::start(&format!("{ports}{node}")).unwrap();
     let api = server.user("ann@example.com").unwrap();
     let (made, over) = (AtomicUsize::new(0), AtomicBool::new(false));
