@@ -39,7 +39,7 @@ fn how_many(context: &Context) -> u16 {
 
 /// All come up, none shares anything, none is left; and how long that takes. The ratio is printed;
 /// what it must be is for the benchmarks to say. Here Wharf's are made while the engine's own stay,
-/// which costs storage that counts what containers share up to twice the time.
+/// which by itself can more than double the time on storage that counts what containers share.
 pub fn at_once(context: &Context) -> Result<()> {
     let many = how_many(context);
     let engines_up = engine_up(context)?;

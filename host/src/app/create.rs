@@ -90,7 +90,7 @@ impl App {
                 .rates(request.cpu_tier, request.gpu_model.as_deref()),
             names: match request.name {
                 Some(name) => Names::Given(name),
-                None => Names::Generated(seed()?),
+                None => Names::Generated,
             },
             flavor: request.flavor,
             ssh,
@@ -121,8 +121,8 @@ impl App {
 
 enum Names {
     Given(Name),
-    /// The first that is free of those that follow from this number.
-    Generated(u64),
+    /// Any that is free.
+    Generated,
 }
 
 /// Everything that is decided before the write.
@@ -166,8 +166,9 @@ impl Draft {
         match &self.names {
             Names::Given(name) if free(name)? => Ok(name.clone()),
             Names::Given(_) => Err(FieldErrors::one("name", "is already taken").into()),
-            Names::Generated(seed) => {
-                for name in generated(*seed).take(NAME_TRIES) {
+            Names::Generated => {
+                for _ in 0..NAME_TRIES {
+                    let name = Name::generate(random()?);
                     if free(&name)? {
                         return Ok(name);
                     }
@@ -229,20 +230,10 @@ fn flavor_error(error: PluginError) -> Error {
     }
 }
 
-fn seed() -> Result<u64, Error> {
+fn random() -> Result<u64, Error> {
     let mut bytes = [0; 8];
     fill(&mut bytes)?;
     Ok(u64::from_le_bytes(bytes))
-}
-
-/// Names need not be hard to guess: the first comes from the seed, each other from the one before, by
-/// Knuth's linear congruential generator for 64 bits.
-fn generated(seed: u64) -> impl Iterator<Item = Name> {
-    let next = |seed: &u64| {
-        let product = seed.wrapping_mul(6_364_136_223_846_793_005);
-        Some(product.wrapping_add(1_442_695_040_888_963_407))
-    };
-    std::iter::successors(Some(seed), next).map(Name::generate)
 }
 
 fn password() -> Result<SecretText, Error> {

@@ -157,6 +157,7 @@ impl Handler {
     ) -> Result<Reply, Failure> {
         let api = &self.api;
         let one = || Selector::parse(&decode(segment));
+        // What is boxed would be room in every request's future: GET and LIST do without.
         let reply = match endpoint {
             Endpoint::List => api::list::run(api, caller),
             Endpoint::Create => Box::pin(api::create::run(api, caller, body)).await,
