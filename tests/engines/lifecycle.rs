@@ -55,6 +55,9 @@ pub fn data_survives(context: &Context) -> Result<()> {
     let login = Login::Key(&pair);
     login.output(&running, "echo precious > ~/file && sync")?;
     let identity = login.output(&running, "cat /etc/ssh/ssh_host_ed25519_key.pub")?;
+    // Neighbours that have known it would send to the old one for a while after a restart.
+    let hardware_address = "cat /sys/class/net/eth0/address";
+    let known = login.output(&running, hardware_address)?;
 
     let stopped = api.act("keeps-data", "stop")?.expect(200)?;
     ensure!(stopped["state"] == "shut_off", "{stopped}");
@@ -76,6 +79,7 @@ pub fn data_survives(context: &Context) -> Result<()> {
     let running = api.wait_for("keeps-data", "running")?;
     ensure!(login.output(&running, "cat ~/file")? == "precious");
     ensure!(login.output(&running, "cat /etc/ssh/ssh_host_ed25519_key.pub")? == identity);
+    ensure!(login.output(&running, hardware_address)? == known);
     let again = api.act("keeps-data", "restart")?;
     ensure!(again.status == 400, "{again:?}");
     api.delete("keeps-data")?.expect(204)?;

@@ -9,6 +9,7 @@ use crate::{names, vm};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use wharf_guest::{PublishedPort, ResourceType, Size, Spec};
 
 /// Scheduling period, microseconds: the kernel's own default.
@@ -127,9 +128,12 @@ struct Networking {
 
 /// An instance's place on its network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
 pub struct Endpoint {
     #[serde(rename = "IPAMConfig")]
     ipam_config: Address,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mac_address: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -146,8 +150,17 @@ impl Endpoint {
             ipam_config: Address {
                 ipv4_address: address.to_owned(),
             },
+            mac_address: mac(address),
         }
     }
+}
+
+/// The hardware address that goes with an address, by the rule that dockerd itself has. Podman draws
+/// a new one at every start, and what the node remembers of the last one then keeps it from the
+/// instance for up to a minute.
+fn mac(address: &str) -> Option<String> {
+    let [a, b, c, d] = address.parse::<Ipv4Addr>().ok()?.octets();
+    Some(format!("02:42:{a:02x}:{b:02x}:{c:02x}:{d:02x}"))
 }
 
 impl Update {

@@ -64,7 +64,10 @@ fn the_container_is_made_as_promised() {
                 "StorageOpt": { "size": "21088M" },
             },
             "NetworkingConfig": {
-                "EndpointsConfig": { "wharf-owner1": { "IPAMConfig": { "IPv4Address": "10.80.0.2" } } },
+                "EndpointsConfig": { "wharf-owner1": {
+                    "IPAMConfig": { "IPv4Address": "10.80.0.2" },
+                    "MacAddress": "02:42:0a:50:00:02",
+                } },
             },
         })
     );

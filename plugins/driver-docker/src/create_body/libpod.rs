@@ -63,7 +63,12 @@ impl Creation {
         endpoints
             .map(|(network, endpoint)| {
                 let address = &endpoint.ipam_config.ipv4_address;
-                (network.clone(), json!({ "static_ips": [address] }))
+                let mut options = json!({ "static_ips": [address] });
+                if let (Some(mac), Some(options)) = (&endpoint.mac_address, options.as_object_mut())
+                {
+                    options.insert("static_mac".to_owned(), json!(mac));
+                }
+                (network.clone(), options)
             })
             .collect()
     }

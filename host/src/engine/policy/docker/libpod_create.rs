@@ -89,10 +89,14 @@ fn networks(networks: &Node<'_>) -> Result<(Value, Value), Refusal> {
     let (Some((name, options)), None) = (all.next(), all.next()) else {
         return Err(networks.refuse("one network only"));
     };
-    let mut address = None;
+    let (mut address, mut mac) = (None, None);
     for (key, member) in options.members()? {
         let mut items = match key {
             "static_ips" => member.items()?,
+            "static_mac" => {
+                mac = Some(member.text()?);
+                continue;
+            }
             _ => return member.unlisted(),
         };
         let (Some(item), None) = (items.next(), items.next()) else {
@@ -101,7 +105,10 @@ fn networks(networks: &Node<'_>) -> Result<(Value, Value), Refusal> {
         address = Some(item.text()?);
     }
     let address = address.ok_or_else(|| options.refuse("static_ips is required"))?;
-    let endpoint = json!({ "IPAMConfig": { "IPv4Address": address } });
+    let mut endpoint = json!({ "IPAMConfig": { "IPv4Address": address } });
+    if let (Some(mac), Some(endpoint)) = (mac, endpoint.as_object_mut()) {
+        endpoint.insert("MacAddress".to_owned(), json!(mac));
+    }
     let endpoints = json!({ "EndpointsConfig": { name: endpoint } });
     Ok((json!(name), endpoints))
 }

@@ -7,6 +7,7 @@ use crate::engine::policy::Refusal;
 use crate::engine::policy::json::{Node, required};
 use crate::engine::scope::Scope;
 use serde_json::Value;
+use std::net::Ipv4Addr;
 
 /// The network of the call, which must come with one.
 pub fn of(scope: &Scope) -> Result<&Network, Refusal> {
@@ -138,11 +139,16 @@ pub fn addressed(body: &Value) -> Result<(), Refusal> {
     required(body, "/EndpointConfig/IPAMConfig/IPv4Address")
 }
 
-/// An endpoint's configuration: the instance's own address and nothing else.
+/// An endpoint's configuration: the instance's own addresses and nothing else.
 pub fn endpoint(config: &Node<'_>, network: &Network) -> Result<(), Refusal> {
     for (key, member) in config.members()? {
-        if key != "IPAMConfig" {
-            return member.unlisted();
+        match key {
+            "IPAMConfig" => {}
+            "MacAddress" => {
+                member.is(&mac(network.address))?;
+                continue;
+            }
+            _ => return member.unlisted(),
         }
         for (key, member) in member.members()? {
             match key {
@@ -152,6 +158,13 @@ pub fn endpoint(config: &Node<'_>, network: &Network) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+/// The hardware address that goes with an address. With another's, an endpoint would get that one's
+/// packets.
+fn mac(address: Ipv4Addr) -> String {
+    let [a, b, c, d] = address.octets();
+    format!("02:42:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
 }
 
 fn labels(labels: &Node<'_>, scope: &Scope) -> Result<(), Refusal> {

@@ -139,6 +139,11 @@ fn a_container_gets_nothing_of_the_node() {
             json!(["postgres"]),
         ),
         (
+            "/NetworkingConfig/EndpointsConfig/wharf-o1",
+            "MacAddress",
+            json!("02:42:0a:50:01:08"),
+        ),
+        (
             "/NetworkingConfig/EndpointsConfig/wharf-o1/IPAMConfig",
             "IPv4Address",
             json!("10.80.1.8"),

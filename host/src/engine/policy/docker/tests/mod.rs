@@ -112,7 +112,10 @@ fn creation() -> Value {
             "Ulimits": [{ "Name": "nofile", "Soft": 1024, "Hard": 1024 }],
         },
         "NetworkingConfig": {
-            "EndpointsConfig": { "wharf-o1": { "IPAMConfig": { "IPv4Address": "10.80.1.7" } } },
+            "EndpointsConfig": { "wharf-o1": {
+                "IPAMConfig": { "IPv4Address": "10.80.1.7" },
+                "MacAddress": "02:42:0a:50:01:07",
+            } },
         },
     })
 }
