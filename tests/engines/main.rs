@@ -44,7 +44,7 @@ const ALONE: [&str; 9] = [
     "stats_are_those_of_a_known_load",
     "stats_are_502_while_the_engine_hangs",
     "a_clock_that_is_set_changes_nothing",
-    "many_at_once_beside_the_engines_own",
+    "many_at_once_come_up_and_go",
     "time_to_running_beside_the_engines_own",
     TWO_VMS,
     VM_ISOLATION,
@@ -171,7 +171,7 @@ const TESTS: &[(&str, Test)] = &[
     ("time_to_running_beside_the_engines_own", timing::to_running),
     (VM_TIMING, vm_timing::to_ssh),
     // The last: storage cleans up after it for a while.
-    ("many_at_once_beside_the_engines_own", many::at_once),
+    ("many_at_once_come_up_and_go", many::at_once),
 ];
 
 fn main() -> ExitCode {

@@ -1,14 +1,13 @@
-//! Many at once, beside the engine's own.
+//! Many at once.
 
 use crate::context::Context;
 use anyhow::{Context as _, Result, ensure};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use wharf_tests::{Api, Ports, Server, eventually};
-use xtask::http::{Body, Request};
 
 /// How many.
 const MANY: u16 = 32;
@@ -20,14 +19,8 @@ const PORTS: Ports = Ports {
     from: 15_000,
     to: 15_199,
 };
-/// The engine's own containers listen from here on.
-const BARE: u16 = 15_200;
-const IMAGE: &str = "localhost/wharf/base:1";
-const NETWORK: &str = "many-bare";
 /// A slow, shared machine starts containers one by one.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Two empty blocks are an archive without files.
-const EMPTY_TAR: usize = 1024;
 
 fn how_many(context: &Context) -> u16 {
     if context.copies_layers() {
@@ -37,12 +30,11 @@ fn how_many(context: &Context) -> u16 {
     }
 }
 
-/// All come up, none shares anything, none is left; and how long that takes. The ratio is printed;
-/// what it must be is for the benchmarks to say. Here Wharf's are made while the engine's own stay,
-/// which by itself can more than double the time on storage that counts what containers share.
+/// All come up, none shares anything, none is left, and what they held can be had again. How long it
+/// takes beside the engine's own is for the benchmarks to say: storage that is still clearing up after
+/// other tests decides here.
 pub fn at_once(context: &Context) -> Result<()> {
     let many = how_many(context);
-    let engines_up = engine_up(context)?;
     let server = Server::start(&context.settings(PORTS, "")?)?;
     let api = server.user("ann@example.com")?;
     let begin = Instant::now();
@@ -81,14 +73,9 @@ pub fn at_once(context: &Context) -> Result<()> {
         Ok((left == 0).then_some(()))
     })?;
     let down = begin.elapsed();
-    let engines_down = engine_down(context)?;
     println!(
-        "{many} at once: all accepted after {accepted:.2?}, all reachable after {up:.2?}, the \
-         engine's own {engines_up:.2?}, ratio {:.2}; all deleted for their user after \
-         {answered:.2?}, in the engine after {down:.2?}, the engine's own {engines_down:.2?}, \
-         ratio {:.2}",
-        up.as_secs_f64() / engines_up.as_secs_f64(),
-        down.as_secs_f64() / engines_down.as_secs_f64()
+        "{many} at once: all accepted after {accepted:.2?}, all reachable after {up:.2?}; all \
+         deleted for their user after {answered:.2?}, in the engine after {down:.2?}"
     );
     // Everything they held can be had again.
     let again = side_by_side(many, |_| api.small_container())?;
@@ -114,57 +101,6 @@ fn all_running(api: &Api, begin: Instant) -> Result<Duration> {
         let all = list.iter().all(|i| i["state"] == "running");
         Ok(all.then_some(begin.elapsed()))
     })
-}
-
-/// The same straight over the socket: create with the same limits, an archive, start, SSH banner.
-fn engine_up(context: &Context) -> Result<Duration> {
-    let network = json!({
-        "Name": NETWORK, "Driver": "bridge", "CheckDuplicate": true,
-        "IPAM": { "Config": [{ "Subnet": "10.99.0.0/24" }] },
-    });
-    let begin = Instant::now();
-    context.by_hand("POST", "/networks/create", Some(network))?;
-    side_by_side(how_many(context), |n| {
-        let (name, port) = (format!("{NETWORK}-{n}"), BARE + n);
-        let path = format!("/containers/create?name={name}");
-        context.by_hand("POST", &path, Some(bare(context, port)))?;
-        let archive = format!("/containers/{name}/archive?path=/");
-        let request = Request::new("PUT", &archive)
-            .timeout(PATIENCE)
-            .body(Body::Tar(vec![0; EMPTY_TAR]));
-        context.client().send(request)?.ok()?;
-        context.by_hand("POST", &format!("/containers/{name}/start"), None)?;
-        eventually("a banner", PATIENCE, || Ok(banner(port).then_some(())))
-    })?;
-    Ok(begin.elapsed())
-}
-
-/// After Wharf's, not before: storage that is still clearing up would slow Wharf's creates down.
-fn engine_down(context: &Context) -> Result<Duration> {
-    let begin = Instant::now();
-    side_by_side(how_many(context), |n| {
-        let path = format!("/containers/{NETWORK}-{n}?force=true&v=true");
-        context.by_hand("DELETE", &path, None)
-    })?;
-    context.by_hand("DELETE", &format!("/networks/{NETWORK}"), None)?;
-    Ok(begin.elapsed())
-}
-
-fn bare(context: &Context, port: u16) -> Value {
-    let mut body = json!({
-        "Image": IMAGE,
-        "ExposedPorts": { "22/tcp": {} },
-        "HostConfig": context.host_config(json!({
-            "NetworkMode": NETWORK,
-            "CpuPeriod": 100_000, "CpuQuota": 100_000,
-            "Memory": 1_u64 << 30, "MemorySwap": 1_u64 << 30, "PidsLimit": 4096,
-            "PortBindings": { "22/tcp": [{ "HostIp": "127.0.0.1", "HostPort": port.to_string() }] },
-        })),
-    });
-    if context.enforces_disk_size() {
-        body["HostConfig"]["StorageOpt"] = json!({ "size": "10G" });
-    }
-    body
 }
 
 fn side_by_side<T: Send>(many: u16, each: impl Fn(u16) -> Result<T> + Sync) -> Result<Vec<T>> {

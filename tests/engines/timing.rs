@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use wharf_tests::Api;
 use xtask::http::Request;
 
-const RUNS: usize = 7;
+const RUNS: usize = 3;
 /// The engine's own container listens here.
 const PORT: u16 = 19_977;
 

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 const ATTEMPT: Duration = Duration::from_secs(3);
 /// A pause between attempts is this part of the time since the first: what comes up soon is seen
 /// soon, and a thousand that take long are not asked all the time.
-const PART: u32 = 16;
+const PART: u32 = 32;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 
 /// What to ask, and where.

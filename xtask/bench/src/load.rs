@@ -2,8 +2,8 @@
 //! much of an answer as it must, so that as little as possible of what is measured is its own.
 
 use anyhow::{Context, Result, bail, ensure};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -55,7 +55,9 @@ pub struct Load {
     pub connections: usize,
     /// Whole requests; the n-th request sent is the n-th of them, and again from the start.
     pub requests: Arc<Vec<Vec<u8>>>,
-    /// How many to send, all connections together.
+    /// How many to send first that do not count, all connections together.
+    pub warm_up: usize,
+    /// How many to send then.
     pub count: usize,
     /// The status that every answer must have.
     pub status: u16,
@@ -87,7 +89,7 @@ impl Load {
     }
 
     async fn send(&self) -> Result<Outcome> {
-        let next = Arc::new(AtomicUsize::new(0));
+        let turns = Arc::new(Turns::default());
         let mut streams = Vec::new();
         for _ in 0..self.connections {
             let stream = TcpStream::connect(&self.address).await;
@@ -95,32 +97,46 @@ impl Load {
             stream.set_nodelay(true)?;
             streams.push(stream);
         }
-        let begin = Instant::now();
         let mut tasks = tokio::task::JoinSet::new();
         for stream in streams {
-            tasks.spawn(one(stream, self.clone(), Arc::clone(&next)));
+            tasks.spawn(one(stream, self.clone(), Arc::clone(&turns)));
         }
         let mut times = Vec::with_capacity(self.count);
         while let Some(done) = tasks.join_next().await {
             times.extend(done??);
         }
+        let begin = turns.begin.get().context("nothing to send")?;
         Ok(Outcome::new(times, begin.elapsed()))
     }
 }
 
-async fn one(mut stream: TcpStream, load: Load, next: Arc<AtomicUsize>) -> Result<Vec<Duration>> {
+/// Whose turn it is, of all connections.
+#[derive(Default)]
+struct Turns {
+    next: AtomicUsize,
+    /// When the first that counts was sent.
+    begin: OnceLock<Instant>,
+}
+
+async fn one(mut stream: TcpStream, load: Load, turns: Arc<Turns>) -> Result<Vec<Duration>> {
     let mut times = Vec::new();
     let mut buffer = vec![0; 64 << 10];
     loop {
-        let n = next.fetch_add(1, Ordering::Relaxed);
-        if n >= load.count {
+        let n = turns.next.fetch_add(1, Ordering::Relaxed);
+        if n >= load.warm_up + load.count {
             return Ok(times);
         }
+        let counts = n >= load.warm_up;
         let request = load.requests.get(n % load.requests.len().max(1));
         let begin = Instant::now();
+        if counts {
+            turns.begin.get_or_init(|| begin);
+        }
         stream.write_all(request.context("no request")?).await?;
         let status = answer(&mut stream, &mut buffer).await?;
-        times.push(begin.elapsed());
+        if counts {
+            times.push(begin.elapsed());
+        }
         ensure!(status == load.status, "{} answered {status}", load.address);
     }
 }

@@ -27,6 +27,9 @@ const LEDGER: Rows<(u128, u32)> = Rows::new("ledger");
 /// The smallest that there is.
 const BODY: &str = r#"{"resource_type":"container","n_vcpus":1,"mem_gib":1,"disk_size_gib":10}"#;
 
+/// Enough for the ports of all, and for everyone's addresses.
+const NODES: usize = 10;
+const USERS: usize = 10;
 /// Pairs of runs.
 const TURNS: usize = 3;
 
@@ -35,7 +38,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     let (singly, together) = if options.quick {
         (50, 200)
     } else {
-        (3_000, 6_000)
+        (3_000, 20_000)
     };
     // The same rows as Wharf writes, from a database that it wrote.
     let rows = rows_of(&Data::of_size(1, singly)?)?;
@@ -98,12 +101,15 @@ fn report(table: &mut Table, clients: usize, runs: &Pairs<Outcome>) -> Result<()
 }
 
 fn through_wharf(clients: usize, count: usize) -> Result<Outcome> {
-    let data = Data::of_size(1, 0)?;
+    let data = Data::make(NODES, USERS, 0)?;
     let wharf = Wharf::on(&data)?;
+    let requests = data.keys.iter();
+    let requests = requests.map(|key| request("POST", "/api/instance/", key, BODY));
     let load = Load {
         address: wharf.address()?,
         connections: clients,
-        requests: Arc::new(vec![request("POST", "/api/instance/", data.key(), BODY)]),
+        requests: Arc::new(requests.collect()),
+        warm_up: count / 10,
         count,
         status: 201,
     };

@@ -57,12 +57,12 @@ fn on(engine: &PrivateEngine, dir: &TempDir, options: &Options, table: &mut Tabl
         first_boot: first_boot()?,
     };
     // To warm up.
-    ours.up(1)?;
-    theirs.up(1)?;
+    ours.up_and_down(1)?;
+    theirs.up_and_down(1)?;
     for (many, turns) in if options.quick {
         [(1, 1), (4, 1)]
     } else {
-        [(1, 8), (32, 4)]
+        [(1, 8), (32, 2)]
     } {
         let (mut wharf, mut alone) = (Vec::new(), Vec::new());
         for turn in 0..turns {
@@ -70,20 +70,39 @@ fn on(engine: &PrivateEngine, dir: &TempDir, options: &Options, table: &mut Tabl
             for first in [turn % 2 == 0, turn % 2 != 0] {
                 engine.settle()?;
                 match first {
-                    true => wharf.push(ours.up(many)?),
-                    false => alone.push(theirs.up(many)?),
+                    true => wharf.push(ours.up_and_down(many)?),
+                    false => alone.push(theirs.up_and_down(many)?),
                 }
             }
         }
-        let (wharf, alone) = (median(wharf), median(alone));
-        table.row(
-            format!("{many} created → running, dockerd"),
-            (format!("{wharf:.2} s"), format!("{alone:.2} s, the engine")),
-            wharf / alone,
-            Reach::AtMost(1.05),
-        );
+        for (what, took) in [
+            ("created → running", Times::up as fn(&Times) -> Duration),
+            ("deleted → gone", Times::down),
+        ] {
+            let middle = |times: &[Times]| median(times.iter().map(took).collect());
+            let (wharf, alone) = (middle(&wharf), middle(&alone));
+            table.row(
+                format!("{many} {what}, dockerd"),
+                (format!("{wharf:.2} s"), format!("{alone:.2} s, the engine")),
+                wharf / alone,
+                Reach::AtMost(1.05),
+            );
+        }
     }
     Ok(())
+}
+
+/// How long it took until all were there, and until all were gone.
+struct Times(Duration, Duration);
+
+impl Times {
+    fn up(&self) -> Duration {
+        self.0
+    }
+
+    fn down(&self) -> Duration {
+        self.1
+    }
 }
 
 /// In seconds.
@@ -151,7 +170,7 @@ impl Ours {
         Ok(serde_json::from_slice(&list)?)
     }
 
-    fn up(&self, many: u16) -> Result<Duration> {
+    fn up_and_down(&self, many: u16) -> Result<Times> {
         let small = json!({
             "resource_type": "container", "n_vcpus": 1, "mem_gib": 1, "disk_size_gib": 10,
         });
@@ -172,12 +191,16 @@ impl Ours {
             // Asking takes processor time from what is waited for.
             std::thread::sleep(Duration::from_millis(8));
         };
-        for instance in self.list()? {
+        let ids = self.list()?;
+        let begin = Instant::now();
+        side_by_side(many, |n| {
+            let instance = ids.get(usize::from(n)).context("no such instance")?;
             let id = instance["uuid"].as_str().context("uuid")?;
-            user.send("DELETE", &format!("/api/instance/{id}/"), None)?;
-        }
+            user.send("DELETE", &format!("/api/instance/{id}/"), None)
+                .map(drop)
+        })?;
         self.gone()?;
-        Ok(took)
+        Ok(Times(took, begin.elapsed()))
     }
 
     /// Until the engine has none left: what is still being removed slows the next turn down.
@@ -218,7 +241,7 @@ impl Theirs {
         answer.map(drop).with_context(|| format!("{method} {path}"))
     }
 
-    fn up(&self, many: u16) -> Result<Duration> {
+    fn up_and_down(&self, many: u16) -> Result<Times> {
         let network = json!({
             "Name": NETWORK, "Driver": "bridge",
             "IPAM": { "Config": [{ "Subnet": "10.212.0.0/24" }] },
@@ -227,12 +250,13 @@ impl Theirs {
         self.send("POST", "/networks/create", Body::Json(network))?;
         side_by_side(many, |n| self.one(n))?;
         let took = begin.elapsed();
+        let begin = Instant::now();
         side_by_side(many, |n| {
             let path = format!("/containers/{NETWORK}-{n}?force=true&v=true");
             self.send("DELETE", &path, Body::Empty)
         })?;
         self.send("DELETE", &format!("/networks/{NETWORK}"), Body::Empty)?;
-        Ok(took)
+        Ok(Times(took, begin.elapsed()))
     }
 
     /// As Wharf makes one: the same limits, files put in place, and up once SSH answers.

@@ -58,6 +58,7 @@ fn measure(size: usize, watched: Duration) -> Result<f64> {
         address: wharf.address()?,
         connections: 32.min(size),
         requests: Arc::new(requests.collect()),
+        warm_up: 0,
         count: size,
         status: 201,
     };

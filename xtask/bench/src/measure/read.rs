@@ -112,6 +112,7 @@ impl Pair<'_> {
             address,
             connections: self.connections,
             requests: Arc::clone(&requests),
+            warm_up: self.count / 10,
             count: self.count,
             status: 200,
         };
