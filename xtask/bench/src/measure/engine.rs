@@ -255,7 +255,12 @@ impl Theirs {
             let path = format!("/containers/{NETWORK}-{n}?force=true&v=true");
             self.send("DELETE", &path, Body::Empty)
         })?;
-        self.send("DELETE", &format!("/networks/{NETWORK}"), Body::Empty)?;
+        // For a moment the engine still has endpoints of containers that it says are removed.
+        let network = format!("/networks/{NETWORK}");
+        while let Err(error) = self.send("DELETE", &network, Body::Empty) {
+            ensure!(begin.elapsed() < PATIENCE, error);
+            std::thread::sleep(Duration::from_millis(20));
+        }
         Ok(Times(took, begin.elapsed()))
     }
 
