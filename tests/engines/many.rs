@@ -1,11 +1,10 @@
 //! Many at once.
 
 use crate::context::Context;
+use crate::timing::banner;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::io::Read;
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use wharf_tests::{Api, Ports, Server, eventually};
 
@@ -121,12 +120,4 @@ fn side_by_side<T: Send>(many: u16, each: impl Fn(u16) -> Result<T> + Sync) -> R
 fn port(instance: &Value) -> Result<u16> {
     let port = instance["wan_ssh_port"].as_u64().context("no port")?;
     Ok(u16::try_from(port)?)
-}
-
-fn banner(port: u16) -> bool {
-    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else {
-        return false;
-    };
-    let mut banner = [0; 4];
-    stream.read_exact(&mut banner).is_ok() && &banner == b"SSH-"
 }

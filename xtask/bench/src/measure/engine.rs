@@ -76,8 +76,11 @@ fn on(engine: &PrivateEngine, dir: &TempDir, options: &Options, table: &mut Tabl
             }
         }
         for (what, took) in [
-            ("created → running", Times::up as fn(&Times) -> Duration),
-            ("deleted → gone", Times::down),
+            (
+                "created → running",
+                (|times| times.up) as fn(&Times) -> Duration,
+            ),
+            ("deleted → gone", |times| times.down),
         ] {
             let middle = |times: &[Times]| median(times.iter().map(took).collect());
             let (wharf, alone) = (middle(&wharf), middle(&alone));
@@ -92,17 +95,10 @@ fn on(engine: &PrivateEngine, dir: &TempDir, options: &Options, table: &mut Tabl
     Ok(())
 }
 
-/// How long it took until all were there, and until all were gone.
-struct Times(Duration, Duration);
-
-impl Times {
-    fn up(&self) -> Duration {
-        self.0
-    }
-
-    fn down(&self) -> Duration {
-        self.1
-    }
+/// How long it took until all were there, and then until all were gone.
+struct Times {
+    up: Duration,
+    down: Duration,
 }
 
 /// In seconds.
@@ -180,7 +176,7 @@ impl Ours {
             user.send("POST", "/api/instance/", Some(small.clone()))
                 .map(drop)
         })?;
-        let took = loop {
+        let up = loop {
             let list = self.list()?;
             let in_state = |state: &str| list.iter().filter(|i| i["state"] == state).count();
             ensure!(in_state("error") == 0, "an instance is in error");
@@ -191,16 +187,17 @@ impl Ours {
             // Asking takes processor time from what is waited for.
             std::thread::sleep(Duration::from_millis(8));
         };
-        let ids = self.list()?;
+        let instances = self.list()?;
         let begin = Instant::now();
         side_by_side(many, |n| {
-            let instance = ids.get(usize::from(n)).context("no such instance")?;
+            let instance = instances.get(usize::from(n)).context("no such instance")?;
             let id = instance["uuid"].as_str().context("uuid")?;
             user.send("DELETE", &format!("/api/instance/{id}/"), None)
                 .map(drop)
         })?;
         self.gone()?;
-        Ok(Times(took, begin.elapsed()))
+        let down = begin.elapsed();
+        Ok(Times { up, down })
     }
 
     /// Until the engine has none left: what is still being removed slows the next turn down.
@@ -249,7 +246,7 @@ impl Theirs {
         let begin = Instant::now();
         self.send("POST", "/networks/create", Body::Json(network))?;
         side_by_side(many, |n| self.one(n))?;
-        let took = begin.elapsed();
+        let up = begin.elapsed();
         let begin = Instant::now();
         side_by_side(many, |n| {
             let path = format!("/containers/{NETWORK}-{n}?force=true&v=true");
@@ -261,7 +258,8 @@ impl Theirs {
             ensure!(begin.elapsed() < PATIENCE, error);
             std::thread::sleep(Duration::from_millis(20));
         }
-        Ok(Times(took, begin.elapsed()))
+        let down = begin.elapsed();
+        Ok(Times { up, down })
     }
 
     /// As Wharf makes one: the same limits, files put in place, and up once SSH answers.

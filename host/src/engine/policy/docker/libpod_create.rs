@@ -89,25 +89,25 @@ fn networks(networks: &Node<'_>) -> Result<(Value, Value), Refusal> {
     let (Some((name, options)), None) = (all.next(), all.next()) else {
         return Err(networks.refuse("one network only"));
     };
-    let (mut address, mut mac) = (None, None);
+    let mut endpoint = Map::new();
     for (key, member) in options.members()? {
-        let mut items = match key {
-            "static_ips" => member.items()?,
+        match key {
+            "static_ips" => {
+                let mut items = member.items()?;
+                let (Some(item), None) = (items.next(), items.next()) else {
+                    return Err(member.refuse("one address only"));
+                };
+                let address = json!({ "IPv4Address": item.text()? });
+                endpoint.insert("IPAMConfig".to_owned(), address);
+            }
             "static_mac" => {
-                mac = Some(member.text()?);
-                continue;
+                endpoint.insert("MacAddress".to_owned(), json!(member.text()?));
             }
             _ => return member.unlisted(),
-        };
-        let (Some(item), None) = (items.next(), items.next()) else {
-            return Err(member.refuse("one address only"));
-        };
-        address = Some(item.text()?);
+        }
     }
-    let address = address.ok_or_else(|| options.refuse("static_ips is required"))?;
-    let mut endpoint = json!({ "IPAMConfig": { "IPv4Address": address } });
-    if let (Some(mac), Some(endpoint)) = (mac, endpoint.as_object_mut()) {
-        endpoint.insert("MacAddress".to_owned(), json!(mac));
+    if !endpoint.contains_key("IPAMConfig") {
+        return Err(options.refuse("static_ips is required"));
     }
     let endpoints = json!({ "EndpointsConfig": { name: endpoint } });
     Ok((json!(name), endpoints))

@@ -143,18 +143,16 @@ pub fn addressed(body: &Value) -> Result<(), Refusal> {
 pub fn endpoint(config: &Node<'_>, network: &Network) -> Result<(), Refusal> {
     for (key, member) in config.members()? {
         match key {
-            "IPAMConfig" => {}
-            "MacAddress" => {
-                member.is(&mac(network.address))?;
-                continue;
+            "IPAMConfig" => {
+                for (key, member) in member.members()? {
+                    match key {
+                        "IPv4Address" => member.is(&network.address.to_string())?,
+                        _ => return member.unlisted(),
+                    }
+                }
             }
+            "MacAddress" => member.is(&mac(network.address))?,
             _ => return member.unlisted(),
-        }
-        for (key, member) in member.members()? {
-            match key {
-                "IPv4Address" => member.is(&network.address.to_string())?,
-                _ => return member.unlisted(),
-            }
         }
     }
     Ok(())
