@@ -132,6 +132,10 @@ const TESTS: &[(&str, Test)] = &[
         leftovers::nothing_is_left,
     ),
     (
+        "a_network_that_the_engine_keeps_is_the_next_owners",
+        leftovers::a_network,
+    ),
+    (
         "without_the_engine_requests_are_answered_and_it_goes_on_when_it_is_back",
         outage::socket_gone,
     ),
