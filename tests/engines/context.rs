@@ -55,7 +55,7 @@ impl Context {
         let engine = PrivateEngine::start(Options {
             kind,
             dir,
-            disk_gib: 40,
+            disk_gib: Some(40),
             disposable: true,
         })?;
         xtask::images::ensure(&engine.client(), &["base"])?;

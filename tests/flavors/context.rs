@@ -25,7 +25,7 @@ impl Context {
         let engine = PrivateEngine::start(Options {
             kind: Kind::Dockerd,
             dir: directory(),
-            disk_gib: 60,
+            disk_gib: Some(60),
             disposable: false,
         })?;
         let context = Self { engine };

@@ -28,7 +28,7 @@ pub struct Limits {
     pub probe_every_ms: u64,
     /// Time to read usage, so that a stats answer is there within 3 s, ms. Default 2900.
     pub stats_timeout_ms: u64,
-    /// Driver calls under way per node that change something. Default 16; those that only look have
+    /// Driver calls under way per node that change something. Default 32; those that only look have
     /// places of their own.
     pub calls_per_node: usize,
     /// Driver calls waiting per node, of either sort. Default 4096 each.
@@ -56,7 +56,7 @@ impl Default for Limits {
             observe_every_ms: 2_000,
             probe_every_ms: 60_000,
             stats_timeout_ms: 2_900,
-            calls_per_node: 16,
+            calls_per_node: 32,
             queue_per_node: 4_096,
             call_timeout_ms: 90_000,
             call_cpu_ms: 2_000,

@@ -57,7 +57,7 @@ pub struct NodeLimits {
 impl Default for NodeLimits {
     fn default() -> Self {
         Self {
-            changes: 24,
+            changes: 32,
             reads: 8,
             waiting: 1024,
             wait: Duration::from_secs(30),

@@ -14,7 +14,9 @@ mod workers;
 use crate::app::{App, Nudge};
 use crate::db::Read;
 use newcomers::{Newcomers, TURN};
+use std::num::NonZero;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
@@ -43,7 +45,8 @@ pub async fn run(
         );
         watching.spawn(observer.run());
     }
-    let mut newcomers = Newcomers::default();
+    let cores = available_parallelism().map_or(1, NonZero::get);
+    let mut newcomers = Newcomers::new(cores);
     let (mut tick, mut turn) = (interval(TICK), interval(TURN));
     turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

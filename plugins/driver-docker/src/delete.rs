@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::found;
 use crate::network;
+use crate::product::Product;
 use wharf_guest::{Error, Phase, Report, Target};
 
 /// The engine is removing it already; that ends soon.
@@ -25,7 +26,7 @@ pub fn delete(ctx: &Context, target: &Target) -> Result<Report, Error> {
             return Err(Error::RetryLater(REMOVING_AGAIN_MS));
         }
         removed += 1;
-        if found.is_up() {
+        if found.is_up() && Product::of(ctx)?.waits_to_remove() {
             end(ctx, &found.name)?;
         }
         match ctx.api.remove(&found.name)? {
@@ -43,9 +44,7 @@ pub fn delete(ctx: &Context, target: &Target) -> Result<Report, Error> {
     Ok(found::settled(target.generation, Phase::Absent))
 }
 
-/// Removal ends a container too, but on Podman only after a first process that ignores it has had
-/// ten seconds. A stop without grace is what all engines do at once: Podman 4 answers a kill only
-/// tens of seconds later.
+/// A stop without grace is at once: Podman 4 answers a kill only tens of seconds later.
 fn end(ctx: &Context, name: &str) -> Result<(), Error> {
     match ctx.api.stop(name, 0)? {
         Ok(()) => Ok(()),

@@ -82,6 +82,12 @@ impl Product {
         !self.is_podman()
     }
 
+    /// Whether a removal gives a first process that ignores its end ten seconds; Docker kills at once.
+    #[must_use]
+    pub fn waits_to_remove(&self) -> bool {
+        self.is_podman()
+    }
+
     /// Whether the size of a container that runs can change: everywhere but on the first Podmans 4.
     #[must_use]
     pub fn resizes_live(&self) -> bool {

@@ -23,8 +23,9 @@ pub struct Options {
     pub kind: Kind,
     /// Where its data and log are. One engine per directory.
     pub dir: PathBuf,
-    /// Size of the storage that instances and images share; sparse, so it costs what is used.
-    pub disk_gib: u64,
+    /// Size of the storage that instances and images share; sparse, so it costs what is used. None:
+    /// the file system that `dir` is on, where no disk sizes are enforced.
+    pub disk_gib: Option<u64>,
     /// Starts empty and leaves nothing. Else data outlives a stop.
     pub disposable: bool,
 }

@@ -26,7 +26,7 @@ pub fn disk_gib(dir: &Path) -> Option<u64> {
 }
 
 /// Makes and mounts the storage, unless an earlier run left it mounted.
-pub(super) fn mount(place: &Place, gib: u64) -> Result<Storage> {
+pub(super) fn mount(place: &Place, gib: Option<u64>) -> Result<Storage> {
     let data = place.data();
     fs::create_dir_all(&data)?;
     if is_btrfs(&data) {
@@ -35,20 +35,20 @@ pub(super) fn mount(place: &Place, gib: u64) -> Result<Storage> {
     if mounts_below(&data)?.contains(&data) {
         return Ok(Storage::Directory);
     }
-    match mount_btrfs(place, gib) {
-        Ok(()) => Ok(Storage::Btrfs),
-        Err(why) => {
-            say::note(&format!(
+    if let Some(gib) = gib {
+        match mount_btrfs(place, gib) {
+            Ok(()) => return Ok(Storage::Btrfs),
+            Err(why) => say::note(&format!(
                 "No btrfs here ({why:#}): disk sizes will not be enforced."
-            ));
-            fs::create_dir_all(place.directory())?;
-            run(command("mount")
-                .arg("--bind")
-                .arg(place.directory())
-                .arg(&data))?;
-            Ok(Storage::Directory)
+            )),
         }
     }
+    fs::create_dir_all(place.directory())?;
+    run(command("mount")
+        .arg("--bind")
+        .arg(place.directory())
+        .arg(&data))?;
+    Ok(Storage::Directory)
 }
 
 fn mount_btrfs(place: &Place, gib: u64) -> Result<()> {

@@ -98,7 +98,7 @@ impl Nodes {
         let mut free = machine::free_networks(1, &[]).into_iter();
         let lan_cidr = earlier.lan_cidr(NAME).or_else(|| free.next());
         let lan_cidr = lan_cidr.context(NO_NETWORK)?;
-        let disk = options.disk_gib;
+        let disk = disk_gib(&self.dir)?;
         let private = say::timed("Starting a private dockerd", || {
             PrivateEngine::start(options)
         })?;
@@ -243,17 +243,20 @@ impl Drop for Nodes {
 
 /// The private engine below `dir`.
 pub(super) fn engine_options(dir: &Path, disposable: bool) -> Result<engine::Options> {
-    let engine = dir.join("engine");
-    let disk_gib = match engine::disk_gib(&engine) {
-        Some(gib) => gib,
-        None => machine::disk_gib(dir.ancestors().find(|dir| dir.exists()).unwrap_or(dir))?,
-    };
     Ok(engine::Options {
         kind: engine::Kind::Dockerd,
-        dir: engine,
-        disk_gib,
+        dir: dir.join("engine"),
+        disk_gib: Some(disk_gib(dir)?),
         disposable,
     })
+}
+
+/// The size of that engine's storage.
+fn disk_gib(dir: &Path) -> Result<u64> {
+    match engine::disk_gib(&dir.join("engine")) {
+        Some(gib) => Ok(gib),
+        None => machine::disk_gib(dir.ancestors().find(|dir| dir.exists()).unwrap_or(dir)),
+    }
 }
 
 const NO_NETWORK: &str =

@@ -99,7 +99,7 @@ fn start(name: &str) -> Result<PrivateEngine> {
     PrivateEngine::start(Options {
         kind: Kind::Dockerd,
         dir,
-        disk_gib: 20,
+        disk_gib: Some(20),
         disposable: true,
     })
 }
