@@ -45,16 +45,19 @@ pub fn named(ctx: &Context, tag: &Tag, size: bool) -> Result<Option<Found>, Erro
 /// # Errors
 /// [`Error::Conflict`] on a container that belongs to someone else.
 pub fn any(ctx: &Context, tag: &Tag) -> Result<Option<Found>, Error> {
-    if let Some(found) = find(ctx, tag, false)? {
-        return Ok(Some(found));
+    let by_name = by_id(ctx, tag, &names::container(tag), false)?;
+    if by_name.as_ref().and_then(Found::incarnation) == Some(tag.incarnation) {
+        return Ok(by_name);
     }
-    match listed(ctx, tag)?.first() {
+    let listed = listed(ctx, tag)?;
+    let itself = listed.iter().find(|one| !is_called(one, &names::part(tag)));
+    match itself.or(listed.first()) {
         Some(summary) => by_id(ctx, tag, &summary.id, false),
         None => Ok(None),
     }
 }
 
-/// The container with this id.
+/// The container with this id or name.
 ///
 /// # Errors
 /// [`Error::Conflict`] on a container that belongs to someone else.
