@@ -51,7 +51,7 @@ pub fn target(app: &App, instance: &Instance) -> Result<Target, Error> {
         resource_type: instance.resource_type,
         size: instance.size,
         network: Network {
-            id: network_id(&app.installation, &format!("{}/{subnet}", node.name)),
+            id: network_id(&app.installation, &instance.owner.0.to_string()),
             subnet,
             gateway: gateway(subnet),
             address: instance.lan_ipv4,
@@ -107,12 +107,10 @@ fn public_network(
     })
 }
 
-/// Named after its addresses, not after who has them: an engine may keep a network that nobody is on
-/// any more (dockerd 20.10 at times takes it for used for ever), and would make no other with those
-/// addresses. Whoever has them next finds it there. Different between installations on one engine.
-fn network_id(installation: &str, addresses: &str) -> String {
+/// The same for all of an owner's instances, different between installations on one engine.
+fn network_id(installation: &str, whose: &str) -> String {
     const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-    let hash = Sha256::digest(format!("{installation}/{addresses}"));
+    let hash = Sha256::digest(format!("{installation}/{whose}"));
     hash.iter()
         .take(NETWORK_ID)
         .filter_map(|byte| DIGITS.get(usize::from(byte % 32)))

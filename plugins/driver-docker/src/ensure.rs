@@ -206,15 +206,13 @@ fn first_start(ctx: &Context, spec: &Spec, found: Option<&Found>) -> Result<Firs
         .into_iter()
         .chain(&spec.public_network)
         .collect();
+    network::provide(ctx, &spec.network)?;
     let started = match found {
         Some(found) => {
             let limits = Update::of(&spec.size, spec.resource_type);
             start_sized(ctx, found, &limits, &networks)?
         }
-        None => {
-            network::provide(ctx, &spec.network)?;
-            start(ctx, name, &networks)?
-        }
+        None => start(ctx, name, &networks)?,
     };
     Ok(First::Report(match started {
         Started::Running => again(spec.generation, Phase::Booting, LOOK_AGAIN_MS),

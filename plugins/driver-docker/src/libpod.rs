@@ -15,7 +15,7 @@ pub fn network(installation: &str, network: &Network) -> Value {
         "driver": "bridge",
         "network_interface": names::bridge(network),
         "subnets": [{ "subnet": network.subnet, "gateway": network.gateway }],
-        "labels": { names::INSTALLATION: installation },
+        "labels": { names::INSTALLATION: installation, names::OWNER: network.id },
         "dns_enabled": false,
         "options": { "isolate": "true" },
     })

@@ -12,6 +12,8 @@ pub const INSTALLATION: &str = "io.wharf.installation";
 pub const INSTANCE: &str = "io.wharf.instance";
 /// Label: which creation of the instance this is.
 pub const INCARNATION: &str = "io.wharf.incarnation";
+/// Label: the id of the owner's network, of the network and of what is on it.
+pub const OWNER: &str = "io.wharf.owner";
 /// Label: the owner's network that the container belongs to, running or not.
 pub const NETWORK: &str = "io.wharf.network";
 /// Label: the public network that it belongs to besides, if it does.
@@ -51,13 +53,26 @@ pub fn whole(tag: &Tag) -> String {
 /// A network.
 #[must_use]
 pub fn network(network: &Network) -> String {
-    format!("wharf-{}", network.id)
+    format!("wharf-{}", own_name(network))
 }
 
 /// The bridge interface of a network on the node; node rules match its beginning.
 #[must_use]
 pub fn bridge(network: &Network) -> String {
-    format!("whf{}", network.id)
+    format!("whf{}", own_name(network))
+}
+
+/// What tells a network from others of its installation. An owner's is named after its addresses: an
+/// engine may keep a network that nobody is on any more (dockerd 20.10 at times takes one for used for
+/// ever) and makes no other with the same addresses, so whoever has them next must find it there.
+#[must_use]
+pub fn own_name(network: &Network) -> String {
+    if network.id.starts_with(PUBLIC_ID) {
+        return network.id.clone();
+    }
+    let numbers = network.subnet.split(['.', '/']);
+    let digits = numbers.map(|number| format!("{:02x}", number.parse::<u8>().unwrap_or_default()));
+    format!("n{}", digits.collect::<String>())
 }
 
 /// The labels of a container.
@@ -72,7 +87,8 @@ pub fn container_labels(
         (INSTALLATION, installation.to_owned()),
         (INSTANCE, tag.instance.clone()),
         (INCARNATION, tag.incarnation.to_string()),
-        (NETWORK, spec.network.id.clone()),
+        (OWNER, spec.network.id.clone()),
+        (NETWORK, own_name(&spec.network)),
         (SPEC, digest.to_owned()),
     ]);
     let public = spec.public_network.iter();

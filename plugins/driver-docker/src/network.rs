@@ -5,6 +5,7 @@
 //! missing makes it again.
 
 use crate::api::Reply;
+use crate::api::model::{NetworkDetails, Summary};
 use crate::context::Context;
 use crate::create_body::Endpoint;
 use crate::found::label;
@@ -33,7 +34,8 @@ fn is_the_operators(ctx: &Context, network: &Network) -> bool {
 /// Makes the network, if it is not there and ours to make.
 ///
 /// # Errors
-/// [`Error::Conflict`] when a network of that name belongs to someone else or has other addresses.
+/// [`Error::Conflict`] when a network of that name belongs to someone else, has other addresses or another
+/// owner's containers.
 pub fn create(ctx: &Context, network: &Network) -> Result<(), Error> {
     if is_the_operators(ctx, network) {
         return Ok(());
@@ -58,11 +60,46 @@ pub fn create(ctx: &Context, network: &Network) -> Result<(), Error> {
 /// # Errors
 /// As [`create`].
 pub fn provide(ctx: &Context, network: &Network) -> Result<(), Error> {
-    match ctx.api.network_details(&name(ctx, network))? {
-        Ok(_) => Ok(()),
-        Err(refusal) if refusal.is_not_found() => create(ctx, network),
-        Err(refusal) => Err(refusal.during("reading the network")),
+    match is_right(ctx, network)? {
+        true => Ok(()),
+        false => create(ctx, network),
     }
+}
+
+/// A network that another owner had may serve this one once all of that owner's containers are gone;
+/// not all may be, when the database is an older copy.
+fn without_strangers(
+    ctx: &Context,
+    network: &Network,
+    details: &NetworkDetails,
+) -> Result<(), Error> {
+    let is_theirs = |labels| label(labels, names::OWNER) == Some(&network.id);
+    if is_public(network) || is_theirs(&details.labels) {
+        return Ok(());
+    }
+    let members = members(ctx, network)?;
+    match members.iter().find(|member| !is_theirs(&member.labels)) {
+        Some(stranger) => Err(Error::Conflict(format!(
+            "container {} of another owner is on network {}",
+            stranger.id,
+            names::network(network)
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The containers that belong to it, running or not.
+fn members(ctx: &Context, network: &Network) -> Result<Vec<Summary>, Error> {
+    let member = match is_public(network) {
+        true => names::PUBLIC_NETWORK,
+        false => names::NETWORK,
+    };
+    let labels = [
+        (names::INSTALLATION, ctx.installation),
+        (member, &names::own_name(network)),
+    ];
+    let members = ctx.api.containers(&labels)?;
+    members.map_err(|refusal| refusal.during("listing a network's containers"))
 }
 
 /// Removes the network if no container belongs to it, not even a stopped one: engines remember a
@@ -71,22 +108,8 @@ pub fn provide(ctx: &Context, network: &Network) -> Result<(), Error> {
 /// # Errors
 /// When the engine gives no answer.
 pub fn remove_if_unused(ctx: &Context, network: &Network) -> Result<(), Error> {
-    let member = if is_public(network) {
-        names::PUBLIC_NETWORK
-    } else {
-        names::NETWORK
-    };
-    if is_the_operators(ctx, network) {
+    if is_the_operators(ctx, network) || !members(ctx, network)?.is_empty() {
         return Ok(());
-    }
-    let labels = [
-        (names::INSTALLATION, ctx.installation),
-        (member, network.id.as_str()),
-    ];
-    match ctx.api.containers(&labels)? {
-        Ok(members) if !members.is_empty() => return Ok(()),
-        Ok(_) => {}
-        Err(refusal) => return Err(refusal.during("listing a network's containers")),
     }
     let name = names::network(network);
     match ctx.api.remove_network(&name)? {
@@ -160,14 +183,15 @@ fn is_right(ctx: &Context, network: &Network) -> Result<bool, Error> {
             "network {name} belongs to someone else"
         )));
     }
-    let subnets = details.ipam.config.unwrap_or_default();
-    if subnets.iter().any(|config| config.subnet == network.subnet) {
-        return Ok(true);
-    }
+    let subnets = details.ipam.config.iter().flatten();
     let wanted = &network.subnet;
-    Err(Error::Conflict(format!(
-        "network {name} has other addresses than {wanted}"
-    )))
+    if !subnets.into_iter().any(|config| config.subnet == *wanted) {
+        return Err(Error::Conflict(format!(
+            "network {name} has other addresses than {wanted}"
+        )));
+    }
+    without_strangers(ctx, network, &details)?;
+    Ok(true)
 }
 
 /// Podman's Docker interface makes every network with a name server on the node, which the node's
@@ -185,7 +209,7 @@ fn body(installation: &str, network: &Network) -> Value {
         "Name": names::network(network),
         "Driver": "bridge",
         "CheckDuplicate": true,
-        "Labels": { names::INSTALLATION: installation },
+        "Labels": { names::INSTALLATION: installation, names::OWNER: network.id },
         "IPAM": {
             "Driver": "default",
             "Config": [{ "Subnet": network.subnet, "Gateway": network.gateway }],

@@ -44,13 +44,14 @@ fn the_container_is_made_as_promised() {
                 "io.wharf.instance": "00000000-0000-4000-8000-000000000001",
                 "io.wharf.incarnation": "1",
                 "io.wharf.disk": "20G",
-                "io.wharf.network": "owner1",
+                "io.wharf.network": "n0a5000001c",
+                "io.wharf.owner": "owner1",
                 "io.wharf.spec": labels["io.wharf.spec"],
             },
             "Env": ["LANG=C.UTF-8"],
             "ExposedPorts": { "22/tcp": {} },
             "HostConfig": {
-                "NetworkMode": "wharf-owner1",
+                "NetworkMode": "wharf-n0a5000001c",
                 "CpuPeriod": 100_000,
                 "CpuQuota": 200_000,
                 "Memory": 4_294_967_296_u64,
@@ -64,18 +65,18 @@ fn the_container_is_made_as_promised() {
                 "StorageOpt": { "size": "21088M" },
             },
             "NetworkingConfig": {
-                "EndpointsConfig": { "wharf-owner1": {
+                "EndpointsConfig": { "wharf-n0a5000001c": {
                     "IPAMConfig": { "IPv4Address": "10.80.0.2" },
                     "MacAddress": "02:42:0a:50:00:02",
                 } },
             },
         })
     );
-    let network = &world.networks["wharf-owner1"].1;
+    let network = &world.networks["wharf-n0a5000001c"].1;
     assert_eq!(network["IPAM"]["Config"][0]["Subnet"], "10.80.0.0/28");
     assert_eq!(
         network["Options"]["com.docker.network.bridge.name"],
-        "whfowner1"
+        "whfn0a5000001c"
     );
 }
 

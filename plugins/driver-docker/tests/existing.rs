@@ -96,23 +96,49 @@ fn a_network_of_someone_else_is_not_used() {
     running(&fake, &node, 1);
     fake.world.borrow_mut().containers.clear();
     let ctx = Context::new(&node, &fake).unwrap();
-    let mut moved = spec(2).network;
-    moved.subnet = "10.80.1.0/28".into();
-    assert!(matches!(
-        network::create(&ctx, &moved),
-        Err(Error::Conflict(_))
-    ));
     let stranger = Node {
         installation: "other".into(),
         ..node.clone()
     };
     let stranger = Context::new(&stranger, &fake).unwrap();
     let network = spec(1).network;
+    for used in [network::create, network::provide] {
+        assert!(matches!(used(&stranger, &network), Err(Error::Conflict(_))));
+        used(&ctx, &network).unwrap();
+    }
+    // Made by hand, say.
+    let mut world = fake.world.borrow_mut();
+    let made = &mut world.networks.values_mut().next().unwrap().1;
+    made["IPAM"]["Config"][0]["Subnet"] = "10.80.1.0/28".into();
+    drop(world);
     assert!(matches!(
-        network::create(&stranger, &network),
+        network::create(&ctx, &network),
         Err(Error::Conflict(_))
     ));
-    network::create(&ctx, &network).unwrap();
+}
+
+#[test]
+fn a_network_that_was_kept_serves_its_next_owner() {
+    let (fake, node) = (Fake::new(), node("{}"));
+    running(&fake, &node, 1);
+    let ctx = Context::new(&node, &fake).unwrap();
+    let mut second = spec(2);
+    second.network.id = "owner2".into();
+    // The first owner's container is still there.
+    for _ in 0..2 {
+        assert!(matches!(
+            ensure::ensure(&ctx, &second),
+            Err(Error::Conflict(_))
+        ));
+        second.may_exist = true;
+    }
+    fake.world.borrow_mut().containers.clear();
+    second.may_exist = false;
+    let report = ensure::ensure(&ctx, &second).unwrap();
+    assert!(matches!(report.phase, Phase::Booting));
+    assert_eq!(fake.world.borrow().networks.len(), 1);
+    delete::delete(&ctx, &target(&second)).unwrap();
+    assert!(fake.world.borrow().networks.is_empty());
 }
 
 #[test]

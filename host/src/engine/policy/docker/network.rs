@@ -9,6 +9,9 @@ use crate::engine::scope::Scope;
 use serde_json::Value;
 use std::net::Ipv4Addr;
 
+/// How the ids of public networks begin.
+const PUBLIC: char = '0';
+
 /// The network of the call, which must come with one.
 pub fn of(scope: &Scope) -> Result<&Network, Refusal> {
     subject(scope)?
@@ -19,12 +22,25 @@ pub fn of(scope: &Scope) -> Result<&Network, Refusal> {
 
 /// Its name on the engine.
 pub fn name(network: &Network) -> String {
-    format!("{PREFIX}{}", network.id)
+    format!("{PREFIX}{}", own_name(network))
 }
 
 /// The name of its bridge on the node, which the node's rules go by.
 fn bridge(network: &Network) -> String {
-    format!("whf{}", network.id)
+    format!("whf{}", own_name(network))
+}
+
+/// A public network has its id, an owner's one is named after its addresses.
+fn own_name(network: &Network) -> String {
+    if network.id.starts_with(PUBLIC) {
+        return network.id.clone();
+    }
+    let subnet = network.subnet;
+    format!(
+        "n{:08x}{:02x}",
+        u32::from(subnet.network()),
+        subnet.prefix_len()
+    )
 }
 
 /// A name must be that of a network of this call.

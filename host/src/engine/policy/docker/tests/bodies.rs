@@ -134,17 +134,17 @@ fn a_container_gets_nothing_of_the_node() {
         ("/Labels", "com.docker.compose.project", json!("x")),
         ("/NetworkingConfig/EndpointsConfig", "bridge", json!({})),
         (
-            "/NetworkingConfig/EndpointsConfig/wharf-o1",
+            "/NetworkingConfig/EndpointsConfig/wharf-n0a50010018",
             "Aliases",
             json!(["postgres"]),
         ),
         (
-            "/NetworkingConfig/EndpointsConfig/wharf-o1",
+            "/NetworkingConfig/EndpointsConfig/wharf-n0a50010018",
             "MacAddress",
             json!("02:42:0a:50:01:08"),
         ),
         (
-            "/NetworkingConfig/EndpointsConfig/wharf-o1/IPAMConfig",
+            "/NetworkingConfig/EndpointsConfig/wharf-n0a50010018/IPAMConfig",
             "IPv4Address",
             json!("10.80.1.8"),
         ),

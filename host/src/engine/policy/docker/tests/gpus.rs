@@ -13,7 +13,7 @@ fn libpod(pointer: &str, value: Value) -> Result<Passed, Refusal> {
         "labels": creation()["Labels"],
         "env": { "LANG": "C.UTF-8" },
         "netns": { "nsmode": "bridge" },
-        "networks": { "wharf-o1": {
+        "networks": { "wharf-n0a50010018": {
             "static_ips": ["10.80.1.7"], "static_mac": "02:42:0a:50:01:07",
         } },
         "portmappings": [
@@ -94,8 +94,14 @@ fn podmans_own_creation_gets_nothing_that_dockers_does_not() {
             json!({ "wharf-o2": { "static_ips": ["10.80.1.7"] } }),
         ),
         ("/networks/wharf-o2", json!({ "static_ips": ["10.80.1.7"] })),
-        ("/networks/wharf-o1/static_ips", json!(["10.1.0.3"])),
-        ("/networks/wharf-o1/static_mac", json!("02:42:0a:50:01:08")),
+        (
+            "/networks/wharf-n0a50010018/static_ips",
+            json!(["10.1.0.3"]),
+        ),
+        (
+            "/networks/wharf-n0a50010018/static_mac",
+            json!("02:42:0a:50:01:08"),
+        ),
         ("/portmappings/0/host_port", json!(22)),
         ("/portmappings/0/host_ip", json!("127.0.0.1")),
         ("/portmappings/0/container_port", json!(23)),

@@ -99,7 +99,7 @@ fn creation() -> Value {
         "Env": ["LANG=C.UTF-8"],
         "ExposedPorts": { "22/tcp": {} },
         "HostConfig": {
-            "NetworkMode": "wharf-o1",
+            "NetworkMode": "wharf-n0a50010018",
             "CpuPeriod": 100_000, "CpuQuota": 200_000,
             "Memory": 1 << 30, "MemorySwap": 1 << 30,
             "PidsLimit": 4096,
@@ -112,7 +112,7 @@ fn creation() -> Value {
             "Ulimits": [{ "Name": "nofile", "Soft": 1024, "Hard": 1024 }],
         },
         "NetworkingConfig": {
-            "EndpointsConfig": { "wharf-o1": {
+            "EndpointsConfig": { "wharf-n0a50010018": {
                 "IPAMConfig": { "IPv4Address": "10.80.1.7" },
                 "MacAddress": "02:42:0a:50:01:07",
             } },
@@ -147,8 +147,8 @@ fn what_the_driver_needs_passes() {
         ("POST", format!("{own}/start")),
         ("POST", format!("{own}/stop?t=10")),
         ("DELETE", format!("{own}?force=true&v=true")),
-        ("GET", "/networks/wharf-o1".to_owned()),
-        ("DELETE", "/networks/wharf-o1".to_owned()),
+        ("GET", "/networks/wharf-n0a50010018".to_owned()),
+        ("DELETE", "/networks/wharf-n0a50010018".to_owned()),
         ("GET", "/images/localhost/wharf/base:1/json".to_owned()),
         ("GET", "/images/localhost/wharf/base:1/history".to_owned()),
         (

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 #[test]
 fn networks_are_the_owners() {
     let good = json!({
-        "Name": "wharf-o1", "Driver": "bridge", "CheckDuplicate": true,
+        "Name": "wharf-n0a50010018", "Driver": "bridge", "CheckDuplicate": true,
         "Labels": { "io.wharf.installation": "home" },
         "IPAM": { "Driver": "default", "Config": [{ "Subnet": "10.80.1.0/24", "Gateway": "10.80.1.1" }] },
-        "Options": { "com.docker.network.bridge.name": "whfo1" },
+        "Options": { "com.docker.network.bridge.name": "whfn0a50010018" },
     });
     let send = |body: &Value| {
         ask(
@@ -52,7 +52,7 @@ fn networks_are_the_owners() {
         ask(
             &scope(),
             "POST",
-            "/networks/wharf-o1/connect",
+            "/networks/wharf-n0a50010018/connect",
             Body::Json(body.to_string()),
         )
     };
@@ -67,7 +67,7 @@ fn networks_are_the_owners() {
 #[test]
 fn podmans_own_way_makes_the_same_network_and_no_other() {
     let good = json!({
-        "name": "wharf-o1", "driver": "bridge", "network_interface": "whfo1",
+        "name": "wharf-n0a50010018", "driver": "bridge", "network_interface": "whfn0a50010018",
         "subnets": [{ "subnet": "10.80.1.0/24", "gateway": "10.80.1.1" }],
         "labels": { "io.wharf.installation": "home" },
         "dns_enabled": false, "options": { "isolate": "true" },
