@@ -59,6 +59,8 @@ pub struct Load {
     pub warm_up: usize,
     /// How many to send then.
     pub count: usize,
+    /// How many to send in a second, all connections together; as fast as they go without it.
+    pub rate: Option<f64>,
     /// The status that every answer must have.
     pub status: u16,
 }
@@ -89,7 +91,6 @@ impl Load {
     }
 
     async fn send(&self) -> Result<Outcome> {
-        let turns = Arc::new(Turns::default());
         let mut streams = Vec::new();
         for _ in 0..self.connections {
             let stream = TcpStream::connect(&self.address).await;
@@ -97,6 +98,11 @@ impl Load {
             stream.set_nodelay(true)?;
             streams.push(stream);
         }
+        let turns = Arc::new(Turns {
+            start: Instant::now(),
+            next: AtomicUsize::new(0),
+            begin: OnceLock::new(),
+        });
         let mut tasks = tokio::task::JoinSet::new();
         for stream in streams {
             tasks.spawn(one(stream, self.clone(), Arc::clone(&turns)));
@@ -111,8 +117,8 @@ impl Load {
 }
 
 /// Whose turn it is, of all connections.
-#[derive(Default)]
 struct Turns {
+    start: Instant,
     next: AtomicUsize,
     /// When the first that counts was sent.
     begin: OnceLock<Instant>,
@@ -128,7 +134,10 @@ async fn one(mut stream: TcpStream, load: Load, turns: Arc<Turns>) -> Result<Vec
         }
         let counts = n >= load.warm_up;
         let request = load.requests.get(n % load.requests.len().max(1));
-        let begin = Instant::now();
+        let begin = match load.rate {
+            Some(rate) => due(turns.start + Duration::from_secs_f64(n as f64 / rate)).await,
+            None => Instant::now(),
+        };
         if counts {
             turns.begin.get_or_init(|| begin);
         }
@@ -139,6 +148,16 @@ async fn one(mut stream: TcpStream, load: Load, turns: Arc<Turns>) -> Result<Vec
         }
         ensure!(status == load.status, "{} answered {status}", load.address);
     }
+}
+
+/// When a request begins that is due at this time. A timer that rings late is not what is measured; all
+/// connections that are busy is.
+async fn due(at: Instant) -> Instant {
+    if at <= Instant::now() {
+        return at;
+    }
+    tokio::time::sleep_until(at.into()).await;
+    Instant::now()
 }
 
 /// Reads one answer to its end; its status.

@@ -60,6 +60,7 @@ fn measure(size: usize, watched: Duration) -> Result<f64> {
         requests: Arc::new(requests.collect()),
         warm_up: 0,
         count: size,
+        rate: None,
         status: 201,
     };
     load.run()?;

@@ -114,6 +114,7 @@ impl Pair<'_> {
             requests: Arc::clone(&requests),
             warm_up: self.count / 10,
             count: self.count,
+            rate: None,
             status: 200,
         };
         let (wharf, bare) = (load(self.wharf.address()?), load(self.bare.address.clone()));
