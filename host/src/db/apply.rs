@@ -2,79 +2,130 @@
 
 use super::batch::{Change, Changes};
 use super::codec::{decode, encode, internal};
+use super::journal::{Record, steps};
+use super::logged::Logged;
 use super::read::{Read, read_fields};
 use super::tables as t;
 use super::versions::Topic;
+use crate::domain::capacity::Claim;
 use crate::domain::error::Error;
 use crate::domain::ids::InstanceId;
 use crate::domain::instance::{Instance, Intent, Progress};
 use crate::placement::Inventory;
-use redb::{ReadableTable, Table, WriteTransaction};
+use redb::{ReadableTable, TableError, WriteTransaction};
 
 type Bytes = &'static [u8];
 
 /// The tables of one write transaction.
 pub struct Tables<'t> {
-    meta: Table<'t, &'static str, u64>,
-    installation: Table<'t, (), u128>,
-    users: Table<'t, u64, &'static str>,
-    emails: Table<'t, &'static str, u64>,
-    keys: Table<'t, &'static str, Bytes>,
-    instances: Table<'t, u128, Bytes>,
-    details: Table<'t, u128, Bytes>,
-    names: Table<'t, &'static str, u128>,
-    owned: Table<'t, (u64, u64), u128>,
-    claims: Table<'t, u128, Bytes>,
-    on_node: Table<'t, (&'static str, u128), ()>,
-    pending: Table<'t, u128, ()>,
-    events: Table<'t, (u128, u32), Bytes>,
-    ledger: Table<'t, (u128, u32), Bytes>,
+    meta: Logged<'t, &'static str, u64>,
+    installation: Logged<'t, (), u128>,
+    users: Logged<'t, u64, &'static str>,
+    emails: Logged<'t, &'static str, u64>,
+    keys: Logged<'t, &'static str, Bytes>,
+    instances: Logged<'t, u128, Bytes>,
+    details: Logged<'t, u128, Bytes>,
+    names: Logged<'t, &'static str, u128>,
+    owned: Logged<'t, (u64, u64), u128>,
+    claims: Logged<'t, u128, Bytes>,
+    on_node: Logged<'t, (&'static str, u128), ()>,
+    pending: Logged<'t, u128, ()>,
+    events: Logged<'t, (u128, u32), Bytes>,
+    ledger: Logged<'t, (u128, u32), Bytes>,
+    record: Record,
     touched: Vec<Topic>,
 }
 
 macro_rules! field {
     ($self:ident, $field:ident, $table:ident) => {
-        Ok(&$self.$field)
+        Ok(&$self.$field.table)
     };
 }
 read_fields!(Tables<'_>, field);
 
 impl<'t> Tables<'t> {
     /// Opens (and at the first time makes) all tables.
-    pub fn open(txn: &'t WriteTransaction) -> Result<Self, redb::TableError> {
+    pub fn open(txn: &'t WriteTransaction) -> Result<Self, TableError> {
         Ok(Self {
-            meta: txn.open_table(t::META)?,
-            installation: txn.open_table(t::INSTALLATION)?,
-            users: txn.open_table(t::USERS)?,
-            emails: txn.open_table(t::EMAILS)?,
-            keys: txn.open_table(t::KEYS)?,
-            instances: txn.open_table(t::INSTANCES)?,
-            details: txn.open_table(t::DETAILS)?,
-            names: txn.open_table(t::NAMES)?,
-            owned: txn.open_table(t::OWNED)?,
-            claims: txn.open_table(t::CLAIMS)?,
-            on_node: txn.open_table(t::ON_NODE)?,
-            pending: txn.open_table(t::PENDING)?,
-            events: txn.open_table(t::EVENTS)?,
-            ledger: txn.open_table(t::LEDGER)?,
+            meta: Logged::open(txn, t::META)?,
+            installation: Logged::open(txn, t::INSTALLATION)?,
+            users: Logged::open(txn, t::USERS)?,
+            emails: Logged::open(txn, t::EMAILS)?,
+            keys: Logged::open(txn, t::KEYS)?,
+            instances: Logged::open(txn, t::INSTANCES)?,
+            details: Logged::open(txn, t::DETAILS)?,
+            names: Logged::open(txn, t::NAMES)?,
+            owned: Logged::open(txn, t::OWNED)?,
+            claims: Logged::open(txn, t::CLAIMS)?,
+            on_node: Logged::open(txn, t::ON_NODE)?,
+            pending: Logged::open(txn, t::PENDING)?,
+            events: Logged::open(txn, t::EVENTS)?,
+            ledger: Logged::open(txn, t::LEDGER)?,
+            record: Record::default(),
             touched: Vec::new(),
         })
     }
 
     /// Sets what a new database needs.
-    pub fn initialise(
-        &mut self,
-        format: u64,
-        installation: u128,
-    ) -> Result<(), redb::StorageError> {
-        self.meta.insert(t::FORMAT, format)?;
-        self.installation.insert((), installation)?;
+    pub fn initialise(&mut self, installation: u128) -> Result<(), Error> {
+        self.installation
+            .insert(&mut self.record, (), installation)?;
         Ok(())
     }
 
     /// The format of the rows; none in a new file.
-    pub fn format(&self) -> Result<Option<u64>, redb::StorageError> {
-        Ok(self.meta.get(t::FORMAT)?.map(|row| row.value()))
+    pub fn format(&self) -> Result<Option<u64>, Error> {
+        self.number(t::FORMAT)
+    }
+
+    /// The rows are in this format now.
+    pub fn set_format(&mut self, format: u64) -> Result<(), Error> {
+        self.set_number(t::FORMAT, format)
+    }
+
+    /// How often the file was brought up to date with the journal.
+    pub fn epoch(&self) -> Result<u64, Error> {
+        Ok(self.number(t::EPOCH)?.unwrap_or(0))
+    }
+
+    /// Once more.
+    pub fn set_epoch(&mut self, epoch: u64) -> Result<(), Error> {
+        self.set_number(t::EPOCH, epoch)
+    }
+
+    fn number(&self, key: &str) -> Result<Option<u64>, Error> {
+        let row = self.meta.table.get(key).map_err(internal)?;
+        Ok(row.map(|row| row.value()))
+    }
+
+    fn set_number(&mut self, key: &str, number: u64) -> Result<(), Error> {
+        self.meta.insert(&mut self.record, key, number)?;
+        Ok(())
+    }
+
+    /// Does again what a record says.
+    pub fn redo(&mut self, record: &[u8]) -> Result<(), Error> {
+        for step in steps(record) {
+            let step = step?;
+            let known = self.meta.redo(&step)?
+                || self.installation.redo(&step)?
+                || self.users.redo(&step)?
+                || self.emails.redo(&step)?
+                || self.keys.redo(&step)?
+                || self.instances.redo(&step)?
+                || self.details.redo(&step)?
+                || self.names.redo(&step)?
+                || self.owned.redo(&step)?
+                || self.claims.redo(&step)?
+                || self.on_node.redo(&step)?
+                || self.pending.redo(&step)?
+                || self.events.redo(&step)?
+                || self.ledger.redo(&step)?;
+            if !known {
+                return Err(internal(format!("no table {}", step.table)));
+            }
+        }
+        Ok(())
     }
 
     /// Applies one use case's changes to rows and inventory.
@@ -86,61 +137,62 @@ impl<'t> Tables<'t> {
     }
 
     fn apply_one(&mut self, change: Change, inventory: &mut Inventory) -> Result<(), Error> {
+        let record = &mut self.record;
         match change {
             Change::PutInstance(instance) => self.put_instance(&instance)?,
             Change::DropInstance(id) => self.drop_instance(id)?,
-            Change::PutClaim(id, claim) => {
-                match self.claim(id)? {
-                    Some(old) => inventory.replace(&old, &claim),
-                    None => inventory.add(&claim),
-                }
-                let place = (claim.node.0.as_str(), id.0.as_u128());
-                self.on_node.insert(place, ()).map_err(internal)?;
-                let bytes = encode(&claim)?;
-                self.claims
-                    .insert(id.0.as_u128(), bytes.as_slice())
-                    .map_err(internal)?;
-            }
-            Change::DropClaim(id) => {
-                if let Some(old) = self.claim(id)? {
-                    inventory.remove(&old);
-                    self.claims.remove(id.0.as_u128()).map_err(internal)?;
-                    let place = (old.node.0.as_str(), id.0.as_u128());
-                    self.on_node.remove(place).map_err(internal)?;
-                }
-            }
+            Change::PutClaim(id, claim) => self.put_claim(id, &claim, inventory)?,
+            Change::DropClaim(id) => self.drop_claim(id, inventory)?,
             Change::PutDetail(id, detail) => {
                 let bytes = encode(&detail)?;
-                self.details
-                    .insert(id.0.as_u128(), bytes.as_slice())
-                    .map_err(internal)?;
+                self.details.insert(record, id.0.as_u128(), &bytes)?;
             }
             Change::Event(number, event) => {
                 let key = (event.instance.0.as_u128(), number);
-                self.events
-                    .insert(key, encode(&event)?.as_slice())
-                    .map_err(internal)?;
+                self.events.insert(record, key, &encode(&event)?)?;
             }
             Change::Entry(number, entry) => {
                 let key = (entry.instance.0.as_u128(), number);
-                self.ledger
-                    .insert(key, encode(&entry)?.as_slice())
-                    .map_err(internal)?;
+                self.ledger.insert(record, key, &encode(&entry)?)?;
             }
-            Change::NextSeq(seq) => {
-                self.meta.insert(t::NEXT_SEQ, seq).map_err(internal)?;
-            }
+            Change::NextSeq(seq) => self.set_number(t::NEXT_SEQ, seq)?,
             Change::PutUser(id, email) => {
-                self.users.insert(id.0, email.as_str()).map_err(internal)?;
-                self.emails.insert(email.as_str(), id.0).map_err(internal)?;
+                self.users.insert(record, id.0, &email)?;
+                self.emails.insert(record, &email, id.0)?;
             }
             Change::PutKey(key) => {
-                self.keys
-                    .insert(key.id.as_str(), encode(&key)?.as_slice())
-                    .map_err(internal)?;
+                self.keys.insert(record, &key.id, &encode(&key)?)?;
             }
             Change::Supports(node, supports) => inventory.set_supports(&node, supports),
         }
+        Ok(())
+    }
+
+    fn put_claim(
+        &mut self,
+        id: InstanceId,
+        claim: &Claim,
+        inventory: &mut Inventory,
+    ) -> Result<(), Error> {
+        match self.claim(id)? {
+            Some(old) => inventory.replace(&old, claim),
+            None => inventory.add(claim),
+        }
+        let (id, record) = (id.0.as_u128(), &mut self.record);
+        let place = (claim.node.0.as_str(), id);
+        self.on_node.insert(record, place, ())?;
+        self.claims.insert(record, id, &encode(claim)?)?;
+        Ok(())
+    }
+
+    fn drop_claim(&mut self, id: InstanceId, inventory: &mut Inventory) -> Result<(), Error> {
+        let Some(old) = self.claim(id)? else {
+            return Ok(());
+        };
+        inventory.remove(&old);
+        let (id, record) = (id.0.as_u128(), &mut self.record);
+        self.claims.remove(record, id)?;
+        self.on_node.remove(record, (old.node.0.as_str(), id))?;
         Ok(())
     }
 
@@ -148,27 +200,30 @@ impl<'t> Tables<'t> {
         let id = new.id.0.as_u128();
         let bytes = encode(new)?;
         let old: Option<Instance> = {
-            let old = self
-                .instances
-                .insert(id, bytes.as_slice())
-                .map_err(internal)?;
+            let old = self.instances.insert(&mut self.record, id, &bytes)?;
             old.map(|row| decode(row.value())).transpose()?
         };
         self.index(old.as_ref(), Some(new))
     }
 
     fn drop_instance(&mut self, id: InstanceId) -> Result<(), Error> {
+        let id = id.0.as_u128();
         let old: Option<Instance> = {
-            let old = self.instances.remove(id.0.as_u128()).map_err(internal)?;
+            let old = self.instances.remove(&mut self.record, id)?;
             old.map(|row| decode(row.value())).transpose()?
         };
-        self.details.remove(id.0.as_u128()).map_err(internal)?;
+        self.details.remove(&mut self.record, id)?;
         self.index(old.as_ref(), None)
     }
 
-    /// What the rows that were changed are about.
-    pub fn touched(self) -> Vec<Topic> {
-        self.touched
+    /// What was changed, and what those rows are about.
+    pub fn finish(self) -> (Record, Vec<Topic>) {
+        (self.record, self.touched)
+    }
+
+    /// What was changed so far.
+    pub fn record(&self) -> &Record {
+        &self.record
     }
 
     /// Makes names, owners and pending follow a changed instance row.
@@ -183,29 +238,30 @@ impl<'t> Tables<'t> {
                 Topic::Node(row.node.clone()),
             ]);
         }
+        let record = &mut self.record;
         let (before, after) = (names(old), names(new));
         for name in before.iter().filter(|name| !after.contains(name)) {
-            self.names.remove(*name).map_err(internal)?;
+            self.names.remove(record, name)?;
         }
         for name in after.iter().filter(|name| !before.contains(name)) {
-            self.names.insert(*name, id).map_err(internal)?;
+            self.names.insert(record, name, id)?;
         }
         match (place(old), place(new)) {
             (before, after) if before == after => {}
             (Some(key), None) => {
-                self.owned.remove(key).map_err(internal)?;
+                self.owned.remove(record, key)?;
             }
             (_, Some(key)) => {
-                self.owned.insert(key, id).map_err(internal)?;
+                self.owned.insert(record, key, id)?;
             }
             (None, None) => {}
         }
         match (is_pending(old), is_pending(new)) {
             (false, true) => {
-                self.pending.insert(id, ()).map_err(internal)?;
+                self.pending.insert(record, id, ())?;
             }
             (true, false) => {
-                self.pending.remove(id).map_err(internal)?;
+                self.pending.remove(record, id)?;
             }
             _ => {}
         }

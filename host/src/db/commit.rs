@@ -1,12 +1,15 @@
-//! One durable transaction for a batch of use cases.
+//! One durable transaction for a batch of use cases: durable in the journal, or in the file where the
+//! journal has no room left.
 
 use super::apply::Tables;
 use super::batch::Changes;
 use super::codec::internal;
+use super::journal::Journal;
 use super::read::{Read, Snapshot};
 use super::versions::Versions;
 use crate::domain::error::Error;
 use crate::placement::Inventory;
+use redb::Durability;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
@@ -84,6 +87,9 @@ where
 /// What commits, one batch after the other.
 pub struct Committer {
     file: Arc<redb::Database>,
+    journal: Journal,
+    /// There is a record in the journal, or part of one, that the database has not taken over.
+    in_doubt: bool,
     empty: Inventory,
     inventory: Inventory,
     versions: Arc<Versions>,
@@ -95,6 +101,7 @@ impl Committer {
     /// Fails if the claims cannot be read.
     pub fn new(
         file: Arc<redb::Database>,
+        journal: Journal,
         empty: Inventory,
         versions: Arc<Versions>,
         lost: watch::Sender<bool>,
@@ -102,6 +109,8 @@ impl Committer {
         let inventory = derive(&file, &empty)?;
         Ok(Self {
             file,
+            journal,
+            in_doubt: false,
             empty,
             inventory,
             versions,
@@ -135,9 +144,8 @@ impl Committer {
         if let Err(error) = &done {
             // After an error of its file the database refuses all writes: what the disk has kept of
             // the last ones only shows when it is opened again.
-            if self.is_lost() || self.file.begin_write().is_err() {
-                tracing::error!(%error, "the database cannot be written any more");
-                self.lost.send_replace(true);
+            if self.is_lost() || self.in_doubt || self.file.begin_write().is_err() {
+                self.give_up(error);
                 return done;
             }
             // What was applied in memory was not committed. What drivers said of their nodes is
@@ -153,31 +161,82 @@ impl Committer {
         *self.lost.borrow()
     }
 
+    fn give_up(&self, error: &Error) {
+        tracing::error!(%error, "the database cannot be written any more");
+        self.lost.send_replace(true);
+    }
+
     fn transaction(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
-        let txn = self.file.begin_write().map_err(internal)?;
-        let mut wrote = false;
-        let touched = {
-            let mut tables = Tables::open(&txn).map_err(internal)?;
-            for job in batch {
-                let view = View {
-                    rows: &tables,
-                    inventory: &self.inventory,
-                };
-                if let Some(changes) = job.decide(&view) {
-                    wrote = wrote || !changes.0.is_empty();
-                    tables.apply(changes, &mut self.inventory)?;
-                }
+        let mut txn = self.file.begin_write().map_err(internal)?;
+        let mut tables = Tables::open(&txn).map_err(internal)?;
+        for job in batch {
+            let view = View {
+                rows: &tables,
+                inventory: &self.inventory,
+            };
+            if let Some(changes) = job.decide(&view) {
+                tables.apply(changes, &mut self.inventory)?;
             }
-            tables.touched()
-        };
-        if wrote {
-            let places = touched.iter().map(|topic| self.versions.place(topic));
-            let _changing = self.versions.changing(places.collect());
-            txn.commit().map_err(internal)
-        } else {
-            txn.abort().map_err(internal)
+        }
+        if tables.record().bytes().is_empty() {
+            drop(tables);
+            return txn.abort().map_err(internal);
+        }
+        let in_journal = self.journal.has_room(tables.record());
+        if !in_journal {
+            tables.set_epoch(self.journal.epoch() + 1)?;
+        }
+        let (record, touched) = tables.finish();
+        if in_journal {
+            txn.set_durability(Durability::None).map_err(internal)?;
+            self.in_doubt = true;
+            self.journal.append(&record).map_err(internal)?;
+        }
+        let places = touched.iter().map(|topic| self.versions.place(topic));
+        let _changing = self.versions.changing(places.collect());
+        txn.commit().map_err(internal)?;
+        self.in_doubt = false;
+        if !in_journal {
+            self.journal.restart(self.journal.epoch() + 1);
+        }
+        Ok(())
+    }
+
+    /// Whether the journal has what the database's file has not.
+    pub fn has_records(&self) -> bool {
+        !self.journal.is_empty()
+    }
+
+    /// Brings the file up to date.
+    pub fn checkpoint(&mut self) {
+        if self.is_lost() || !self.has_records() {
+            return;
+        }
+        let epoch = self.journal.epoch() + 1;
+        match checkpoint(&self.file, epoch) {
+            Ok(()) => self.journal.restart(epoch),
+            Err(error) => self.give_up(&error),
         }
     }
+
+    /// Leaves a file that needs no journal.
+    pub fn close(&mut self) {
+        self.checkpoint();
+        if self.is_lost() {
+            return;
+        }
+        if let Err(error) = self.journal.clear() {
+            tracing::warn!(%error, "the journal cannot be cleared");
+        }
+    }
+}
+
+fn checkpoint(file: &redb::Database, epoch: u64) -> Result<(), Error> {
+    let txn = file.begin_write().map_err(internal)?;
+    let mut tables = Tables::open(&txn).map_err(internal)?;
+    tables.set_epoch(epoch)?;
+    drop(tables);
+    txn.commit().map_err(internal)
 }
 
 /// The inventory that the committed claims add up to.

@@ -1,29 +1,29 @@
-//! Opening the file, and bringing older formats up to date.
+//! Opening the files, and bringing older formats up to date.
 
 use super::OpenError;
 use super::apply::Tables;
+use super::codec::internal;
+use super::journal::{self, Journal, LIMIT, ReplayError, Storage, open_private, sync_names};
+use super::read::{Read, Snapshot};
+use super::recover::recover;
+use crate::domain::error::Error;
 use redb::{Builder, Database};
-use std::fs::{OpenOptions, Permissions};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io;
 use std::path::Path;
 use std::sync::Once;
 
 /// The format this code writes.
-const FORMAT: u64 = 1;
-/// Nobody else's to read, whatever the mode of its directory: addresses, events and bills are in it.
-const PRIVATE: u32 = 0o600;
+const FORMAT: u64 = 2;
+/// One whose rows are the same, but for which there was no journal: a Wharf that knows no other would
+/// not see what is in it.
+const WITHOUT_JOURNAL: u64 = 1;
 
-/// Opens or makes `wharf.redb` in a directory.
-pub fn open(dir: &Path) -> Result<Database, OpenError> {
+/// Opens or makes `wharf.redb` and `wharf.journal` in a directory.
+pub fn open(dir: &Path) -> Result<(Database, Journal), OpenError> {
     let path = dir.join("wharf.redb");
     let broken =
         |error: &dyn std::fmt::Display| OpenError::Broken(format!("{}: {error}", path.display()));
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).mode(PRIVATE);
-    let file = options.open(&path).map_err(|e| broken(&e))?;
-    // It may be of a time when it was not made so.
-    file.set_permissions(Permissions::from_mode(PRIVATE))
-        .map_err(|e| broken(&e))?;
+    let file = open_private(&path).map_err(|e| broken(&e))?;
     let told = Once::new();
     let unclosed = move |_: &mut redb::RepairSession| {
         told.call_once(|| tracing::warn!("the database was not closed; all of it is checked"));
@@ -35,27 +35,49 @@ pub fn open(dir: &Path) -> Result<Database, OpenError> {
         other => broken(&other),
     })?;
     initialise(&file)?;
-    Ok(file)
+    let journal = open_journal(dir, &file)?;
+    Ok((file, journal))
+}
+
+fn open_journal(dir: &Path, file: &Database) -> Result<Journal, OpenError> {
+    let path = dir.join("wharf.journal");
+    let broken = |error: io::Error| OpenError::Broken(format!("{}: {error}", path.display()));
+    let storage = journal::open(&path).map_err(broken)?;
+    sync_names(dir).map_err(broken)?;
+    continued(Box::new(storage), LIMIT, file)
+        .map_err(|error| OpenError::Broken(format!("{}: {error}", path.display())))
+}
+
+/// The journal of a database, which has taken over all of it.
+pub(super) fn continued(
+    storage: Box<dyn Storage>,
+    limit: u64,
+    file: &Database,
+) -> Result<Journal, ReplayError> {
+    let installation = Snapshot::open(file).map_err(internal)?.installation()?;
+    let mut journal = Journal::new(storage, limit, installation.as_u128())?;
+    recover(file, &mut journal)?;
+    Ok(journal)
 }
 
 /// Brings a file to this format, or refuses it.
 pub(super) fn initialise(file: &Database) -> Result<(), OpenError> {
-    let broken = |error: redb::Error| OpenError::Broken(error.to_string());
-    let txn = file.begin_write().map_err(|e| broken(e.into()))?;
-    {
-        let mut tables = Tables::open(&txn).map_err(|e| broken(e.into()))?;
-        match tables.format().map_err(|e| broken(e.into()))? {
-            Some(FORMAT) => {}
-            None => tables
-                .initialise(FORMAT, uuid::Uuid::new_v4().as_u128())
-                .map_err(|e| broken(e.into()))?,
-            Some(found) => {
-                return Err(OpenError::Newer {
-                    found: u32::try_from(found).unwrap_or(u32::MAX),
-                    known: u32::try_from(FORMAT).unwrap_or(u32::MAX),
-                });
-            }
+    let broken = |error: Error| OpenError::Broken(error.to_string());
+    let txn = file.begin_write().map_err(internal).map_err(broken)?;
+    let mut tables = Tables::open(&txn).map_err(internal).map_err(broken)?;
+    match tables.format().map_err(broken)? {
+        Some(FORMAT | WITHOUT_JOURNAL) => {}
+        None => tables
+            .initialise(uuid::Uuid::new_v4().as_u128())
+            .map_err(broken)?,
+        Some(found) => {
+            return Err(OpenError::Newer {
+                found: u32::try_from(found).unwrap_or(u32::MAX),
+                known: u32::try_from(FORMAT).unwrap_or(u32::MAX),
+            });
         }
     }
-    txn.commit().map_err(|e| broken(e.into()))
+    tables.set_format(FORMAT).map_err(broken)?;
+    drop(tables);
+    txn.commit().map_err(internal).map_err(broken)
 }

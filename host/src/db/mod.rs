@@ -1,15 +1,19 @@
 //! Durable rows. The only place that knows redb.
 //!
 //! Reads see the last commit. Writes are closures that decide from the present rows and return
-//! changes; many callers' changes share one fsynced commit ([`writer`]).
+//! changes; many callers' changes share one fsynced commit ([`writer`]), which is a record in the
+//! [`journal`].
 
 mod apply;
 mod batch;
 mod codec;
 mod commit;
 mod fsck;
+mod journal;
+mod logged;
 mod migrate;
 mod read;
+mod recover;
 mod rows;
 mod tables;
 #[cfg(test)]
@@ -58,12 +62,17 @@ impl Db {
     /// Opens or makes the database in a directory, and derives the inventory's use from its
     /// claims.
     pub fn open(dir: &Path, empty: Inventory) -> Result<Self, OpenError> {
-        Self::on(migrate::open(dir)?, empty)
+        let (file, journal) = migrate::open(dir)?;
+        Self::on(file, journal, empty)
     }
 
-    fn on(file: redb::Database, empty: Inventory) -> Result<Self, OpenError> {
+    fn on(
+        file: redb::Database,
+        journal: journal::Journal,
+        empty: Inventory,
+    ) -> Result<Self, OpenError> {
         let file = Arc::new(file);
-        let writer = writer::Writer::start(Arc::clone(&file), empty)
+        let writer = writer::Writer::start(Arc::clone(&file), journal, empty)
             .map_err(|error| OpenError::Broken(error.to_string()))?;
         Ok(Self { file, writer })
     }

@@ -37,3 +37,5 @@ pub const LEDGER: Rows<(u128, u32)> = Rows::new("ledger");
 pub const FORMAT: &str = "format";
 /// Key in [`META`]: place of the next instance in the order of creation.
 pub const NEXT_SEQ: &str = "next_seq";
+/// Key in [`META`]: how often the file was brought up to date with what the journal had.
+pub const EPOCH: &str = "epoch";

@@ -7,6 +7,7 @@
 use super::batch::Changes;
 use super::codec::internal;
 use super::commit::{Committer, Job, View, Waiting};
+use super::journal::Journal;
 use super::versions::Versions;
 use crate::domain::error::Error;
 use crate::placement::Inventory;
@@ -25,6 +26,8 @@ const BATCH: usize = 1024;
 const LINGER: Duration = Duration::from_millis(2);
 /// How long after a commit of several requests the next such is expected.
 const CROWD: Duration = Duration::from_millis(5);
+/// How long nothing is written before the file is brought up to date with the journal.
+const QUIET: Duration = Duration::from_secs(1);
 
 /// Takes use cases. Its last clone takes the thread with it, so that the file can be closed: one that
 /// is not is checked whole by the next start.
@@ -40,7 +43,7 @@ struct Owner {
 struct Shared {
     committer: Mutex<Committer>,
     queue: Mutex<Queue>,
-    /// Rung for the thread: there is something in the queue, or it is closed.
+    /// Rung for the thread: there is something in the queue, it is closed, or the journal was begun.
     bell: Condvar,
     started: Instant,
     /// Until when writes of several requests are taken to come together, in ns from `started`: a
@@ -54,14 +57,27 @@ struct Shared {
 struct Queue {
     jobs: VecDeque<Box<dyn Job>>,
     closed: bool,
+    /// When the journal got the last record that the file has not; none if the file has all.
+    written: Option<Instant>,
+}
+
+/// What the thread is to do next.
+enum Next {
+    Commit,
+    Checkpoint,
+    Close,
 }
 
 impl Writer {
     /// Starts the thread. Fails if the claims cannot be read.
-    pub fn start(file: Arc<redb::Database>, empty: Inventory) -> Result<Self, Error> {
+    pub fn start(
+        file: Arc<redb::Database>,
+        journal: Journal,
+        empty: Inventory,
+    ) -> Result<Self, Error> {
         let versions = Arc::<Versions>::default();
         let (losing, lost) = watch::channel(false);
-        let committer = Committer::new(file, empty, Arc::clone(&versions), losing)?;
+        let committer = Committer::new(file, journal, empty, Arc::clone(&versions), losing)?;
         let shared = Arc::new(Shared {
             committer: Mutex::new(committer),
             queue: Mutex::default(),
@@ -225,33 +241,63 @@ impl Shared {
             let until = self.started.elapsed() + CROWD;
             self.crowded_until.store(nanos(until), Ordering::Relaxed);
         }
+        self.note(&committer);
         drop(committer);
         batch.into_iter().for_each(|job| job.answer());
     }
 
-    /// The thread: until the queue is closed and empty.
-    fn serve(&self) {
-        while self.wait() {
-            let committer = self.committer();
-            let batch = self.batch(None);
-            self.run(committer, batch);
+    /// Who holds the committer says whether there is a checkpoint to make.
+    fn note(&self, committer: &Committer) {
+        let mut queue = self.queue();
+        let written = committer.has_records().then(Instant::now);
+        let begun = written.is_some() && queue.written.is_none();
+        queue.written = written;
+        if begun {
+            self.bell.notify_one();
         }
     }
 
-    /// Until it is rung for and something waits. False once nothing ever will.
-    fn wait(&self) -> bool {
+    /// The thread: until the queue is closed and empty.
+    fn serve(&self) {
+        loop {
+            let next = self.next();
+            let mut committer = self.committer();
+            match next {
+                Next::Commit => {
+                    let batch = self.batch(None);
+                    self.run(committer, batch);
+                }
+                Next::Checkpoint => {
+                    committer.checkpoint();
+                    self.note(&committer);
+                }
+                Next::Close => return committer.close(),
+            }
+        }
+    }
+
+    /// Waits for something to do.
+    fn next(&self) -> Next {
         let mut queue = self.queue();
         loop {
             if !queue.jobs.is_empty() {
-                return true;
+                return Next::Commit;
             }
             if queue.closed {
-                return false;
+                return Next::Close;
             }
-            queue = self
-                .bell
-                .wait(queue)
-                .unwrap_or_else(PoisonError::into_inner);
+            let Some(written) = queue.written else {
+                queue = self
+                    .bell
+                    .wait(queue)
+                    .unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let Some(left) = QUIET.checked_sub(written.elapsed()) else {
+                return Next::Checkpoint;
+            };
+            let waited = self.bell.wait_timeout(queue, left);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }

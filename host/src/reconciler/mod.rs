@@ -17,7 +17,7 @@ use newcomers::{Newcomers, TURN};
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::available_parallelism;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 use workers::Workers;
@@ -36,14 +36,15 @@ pub async fn run(
 ) {
     let workers = Arc::new(Workers::new(Arc::clone(&app)));
     let mut watching = tokio::task::JoinSet::new();
-    for (node, driver) in &app.drivers {
+    for (n, (node, driver)) in (1_u32..).zip(&app.drivers) {
         let observer = observe::Observer::new(
             Arc::clone(&app),
             Arc::clone(&workers),
             node.clone(),
             driver.clone(),
         );
-        watching.spawn(observer.run());
+        let share = f64::from(n) / app.drivers.len() as f64;
+        watching.spawn(observer.run(share));
     }
     let cores = available_parallelism().map_or(1, NonZero::get);
     let mut newcomers = Newcomers::new(cores);
@@ -53,12 +54,17 @@ pub async fn run(
         tokio::select! {
             _ = stop.changed() => break,
             nudge = nudged.recv() => match nudge {
-                Some(Nudge::New(id)) if app.db.is_crowded() => newcomers.add(id),
-                Some(Nudge::New(id) | Nudge::Changed(id)) => workers.wake(id),
+                Some(Nudge::New(id)) => {
+                    if newcomers.come(id, app.db.is_crowded(), Instant::now()) {
+                        workers.wake(id);
+                    }
+                }
+                Some(Nudge::Changed(id)) => workers.wake(id),
                 None => break,
             },
             _ = turn.tick(), if !newcomers.is_empty() => {
-                newcomers.due(app.db.is_crowded()).into_iter().for_each(|id| workers.wake(id));
+                let due = newcomers.due(app.db.is_crowded(), Instant::now());
+                due.into_iter().for_each(|id| workers.wake(id));
             }
             _ = tick.tick() => match app.db.read(|rows| rows.pending()) {
                 Ok(pending) => pending

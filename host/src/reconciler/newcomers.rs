@@ -1,19 +1,20 @@
-//! New instances that wait for their turn. While requests come so fast that they share commits, the
-//! cores belong to them: what is accepted meanwhile is made bit by bit, and the rest in quiet, no
-//! faster than cores can work, so that the next crowd finds them free again. Nobody notices a start
-//! that is so much later; everybody would an answer.
+//! New instances that wait for their turn. While they come fast, or requests so fast that they share
+//! commits, the cores belong to requests: what is accepted meanwhile is made bit by bit, and the rest
+//! in quiet, no faster than cores can work, so that the next rush finds them free again. Nobody notices
+//! a start that is so much later; everybody would an answer.
 
 use crate::domain::ids::InstanceId;
 use std::collections::{HashSet, VecDeque};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time between two turns.
 pub const TURN: Duration = Duration::from_millis(1);
-/// How many begin in one while requests come fast. There is always some progress: more than an engine
-/// makes.
+/// How many begin in one during a rush. There is always some progress: more than an engine makes.
 const FEW: usize = 1;
 /// And in quiet, for each core.
 const PER_CORE: usize = 4;
+/// So many that came in so long are a rush.
+const RUSH: (usize, Duration) = (8, Duration::from_millis(8));
 
 /// Them, oldest first.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub struct Newcomers {
     order: VecDeque<InstanceId>,
     ids: HashSet<InstanceId>,
     in_quiet: usize,
+    /// When the latest came: as many as make a rush.
+    came: VecDeque<Instant>,
 }
 
 impl Newcomers {
@@ -30,14 +33,26 @@ impl Newcomers {
             order: VecDeque::new(),
             ids: HashSet::new(),
             in_quiet: PER_CORE * cores,
+            came: VecDeque::new(),
         }
     }
 
-    /// One more.
-    pub fn add(&mut self, id: InstanceId) {
-        if self.ids.insert(id) {
+    /// One more. True if it need not wait; `crowded` is whether requests share commits.
+    pub fn come(&mut self, id: InstanceId, crowded: bool, now: Instant) -> bool {
+        if self.came.len() == RUSH.0 {
+            self.came.pop_front();
+        }
+        self.came.push_back(now);
+        let waits = crowded || self.is_rush(now);
+        if waits && self.ids.insert(id) {
             self.order.push_back(id);
         }
+        !waits
+    }
+
+    fn is_rush(&self, now: Instant) -> bool {
+        let first = self.came.front().filter(|_| self.came.len() == RUSH.0);
+        first.is_some_and(|first| now.duration_since(*first) < RUSH.1)
     }
 
     /// Whether this one waits.
@@ -50,9 +65,12 @@ impl Newcomers {
         self.order.is_empty()
     }
 
-    /// Those whose turn it is: a few while there is a crowd of requests.
-    pub fn due(&mut self, crowded: bool) -> Vec<InstanceId> {
-        let count = if crowded { FEW } else { self.in_quiet };
+    /// Those whose turn it is.
+    pub fn due(&mut self, crowded: bool, now: Instant) -> Vec<InstanceId> {
+        let count = match crowded || self.is_rush(now) {
+            true => FEW,
+            false => self.in_quiet,
+        };
         let due: Vec<_> = self.order.drain(..count.min(self.order.len())).collect();
         for id in &due {
             self.ids.remove(id);
@@ -63,25 +81,50 @@ impl Newcomers {
 
 #[cfg(test)]
 mod tests {
-    use super::{FEW, Newcomers, PER_CORE};
+    use super::{FEW, Newcomers, PER_CORE, RUSH};
     use crate::domain::ids::InstanceId;
+    use std::time::{Duration, Instant};
     use uuid::Uuid;
+
+    fn some(count: usize) -> Vec<InstanceId> {
+        (0..count)
+            .map(|n| InstanceId(Uuid::from_u128(n as u128)))
+            .collect()
+    }
 
     #[test]
     fn a_few_of_a_crowd_and_more_in_quiet_in_order() {
         let quiet = 2 * FEW..2 * FEW + 2 * PER_CORE;
-        let ids: Vec<_> = (0..quiet.end + 1)
-            .map(|n| InstanceId(Uuid::from_u128(n as u128)))
-            .collect();
+        let ids = some(quiet.end + 1);
         let mut newcomers = Newcomers::new(2);
+        let now = Instant::now();
         for id in ids.iter().chain(&ids) {
-            newcomers.add(*id);
+            assert!(!newcomers.come(*id, true, now));
         }
-        assert_eq!(newcomers.due(true), ids[..FEW]);
+        assert_eq!(newcomers.due(true, now), ids[..FEW]);
         assert!(!newcomers.has(ids[0]) && newcomers.has(ids[FEW]));
-        assert_eq!(newcomers.due(true), ids[FEW..2 * FEW]);
-        assert_eq!(newcomers.due(false), ids[quiet.clone()]);
-        assert_eq!(newcomers.due(false), ids[quiet.end..]);
-        assert!(newcomers.is_empty() && newcomers.due(true).is_empty());
+        let later = now + RUSH.1;
+        assert_eq!(newcomers.due(true, later), ids[FEW..2 * FEW]);
+        assert_eq!(newcomers.due(false, later), ids[quiet.clone()]);
+        assert_eq!(newcomers.due(false, later), ids[quiet.end..]);
+        assert!(newcomers.is_empty() && newcomers.due(true, later).is_empty());
+    }
+
+    #[test]
+    fn those_that_come_fast_wait_though_each_has_a_commit_of_its_own() {
+        let ids = some(2 * RUSH.0);
+        let begin = Instant::now();
+        let apart = |n: usize, step: Duration| begin + step * u32::try_from(n).unwrap_or(0);
+        let mut newcomers = Newcomers::new(2);
+        let step = RUSH.1 / 16;
+        let at_once = |n: &usize| newcomers.come(ids[*n], false, apart(*n, step));
+        let begun: Vec<_> = (0..ids.len()).filter(at_once).collect();
+        assert_eq!(begun, (0..RUSH.0 - 1).collect::<Vec<_>>());
+        let last = apart(ids.len(), step);
+        assert_eq!(newcomers.due(false, last).len(), FEW);
+        assert!(newcomers.due(false, last + RUSH.1).len() > FEW);
+        let mut newcomers = Newcomers::new(2);
+        let slowly = |n: usize| newcomers.come(ids[n], false, apart(n, RUSH.1 / 4));
+        assert!((0..ids.len()).all(slowly) && newcomers.is_empty());
     }
 }

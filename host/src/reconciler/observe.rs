@@ -16,7 +16,8 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::mem;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 /// Watches one node.
 pub struct Observer {
@@ -64,22 +65,28 @@ impl Observer {
         }
     }
 
-    pub async fn run(mut self) {
+    /// Looks at once, and then regularly, each node in a part of the time of its own: all of them
+    /// together would take the cores from requests.
+    pub async fn run(mut self, share: f64) {
         let every = Duration::from_millis(self.app.config.limits.observe_every_ms.max(100));
-        let mut tick = tokio::time::interval(every);
-        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut tick = interval_at(Instant::now() + every.mul_f64(share), every);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            self.look_and_tell().await;
             tick.tick().await;
-            let looked = self.look().await;
-            let reachable = looked.is_ok();
-            self.continuous = matches!(looked, Ok(true));
-            if self.reachable != Some(reachable) {
-                match &looked {
-                    Ok(_) => tracing::info!(node = %self.node, "node is reachable"),
-                    Err(error) => tracing::warn!(node = %self.node, %error, "node is out of reach"),
-                }
-                self.reachable = Some(reachable);
+        }
+    }
+
+    async fn look_and_tell(&mut self) {
+        let looked = self.look().await;
+        let reachable = looked.is_ok();
+        self.continuous = matches!(looked, Ok(true));
+        if self.reachable != Some(reachable) {
+            match &looked {
+                Ok(_) => tracing::info!(node = %self.node, "node is reachable"),
+                Err(error) => tracing::warn!(node = %self.node, %error, "node is out of reach"),
             }
+            self.reachable = Some(reachable);
         }
     }
 

@@ -1,11 +1,22 @@
-//! A disk in memory whose power can be cut: what was synced stays, of the rest any part may.
+//! Two files in memory whose power can be cut: what was synced stays, of the rest any part may.
 
+use crate::db::journal::Storage;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Shared, so that a test holds it beside the database.
+/// A database's file and its journal, on the same power.
 #[derive(Debug, Clone, Default)]
-pub struct Disk(Arc<Mutex<State>>);
+pub struct Disks {
+    pub file: Disk,
+    pub journal: Disk,
+}
+
+/// One of them. Shared, so that a test holds it beside the database.
+#[derive(Debug, Clone, Default)]
+pub struct Disk {
+    state: Arc<Mutex<State>>,
+    power: Arc<Mutex<Power>>,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -14,6 +25,12 @@ struct State {
     /// Since the last sync: length changes and writes, in order.
     pending: Vec<Pending>,
     syncs: u64,
+    /// How long it can become.
+    room: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Power {
     writes_left: Option<u64>,
 }
 
@@ -23,23 +40,63 @@ enum Pending {
     Write(usize, Vec<u8>),
 }
 
-impl Disk {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap()
+impl Disks {
+    pub fn new() -> Self {
+        let file = Disk::default();
+        let power = Arc::clone(&file.power);
+        let state = Arc::default();
+        let journal = Disk { state, power };
+        Self { file, journal }
     }
 
     pub fn syncs(&self) -> u64 {
-        self.state().syncs
+        self.file.state().syncs + self.journal.state().syncs
     }
 
     /// After so many more writes nothing works any more.
     pub fn cut_after(&self, writes: u64) {
-        self.state().writes_left = Some(writes);
+        self.file.power().writes_left = Some(writes);
     }
 
     /// What is found when the power is back: the synced bytes, and of the later writes those that
     /// `seed` chooses.
     pub fn after_the_cut(&self, seed: u64) -> Self {
+        let found = Self::new();
+        found.file.fill(self.file.after_the_cut(seed));
+        found.journal.fill(self.journal.after_the_cut(!seed));
+        found
+    }
+
+    /// As they are, without the power going.
+    pub fn copy(&self) -> Self {
+        let copy = Self::new();
+        copy.file.fill(self.file.state().now.clone());
+        copy.journal.fill(self.journal.state().now.clone());
+        copy
+    }
+}
+
+impl Disk {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    fn power(&self) -> MutexGuard<'_, Power> {
+        self.power.lock().unwrap()
+    }
+
+    /// It cannot become longer than this.
+    pub fn limit(&self, room: usize) {
+        self.state().room = Some(room);
+    }
+
+    fn fill(&self, bytes: Vec<u8>) {
+        let mut state = self.state();
+        state.synced = bytes.clone();
+        state.now = bytes;
+    }
+
+    fn after_the_cut(&self, seed: u64) -> Vec<u8> {
         let state = self.state();
         let mut bytes = state.synced.clone();
         let mut random = seed | 1;
@@ -54,22 +111,21 @@ impl Disk {
                     if bytes.len() < end {
                         bytes.resize(end, 0);
                     }
-                    bytes[*offset..end].copy_from_slice(data);
+                    // Nor need one be there as a whole.
+                    let kept = match random >> 62 & 1 {
+                        0 => data.len(),
+                        _ => data.len() / 2,
+                    };
+                    bytes[*offset..offset + kept].copy_from_slice(&data[..kept]);
                 }
                 Pending::Write(..) => {}
             }
         }
-        Self(Arc::new(Mutex::new(State {
-            now: bytes.clone(),
-            synced: bytes,
-            ..State::default()
-        })))
+        bytes
     }
-}
 
-impl State {
-    fn spend(&mut self) -> io::Result<()> {
-        match &mut self.writes_left {
+    fn spend(&self) -> io::Result<()> {
+        match &mut self.power().writes_left {
             Some(0) => Err(io::Error::other("the power is gone")),
             Some(left) => {
                 *left -= 1;
@@ -97,16 +153,16 @@ impl redb::StorageBackend for Disk {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
+        self.spend()?;
         let mut state = self.state();
-        state.spend()?;
         state.now.resize(at(len), 0);
         state.pending.push(Pending::Length(at(len)));
         Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        self.spend()?;
         let mut state = self.state();
-        state.spend()?;
         state.synced = state.now.clone();
         state.pending.clear();
         state.syncs += 1;
@@ -114,11 +170,36 @@ impl redb::StorageBackend for Disk {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.spend()?;
         let mut state = self.state();
-        state.spend()?;
         let from = at(offset);
         state.now[from..from + data.len()].copy_from_slice(data);
         state.pending.push(Pending::Write(from, data.to_vec()));
         Ok(())
+    }
+}
+
+impl Storage for Disk {
+    fn length(&self) -> io::Result<u64> {
+        redb::StorageBackend::len(self)
+    }
+
+    fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        redb::StorageBackend::read(self, at, bytes)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let end = at(offset) + bytes.len();
+        if self.state().room.is_some_and(|room| end > room) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        if self.state().now.len() < end {
+            self.state().now.resize(end, 0);
+        }
+        redb::StorageBackend::write(self, offset, bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        redb::StorageBackend::sync_data(self)
     }
 }

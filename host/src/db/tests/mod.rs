@@ -9,23 +9,32 @@
 
 mod backend;
 mod fixture;
+mod journal;
 
+use super::journal::LIMIT;
 use super::{Changes, Db, Read, migrate};
 use crate::domain::error::Error;
 use crate::domain::ids::InstanceId;
-use backend::Disk;
+use backend::Disks;
 use fixture::{create, inventory};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-fn open(disk: &Disk) -> Result<Db, String> {
+fn open(disks: &Disks) -> Result<Db, String> {
+    open_up_to(disks, LIMIT)
+}
+
+/// With a journal that becomes so long.
+fn open_up_to(disks: &Disks, limit: u64) -> Result<Db, String> {
     let file = redb::Builder::new()
-        .create_with_backend(disk.clone())
+        .create_with_backend(disks.file.clone())
         .map_err(|e| e.to_string())?;
     migrate::initialise(&file).map_err(|e| e.to_string())?;
-    Db::on(file, inventory()).map_err(|e| e.to_string())
+    let journal = migrate::continued(Box::new(disks.journal.clone()), limit, &file);
+    let journal = journal.map_err(|e| e.to_string())?;
+    Db::on(file, journal, inventory()).map_err(|e| e.to_string())
 }
 
 fn ids(db: &Db) -> Vec<InstanceId> {
@@ -37,9 +46,9 @@ fn ids(db: &Db) -> Vec<InstanceId> {
 
 #[test]
 fn many_writers_share_commits_and_no_port_is_given_twice() {
-    let disk = Disk::default();
-    let db = open(&disk).unwrap();
-    let before = disk.syncs();
+    let disks = Disks::new();
+    let db = open(&disks).unwrap();
+    let before = disks.syncs();
     std::thread::scope(|scope| {
         for _ in 0..64 {
             scope.spawn(|| db.write_blocking(create()).unwrap());
@@ -47,13 +56,13 @@ fn many_writers_share_commits_and_no_port_is_given_twice() {
     });
     assert_eq!(ids(&db).len(), 64);
     assert_eq!(db.fsck().unwrap(), Vec::<String>::new());
-    let syncs = disk.syncs() - before;
+    let syncs = disks.syncs() - before;
     assert!(syncs < 64, "{syncs} syncs for 64 writes");
 }
 
 #[test]
 fn a_crowd_is_several_writes_in_a_commit_and_passes() {
-    let db = open(&Disk::default()).unwrap();
+    let db = open(&Disks::new()).unwrap();
     for _ in 0..10 {
         db.write_blocking(create()).unwrap();
     }
@@ -82,8 +91,8 @@ fn until_quiet(db: &Db) {
 /// On their own threads, on the writer's, in a hurry or not: nobody is forgotten.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writes_of_tasks_are_all_done_whoever_commits_them() {
-    let disk = Disk::default();
-    let db = open(&disk).unwrap();
+    let disks = Disks::new();
+    let db = open(&disks).unwrap();
     // With nobody else writing, no request comes to take this along.
     db.write_later(create()).await.unwrap();
     let mut tasks = tokio::task::JoinSet::new();
@@ -119,19 +128,19 @@ async fn writes_of_tasks_are_all_done_whoever_commits_them() {
 /// The next start would check all of it, for seconds.
 #[test]
 fn the_last_user_closes_the_database() {
-    let disk = Disk::default();
-    let db = open(&disk).unwrap();
+    let disks = Disks::new();
+    let db = open(&disks).unwrap();
     db.write_blocking(create()).unwrap();
     drop(db);
     let reopened = redb::Builder::new()
         .set_repair_callback(|_| panic!("it was not closed"))
-        .create_with_backend(disk);
+        .create_with_backend(disks.file);
     drop(reopened.unwrap());
 }
 
 #[test]
 fn a_use_case_that_fails_or_panics_costs_only_itself() {
-    let db = Arc::new(open(&Disk::default()).unwrap());
+    let db = Arc::new(open(&Disks::new()).unwrap());
     std::thread::scope(|scope| {
         for n in 0..48 {
             let db = &db;
@@ -158,28 +167,33 @@ fn a_use_case_that_fails_or_panics_costs_only_itself() {
 }
 
 #[test]
-fn the_file_is_for_its_owner_alone() {
+fn the_files_are_for_its_owner_alone() {
     let dir = std::env::temp_dir().join(format!("wharf-db-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
-    let path = dir.join("wharf.redb");
-    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    let paths = ["wharf.redb", "wharf.journal"].map(|name| dir.join(name));
+    let modes = || {
+        let mode = |path| std::fs::metadata(path).unwrap().permissions().mode();
+        paths.each_ref().map(|path| mode(path) & 0o777)
+    };
     drop(migrate::open(&dir).unwrap());
-    assert_eq!(mode(), 0o600);
-    // As an older Wharf has made it.
-    std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(modes(), [0o600; 2]);
+    // As something else has made them.
+    for path in &paths {
+        std::fs::set_permissions(path, Permissions::from_mode(0o644)).unwrap();
+    }
     drop(migrate::open(&dir).unwrap());
-    assert_eq!(mode(), 0o600);
+    assert_eq!(modes(), [0o600; 2]);
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
 #[test]
 fn a_disk_that_fails_once_is_told_of() {
-    let disk = Disk::default();
-    let db = open(&disk).unwrap();
+    let disks = Disks::new();
+    let db = open(&disks).unwrap();
     db.write_blocking(create()).unwrap();
     let refused = db.write_blocking(|_| Err::<((), Changes), _>(Error::NotFound));
     assert!(refused.is_err() && db.takes_writes());
-    disk.cut_after(0);
+    disks.cut_after(0);
     assert!(db.write_blocking(create()).is_err());
     assert!(!db.takes_writes());
     // What was read before still is.
@@ -189,10 +203,13 @@ fn a_disk_that_fails_once_is_told_of() {
 #[test]
 fn what_was_acknowledged_survives_a_power_cut_at_any_write() {
     let (mut all, mut cuts_in_the_middle) = (0, 0);
-    for cut_after in (1..400).step_by(13) {
-        let disk = Disk::default();
-        let db = open(&disk).unwrap();
-        disk.cut_after(cut_after);
+    for cut_after in (1..120).step_by(2) {
+        let disks = Disks::new();
+        // With checkpoints between, and without.
+        let limit = [LIMIT, 8 << 10][cut_after / 2 % 2];
+        let cut_after = cut_after as u64;
+        let db = open_up_to(&disks, limit).unwrap();
+        disks.cut_after(cut_after);
         let acknowledged: Vec<InstanceId> = std::thread::scope(|scope| {
             let writers: Vec<_> = (0..4)
                 .map(|_| {
@@ -211,7 +228,11 @@ fn what_was_acknowledged_survives_a_power_cut_at_any_write() {
         drop(db);
         all += acknowledged.len();
         cuts_in_the_middle += u32::from((1..48).contains(&acknowledged.len()));
-        let after = open(&disk.after_the_cut(cut_after)).unwrap();
+        let found = disks.after_the_cut(cut_after);
+        // It may go again while what the journal has is written to the file.
+        found.cut_after(cut_after % 16);
+        drop(open_up_to(&found, limit));
+        let after = open_up_to(&found.after_the_cut(cut_after + 1), limit).unwrap();
         let found = ids(&after);
         for id in &acknowledged {
             assert!(

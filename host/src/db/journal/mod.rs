@@ -1,0 +1,242 @@
+//! What was committed since the database's file last was brought up to date.
+//!
+//! To sync a few hundred bytes at the end of the last ones takes a fraction of the time in which redb
+//! makes a commit durable, which writes a page of each tree it touched. So a commit is durable when its
+//! record is synced here; redb has it in memory then, where readers see it, and in its file with its
+//! next durable commit: a checkpoint. After a crash the records since then are applied again.
+//!
+//! Every checkpoint begins an epoch. The database says which one it is in, and records from the
+//! journal's start count as long as they are of that epoch, numbered without a gap and whole. So the
+//! records of the last epoch are overwritten without having been removed, and a record that was cut
+//! short, which nobody was told of, is the end.
+
+mod record;
+mod storage;
+
+pub use record::{Record, Step, steps};
+pub use storage::{Storage, open, open_private, sync_names};
+
+use crate::domain::error::Error;
+use crc32fast::Hasher;
+use std::io;
+
+/// How long a journal becomes before a checkpoint begins it anew: that much is applied again after a
+/// crash, in a second or two.
+pub const LIMIT: u64 = 64 << 20;
+/// A journal is lengthened by zeros, this many at a time: writing over bytes that are there needs
+/// nothing but those bytes on the disk.
+const STRETCH: u64 = 256 << 10;
+/// And that page by page: what was written in one go the kernel keeps, and writes, in one piece.
+const PAGE: u64 = 4 << 10;
+/// Epoch, number and length of a record, and the checksum over them and what follows.
+const HEAD: usize = 8 + 8 + 4 + 4;
+
+/// Records on a disk.
+pub struct Journal {
+    storage: Box<dyn Storage>,
+    limit: u64,
+    /// No record of another database is taken for one of this.
+    installation: u128,
+    epoch: u64,
+    /// Records of this epoch.
+    count: u64,
+    /// Where the next begins.
+    end: u64,
+    length: u64,
+}
+
+/// Why there is nothing to continue from.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// It cannot be read.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It goes on from a later state of the database.
+    #[error(
+        "it goes on from epoch {found}, and the database is in epoch {epoch}. Was an older copy of \
+         the database put back? The journal of that copy belongs to it; if there is none, move this \
+         one away, and what was written since that copy is gone"
+    )]
+    Later {
+        /// In the journal.
+        found: u64,
+        /// In the database.
+        epoch: u64,
+    },
+    /// A record cannot be applied, or the database not be written.
+    #[error("{0}")]
+    Apply(#[from] Error),
+}
+
+struct Head {
+    epoch: u64,
+    number: u64,
+    length: u32,
+    checksum: u32,
+}
+
+impl Head {
+    fn from_bytes(bytes: [u8; HEAD]) -> Self {
+        let (epoch, rest) = bytes.split_first_chunk().unwrap_or((&[0; 8], &[]));
+        let (number, rest) = rest.split_first_chunk().unwrap_or((&[0; 8], &[]));
+        let (length, rest) = rest.split_first_chunk().unwrap_or((&[0; 4], &[]));
+        let (checksum, _) = rest.split_first_chunk().unwrap_or((&[0; 4], &[]));
+        Self {
+            epoch: u64::from_le_bytes(*epoch),
+            number: u64::from_le_bytes(*number),
+            length: u32::from_le_bytes(*length),
+            checksum: u32::from_le_bytes(*checksum),
+        }
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let numbers = [self.epoch.to_le_bytes(), self.number.to_le_bytes()].concat();
+        let sizes = [self.length.to_le_bytes(), self.checksum.to_le_bytes()].concat();
+        [numbers, sizes].concat()
+    }
+}
+
+impl Journal {
+    /// One that is kept there, up to so many bytes.
+    pub fn new(storage: Box<dyn Storage>, limit: u64, installation: u128) -> io::Result<Self> {
+        let length = storage.length()?;
+        Ok(Self {
+            storage,
+            limit,
+            installation,
+            epoch: 0,
+            count: 0,
+            end: 0,
+            length,
+        })
+    }
+
+    /// The epoch it is in.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Whether there are records that only the journal has.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Hands out the records of this epoch, the database's; how many there were.
+    pub fn replay(
+        &mut self,
+        epoch: u64,
+        mut apply: impl FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<u64, ReplayError> {
+        self.restart(epoch);
+        while let Some((head, bytes)) = self.read(self.end)? {
+            if head.epoch > epoch && self.count == 0 {
+                let found = head.epoch;
+                return Err(ReplayError::Later { found, epoch });
+            }
+            if head.epoch != epoch || head.number != self.count {
+                break;
+            }
+            apply(&bytes)?;
+            self.count += 1;
+            self.end += (HEAD + bytes.len()) as u64;
+        }
+        Ok(self.count)
+    }
+
+    /// A whole record, if one begins there.
+    fn read(&self, at: u64) -> io::Result<Option<(Head, Vec<u8>)>> {
+        let left = self.length.saturating_sub(at);
+        let Some(left) = left.checked_sub(HEAD as u64) else {
+            return Ok(None);
+        };
+        let mut head = [0; HEAD];
+        self.storage.read(at, &mut head)?;
+        let head = Head::from_bytes(head);
+        if u64::from(head.length) > left {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; head.length as usize];
+        self.storage.read(at + HEAD as u64, &mut bytes)?;
+        let whole = head.checksum == self.checksum(&head, &bytes);
+        Ok(whole.then_some((head, bytes)))
+    }
+
+    /// Whether one more record of this length fits; room is made for it.
+    pub fn has_room(&mut self, record: &Record) -> bool {
+        let Ok(length) = u32::try_from(record.bytes().len()) else {
+            return false;
+        };
+        let end = self.end + HEAD as u64 + u64::from(length);
+        if end > self.limit {
+            return false;
+        }
+        if end <= self.length {
+            return true;
+        }
+        let lengthened = self.lengthen((end + STRETCH).min(self.limit));
+        if let Err(error) = &lengthened {
+            tracing::warn!(%error, "the journal cannot be lengthened");
+        }
+        lengthened.is_ok()
+    }
+
+    fn lengthen(&mut self, length: u64) -> io::Result<()> {
+        let zeros = vec![0; PAGE as usize];
+        while self.length < length {
+            self.storage.write(self.length, &zeros)?;
+            self.length += PAGE;
+        }
+        Ok(())
+    }
+
+    /// Writes a record that it has room for. When this returns, it holds.
+    pub fn append(&mut self, record: &Record) -> io::Result<()> {
+        let bytes = record.bytes();
+        let mut head = Head {
+            epoch: self.epoch,
+            number: self.count,
+            length: u32::try_from(bytes.len()).map_err(io::Error::other)?,
+            checksum: 0,
+        };
+        head.checksum = self.checksum(&head, bytes);
+        let whole = [&head.to_bytes()[..], bytes].concat();
+        self.storage.write(self.end, &whole)?;
+        self.storage.sync()?;
+        self.count += 1;
+        self.end += whole.len() as u64;
+        Ok(())
+    }
+
+    /// The database has all of it, and is in this epoch.
+    pub fn restart(&mut self, epoch: u64) {
+        self.epoch = epoch;
+        self.count = 0;
+        self.end = 0;
+    }
+
+    /// Leaves nothing that could be read, after a restart: the database can be replaced by a copy of it
+    /// from another day.
+    pub fn clear(&mut self) -> io::Result<()> {
+        if self.length > 0 {
+            self.storage.write(0, &[0; HEAD])?;
+            self.storage.sync()?;
+        }
+        Ok(())
+    }
+
+    fn checksum(&self, head: &Head, bytes: &[u8]) -> u32 {
+        let mut hasher = Hasher::new();
+        hasher.update(&self.installation.to_le_bytes());
+        let Head {
+            epoch,
+            number,
+            length,
+            ..
+        } = head;
+        hasher.update(&epoch.to_le_bytes());
+        hasher.update(&number.to_le_bytes());
+        hasher.update(&length.to_le_bytes());
+        hasher.update(bytes);
+        hasher.finalize()
+    }
+}

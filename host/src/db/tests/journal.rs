@@ -1,0 +1,176 @@
+//! What is in the journal and not yet in the file.
+
+use super::backend::{Disk, Disks};
+use super::fixture::create;
+use super::{ids, open, open_up_to};
+use crate::db::apply::Tables;
+use crate::db::{Change, Changes, Read, View};
+use crate::domain::ids::UserId;
+use std::time::Duration;
+
+/// The file without its journal.
+fn alone(disks: &Disks) -> Disks {
+    Disks {
+        file: disks.copy().file,
+        journal: Disk::default(),
+    }
+}
+
+#[test]
+fn a_commit_is_in_the_journal_and_later_in_the_file() {
+    let disks = Disks::new();
+    let db = open(&disks).unwrap();
+    let mut written: Vec<_> = (0..20)
+        .map(|_| db.write_blocking(create()).unwrap())
+        .collect();
+    written.sort_by_key(|id| id.0);
+    let after_a_crash = disks.after_the_cut(0);
+    assert_eq!(ids(&open(&alone(&after_a_crash)).unwrap()), []);
+    assert_eq!(ids(&open(&after_a_crash).unwrap()), written);
+    // In quiet, the file gets it.
+    let mut looks = 0;
+    while ids(&open(&alone(&disks.after_the_cut(0))).unwrap()) != written {
+        looks += 1;
+        assert!(looks < 1_000, "it never gets it");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // What comes then is in the journal again, over the records that were there.
+    let one_more = db.write_blocking(create()).unwrap();
+    let found = ids(&open(&disks.after_the_cut(0)).unwrap());
+    assert!(found.len() == 21 && found.contains(&one_more));
+}
+
+#[test]
+fn a_full_journal_begins_anew() {
+    let disks = Disks::new();
+    let db = open_up_to(&disks, 4 << 10).unwrap();
+    let mut written: Vec<_> = (0..50)
+        .map(|_| db.write_blocking(create()).unwrap())
+        .collect();
+    written.sort_by_key(|id| id.0);
+    let file_alone = ids(&open(&alone(&disks.after_the_cut(0))).unwrap());
+    assert!(file_alone.len() > 40, "{} of 50", file_alone.len());
+    assert_eq!(ids(&open(&disks.after_the_cut(0)).unwrap()), written);
+    // Something that is longer than it can become goes to the file.
+    let long = "x".repeat(5 << 10);
+    let user = move |_: &View<'_>| {
+        let user = Change::PutUser(UserId(7), long.clone());
+        Ok(((), Changes::none().with(user)))
+    };
+    db.write_blocking(user).unwrap();
+    let crashed = open(&alone(&disks.after_the_cut(0))).unwrap();
+    let email = crashed.read(|rows| rows.email_of(UserId(7)));
+    assert_eq!(email.unwrap().unwrap().len(), 5 << 10);
+    assert_eq!(ids(&crashed), written);
+}
+
+#[test]
+fn where_it_cannot_become_longer_the_file_takes_over() {
+    let disks = Disks::new();
+    disks.journal.limit(100);
+    let db = open(&disks).unwrap();
+    db.write_blocking(create()).unwrap();
+    assert!(db.takes_writes());
+    assert_eq!(
+        ids(&open(&alone(&disks.after_the_cut(0))).unwrap()).len(),
+        1
+    );
+}
+
+#[test]
+fn nothing_is_left_in_it_when_it_is_closed() {
+    let disks = Disks::new();
+    let db = open(&disks).unwrap();
+    let backup = disks.copy();
+    db.write_blocking(create()).unwrap();
+    drop(db);
+    assert_eq!(ids(&open(&alone(&disks)).unwrap()).len(), 1);
+    // An older copy of the file can be put back, without a word about the journal.
+    let file = backup.file;
+    let journal = disks.journal;
+    assert_eq!(ids(&open(&Disks { file, journal }).unwrap()), []);
+}
+
+#[test]
+fn an_older_copy_of_the_file_is_not_taken_for_what_the_journal_goes_on_from() {
+    let disks = Disks::new();
+    drop(open(&disks).unwrap());
+    let backup = disks.copy();
+    // Long enough for some checkpoints; then it crashes.
+    let db = open_up_to(&disks, 4 << 10).unwrap();
+    for _ in 0..20 {
+        db.write_blocking(create()).unwrap();
+    }
+    let crashed = disks.after_the_cut(0);
+    let mixed = Disks {
+        file: backup.file.clone(),
+        journal: crashed.journal.clone(),
+    };
+    let refused = open(&mixed).err().unwrap();
+    assert!(refused.contains("an older copy"), "{refused}");
+    // Nothing is lost by that: both are as they were.
+    let together = Disks {
+        file: crashed.file,
+        journal: mixed.journal,
+    };
+    assert_eq!(ids(&open(&together).unwrap()).len(), 20);
+}
+
+#[test]
+fn the_journal_of_another_database_is_nothing() {
+    let (one, other) = (Disks::new(), Disks::new());
+    let db = open(&one).unwrap();
+    db.write_blocking(create()).unwrap();
+    let file = other.file;
+    let journal = one.after_the_cut(0).journal;
+    let other = open(&Disks { file, journal }).unwrap();
+    assert_eq!(ids(&other), []);
+    other.write_blocking(create()).unwrap();
+}
+
+/// After an error nobody knows whether the record is there. Either way it is whole.
+#[test]
+fn a_journal_that_fails_ends_all_writes() {
+    for cut_after in 0..3 {
+        let disks = Disks::new();
+        let db = open(&disks).unwrap();
+        db.write_blocking(create()).unwrap();
+        disks.cut_after(cut_after);
+        let acknowledged = (0..2)
+            .take_while(|_| db.write_blocking(create()).is_ok())
+            .count();
+        assert!(acknowledged < 2 && !db.takes_writes(), "{cut_after}");
+        assert!(db.write_blocking(create()).is_err());
+        assert_eq!(ids(&db).len(), 1 + acknowledged);
+        drop(db);
+        let after = open(&disks.after_the_cut(cut_after)).unwrap();
+        assert!((1 + acknowledged..=2 + acknowledged).contains(&ids(&after).len()));
+        assert_eq!(after.fsck().unwrap(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn the_format_before_there_was_a_journal_is_brought_up_to_date() {
+    let disks = Disks::new();
+    drop(open(&disks).unwrap());
+    let open_file = || redb::Builder::new().create_with_backend(disks.file.clone());
+    let set = |format| {
+        let file = open_file().unwrap();
+        let txn = file.begin_write().unwrap();
+        let mut tables = Tables::open(&txn).unwrap();
+        tables.set_format(format).unwrap();
+        drop(tables);
+        txn.commit().unwrap();
+    };
+    set(1);
+    drop(open(&disks).unwrap());
+    let file = open_file().unwrap();
+    let txn = file.begin_write().unwrap();
+    let tables = Tables::open(&txn).unwrap();
+    assert_eq!(tables.format().unwrap(), Some(2));
+    drop(tables);
+    drop((txn, file));
+    // And one of the future is refused.
+    set(3);
+    assert!(open(&disks).err().unwrap().contains("format 3"));
+}
