@@ -6,7 +6,7 @@ use wharf_tests::{Server, simulated_node, small};
 /// Creates, at most: enough for a rush in which some of the first come up.
 const MOST: usize = 9_000;
 /// More than begin before the server knows that there is a rush.
-const SOME: usize = 50;
+const SOME: usize = 30;
 
 #[test]
 fn what_is_accepted_in_a_rush_is_made_some_of_it_meanwhile_and_the_rest_behind_it() {

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 /// Time between two turns.
 pub const TURN: Duration = Duration::from_millis(1);
-/// How many begin in one during a rush. There is always some progress: more than an engine makes.
-const FEW: usize = 1;
-/// And in quiet, for each core.
+/// In every how many of them one begins for each core during a rush. A start costs a quarter of a
+/// millisecond of a core, so that this takes a sixteenth of them.
+const SELDOM: usize = 4;
+/// How many begin in each turn in quiet, for each core.
 const PER_CORE: usize = 4;
 /// So many that came in so long are a rush.
 const RUSH: (usize, Duration) = (8, Duration::from_millis(8));
@@ -21,7 +22,8 @@ const RUSH: (usize, Duration) = (8, Duration::from_millis(8));
 pub struct Newcomers {
     order: VecDeque<InstanceId>,
     ids: HashSet<InstanceId>,
-    in_quiet: usize,
+    cores: usize,
+    turns: usize,
     /// When the latest came: as many as make a rush.
     came: VecDeque<Instant>,
 }
@@ -32,7 +34,8 @@ impl Newcomers {
         Self {
             order: VecDeque::new(),
             ids: HashSet::new(),
-            in_quiet: PER_CORE * cores,
+            cores,
+            turns: 0,
             came: VecDeque::new(),
         }
     }
@@ -67,10 +70,12 @@ impl Newcomers {
 
     /// Those whose turn it is.
     pub fn due(&mut self, crowded: bool, now: Instant) -> Vec<InstanceId> {
-        let count = match crowded || self.is_rush(now) {
-            true => FEW,
-            false => self.in_quiet,
+        self.turns += 1;
+        let per_core = match crowded || self.is_rush(now) {
+            true => usize::from(self.turns.is_multiple_of(SELDOM)),
+            false => PER_CORE,
         };
+        let count = per_core * self.cores;
         let due: Vec<_> = self.order.drain(..count.min(self.order.len())).collect();
         for id in &due {
             self.ids.remove(id);
@@ -81,7 +86,7 @@ impl Newcomers {
 
 #[cfg(test)]
 mod tests {
-    use super::{FEW, Newcomers, PER_CORE, RUSH};
+    use super::{Newcomers, PER_CORE, RUSH, SELDOM};
     use crate::domain::ids::InstanceId;
     use std::time::{Duration, Instant};
     use uuid::Uuid;
@@ -92,19 +97,26 @@ mod tests {
             .collect()
     }
 
+    /// As many turns as it takes until some begin during a rush.
+    fn seldom(newcomers: &mut Newcomers, crowded: bool, now: Instant) -> Vec<InstanceId> {
+        (0..SELDOM)
+            .flat_map(|_| newcomers.due(crowded, now))
+            .collect()
+    }
+
     #[test]
     fn a_few_of_a_crowd_and_more_in_quiet_in_order() {
-        let quiet = 2 * FEW..2 * FEW + 2 * PER_CORE;
+        let quiet = 4..4 + 2 * PER_CORE;
         let ids = some(quiet.end + 1);
         let mut newcomers = Newcomers::new(2);
         let now = Instant::now();
         for id in ids.iter().chain(&ids) {
             assert!(!newcomers.come(*id, true, now));
         }
-        assert_eq!(newcomers.due(true, now), ids[..FEW]);
-        assert!(!newcomers.has(ids[0]) && newcomers.has(ids[FEW]));
+        assert_eq!(seldom(&mut newcomers, true, now), ids[..2]);
+        assert!(!newcomers.has(ids[1]) && newcomers.has(ids[2]));
         let later = now + RUSH.1;
-        assert_eq!(newcomers.due(true, later), ids[FEW..2 * FEW]);
+        assert_eq!(seldom(&mut newcomers, true, later), ids[2..4]);
         assert_eq!(newcomers.due(false, later), ids[quiet.clone()]);
         assert_eq!(newcomers.due(false, later), ids[quiet.end..]);
         assert!(newcomers.is_empty() && newcomers.due(true, later).is_empty());
@@ -121,8 +133,8 @@ mod tests {
         let begun: Vec<_> = (0..ids.len()).filter(at_once).collect();
         assert_eq!(begun, (0..RUSH.0 - 1).collect::<Vec<_>>());
         let last = apart(ids.len(), step);
-        assert_eq!(newcomers.due(false, last).len(), FEW);
-        assert!(newcomers.due(false, last + RUSH.1).len() > FEW);
+        assert_eq!(seldom(&mut newcomers, false, last).len(), 2);
+        assert!(newcomers.due(false, last + RUSH.1).len() > 2);
         let mut newcomers = Newcomers::new(2);
         let slowly = |n: usize| newcomers.come(ids[n], false, apart(n, RUSH.1 / 4));
         assert!((0..ids.len()).all(slowly) && newcomers.is_empty());
