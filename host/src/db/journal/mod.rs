@@ -6,9 +6,9 @@
 //! next durable commit: a checkpoint. After a crash the records since then are applied again.
 //!
 //! Every checkpoint begins an epoch. The database says which one it is in, and records from the
-//! journal's start count as long as they are of that epoch, numbered without a gap and whole. So the
-//! records of the last epoch are overwritten without having been removed, and a record that was cut
-//! short, which nobody was told of, is the end.
+//! journal's start count as long as they are of that epoch and whole. So the records of the last epoch
+//! are overwritten without having been removed, and a record that was cut short, which nobody was told
+//! of, is the end.
 
 mod record;
 mod storage;
@@ -28,8 +28,8 @@ pub const LIMIT: u64 = 64 << 20;
 const STRETCH: u64 = 256 << 10;
 /// And that page by page: what was written in one go the kernel keeps, and writes, in one piece.
 const PAGE: u64 = 4 << 10;
-/// Epoch, number and length of a record, and the checksum over them and what follows.
-const HEAD: usize = 8 + 8 + 4 + 4;
+/// Epoch and length of a record, and the checksum over them and what follows.
+const HEAD: usize = 8 + 4 + 4;
 
 /// Records on a disk.
 pub struct Journal {
@@ -70,7 +70,6 @@ pub enum ReplayError {
 
 struct Head {
     epoch: u64,
-    number: u64,
     length: u32,
     checksum: u32,
 }
@@ -78,21 +77,19 @@ struct Head {
 impl Head {
     fn from_bytes(bytes: [u8; HEAD]) -> Self {
         let (epoch, rest) = bytes.split_first_chunk().unwrap_or((&[0; 8], &[]));
-        let (number, rest) = rest.split_first_chunk().unwrap_or((&[0; 8], &[]));
         let (length, rest) = rest.split_first_chunk().unwrap_or((&[0; 4], &[]));
         let (checksum, _) = rest.split_first_chunk().unwrap_or((&[0; 4], &[]));
         Self {
             epoch: u64::from_le_bytes(*epoch),
-            number: u64::from_le_bytes(*number),
             length: u32::from_le_bytes(*length),
             checksum: u32::from_le_bytes(*checksum),
         }
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        let numbers = [self.epoch.to_le_bytes(), self.number.to_le_bytes()].concat();
-        let sizes = [self.length.to_le_bytes(), self.checksum.to_le_bytes()].concat();
-        [numbers, sizes].concat()
+        let epoch = self.epoch.to_le_bytes();
+        let [length, checksum] = [self.length, self.checksum].map(u32::to_le_bytes);
+        [&epoch[..], &length, &checksum].concat()
     }
 }
 
@@ -133,7 +130,7 @@ impl Journal {
                 let found = head.epoch;
                 return Err(ReplayError::Later { found, epoch });
             }
-            if head.epoch != epoch || head.number != self.count {
+            if head.epoch != epoch {
                 break;
             }
             apply(&bytes)?;
@@ -194,7 +191,6 @@ impl Journal {
         let bytes = record.bytes();
         let mut head = Head {
             epoch: self.epoch,
-            number: self.count,
             length: u32::try_from(bytes.len()).map_err(io::Error::other)?,
             checksum: 0,
         };
@@ -227,15 +223,8 @@ impl Journal {
     fn checksum(&self, head: &Head, bytes: &[u8]) -> u32 {
         let mut hasher = Hasher::new();
         hasher.update(&self.installation.to_le_bytes());
-        let Head {
-            epoch,
-            number,
-            length,
-            ..
-        } = head;
-        hasher.update(&epoch.to_le_bytes());
-        hasher.update(&number.to_le_bytes());
-        hasher.update(&length.to_le_bytes());
+        hasher.update(&head.epoch.to_le_bytes());
+        hasher.update(&head.length.to_le_bytes());
         hasher.update(bytes);
         hasher.finalize()
     }

@@ -4,6 +4,7 @@ use super::backend::{Disk, Disks};
 use super::fixture::create;
 use super::{ids, open, open_up_to};
 use crate::db::apply::Tables;
+use crate::db::journal::LIMIT;
 use crate::db::{Change, Changes, Read, View};
 use crate::domain::ids::UserId;
 use std::time::Duration;
@@ -62,6 +63,28 @@ fn a_full_journal_begins_anew() {
     let email = crashed.read(|rows| rows.email_of(UserId(7)));
     assert_eq!(email.unwrap().unwrap().len(), 5 << 10);
     assert_eq!(ids(&crashed), written);
+}
+
+/// Records of one length, so that those of an earlier epoch begin where one of this epoch ends.
+#[test]
+fn the_last_word_holds_crash_after_crash() {
+    let mut disks = Disks::new();
+    let mut last = None;
+    for turn in 0..60 {
+        let db = open_up_to(&disks, [LIMIT, 4 << 10][turn / 30]).unwrap();
+        let found = db.read(|rows| rows.email_of(UserId(7))).unwrap();
+        assert_eq!(found, last, "turn {turn}");
+        for word in 0..(turn * 7 % 40) {
+            let email = format!("{turn:03}-{word:03}");
+            last = Some(email.clone());
+            let user = move |_: &View<'_>| {
+                let user = Change::PutUser(UserId(7), email.clone());
+                Ok(((), Changes::none().with(user)))
+            };
+            db.write_blocking(user).unwrap();
+        }
+        disks = disks.after_the_cut(0);
+    }
 }
 
 #[test]

@@ -69,8 +69,8 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
             ("Wharf".to_owned(), rates),
             ("the database alone, one by one".to_owned(), floors),
         ],
-        why: "One client waits for a commit of its own. More of them share commits, and each create \
-              adds its rows only, until the cores are busy.",
+        why: "One client waits for a commit of its own, which is a record in the journal. More of them \
+              share commits, and each create adds its rows only, until the cores are busy.",
     });
     Ok(())
 }
