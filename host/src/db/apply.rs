@@ -2,7 +2,7 @@
 
 use super::batch::{Change, Changes};
 use super::codec::{decode, encode, internal};
-use super::journal::{Record, steps};
+use super::journal::{Period, Record, steps};
 use super::logged::Logged;
 use super::read::{Read, read_fields};
 use super::tables as t;
@@ -83,14 +83,18 @@ impl<'t> Tables<'t> {
         self.set_number(t::FORMAT, format)
     }
 
-    /// How often the file was brought up to date with the journal.
-    pub fn epoch(&self) -> Result<u64, Error> {
-        Ok(self.number(t::EPOCH)?.unwrap_or(0))
+    /// Which records the journal has for it.
+    pub fn period(&self) -> Result<Period, Error> {
+        Ok(Period {
+            epoch: self.number(t::EPOCH)?.unwrap_or(0),
+            session: self.number(t::SESSION)?.unwrap_or(0),
+        })
     }
 
-    /// Once more.
-    pub fn set_epoch(&mut self, epoch: u64) -> Result<(), Error> {
-        self.set_number(t::EPOCH, epoch)
+    /// It will have these.
+    pub fn set_period(&mut self, period: Period) -> Result<(), Error> {
+        self.set_number(t::EPOCH, period.epoch)?;
+        self.set_number(t::SESSION, period.session)
     }
 
     fn number(&self, key: &str) -> Result<Option<u64>, Error> {

@@ -4,7 +4,7 @@
 use super::apply::Tables;
 use super::batch::Changes;
 use super::codec::internal;
-use super::journal::Journal;
+use super::journal::{Journal, Period};
 use super::read::{Read, Snapshot};
 use super::versions::Versions;
 use crate::domain::error::Error;
@@ -120,6 +120,11 @@ impl Committer {
 
     /// Writes a batch. Its members can be told then, which does not take the committer.
     pub fn run(&mut self, batch: &mut [Box<dyn Job>]) {
+        if self.is_lost() {
+            // The inventory may have what was not committed, and the journal what nobody was told of.
+            let refuse = |job: &mut Box<dyn Job>| job.fail(internal("it takes no more writes"));
+            return batch.iter_mut().for_each(refuse);
+        }
         let Err(error) = self.commit(batch) else {
             return;
         };
@@ -184,7 +189,7 @@ impl Committer {
         }
         let in_journal = self.journal.has_room(tables.record());
         if !in_journal {
-            tables.set_epoch(self.journal.epoch() + 1)?;
+            tables.set_period(self.journal.next())?;
         }
         let (record, touched) = tables.finish();
         if in_journal {
@@ -197,24 +202,25 @@ impl Committer {
         txn.commit().map_err(internal)?;
         self.in_doubt = false;
         if !in_journal {
-            self.journal.restart(self.journal.epoch() + 1);
+            self.journal.restart(self.journal.next());
         }
         Ok(())
     }
 
-    /// Whether the journal has what the database's file has not.
-    pub fn has_records(&self) -> bool {
-        !self.journal.is_empty()
+    /// Whether the journal has what the database's file has not, and may still get.
+    pub fn needs_checkpoint(&self) -> bool {
+        !self.is_lost() && !self.journal.is_empty()
     }
 
     /// Brings the file up to date.
     pub fn checkpoint(&mut self) {
-        if self.is_lost() || !self.has_records() {
+        if !self.needs_checkpoint() {
             return;
         }
-        let epoch = self.journal.epoch() + 1;
-        match checkpoint(&self.file, epoch) {
-            Ok(()) => self.journal.restart(epoch),
+        let next = self.journal.next();
+        let done = catch_unwind(AssertUnwindSafe(|| checkpoint(&self.file, next)));
+        match done.unwrap_or_else(|_| Err(internal("a checkpoint panicked"))) {
+            Ok(()) => self.journal.restart(next),
             Err(error) => self.give_up(&error),
         }
     }
@@ -231,10 +237,10 @@ impl Committer {
     }
 }
 
-fn checkpoint(file: &redb::Database, epoch: u64) -> Result<(), Error> {
+fn checkpoint(file: &redb::Database, next: Period) -> Result<(), Error> {
     let txn = file.begin_write().map_err(internal)?;
     let mut tables = Tables::open(&txn).map_err(internal)?;
-    tables.set_epoch(epoch)?;
+    tables.set_period(next)?;
     drop(tables);
     txn.commit().map_err(internal)
 }

@@ -3,14 +3,15 @@
 use super::OpenError;
 use super::apply::Tables;
 use super::codec::internal;
-use super::journal::{self, Journal, LIMIT, ReplayError, Storage, open_private, sync_names};
+use super::journal::{self, Journal, LIMIT, open_private, sync_names};
 use super::read::{Read, Snapshot};
 use super::recover::recover;
+use super::tables::SESSION;
 use crate::domain::error::Error;
-use redb::{Builder, Database};
-use std::io;
+use redb::{Builder, Database, ReadableTable};
 use std::path::Path;
-use std::sync::Once;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The format this code writes.
 const FORMAT: u64 = 2;
@@ -24,9 +25,12 @@ pub fn open(dir: &Path) -> Result<(Database, Journal), OpenError> {
     let broken =
         |error: &dyn std::fmt::Display| OpenError::Broken(format!("{}: {error}", path.display()));
     let file = open_private(&path).map_err(|e| broken(&e))?;
-    let told = Once::new();
+    let closed = Arc::new(AtomicBool::new(true));
+    let noted = Arc::clone(&closed);
     let unclosed = move |_: &mut redb::RepairSession| {
-        told.call_once(|| tracing::warn!("the database was not closed; all of it is checked"));
+        if noted.swap(false, Ordering::Relaxed) {
+            tracing::warn!("the database was not closed; all of it is checked");
+        }
     };
     let mut builder = Builder::new();
     let file = builder.set_repair_callback(unclosed).create_file(file);
@@ -35,29 +39,29 @@ pub fn open(dir: &Path) -> Result<(Database, Journal), OpenError> {
         other => broken(&other),
     })?;
     initialise(&file)?;
-    let journal = open_journal(dir, &file)?;
+    let journal = open_journal(dir, &file, closed.load(Ordering::Relaxed))?;
     Ok((file, journal))
 }
 
-fn open_journal(dir: &Path, file: &Database) -> Result<Journal, OpenError> {
+fn open_journal(dir: &Path, file: &Database, closed: bool) -> Result<Journal, OpenError> {
     let path = dir.join("wharf.journal");
-    let broken = |error: io::Error| OpenError::Broken(format!("{}: {error}", path.display()));
-    let storage = journal::open(&path).map_err(broken)?;
-    sync_names(dir).map_err(broken)?;
-    continued(Box::new(storage), LIMIT, file)
-        .map_err(|error| OpenError::Broken(format!("{}: {error}", path.display())))
+    let broken =
+        |error: &dyn std::fmt::Display| OpenError::Broken(format!("{}: {error}", path.display()));
+    if !closed && had_journal(file).map_err(|e| broken(&e))? && !path.exists() {
+        return Err(broken(
+            &"missing, and the database was not closed: its latest changes are there. Put it back, or \
+              an empty file in its place to go on without them",
+        ));
+    }
+    let storage = journal::open(&path).map_err(|e| broken(&e))?;
+    sync_names(dir).map_err(|e| broken(&e))?;
+    recover(file, Box::new(storage), LIMIT).map_err(|e| broken(&e))
 }
 
-/// The journal of a database, which has taken over all of it.
-pub(super) fn continued(
-    storage: Box<dyn Storage>,
-    limit: u64,
-    file: &Database,
-) -> Result<Journal, ReplayError> {
-    let installation = Snapshot::open(file).map_err(internal)?.installation()?;
-    let mut journal = Journal::new(storage, limit, installation.as_u128())?;
-    recover(file, &mut journal)?;
-    Ok(journal)
+fn had_journal(file: &Database) -> Result<bool, Error> {
+    let rows = Snapshot::open(file).map_err(internal)?;
+    let session = rows.meta()?.get(SESSION).map_err(internal)?;
+    Ok(session.is_some())
 }
 
 /// Brings a file to this format, or refuses it.
@@ -66,7 +70,11 @@ pub(super) fn initialise(file: &Database) -> Result<(), OpenError> {
     let txn = file.begin_write().map_err(internal).map_err(broken)?;
     let mut tables = Tables::open(&txn).map_err(internal).map_err(broken)?;
     match tables.format().map_err(broken)? {
-        Some(FORMAT | WITHOUT_JOURNAL) => {}
+        Some(FORMAT) => {
+            drop(tables);
+            return txn.abort().map_err(internal).map_err(broken);
+        }
+        Some(WITHOUT_JOURNAL) => {}
         None => tables
             .initialise(uuid::Uuid::new_v4().as_u128())
             .map_err(broken)?,

@@ -2,23 +2,33 @@
 
 use super::apply::Tables;
 use super::codec::internal;
-use super::journal::{Journal, ReplayError};
+use super::journal::{Journal, Period, ReplayError, Storage};
+use super::read::{Read, Snapshot};
 use redb::Database;
 
-/// Writes them to the file. Stopped half-way it is begun again by the next start.
-pub fn recover(file: &Database, journal: &mut Journal) -> Result<(), ReplayError> {
+/// Begins a session of a database: its journal, all of which the file has then. Stopped half-way it is
+/// begun again by the next start.
+pub fn recover(
+    file: &Database,
+    storage: Box<dyn Storage>,
+    limit: u64,
+) -> Result<Journal, ReplayError> {
+    let installation = Snapshot::open(file).map_err(internal)?.installation()?;
     let txn = file.begin_write().map_err(internal)?;
     let mut tables = Tables::open(&txn).map_err(internal)?;
-    let epoch = tables.epoch()?;
-    let records = journal.replay(epoch, |record| tables.redo(record))?;
-    if records == 0 {
-        drop(tables);
-        return Ok(txn.abort().map_err(internal)?);
-    }
-    tables.set_epoch(epoch + 1)?;
+    let before = tables.period()?;
+    let mut journal = Journal::new(storage, limit, installation.as_u128(), before)?;
+    let records = journal.replay(|record| tables.redo(record))?;
+    let period = Period {
+        epoch: before.epoch + 1,
+        session: uuid::Uuid::new_v4().as_u64_pair().1,
+    };
+    tables.set_period(period)?;
     drop(tables);
     txn.commit().map_err(internal)?;
-    journal.restart(epoch + 1);
-    tracing::info!(records, "the database has taken over what its journal had");
-    Ok(())
+    journal.restart(period);
+    if records > 0 {
+        tracing::info!(records, "the database has taken over what its journal had");
+    }
+    Ok(journal)
 }

@@ -39,3 +39,5 @@ pub const FORMAT: &str = "format";
 pub const NEXT_SEQ: &str = "next_seq";
 /// Key in [`META`]: how often the file was brought up to date with what the journal had.
 pub const EPOCH: &str = "epoch";
+/// Key in [`META`]: a random number of the latest opening.
+pub const SESSION: &str = "session";

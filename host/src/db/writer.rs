@@ -249,7 +249,7 @@ impl Shared {
     /// Who holds the committer says whether there is a checkpoint to make.
     fn note(&self, committer: &Committer) {
         let mut queue = self.queue();
-        let written = committer.has_records().then(Instant::now);
+        let written = committer.needs_checkpoint().then(Instant::now);
         let begun = written.is_some() && queue.written.is_none();
         queue.written = written;
         if begun {

@@ -5,10 +5,11 @@
 //! record is synced here; redb has it in memory then, where readers see it, and in its file with its
 //! next durable commit: a checkpoint. After a crash the records since then are applied again.
 //!
-//! Every checkpoint begins an epoch. The database says which one it is in, and records from the
-//! journal's start count as long as they are of that epoch and whole. So the records of the last epoch
-//! are overwritten without having been removed, and a record that was cut short, which nobody was told
-//! of, is the end.
+//! Every checkpoint begins an epoch, and every opening of the database a session, which has a random
+//! number. The database says which ones it is in, and records from the journal's start count as long
+//! as they are of these and whole. So older records are overwritten without having been removed, also
+//! those of a time that an older copy of the database has undone; and a record that was cut short,
+//! which nobody was told of, is the end.
 
 mod record;
 mod storage;
@@ -28,8 +29,8 @@ pub const LIMIT: u64 = 64 << 20;
 const STRETCH: u64 = 256 << 10;
 /// And that page by page: what was written in one go the kernel keeps, and writes, in one piece.
 const PAGE: u64 = 4 << 10;
-/// Epoch and length of a record, and the checksum over them and what follows.
-const HEAD: usize = 8 + 4 + 4;
+/// Epoch, session and length of a record, and the checksum over them and what follows.
+const HEAD: usize = 8 + 8 + 4 + 4;
 
 /// Records on a disk.
 pub struct Journal {
@@ -37,12 +38,23 @@ pub struct Journal {
     limit: u64,
     /// No record of another database is taken for one of this.
     installation: u128,
-    epoch: u64,
-    /// Records of this epoch.
+    period: Period,
+    /// Records of this period.
     count: u64,
     /// Where the next begins.
     end: u64,
     length: u64,
+    /// It was said that it cannot be lengthened.
+    told: bool,
+}
+
+/// What records are of, in the journal as in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Period {
+    /// How many checkpoints there were.
+    pub epoch: u64,
+    /// Since which opening.
+    pub session: u64,
 }
 
 /// Why there is nothing to continue from.
@@ -51,25 +63,28 @@ pub enum ReplayError {
     /// It cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It goes on from a later state of the database.
+    /// It goes on from another state of the database.
     #[error(
-        "it goes on from epoch {found}, and the database is in epoch {epoch}. Was an older copy of \
-         the database put back? The journal of that copy belongs to it; if there is none, move this \
-         one away, and what was written since that copy is gone"
+        "it goes on from another state of the database (epoch {found}) than this one (epoch {epoch}). \
+         Was an older copy of the database put back? The journal of that copy belongs to it; if there \
+         is none, put an empty file in its place, and what was written since that copy is gone"
     )]
-    Later {
+    Another {
         /// In the journal.
         found: u64,
         /// In the database.
         epoch: u64,
     },
+    /// A record is not as it was written, and others follow.
+    #[error("the record at byte {0} is damaged, and not the last: the disk has not kept it")]
+    Damaged(u64),
     /// A record cannot be applied, or the database not be written.
     #[error("{0}")]
     Apply(#[from] Error),
 }
 
 struct Head {
-    epoch: u64,
+    period: Period,
     length: u32,
     checksum: u32,
 }
@@ -77,71 +92,103 @@ struct Head {
 impl Head {
     fn from_bytes(bytes: [u8; HEAD]) -> Self {
         let (epoch, rest) = bytes.split_first_chunk().unwrap_or((&[0; 8], &[]));
+        let (session, rest) = rest.split_first_chunk().unwrap_or((&[0; 8], &[]));
         let (length, rest) = rest.split_first_chunk().unwrap_or((&[0; 4], &[]));
         let (checksum, _) = rest.split_first_chunk().unwrap_or((&[0; 4], &[]));
         Self {
-            epoch: u64::from_le_bytes(*epoch),
+            period: Period {
+                epoch: u64::from_le_bytes(*epoch),
+                session: u64::from_le_bytes(*session),
+            },
             length: u32::from_le_bytes(*length),
             checksum: u32::from_le_bytes(*checksum),
         }
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        let epoch = self.epoch.to_le_bytes();
+        let Period { epoch, session } = self.period;
+        let [epoch, session] = [epoch, session].map(u64::to_le_bytes);
         let [length, checksum] = [self.length, self.checksum].map(u32::to_le_bytes);
-        [&epoch[..], &length, &checksum].concat()
+        [&epoch[..], &session, &length, &checksum].concat()
+    }
+
+    /// Head and record.
+    fn whole_length(&self) -> u64 {
+        HEAD as u64 + u64::from(self.length)
     }
 }
 
 impl Journal {
-    /// One that is kept there, up to so many bytes.
-    pub fn new(storage: Box<dyn Storage>, limit: u64, installation: u128) -> io::Result<Self> {
+    /// One that is kept there, up to so many bytes, of a database that is in this period.
+    pub fn new(
+        storage: Box<dyn Storage>,
+        limit: u64,
+        installation: u128,
+        period: Period,
+    ) -> io::Result<Self> {
         let length = storage.length()?;
         Ok(Self {
             storage,
             limit,
             installation,
-            epoch: 0,
+            period,
             count: 0,
             end: 0,
             length,
+            told: false,
         })
     }
 
-    /// The epoch it is in.
-    pub fn epoch(&self) -> u64 {
-        self.epoch
+    /// The period after the next checkpoint.
+    pub fn next(&self) -> Period {
+        let Period { epoch, session } = self.period;
+        let epoch = epoch + 1;
+        Period { epoch, session }
     }
 
-    /// Whether there are records that only the journal has.
+    /// Whether the database has everything.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Hands out the records of this epoch, the database's; how many there were.
+    /// Hands out the records of this period; how many there were.
     pub fn replay(
         &mut self,
-        epoch: u64,
         mut apply: impl FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<u64, ReplayError> {
-        self.restart(epoch);
+        let Period { epoch, .. } = self.period;
         while let Some((head, bytes)) = self.read(self.end)? {
-            if head.epoch > epoch && self.count == 0 {
-                let found = head.epoch;
-                return Err(ReplayError::Later { found, epoch });
-            }
-            if head.epoch != epoch {
+            let Some(bytes) = bytes else {
+                self.expect_the_end(&head)?;
+                break;
+            };
+            if head.period != self.period {
+                let found = head.period.epoch;
+                if found >= epoch && self.count == 0 {
+                    return Err(ReplayError::Another { found, epoch });
+                }
                 break;
             }
             apply(&bytes)?;
             self.count += 1;
-            self.end += (HEAD + bytes.len()) as u64;
+            self.end += head.whole_length();
         }
         Ok(self.count)
     }
 
-    /// A whole record, if one begins there.
-    fn read(&self, at: u64) -> io::Result<Option<(Head, Vec<u8>)>> {
+    /// A record that is not whole is the last, cut short.
+    fn expect_the_end(&self, head: &Head) -> Result<(), ReplayError> {
+        let after = self.end.saturating_add(head.whole_length());
+        match self.read(after)? {
+            Some((next, Some(_))) if head.period == self.period && next.period == self.period => {
+                Err(ReplayError::Damaged(self.end))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A head, if there is room for one, with the record that follows, if it is whole.
+    fn read(&self, at: u64) -> io::Result<Option<(Head, Option<Vec<u8>>)>> {
         let left = self.length.saturating_sub(at);
         let Some(left) = left.checked_sub(HEAD as u64) else {
             return Ok(None);
@@ -150,12 +197,12 @@ impl Journal {
         self.storage.read(at, &mut head)?;
         let head = Head::from_bytes(head);
         if u64::from(head.length) > left {
-            return Ok(None);
+            return Ok(Some((head, None)));
         }
         let mut bytes = vec![0; head.length as usize];
         self.storage.read(at + HEAD as u64, &mut bytes)?;
         let whole = head.checksum == self.checksum(&head, &bytes);
-        Ok(whole.then_some((head, bytes)))
+        Ok(Some((head, whole.then_some(bytes))))
     }
 
     /// Whether one more record of this length fits; room is made for it.
@@ -171,9 +218,12 @@ impl Journal {
             return true;
         }
         let lengthened = self.lengthen((end + STRETCH).min(self.limit));
-        if let Err(error) = &lengthened {
-            tracing::warn!(%error, "the journal cannot be lengthened");
+        if let Err(error) = &lengthened
+            && !self.told
+        {
+            tracing::warn!(%error, "the journal cannot be lengthened; writes are slower without it");
         }
+        self.told = lengthened.is_err();
         lengthened.is_ok()
     }
 
@@ -190,7 +240,7 @@ impl Journal {
     pub fn append(&mut self, record: &Record) -> io::Result<()> {
         let bytes = record.bytes();
         let mut head = Head {
-            epoch: self.epoch,
+            period: self.period,
             length: u32::try_from(bytes.len()).map_err(io::Error::other)?,
             checksum: 0,
         };
@@ -203,9 +253,9 @@ impl Journal {
         Ok(())
     }
 
-    /// The database has all of it, and is in this epoch.
-    pub fn restart(&mut self, epoch: u64) {
-        self.epoch = epoch;
+    /// The database has all of it, and is in this period.
+    pub fn restart(&mut self, period: Period) {
+        self.period = period;
         self.count = 0;
         self.end = 0;
     }
@@ -223,7 +273,8 @@ impl Journal {
     fn checksum(&self, head: &Head, bytes: &[u8]) -> u32 {
         let mut hasher = Hasher::new();
         hasher.update(&self.installation.to_le_bytes());
-        hasher.update(&head.epoch.to_le_bytes());
+        hasher.update(&head.period.epoch.to_le_bytes());
+        hasher.update(&head.period.session.to_le_bytes());
         hasher.update(&head.length.to_le_bytes());
         hasher.update(bytes);
         hasher.finalize()

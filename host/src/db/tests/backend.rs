@@ -32,6 +32,8 @@ struct State {
 #[derive(Debug, Default)]
 struct Power {
     writes_left: Option<u64>,
+    /// It comes back with the next write.
+    flickers: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -56,6 +58,11 @@ impl Disks {
     /// After so many more writes nothing works any more.
     pub fn cut_after(&self, writes: u64) {
         self.file.power().writes_left = Some(writes);
+    }
+
+    /// The next write fails, and those after it do not.
+    pub fn fail_once(&self) {
+        self.file.power().flickers = true;
     }
 
     /// What is found when the power is back: the synced bytes, and of the later writes those that
@@ -88,6 +95,18 @@ impl Disk {
     /// It cannot become longer than this.
     pub fn limit(&self, room: usize) {
         self.state().room = Some(room);
+    }
+
+    /// Whether these bytes are there.
+    pub fn holds(&self, at: usize, bytes: &[u8]) -> bool {
+        self.state().now[at..].starts_with(bytes)
+    }
+
+    /// Changes a byte or some.
+    pub fn put(&self, at: usize, bytes: &[u8]) {
+        let mut now = self.state().now.clone();
+        now[at..at + bytes.len()].copy_from_slice(bytes);
+        self.fill(now);
     }
 
     fn fill(&self, bytes: Vec<u8>) {
@@ -125,7 +144,11 @@ impl Disk {
     }
 
     fn spend(&self) -> io::Result<()> {
-        match &mut self.power().writes_left {
+        let mut power = self.power();
+        if std::mem::take(&mut power.flickers) {
+            return Err(io::Error::other("the power flickers"));
+        }
+        match &mut power.writes_left {
             Some(0) => Err(io::Error::other("the power is gone")),
             Some(left) => {
                 *left -= 1;

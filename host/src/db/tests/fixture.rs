@@ -121,3 +121,15 @@ pub fn create() -> Decide {
         Ok((id, changes))
     })
 }
+
+/// Everything of it that a deletion removes.
+pub fn delete(
+    id: InstanceId,
+) -> impl Fn(&View<'_>) -> Result<((), Changes), Error> + Send + 'static {
+    move |_| {
+        let changes = Changes::none()
+            .with(Change::DropClaim(id))
+            .with(Change::DropInstance(id));
+        Ok(((), changes))
+    }
+}

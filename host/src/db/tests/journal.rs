@@ -1,11 +1,11 @@
 //! What is in the journal and not yet in the file.
 
 use super::backend::{Disk, Disks};
-use super::fixture::create;
+use super::fixture::{create, delete};
 use super::{ids, open, open_up_to};
 use crate::db::apply::Tables;
-use crate::db::journal::LIMIT;
-use crate::db::{Change, Changes, Read, View};
+use crate::db::journal::{LIMIT, Period};
+use crate::db::{Change, Changes, Db, Read, View};
 use crate::domain::ids::UserId;
 use std::time::Duration;
 
@@ -17,28 +17,106 @@ fn alone(disks: &Disks) -> Disks {
     }
 }
 
+/// Records of one length, so that older ones begin where one that was written over them ends.
+fn say(db: &Db, word: u32) {
+    let email = format!("{word:06}");
+    let user = move |_: &View<'_>| {
+        let user = Change::PutUser(UserId(7), email.clone());
+        Ok(((), Changes::none().with(user)))
+    };
+    db.write_blocking(user).unwrap();
+}
+
+fn last_word(disks: &Disks) -> Option<u32> {
+    let db = open(&disks.after_the_cut(0)).unwrap();
+    let email = db.read(|rows| rows.email_of(UserId(7))).unwrap();
+    email.map(|email| email.parse().unwrap())
+}
+
 #[test]
 fn a_commit_is_in_the_journal_and_later_in_the_file() {
     let disks = Disks::new();
     let db = open(&disks).unwrap();
-    let mut written: Vec<_> = (0..20)
-        .map(|_| db.write_blocking(create()).unwrap())
-        .collect();
-    written.sort_by_key(|id| id.0);
-    let after_a_crash = disks.after_the_cut(0);
-    assert_eq!(ids(&open(&alone(&after_a_crash)).unwrap()), []);
-    assert_eq!(ids(&open(&after_a_crash).unwrap()), written);
+    (0..20).for_each(|word| say(&db, word));
+    assert_eq!(last_word(&alone(&disks.after_the_cut(0))), None);
+    assert_eq!(last_word(&disks), Some(19));
     // In quiet, the file gets it.
     let mut looks = 0;
-    while ids(&open(&alone(&disks.after_the_cut(0))).unwrap()) != written {
+    while last_word(&alone(&disks.after_the_cut(0))) != Some(19) {
         looks += 1;
         assert!(looks < 1_000, "it never gets it");
         std::thread::sleep(Duration::from_millis(20));
     }
     // What comes then is in the journal again, over the records that were there.
-    let one_more = db.write_blocking(create()).unwrap();
-    let found = ids(&open(&disks.after_the_cut(0)).unwrap());
-    assert!(found.len() == 21 && found.contains(&one_more));
+    say(&db, 20);
+    assert_eq!(last_word(&alone(&disks.after_the_cut(0))), Some(19));
+    assert_eq!(last_word(&disks), Some(20));
+}
+
+#[test]
+fn what_an_older_copy_undid_does_not_come_back() {
+    let disks = Disks::new();
+    drop(open(&disks).unwrap());
+    let copy = disks.copy();
+    let db = open(&disks).unwrap();
+    (0..5).for_each(|word| say(&db, word));
+    drop(db);
+    // The copy is put back, beside a journal that is cleared and no more than that.
+    let file = copy.file;
+    let journal = disks.journal;
+    let disks = Disks { file, journal };
+    let db = open(&disks).unwrap();
+    say(&db, 100);
+    assert_eq!(last_word(&disks), Some(100));
+}
+
+#[test]
+fn a_stop_that_is_cut_off_loses_nothing() {
+    for cut_after in 0..25 {
+        let disks = Disks::new();
+        let db = open(&disks).unwrap();
+        (0..5).for_each(|word| say(&db, word));
+        disks.cut_after(cut_after);
+        drop(db);
+        assert_eq!(last_word(&disks), Some(4), "{cut_after}");
+    }
+}
+
+/// What it could not write may be there or not, and so nothing may come after it.
+#[test]
+fn a_journal_that_failed_once_is_not_gone_on_with() {
+    let disks = Disks::new();
+    let db = open(&disks).unwrap();
+    let kept = db.write_blocking(create()).unwrap();
+    disks.fail_once();
+    assert!(db.write_blocking(delete(kept)).is_err());
+    assert!(!db.takes_writes());
+    for _ in 0..3 {
+        assert!(db.write_blocking(create()).is_err());
+    }
+    drop(db);
+    assert_eq!(ids(&open(&disks.after_the_cut(0)).unwrap()), [kept]);
+}
+
+#[test]
+fn damage_in_the_middle_is_told_of() {
+    let disks = Disks::new();
+    let db = open(&disks).unwrap();
+    (0..5).for_each(|word| say(&db, word));
+    let bytes = disks.after_the_cut(0);
+    let two = (0..)
+        .find(|at| bytes.journal.holds(*at, b"000002"))
+        .unwrap();
+    bytes.journal.put(two, b"x");
+    let refused = open(&bytes).err().unwrap();
+    assert!(refused.contains("damaged"), "{refused}");
+    // The last of them may have been cut short.
+    let bytes = disks.after_the_cut(0);
+    let four = (0..)
+        .find(|at| bytes.journal.holds(*at, b"000004"))
+        .unwrap();
+    bytes.journal.put(four, b"x");
+    assert_eq!(last_word(&bytes), Some(3));
 }
 
 #[test]
@@ -65,23 +143,17 @@ fn a_full_journal_begins_anew() {
     assert_eq!(ids(&crashed), written);
 }
 
-/// Records of one length, so that those of an earlier epoch begin where one of this epoch ends.
 #[test]
 fn the_last_word_holds_crash_after_crash() {
     let mut disks = Disks::new();
     let mut last = None;
     for turn in 0..60 {
         let db = open_up_to(&disks, [LIMIT, 4 << 10][turn / 30]).unwrap();
-        let found = db.read(|rows| rows.email_of(UserId(7))).unwrap();
-        assert_eq!(found, last, "turn {turn}");
+        assert_eq!(last_word(&disks), last, "turn {turn}");
         for word in 0..(turn * 7 % 40) {
-            let email = format!("{turn:03}-{word:03}");
-            last = Some(email.clone());
-            let user = move |_: &View<'_>| {
-                let user = Change::PutUser(UserId(7), email.clone());
-                Ok(((), Changes::none().with(user)))
-            };
-            db.write_blocking(user).unwrap();
+            let word = u32::try_from(turn * 100 + word).unwrap();
+            last = Some(word);
+            say(&db, word);
         }
         disks = disks.after_the_cut(0);
     }
@@ -130,7 +202,7 @@ fn an_older_copy_of_the_file_is_not_taken_for_what_the_journal_goes_on_from() {
         journal: crashed.journal.clone(),
     };
     let refused = open(&mixed).err().unwrap();
-    assert!(refused.contains("an older copy"), "{refused}");
+    assert!(refused.contains("older copy"), "{refused}");
     // Nothing is lost by that: both are as they were.
     let together = Disks {
         file: crashed.file,
@@ -182,10 +254,20 @@ fn the_format_before_there_was_a_journal_is_brought_up_to_date() {
         let txn = file.begin_write().unwrap();
         let mut tables = Tables::open(&txn).unwrap();
         tables.set_format(format).unwrap();
+        let (epoch, session) = (0, 0);
+        tables.set_period(Period { epoch, session }).unwrap();
         drop(tables);
         txn.commit().unwrap();
     };
+    // A journal that another Wharf has left beside it goes on from another state.
+    let db = open(&disks).unwrap();
+    say(&db, 1);
+    let journal = disks.after_the_cut(0).journal;
+    drop(db);
     set(1);
+    let file = disks.file.clone();
+    let beside = open(&Disks { file, journal });
+    assert!(beside.err().unwrap().contains("another state"));
     drop(open(&disks).unwrap());
     let file = open_file().unwrap();
     let txn = file.begin_write().unwrap();

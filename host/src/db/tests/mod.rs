@@ -12,11 +12,12 @@ mod fixture;
 mod journal;
 
 use super::journal::LIMIT;
+use super::recover::recover;
 use super::{Changes, Db, Read, migrate};
 use crate::domain::error::Error;
 use crate::domain::ids::InstanceId;
 use backend::Disks;
-use fixture::{create, inventory};
+use fixture::{create, delete, inventory};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ fn open_up_to(disks: &Disks, limit: u64) -> Result<Db, String> {
         .create_with_backend(disks.file.clone())
         .map_err(|e| e.to_string())?;
     migrate::initialise(&file).map_err(|e| e.to_string())?;
-    let journal = migrate::continued(Box::new(disks.journal.clone()), limit, &file);
+    let journal = recover(&file, Box::new(disks.journal.clone()), limit);
     let journal = journal.map_err(|e| e.to_string())?;
     Db::on(file, journal, inventory()).map_err(|e| e.to_string())
 }
@@ -186,6 +187,31 @@ fn the_files_are_for_its_owner_alone() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
+/// A copy of the database alone, made while Wharf runs or after a crash.
+#[test]
+fn a_journal_that_is_missing_is_not_made_anew() {
+    let dir = std::env::temp_dir().join(format!("wharf-db-alone-{}", std::process::id()));
+    let (one, copy) = (dir.join("one"), dir.join("copy"));
+    for dir in [&one, &copy] {
+        std::fs::create_dir_all(dir).unwrap();
+    }
+    let db = Db::open(&one, inventory()).unwrap();
+    let id = db.write_blocking(create()).unwrap();
+    let files = ["wharf.redb", "wharf.journal"];
+    std::fs::copy(one.join(files[0]), copy.join(files[0])).unwrap();
+    let refused = Db::open(&copy, inventory()).err().unwrap().to_string();
+    assert!(refused.contains("wharf.journal: missing"), "{refused}");
+    for file in files {
+        std::fs::copy(one.join(file), copy.join(file)).unwrap();
+    }
+    assert_eq!(ids(&Db::open(&copy, inventory()).unwrap()), [id]);
+    // One that was closed needs none.
+    drop(db);
+    std::fs::remove_file(one.join(files[1])).unwrap();
+    assert_eq!(ids(&Db::open(&one, inventory()).unwrap()), [id]);
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
 #[test]
 fn a_disk_that_fails_once_is_told_of() {
     let disks = Disks::new();
@@ -210,12 +236,17 @@ fn what_was_acknowledged_survives_a_power_cut_at_any_write() {
         let cut_after = cut_after as u64;
         let db = open_up_to(&disks, limit).unwrap();
         disks.cut_after(cut_after);
-        let acknowledged: Vec<InstanceId> = std::thread::scope(|scope| {
+        // Whether each that was made was asked to go, and whether that was answered.
+        let made: Vec<(InstanceId, Option<bool>)> = std::thread::scope(|scope| {
             let writers: Vec<_> = (0..4)
                 .map(|_| {
                     let db = &db;
                     scope.spawn(move || {
-                        let written = (0..12).map_while(|_| db.write_blocking(create()).ok());
+                        let written = (0..12).map_while(|turn| {
+                            let id = db.write_blocking(create()).ok()?;
+                            let gone = || db.write_blocking(delete(id)).is_ok();
+                            Some((id, (turn % 3 == 0).then(gone)))
+                        });
                         written.collect::<Vec<_>>()
                     })
                 })
@@ -226,19 +257,21 @@ fn what_was_acknowledged_survives_a_power_cut_at_any_write() {
                 .collect()
         });
         drop(db);
-        all += acknowledged.len();
-        cuts_in_the_middle += u32::from((1..48).contains(&acknowledged.len()));
+        all += made.len();
+        cuts_in_the_middle += u32::from((1..48).contains(&made.len()));
         let found = disks.after_the_cut(cut_after);
         // It may go again while what the journal has is written to the file.
         found.cut_after(cut_after % 16);
         drop(open_up_to(&found, limit));
         let after = open_up_to(&found.after_the_cut(cut_after + 1), limit).unwrap();
         let found = ids(&after);
-        for id in &acknowledged {
-            assert!(
-                found.contains(id),
-                "cut after {cut_after} writes: {id} is lost"
-            );
+        for (id, gone) in &made {
+            let right = match gone {
+                None => found.contains(id),
+                Some(true) => !found.contains(id),
+                Some(false) => true,
+            };
+            assert!(right, "cut after {cut_after} writes: {id}, {gone:?}");
         }
         assert_eq!(
             after.fsck().unwrap(),
