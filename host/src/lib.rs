@@ -7,7 +7,8 @@
 //! - [`plugin`], [`engine`]: sandboxed drivers and flavors, and the one thing a driver reaches.
 //! - [`reconciler`]: makes nodes follow the database.
 //! - [`schema`], [`api`], [`http`]: the REST interface.
-//! - [`server`]: all of it put together; [`config`]: every setting and limit; [`log`]: its log.
+//! - [`server`]: all of it put together; [`config`]: every setting and limit; [`log`]: its log;
+//!   `private`: files for nobody else.
 
 pub mod api;
 pub mod app;
@@ -20,6 +21,7 @@ pub mod ledger;
 pub mod log;
 pub mod placement;
 pub mod plugin;
+mod private;
 pub mod reconciler;
 pub mod schema;
 pub mod server;

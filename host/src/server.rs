@@ -10,12 +10,11 @@ use crate::engine::{Endpoint, EndpointError};
 use crate::http;
 use crate::placement::{Inventory, NodeSetup, Pools};
 use crate::plugin::{self, LoadError, NodeDriver, Plugins, PluginsConfig};
+use crate::private;
 use crate::reconciler;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -84,7 +83,10 @@ pub enum StartError {
 /// Opens the database of a configuration; also what `wharf key` and `wharf fsck` work on while no
 /// server runs.
 pub fn open_db(config: &Config) -> Result<Db, StartError> {
-    make_private_dir(&config.data_dir)?;
+    private::make_dir(&config.data_dir).map_err(|source| StartError::DataDir {
+        path: config.data_dir.display().to_string(),
+        source,
+    })?;
     Ok(Db::open(&config.data_dir, empty_inventory(config))?)
 }
 
@@ -249,15 +251,4 @@ fn gpus(node: &NodeConfig) -> Vec<GpuDevice> {
             .collect::<Vec<_>>()
     };
     node.gpus.iter().flat_map(of_model).collect()
-}
-
-fn make_private_dir(path: &Path) -> Result<(), StartError> {
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|source| StartError::DataDir {
-            path: path.display().to_string(),
-            source,
-        })
 }

@@ -3,10 +3,11 @@
 use crate::domain::error::Error;
 use crate::domain::ids::InstanceId;
 use crate::domain::secret::{Sealed, SecretText, Secrets};
+use crate::private;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
-use std::io::{Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Bytes of an XChaCha20 nonce: long enough to be chosen at random for ever.
@@ -46,7 +47,8 @@ impl Vault {
         if !path.exists() {
             let mut key = [0; 32];
             fill(&mut key).map_err(|e| file(std::io::Error::other(e.to_string())))?;
-            create(&path, &key).map_err(file)?;
+            // One that is lost after a crash takes every secret with it.
+            private::write(&path, &[&key]).map_err(file)?;
         }
         let mode = std::fs::metadata(&path).map_err(file)?.permissions().mode();
         if mode & 0o077 != 0 {
@@ -119,20 +121,4 @@ impl Vault {
 /// Random bytes from the kernel.
 pub(super) fn fill(bytes: &mut [u8]) -> Result<(), Error> {
     getrandom::fill(bytes).map_err(|e| Error::Internal(format!("no random numbers: {e}")))
-}
-
-/// Whole and durable, or not there: a key that is lost after a crash takes every secret with it.
-fn create(path: &Path, key: &[u8]) -> std::io::Result<()> {
-    let new = path.with_extension("new");
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&new)?;
-    file.write_all(key)?;
-    file.sync_all()?;
-    std::fs::rename(&new, path)?;
-    let dir = path.parent().unwrap_or(Path::new("."));
-    std::fs::File::open(dir)?.sync_all()
 }

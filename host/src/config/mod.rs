@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 pub struct Config {
     /// Address and port of the REST interface; port 0 picks a free one.
     pub listen: SocketAddr,
-    /// Where Wharf keeps its database, its key file and its admin socket.
+    /// Where Wharf keeps its database, the journal of that, its key file, its admin socket and compiled
+    /// plugins.
     pub data_dir: PathBuf,
     /// Login host shown in `ssh_command`; a node may name its own. Default `127.0.0.1`.
     #[serde(default = "loopback")]

@@ -3,11 +3,12 @@
 use super::OpenError;
 use super::apply::Tables;
 use super::codec::internal;
-use super::journal::{self, Journal, LIMIT, open_private, sync_names};
+use super::journal::{self, Journal, LIMIT};
 use super::read::{Read, Snapshot};
 use super::recover::recover;
 use super::tables::SESSION;
 use crate::domain::error::Error;
+use crate::private;
 use redb::{Builder, Database, ReadableTable};
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub fn open(dir: &Path) -> Result<(Database, Journal), OpenError> {
     let path = dir.join("wharf.redb");
     let broken =
         |error: &dyn std::fmt::Display| OpenError::Broken(format!("{}: {error}", path.display()));
-    let file = open_private(&path).map_err(|e| broken(&e))?;
+    let file = private::open(&path).map_err(|e| broken(&e))?;
     let closed = Arc::new(AtomicBool::new(true));
     let noted = Arc::clone(&closed);
     let unclosed = move |_: &mut redb::RepairSession| {
@@ -54,7 +55,7 @@ fn open_journal(dir: &Path, file: &Database, closed: bool) -> Result<Journal, Op
         ));
     }
     let storage = journal::open(&path).map_err(|e| broken(&e))?;
-    sync_names(dir).map_err(|e| broken(&e))?;
+    private::sync_names(dir).map_err(|e| broken(&e))?;
     recover(file, Box::new(storage), LIMIT).map_err(|e| broken(&e))
 }
 

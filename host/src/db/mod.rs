@@ -99,7 +99,8 @@ impl Db {
         self.writer.write(decide).await
     }
 
-    /// The same, in no hurry: it waits up to 2 ms for a request's write to share its commit with.
+    /// The same, in no hurry: while writes come, it waits up to 2 ms for a request's to share its commit
+    /// with.
     pub async fn write_later<T: Send + 'static>(
         &self,
         decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,

@@ -22,8 +22,9 @@ use tokio::sync::{oneshot, watch};
 /// Most use cases in one commit; bounds how long the first of them waits.
 const BATCH: usize = 1024;
 /// How long writes that no request made, those of the reconciler, are kept for a commit that a
-/// request needs anyway. Each commit of their own would be one that a request's write waits for.
-const LINGER: Duration = Duration::from_millis(2);
+/// request needs anyway. Each commit of their own would be one that a request's write waits for. If
+/// none has come for as long, there is nothing to keep one for.
+pub(super) const LINGER: Duration = Duration::from_millis(2);
 /// How long after a commit of several requests the next such is expected.
 const CROWD: Duration = Duration::from_millis(5);
 /// How long nothing is written before the file is brought up to date with the journal.
@@ -49,6 +50,8 @@ struct Shared {
     /// Until when writes of several requests are taken to come together, in ns from `started`: a
     /// moment longer than the last commit that they shared.
     crowded_until: AtomicU64,
+    /// When the latest write came, in ns from `started`.
+    latest: AtomicU64,
     versions: Arc<Versions>,
     lost: watch::Receiver<bool>,
 }
@@ -84,6 +87,7 @@ impl Writer {
             bell: Condvar::new(),
             started: Instant::now(),
             crowded_until: AtomicU64::new(0),
+            latest: AtomicU64::new(0),
             versions,
             lost,
         });
@@ -142,8 +146,9 @@ impl Writer {
     ) -> Result<T, Error> {
         let (reply, mut answer) = oneshot::channel();
         let job = Box::new(Waiting::new(false, decide, reply));
+        let alone = self.shared().comes_alone();
         self.shared().queue().jobs.push_back(job);
-        if let Ok(answer) = tokio::time::timeout(LINGER, &mut answer).await {
+        if !alone && let Ok(answer) = tokio::time::timeout(LINGER, &mut answer).await {
             return answer.map_err(internal)?;
         }
         self.shared().bell.notify_one();
@@ -195,6 +200,13 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A write comes. Whether none has for a while.
+    fn comes_alone(&self) -> bool {
+        let now = nanos(self.started.elapsed());
+        let before = self.latest.swap(now, Ordering::Relaxed);
+        now.saturating_sub(before) > nanos(LINGER)
+    }
+
     fn is_crowded(&self) -> bool {
         self.crowded_until.load(Ordering::Relaxed) > nanos(self.started.elapsed())
     }
@@ -209,6 +221,7 @@ impl Shared {
 
     /// Sees to it that the job is done: here, or by the thread.
     fn submit(&self, job: Box<dyn Job>, here: bool) {
+        self.comes_alone();
         let here = here && !self.is_crowded();
         if let Some(committer) = here.then(|| self.idle_committer()).flatten() {
             // The thread never sees this job, so it cannot be between the next one and the committer.

@@ -4,11 +4,12 @@
 //! directory nobody else can write to, were written by this host for this component and this
 //! engine, and are whole.
 
+use crate::private;
 use sha2::{Digest, Sha256};
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs;
 use std::hash::{Hash, Hasher};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tracing::{debug, warn};
 use wasmtime::Engine;
@@ -50,7 +51,7 @@ impl Cache {
         let component = Component::from_binary(engine, wasm)?;
         if let Err(error) = component
             .serialize()
-            .and_then(|code| Ok(write(&path, &code)?))
+            .and_then(|code| Ok(private::write(&path, &[&Sha256::digest(&code), &code])?))
         {
             warn!(file = %path.display(), %error, "a compiled plugin cannot be kept");
         }
@@ -61,22 +62,12 @@ impl Cache {
 
 /// Makes the directory if it is missing and checks that only this user can write to it.
 fn trusted(directory: &Path) -> io::Result<()> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)?;
+    private::make_dir(directory)?;
     let metadata = fs::symlink_metadata(directory)?;
     // A file made here belongs to this process's user: the one way to learn who that is without
     // unsafe code.
     let probe = directory.join(format!(".probe-{}", std::process::id()));
-    let user = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&probe)?
-        .metadata()?
-        .uid();
+    let user = private::open(&probe)?.metadata()?.uid();
     fs::remove_file(&probe)?;
     if !metadata.is_dir() || metadata.uid() != user {
         return Err(io::Error::other("not a directory of this user's own"));
@@ -99,7 +90,7 @@ fn read(engine: &Engine, path: &Path) -> Option<Component> {
         debug!(file = %path.display(), "a kept component is damaged and is compiled anew");
         return None;
     }
-    // SAFETY: the bytes come whole from a file that `write` made, by `Component::serialize`, for
+    // SAFETY: the bytes come whole from a file that `component` wrote, by `Component::serialize`, for
     // this engine's compatibility hash (part of the file's name), in a directory that `trusted`
     // found writable by this user alone.
     #[allow(
@@ -108,21 +99,6 @@ fn read(engine: &Engine, path: &Path) -> Option<Component> {
     )]
     let component = unsafe { Component::deserialize(engine, code) };
     component.ok()
-}
-
-/// Writes whole or not at all.
-fn write(path: &Path, code: &[u8]) -> io::Result<()> {
-    let draft = path.with_extension(format!("draft-{}", std::process::id()));
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&draft)?;
-    file.write_all(Sha256::digest(code).as_slice())?;
-    file.write_all(code)?;
-    file.sync_all()?;
-    fs::rename(&draft, path)
 }
 
 /// Removes what earlier versions of the same plugin left.

@@ -4,19 +4,28 @@ use super::paths::Use;
 use super::{File, Finding};
 
 /// A module and those it may use, beside itself.
-const MAY_USE: [(&str, &[&str]); 13] = [
+const MAY_USE: [(&str, &[&str]); 14] = [
     ("log", &[]),
+    ("private", &[]),
     ("domain", &[]),
     ("placement", &["domain"]),
     ("ledger", &["domain"]),
     ("config", &["domain"]),
     ("schema", &["domain"]),
     ("engine", &["domain"]),
-    ("plugin", &["domain", "engine"]),
-    ("db", &["domain", "placement", "ledger"]),
+    ("plugin", &["domain", "engine", "private"]),
+    ("db", &["domain", "placement", "ledger", "private"]),
     (
         "app",
-        &["domain", "placement", "ledger", "plugin", "db", "config"],
+        &[
+            "domain",
+            "placement",
+            "ledger",
+            "plugin",
+            "db",
+            "config",
+            "private",
+        ],
     ),
     (
         "reconciler",

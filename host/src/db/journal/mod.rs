@@ -15,7 +15,7 @@ mod record;
 mod storage;
 
 pub use record::{Record, Step, steps};
-pub use storage::{Storage, open, open_private, sync_names};
+pub use storage::{Storage, open};
 
 use crate::domain::error::Error;
 use crc32fast::Hasher;

@@ -1,8 +1,9 @@
 //! Where a journal is kept: a file, or in tests a disk whose power can be cut.
 
-use std::fs::{File, OpenOptions, Permissions};
+use crate::private;
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// As much of a file as a journal needs.
@@ -37,27 +38,9 @@ impl Storage for File {
 
 /// Opens or makes a journal's file.
 pub fn open(path: &Path) -> io::Result<File> {
-    let file = open_private(path)?;
+    let file = private::open(path)?;
     // Pages that were read ahead in large pieces would be written in such pieces. Where that cannot be
     // said, it costs speed only.
     let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random);
     Ok(file)
-}
-
-/// For nobody else to read, whatever the mode of its directory: addresses, events and bills are in it.
-const PRIVATE: u32 = 0o600;
-
-/// Opens or makes a file that is private.
-pub fn open_private(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).mode(PRIVATE);
-    let file = options.open(path)?;
-    // It may be of a time when it was not made so.
-    file.set_permissions(Permissions::from_mode(PRIVATE))?;
-    Ok(file)
-}
-
-/// Makes the names of a directory's new files hold through a power cut.
-pub fn sync_names(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
 }

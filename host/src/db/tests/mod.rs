@@ -13,6 +13,7 @@ mod journal;
 
 use super::journal::LIMIT;
 use super::recover::recover;
+use super::writer::LINGER;
 use super::{Changes, Db, Read, migrate};
 use crate::domain::error::Error;
 use crate::domain::ids::InstanceId;
@@ -87,6 +88,16 @@ fn until_quiet(db: &Db) {
         assert!(looks < 5_000, "it stays crowded");
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+#[test]
+fn a_write_in_no_hurry_that_comes_alone_waits_for_none_to_share_a_commit_with() {
+    let db = open(&Disks::new()).unwrap();
+    std::thread::sleep(2 * LINGER);
+    // Without a clock: who waits for a time panics.
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.unwrap().block_on(db.write_later(create())).unwrap();
+    assert_eq!(ids(&db).len(), 1);
 }
 
 /// On their own threads, on the writer's, in a hurry or not: nobody is forgotten.
@@ -168,7 +179,7 @@ fn a_use_case_that_fails_or_panics_costs_only_itself() {
 }
 
 #[test]
-fn the_files_are_for_its_owner_alone() {
+fn the_files_are_for_their_owner_alone() {
     let dir = std::env::temp_dir().join(format!("wharf-db-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let paths = ["wharf.redb", "wharf.journal"].map(|name| dir.join(name));
