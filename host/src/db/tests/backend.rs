@@ -34,6 +34,8 @@ struct Power {
     writes_left: Option<u64>,
     /// It comes back with the next write.
     flickers: bool,
+    /// The next sync fails, and what it was to keep may be there or not.
+    loses_a_sync: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -63,6 +65,11 @@ impl Disks {
     /// The next write fails, and those after it do not.
     pub fn fail_once(&self) {
         self.file.power().flickers = true;
+    }
+
+    /// The next sync fails, and those after it do not.
+    pub fn fail_a_sync(&self) {
+        self.file.power().loses_a_sync = true;
     }
 
     /// What is found when the power is back: the synced bytes, and of the later writes those that
@@ -185,6 +192,9 @@ impl redb::StorageBackend for Disk {
 
     fn sync_data(&self) -> io::Result<()> {
         self.spend()?;
+        if std::mem::take(&mut self.power().loses_a_sync) {
+            return Err(io::Error::other("not kept"));
+        }
         let mut state = self.state();
         state.synced = state.now.clone();
         state.pending.clear();

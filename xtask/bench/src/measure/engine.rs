@@ -195,8 +195,7 @@ impl Ours {
                 break begin.elapsed();
             }
             ensure!(begin.elapsed() < PATIENCE, "not all are running");
-            // Asking takes processor time from what is waited for.
-            std::thread::sleep(Duration::from_millis(5));
+            pause(begin);
         };
         let instances = self.list()?;
         let begin = Instant::now();
@@ -208,7 +207,7 @@ impl Ours {
         })?;
         while self.engine.get("/containers/json?all=true")? != json!([]) {
             ensure!(begin.elapsed() < PATIENCE, "not all are removed");
-            std::thread::sleep(Duration::from_millis(5));
+            pause(begin);
         }
         let down = begin.elapsed();
         // The network goes right after the last of them, and would slow the next turn down.
@@ -316,6 +315,13 @@ impl Theirs {
         }
         Ok(())
     }
+}
+
+/// Between two questions whether it is done. Asking takes processor time from what is waited for, which
+/// the engine by itself has: 200 lists a second took 3 % of it where 32 begin. What is seen late by this
+/// is less than 1 % of the time.
+fn pause(begin: Instant) {
+    std::thread::sleep((begin.elapsed() / 128).max(Duration::from_millis(5)));
 }
 
 fn side_by_side(many: u16, each: impl Fn(u16) -> Result<()> + Sync) -> Result<()> {
