@@ -19,6 +19,7 @@ pub use storage::{Storage, open};
 
 use crate::domain::error::Error;
 use crc32fast::Hasher;
+use memchr::memmem::Finder;
 use std::io;
 
 /// How long a journal becomes before a checkpoint begins it anew: that much is applied again after a
@@ -29,6 +30,8 @@ pub const LIMIT: u64 = 64 << 20;
 const STRETCH: u64 = 256 << 10;
 /// And that page by page: what was written in one go the kernel keeps, and writes, in one piece.
 const PAGE: u64 = 4 << 10;
+/// So much is looked through at a time for what should not be there.
+const PIECE: usize = 1 << 20;
 /// Epoch, session and length of a record, and the checksum over them and what follows.
 const HEAD: usize = 8 + 8 + 4 + 4;
 
@@ -57,6 +60,12 @@ pub struct Period {
     pub session: u64,
 }
 
+impl Period {
+    fn to_bytes(self) -> Vec<u8> {
+        [self.epoch, self.session].map(u64::to_le_bytes).concat()
+    }
+}
+
 /// Why there is nothing to continue from.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
@@ -76,7 +85,11 @@ pub enum ReplayError {
         epoch: u64,
     },
     /// A record is not as it was written, and others follow.
-    #[error("the record at byte {0} is damaged, and not the last: the disk has not kept it")]
+    #[error(
+        "the record at byte {0} is damaged, and others follow: the disk has not kept it. Put a backup \
+         in the place of both files, or an empty file in the journal's, and what was written since the \
+         database's last checkpoint is gone"
+    )]
     Damaged(u64),
     /// A record cannot be applied, or the database not be written.
     #[error("{0}")]
@@ -106,10 +119,8 @@ impl Head {
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        let Period { epoch, session } = self.period;
-        let [epoch, session] = [epoch, session].map(u64::to_le_bytes);
         let [length, checksum] = [self.length, self.checksum].map(u32::to_le_bytes);
-        [&epoch[..], &session, &length, &checksum].concat()
+        [&self.period.to_bytes()[..], &length, &checksum].concat()
     }
 
     /// Head and record.
@@ -157,11 +168,7 @@ impl Journal {
         mut apply: impl FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<u64, ReplayError> {
         let Period { epoch, .. } = self.period;
-        while let Some((head, bytes)) = self.read(self.end)? {
-            let Some(bytes) = bytes else {
-                self.expect_the_end(&head)?;
-                break;
-            };
+        while let Some((head, Some(bytes))) = self.read(self.end)? {
             if head.period != self.period {
                 let found = head.period.epoch;
                 if found >= epoch && self.count == 0 {
@@ -173,18 +180,32 @@ impl Journal {
             self.count += 1;
             self.end += head.whole_length();
         }
+        self.expect_the_end()?;
         Ok(self.count)
     }
 
-    /// A record that is not whole is the last, cut short.
-    fn expect_the_end(&self, head: &Head) -> Result<(), ReplayError> {
-        let after = self.end.saturating_add(head.whole_length());
-        match self.read(after)? {
-            Some((next, Some(_))) if head.period == self.period && next.period == self.period => {
-                Err(ReplayError::Damaged(self.end))
+    /// One that was cut short is the last. Where a whole one of this period follows, wherever it begins,
+    /// what is before it was whole once.
+    fn expect_the_end(&self) -> Result<(), ReplayError> {
+        let period = self.period.to_bytes();
+        let finder = Finder::new(&period);
+        let mut at = self.end;
+        while let Some(length) = self
+            .length
+            .checked_sub(at)
+            .filter(|left| *left > HEAD as u64)
+        {
+            let mut bytes = vec![0; usize::try_from(length).unwrap_or(PIECE).min(PIECE)];
+            self.storage.read(at, &mut bytes)?;
+            for found in finder.find_iter(&bytes) {
+                if let Some((_, Some(_))) = self.read(at + found as u64)? {
+                    return Err(ReplayError::Damaged(self.end));
+                }
             }
-            _ => Ok(()),
+            // What is found may lie across two pieces.
+            at += (bytes.len() - period.len() + 1) as u64;
         }
+        Ok(())
     }
 
     /// A head, if there is room for one, with the record that follows, if it is whole.
@@ -273,8 +294,7 @@ impl Journal {
     fn checksum(&self, head: &Head, bytes: &[u8]) -> u32 {
         let mut hasher = Hasher::new();
         hasher.update(&self.installation.to_le_bytes());
-        hasher.update(&head.period.epoch.to_le_bytes());
-        hasher.update(&head.period.session.to_le_bytes());
+        hasher.update(&head.period.to_bytes());
         hasher.update(&head.length.to_le_bytes());
         hasher.update(bytes);
         hasher.finalize()

@@ -112,12 +112,20 @@ fn damage_in_the_middle_is_told_of() {
     let db = open(&disks).unwrap();
     (0..5).for_each(|word| say(&db, word));
     let bytes = disks.after_the_cut(0);
-    let two = (0..)
-        .find(|at| bytes.journal.holds(*at, b"000002"))
+    let three = (0..)
+        .find(|at| bytes.journal.holds(*at, b"000003"))
         .unwrap();
-    bytes.journal.put(two, b"x");
-    let refused = open(&bytes).err().unwrap();
-    assert!(refused.contains("damaged"), "{refused}");
+    // Heads and records, the first and others.
+    for at in 0..=three {
+        let bytes = disks.after_the_cut(0);
+        let damage = match bytes.journal.holds(at, b"x") {
+            true => b"y",
+            false => b"x",
+        };
+        bytes.journal.put(at, damage);
+        let refused = open(&bytes).err().unwrap();
+        assert!(refused.contains("damaged"), "{at}: {refused}");
+    }
     // The last of them may have been cut short.
     let bytes = disks.after_the_cut(0);
     let four = (0..)
