@@ -15,7 +15,7 @@ use crate::plugin::NodeDriver;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::mem;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
@@ -160,9 +160,13 @@ impl Observer {
             return Ok(true);
         }
         let (db, node) = (self.app.db.clone(), self.node.clone());
-        // There may be thousands of rows: they are read beside the tasks that serve requests.
-        let found = tokio::task::spawn_blocking(move || differences(&db, &node, listed));
+        // There may be thousands of rows: they are read beside the tasks that serve requests. If this
+        // task is cut off, so is that: nobody closes a database that is being read.
+        let here = Arc::new(());
+        let waits = Arc::downgrade(&here);
+        let found = tokio::task::spawn_blocking(move || differences(&db, &node, listed, &waits));
         let found = found.await.map_err(|e| Error::Internal(e.to_string()))??;
+        drop(here);
         self.agreed = agreed.filter(|_| found.is_empty());
         let Differences {
             suspects,
@@ -264,7 +268,13 @@ impl Differences {
     }
 }
 
-fn differences(db: &Db, node: &NodeId, listed: Vec<Observed>) -> Result<Differences, Error> {
+/// Breaks off when who `waits` for it is gone.
+fn differences(
+    db: &Db,
+    node: &NodeId,
+    listed: Vec<Observed>,
+    waits: &Weak<()>,
+) -> Result<Differences, Error> {
     let mut there: HashMap<InstanceId, Observed> = HashMap::new();
     for observed in listed {
         there.insert(observed.tag.instance, observed);
@@ -272,6 +282,9 @@ fn differences(db: &Db, node: &NodeId, listed: Vec<Observed>) -> Result<Differen
     let mut found = Differences::default();
     db.read(|rows| {
         for id in rows.on_node(node)? {
+            if waits.strong_count() == 0 {
+                return Err(Error::Internal("cut off".to_owned()));
+            }
             let observed = there.remove(&id);
             if let Some(row) = rows.instance(id)?
                 && row.progress == Progress::Settled
