@@ -89,6 +89,14 @@ impl Server {
 
     /// Ends it in order.
     pub fn stop(self) {}
+
+    /// Ends it as a crash does.
+    pub fn kill(self) -> Result<()> {
+        let mut child = self.child.borrow_mut();
+        child.kill()?;
+        child.wait()?;
+        Ok(())
+    }
 }
 
 impl Drop for Server {

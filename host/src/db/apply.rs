@@ -97,6 +97,11 @@ impl<'t> Tables<'t> {
         self.set_number(t::SESSION, period.session)
     }
 
+    /// It is opened, or closed with everything.
+    pub fn set_open(&mut self, open: bool) -> Result<(), Error> {
+        self.set_number(t::OPEN, u64::from(open))
+    }
+
     fn number(&self, key: &str) -> Result<Option<u64>, Error> {
         let row = self.meta.table.get(key).map_err(internal)?;
         Ok(row.map(|row| row.value()))

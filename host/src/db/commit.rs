@@ -9,7 +9,7 @@ use super::read::{Read, Snapshot};
 use super::versions::Versions;
 use crate::domain::error::Error;
 use crate::placement::Inventory;
-use redb::Durability;
+use redb::{Durability, WriteTransaction};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
@@ -199,7 +199,11 @@ impl Committer {
         }
         let places = touched.iter().map(|topic| self.versions.place(topic));
         let _changing = self.versions.changing(places.collect());
-        txn.commit().map_err(internal)?;
+        if in_journal {
+            txn.commit().map_err(internal)?;
+        } else {
+            commit_durably(txn)?;
+        }
         self.in_doubt = false;
         if !in_journal {
             self.journal.restart(self.journal.next());
@@ -214,11 +218,14 @@ impl Committer {
 
     /// Brings the file up to date.
     pub fn checkpoint(&mut self) {
-        if !self.needs_checkpoint() {
-            return;
+        if self.needs_checkpoint() {
+            self.bring_up_to_date(true);
         }
+    }
+
+    fn bring_up_to_date(&mut self, open: bool) {
         let next = self.journal.next();
-        let done = catch_unwind(AssertUnwindSafe(|| checkpoint(&self.file, next)));
+        let done = catch_unwind(AssertUnwindSafe(|| checkpoint(&self.file, next, open)));
         match done.unwrap_or_else(|_| Err(internal("a checkpoint panicked"))) {
             Ok(()) => self.journal.restart(next),
             Err(error) => self.give_up(&error),
@@ -227,7 +234,9 @@ impl Committer {
 
     /// Leaves a file that needs no journal.
     pub fn close(&mut self) {
-        self.checkpoint();
+        if !self.is_lost() {
+            self.bring_up_to_date(false);
+        }
         if self.is_lost() {
             return;
         }
@@ -237,11 +246,19 @@ impl Committer {
     }
 }
 
-fn checkpoint(file: &redb::Database, next: Period) -> Result<(), Error> {
+fn checkpoint(file: &redb::Database, next: Period, open: bool) -> Result<(), Error> {
     let txn = file.begin_write().map_err(internal)?;
     let mut tables = Tables::open(&txn).map_err(internal)?;
     tables.set_period(next)?;
+    tables.set_open(open)?;
     drop(tables);
+    commit_durably(txn)
+}
+
+/// Commits to the file, so that it need not be checked whole after a crash: there are few such commits,
+/// and what they take longer is far less than that.
+pub fn commit_durably(mut txn: WriteTransaction) -> Result<(), Error> {
+    txn.set_quick_repair(true);
     txn.commit().map_err(internal)
 }
 

@@ -3,10 +3,11 @@
 use super::OpenError;
 use super::apply::Tables;
 use super::codec::internal;
+use super::commit::commit_durably;
 use super::journal::{self, Journal, LIMIT};
 use super::read::{Read, Snapshot};
 use super::recover::recover;
-use super::tables::SESSION;
+use super::tables::{OPEN, SESSION};
 use crate::domain::error::Error;
 use crate::private;
 use redb::{Builder, Database, ReadableTable};
@@ -26,11 +27,12 @@ pub fn open(dir: &Path) -> Result<(Database, Journal), OpenError> {
     let broken =
         |error: &dyn std::fmt::Display| OpenError::Broken(format!("{}: {error}", path.display()));
     let file = private::open(&path).map_err(|e| broken(&e))?;
-    let closed = Arc::new(AtomicBool::new(true));
-    let noted = Arc::clone(&closed);
+    let whole = Arc::new(AtomicBool::new(true));
+    let noted = Arc::clone(&whole);
     let unclosed = move |_: &mut redb::RepairSession| {
+        // As a Wharf of before has left it, which did not write what makes this needless.
         if noted.swap(false, Ordering::Relaxed) {
-            tracing::warn!("the database was not closed; all of it is checked");
+            tracing::warn!("all of the database is checked");
         }
     };
     let mut builder = Builder::new();
@@ -40,15 +42,20 @@ pub fn open(dir: &Path) -> Result<(Database, Journal), OpenError> {
         other => broken(&other),
     })?;
     initialise(&file)?;
-    let journal = open_journal(dir, &file, closed.load(Ordering::Relaxed))?;
+    let journal = open_journal(dir, &file, whole.load(Ordering::Relaxed))?;
     Ok((file, journal))
 }
 
-fn open_journal(dir: &Path, file: &Database, closed: bool) -> Result<Journal, OpenError> {
+fn open_journal(dir: &Path, file: &Database, whole: bool) -> Result<Journal, OpenError> {
     let path = dir.join("wharf.journal");
     let broken =
         |error: &dyn std::fmt::Display| OpenError::Broken(format!("{}: {error}", path.display()));
-    if !closed && had_journal(file).map_err(|e| broken(&e))? && !path.exists() {
+    let meta = |key| number(file, key).map_err(|e| broken(&e));
+    let closed = whole && meta(OPEN)? != Some(1);
+    if !closed {
+        tracing::warn!("the database was not closed");
+    }
+    if !closed && meta(SESSION)?.is_some() && !path.exists() {
         return Err(broken(
             &"missing, and the database was not closed: its latest changes are there. Put it back, or \
               an empty file in its place to go on without them",
@@ -59,10 +66,11 @@ fn open_journal(dir: &Path, file: &Database, closed: bool) -> Result<Journal, Op
     recover(file, Box::new(storage), LIMIT).map_err(|e| broken(&e))
 }
 
-fn had_journal(file: &Database) -> Result<bool, Error> {
+/// One of the meta table.
+pub(super) fn number(file: &Database, key: &str) -> Result<Option<u64>, Error> {
     let rows = Snapshot::open(file).map_err(internal)?;
-    let session = rows.meta()?.get(SESSION).map_err(internal)?;
-    Ok(session.is_some())
+    let number = rows.meta()?.get(key).map_err(internal)?;
+    Ok(number.map(|number| number.value()))
 }
 
 /// Brings a file to this format, or refuses it.
@@ -88,5 +96,5 @@ pub(super) fn initialise(file: &Database) -> Result<(), OpenError> {
     }
     tables.set_format(FORMAT).map_err(broken)?;
     drop(tables);
-    txn.commit().map_err(internal).map_err(broken)
+    commit_durably(txn).map_err(broken)
 }

@@ -2,6 +2,7 @@
 
 use super::apply::Tables;
 use super::codec::internal;
+use super::commit::commit_durably;
 use super::journal::{Journal, Period, ReplayError, Storage};
 use super::read::{Read, Snapshot};
 use redb::Database;
@@ -24,8 +25,9 @@ pub fn recover(
         session: uuid::Uuid::new_v4().as_u64_pair().1,
     };
     tables.set_period(period)?;
+    tables.set_open(true)?;
     drop(tables);
-    txn.commit().map_err(internal)?;
+    commit_durably(txn)?;
     journal.restart(period);
     if records > 0 {
         tracing::info!(records, "the database has taken over what its journal had");

@@ -41,3 +41,5 @@ pub const NEXT_SEQ: &str = "next_seq";
 pub const EPOCH: &str = "epoch";
 /// Key in [`META`]: a random number of the latest opening.
 pub const SESSION: &str = "session";
+/// Key in [`META`]: 1 from an opening until it is closed with everything that the journal has.
+pub const OPEN: &str = "open";

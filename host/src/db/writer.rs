@@ -31,7 +31,7 @@ const CROWD: Duration = Duration::from_millis(5);
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Takes use cases. Its last clone takes the thread with it, so that the file can be closed: one that
-/// is not is checked whole by the next start.
+/// is not needs its journal at the next start.
 #[derive(Clone)]
 pub struct Writer(Arc<Owner>);
 

@@ -81,6 +81,12 @@ pub fn request(method: &str, path: &str, key: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
+/// A request for the smallest instance that there is.
+pub fn create(key: &str) -> Vec<u8> {
+    let body = r#"{"resource_type":"container","n_vcpus":1,"mem_gib":1,"disk_size_gib":10}"#;
+    request("POST", "/api/instance/", key, body)
+}
+
 impl Load {
     /// Sends it all.
     pub fn run(&self) -> Result<Outcome> {

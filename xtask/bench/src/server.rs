@@ -44,6 +44,11 @@ impl Wharf {
         process::resident_kib(self.server.process_id())
     }
 
+    /// Ends it as a crash does.
+    pub fn kill(self) -> Result<()> {
+        self.server.kill()
+    }
+
     /// The body of an answer.
     pub fn body(&self, path: &str, key: &str) -> Result<Vec<u8>> {
         let request = xtask::http::Request::new("GET", path).key(key);

@@ -13,6 +13,7 @@ mod journal;
 
 use super::journal::LIMIT;
 use super::recover::recover;
+use super::tables::OPEN;
 use super::writer::LINGER;
 use super::{Changes, Db, Read, migrate};
 use crate::domain::error::Error;
@@ -137,17 +138,40 @@ async fn writes_of_tasks_are_all_done_whoever_commits_them() {
     }
 }
 
-/// The next start would check all of it, for seconds.
+/// The next start could need its journal.
 #[test]
 fn the_last_user_closes_the_database() {
     let disks = Disks::new();
+    let is_open = || {
+        let file = redb::Builder::new().create_with_backend(disks.copy().file);
+        migrate::number(&file.unwrap(), OPEN).unwrap()
+    };
     let db = open(&disks).unwrap();
+    assert_eq!(is_open(), Some(1));
     db.write_blocking(create()).unwrap();
     drop(db);
-    let reopened = redb::Builder::new()
-        .set_repair_callback(|_| panic!("it was not closed"))
-        .create_with_backend(disks.file);
-    drop(reopened.unwrap());
+    assert_eq!(is_open(), Some(0));
+    drop(open(&disks).unwrap());
+    assert_eq!(is_open(), Some(0));
+}
+
+/// With a million instances that takes seconds.
+#[test]
+fn after_a_crash_not_all_of_the_database_is_checked() {
+    let disks = Disks::new();
+    // The second fills its journal, so that the file gets a use case's own commit.
+    for limit in [LIMIT, 4 << 10] {
+        let db = open_up_to(&disks, limit).unwrap();
+        for _ in 0..20 {
+            db.write_blocking(create()).unwrap();
+            for seed in 0..4 {
+                let reopened = redb::Builder::new()
+                    .set_repair_callback(|_| panic!("all of it is checked"))
+                    .create_with_backend(disks.after_the_cut(seed).file);
+                drop(reopened.unwrap());
+            }
+        }
+    }
 }
 
 #[test]

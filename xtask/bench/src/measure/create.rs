@@ -2,7 +2,7 @@
 
 use crate::Options;
 use crate::data::Data;
-use crate::load::{Load, Outcome, request};
+use crate::load::{self, Load, Outcome};
 use crate::pairs::Pairs;
 use crate::server::Wharf;
 use crate::table::{Curve, Reach, Table};
@@ -23,9 +23,6 @@ const ON_NODE: TableDefinition<(&str, u128), ()> = TableDefinition::new("on_node
 const PENDING: TableDefinition<u128, ()> = TableDefinition::new("pending");
 const EVENTS: Rows<(u128, u32)> = Rows::new("events");
 const LEDGER: Rows<(u128, u32)> = Rows::new("ledger");
-
-/// The smallest that there is.
-const BODY: &str = r#"{"resource_type":"container","n_vcpus":1,"mem_gib":1,"disk_size_gib":10}"#;
 
 /// Enough for the ports of all, and for everyone's addresses.
 const NODES: usize = 10;
@@ -130,7 +127,7 @@ fn through_wharf(clients: usize, count: usize, rate: Option<f64>) -> Result<Outc
     let data = Data::make(NODES, USERS, 0)?;
     let wharf = Wharf::on(&data)?;
     let requests = data.keys.iter();
-    let requests = requests.map(|key| request("POST", "/api/instance/", key, BODY));
+    let requests = requests.map(|key| load::create(key));
     let load = Load {
         address: wharf.address()?,
         connections: clients,

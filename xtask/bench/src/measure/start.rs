@@ -2,13 +2,17 @@
 
 use crate::Options;
 use crate::data::Data;
+use crate::load::{Load, create};
 use crate::server::Wharf;
 use crate::table::{Curve, Reach, Table};
 use anyhow::Result;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Starts, of which the best counts; the first compiles the plugins and counts not at all.
 const TURNS: usize = 4;
+/// Of so many instances there is one more before the server is killed.
+const NEW: usize = 100;
 /// Until every node was looked at.
 const SETTLE: Duration = Duration::from_secs(6);
 const SETTLE_QUICK: Duration = Duration::from_secs(1);
@@ -40,6 +44,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
             seconds,
             cpu,
             bytes,
+            after_a_crash,
         } = with(size, settle)?;
         times.push((size as f64, seconds * 1e3));
         // What fewer of them take is lost among what a server takes more or less each time.
@@ -51,6 +56,12 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
                 format!("start with {size} instances, s"),
                 (format!("{seconds:.2} s, {cpu:.2} s of CPU"), String::new()),
                 seconds,
+                Reach::AtMost(3.0),
+            );
+            table.row(
+                format!("the same after a crash with {} more, s", size / NEW),
+                (format!("{after_a_crash:.2} s"), String::new()),
+                after_a_crash,
                 Reach::AtMost(3.0),
             );
             table.row(
@@ -97,6 +108,8 @@ struct Started {
     cpu: f64,
     /// Memory for each instance, above a server with as many nodes and none.
     bytes: f64,
+    /// Until it listens after it was killed while it wrote, seconds.
+    after_a_crash: f64,
 }
 
 fn with(instances: usize, settle: Duration) -> Result<Started> {
@@ -110,6 +123,7 @@ fn with(instances: usize, settle: Duration) -> Result<Started> {
     };
     let nodes = data.nodes;
     let ((seconds, cpu), full) = resident(&data)?;
+    let after_a_crash = after_a_crash(&data, instances / NEW)?;
     drop(data);
     let (_, empty) = resident(&Data::make(nodes, 1, 0)?)?;
     let bytes = full.saturating_sub(empty) as f64 * 1024.0 / instances as f64;
@@ -117,5 +131,24 @@ fn with(instances: usize, settle: Duration) -> Result<Started> {
         seconds,
         cpu,
         bytes,
+        after_a_crash,
     })
+}
+
+/// The journal has what the file has not.
+fn after_a_crash(data: &Data, count: usize) -> Result<f64> {
+    let wharf = Wharf::on(data)?;
+    let requests = data.keys.iter();
+    let load = Load {
+        address: wharf.address()?,
+        connections: 64,
+        requests: Arc::new(requests.map(|key| create(key)).collect()),
+        warm_up: 0,
+        count,
+        rate: None,
+        status: 201,
+    };
+    load.run()?;
+    wharf.kill()?;
+    Ok(Wharf::on(data)?.took.as_secs_f64())
 }
