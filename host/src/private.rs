@@ -31,14 +31,19 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// was before.
 pub fn write(path: &Path, content: &[&[u8]]) -> io::Result<()> {
     let draft = path.with_extension(format!("draft-{}", std::process::id()));
-    let mut file = open(&draft)?;
-    file.set_len(0)?;
-    for part in content {
-        file.write_all(part)?;
+    let renamed = write_all(&draft, content).and_then(|()| fs::rename(&draft, path));
+    if renamed.is_err() {
+        let _ = fs::remove_file(&draft);
     }
-    file.sync_all()?;
-    fs::rename(&draft, path)?;
+    renamed?;
     sync_names(path.parent().unwrap_or(Path::new(".")))
+}
+
+fn write_all(path: &Path, content: &[&[u8]]) -> io::Result<()> {
+    let mut file = open(path)?;
+    file.set_len(0)?;
+    content.iter().try_for_each(|part| file.write_all(part))?;
+    file.sync_all()
 }
 
 /// Makes the names of a directory's new files hold through a power cut.

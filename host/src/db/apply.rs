@@ -97,9 +97,9 @@ impl<'t> Tables<'t> {
         self.set_number(t::SESSION, period.session)
     }
 
-    /// It is opened, or closed with everything.
-    pub fn set_open(&mut self, open: bool) -> Result<(), Error> {
-        self.set_number(t::OPEN, u64::from(open))
+    /// The file has everything of this session, which ends.
+    pub fn set_closed(&mut self, session: u64) -> Result<(), Error> {
+        self.set_number(t::CLOSED, session)
     }
 
     fn number(&self, key: &str) -> Result<Option<u64>, Error> {

@@ -145,7 +145,7 @@ impl Committer {
     /// All of them in one durable transaction, or none.
     fn commit(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
         let done = catch_unwind(AssertUnwindSafe(|| self.transaction(batch)));
-        let done = done.unwrap_or_else(|_| Err(internal("a use case panicked")));
+        let done = done.unwrap_or_else(|_| Err(internal("a commit panicked")));
         if let Err(error) = &done {
             // After an error of its file the database refuses all writes: what the disk has kept of
             // the last ones only shows when it is opened again.
@@ -179,7 +179,11 @@ impl Committer {
                 rows: &tables,
                 inventory: &self.inventory,
             };
-            if let Some(changes) = job.decide(&view) {
+            // Caught here, since a transaction that is dropped by a panic makes the next opening check
+            // the whole file.
+            let decided = catch_unwind(AssertUnwindSafe(|| job.decide(&view)));
+            let decided = decided.map_err(|_| internal("a use case panicked"))?;
+            if let Some(changes) = decided {
                 tables.apply(changes, &mut self.inventory)?;
             }
         }
@@ -219,13 +223,13 @@ impl Committer {
     /// Brings the file up to date.
     pub fn checkpoint(&mut self) {
         if self.needs_checkpoint() {
-            self.bring_up_to_date(true);
+            self.bring_up_to_date(false);
         }
     }
 
-    fn bring_up_to_date(&mut self, open: bool) {
+    fn bring_up_to_date(&mut self, closing: bool) {
         let next = self.journal.next();
-        let done = catch_unwind(AssertUnwindSafe(|| checkpoint(&self.file, next, open)));
+        let done = catch_unwind(AssertUnwindSafe(|| checkpoint(&self.file, next, closing)));
         match done.unwrap_or_else(|_| Err(internal("a checkpoint panicked"))) {
             Ok(()) => self.journal.restart(next),
             Err(error) => self.give_up(&error),
@@ -235,7 +239,7 @@ impl Committer {
     /// Leaves a file that needs no journal.
     pub fn close(&mut self) {
         if !self.is_lost() {
-            self.bring_up_to_date(false);
+            self.bring_up_to_date(true);
         }
         if self.is_lost() {
             return;
@@ -246,17 +250,19 @@ impl Committer {
     }
 }
 
-fn checkpoint(file: &redb::Database, next: Period, open: bool) -> Result<(), Error> {
+fn checkpoint(file: &redb::Database, next: Period, closing: bool) -> Result<(), Error> {
     let txn = file.begin_write().map_err(internal)?;
     let mut tables = Tables::open(&txn).map_err(internal)?;
     tables.set_period(next)?;
-    tables.set_open(open)?;
+    if closing {
+        tables.set_closed(next.session)?;
+    }
     drop(tables);
     commit_durably(txn)
 }
 
-/// Commits to the file, so that it need not be checked whole after a crash: there are few such commits,
-/// and what they take longer is far less than that.
+/// Commits to the file, so that it need not be checked whole after a crash. It takes longer than a plain
+/// commit; but where the journal can be written there are few of them.
 pub fn commit_durably(mut txn: WriteTransaction) -> Result<(), Error> {
     txn.set_quick_repair(true);
     txn.commit().map_err(internal)

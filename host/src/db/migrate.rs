@@ -7,7 +7,7 @@ use super::commit::commit_durably;
 use super::journal::{self, Journal, LIMIT};
 use super::read::{Read, Snapshot};
 use super::recover::recover;
-use super::tables::{OPEN, SESSION};
+use super::tables::{CLOSED, NO_SESSION, SESSION};
 use crate::domain::error::Error;
 use crate::private;
 use redb::{Builder, Database, ReadableTable};
@@ -30,7 +30,8 @@ pub fn open(dir: &Path) -> Result<(Database, Journal), OpenError> {
     let whole = Arc::new(AtomicBool::new(true));
     let noted = Arc::clone(&whole);
     let unclosed = move |_: &mut redb::RepairSession| {
-        // As a Wharf of before has left it, which did not write what makes this needless.
+        // As a Wharf of before has left it, which did not write what makes this needless; or a
+        // panic within redb.
         if noted.swap(false, Ordering::Relaxed) {
             tracing::warn!("all of the database is checked");
         }
@@ -50,12 +51,13 @@ fn open_journal(dir: &Path, file: &Database, whole: bool) -> Result<Journal, Ope
     let path = dir.join("wharf.journal");
     let broken =
         |error: &dyn std::fmt::Display| OpenError::Broken(format!("{}: {error}", path.display()));
-    let meta = |key| number(file, key).map_err(|e| broken(&e));
-    let closed = whole && meta(OPEN)? != Some(1);
+    let closed = is_closed(file, whole).map_err(|e| broken(&e))?;
     if !closed {
         tracing::warn!("the database was not closed");
     }
-    if !closed && meta(SESSION)?.is_some() && !path.exists() {
+    let session = number(file, SESSION).map_err(|e| broken(&e))?;
+    if !closed && session.is_some() && !path.exists() {
+        note_unclosed(file).map_err(|e| broken(&e))?;
         return Err(broken(
             &"missing, and the database was not closed: its latest changes are there. Put it back, or \
               an empty file in its place to go on without them",
@@ -63,11 +65,29 @@ fn open_journal(dir: &Path, file: &Database, whole: bool) -> Result<Journal, Ope
     }
     let storage = journal::open(&path).map_err(|e| broken(&e))?;
     private::sync_names(dir).map_err(|e| broken(&e))?;
-    recover(file, Box::new(storage), LIMIT).map_err(|e| broken(&e))
+    recover(file, Box::new(storage), LIMIT, closed).map_err(|e| broken(&e))
+}
+
+/// Whether the file has everything that its journal has. A Wharf of before wrote no row of it, but let
+/// redb repair a file that had not; `whole` is whether that was not done.
+pub(super) fn is_closed(file: &Database, whole: bool) -> Result<bool, Error> {
+    Ok(match number(file, CLOSED)? {
+        Some(closed) => number(file, SESSION)? == Some(closed),
+        None => whole,
+    })
+}
+
+/// What redb has repaired it takes for closed the next time.
+fn note_unclosed(file: &Database) -> Result<(), Error> {
+    let txn = file.begin_write().map_err(internal)?;
+    let mut tables = Tables::open(&txn).map_err(internal)?;
+    tables.set_closed(NO_SESSION)?;
+    drop(tables);
+    commit_durably(txn)
 }
 
 /// One of the meta table.
-pub(super) fn number(file: &Database, key: &str) -> Result<Option<u64>, Error> {
+fn number(file: &Database, key: &str) -> Result<Option<u64>, Error> {
     let rows = Snapshot::open(file).map_err(internal)?;
     let number = rows.meta()?.get(key).map_err(internal)?;
     Ok(number.map(|number| number.value()))

@@ -41,5 +41,8 @@ pub const NEXT_SEQ: &str = "next_seq";
 pub const EPOCH: &str = "epoch";
 /// Key in [`META`]: a random number of the latest opening.
 pub const SESSION: &str = "session";
-/// Key in [`META`]: 1 from an opening until it is closed with everything that the journal has.
-pub const OPEN: &str = "open";
+/// Key in [`META`]: the session at whose end the file had everything that the journal had; none while
+/// there is one.
+pub const CLOSED: &str = "closed";
+/// What no session has for a number.
+pub const NO_SESSION: u64 = 0;

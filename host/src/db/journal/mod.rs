@@ -17,6 +17,7 @@ mod storage;
 pub use record::{Record, Step, steps};
 pub use storage::{Storage, open};
 
+use super::tables::NO_SESSION;
 use crate::domain::error::Error;
 use crc32fast::Hasher;
 use memchr::memmem::Finder;
@@ -180,13 +181,16 @@ impl Journal {
             self.count += 1;
             self.end += head.whole_length();
         }
-        self.expect_the_end()?;
         Ok(self.count)
     }
 
-    /// One that was cut short is the last. Where a whole one of this period follows, wherever it begins,
-    /// what is before it was whole once.
-    fn expect_the_end(&self) -> Result<(), ReplayError> {
+    /// After the last one that was replayed: one that was cut short is the last. Where a whole one of this
+    /// period follows, wherever it begins, what is before it was whole once.
+    pub fn expect_the_end(&self) -> Result<(), ReplayError> {
+        if self.period.session == NO_SESSION {
+            // Of a database that had no journal.
+            return Ok(());
+        }
         let period = self.period.to_bytes();
         let finder = Finder::new(&period);
         let mut at = self.end;

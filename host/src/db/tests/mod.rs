@@ -13,7 +13,6 @@ mod journal;
 
 use super::journal::LIMIT;
 use super::recover::recover;
-use super::tables::OPEN;
 use super::writer::LINGER;
 use super::{Changes, Db, Read, migrate};
 use crate::domain::error::Error;
@@ -35,7 +34,8 @@ fn open_up_to(disks: &Disks, limit: u64) -> Result<Db, String> {
         .create_with_backend(disks.file.clone())
         .map_err(|e| e.to_string())?;
     migrate::initialise(&file).map_err(|e| e.to_string())?;
-    let journal = recover(&file, Box::new(disks.journal.clone()), limit);
+    let closed = migrate::is_closed(&file, true).map_err(|e| e.to_string())?;
+    let journal = recover(&file, Box::new(disks.journal.clone()), limit, closed);
     let journal = journal.map_err(|e| e.to_string())?;
     Db::on(file, journal, inventory()).map_err(|e| e.to_string())
 }
@@ -142,17 +142,21 @@ async fn writes_of_tasks_are_all_done_whoever_commits_them() {
 #[test]
 fn the_last_user_closes_the_database() {
     let disks = Disks::new();
-    let is_open = || {
+    let is_closed = || {
         let file = redb::Builder::new().create_with_backend(disks.copy().file);
-        migrate::number(&file.unwrap(), OPEN).unwrap()
+        migrate::is_closed(&file.unwrap(), true).unwrap()
     };
-    let db = open(&disks).unwrap();
-    assert_eq!(is_open(), Some(1));
-    db.write_blocking(create()).unwrap();
-    drop(db);
-    assert_eq!(is_open(), Some(0));
-    drop(open(&disks).unwrap());
-    assert_eq!(is_open(), Some(0));
+    for _ in 0..2 {
+        let db = open(&disks).unwrap();
+        assert!(!is_closed());
+        drop(db);
+        assert!(is_closed());
+        let db = open(&disks).unwrap();
+        db.write_blocking(create()).unwrap();
+        assert!(!is_closed());
+        drop(db);
+        assert!(is_closed());
+    }
 }
 
 /// With a million instances that takes seconds.
@@ -164,19 +168,34 @@ fn after_a_crash_not_all_of_the_database_is_checked() {
         let db = open_up_to(&disks, limit).unwrap();
         for _ in 0..20 {
             db.write_blocking(create()).unwrap();
-            for seed in 0..4 {
-                let reopened = redb::Builder::new()
-                    .set_repair_callback(|_| panic!("all of it is checked"))
-                    .create_with_backend(disks.after_the_cut(seed).file);
-                drop(reopened.unwrap());
-            }
+            assert_not_checked(&disks.after_the_cut(0));
         }
     }
+    // Also if the power goes while it commits to the file, or closes it.
+    for writes in 0..40 {
+        let disks = Disks::new();
+        let db = open_up_to(&disks, 4 << 10).unwrap();
+        for _ in 0..3 {
+            db.write_blocking(create()).unwrap();
+        }
+        disks.cut_after(writes);
+        while writes % 2 == 0 && db.write_blocking(create()).is_ok() {}
+        drop(db);
+        assert_not_checked(&disks.after_the_cut(writes));
+    }
+}
+
+fn assert_not_checked(disks: &Disks) {
+    let reopened = redb::Builder::new()
+        .set_repair_callback(|_| panic!("all of it is checked"))
+        .create_with_backend(disks.file.clone());
+    drop(reopened.unwrap());
 }
 
 #[test]
 fn a_use_case_that_fails_or_panics_costs_only_itself() {
-    let db = Arc::new(open(&Disks::new()).unwrap());
+    let disks = Disks::new();
+    let db = Arc::new(open(&disks).unwrap());
     std::thread::scope(|scope| {
         for n in 0..48 {
             let db = &db;
@@ -198,8 +217,11 @@ fn a_use_case_that_fails_or_panics_costs_only_itself() {
     });
     assert_eq!(ids(&db).len(), 16);
     assert_eq!(db.fsck().unwrap(), Vec::<String>::new());
-    // The writer goes on.
+    // The writer goes on, and the file is none the worse.
     db.write_blocking(create()).unwrap();
+    assert_not_checked(&disks.after_the_cut(0));
+    drop(db);
+    assert_not_checked(&disks);
 }
 
 #[test]
