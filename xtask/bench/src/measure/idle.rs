@@ -2,15 +2,13 @@
 
 use crate::Options;
 use crate::data::Data;
-use crate::load::{Load, request};
+use crate::load::{Load, create};
 use crate::server::Wharf;
 use crate::table::{Curve, Reach, Table};
 use anyhow::{Result, bail};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The smallest that there is.
-const BODY: &str = r#"{"resource_type":"container","n_vcpus":1,"mem_gib":1,"disk_size_gib":10}"#;
 /// Owners of the instances.
 const USERS: usize = 10;
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -53,7 +51,7 @@ fn measure(size: usize, watched: Duration) -> Result<f64> {
     let data = Data::make(2, USERS, 0)?;
     let wharf = Wharf::on(&data)?;
     let requests = data.keys.iter();
-    let requests = requests.map(|key| request("POST", "/api/instance/", key, BODY));
+    let requests = requests.map(|key| create(key));
     let load = Load {
         address: wharf.address()?,
         connections: 32.min(size),
