@@ -132,8 +132,8 @@ fn hashed(
     if let Some(hash) = hashes.get(&kind) {
         return Ok(hash.clone());
     }
-    let hash =
-        crypt(known(secrets, kind)?).ok_or_else(|| refused("a secret cannot be hashed".into()))?;
+    let hash = crypt(kind, known(secrets, kind)?);
+    let hash = hash.ok_or_else(|| refused("a secret cannot be hashed".into()))?;
     hashes.insert(kind, hash.clone());
     Ok(hash)
 }

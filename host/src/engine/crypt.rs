@@ -1,16 +1,25 @@
 //! The SHA-512 crypt(3) form of a password, as `/etc/shadow` holds it.
 
-use crate::domain::secret::SecretText;
-use sha_crypt::{PasswordHasher, ShaCrypt};
+use crate::domain::secret::{SecretKind, SecretText};
+use sha_crypt::{Algorithm, Params, PasswordHasher, ShaCrypt};
 
 /// Salt, bytes before encoding; crypt(3) takes 16 characters, 6 bits each.
 const SALT: usize = 12;
 
+/// Rounds make it slow to guess what a person thought of. A password of 139 random bits cannot be guessed
+/// either way, and is hashed while a user waits: for it crypt(3)'s fewest will do.
+fn rounds(kind: SecretKind) -> Option<Params> {
+    match kind {
+        SecretKind::Password => Params::new(Params::ROUNDS_MIN).ok(),
+        _ => Some(Params::RECOMMENDED),
+    }
+}
+
 /// Hashes with a fresh random salt. None when the system has no randomness.
-pub fn crypt(secret: &SecretText) -> Option<SecretText> {
+pub fn crypt(kind: SecretKind, secret: &SecretText) -> Option<SecretText> {
     let mut salt = [0_u8; SALT];
     getrandom::fill(&mut salt).ok()?;
-    ShaCrypt::SHA512
+    ShaCrypt::new(Algorithm::Sha512Crypt, rounds(kind)?)
         .hash_password_with_salt(secret.expose().as_bytes(), &salt)
         .ok()
         .map(|hash| SecretText::new(hash.as_str()))
@@ -21,12 +30,25 @@ mod tests {
     use super::*;
     use sha_crypt::PasswordVerifier;
 
+    fn hash(kind: SecretKind) -> SecretText {
+        crypt(kind, &SecretText::new("correct horse")).unwrap()
+    }
+
+    #[test]
+    fn only_what_wharf_draws_itself_has_few_rounds() {
+        assert!(
+            hash(SecretKind::Password)
+                .expose()
+                .starts_with("$6$rounds=1000$")
+        );
+        let thought_of = hash(SecretKind::S3SecretAccessKey);
+        assert!(thought_of.expose().starts_with("$6$rounds=5000$"));
+    }
+
     #[test]
     fn a_hash_verifies_and_never_repeats() {
-        let password = SecretText::new("correct horse");
-        let one = crypt(&password).unwrap();
-        let two = crypt(&password).unwrap();
-        assert!(one.expose().starts_with("$6$"));
+        let one = hash(SecretKind::Password);
+        let two = hash(SecretKind::Password);
         assert_ne!(one.expose(), two.expose());
         ShaCrypt::SHA512
             .verify_password(b"correct horse", one.expose())
