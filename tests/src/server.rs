@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
+use xtask::compiled;
 
 /// Between two looks at a log, and how many there are at most.
 const LOG_PAUSE: Duration = Duration::from_millis(100);
@@ -47,7 +48,9 @@ impl Server {
             process: None,
             base_url: String::new(),
         };
+        compiled::lend(&server.data_dir());
         server.run()?;
+        compiled::keep(&server.data_dir());
         Ok(server)
     }
 

@@ -7,12 +7,13 @@
 //! - [`conformance`]: a suite that any implementation of the interface can be held against.
 //! - [`bench`]: how fast it is, beside baselines; `bench/` is the program that measures.
 //! - [`build`], [`schemas`], [`test`], [`ci`], [`tidy`]: the workspace itself.
-//! - [`http`], [`packages`], [`process`], [`say`], [`server`], [`signals`], [`ssh`], [`workspace`]: what those
-//!   stand on.
+//! - [`compiled`], [`http`], [`packages`], [`process`], [`say`], [`server`], [`signals`], [`ssh`],
+//!   [`workspace`]: what those stand on.
 
 pub mod bench;
 pub mod build;
 pub mod ci;
+pub mod compiled;
 pub mod conformance;
 pub mod engine;
 pub mod http;

@@ -87,7 +87,7 @@ impl<'t> Tables<'t> {
     pub fn period(&self) -> Result<Period, Error> {
         Ok(Period {
             epoch: self.number(t::EPOCH)?.unwrap_or(0),
-            session: self.number(t::SESSION)?.unwrap_or(0),
+            session: self.number(t::SESSION)?.unwrap_or(t::NO_SESSION),
         })
     }
 

@@ -205,11 +205,9 @@ impl Committer {
         let _changing = self.versions.changing(places.collect());
         if in_journal {
             txn.commit().map_err(internal)?;
+            self.in_doubt = false;
         } else {
             commit_durably(txn)?;
-        }
-        self.in_doubt = false;
-        if !in_journal {
             self.journal.restart(self.journal.next());
         }
         Ok(())

@@ -30,6 +30,17 @@ pub struct Network {
     pub address: Ipv4Addr,
 }
 
+impl Network {
+    /// How the ids of public networks begin, and no others: the node's rules tell them by it, and
+    /// engines that take the first network by name for the way out take this one.
+    pub const PUBLIC: &str = "0";
+
+    /// Whether its users reach it directly.
+    pub fn is_public(&self) -> bool {
+        self.id.starts_with(Self::PUBLIC)
+    }
+}
+
 /// A port of the node that leads to a port inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublishedPort {

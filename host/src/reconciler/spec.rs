@@ -16,9 +16,6 @@ const SSH: u16 = 22;
 
 /// Digits of a network id: with the prefix that drivers put before it, an interface name.
 const NETWORK_ID: usize = 11;
-/// How the ids of public networks begin: no digit of the others. The node's rules tell them by it,
-/// and engines that take the first network by name for the way out take this one.
-const PUBLIC: &str = "0";
 
 /// The label of an instance's engine objects.
 pub fn tag(instance: &Instance) -> Tag {
@@ -98,7 +95,7 @@ fn public_network(
         ))
     })?;
     let mut id = network_id(installation, &subnet.to_string());
-    id.replace_range(..1, PUBLIC);
+    id.replace_range(..1, Network::PUBLIC);
     Ok(Network {
         id,
         subnet: *subnet,
@@ -109,6 +106,7 @@ fn public_network(
 
 /// The same for all of an owner's instances, different between installations on one engine.
 fn network_id(installation: &str, whose: &str) -> String {
+    // None of them is how a public one begins.
     const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let hash = Sha256::digest(format!("{installation}/{whose}"));
     hash.iter()

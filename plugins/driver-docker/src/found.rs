@@ -33,11 +33,15 @@ pub fn named(ctx: &Context, tag: &Tag, size: bool) -> Result<Option<Found>, Erro
     if let Some(found) = called(ctx, &names::container(tag), size)? {
         return own(ctx, tag, found).map(Some);
     }
-    let listed = listed(ctx, tag)?;
-    match listed.iter().find(|one| !is_called(one, &names::part(tag))) {
+    match itself(&listed(ctx, tag)?, tag) {
         Some(summary) => by_id(ctx, tag, &summary.id, size),
         None => Ok(None),
     }
+}
+
+/// Of the containers with an instance's labels, the one that is not to replace another.
+fn itself<'a>(listed: &'a [Summary], tag: &Tag) -> Option<&'a Summary> {
+    listed.iter().find(|one| !is_called(one, &names::part(tag)))
 }
 
 /// Any container with the instance's labels, those that were to replace it last.
@@ -50,8 +54,7 @@ pub fn any(ctx: &Context, tag: &Tag) -> Result<Option<Found>, Error> {
         return Ok(by_name);
     }
     let listed = listed(ctx, tag)?;
-    let itself = listed.iter().find(|one| !is_called(one, &names::part(tag)));
-    match itself.or(listed.first()) {
+    match itself(&listed, tag).or(listed.first()) {
         Some(summary) => by_id(ctx, tag, &summary.id, false),
         None => Ok(None),
     }

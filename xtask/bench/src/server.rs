@@ -5,6 +5,7 @@ use crate::process;
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use xtask::compiled;
 use xtask::server::Server;
 
 /// A running Wharf.
@@ -25,6 +26,9 @@ impl Wharf {
         let begin = Instant::now();
         let server = Server::start(config, log)?;
         let took = begin.elapsed();
+        if let Some(dir) = config.parent() {
+            compiled::keep(&dir.join("data"));
+        }
         Ok(Self { server, took })
     }
 

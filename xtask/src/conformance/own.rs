@@ -3,6 +3,7 @@
 
 use super::context::Staged;
 use super::session::Target;
+use crate::compiled;
 use crate::process::output;
 use crate::server::Server;
 use crate::workspace;
@@ -43,7 +44,10 @@ impl OwnServer {
             .tempdir()?;
         let config = dir.path().join(CONFIG);
         fs::write(&config, configuration(free_block()?))?;
+        let data = dir.path().join("data");
+        compiled::lend(&data);
         let server = Server::start(&config, &dir.path().join(LOG))?;
+        compiled::keep(&data);
         let key = |email: &str| {
             let mut wharf = Command::new(workspace::wharf_binary());
             wharf.args(["key", "new", email, "--config"]).arg(&config);

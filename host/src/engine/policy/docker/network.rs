@@ -9,9 +9,6 @@ use crate::engine::scope::Scope;
 use serde_json::Value;
 use std::net::Ipv4Addr;
 
-/// How the ids of public networks begin.
-const PUBLIC: char = '0';
-
 /// The network of the call, which must come with one.
 pub fn of(scope: &Scope) -> Result<&Network, Refusal> {
     subject(scope)?
@@ -32,7 +29,7 @@ fn bridge(network: &Network) -> String {
 
 /// A public network has its id, an owner's one is named after its addresses.
 fn own_name(network: &Network) -> String {
-    if network.id.starts_with(PUBLIC) {
+    if network.is_public() {
         return network.id.clone();
     }
     let subnet = network.subnet;
