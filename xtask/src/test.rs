@@ -15,6 +15,11 @@ use std::time::Duration;
 /// Read by the tests of the flavors.
 const FLAVORS: &str = "WHARF_TEST_FLAVORS";
 
+/// How many tests run at once, where the test binaries do not say.
+const THREADS: &str = "RUST_TEST_THREADS";
+/// For each core: most of a test is waiting for a server.
+const THREADS_PER_CORE: usize = 2;
+
 /// Runs the tests whose names contain `filter`, or all; on the images of `all_flavors`, or of those
 /// that are quick to make.
 pub fn run_all(filter: Option<&str>, all_flavors: bool) -> Result<()> {
@@ -30,6 +35,10 @@ pub fn run_all(filter: Option<&str>, all_flavors: bool) -> Result<()> {
             "--workspace",
             "--no-fail-fast",
         ]);
+        if std::env::var_os(THREADS).is_none() {
+            let cores = std::thread::available_parallelism()?.get();
+            test.env(THREADS, (THREADS_PER_CORE * cores).to_string());
+        }
         if all_flavors {
             test.env(FLAVORS, "all");
         }

@@ -68,6 +68,15 @@ impl Options {
         }
     }
 
+    /// With another patience.
+    #[must_use]
+    pub fn within_seconds(self, timeout: u64) -> Self {
+        Self {
+            timeout_s: Some(timeout),
+            ..self
+        }
+    }
+
     /// The service, if one is named.
     pub(super) fn target(&self) -> Result<Option<Target>> {
         let Some(base_url) = &self.base_url else {
