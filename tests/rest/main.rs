@@ -13,6 +13,7 @@ mod auth;
 mod capacity;
 mod configuration;
 mod create;
+mod data_dir;
 mod delete;
 mod history;
 mod hygiene;

@@ -36,10 +36,25 @@ impl Server {
 
     /// The same with more variables in its environment.
     pub fn start_in(settings: &str, environment: &[(&str, &str)]) -> Result<Self> {
+        let mut server = Self::new(settings, environment)?;
+        compiled::lend(&server.data_dir());
+        server.run()?;
+        compiled::keep(&server.data_dir());
+        Ok(server)
+    }
+
+    /// Starts one as its operator does for the first time: without a data directory.
+    pub fn start_from_nothing(settings: &str) -> Result<Self> {
+        let mut server = Self::new(settings, &[])?;
+        server.run()?;
+        Ok(server)
+    }
+
+    fn new(settings: &str, environment: &[(&str, &str)]) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("wharf-test-").tempdir()?;
         let config = format!("listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n{settings}");
         fs::write(dir.path().join("wharf.toml"), config)?;
-        let mut server = Self {
+        Ok(Self {
             dir,
             environment: environment
                 .iter()
@@ -47,11 +62,7 @@ impl Server {
                 .collect(),
             process: None,
             base_url: String::new(),
-        };
-        compiled::lend(&server.data_dir());
-        server.run()?;
-        compiled::keep(&server.data_dir());
-        Ok(server)
+        })
     }
 
     /// Runs the server on what is in its directory; after [`Self::kill`] or [`Self::terminate`].

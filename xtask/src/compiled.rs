@@ -1,19 +1,23 @@
 //! Plugins as one server has compiled them, for the next with a data directory of its own: compiling
-//! takes each nearly two seconds of a core, which is most of what a short test costs.
+//! those that come with Wharf takes a server nearly two seconds of a core, which is most of what a
+//! short test costs.
 //!
-//! Whatever fails here is left: a server compiles what it does not find, and takes no file that was not
-//! made by its own build from the same plugin.
+//! Errors are ignored here: a server compiles what it does not find, and takes no file but one made from
+//! the same plugin, by the same Wasmtime with the same settings.
 
 use crate::workspace::target;
-use std::fs::{self, DirBuilder, DirEntry};
+use std::fs::{self, DirBuilder, DirEntry, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use tempfile::NamedTempFile;
 
 /// Below a data directory; no one else may have access to it.
 const CACHE: &str = "plugins-cache";
 const COMPILED: &str = ".cwasm";
+/// Bytes. A plugin that brings a language along is larger, and used by few: copying it for everyone
+/// takes longer than it saves.
+const LARGEST: u64 = 8 << 20;
 
 /// Gives a server that is to start there what others have compiled.
 pub fn lend(data_dir: &Path) {
@@ -31,20 +35,31 @@ fn shared() -> PathBuf {
 
 fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(to)?;
-    for name in names(from)? {
-        let path = to.join(&name);
-        if path.exists() {
-            continue;
+    for name in names(from)?.iter().filter(|name| !to.join(name).exists()) {
+        // Another test may have removed it just now.
+        if copy(&from.join(name), &to.join(name)).is_ok() {
+            forget_others(name, to)?;
         }
-        // Others do the same: a file appears whole or not at all.
-        let part = to.join(unique());
-        fs::copy(from.join(&name), &part)?;
-        fs::rename(&part, &path)?;
-        let plugin = plugin(&name);
-        for other in names(to)? {
-            if other != name && self::plugin(&other) == plugin {
-                fs::remove_file(to.join(other))?;
-            }
+    }
+    Ok(())
+}
+
+/// Others do the same: a file appears whole or not at all.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let mut file = File::open(from)?;
+    if file.metadata()?.len() > LARGEST {
+        return Ok(());
+    }
+    let mut part = NamedTempFile::new_in(to.parent().unwrap_or(to))?;
+    io::copy(&mut file, &mut part)?;
+    part.persist(to)?;
+    Ok(())
+}
+
+fn forget_others(name: &str, dir: &Path) -> io::Result<()> {
+    for other in names(dir)? {
+        if other != name && plugin(&other) == plugin(name) {
+            let _ = fs::remove_file(dir.join(other));
         }
     }
     Ok(())
@@ -59,10 +74,4 @@ fn names(dir: &Path) -> io::Result<Vec<String>> {
 /// `driver-docker` of `driver-docker-4a3c….cwasm`.
 fn plugin(name: &str) -> Option<&str> {
     Some(name.rsplit_once('-')?.0)
-}
-
-fn unique() -> String {
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!(".{}-{count}", std::process::id())
 }

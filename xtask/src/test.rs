@@ -15,7 +15,8 @@ use std::time::Duration;
 /// Read by the tests of the flavors.
 const FLAVORS: &str = "WHARF_TEST_FLAVORS";
 
-/// How many tests run at once, where the test binaries do not say.
+/// How many tests run at once in a binary with Rust's own harness; the engines' and the flavors' say for
+/// themselves.
 const THREADS: &str = "RUST_TEST_THREADS";
 /// For each core: most of a test is waiting for a server.
 const THREADS_PER_CORE: usize = 2;

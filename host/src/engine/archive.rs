@@ -32,7 +32,7 @@ const STANDARD: &[&str] = &[
     "var/lib",
 ];
 
-/// Crypt hashes of one call: computed once each, since they are slow on purpose.
+/// Crypt hashes of one call: computed once each, since they take time.
 pub type Hashes = HashMap<SecretKind, SecretText>;
 
 /// Builds the archive. Paths are relative to `/`; parent directories come before their files, and

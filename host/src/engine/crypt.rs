@@ -6,8 +6,8 @@ use sha_crypt::{Algorithm, Params, PasswordHasher, ShaCrypt};
 /// Salt, bytes before encoding; crypt(3) takes 16 characters, 6 bits each.
 const SALT: usize = 12;
 
-/// Rounds make it slow to guess what a person thought of. A password of 139 random bits cannot be guessed
-/// either way, and is hashed while a user waits: for it crypt(3)'s fewest will do.
+/// Rounds slow down the guessing of passwords that people choose. This one is 139 random bits, and a user
+/// waits for its hash: the fewest rounds that crypt(3) takes are enough.
 fn rounds(kind: SecretKind) -> Option<Params> {
     match kind {
         SecretKind::Password => Params::new(Params::ROUNDS_MIN).ok(),

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 pub struct Pairs<T>(Vec<(T, T)>);
 
 impl<T> Pairs<T> {
-    /// Measures so many pairs, each of the two first as often as second.
+    /// Measures so many pairs, each of the two first in turn.
     pub fn measure(
         turns: usize,
         mut ours: impl FnMut() -> Result<T>,

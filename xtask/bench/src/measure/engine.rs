@@ -26,7 +26,7 @@ const PORT: u16 = 18_500;
 const DELETION: f64 = 1.25;
 const PATIENCE: Duration = Duration::from_secs(300);
 /// The hash of some password, of the length that such a hash has.
-const HASH: &str = "$6$0123456789abcdef$\
+const HASH: &str = "$6$rounds=1000$0123456789abcdef$\
     ................................................................................/.....";
 
 /// Measures.
@@ -80,7 +80,7 @@ fn on(engine: &PrivateEngine, dir: &TempDir, options: &Options, table: &mut Tabl
             turns,
             || {
                 engine.settle()?;
-                let times = ours.up_and_down(many, &surely(shortest))?;
+                let times = ours.up_and_down(many, &not_before(shortest))?;
                 shortest = Some(shortest.map_or(times, |before: Times| before.min(times)));
                 Ok(times)
             },
@@ -126,9 +126,10 @@ impl Times {
     }
 }
 
-/// How long it takes at least, by the turns before. Asking whether it is done takes processor time from
-/// what is waited for, and the engine by itself is not asked: 200 questions a second were 3 % of it.
-fn surely(shortest: Option<Times>) -> Times {
+/// Before three quarters of the shortest turn so far nothing is asked. Asking whether it is done takes
+/// processor time from what is waited for, and the engine by itself is not asked: 200 questions a second
+/// were 3 % of it.
+fn not_before(shortest: Option<Times>) -> Times {
     let Times { up, down } = shortest.unwrap_or_default();
     Times {
         up: up * 3 / 4,
@@ -193,7 +194,7 @@ impl Ours {
         Ok(serde_json::from_slice(&list)?)
     }
 
-    fn up_and_down(&self, many: u16, surely: &Times) -> Result<Times> {
+    fn up_and_down(&self, many: u16, not_before: &Times) -> Result<Times> {
         let small = json!({
             "resource_type": "container", "n_vcpus": 1, "mem_gib": 1, "disk_size_gib": 10,
         });
@@ -203,7 +204,7 @@ impl Ours {
             user.send("POST", "/api/instance/", Some(small.clone()))
                 .map(drop)
         })?;
-        std::thread::sleep(surely.up.saturating_sub(begin.elapsed()));
+        std::thread::sleep(not_before.up.saturating_sub(begin.elapsed()));
         let up = loop {
             let list = self.list()?;
             let in_state = |state: &str| list.iter().filter(|i| i["state"] == state).count();
@@ -222,7 +223,7 @@ impl Ours {
             user.send("DELETE", &format!("/api/instance/{id}/"), None)
                 .map(drop)
         })?;
-        std::thread::sleep(surely.down.saturating_sub(begin.elapsed()));
+        std::thread::sleep(not_before.down.saturating_sub(begin.elapsed()));
         while self.engine.get("/containers/json?all=true")? != json!([]) {
             ensure!(begin.elapsed() < PATIENCE, "not all are removed");
             pause(begin);

@@ -9,7 +9,7 @@ use anyhow::Result;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Starts, of which the best counts; the first compiles the plugins and counts not at all.
+/// Starts, of which the best counts; the first may compile the plugins and counts not at all.
 const TURNS: usize = 4;
 /// Of so many instances there is one more before the server is killed.
 const NEW: usize = 100;

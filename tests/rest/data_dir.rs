@@ -1,0 +1,40 @@
+//! What a server makes at its first start, with nothing there yet.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use wharf_tests::{Ports, Server, simulated_node};
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_first_start_makes_the_data_directory_for_nobody_else() {
+    let node = simulated_node("one", "");
+    let settings = format!("{}{node}", Ports::take().settings());
+    let server = Server::start_from_nothing(&settings).unwrap();
+    let data = server.data_dir();
+    let plugins = data.join("plugins-cache");
+    assert_eq!((mode(&data), mode(&plugins)), (0o700, 0o700));
+    let mut files = 0;
+    for dir in [&data, &plugins] {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if !path.is_dir() {
+                assert_eq!(mode(&path), 0o600, "{}", path.display());
+                files += 1;
+            }
+        }
+    }
+    // The database, its journal, the key of the secrets, the operator's socket, three plugins.
+    assert!(files >= 7, "{files} files");
+    let compiled = fs::read_dir(&plugins).unwrap();
+    let names = compiled.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names: Vec<_> = names.filter(|name| name.ends_with(".cwasm")).collect();
+    for plugin in ["driver-docker-", "driver-simulated-", "flavors-standard-"] {
+        let of_it = names.iter().filter(|name| name.starts_with(plugin));
+        assert_eq!(of_it.count(), 1, "{plugin}: {names:?}");
+    }
+    server.finish().unwrap();
+}
