@@ -37,9 +37,7 @@ impl Server {
     /// The same with more variables in its environment.
     pub fn start_in(settings: &str, environment: &[(&str, &str)]) -> Result<Self> {
         let mut server = Self::new(settings, environment)?;
-        compiled::lend(&server.data_dir());
-        server.run()?;
-        compiled::keep(&server.data_dir());
+        compiled::lent(&server.data_dir(), || server.run())?;
         Ok(server)
     }
 

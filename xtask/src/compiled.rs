@@ -9,7 +9,7 @@ use crate::workspace::target;
 use std::fs::{self, DirBuilder, DirEntry, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tempfile::NamedTempFile;
 
 /// Below a data directory; no one else may have access to it.
@@ -19,18 +19,14 @@ const COMPILED: &str = ".cwasm";
 /// takes longer than it saves.
 const LARGEST: u64 = 8 << 20;
 
-/// Gives a server that is to start there what others have compiled.
-pub fn lend(data_dir: &Path) {
-    let _ = copy_all(&shared(), &data_dir.join(CACHE));
-}
-
-/// Keeps what a server has compiled, in place of what was made from an earlier build of the same plugin.
-pub fn keep(data_dir: &Path) {
-    let _ = copy_all(&data_dir.join(CACHE), &shared());
-}
-
-fn shared() -> PathBuf {
-    target().join(CACHE)
+/// Starts a server on this data directory with what others have compiled, and keeps what it compiles, in
+/// place of what was made from an earlier build of the same plugin.
+pub fn lent<T>(data_dir: &Path, start: impl FnOnce() -> T) -> T {
+    let (own, shared) = (data_dir.join(CACHE), target().join(CACHE));
+    let _ = copy_all(&shared, &own);
+    let started = start();
+    let _ = copy_all(&own, &shared);
+    started
 }
 
 fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
@@ -48,7 +44,7 @@ fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let mut file = File::open(from)?;
     if file.metadata()?.len() > LARGEST {
-        return Ok(());
+        return Err(io::ErrorKind::FileTooLarge.into());
     }
     let mut part = NamedTempFile::new_in(to.parent().unwrap_or(to))?;
     io::copy(&mut file, &mut part)?;

@@ -23,7 +23,6 @@ use wharf::domain::secret::{Sealed, SecretText, Secrets};
 use wharf::domain::state::InstanceState;
 use wharf::placement::Ask;
 use wharf::server::open_db;
-use xtask::compiled;
 use xtask::process::wait_until;
 
 /// Creates that wait for the database at once.
@@ -54,7 +53,6 @@ impl Data {
         let dir = tempfile::Builder::new().prefix("wharf-bench-").tempdir()?;
         let config = dir.path().join("wharf.toml");
         fs::write(&config, configuration(nodes))?;
-        compiled::lend(&dir.path().join("data"));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()?;

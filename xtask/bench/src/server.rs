@@ -21,15 +21,14 @@ impl Wharf {
         Self::start(&data.config(), &data.log())
     }
 
-    /// Starts it with a configuration.
+    /// Starts it with a configuration, beside which is its `data`.
     pub fn start(config: &Path, log: &Path) -> Result<Self> {
-        let begin = Instant::now();
-        let server = Server::start(config, log)?;
-        let took = begin.elapsed();
-        if let Some(dir) = config.parent() {
-            compiled::keep(&dir.join("data"));
-        }
-        Ok(Self { server, took })
+        compiled::lent(&config.with_file_name("data"), || {
+            let begin = Instant::now();
+            let server = Server::start(config, log)?;
+            let took = begin.elapsed();
+            Ok(Self { server, took })
+        })
     }
 
     /// `HOST:PORT`.

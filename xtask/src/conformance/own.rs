@@ -44,10 +44,8 @@ impl OwnServer {
             .tempdir()?;
         let config = dir.path().join(CONFIG);
         fs::write(&config, configuration(free_block()?))?;
-        let data = dir.path().join("data");
-        compiled::lend(&data);
-        let server = Server::start(&config, &dir.path().join(LOG))?;
-        compiled::keep(&data);
+        let start = || Server::start(&config, &dir.path().join(LOG));
+        let server = compiled::lent(&dir.path().join("data"), start)?;
         let key = |email: &str| {
             let mut wharf = Command::new(workspace::wharf_binary());
             wharf.args(["key", "new", email, "--config"]).arg(&config);
