@@ -13,7 +13,7 @@ use crate::domain::ids::{Generation, NodeId};
 use crate::domain::secret::Secrets;
 use crate::engine::{Access, EngineNode, Scope};
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wasmtime::Store;
 
@@ -30,6 +30,8 @@ struct Inner {
     engine: Arc<EngineNode>,
     installation: String,
     settings: String,
+    /// What the last probe left for other calls.
+    kept: Mutex<String>,
     changes: Lane,
     reads: Lane,
 }
@@ -67,6 +69,7 @@ impl NodeDriver {
             engine: Arc::new(engine),
             installation,
             settings,
+            kept: Mutex::default(),
             changes: lane(limits.changes),
             reads: lane(limits.reads),
         }))
@@ -91,7 +94,7 @@ impl NodeDriver {
     /// Asks the engine what it is and can do.
     pub async fn probe(&self) -> Result<NodeHealth, PluginError> {
         let how = self.reads("probe", Scope::node(&self.0.installation));
-        let health = self
+        let mut health = self
             .call(how, |mut store, guest, node| async move {
                 guest
                     .wharf_plugin_driver()
@@ -99,7 +102,14 @@ impl NodeDriver {
                     .await
             })
             .await?;
-        convert::health(health)
+        let kept = convert::kept(&mut health)?;
+        let health = convert::health(health)?;
+        *self.kept() = kept;
+        Ok(health)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, String> {
+        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Moves an instance towards existing and running as specified. `secrets` are those that the
@@ -352,6 +362,7 @@ impl NodeDriver {
             name: inner.engine.name.0.clone(),
             installation: inner.installation.clone(),
             settings: inner.settings.clone(),
+            kept: self.kept().clone(),
         };
         inner
             .caller

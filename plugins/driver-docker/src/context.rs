@@ -1,6 +1,7 @@
 //! What every function of the driver needs.
 
 use crate::api::Api;
+use crate::kept::Kept;
 use crate::settings::Settings;
 use wharf_guest::{Engine, Error, Node};
 
@@ -10,6 +11,8 @@ pub struct Context<'a> {
     pub api: Api<'a>,
     /// The node's settings.
     pub settings: Settings,
+    /// What the last probe found.
+    pub kept: Kept,
     /// The installation whose objects these are.
     pub installation: &'a str,
 }
@@ -24,6 +27,7 @@ impl<'a> Context<'a> {
         Ok(Self {
             api: Api::new(engine, settings.api_version.as_deref()),
             settings,
+            kept: Kept::read(&node.kept),
             installation: &node.installation,
         })
     }

@@ -34,7 +34,11 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         return Ok(settled(spec.generation, Phase::Failed(reason)));
     };
     let mut options = Options {
-        disk_limit: ctx.settings.disk_limit != DiskLimit::Off,
+        disk_limit: match ctx.settings.disk_limit {
+            DiskLimit::On => true,
+            DiskLimit::Off => false,
+            DiskLimit::Auto => ctx.kept.disk_limit != Some(false),
+        },
         kvm: ctx.settings.kvm != Kvm::Off,
     };
     if spec.may_exist

@@ -21,6 +21,7 @@ pub mod found;
 pub mod gpu;
 pub mod grow;
 pub mod inspect;
+pub mod kept;
 pub mod libpod;
 pub mod lifecycle;
 pub mod names;

@@ -4,6 +4,7 @@ use crate::api::model::Info;
 use crate::context::Context;
 use crate::create_body::GIB;
 use crate::gpu;
+use crate::kept::Kept;
 use crate::product::{Product, numbers};
 use crate::settings::DiskLimit;
 use crate::vm;
@@ -35,6 +36,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
             product.name, product.version
         )));
     }
+    let kept = Kept::of(&info);
     Ok(Health {
         version: format!("{} {}", product.name, product.version),
         features: Features {
@@ -46,7 +48,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
                 true => DiskGrow::Stopped,
                 false => DiskGrow::No,
             },
-            disk_limit: limits_disks(ctx.settings.disk_limit, &info),
+            disk_limit: limits_disks(ctx.settings.disk_limit, &kept),
             gpus: gpu::are_handed_out(&product, &info),
             stats: true,
             network: true,
@@ -57,6 +59,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
         disk_size_gib: 0,
         gpus: Vec::new(),
         boot_id: String::new(),
+        kept: kept.text(),
     })
 }
 
@@ -71,32 +74,29 @@ fn is_auto(mode: &str) -> bool {
     mode == "auto" || mode.starts_with("auto:")
 }
 
-/// With `auto`, only storage that surely limits counts: `overlay2` does on some file systems, and
-/// does not say so here.
-fn limits_disks(setting: DiskLimit, info: &Info) -> bool {
+/// With `auto`, only storage that surely limits counts.
+fn limits_disks(setting: DiskLimit, kept: &Kept) -> bool {
     match setting {
         DiskLimit::On => true,
         DiskLimit::Off => false,
-        DiskLimit::Auto => ["btrfs", "zfs", "devicemapper"].contains(&info.driver.as_str()),
+        DiskLimit::Auto => kept.disk_limit == Some(true),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{limits_disks, takes_no_limits};
-    use crate::api::model::Info;
+    use crate::kept::Kept;
     use crate::settings::DiskLimit;
 
     #[test]
     fn a_disk_limit_is_claimed_where_it_surely_holds() {
-        let on = |driver: &str| Info {
-            driver: driver.into(),
-            ..Info::default()
-        };
-        assert!(limits_disks(DiskLimit::Auto, &on("btrfs")));
-        assert!(!limits_disks(DiskLimit::Auto, &on("overlay2")));
-        assert!(limits_disks(DiskLimit::On, &on("overlay2")));
-        assert!(!limits_disks(DiskLimit::Off, &on("btrfs")));
+        let kept = |disk_limit| Kept { disk_limit };
+        assert!(limits_disks(DiskLimit::Auto, &kept(Some(true))));
+        assert!(!limits_disks(DiskLimit::Auto, &kept(Some(false))));
+        assert!(!limits_disks(DiskLimit::Auto, &kept(None)));
+        assert!(limits_disks(DiskLimit::On, &kept(Some(false))));
+        assert!(!limits_disks(DiskLimit::Off, &kept(Some(true))));
     }
 
     #[test]

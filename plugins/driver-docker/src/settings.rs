@@ -123,6 +123,7 @@ mod tests {
             name: "n".into(),
             installation: "i".into(),
             settings: settings.into(),
+            kept: String::new(),
         })
     }
 

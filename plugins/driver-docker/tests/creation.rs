@@ -9,11 +9,11 @@
 mod fake;
 
 use driver_docker::context::Context;
-use driver_docker::{ensure, lifecycle};
+use driver_docker::{ensure, lifecycle, probe};
 use fake::given::{node, spec, target};
 use fake::{Break, Fake};
 use serde_json::json;
-use wharf_guest::{Error, Phase, Report, Spec};
+use wharf_guest::{Error, Node, Phase, Report, Spec};
 
 fn ensure(fake: &Fake, spec: &Spec) -> Result<Report, Error> {
     ensure_with(fake, "{}", spec)
@@ -250,6 +250,46 @@ fn without_disk_limits_there_is_none_unless_it_must_be() {
     let must = ensure_with(&fake, r#"{"disk_limit":"on"}"#, &spec(1));
     assert!(matches!(phase(must), Phase::Failed(_)));
     assert!(matches!(phase(ensure(&fake, &spec(1))), Phase::Booting));
+}
+
+#[test]
+fn a_limit_that_a_probe_found_missing_is_not_asked_for() {
+    let fake = Fake::new();
+    let probed = |storage, filesystem| {
+        fake.world.borrow_mut().storage = storage;
+        fake.world.borrow_mut().filesystem = filesystem;
+        probe::probe(&Context::new(&node("{}"), &fake).unwrap())
+            .unwrap()
+            .kept
+    };
+    // Whether it was made, and how often the engine refused a limit.
+    let refusals = |settings, kept: &str, n| {
+        let node = Node {
+            kept: kept.to_owned(),
+            ..node(settings)
+        };
+        let before = fake.world.borrow().refused_limits;
+        let made = ensure::ensure(&Context::new(&node, &fake).unwrap(), &spec(n));
+        let made = matches!(phase(made), Phase::Booting);
+        (made, fake.world.borrow().refused_limits - before)
+    };
+    fake.world.borrow_mut().disk_limits = false;
+    let none = probed("overlay2", "extfs");
+    assert_eq!(refusals("{}", "", 1), (true, 1));
+    assert_eq!(refusals("{}", &none, 2), (true, 0));
+    assert_eq!(refusals(r#"{"disk_limit":"on"}"#, &none, 3), (false, 1));
+    // There only the creation tells.
+    let perhaps = probed("overlay2", "xfs");
+    assert_eq!(refusals("{}", &perhaps, 4), (true, 1));
+    fake.world.borrow_mut().disk_limits = true;
+    assert_eq!(refusals("{}", &perhaps, 5), (true, 0));
+    let world = fake.world.borrow();
+    let limit = |n: u8| {
+        let name = format!("wharf-00000000-0000-4000-8000-0000000000{n:02}");
+        world.containers[&name].body["HostConfig"]["StorageOpt"].clone()
+    };
+    assert!(limit(2).is_null() && limit(4).is_null());
+    assert_eq!(limit(5)["size"], "20G");
 }
 
 #[test]

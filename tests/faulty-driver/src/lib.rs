@@ -25,6 +25,12 @@ impl Driver for Faulty {
 
     fn probe(node: &Node) -> Result<Health, Error> {
         let settings: Settings = wharf_guest::settings(node)?;
+        if let Some(bytes) = settings.mode.strip_prefix("keep ") {
+            return Ok(Health {
+                kept: format!("{}{}", node.kept, "x".repeat(bytes.parse().unwrap_or(0))),
+                ..healthy(format!("was given {}", node.kept.len()))
+            });
+        }
         Ok(healthy(match settings.mode.as_str() {
             "spin" => spin(),
             "wait" => {
@@ -171,6 +177,7 @@ fn healthy(version: String) -> Health {
         disk_size_gib: 0,
         gpus: Vec::new(),
         boot_id: String::new(),
+        kept: String::new(),
     }
 }
 

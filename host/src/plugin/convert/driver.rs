@@ -16,6 +16,8 @@ use tracing::warn;
 const MAX_NAME: usize = 200;
 /// Most GPUs of a node.
 const MAX_GPUS: usize = 1024;
+/// Most that a probe leaves for other calls, bytes.
+const MAX_KEPT: usize = 1024;
 /// Most instances of a node.
 const MAX_ROWS: usize = 100_000;
 /// A total beyond this is no machine's.
@@ -182,6 +184,16 @@ pub fn health(health: wit::Health) -> Result<NodeHealth, PluginError> {
             .collect(),
         boot_id: clean(&health.boot_id, MAX_NAME),
     })
+}
+
+/// From a guest: what the same driver is given again, as it is or not at all.
+pub fn kept(health: &mut wit::Health) -> Result<String, PluginError> {
+    let kept = std::mem::take(&mut health.kept);
+    if kept.len() > MAX_KEPT {
+        let bytes = kept.len();
+        return Err(nonsense(format!("{bytes} bytes kept; at most {MAX_KEPT}")));
+    }
+    Ok(kept)
 }
 
 /// From a guest.

@@ -97,6 +97,21 @@ async fn a_bad_call_ends_and_the_next_is_good() {
     assert_eq!(probe(&plugins, "chatter").await.unwrap().version, "well");
 }
 
+#[tokio::test]
+async fn a_probe_leaves_a_little_for_later_calls_on_its_node() {
+    let scratch = Scratch::new();
+    let plugins = faulty(&scratch).await;
+    let (one, other) = (driver(&plugins, "keep 500"), driver(&plugins, "keep 500"));
+    for given in ["0", "500", "1000"] {
+        let says = one.probe().await;
+        match given {
+            "1000" => assert!(matches!(says, Err(PluginError::Fault(_))), "1,500 bytes"),
+            _ => assert_eq!(says.unwrap().version, format!("was given {given}")),
+        }
+    }
+    assert_eq!(other.probe().await.unwrap().version, "was given 0");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_guests_hold_nobody_up() {
     let scratch = Scratch::new();

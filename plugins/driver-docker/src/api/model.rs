@@ -243,6 +243,8 @@ pub struct Info {
     pub mem_total: u64,
     /// Storage driver.
     pub driver: String,
+    /// What it says of itself: names and values.
+    pub driver_status: Option<Vec<(String, String)>>,
     /// `1` or `2`.
     pub cgroup_version: String,
     /// A Podman without root says so here,
@@ -252,6 +254,16 @@ pub struct Info {
     /// Where a Docker that has the Container Device Interface looks for its files.
     #[serde(rename = "CDISpecDirs")]
     pub cdi_spec_dirs: Option<Vec<String>>,
+}
+
+impl Info {
+    /// What the storage driver writes to, such as `extfs` or `xfs`.
+    #[must_use]
+    pub fn backing_filesystem(&self) -> Option<&str> {
+        let mut status = self.driver_status.iter().flatten();
+        let (_, filesystem) = status.find(|(name, _)| name == "Backing Filesystem")?;
+        Some(filesystem)
+    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub fn handle(world: &mut World, request: &Request) -> Answer {
     match (request.method, segments.as_slice()) {
         (Method::Get, ["_ping"]) => (200, json!("OK")),
         (Method::Get, ["version"]) => version(world),
-        (Method::Get, ["info"]) => (200, json!({ "NCPU": 2, "Driver": "btrfs" })),
+        (Method::Get, ["info"]) => (200, info(world)),
         (method, ["v4.0.0", "libpod", rest @ ..]) if world.podman => {
             libpod(world, method, rest, &body)
         }
@@ -42,6 +42,11 @@ pub fn handle(world: &mut World, request: &Request) -> Answer {
 
 fn no(status: u16, message: &str) -> Answer {
     (status, json!({ "message": message }))
+}
+
+fn info(world: &World) -> Value {
+    let status = [("Backing Filesystem", world.filesystem)];
+    json!({ "NCPU": 2, "Driver": world.storage, "DriverStatus": status })
 }
 
 fn version(world: &World) -> Answer {
@@ -104,6 +109,7 @@ fn create(world: &mut World, name: &str, body: Value) -> Answer {
         return no(409, "Conflict. The container name is already in use");
     }
     if !world.disk_limits && !body["HostConfig"]["StorageOpt"].is_null() {
+        world.refused_limits += 1;
         return no(
             500,
             "--storage-opt is supported only for overlay over xfs with 'pquota'",

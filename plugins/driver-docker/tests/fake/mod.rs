@@ -56,10 +56,14 @@ pub struct World {
     pub containers: BTreeMap<String, Container>,
     pub next_network: u64,
     pub disk_limits: bool,
+    /// How often a limit was asked for in vain.
+    pub refused_limits: u32,
     /// Of each image.
     pub image_bytes: u64,
     /// What containers are stored by.
     pub storage: &'static str,
+    /// And where.
+    pub filesystem: &'static str,
     /// The node has `/dev/kvm`.
     pub kvm: bool,
     /// What programs end with.
