@@ -45,9 +45,17 @@ pub fn ensure_wasm_target() -> Result<()> {
     .with_context(|| format!("the Rust target {WASM_TARGET} is needed"))
 }
 
-/// Cargo, in this workspace.
+/// Cargo, in this workspace. Not with what cargo says of the package of a test that calls this: build
+/// scripts that look at it would run again, and all that depends on them be compiled again.
 pub fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(workspace::root());
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in names.filter(|name| PACKAGE.iter().any(|prefix| name.starts_with(prefix))) {
+        cargo.env_remove(name);
+    }
     cargo
 }
+
+/// How the names of these variables begin.
+const PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];

@@ -30,8 +30,9 @@ struct Inner {
     engine: Arc<EngineNode>,
     installation: String,
     settings: String,
-    /// What the last probe left for other calls.
-    kept: Mutex<String>,
+    /// Of the last probe, and how often contact was lost before it: what it found may not hold for
+    /// the engine that is there after another time.
+    hint: Mutex<(u64, String)>,
     changes: Lane,
     reads: Lane,
 }
@@ -69,7 +70,7 @@ impl NodeDriver {
             engine: Arc::new(engine),
             installation,
             settings,
-            kept: Mutex::default(),
+            hint: Mutex::default(),
             changes: lane(limits.changes),
             reads: lane(limits.reads),
         }))
@@ -93,6 +94,7 @@ impl NodeDriver {
 
     /// Asks the engine what it is and can do.
     pub async fn probe(&self) -> Result<NodeHealth, PluginError> {
+        let interruptions = self.interruptions();
         let how = self.reads("probe", Scope::node(&self.0.installation));
         let mut health = self
             .call(how, |mut store, guest, node| async move {
@@ -102,14 +104,24 @@ impl NodeDriver {
                     .await
             })
             .await?;
-        let kept = convert::kept(&mut health)?;
+        let hint = convert::hint(&mut health)?;
         let health = convert::health(health)?;
-        *self.kept() = kept;
+        *self.hint() = (interruptions, hint);
         Ok(health)
     }
 
-    fn kept(&self) -> MutexGuard<'_, String> {
-        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn hint(&self) -> MutexGuard<'_, (u64, String)> {
+        self.0.hint.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a guest is told of the last probe.
+    fn last_hint(&self) -> String {
+        let hint = self.hint();
+        let (interruptions, text) = &*hint;
+        match *interruptions == self.interruptions() {
+            true => text.clone(),
+            false => String::new(),
+        }
     }
 
     /// Moves an instance towards existing and running as specified. `secrets` are those that the
@@ -362,7 +374,7 @@ impl NodeDriver {
             name: inner.engine.name.0.clone(),
             installation: inner.installation.clone(),
             settings: inner.settings.clone(),
-            kept: self.kept().clone(),
+            hint: self.last_hint(),
         };
         inner
             .caller

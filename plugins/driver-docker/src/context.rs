@@ -1,7 +1,7 @@
 //! What every function of the driver needs.
 
 use crate::api::Api;
-use crate::kept::Kept;
+use crate::hint::Hint;
 use crate::settings::Settings;
 use wharf_guest::{Engine, Error, Node};
 
@@ -12,7 +12,7 @@ pub struct Context<'a> {
     /// The node's settings.
     pub settings: Settings,
     /// What the last probe found.
-    pub kept: Kept,
+    pub hint: Hint,
     /// The installation whose objects these are.
     pub installation: &'a str,
 }
@@ -27,7 +27,7 @@ impl<'a> Context<'a> {
         Ok(Self {
             api: Api::new(engine, settings.api_version.as_deref()),
             settings,
-            kept: Kept::read(&node.kept),
+            hint: Hint::read(&node.hint),
             installation: &node.installation,
         })
     }

@@ -34,11 +34,7 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         return Ok(settled(spec.generation, Phase::Failed(reason)));
     };
     let mut options = Options {
-        disk_limit: match ctx.settings.disk_limit {
-            DiskLimit::On => true,
-            DiskLimit::Off => false,
-            DiskLimit::Auto => ctx.kept.disk_limit != Some(false),
-        },
+        disk_limit: ctx.settings.disk_limit.is_asked_for(ctx.hint.disk_limit),
         kvm: ctx.settings.kvm != Kvm::Off,
     };
     if spec.may_exist

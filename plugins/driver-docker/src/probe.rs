@@ -4,7 +4,7 @@ use crate::api::model::Info;
 use crate::context::Context;
 use crate::create_body::GIB;
 use crate::gpu;
-use crate::kept::Kept;
+use crate::hint::Hint;
 use crate::product::{Product, numbers};
 use crate::settings::DiskLimit;
 use crate::vm;
@@ -36,7 +36,15 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
             product.name, product.version
         )));
     }
-    let kept = Kept::of(&info);
+    if ctx.settings.disk_limit == DiskLimit::On && info.has_snapshotter() {
+        return Err(Error::Unsupported(
+            "settings.disk_limit: the engine keeps containers in containerd's store, which takes a \
+             limit and does not enforce it; give dockerd a storage driver of its own, or leave the \
+             setting out"
+                .to_owned(),
+        ));
+    }
+    let hint = Hint::of(&info);
     Ok(Health {
         version: format!("{} {}", product.name, product.version),
         features: Features {
@@ -48,7 +56,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
                 true => DiskGrow::Stopped,
                 false => DiskGrow::No,
             },
-            disk_limit: limits_disks(ctx.settings.disk_limit, &kept),
+            disk_limit: ctx.settings.disk_limit.surely_holds(hint.disk_limit),
             gpus: gpu::are_handed_out(&product, &info),
             stats: true,
             network: true,
@@ -59,45 +67,22 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
         disk_size_gib: 0,
         gpus: Vec::new(),
         boot_id: String::new(),
-        kept: kept.text(),
+        hint: hint.text(),
     })
 }
 
 /// Without root there are no limits of CPU and memory on cgroups v1, and none are refused either.
 fn takes_no_limits(info: &Info) -> bool {
-    let mut options = info.security_options.iter().flatten();
-    let is_rootless = info.rootless || options.any(|option| option == "name=rootless");
-    is_rootless && info.cgroup_version == "1"
+    info.is_rootless() && info.cgroup_version == "1"
 }
 
 fn is_auto(mode: &str) -> bool {
     mode == "auto" || mode.starts_with("auto:")
 }
 
-/// With `auto`, only storage that surely limits counts.
-fn limits_disks(setting: DiskLimit, kept: &Kept) -> bool {
-    match setting {
-        DiskLimit::On => true,
-        DiskLimit::Off => false,
-        DiskLimit::Auto => kept.disk_limit == Some(true),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{limits_disks, takes_no_limits};
-    use crate::kept::Kept;
-    use crate::settings::DiskLimit;
-
-    #[test]
-    fn a_disk_limit_is_claimed_where_it_surely_holds() {
-        let kept = |disk_limit| Kept { disk_limit };
-        assert!(limits_disks(DiskLimit::Auto, &kept(Some(true))));
-        assert!(!limits_disks(DiskLimit::Auto, &kept(Some(false))));
-        assert!(!limits_disks(DiskLimit::Auto, &kept(None)));
-        assert!(limits_disks(DiskLimit::On, &kept(Some(false))));
-        assert!(!limits_disks(DiskLimit::Off, &kept(Some(true))));
-    }
+    use super::takes_no_limits;
 
     #[test]
     fn without_root_cgroups_v1_take_no_limits() {

@@ -20,6 +20,28 @@ pub enum DiskLimit {
     Off,
 }
 
+impl DiskLimit {
+    /// Whether a creation asks for a limit, where a probe has found this.
+    #[must_use]
+    pub fn is_asked_for(self, found: Option<bool>) -> bool {
+        match self {
+            Self::On => true,
+            Self::Off => false,
+            Self::Auto => found != Some(false),
+        }
+    }
+
+    /// Whether all disks surely have one.
+    #[must_use]
+    pub fn surely_holds(self, found: Option<bool>) -> bool {
+        match self {
+            Self::On => true,
+            Self::Off => false,
+            Self::Auto => found == Some(true),
+        }
+    }
+}
+
 /// Whether virtual machines are given the node's `/dev/kvm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -123,7 +145,7 @@ mod tests {
             name: "n".into(),
             installation: "i".into(),
             settings: settings.into(),
-            kept: String::new(),
+            hint: String::new(),
         })
     }
 

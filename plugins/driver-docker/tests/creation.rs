@@ -13,7 +13,7 @@ use driver_docker::{ensure, lifecycle, probe};
 use fake::given::{node, spec, target};
 use fake::{Break, Fake};
 use serde_json::json;
-use wharf_guest::{Error, Node, Phase, Report, Spec};
+use wharf_guest::{Error, Health, Node, Phase, Report, Spec};
 
 fn ensure(fake: &Fake, spec: &Spec) -> Result<Report, Error> {
     ensure_with(fake, "{}", spec)
@@ -257,15 +257,13 @@ fn a_limit_that_a_probe_found_missing_is_not_asked_for() {
     let fake = Fake::new();
     let probed = |storage, filesystem| {
         fake.world.borrow_mut().storage = storage;
-        fake.world.borrow_mut().filesystem = filesystem;
-        probe::probe(&Context::new(&node("{}"), &fake).unwrap())
-            .unwrap()
-            .kept
+        fake.world.borrow_mut().storage_says = ("Backing Filesystem", filesystem);
+        probed(&fake, "{}").unwrap().hint
     };
     // Whether it was made, and how often the engine refused a limit.
-    let refusals = |settings, kept: &str, n| {
+    let refusals = |settings, hint: &str, n| {
         let node = Node {
-            kept: kept.to_owned(),
+            hint: hint.to_owned(),
             ..node(settings)
         };
         let before = fake.world.borrow().refused_limits;
@@ -290,6 +288,23 @@ fn a_limit_that_a_probe_found_missing_is_not_asked_for() {
     };
     assert!(limit(2).is_null() && limit(4).is_null());
     assert_eq!(limit(5)["size"], "20G");
+}
+
+fn probed(fake: &Fake, settings: &str) -> Result<Health, Error> {
+    probe::probe(&Context::new(&node(settings), fake).unwrap())
+}
+
+#[test]
+fn a_limit_that_must_be_is_not_left_to_a_store_that_ignores_it() {
+    let fake = Fake::new();
+    fake.world.borrow_mut().storage_says = ("driver-type", "io.containerd.snapshotter.v1");
+    let Err(Error::Unsupported(why)) = probed(&fake, r#"{"disk_limit":"on"}"#) else {
+        panic!("it is taken for one that limits")
+    };
+    assert!(why.starts_with("settings.disk_limit: "), "{why}");
+    assert!(!probed(&fake, "{}").unwrap().features.disk_limit);
+    fake.world.borrow_mut().storage_says = ("Backing Filesystem", "btrfs");
+    assert!(probed(&fake, r#"{"disk_limit":"on"}"#).is_ok());
 }
 
 #[test]

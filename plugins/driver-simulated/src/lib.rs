@@ -123,7 +123,7 @@ fn probe(engine: &dyn Engine) -> Result<Health, Error> {
             })
             .collect(),
         boot_id: info.boot_id,
-        kept: String::new(),
+        hint: String::new(),
     })
 }
 

@@ -22,8 +22,8 @@
 //! takes its engine as `&dyn` [`Engine`] can be tested there against an engine of the test's own.
 //!
 //! A guest lives for one call: the host instantiates it, calls it, and throws it away. What a
-//! driver needs comes with the call; what it must remember stands on the engine's objects, and what
-//! its probe found, as far as it says so ([`Health::kept`]), comes with each later call.
+//! driver needs comes with the call; what it must remember stands on the engine's objects. A hint of
+//! what its probe found ([`Health::hint`]) comes with each later call, for as long as it may be true.
 
 mod bindings;
 mod driver;

@@ -26,11 +26,25 @@ fn launch() -> Result<Infallible> {
     if xtask.exists() {
         build.arg("--quiet");
     }
-    if !build.status()?.success() {
+    if !without_package(&mut build).status()?.success() {
         return Err(Error::other("it cannot be built"));
     }
-    Err(Command::new(xtask).args(env::args_os().skip(1)).exec())
+    let mut started = Command::new(&xtask);
+    let why = without_package(started.args(env::args_os().skip(1))).exec();
+    Err(Error::other(format!("{}: {why}", xtask.display())))
 }
 
+/// Without what cargo says of the package that it runs: build scripts that look at it would run again
+/// for each package from which cargo is called, and all that depends on them be compiled again.
+fn without_package(command: &mut Command) -> &mut Command {
+    let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in names.filter(|name| PACKAGE.iter().any(|prefix| name.starts_with(prefix))) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// How the names of these variables begin.
+const PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
 /// Of a package in this workspace, wherever the command is given.
 const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");

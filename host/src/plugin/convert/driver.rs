@@ -16,8 +16,8 @@ use tracing::warn;
 const MAX_NAME: usize = 200;
 /// Most GPUs of a node.
 const MAX_GPUS: usize = 1024;
-/// Most that a probe leaves for other calls, bytes.
-const MAX_KEPT: usize = 1024;
+/// Longest hint for later calls, bytes.
+const MAX_HINT: usize = 1024;
 /// Most instances of a node.
 const MAX_ROWS: usize = 100_000;
 /// A total beyond this is no machine's.
@@ -186,14 +186,16 @@ pub fn health(health: wit::Health) -> Result<NodeHealth, PluginError> {
     })
 }
 
-/// From a guest: what the same driver is given again, as it is or not at all.
-pub fn kept(health: &mut wit::Health) -> Result<String, PluginError> {
-    let kept = std::mem::take(&mut health.kept);
-    if kept.len() > MAX_KEPT {
-        let bytes = kept.len();
-        return Err(nonsense(format!("{bytes} bytes kept; at most {MAX_KEPT}")));
+/// From a guest, for the same again: as it is, or not at all.
+pub fn hint(health: &mut wit::Health) -> Result<String, PluginError> {
+    let hint = std::mem::take(&mut health.hint);
+    if hint.len() > MAX_HINT {
+        let bytes = hint.len();
+        return Err(nonsense(format!(
+            "a hint of {bytes} bytes; at most {MAX_HINT}"
+        )));
     }
-    Ok(kept)
+    Ok(hint)
 }
 
 /// From a guest.

@@ -98,18 +98,21 @@ async fn a_bad_call_ends_and_the_next_is_good() {
 }
 
 #[tokio::test]
-async fn a_probe_leaves_a_little_for_later_calls_on_its_node() {
+async fn a_probe_leaves_a_hint_for_later_calls_on_its_node() {
     let scratch = Scratch::new();
     let plugins = faulty(&scratch).await;
-    let (one, other) = (driver(&plugins, "keep 500"), driver(&plugins, "keep 500"));
-    for given in ["0", "500", "1000"] {
-        let says = one.probe().await;
-        match given {
-            "1000" => assert!(matches!(says, Err(PluginError::Fault(_))), "1,500 bytes"),
-            _ => assert_eq!(says.unwrap().version, format!("was given {given}")),
-        }
+    let (one, other) = (driver(&plugins, "hint"), driver(&plugins, "hint"));
+    for given in ["0", "1023"] {
+        assert_eq!(one.probe().await.unwrap().version, given);
     }
-    assert_eq!(other.probe().await.unwrap().version, "was given 0");
+    // 1,025 bytes now: refused, and what was left before is still there.
+    for _ in 0..2 {
+        let Err(PluginError::Fault(why)) = one.probe().await else {
+            panic!("too long a hint was taken");
+        };
+        assert!(why.contains("a hint of 1025 bytes; at most 1024"), "{why}");
+    }
+    assert_eq!(other.probe().await.unwrap().version, "0");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -244,7 +244,7 @@ pub struct Info {
     /// Storage driver.
     pub driver: String,
     /// What it says of itself: names and values.
-    pub driver_status: Option<Vec<(String, String)>>,
+    pub driver_status: Option<Vec<Vec<String>>>,
     /// `1` or `2`.
     pub cgroup_version: String,
     /// A Podman without root says so here,
@@ -257,12 +257,28 @@ pub struct Info {
 }
 
 impl Info {
-    /// What the storage driver writes to, such as `extfs` or `xfs`.
+    /// Whether the engine runs without root.
     #[must_use]
-    pub fn backing_filesystem(&self) -> Option<&str> {
+    pub fn is_rootless(&self) -> bool {
+        let mut options = self.security_options.iter().flatten();
+        self.rootless || options.any(|option| option == "name=rootless")
+    }
+
+    /// Whether images and containers are in containerd's store, not in a storage driver of the engine's.
+    #[must_use]
+    pub fn has_snapshotter(&self) -> bool {
+        self.driver_says("driver-type")
+            .is_some_and(|kind| kind.starts_with("io.containerd.snapshotter"))
+    }
+
+    /// What the storage driver says of itself by that name.
+    #[must_use]
+    pub fn driver_says(&self, name: &str) -> Option<&str> {
         let mut status = self.driver_status.iter().flatten();
-        let (_, filesystem) = status.find(|(name, _)| name == "Backing Filesystem")?;
-        Some(filesystem)
+        status.find_map(|row| match row.as_slice() {
+            [key, value] if key == name => Some(value.as_str()),
+            _ => None,
+        })
     }
 }
 

@@ -111,6 +111,7 @@ impl Refusal {
             "storage option",
             "project quota",
             "quota not supported",
+            "btrfs quota",
         ])
     }
 

@@ -12,7 +12,7 @@ pub fn node(settings: &str) -> Node {
         name: "local".into(),
         installation: INSTALLATION.into(),
         settings: settings.into(),
-        kept: String::new(),
+        hint: String::new(),
     }
 }
 

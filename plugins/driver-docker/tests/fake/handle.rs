@@ -45,8 +45,7 @@ fn no(status: u16, message: &str) -> Answer {
 }
 
 fn info(world: &World) -> Value {
-    let status = [("Backing Filesystem", world.filesystem)];
-    json!({ "NCPU": 2, "Driver": world.storage, "DriverStatus": status })
+    json!({ "NCPU": 2, "Driver": world.storage, "DriverStatus": [world.storage_says] })
 }
 
 fn version(world: &World) -> Answer {

@@ -62,8 +62,8 @@ pub struct World {
     pub image_bytes: u64,
     /// What containers are stored by.
     pub storage: &'static str,
-    /// And where.
-    pub filesystem: &'static str,
+    /// A name and a value.
+    pub storage_says: (&'static str, &'static str),
     /// The node has `/dev/kvm`.
     pub kvm: bool,
     /// What programs end with.
