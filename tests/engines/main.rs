@@ -39,18 +39,52 @@ use xtask::engine::Kind;
 
 type Test = wharf_tests::Test<Context>;
 
-/// What loads the machine, or measures it, so that nothing else can run beside it.
-const ALONE: [&str; 9] = [
+/// What a test leaves to others that run at the same time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    /// Most of it is waiting.
+    Much,
+    /// It keeps one core busy.
+    ACoreLess,
+    /// It loads the machine, or measures it.
+    Nothing,
+}
+
+/// In this order.
+const PARTS: [Beside; 3] = [Beside::Much, Beside::ACoreLess, Beside::Nothing];
+
+const ALONE: [&str; 7] = [
     "stats_are_those_of_a_known_load",
     "stats_are_502_while_the_engine_hangs",
     "a_clock_that_is_set_changes_nothing",
     "many_at_once_come_up_and_go",
     "time_to_running_beside_the_engines_own",
     TWO_VMS,
-    VM_ISOLATION,
-    VM_ENDS,
     VM_TIMING,
 ];
+/// One virtual machine each.
+const ONE_VM: [&str; 2] = [VM_ISOLATION, VM_ENDS];
+
+impl Beside {
+    fn of(name: &str) -> Self {
+        if ALONE.contains(&name) {
+            Self::Nothing
+        } else if ONE_VM.contains(&name) {
+            Self::ACoreLess
+        } else {
+            Self::Much
+        }
+    }
+
+    /// Tests at once, on so many cores.
+    fn threads(self, cores: usize) -> usize {
+        match self {
+            Self::Much => 2 * cores,
+            Self::ACoreLess => cores,
+            Self::Nothing => 1,
+        }
+    }
+}
 
 /// Virtual machines: emulated, each wants a core for itself.
 const TWO_VMS: &str = "two_vms_of_two_owners_with_logins_disks_ports_and_networks";
@@ -82,6 +116,15 @@ const CORE: [&str; 11] = [
 ];
 
 const TESTS: &[(&str, Test)] = &[
+    // The longest first: what runs beside them is done when they are.
+    (
+        "killed_while_a_disk_grows_it_converges",
+        grow_killed::converges,
+    ),
+    (
+        "killed_at_twenty_points_it_converges",
+        crash::at_twenty_points,
+    ),
     (
         "create_answers_before_the_instance_is_up",
         lifecycle::create_answers_at_once,
@@ -111,10 +154,6 @@ const TESTS: &[(&str, Test)] = &[
         grow::with_all_that_is_on_it,
     ),
     (
-        "killed_while_a_disk_grows_it_converges",
-        grow_killed::converges,
-    ),
-    (
         "sizes_change_while_it_runs_and_are_seen_from_inside",
         resize::live,
     ),
@@ -138,10 +177,6 @@ const TESTS: &[(&str, Test)] = &[
     (
         "without_the_engine_requests_are_answered_and_it_goes_on_when_it_is_back",
         outage::socket_gone,
-    ),
-    (
-        "killed_at_twenty_points_it_converges",
-        crash::at_twenty_points,
     ),
     (
         "removed_by_hand_it_is_exited_and_can_be_deleted",
@@ -250,9 +285,10 @@ fn on(kind: Kind, arguments: &Arguments) -> bool {
         let context = Arc::clone(&context);
         std::thread::spawn(move || drop(context.with_vm_image()))
     });
-    for alone in [false, true] {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    for beside in PARTS {
         let part = tests.iter().filter(|(name, _)| {
-            ALONE.contains(name) == alone && is_wanted(arguments, &full(kind, name))
+            Beside::of(name) == beside && is_wanted(arguments, &full(kind, name))
         });
         let trials: Vec<Trial> = part
             .map(|(name, test)| trial(full(kind, name), &context, *test))
@@ -261,9 +297,8 @@ fn on(kind: Kind, arguments: &Arguments) -> bool {
             continue;
         }
         let mut arguments = arguments.clone();
-        if alone {
-            arguments.test_threads = Some(1);
-        }
+        let most = arguments.test_threads.unwrap_or(usize::MAX);
+        arguments.test_threads = Some(most.min(beside.threads(cores)));
         failed |= libtest_mimic::run(&arguments, trials).has_failed();
     }
     if let Some(image) = image {
