@@ -13,15 +13,16 @@ use wharf::domain::flavor::BlueprintRequest;
 use wharf::domain::instance::ResourceType;
 use wharf::plugin::{Limits, Plugins, PluginsConfig};
 
-/// Pairs of runs: a call beside the native function, and one thread beside two.
-const TURNS: usize = 15;
+/// Pairs of runs: a call beside the native function, and one thread beside two. Many short ones: how
+/// fast a core is, and whether there are two, changes from one tenth of a second to the next.
+const TURNS: usize = 101;
 
 /// For about as long as a call through the sandbox takes.
 const NATIVE_CALLS: u32 = 25;
 
 /// Measures.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {
-    let calls: u32 = if options.quick { 500 } else { 20_000 };
+    let calls: u32 = if options.quick { 75 } else { 1500 };
     let dir = tempfile::tempdir()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -32,35 +33,30 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
         plugins_dir: None,
         limits: Limits::default(),
     }))?;
-    let timed = |threads: u32| -> Result<Duration> {
-        runtime.block_on(async {
-            let begin = Instant::now();
-            let mut tasks = tokio::task::JoinSet::new();
-            for _ in 0..threads {
-                let plugins = plugins.clone();
-                tasks.spawn(async move {
-                    let request = request();
-                    for _ in 0..calls {
-                        black_box(plugins.blueprint(&request).await?);
-                    }
-                    Ok::<_, wharf::domain::driver::PluginError>(())
-                });
-            }
-            while let Some(done) = tasks.join_next().await {
-                done??;
-            }
-            Ok(begin.elapsed() / (threads * calls))
+    let timed = |threads: u32| {
+        side_by_side(threads, calls, || {
+            let request = request();
+            // On this thread: not a matter of which worker takes which task when.
+            runtime.block_on(async {
+                for _ in 0..calls {
+                    black_box(plugins.blueprint(&request).await?);
+                }
+                Ok(())
+            })
         })
+    };
+    let natives = |threads| {
+        let calls = calls * NATIVE_CALLS;
+        side_by_side(threads, calls, || native(calls).map(drop))
     };
     timed(1)?;
     let calls_alone = Pairs::measure(TURNS, || timed(1), || native(calls))?;
-    let threads = Pairs::measure(TURNS, || timed(1), || timed(2))?;
-    // What the machine's two cores have to give at that time.
-    let natives = |threads| natives(threads, calls * NATIVE_CALLS);
-    let machine = Pairs::measure(TURNS, || natives(1), || natives(2))?;
-    let (_, _, cores) = machine.middle(Duration::as_secs_f64)?;
+    // What the machine's cores have to give at that time: the native function's own two threads.
+    let both = |threads| Ok((timed(threads)?, natives(threads)?));
+    let threads = Pairs::measure(TURNS, || both(1), || both(2))?;
     let (call, native, _) = calls_alone.middle(Duration::as_secs_f64)?;
-    let (one, two, times) = threads.middle(Duration::as_secs_f64)?;
+    let (one, two, times) = threads.middle(|(call, _)| call.as_secs_f64())?;
+    let (_, _, cores) = threads.middle(|(_, native)| native.as_secs_f64())?;
     let micros = |time: &Duration| time.as_secs_f64() * 1e6;
     table.row(
         "plugin call, fresh guest, µs",
@@ -74,10 +70,10 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     table.row(
         "plugin calls in two threads",
         (
-            format!("{:.0}/s", 1e6 / micros(two)),
+            format!("{:.0}/s", 1e6 / micros(&two.0)),
             format!(
                 "{:.0}/s, in one; {cores:.2}, the native function",
-                1e6 / micros(one)
+                1e6 / micros(&one.0)
             ),
         ),
         times,
@@ -103,16 +99,18 @@ fn request() -> BlueprintRequest {
     }
 }
 
-/// The native function in threads side by side.
-fn natives(threads: u32, calls: u32) -> Result<Duration> {
+/// The time for each of the calls, so many of which each thread makes.
+fn side_by_side(
+    threads: u32,
+    calls: u32,
+    work: impl Fn() -> Result<()> + Sync,
+) -> Result<Duration> {
     let begin = Instant::now();
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads)
-            .map(|_| scope.spawn(|| native(calls)))
-            .collect();
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
         threads.into_iter().try_for_each(|thread| {
             let ended = thread.join();
-            ended.unwrap_or_else(|_| bail!("a thread broke")).map(drop)
+            ended.unwrap_or_else(|_| bail!("a thread broke"))
         })
     })?;
     Ok(begin.elapsed() / (threads * calls))
