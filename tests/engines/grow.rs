@@ -139,10 +139,12 @@ pub fn with_all_that_is_on_it(context: &Context) -> Result<()> {
 }
 
 /// Ids of the engine's images.
+/// But for the virtual machines', which may be made at the same time.
 fn images(context: &Context) -> Result<BTreeSet<String>> {
     let list = context.client().get("/images/json?all=true")?;
     let all = list.as_array().context("images")?.iter();
-    Ok(all.map(|image| image["Id"].to_string()).collect())
+    let others = all.filter(|image| !image["RepoTags"].to_string().contains("/vm-base:"));
+    Ok(others.map(|image| image["Id"].to_string()).collect())
 }
 
 fn is_mtab(line: &str) -> bool {

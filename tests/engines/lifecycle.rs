@@ -6,7 +6,7 @@ use serde_json::json;
 use std::io::Read;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
-use wharf_tests::{KeyPair, Login, small, until};
+use wharf_tests::{KeyPair, Login, small};
 
 pub fn create_answers_at_once(context: &Context) -> Result<()> {
     let server = context.server()?;
@@ -77,6 +77,7 @@ pub fn data_survives(context: &Context) -> Result<()> {
     let restarted = api.act("keeps-data", "restart")?.expect(200)?;
     ensure!(restarted["state"] == "running", "{restarted}");
     let running = api.wait_for("keeps-data", "running")?;
+    login.comes_back(&running)?;
     ensure!(login.output(&running, "cat ~/file")? == "precious");
     ensure!(login.output(&running, "cat /etc/ssh/ssh_host_ed25519_key.pub")? == identity);
     ensure!(login.output(&running, hardware_address)? == known);
@@ -105,13 +106,8 @@ pub fn poweroff_inside(context: &Context) -> Result<()> {
     ensure!(api.instance(uuid)?.expect(200)?["state"] == "exited");
     api.act(uuid, "restart")?.expect(200)?;
     let running = api.wait_for(uuid, "running")?;
-    until("a login after the restart", || {
-        Ok(login
-            .run(&running, "test -e ~/kept")?
-            .status
-            .success()
-            .then_some(()))
-    })?;
+    login.comes_back(&running)?;
+    login.output(&running, "test -e ~/kept")?;
     api.delete(uuid)?.expect(204)?;
     server.finish()
 }

@@ -44,14 +44,14 @@ type Test = wharf_tests::Test<Context>;
 enum Beside {
     /// Most of it is waiting.
     Much,
-    /// It keeps one core busy.
-    ACoreLess,
+    /// It keeps a core or the disk busy.
+    Little,
     /// It loads the machine, or measures it.
     Nothing,
 }
 
 /// In this order.
-const PARTS: [Beside; 3] = [Beside::Much, Beside::ACoreLess, Beside::Nothing];
+const PARTS: [Beside; 3] = [Beside::Much, Beside::Little, Beside::Nothing];
 
 const ALONE: [&str; 7] = [
     "stats_are_those_of_a_known_load",
@@ -62,29 +62,34 @@ const ALONE: [&str; 7] = [
     TWO_VMS,
     VM_TIMING,
 ];
-/// One virtual machine each.
-const ONE_VM: [&str; 2] = [VM_ISOLATION, VM_ENDS];
+/// All that is on a disk is moved, or one virtual machine runs.
+const BUSY: [&str; 4] = [GROW_KILLED, GROW, VM_ISOLATION, VM_ENDS];
 
 impl Beside {
     fn of(name: &str) -> Self {
         if ALONE.contains(&name) {
             Self::Nothing
-        } else if ONE_VM.contains(&name) {
-            Self::ACoreLess
+        } else if BUSY.contains(&name) {
+            Self::Little
         } else {
             Self::Much
         }
     }
 
     /// Tests at once, on so many cores.
-    fn threads(self, cores: usize) -> usize {
+    fn threads(self, kind: Kind, cores: usize) -> usize {
         match self {
+            // Where each new container is a copy of its image, others wait for it.
+            Self::Much if kind == Kind::Podman5 => cores,
             Self::Much => 2 * cores,
-            Self::ACoreLess => cores,
+            Self::Little => cores,
             Self::Nothing => 1,
         }
     }
 }
+
+const GROW: &str = "a_stopped_instances_disk_grows_with_all_that_is_on_it";
+const GROW_KILLED: &str = "killed_while_a_disk_grows_it_converges";
 
 /// Virtual machines: emulated, each wants a core for itself.
 const TWO_VMS: &str = "two_vms_of_two_owners_with_logins_disks_ports_and_networks";
@@ -117,10 +122,7 @@ const CORE: [&str; 11] = [
 
 const TESTS: &[(&str, Test)] = &[
     // The longest first: what runs beside them is done when they are.
-    (
-        "killed_while_a_disk_grows_it_converges",
-        grow_killed::converges,
-    ),
+    (GROW_KILLED, grow_killed::converges),
     (
         "killed_at_twenty_points_it_converges",
         crash::at_twenty_points,
@@ -149,10 +151,7 @@ const TESTS: &[(&str, Test)] = &[
     ("each_instance_has_host_keys_of_its_own", login::host_keys),
     ("the_limits_are_seen_from_inside", limits::seen_from_inside),
     ("the_disk_size_is_a_limit", limits::disk),
-    (
-        "a_stopped_instances_disk_grows_with_all_that_is_on_it",
-        grow::with_all_that_is_on_it,
-    ),
+    (GROW, grow::with_all_that_is_on_it),
     (
         "sizes_change_while_it_runs_and_are_seen_from_inside",
         resize::live,
@@ -298,7 +297,7 @@ fn on(kind: Kind, arguments: &Arguments) -> bool {
         }
         let mut arguments = arguments.clone();
         let most = arguments.test_threads.unwrap_or(usize::MAX);
-        arguments.test_threads = Some(most.min(beside.threads(cores)));
+        arguments.test_threads = Some(most.min(beside.threads(kind, cores)));
         failed |= libtest_mimic::run(&arguments, trials).has_failed();
     }
     if let Some(image) = image {

@@ -31,11 +31,13 @@ fn running(api: &Api) -> Result<Value> {
     api.wait_for(uuid(&created), "running")
 }
 
+fn user(instance: &Value) -> Login<'_> {
+    let password = instance["original_service_password"].as_str();
+    Login::Password(password.unwrap_or_default())
+}
+
 fn login(instance: &Value, command: &str) -> Result<String> {
-    let password = instance["original_service_password"]
-        .as_str()
-        .unwrap_or_default();
-    Login::Password(password).output(instance, command)
+    user(instance).output(instance, command)
 }
 
 fn gone(context: &Context, instance: &Value) -> Result<()> {
@@ -89,6 +91,7 @@ pub fn stopped_and_started(context: &Context) -> Result<()> {
     ensure!(api.instance(uuid(&instance))?.expect(200)?["state"] == "exited");
     api.act(uuid(&instance), "restart")?.expect(200)?;
     let instance = api.wait_for(uuid(&instance), "running")?;
+    user(&instance).comes_back(&instance)?;
     login(&instance, "test -e kept")?;
     api.delete(uuid(&instance))?.expect(204)?;
     gone(context, &instance)?;
@@ -120,6 +123,7 @@ pub fn renamed(context: &Context) -> Result<()> {
     ensure!(context.container_of(&instance)?["State"] == "exited");
     api.act(uuid(&instance), "restart")?.expect(200)?;
     api.wait_for(uuid(&instance), "running")?;
+    user(&instance).comes_back(&instance)?;
     login(&instance, "test -e kept")?;
     ensure!(context.container_of(&instance)?["State"] == "running");
     // Renamed while it is stopped, and deleted under the other name.

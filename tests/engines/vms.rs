@@ -198,6 +198,7 @@ fn data_and_ports_survive(api: &Api, login: &Login<'_>, instance: &Value) -> Res
     api.act(name, "restart")?.expect(200)?;
     let running = api.wait_for(name, "running")?;
     ensure!(running["wan_ports"] == json!([22, WEB]), "{running}");
+    login.comes_back(&running)?;
     ensure!(login.output(&running, "cat ~/file")? == "precious");
     serve_a_page(login, &running)?;
     page(public, WEB).context("not open after a restart")?;
@@ -322,6 +323,7 @@ pub fn ends_by_itself(context: &Context) -> Result<()> {
     api.wait_for("mortal", "shut_off")?;
     api.act("mortal", "restart")?.expect(200)?;
     let running = api.wait_for("mortal", "running")?;
+    login.comes_back(&running)?;
     ensure!(login.output(&running, "cat ~/file")? == "kept");
     let qemu = process_of(&context.container_of(&running)?)?;
     let killed = Command::new("kill")
@@ -331,6 +333,7 @@ pub fn ends_by_itself(context: &Context) -> Result<()> {
     api.wait_for("mortal", "shut_off")?;
     api.act("mortal", "restart")?.expect(200)?;
     let running = api.wait_for("mortal", "running")?;
+    login.comes_back(&running)?;
     ensure!(login.output(&running, "cat ~/file")? == "kept");
     // What machines run on is read from them, each time that the node is asked what it can do.
     let read = |line: &&str| line.contains("%2Facceleration") && line.contains("status=200");

@@ -1,5 +1,6 @@
 //! Logging in, with the ordinary client.
 
+use crate::until;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -78,6 +79,13 @@ impl Login<'_> {
             .args(["-p", &port, user_at, command])
             .output()
             .context("ssh")
+    }
+
+    /// Waits for the first login after a restart, whose answer does not wait as long for a slow boot.
+    pub fn comes_back(&self, instance: &Value) -> Result<()> {
+        until("a login after the restart", || {
+            Ok(self.run(instance, "true")?.status.success().then_some(()))
+        })
     }
 
     /// The standard output of a command that must succeed.

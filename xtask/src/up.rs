@@ -76,7 +76,7 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// The engine that `up` starts in its default directory.
 pub fn engine_options() -> Result<EngineOptions> {
-    nodes::engine_options(&workspace::root().join(".wharf"), false)
+    nodes::engine_options(&workspace::root().join(".wharf"))
 }
 
 fn come_up(options: &Options, choice: &Choice, dir: &Path, signals: &Signals) -> Result<()> {

@@ -48,3 +48,23 @@ fn without_package(command: &mut Command) -> &mut Command {
 const PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
 /// Of a package in this workspace, wherever the command is given.
 const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+
+#[cfg(test)]
+mod tests {
+    use super::without_package;
+    use std::process::Command;
+
+    /// Cargo has set these for the test itself.
+    #[test]
+    fn what_cargo_says_of_the_package_that_it_runs_is_not_passed_on() {
+        let mut command = Command::new("true");
+        let removed: Vec<_> = without_package(&mut command)
+            .get_envs()
+            .filter_map(|(name, value)| value.is_none().then_some(name))
+            .collect();
+        for name in ["CARGO_PKG_NAME", "CARGO_MANIFEST_DIR"] {
+            assert!(removed.iter().any(|removed| *removed == name), "{name}");
+        }
+        assert!(removed.iter().all(|name| *name != "PATH"));
+    }
+}

@@ -92,13 +92,13 @@ impl Nodes {
 
     fn start_private(&mut self, wanted: &Wanted, signals: &Signals) -> Result<()> {
         const NAME: &str = "local";
-        let options = engine_options(&self.dir, wanted.check)?;
+        let disk = disk_gib(&self.dir)?;
+        let options = options(&self.dir, disk, wanted.check);
         engine::install(options.kind)?;
         let earlier = Earlier::read(&self.dir);
         let mut free = machine::free_networks(1, &[]).into_iter();
         let lan_cidr = earlier.lan_cidr(NAME).or_else(|| free.next());
         let lan_cidr = lan_cidr.context(NO_NETWORK)?;
-        let disk = disk_gib(&self.dir)?;
         let private = say::timed("Starting a private dockerd", || {
             PrivateEngine::start(options)
         })?;
@@ -241,14 +241,18 @@ impl Drop for Nodes {
     }
 }
 
-/// The private engine below `dir`.
-pub(super) fn engine_options(dir: &Path, disposable: bool) -> Result<engine::Options> {
-    Ok(engine::Options {
+/// The private engine below `dir`, which stays.
+pub(super) fn engine_options(dir: &Path) -> Result<engine::Options> {
+    Ok(options(dir, disk_gib(dir)?, false))
+}
+
+fn options(dir: &Path, disk_gib: u64, disposable: bool) -> engine::Options {
+    engine::Options {
         kind: engine::Kind::Dockerd,
         dir: dir.join("engine"),
-        disk_gib: Some(disk_gib(dir)?),
+        disk_gib: Some(disk_gib),
         disposable,
-    })
+    }
 }
 
 /// The size of that engine's storage.

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixListener;
 
 const LIMITS: Limits = Limits {
     memory: 16 << 20,
@@ -113,6 +115,32 @@ async fn a_probe_leaves_a_hint_for_later_calls_on_its_node() {
         assert!(why.contains("a hint of 1025 bytes; at most 1024"), "{why}");
     }
     assert_eq!(other.probe().await.unwrap().version, "0");
+}
+
+#[tokio::test]
+async fn a_hint_does_not_outlive_contact_with_the_engine() {
+    let scratch = Scratch::new();
+    let plugins = faulty(&scratch).await;
+    let socket = scratch.0.join("engine.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let endpoint = format!("unix://{}", socket.display());
+    let driver = node(&plugins, "faulty", &endpoint, json!({ "mode": "hint" }));
+    let engine = tokio::spawn(async move {
+        let (mut connection, _) = listener.accept().await.unwrap();
+        let mut request = [0; 4096];
+        while connection.read(&mut request).await.unwrap() > 0 {
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+            connection.write_all(answer).await.unwrap();
+        }
+    });
+    for given in ["0", "1023"] {
+        assert_eq!(driver.probe().await.unwrap().version, given);
+    }
+    engine.abort();
+    while driver.interruptions() == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(driver.probe().await.unwrap().version, "0");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
