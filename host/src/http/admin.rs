@@ -111,7 +111,7 @@ pub(super) fn start(
     })?;
     Ok(tokio::spawn(async move {
         let admin = Arc::new(Admin(app));
-        let builder = Arc::new(connection::builder(REQUEST_TIME));
+        let builder = Arc::new(connection::builder());
         let (connections, watching) = Connections::watched(REQUEST_TIME, stopped.clone());
         loop {
             let accepted = tokio::select! {

@@ -30,13 +30,13 @@ pub(super) trait Handle: Send + Sync + 'static {
     fn handle(&self, request: Request<Incoming>) -> impl Future<Output = Response> + Send;
 }
 
-/// How connections are served.
-pub(super) fn builder(header_time: Duration) -> Builder<TokioExecutor> {
+/// How connections are served. A head that does not come ends with its connection, see
+/// [`super::idle`]: hyper's own time limit would be a new timer for every request.
+pub(super) fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(header_time)
+        .header_read_timeout(None)
         .max_headers(MAX_HEADERS)
         .max_buf_size(MAX_HEADER_BYTES);
     builder

@@ -21,7 +21,7 @@ pub(super) async fn serve<H: Handle>(
     mut stopped: watch::Receiver<bool>,
 ) {
     let header_time = Duration::from_millis(limits.header_timeout_ms);
-    let builder = Arc::new(connection::builder(header_time));
+    let builder = Arc::new(connection::builder());
     let max = limits.max_connections.min(Semaphore::MAX_PERMITS);
     let places = Arc::new(Semaphore::new(max));
     let (connections, _watching) = Connections::watched(header_time, stopped.clone());

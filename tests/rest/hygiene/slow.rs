@@ -44,6 +44,7 @@ fn slow_heads_and_bodies_end_in_time() {
         "",
         "GET /healthz HTTP/1.1\r\n",
         "GET /healthz HTTP/1.1\r\nHost: x\r\nX: ",
+        "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\nX: ",
     ] {
         let (time, heard) = trickle(connect(&server), start, b"y");
         assert!(time < BOUND, "{start:?}: {time:?}");

@@ -76,6 +76,7 @@ async fn whoever_says_nothing_is_let_go() {
         b"GET / HTTP/1.1\r\nhost: x\r\nx-half",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"GET / HTTP/1.1\r\nhost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost: x\r\n\r\nGET / HTTP/1.1\r\nx-half",
     ] {
         let started = Instant::now();
         let _ = tokio::time::timeout(Duration::from_secs(3), exchange(address, bytes))
