@@ -138,8 +138,7 @@ pub fn with_all_that_is_on_it(context: &Context) -> Result<()> {
     server.finish()
 }
 
-/// Ids of the engine's images.
-/// But for the virtual machines', which may be made at the same time.
+/// Ids of the engine's images, but for the virtual machines', which may be made at the same time.
 fn images(context: &Context) -> Result<BTreeSet<String>> {
     let list = context.client().get("/images/json?all=true")?;
     let all = list.as_array().context("images")?.iter();

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// Looks in the time that a connection may be idle: it ends one of them late at most.
+/// Looks in the time that a connection may be idle: it ends two of them late at most.
 const LOOKS: u32 = 4;
 /// Most time between two.
 const LOOK: Duration = Duration::from_secs(1);

@@ -137,9 +137,13 @@ async fn a_hint_does_not_outlive_contact_with_the_engine() {
         assert_eq!(driver.probe().await.unwrap().version, given);
     }
     engine.abort();
-    while driver.interruptions() == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let lost = async {
+        while driver.interruptions() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let noticed = tokio::time::timeout(Duration::from_secs(20), lost).await;
+    noticed.expect("contact was lost, and nobody noticed");
     assert_eq!(driver.probe().await.unwrap().version, "0");
 }
 
