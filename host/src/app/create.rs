@@ -27,7 +27,9 @@ const ALPHABET: &[u8; 56] = b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23
 const PASSWORD_LENGTH: usize = 24;
 
 /// Generated names to try before giving up.
-const NAME_TRIES: usize = 64;
+const NAME_TRIES: u64 = 64;
+/// From one to the next: the golden ratio's part of all numbers, which makes no two of them alike.
+const NAME_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl App {
     /// Accepts an instance; it is made behind the answer.
@@ -71,8 +73,6 @@ impl App {
             .await?;
         // In the order of time, so that the rows of creates that share a commit share pages.
         let id = InstanceId(uuid::Uuid::now_v7());
-        let mut secrets = request.secrets;
-        secrets.0.push((SecretKind::Password, password.clone()));
         Ok(Draft {
             id,
             password: self.vault.seal_text(id, password)?,
@@ -90,7 +90,7 @@ impl App {
                 .rates(request.cpu_tier, request.gpu_model.as_deref()),
             names: match request.name {
                 Some(name) => Names::Given(name),
-                None => Names::Generated,
+                None => Names::Generated(random()?),
             },
             flavor: request.flavor,
             ssh,
@@ -98,7 +98,7 @@ impl App {
             detail: Detail {
                 hostname: String::new(),
                 blueprint,
-                secrets: self.vault.seal_all(id, &secrets)?,
+                secrets: self.vault.seal_all(id, &request.secrets)?,
             },
             now: now(),
             deadline: self.deadline(now()),
@@ -121,8 +121,8 @@ impl App {
 
 enum Names {
     Given(Name),
-    /// Any that is free.
-    Generated,
+    /// Any that is free, the first to try being the one of this number.
+    Generated(u64),
 }
 
 /// Everything that is decided before the write.
@@ -166,9 +166,9 @@ impl Draft {
         match &self.names {
             Names::Given(name) if free(name)? => Ok(name.clone()),
             Names::Given(_) => Err(FieldErrors::one("name", "is already taken").into()),
-            Names::Generated => {
-                for _ in 0..NAME_TRIES {
-                    let name = Name::generate(random()?);
+            Names::Generated(first) => {
+                for n in 0..NAME_TRIES {
+                    let name = Name::generate(first.wrapping_add(n.wrapping_mul(NAME_STEP)));
                     if free(&name)? {
                         return Ok(name);
                     }

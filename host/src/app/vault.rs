@@ -2,7 +2,7 @@
 
 use crate::domain::error::Error;
 use crate::domain::ids::InstanceId;
-use crate::domain::secret::{Sealed, SecretText, Secrets};
+use crate::domain::secret::{Sealed, SecretKind, SecretText, Secrets};
 use crate::private;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
@@ -105,20 +105,72 @@ impl Vault {
             .map_err(|_| Error::Internal(format!("a secret of {id} is not text")))
     }
 
-    /// Encrypts all secrets of an instance.
+    /// Encrypts what its user gave for an instance. Nothing is nothing.
     pub fn seal_all(&self, id: InstanceId, secrets: &Secrets) -> Result<Sealed, Error> {
+        if secrets.0.is_empty() {
+            return Ok(Sealed::default());
+        }
         let plain = postcard::to_stdvec(secrets).map_err(|e| Error::Internal(e.to_string()))?;
         self.seal(id, &plain)
     }
 
-    /// Decrypts them.
-    pub fn open_all(&self, id: InstanceId, sealed: &Sealed) -> Result<Secrets, Error> {
-        postcard::from_bytes(&self.open_bytes(id, sealed)?)
-            .map_err(|_| Error::Internal(format!("the secrets of {id} cannot be read")))
+    /// Decrypts it, and the password beside it.
+    pub fn open_all(
+        &self,
+        id: InstanceId,
+        given: &Sealed,
+        password: &Sealed,
+    ) -> Result<Secrets, Error> {
+        let mut secrets = if given.0.is_empty() {
+            Secrets::default()
+        } else {
+            postcard::from_bytes(&self.open_bytes(id, given)?)
+                .map_err(|_| Error::Internal(format!("the secrets of {id} cannot be read")))?
+        };
+        // A Wharf of before wrote it into both rows.
+        if secrets.get(SecretKind::Password).is_none() {
+            let password = self.open_text(id, password)?;
+            secrets.0.push((SecretKind::Password, password));
+        }
+        Ok(secrets)
     }
 }
 
 /// Random bytes from the kernel.
 pub(super) fn fill(bytes: &mut [u8]) -> Result<(), Error> {
     getrandom::fill(bytes).map_err(|e| Error::Internal(format!("no random numbers: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Key, KeyInit, Vault, XChaCha20Poly1305};
+    use crate::domain::ids::InstanceId;
+    use crate::domain::secret::{Sealed, SecretKind, SecretText, Secrets};
+
+    #[test]
+    fn what_a_user_gave_comes_back_with_the_password_once() {
+        let vault = Vault(XChaCha20Poly1305::new(&Key::from([7; 32])));
+        let id = InstanceId(uuid::Uuid::from_u128(1));
+        let pair = |kind, text: &str| (kind, SecretText::new(text));
+        let key = pair(SecretKind::AiProviderApiKey, "a key");
+        let password = pair(SecretKind::Password, "a password");
+        let in_row = vault.seal_text(id, &password.1).unwrap();
+        let opened = |given: &[_]| {
+            let given = vault.seal_all(id, &Secrets(given.to_vec())).unwrap();
+            vault.open_all(id, &given, &in_row).unwrap().0
+        };
+        assert_eq!(opened(&[]), std::slice::from_ref(&password));
+        let both = [key.clone(), password];
+        assert_eq!(opened(std::slice::from_ref(&key)), both);
+        // As they were written before.
+        assert_eq!(opened(&both), both);
+
+        let other = InstanceId(uuid::Uuid::from_u128(2));
+        let error = vault.open_all(other, &Sealed::default(), &in_row);
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.contains("is secret.key the one it was made with?"),
+            "{error}"
+        );
+    }
 }

@@ -8,8 +8,8 @@ use serde::Deserialize;
 pub struct Limits {
     /// Connections served at once. Default 10000; further ones wait to be accepted.
     pub max_connections: usize,
-    /// Time for the head of a request, and between two of a connection, ms; noticed up to half of it
-    /// later, 2 s at most. Default 10000.
+    /// Time for the head of a request, and between two of a connection, ms; noticed up to a quarter of
+    /// it later, 1 s at most. Default 10000.
     pub header_timeout_ms: u64,
     /// Time for the body of a request, ms. Default 20000.
     pub body_timeout_ms: u64,

@@ -32,6 +32,8 @@ pub struct Tables<'t> {
     pending: Logged<'t, u128, ()>,
     events: Logged<'t, (u128, u32), Bytes>,
     ledger: Logged<'t, (u128, u32), Bytes>,
+    /// Changed in this transaction: written once at its end, not with each create.
+    next_seq: Option<u64>,
     record: Record,
     touched: Vec<Topic>,
 }
@@ -61,6 +63,7 @@ impl<'t> Tables<'t> {
             pending: Logged::open(txn, t::PENDING)?,
             events: Logged::open(txn, t::EVENTS)?,
             ledger: Logged::open(txn, t::LEDGER)?,
+            next_seq: None,
             record: Record::default(),
             touched: Vec::new(),
         })
@@ -100,6 +103,14 @@ impl<'t> Tables<'t> {
     /// The file has everything of this session, which ends.
     pub fn set_closed(&mut self, session: u64) -> Result<(), Error> {
         self.set_number(t::CLOSED, session)
+    }
+
+    /// The place of the next instance in the order of creation.
+    pub fn next_seq(&self) -> Result<u64, Error> {
+        match self.next_seq {
+            Some(seq) => Ok(seq),
+            None => Ok(self.number(t::NEXT_SEQ)?.unwrap_or(1)),
+        }
     }
 
     fn number(&self, key: &str) -> Result<Option<u64>, Error> {
@@ -164,7 +175,7 @@ impl<'t> Tables<'t> {
                 let key = (entry.instance.0.as_u128(), number);
                 self.ledger.insert(record, key, &encode(&entry)?)?;
             }
-            Change::NextSeq(seq) => self.set_number(t::NEXT_SEQ, seq)?,
+            Change::NextSeq(seq) => self.next_seq = Some(seq),
             Change::PutUser(id, email) => {
                 self.users.insert(record, id.0, &email)?;
                 self.emails.insert(record, &email, id.0)?;
@@ -183,14 +194,17 @@ impl<'t> Tables<'t> {
         claim: &Claim,
         inventory: &mut Inventory,
     ) -> Result<(), Error> {
-        match self.claim(id)? {
+        let (id, record) = (id.0.as_u128(), &mut self.record);
+        let old: Option<Claim> = {
+            let old = self.claims.insert(record, id, &encode(claim)?)?;
+            old.map(|row| decode(row.value())).transpose()?
+        };
+        match old {
             Some(old) => inventory.replace(&old, claim),
             None => inventory.add(claim),
         }
-        let (id, record) = (id.0.as_u128(), &mut self.record);
         let place = (claim.node.0.as_str(), id);
         self.on_node.insert(record, place, ())?;
-        self.claims.insert(record, id, &encode(claim)?)?;
         Ok(())
     }
 
@@ -225,14 +239,17 @@ impl<'t> Tables<'t> {
         self.index(old.as_ref(), None)
     }
 
-    /// What was changed, and what those rows are about.
+    /// What was changed, once it is complete, and what those rows are about.
     pub fn finish(self) -> (Record, Vec<Topic>) {
         (self.record, self.touched)
     }
 
-    /// What was changed so far.
-    pub fn record(&self) -> &Record {
-        &self.record
+    /// All that was changed, written out; nothing but the period is changed after it.
+    pub fn complete(&mut self) -> Result<&Record, Error> {
+        if let Some(seq) = self.next_seq.take() {
+            self.set_number(t::NEXT_SEQ, seq)?;
+        }
+        Ok(&self.record)
     }
 
     /// Makes names, owners and pending follow a changed instance row.

@@ -187,11 +187,12 @@ impl Committer {
                 tables.apply(changes, &mut self.inventory)?;
             }
         }
-        if tables.record().bytes().is_empty() {
+        let record = tables.complete()?;
+        if record.bytes().is_empty() {
             drop(tables);
             return txn.abort().map_err(internal);
         }
-        let in_journal = self.journal.has_room(tables.record());
+        let in_journal = self.journal.has_room(record);
         if !in_journal {
             tables.set_period(self.journal.next())?;
         }

@@ -134,12 +134,6 @@ pub trait Read {
             .collect()
     }
 
-    /// The place of the next instance in the order of creation.
-    fn next_seq(&self) -> Result<u64, Error> {
-        let row = self.meta()?.get(t::NEXT_SEQ).map_err(internal)?;
-        Ok(row.map_or(1, |row| row.value()))
-    }
-
     /// The user with an e-mail address.
     fn user_of_email(&self, email: &str) -> Result<Option<UserId>, Error> {
         let row = self.emails()?.get(email).map_err(internal)?;

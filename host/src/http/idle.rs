@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// Looks in the time that a connection may be idle: it ends two of them late at most.
+/// Looks in the time that a connection may be idle: it ends one of them late at most.
 const LOOKS: u32 = 4;
 /// Most time between two.
 const LOOK: Duration = Duration::from_secs(1);
@@ -172,11 +172,11 @@ impl Watched {
         }
         let quiet = self.quiet;
         activity.tell(match ending {
-            true if quiet > LAST_LINGER => Order::Drop,
+            true if quiet >= LAST_LINGER => Order::Drop,
             true => Order::End,
-            false if quiet <= idle => Order::GoOn,
+            false if quiet < idle => Order::GoOn,
             // Without any request so far there is no answer that could still be read.
-            false if begun == 0 || quiet > LINGER + idle => Order::Drop,
+            false if begun == 0 || quiet >= LINGER + idle => Order::Drop,
             false => Order::End,
         });
         true

@@ -198,16 +198,16 @@ impl Worker {
         driver: &NodeDriver,
         target: Target,
     ) -> Next {
-        let (id, vault) = (self.id, &self.app.vault);
+        let vault = &self.app.vault;
         let made_of = self
             .detail()
-            .and_then(|d| Ok((vault.open_all(id, &d.secrets)?, d)));
+            .and_then(|d| Ok((vault.open_all(self.id, &d.secrets, &instance.password)?, d)));
         let (secrets, detail) = match made_of {
             Ok(made_of) => made_of,
             Err(error) => return Next::Retry(error.to_string()),
         };
         let may_exist = !self.is_unasked(instance);
-        self.workers.asked().insert(id);
+        self.workers.asked().insert(self.id);
         let spec = spec::spec(target.clone(), instance, detail, may_exist);
         let report = driver.ensure(&spec, &secrets).await;
         // Made, and ended before it was ever reachable: by the engine's restart, or by itself.

@@ -1,6 +1,6 @@
 //! The least that a create writes.
 
-use crate::db::{Change, Changes, Detail, Read, View};
+use crate::db::{Change, Changes, Detail, View};
 use crate::domain::blueprint::{Blueprint, Health};
 use crate::domain::capacity::{CpuTier, Size};
 use crate::domain::error::Error;
