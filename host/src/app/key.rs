@@ -8,11 +8,12 @@ use crate::domain::error::{Error, FieldErrors};
 use crate::domain::ids::UserId;
 use crate::domain::secret::SecretText;
 use crate::domain::time::Timestamp;
+use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
 /// Lets secret scanners recognise a leaked key.
@@ -54,7 +55,8 @@ pub struct KeyInfo {
 /// All keys: durable in the database, valid ones in memory for every request.
 pub struct Keys {
     db: Db,
-    valid: RwLock<Valid>,
+    /// Replaced whole, which is seldom: a request that looks at them writes nothing.
+    valid: ArcSwap<Valid>,
 }
 
 /// Digest and owner of each valid key, by its id.
@@ -80,7 +82,7 @@ impl Keys {
         })?;
         Ok(Self {
             db,
-            valid: RwLock::new(valid),
+            valid: ArcSwap::from_pointee(valid),
         })
     }
 
@@ -88,7 +90,7 @@ impl Keys {
     pub fn authenticate(&self, key: &str) -> Option<Caller> {
         let id = id_of(key)?;
         let digest: [u8; 32] = Sha256::digest(key.as_bytes()).into();
-        let valid = self.valid.read().unwrap_or_else(PoisonError::into_inner);
+        let valid = self.valid.load();
         let (sha256, caller) = valid.get(id)?;
         bool::from(sha256.ct_eq(&digest)).then(|| caller.clone())
     }
@@ -126,7 +128,7 @@ impl Keys {
             user,
             email: email.into(),
         };
-        self.valid().insert(id.clone(), (sha256, caller));
+        self.put_valid(&id, &(sha256, caller));
         Ok(ApiKey { id, key })
     }
 
@@ -151,7 +153,8 @@ impl Keys {
     pub async fn revoke(&self, id: &str) -> Result<(), Error> {
         let wanted = id.to_owned();
         // First: should the caller go away meanwhile, the write is done all the same.
-        let removed = self.valid().remove(id);
+        let removed = self.valid.load().get(id).cloned();
+        self.change_valid(|valid| drop(valid.remove(id)));
         let written = self
             .db
             .write(move |view| {
@@ -164,13 +167,21 @@ impl Keys {
             })
             .await;
         if let (Err(_), Some(still_valid)) = (&written, removed) {
-            self.valid().insert(id.to_owned(), still_valid);
+            self.put_valid(id, &still_valid);
         }
         written
     }
 
-    fn valid(&self) -> RwLockWriteGuard<'_, Valid> {
-        self.valid.write().unwrap_or_else(PoisonError::into_inner)
+    fn put_valid(&self, id: &str, key: &([u8; 32], Caller)) {
+        self.change_valid(|valid| drop(valid.insert(id.to_owned(), key.clone())));
+    }
+
+    fn change_valid(&self, change: impl Fn(&mut Valid)) {
+        self.valid.rcu(|valid| {
+            let mut changed = Valid::clone(valid);
+            change(&mut changed);
+            changed
+        });
     }
 }
 

@@ -1,6 +1,7 @@
 //! `X-Request-Id`: ties an answer to its log lines.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use uuid::Uuid;
@@ -16,14 +17,23 @@ const MAX_LENGTH: usize = 128;
 pub(super) struct RequestIds {
     /// Of this run.
     run: u64,
-    count: AtomicU64,
+    /// The next that no thread has.
+    next: AtomicU64,
+}
+
+/// So many numbers a thread takes at a time, so that threads seldom wait for each other's.
+const AT_ONCE: u64 = 1 << 10;
+
+thread_local! {
+    /// Of which run, and which numbers of it, this thread still has.
+    static NUMBERS: Cell<(u64, u64, u64)> = const { Cell::new((0, 0, 0)) };
 }
 
 impl Default for RequestIds {
     fn default() -> Self {
         Self {
             run: RandomState::new().hash_one(0),
-            count: AtomicU64::new(0),
+            next: AtomicU64::new(0),
         }
     }
 }
@@ -38,10 +48,20 @@ impl RequestIds {
         }
     }
 
-    /// 32 hexadecimal digits: the run, and the request's number in it.
+    /// Each once.
+    fn number(&self) -> u64 {
+        let (run, mut next, mut end) = NUMBERS.get();
+        if run != self.run || next == end {
+            next = self.next.fetch_add(AT_ONCE, Ordering::Relaxed);
+            end = next + AT_ONCE;
+        }
+        NUMBERS.set((self.run, next + 1, end));
+        next
+    }
+
+    /// 32 hexadecimal digits: the run, and a number that no other request of it has.
     fn new_id(&self) -> HeaderValue {
-        let count = self.count.fetch_add(1, Ordering::Relaxed);
-        let number = u128::from(self.run) << 64 | u128::from(count);
+        let number = u128::from(self.run) << 64 | u128::from(self.number());
         let mut id = [0; 32];
         Uuid::from_u128(number).simple().encode_lower(&mut id);
         HeaderValue::from_bytes(&id).unwrap_or_else(|_| HeaderValue::from_static("none"))

@@ -70,7 +70,7 @@ impl Write for &Entry {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if !self.lines.add(line) {
             self.lines.dropped.fetch_add(1, Ordering::Relaxed);
-        } else if !self.lines.looking.swap(true, Ordering::SeqCst) {
+        } else if !self.lines.looks() {
             self.thread.unpark();
         }
         Ok(line.len())
@@ -84,6 +84,12 @@ impl Write for &Entry {
 impl Lines {
     fn waiting(&self) -> MutexGuard<'_, Vec<u8>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the thread will; if not, it is to be woken by who asks. While it does, nothing is written
+    /// here, so that no core waits for another's copy.
+    fn looks(&self) -> bool {
+        self.looking.load(Ordering::SeqCst) || self.looking.swap(true, Ordering::SeqCst)
     }
 
     fn add(&self, line: &[u8]) -> bool {

@@ -25,23 +25,29 @@ where
         mut out: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        time(&mut out)?;
+        // What is logged on the way, by what is being formatted, finds an empty one.
+        let mut line = LINE.take();
+        line.clear();
+        time(&mut line);
         let metadata = event.metadata();
-        out.write_str(level(*metadata.level()))?;
+        line.push_str(level(*metadata.level()));
         let spans = context.event_scope().into_iter();
         for span in spans.flat_map(|scope| scope.from_root()) {
-            out.write_str(span.name())?;
-            out.write_str(": ")?;
+            line.push_str(span.name());
+            line.push_str(": ");
         }
-        out.write_str(metadata.target())?;
-        out.write_char(':')?;
+        line.push_str(metadata.target());
+        line.push(':');
         let mut fields = Fields {
-            out: &mut out,
+            out: &mut line,
             result: Ok(()),
         };
         event.record(&mut fields);
         fields.result?;
-        out.write_char('\n')
+        line.push('\n');
+        let written = out.write_str(&line);
+        LINE.set(line);
+        written
     }
 }
 
@@ -62,10 +68,12 @@ type Second = [u8; 19];
 thread_local! {
     /// The second that this thread last wrote, and its text.
     static SECOND: Cell<(u64, Second)> = const { Cell::new((u64::MAX, [b'0'; 19])) };
+    /// A line is put together here: each piece that is handed to the library is a call of its own.
+    static LINE: Cell<String> = const { Cell::new(String::new()) };
 }
 
 /// UTC, to the microsecond.
-fn time(out: &mut Writer<'_>) -> fmt::Result {
+fn time(out: &mut String) {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
@@ -75,13 +83,13 @@ fn time(out: &mut Writer<'_>) -> fmt::Result {
         text = text_of(second);
         SECOND.set((second, text));
     }
-    out.write_str(str::from_utf8(&text).unwrap_or_default())?;
+    out.push_str(str::from_utf8(&text).unwrap_or_default());
     // With a digit before, none of the others is left out.
     let mut digits = itoa::Buffer::new();
     let digits = digits.format(1_000_000 + now.subsec_micros());
-    out.write_char('.')?;
-    out.write_str(digits.get(1..).unwrap_or_default())?;
-    out.write_char('Z')
+    out.push('.');
+    out.push_str(digits.get(1..).unwrap_or_default());
+    out.push('Z');
 }
 
 fn text_of(second: u64) -> Second {
@@ -95,43 +103,40 @@ fn text_of(second: u64) -> Second {
         .unwrap_or([b'0'; 19])
 }
 
-struct Fields<'a, 'w> {
-    out: &'a mut Writer<'w>,
+struct Fields<'a> {
+    out: &'a mut String,
     result: fmt::Result,
 }
 
-impl Fields<'_, '_> {
+impl Fields<'_> {
     /// After the field's name; the message has none.
-    fn write(&mut self, field: &Field, value: impl FnOnce(&mut Writer<'_>) -> fmt::Result) {
-        let write = || {
-            self.out.write_char(' ')?;
-            if field.name() != "message" {
-                self.out.write_str(field.name())?;
-                self.out.write_char('=')?;
-            }
-            value(self.out)
-        };
-        if self.result.is_ok() {
-            self.result = write();
+    fn write(&mut self, field: &Field, value: impl FnOnce(&mut String) -> fmt::Result) {
+        self.out.push(' ');
+        if field.name() != "message" {
+            self.out.push_str(field.name());
+            self.out.push('=');
         }
+        self.result = self.result.and(value(self.out));
     }
 }
 
-impl Visit for Fields<'_, '_> {
+impl Visit for Fields<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.write(field, |out| match value.bytes().all(is_plain) {
-            true => {
-                out.write_char('"')?;
-                out.write_str(value)?;
-                out.write_char('"')
+        self.write(field, |out| {
+            if !value.bytes().all(is_plain) {
+                return write!(out, "{value:?}");
             }
-            false => write!(out, "{value:?}"),
+            out.push('"');
+            out.push_str(value);
+            out.push('"');
+            Ok(())
         });
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
         self.write(field, |out| {
-            out.write_str(itoa::Buffer::new().format(value))
+            out.push_str(itoa::Buffer::new().format(value));
+            Ok(())
         });
     }
 
@@ -140,7 +145,10 @@ impl Visit for Fields<'_, '_> {
         // Exact: a whole number of thousandths that is not too large to have a place behind the point.
         let short = value.is_sign_positive() && thousandths < 1e12 && thousandths / 1e3 == value;
         self.write(field, |out| match short {
-            true => decimal(out, thousandths as u64),
+            true => {
+                decimal(out, thousandths as u64);
+                Ok(())
+            }
             false => write!(out, "{value:?}"),
         });
     }
@@ -151,9 +159,9 @@ impl Visit for Fields<'_, '_> {
 }
 
 /// Thousandths as a decimal number with one place at least.
-fn decimal(out: &mut Writer<'_>, thousandths: u64) -> fmt::Result {
-    out.write_str(itoa::Buffer::new().format(thousandths / 1000))?;
-    out.write_char('.')?;
+fn decimal(out: &mut String, thousandths: u64) {
+    out.push_str(itoa::Buffer::new().format(thousandths / 1000));
+    out.push('.');
     // With a digit before, none of the others is left out.
     let mut places = itoa::Buffer::new();
     let places = places
@@ -161,8 +169,8 @@ fn decimal(out: &mut Writer<'_>, thousandths: u64) -> fmt::Result {
         .get(1..)
         .unwrap_or_default();
     let (first, rest) = places.split_at(1);
-    out.write_str(first)?;
-    out.write_str(rest.trim_end_matches('0'))
+    out.push_str(first);
+    out.push_str(rest.trim_end_matches('0'));
 }
 
 /// Stands for itself between quotes.
@@ -171,17 +179,17 @@ fn is_plain(byte: u8) -> bool {
 }
 
 /// Whatever an engine or a plugin has said, it stays on its line and does nothing to a terminal.
-struct OneLine<'a, 'w>(&'a mut Writer<'w>);
+struct OneLine<'a>(&'a mut String);
 
-impl Write for OneLine<'_, '_> {
+impl Write for OneLine<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for part in text.split_inclusive(char::is_control) {
             match part.char_indices().next_back() {
                 Some((at, last)) if last.is_control() => {
-                    self.0.write_str(part.get(..at).unwrap_or_default())?;
+                    self.0.push_str(part.get(..at).unwrap_or_default());
                     write!(self.0, "{}", last.escape_default())?;
                 }
-                _ => self.0.write_str(part)?,
+                _ => self.0.push_str(part),
             }
         }
         Ok(())
