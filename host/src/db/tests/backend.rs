@@ -36,6 +36,8 @@ struct Power {
     flickers: bool,
     /// The next sync fails, and what it was to keep may be there or not.
     loses_a_sync: bool,
+    /// The next sync panics.
+    panics: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -70,6 +72,11 @@ impl Disks {
     /// The next sync fails, and those after it do not.
     pub fn fail_a_sync(&self) {
         self.file.power().loses_a_sync = true;
+    }
+
+    /// The next sync panics, as a library with a fault does.
+    pub fn panic_at_a_sync(&self) {
+        self.file.power().panics = true;
     }
 
     /// What is found when the power is back: the synced bytes, and of the later writes those that
@@ -192,6 +199,8 @@ impl redb::StorageBackend for Disk {
 
     fn sync_data(&self) -> io::Result<()> {
         self.spend()?;
+        let panics = std::mem::take(&mut self.power().panics);
+        assert!(!panics, "as it was told to");
         if std::mem::take(&mut self.power().loses_a_sync) {
             return Err(io::Error::other("not kept"));
         }

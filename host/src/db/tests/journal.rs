@@ -107,6 +107,24 @@ fn a_journal_that_failed_once_is_not_gone_on_with() {
 }
 
 #[test]
+fn a_checkpoint_that_panics_ends_writing_and_loses_nothing() {
+    let disks = Disks::new();
+    let db = open(&disks).unwrap();
+    (0..5).for_each(|word| say(&db, word));
+    disks.panic_at_a_sync();
+    let mut looks = 0;
+    while db.takes_writes() {
+        looks += 1;
+        assert!(looks < 1_000, "there was none");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(db.write_blocking(create()).is_err());
+    assert_eq!(ids(&db), []);
+    drop(db);
+    assert_eq!(last_word(&disks), Some(4));
+}
+
+#[test]
 fn damage_in_the_middle_is_told_of() {
     let disks = Disks::new();
     let db = open(&disks).unwrap();
