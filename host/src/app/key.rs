@@ -153,8 +153,7 @@ impl Keys {
     pub async fn revoke(&self, id: &str) -> Result<(), Error> {
         let wanted = id.to_owned();
         // First: should the caller go away meanwhile, the write is done all the same.
-        let removed = self.valid.load().get(id).cloned();
-        self.change_valid(|valid| drop(valid.remove(id)));
+        let before = self.change_valid(|valid| drop(valid.remove(id)));
         let written = self
             .db
             .write(move |view| {
@@ -166,8 +165,9 @@ impl Keys {
                 Ok(((), Changes::none().with(Change::PutKey(row))))
             })
             .await;
-        if let (Err(_), Some(still_valid)) = (&written, removed) {
-            self.put_valid(id, &still_valid);
+        // Of two who revoke it at once, the one that took it away gives it back.
+        if let (Err(_), Some(still_valid)) = (&written, before.get(id)) {
+            self.put_valid(id, still_valid);
         }
         written
     }
@@ -176,12 +176,13 @@ impl Keys {
         self.change_valid(|valid| drop(valid.insert(id.to_owned(), key.clone())));
     }
 
-    fn change_valid(&self, change: impl Fn(&mut Valid)) {
+    /// What was valid before.
+    fn change_valid(&self, change: impl Fn(&mut Valid)) -> Arc<Valid> {
         self.valid.rcu(|valid| {
             let mut changed = Valid::clone(valid);
             change(&mut changed);
             changed
-        });
+        })
     }
 }
 
