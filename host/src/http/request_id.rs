@@ -80,6 +80,7 @@ fn is_sane(id: &HeaderValue) -> bool {
 mod tests {
     use super::{RequestIds, X_REQUEST_ID};
     use http::{HeaderMap, HeaderValue};
+    use std::collections::HashSet;
 
     #[test]
     fn sane_ids_are_taken_over() {
@@ -100,6 +101,22 @@ mod tests {
                 "{insane:?}"
             );
         }
-        assert_ne!(of(&[]), of(&[]));
+    }
+
+    #[test]
+    fn no_two_requests_have_the_same() {
+        // Two listeners, whose requests take turns on the same threads, for more than they take at once.
+        let both = [RequestIds::default(), RequestIds::default()];
+        let some = || {
+            let one = |n: usize| both[n % 2].of(&HeaderMap::new());
+            let alone = (0..3_000).map(|_| one(0));
+            alone.chain((0..1_000).map(one)).collect::<Vec<_>>()
+        };
+        let all: Vec<_> = std::thread::scope(|scope| {
+            let threads = [(); 4].map(|()| scope.spawn(some));
+            threads.map(|thread| thread.join().unwrap()).concat()
+        });
+        let distinct: HashSet<_> = all.iter().collect();
+        assert_eq!((distinct.len(), all.len()), (16_000, 16_000));
     }
 }
