@@ -28,7 +28,8 @@ const PASSWORD_LENGTH: usize = 24;
 
 /// Generated names to try before giving up.
 const NAME_TRIES: u64 = 64;
-/// From one to the next: the golden ratio's part of all numbers, which makes no two of them alike.
+/// From the number of one to that of the next: odd, so that all differ, and large, so that they differ
+/// in every part of the name.
 const NAME_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl App {

@@ -105,7 +105,7 @@ impl Vault {
             .map_err(|_| Error::Internal(format!("a secret of {id} is not text")))
     }
 
-    /// Encrypts what its user gave for an instance. Nothing is nothing.
+    /// Encrypts what its user gave for an instance; where that is nothing, there is nothing to hide.
     pub fn seal_all(&self, id: InstanceId, secrets: &Secrets) -> Result<Sealed, Error> {
         if secrets.0.is_empty() {
             return Ok(Sealed::default());
