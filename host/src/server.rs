@@ -6,12 +6,13 @@ use crate::db::{Db, OpenError, Read};
 use crate::domain::capacity::{GpuDevice, Size};
 use crate::domain::error::Error;
 use crate::domain::ids::NodeId;
-use crate::engine::{Endpoint, EndpointError};
+use crate::engine::{Endpoint, EndpointError, Transport};
 use crate::http;
 use crate::placement::{Inventory, NodeSetup, Pools};
 use crate::plugin::{self, LoadError, NodeDriver, Plugins, PluginsConfig};
 use crate::private;
 use crate::reconciler;
+use crate::simulated::{SimulatedEngine, SimulatedError};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
@@ -55,6 +56,14 @@ pub enum StartError {
         node: String,
         /// Why.
         message: String,
+    },
+    /// A simulated engine's settings or file.
+    #[error("setting `node.{node}`: {source}")]
+    Simulated {
+        /// The node.
+        node: String,
+        /// The cause.
+        source: SimulatedError,
     },
     /// The address to listen on.
     #[error("cannot listen on {listen}")]
@@ -201,11 +210,21 @@ fn driver(
         node: node.name.clone(),
         message: error.to_string(),
     })?;
+    let transport = match endpoint {
+        Endpoint::Unix(socket) => Transport::unix(&socket),
+        Endpoint::Simulated(file) => {
+            let engine = SimulatedEngine::open(&settings, file.as_deref());
+            Transport::in_process(engine.map_err(|source| StartError::Simulated {
+                node: node.name.clone(),
+                source,
+            })?)
+        }
+    };
     Ok(plugins.node(plugin::NodeConfig {
         name: NodeId(node.name.clone()),
         driver: node.driver.clone(),
         installation: installation.to_owned(),
-        endpoint,
+        transport,
         settings,
         limits: plugin::NodeLimits {
             changes: config.limits.calls_per_node,

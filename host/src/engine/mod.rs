@@ -12,7 +12,6 @@ mod node;
 pub mod policy;
 mod refill;
 mod scope;
-pub mod simulated;
 mod tar_stream;
 #[cfg(test)]
 mod tests;
@@ -24,4 +23,5 @@ pub use access::Access;
 pub use endpoint::{Endpoint, EndpointError};
 pub use message::{Body, EngineError, JobState, Request, Response, Transfer};
 pub use node::{EngineNode, OpenError};
+pub use transport::{InProcessEngine, Outgoing, Transport};
 pub use scope::{Creation, Scope, Subject};

@@ -1,9 +1,7 @@
 //! One node's engine: transport, policy and jobs together.
 
-use super::endpoint::Endpoint;
 use super::job::Jobs;
 use super::policy::{Policy, PolicyError};
-use super::simulated::SimulatedError;
 use super::transport::Transport;
 use crate::domain::ids::NodeId;
 
@@ -24,9 +22,6 @@ pub enum OpenError {
     /// The settings or the kind of engine.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The simulated engine's settings or file.
-    #[error(transparent)]
-    Simulated(#[from] SimulatedError),
     /// The driver and the endpoint are not for the same kind of engine.
     #[error("endpoint: a driver for {kind} engines needs {needed}")]
     Mismatch {
@@ -41,12 +36,12 @@ impl EngineNode {
     /// Sets up the way to a node's engine. Nothing is sent yet.
     pub fn open(
         name: NodeId,
-        endpoint: &Endpoint,
+        transport: Transport,
         engine_kind: &str,
         settings: &serde_json::Value,
     ) -> Result<Self, OpenError> {
         let policy = Policy::for_engine(engine_kind, settings)?;
-        let simulated = matches!(endpoint, Endpoint::Simulated(_));
+        let simulated = matches!(transport, Transport::InProcess(_));
         if simulated != matches!(policy, Policy::Simulated) {
             let needed = if simulated {
                 "unix:///path/to/socket"
@@ -58,7 +53,6 @@ impl EngineNode {
                 needed,
             });
         }
-        let transport = Transport::open(endpoint, settings)?;
         Ok(Self {
             name,
             transport,

@@ -1,7 +1,7 @@
 //! The unix transport and jobs against a small HTTP server.
 
 use super::message::{Body, EngineError, JobState, Request};
-use super::{Access, Endpoint, EngineNode, Scope};
+use super::{Access, EngineNode, Scope, Transport};
 use crate::domain::ids::NodeId;
 use crate::domain::secret::Secrets;
 use http::Method;
@@ -37,8 +37,8 @@ fn serve(path: &std::path::Path, answer: Vec<u8>) {
 }
 
 fn access(path: &std::path::Path) -> Access {
-    let endpoint = Endpoint::parse(&format!("unix://{}", path.display())).unwrap();
-    let node = EngineNode::open(NodeId("n".into()), &endpoint, "docker", &Value::Null).unwrap();
+    let transport = Transport::unix(path);
+    let node = EngineNode::open(NodeId("n".into()), transport, "docker", &Value::Null).unwrap();
     let deadline = Instant::now() + Duration::from_secs(5);
     Access::new(
         Arc::new(node),
@@ -114,8 +114,8 @@ async fn jobs_are_told_once() {
         &path,
         b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\none\ntwo\n".to_vec(),
     );
-    let endpoint = Endpoint::Unix(path.clone());
-    let node = EngineNode::open(NodeId("n".into()), &endpoint, "docker", &Value::Null).unwrap();
+    let transport = Transport::unix(&path);
+    let node = EngineNode::open(NodeId("n".into()), transport, "docker", &Value::Null).unwrap();
     let outgoing = || super::transport::Outgoing {
         method: Method::POST,
         path: "/images/create".into(),

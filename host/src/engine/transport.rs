@@ -1,13 +1,15 @@
 //! The ways to an engine. Each sends what the policy has passed.
 
-use super::endpoint::Endpoint;
 use super::message::{EngineError, Response};
 use super::refill::Gauge;
-use super::simulated::{SimulatedEngine, SimulatedError};
 use super::unix::UnixTransport;
 use bytes::Bytes;
 use http::{Method, Request, header};
 use http_body_util::Full;
+use std::fmt::Debug;
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 
 /// A request that was checked and whose body is built.
@@ -55,33 +57,41 @@ pub trait Progress: Send + Sync {
     fn kept(&self) -> Bytes;
 }
 
-/// A connection to one engine. An https endpoint with a client certificate will be one more.
+/// An engine that lives inside this process, such as the simulated one.
+pub trait InProcessEngine: Debug + Send + Sync {
+    /// Answers one request.
+    fn send<'a>(
+        &'a self,
+        outgoing: &'a Outgoing,
+    ) -> Pin<Box<dyn Future<Output = Result<Response, EngineError>> + Send + 'a>>;
+}
+
+/// A connection to one engine.
 #[derive(Debug, Clone)]
 pub enum Transport {
-    /// A unix socket.
+    /// A Unix socket.
     Unix(Arc<UnixTransport>),
-    /// Inside this process.
-    Simulated(Arc<SimulatedEngine>),
+    /// An engine inside this process.
+    InProcess(Arc<dyn InProcessEngine>),
 }
 
 impl Transport {
-    /// Opens the way to an endpoint. A socket need not be there yet.
-    pub fn open(endpoint: &Endpoint, settings: &serde_json::Value) -> Result<Self, SimulatedError> {
-        match endpoint {
-            Endpoint::Unix(path) => Ok(Self::Unix(Arc::new(UnixTransport::new(path)))),
-            Endpoint::Simulated(file) => Ok(Self::Simulated(Arc::new(SimulatedEngine::open(
-                settings,
-                file.as_deref(),
-            )?))),
-        }
+    /// A transport to the engine that listens on a Unix socket. The socket need not exist yet.
+    pub fn unix(socket: &Path) -> Self {
+        Self::Unix(Arc::new(UnixTransport::new(socket)))
     }
 
-    /// How often contact was lost, as a restart of the engine does. The simulated one has a boot id
-    /// instead.
+    /// A transport to an engine inside this process.
+    pub fn in_process(engine: impl InProcessEngine + 'static) -> Self {
+        Self::InProcess(Arc::new(engine))
+    }
+
+    /// The number of times that contact was lost, as a restart of the engine does. Contact with an
+    /// engine in this process cannot be lost.
     pub fn interruptions(&self) -> u64 {
         match self {
             Self::Unix(unix) => unix.interruptions(),
-            Self::Simulated(_) => 0,
+            Self::InProcess(_) => 0,
         }
     }
 
@@ -89,7 +99,7 @@ impl Transport {
     pub async fn send(&self, outgoing: Outgoing) -> Result<Response, EngineError> {
         match self {
             Self::Unix(unix) => unix.send(outgoing).await,
-            Self::Simulated(engine) => engine.send(&outgoing).await,
+            Self::InProcess(engine) => engine.send(&outgoing).await,
         }
     }
 
@@ -104,8 +114,8 @@ impl Transport {
     ) -> Result<Response, EngineError> {
         match self {
             Self::Unix(unix) => unix.pipe(from, to, gone, gauge, progress).await,
-            Self::Simulated(_) => Err(EngineError::Refused(
-                "the simulated engine has no archives".into(),
+            Self::InProcess(_) => Err(EngineError::Refused(
+                "this engine has no archives".into(),
             )),
         }
     }
@@ -118,7 +128,7 @@ impl Transport {
     ) -> Result<Response, EngineError> {
         match self {
             Self::Unix(unix) => unix.stream(outgoing, progress).await,
-            Self::Simulated(engine) => {
+            Self::InProcess(engine) => {
                 let answer = engine.send(&outgoing).await?;
                 progress.chunk(&answer.body);
                 Ok(Response {

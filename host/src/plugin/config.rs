@@ -1,7 +1,7 @@
 //! What the runtime is told at start.
 
 use crate::domain::ids::NodeId;
-use crate::engine::Endpoint;
+use crate::engine::Transport;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -74,8 +74,8 @@ pub struct NodeConfig {
     pub driver: String,
     /// Names this installation on everything a driver makes.
     pub installation: String,
-    /// The node's engine.
-    pub endpoint: Endpoint,
+    /// The transport to the node's engine.
+    pub transport: Transport,
     /// The node's `settings` table.
     pub settings: serde_json::Value,
     /// Queue sizes.

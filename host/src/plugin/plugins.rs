@@ -88,7 +88,7 @@ impl Plugins {
         let node = config.name.0.clone();
         let engine = EngineNode::open(
             config.name,
-            &config.endpoint,
+            config.transport,
             &plugin.engine_kind,
             &config.settings,
         )

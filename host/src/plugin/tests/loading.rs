@@ -2,7 +2,6 @@
 
 use super::{Scratch, faults};
 use crate::domain::ids::NodeId;
-use crate::engine::Endpoint;
 use crate::plugin::{Limits, LoadError, NodeConfig, NodeLimits, Plugins};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
@@ -117,11 +116,15 @@ async fn a_node_that_does_not_fit_is_named() {
         .await
         .unwrap();
     let open = |driver: &str, endpoint: &str, settings: Value| {
+        let transport = match super::transport(endpoint, &settings) {
+            Ok(transport) => transport,
+            Err(error) => return error.to_string(),
+        };
         let config = NodeConfig {
             name: NodeId("n1".into()),
             driver: driver.into(),
             installation: "home".into(),
-            endpoint: Endpoint::parse(endpoint).unwrap(),
+            transport,
             settings,
             limits: NodeLimits::default(),
         };

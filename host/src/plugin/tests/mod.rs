@@ -10,7 +10,8 @@ use crate::domain::capacity::Size;
 use crate::domain::driver::{Network, PublishedPort, Spec, Tag, Target};
 use crate::domain::ids::{Generation, InstanceId, NodeId};
 use crate::domain::instance::ResourceType;
-use crate::engine::Endpoint;
+use crate::engine::{Endpoint, Transport};
+use crate::simulated::{SimulatedEngine, SimulatedError};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,11 +50,20 @@ fn node(plugins: &Plugins, driver: &str, endpoint: &str, settings: Value) -> Nod
             name: NodeId("n1".into()),
             driver: driver.into(),
             installation: "home".into(),
-            endpoint: Endpoint::parse(endpoint).unwrap(),
+            transport: transport(endpoint, &settings).unwrap(),
             settings,
             limits: NodeLimits::default(),
         })
         .unwrap()
+}
+
+fn transport(endpoint: &str, settings: &Value) -> Result<Transport, SimulatedError> {
+    match Endpoint::parse(endpoint).unwrap() {
+        Endpoint::Unix(socket) => Ok(Transport::unix(&socket)),
+        Endpoint::Simulated(file) => {
+            SimulatedEngine::open(settings, file.as_deref()).map(Transport::in_process)
+        }
+    }
 }
 
 fn id(n: u128) -> InstanceId {

@@ -1,6 +1,6 @@
 //! The simulated engine's REST interface: one path for each of a driver's functions.
 
-use crate::engine::transport::Outgoing;
+use crate::engine::Outgoing;
 use http::Method;
 use serde::Deserialize;
 use serde_json::Value;

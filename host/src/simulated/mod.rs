@@ -12,8 +12,7 @@ mod settings;
 mod tests;
 mod world;
 
-use super::message::{EngineError, Response};
-use super::transport::Outgoing;
+use crate::engine::{EngineError, InProcessEngine, Outgoing, Response};
 use api::{Call, Route};
 use dice::Dice;
 use journal::Journal;
@@ -21,7 +20,9 @@ use machine::{Fate, Millis};
 use serde::Serialize;
 use serde_json::{Value, json};
 use settings::{Fault, FaultRule, Settings};
+use std::future::Future;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use world::World;
@@ -72,8 +73,8 @@ impl SimulatedEngine {
         })
     }
 
-    /// Answers one request, as late and as badly as the settings say.
-    pub async fn send(&self, outgoing: &Outgoing) -> Result<Response, EngineError> {
+    /// Answers one request, with the latency and the faults of the settings.
+    async fn respond(&self, outgoing: &Outgoing) -> Result<Response, EngineError> {
         let Some(route) = Route::of(outgoing) else {
             return Ok(no_such_path());
         };
@@ -150,6 +151,15 @@ impl SimulatedEngine {
 
     fn locked(&self) -> std::sync::MutexGuard<'_, World> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl InProcessEngine for SimulatedEngine {
+    fn send<'a>(
+        &'a self,
+        outgoing: &'a Outgoing,
+    ) -> Pin<Box<dyn Future<Output = Result<Response, EngineError>> + Send + 'a>> {
+        Box::pin(self.respond(outgoing))
     }
 }
 

@@ -1,8 +1,7 @@
 //! The simulated engine, spoken to as its driver does.
 
 use super::SimulatedEngine;
-use crate::engine::message::EngineError;
-use crate::engine::transport::Outgoing;
+use crate::engine::{EngineError, InProcessEngine as _, Outgoing};
 use http::Method;
 use serde_json::{Value, json};
 
