@@ -1,7 +1,7 @@
 //! The conformance suite against Wharf on the simulated engine.
 
-use xtask::conformance::check::Verdict;
-use xtask::conformance::{Options, OwnServer, hold_against};
+use wharf_conformance::check::Verdict;
+use wharf_conformance::{Options, OwnServer, hold_against};
 
 /// What the document lists because it can happen, and no client can make happen at will.
 const NOT_AT_WILL: [u16; 4] = [408, 500, 502, 503];

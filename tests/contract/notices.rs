@@ -3,8 +3,8 @@
 
 use crate::distorting::Distort::{self, By, Status, Text, Without};
 use crate::distorting::serve;
-use xtask::conformance::check::Verdict;
-use xtask::conformance::{Options, OwnServer, Target, hold_against};
+use wharf_conformance::check::Verdict;
+use wharf_conformance::{Options, OwnServer, Target, hold_against};
 
 /// What to check, what is wrong, and the rule that fails for it.
 const WRONGS: [(&str, Distort, &str); 41] = [
@@ -312,7 +312,7 @@ fn unnoticed(wrongs: &[(&str, Distort, &str)]) -> Vec<String> {
             _ => Options::only(filter),
         };
         let report = hold_against(&target, &options, &Default::default()).unwrap();
-        let failed = |outcome: &&xtask::conformance::check::Outcome| {
+        let failed = |outcome: &&wharf_conformance::check::Outcome| {
             outcome.name == *rule && matches!(outcome.verdict, Verdict::Failed(_))
         };
         if report.outcomes.iter().find(failed).is_none() {

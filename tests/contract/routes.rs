@@ -3,8 +3,8 @@
 //! makes this fail for want of a golden test.
 
 use serde_json::{Value, json};
+use wharf_conformance::openapi::Document;
 use wharf_tests::{Api, Ports, Server, simulated_node, small};
-use xtask::conformance::openapi::Document;
 
 struct Route {
     id: String,

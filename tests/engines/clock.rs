@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use wharf_testkit::packages::{Need, ensure as installed};
 use wharf_tests::{Login, Ports, Server, until};
-use xtask::packages::{Need, ensure as installed};
 
 /// Short, so that a deadline that moved with the clock would show.
 const SETTINGS: &str = "provisioning_deadline_s = 5\n[limits]\nobserve_every_ms = 300\n";

@@ -5,9 +5,9 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use wharf_testkit::engine::{Kind, Options, PrivateEngine};
+use wharf_testkit::http::{Client, Endpoint, Request};
 use wharf_tests::{Ports, Server, docker_node, free_network};
-use xtask::engine::{Kind, Options, PrivateEngine};
-use xtask::http::{Client, Endpoint, Request};
 
 /// What an engine may take for one thing that is done to it by hand, many at once.
 const BY_HAND: Duration = Duration::from_secs(300);
@@ -20,7 +20,7 @@ pub struct Context {
 
 /// Where the engine of these tests keeps its data; another directory lets two runs go side by side.
 fn directory(kind: Kind) -> PathBuf {
-    let usual = || xtask::workspace::root().join("target/test-engine");
+    let usual = || wharf_testkit::workspace::root().join("target/test-engine");
     let all = std::env::var_os("WHARF_TEST_ENGINE_DIR").map_or_else(usual, PathBuf::from);
     all.join(kind.name())
 }
@@ -28,13 +28,13 @@ fn directory(kind: Kind) -> PathBuf {
 impl Context {
     /// Starts an engine of this kind.
     pub fn start(kind: Kind) -> Result<Self> {
-        xtask::packages::ensure(&[
-            xtask::packages::Need {
+        wharf_testkit::packages::ensure(&[
+            wharf_testkit::packages::Need {
                 program: "ssh",
                 package: "openssh-client",
                 why: "the tests log in with it",
             },
-            xtask::packages::Need {
+            wharf_testkit::packages::Need {
                 program: "sshpass",
                 package: "sshpass",
                 why: "the tests log in with passwords",
@@ -58,7 +58,7 @@ impl Context {
             disk_gib: Some(40),
             disposable: true,
         })?;
-        xtask::images::ensure(&engine.client(), &["base"])?;
+        wharf_testkit::images::ensure(&engine.client(), &["base"])?;
         Ok(Self {
             engine,
             has_vm_image: Mutex::new(false),
@@ -72,7 +72,7 @@ impl Context {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if !*has {
-            xtask::images::ensure(&self.engine.client(), &["vm-base"])?;
+            wharf_testkit::images::ensure(&self.engine.client(), &["vm-base"])?;
             *has = true;
         }
         Ok(())

@@ -5,8 +5,8 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
+use wharf_testkit::process::{command, run};
 use wharf_tests::{Answer, Api, Login, Ports, Server, small, until};
-use xtask::process::{command, run};
 
 const MODEL: &str = "A100";
 /// In the configuration, but no file says what it is.

@@ -34,8 +34,8 @@ use context::Context;
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
 use std::sync::Arc;
+use wharf_testkit::engine::Kind;
 use wharf_tests::{is_wanted, trial};
-use xtask::engine::Kind;
 
 type Test = wharf_tests::Test<Context>;
 
@@ -214,7 +214,7 @@ const TESTS: &[(&str, Test)] = &[
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    if arguments.list || !xtask::process::is_root() {
+    if arguments.list || !wharf_testkit::process::is_root() {
         let all = Kind::ALL
             .iter()
             .flat_map(|kind| TESTS.iter().map(|(name, _)| full(*kind, name)));

@@ -4,8 +4,8 @@ use crate::context::Context;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
+use wharf_testkit::http::Request;
 use wharf_tests::{Api, Login, Ports, Server, until};
-use xtask::http::Request;
 
 /// Looks at the node often, so that the tests need not wait for it.
 const OFTEN: &str = "[limits]\nobserve_every_ms = 300\n";

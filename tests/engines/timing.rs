@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use std::io::Read;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
+use wharf_testkit::http::Request;
 use wharf_tests::Api;
-use xtask::http::Request;
 
 const RUNS: usize = 3;
 /// The engine's own container listens here.

@@ -7,9 +7,9 @@ use crate::page::{Page, hides};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::fs::{self, File};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use tempfile::NamedTempFile;
+use wharf_testkit::workspace::root;
 use wharf_tests::until;
 
 pub const KEY: &str = "sk-test-9f41c07be2d84c5c9d";
@@ -103,7 +103,7 @@ impl Provider {
     fn start() -> Result<Self> {
         let outside = Outside::new()?;
         let asked = NamedTempFile::new()?;
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("flavors/ai_provider.py");
+        let script = root().join("tests/flavors/ai_provider.py");
         let mut python = Command::new("python3");
         python.arg(script).arg(&outside.address);
         let process = outside

@@ -10,9 +10,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 use ureq::Agent;
+use wharf_testkit::packages::{self, Need};
+use wharf_testkit::process::find;
 use wharf_tests::{eventually, until};
-use xtask::packages::{self, Need};
-use xtask::process::find;
 
 const NEEDS: [Need; 2] = [
     Need {
@@ -231,7 +231,7 @@ impl Browser {
         let picture = self.get("/screenshot")?;
         let picture = BASE64_STANDARD.decode(picture.as_str().context("no picture")?)?;
         ensure!(picture.starts_with(b"\x89PNG"), "not a picture");
-        let directory = xtask::workspace::target().join("flavors");
+        let directory = wharf_testkit::workspace::target().join("flavors");
         std::fs::create_dir_all(&directory)?;
         let path = directory.join(format!("{name}.png"));
         std::fs::write(&path, picture)?;

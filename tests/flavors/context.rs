@@ -4,9 +4,9 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
+use wharf_testkit::engine::{Kind, Options, PrivateEngine};
+use wharf_testkit::http::{Client, Endpoint, Request};
 use wharf_tests::{Ports, Server, docker_node, free_network, until};
-use xtask::engine::{Kind, Options, PrivateEngine};
-use xtask::http::{Client, Endpoint, Request};
 
 /// A private dockerd. Its storage outlives the run, because images take long to make.
 pub struct Context {
@@ -14,7 +14,7 @@ pub struct Context {
 }
 
 fn directory() -> PathBuf {
-    let usual = || xtask::workspace::target().join("test-engine");
+    let usual = || wharf_testkit::workspace::target().join("test-engine");
     let all = std::env::var_os("WHARF_TEST_ENGINE_DIR").map_or_else(usual, PathBuf::from);
     all.join("flavors")
 }
@@ -30,7 +30,7 @@ impl Context {
         })?;
         let context = Self { engine };
         context.remove_containers()?;
-        xtask::images::ensure(&context.client(), images)?;
+        wharf_testkit::images::ensure(&context.client(), images)?;
         Ok(context)
     }
 

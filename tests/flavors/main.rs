@@ -105,7 +105,7 @@ const FLAVORS: &str = "WHARF_TEST_FLAVORS";
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let all = std::env::var(FLAVORS).is_ok_and(|flavors| flavors == "all");
-    if arguments.list || !xtask::process::is_root() {
+    if arguments.list || !wharf_testkit::process::is_root() {
         let names = PLAIN.iter().chain(MORE).map(|case| case.name.to_owned());
         return wharf_tests::without_engine(&arguments, names.collect());
     }

@@ -4,8 +4,8 @@
 use anyhow::Result;
 use std::process::Command;
 use std::sync::atomic::{AtomicU8, Ordering};
+use wharf_testkit::process::{output, succeeds};
 use wharf_tests::free_network;
-use xtask::process::{output, succeeds};
 
 static NEXT: AtomicU8 = AtomicU8::new(0);
 

@@ -5,9 +5,9 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Child, Stdio};
 use tempfile::TempDir;
+use wharf_testkit::workspace::root;
 use wharf_tests::Python;
 
 /// Runs until it is dropped.
@@ -23,7 +23,7 @@ pub struct S3Server {
 impl S3Server {
     /// With the bucket `data`, which has so many objects below `set/` and one elsewhere.
     pub fn start(objects: usize) -> Result<Self> {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("flavors");
+        let here = root().join("tests/flavors");
         let python = Python::ensure(&here.join("requirements.txt"))?;
         let outside = Outside::new()?;
         let log = tempfile::tempdir()?;

@@ -44,9 +44,8 @@ impl Plugins {
 fn components() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        xtask::build::ensure_wasm_target().unwrap();
-        let target = xtask::workspace::target().join("plugins");
-        let mut cargo = xtask::build::cargo();
+        let target = wharf_testkit::workspace::target().join("plugins");
+        let mut cargo = wharf_testkit::workspace::cargo();
         cargo.args(["build", "--quiet", "--locked", "--lib", "--target", TARGET]);
         cargo
             .args(["--profile", "plugin", "--target-dir"])

@@ -3,15 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use wharf_testkit::workspace::{root, target};
 use wharf_tests::{Python, succeed};
-use xtask::workspace::{root, target};
 
 /// The flavor provider in Rust.
 pub fn rust() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        xtask::build::ensure_wasm_target().unwrap();
-        let mut cargo = xtask::build::cargo();
+        let mut cargo = wharf_testkit::workspace::cargo();
         cargo
             .args(["build", "--locked", "--package", "example-rust", "--lib"])
             .args(["--target", "wasm32-wasip2", "--profile", "plugin"])

@@ -3,11 +3,12 @@
 use crate::uuid;
 use std::fs;
 use std::path::{Path, PathBuf};
+use wharf_testkit::workspace::root;
 use wharf_tests::{Ports, Server, simulated_node};
 
 fn built(component: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../target/plugins/wasm32-wasip2/plugin")
+    root()
+        .join("target/plugins/wasm32-wasip2/plugin")
         .join(component)
 }
 

@@ -1,4 +1,4 @@
-//! The REST interface, as a user's program sees it.
+//! A client of the REST interface.
 
 use crate::document;
 use crate::wait::until;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::http::{HeaderMap, Request};
 
-/// Sends requests with one user's key.
+/// A client with the key of one user.
 #[derive(Clone)]
 pub struct Api {
     agent: Agent,
@@ -16,7 +16,7 @@ pub struct Api {
     key: String,
 }
 
-/// Status, headers and body of an answer.
+/// Status, headers and body of a response.
 #[derive(Debug)]
 pub struct Answer {
     /// HTTP status.
@@ -28,7 +28,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The body, if the status is the expected one.
+    /// Returns the body; fails unless the status is the expected one.
     pub fn expect(self, status: u16) -> Result<Value> {
         ensure!(
             self.status == status,
@@ -61,7 +61,7 @@ impl Api {
         }
     }
 
-    /// The same user at another address.
+    /// A client of the same user at another address.
     #[must_use]
     pub fn at(&self, base_url: &str) -> Self {
         Self::new(base_url, &self.key)
@@ -72,7 +72,7 @@ impl Api {
         &self.key
     }
 
-    /// Sends a request with these bytes as its body.
+    /// Sends a request with bytes as its body.
     pub fn raw(&self, method: &str, path: &str, body: Option<(&str, &[u8])>) -> Result<Answer> {
         let mut request = Request::builder()
             .method(method)
@@ -128,7 +128,7 @@ impl Api {
         self.send("POST", "/api/instance/", body)
     }
 
-    /// The smallest container, accepted.
+    /// Creates the smallest container.
     pub fn small_container(&self) -> Result<Value> {
         self.create(&small("container"))?.expect(201)
     }
@@ -138,7 +138,7 @@ impl Api {
         self.get(&format!("/api/instance/{selector}/"))
     }
 
-    /// All of them.
+    /// All instances of the user.
     pub fn list(&self) -> Result<Vec<Value>> {
         match self.get("/api/instance/")?.expect(200)? {
             Value::Array(list) => Ok(list),
@@ -177,7 +177,7 @@ impl Api {
     }
 }
 
-/// The least that can be asked for.
+/// The smallest possible request.
 pub fn small(resource_type: &str) -> Value {
     json!({
         "resource_type": resource_type, "n_vcpus": 1, "mem_gib": 1, "disk_size_gib": 10,

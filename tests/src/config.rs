@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// A part of the port space for one server, so that servers side by side do not collide.
+/// A range of ports for one server, so that concurrent servers do not collide.
 #[derive(Debug, Clone, Copy)]
 pub struct Ports {
     /// First port.
@@ -19,7 +19,7 @@ const EACH: u16 = 40;
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
 impl Ports {
-    /// A part that no other server of this process has, chosen apart for each process.
+    /// Returns a range that no other server of this process has. Processes begin with different ranges.
     pub fn take() -> Self {
         let parts = (LAST - FIRST) / EACH;
         let start = u16::try_from(std::process::id() % u32::from(parts)).unwrap_or(0);

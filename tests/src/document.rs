@@ -1,17 +1,17 @@
-//! Every answer that any test gets is held against the OpenAPI document.
+//! Validation of every response in any test with the OpenAPI document.
 
 use crate::api::Answer;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
 use std::sync::OnceLock;
-use xtask::conformance::openapi::Document;
+use wharf_conformance::openapi::Document;
+use wharf_testkit::workspace::root;
 
-const FILE: &str = "../schemas/generated/openapi.json";
+const FILE: &str = "schemas/generated/openapi.json";
 
-/// Status, headers and body of an answer: as the document says where it says something, and what
-/// holds for all answers where it does not (unknown paths, other methods, pages).
+/// Checks status, headers and body of a response. Responses that the document does not describe (unknown
+/// paths, other methods, pages) are checked by the rules for all responses.
 pub fn check(method: &str, path: &str, answer: &Answer, has_body: bool) -> Result<()> {
     let body = has_body.then_some(&answer.body);
     let wrong = |why: String| anyhow!("against the OpenAPI document: {method} {path}: {why}");
@@ -31,7 +31,7 @@ pub fn check(method: &str, path: &str, answer: &Answer, has_body: bool) -> Resul
         let content_type = answer.header("content-type");
         ensure!(
             content_type == Some("application/json") && !matches!(answer.body, Value::String(_)),
-            wrong(format!("an answer of type {content_type:?}"))
+            wrong(format!("a response of type {content_type:?}"))
         );
     }
     Ok(())
@@ -40,7 +40,7 @@ pub fn check(method: &str, path: &str, answer: &Answer, has_body: bool) -> Resul
 fn document() -> Result<&'static Document> {
     static DOCUMENT: OnceLock<Result<Document>> = OnceLock::new();
     let read = || {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
+        let file = root().join(FILE);
         let text = fs::read_to_string(file).context(FILE)?;
         Document::new(&serde_json::from_str(&text)?)
     };

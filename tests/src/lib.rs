@@ -1,4 +1,4 @@
-//! What the tests are made of: a real server with a data directory of its own, a client, SSH.
+//! The parts of the tests: a server with its own data directory, a client, SSH.
 
 #![allow(
     clippy::indexing_slicing,
@@ -22,7 +22,8 @@ pub use document::check as agrees_with_document;
 pub use network::free_network;
 pub use proxy::Proxy;
 pub use python::{Python, succeed};
-pub use server::{Server, wharf_binary};
+pub use server::Server;
 pub use ssh::{KeyPair, Login};
 pub use trials::{Test, is_wanted, stop, trial, without_engine};
 pub use wait::{eventually, until};
+pub use wharf_testkit::workspace::wharf_binary;

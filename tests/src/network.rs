@@ -3,16 +3,16 @@
 use anyhow::{Context, Result};
 use std::process::Command;
 use std::sync::atomic::{AtomicU8, Ordering};
-use xtask::process::output;
+use wharf_testkit::process::output;
 
 const FIRST: u8 = 100;
 const COUNT: u8 = 150;
 
 static NEXT: AtomicU8 = AtomicU8::new(0);
 
-/// A number n: no server of this process has had 10.n.0.0/16, and the machine has no route into it.
-/// Engines share the machine's routes, and other runs may be under way: so each process begins
-/// elsewhere.
+/// Returns a number n such that 10.n.0.0/16 is unused: no server of this process has had it, and the
+/// machine has no route into it. Processes begin with different numbers, because other test runs may be
+/// under way.
 pub fn free_network() -> Result<u8> {
     let routes = output(Command::new("ip").args(["-4", "route", "show"]))?;
     let taken = |prefix: &str| routes.lines().any(|route| route.starts_with(prefix));
@@ -24,5 +24,5 @@ pub fn free_network() -> Result<u8> {
     let free = (0..COUNT)
         .map(|_| next())
         .find(|n| !taken(&format!("10.{n}.")));
-    free.context("the machine has routes into all networks that tests take")
+    free.context("the machine has routes into all networks of the tests")
 }

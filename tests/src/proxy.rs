@@ -1,4 +1,4 @@
-//! A Unix socket in front of an engine's, which the test can take away and give back.
+//! A Unix socket in front of an engine's socket, which a test can remove and restore.
 
 use anyhow::Result;
 use std::io;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tempfile::TempDir;
 
-/// Passes bytes on to an engine while it is up.
+/// Forwards bytes to an engine while it is up.
 pub struct Proxy {
     dir: TempDir,
     engine: PathBuf,
@@ -24,7 +24,7 @@ struct Up {
 }
 
 impl Proxy {
-    /// In front of this socket; up.
+    /// Starts a proxy in front of this socket.
     pub fn new(engine: &Path) -> Result<Self> {
         let mut proxy = Self {
             dir: tempfile::Builder::new().prefix("wharf-proxy-").tempdir()?,
@@ -35,12 +35,12 @@ impl Proxy {
         Ok(proxy)
     }
 
-    /// The socket to use.
+    /// The socket of the proxy.
     pub fn socket(&self) -> PathBuf {
         self.dir.path().join("engine.sock")
     }
 
-    /// The socket is there.
+    /// Restores the socket.
     pub fn up(&mut self) -> Result<()> {
         if self.up.is_some() {
             return Ok(());
@@ -66,13 +66,13 @@ impl Proxy {
         Ok(())
     }
 
-    /// The socket is gone, and so are the connections through it.
+    /// Removes the socket, and closes the connections through it.
     pub fn down(&mut self) -> Result<()> {
         let Some(up) = self.up.take() else {
             return Ok(());
         };
         up.stop.store(true, Ordering::SeqCst);
-        // Wakes the accepting thread, so that it sees the flag.
+        // A connection wakes the accepting thread, so that it reads the flag.
         drop(UnixStream::connect(self.socket()));
         drop(up.accepting.join());
         std::fs::remove_file(self.socket())?;

@@ -1,30 +1,30 @@
-//! Python environments below `target/`, each with what a `requirements.txt` names; made once.
+//! Python environments below `target/`, one for each `requirements.txt`.
 
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use xtask::packages::{self, Need};
+use wharf_testkit::packages::{self, Need};
 
-/// `python3 -m venv` works only where the package is installed that has its parts.
+/// `python3 -m venv` needs a package of its own.
 const VENV: Need = Need {
     program: "python3",
     package: "python3-venv",
     why: "an environment for test tools",
 };
 
-/// Where the tools are.
+/// An environment.
 pub struct Python {
     bin: PathBuf,
 }
 
 impl Python {
-    /// Makes the environment, unless it is there for just these requirements.
+    /// Makes the environment, unless it exists for these requirements.
     pub fn ensure(requirements: &Path) -> Result<Self> {
-        let root = xtask::workspace::root().join("target/test-tools");
+        let root = wharf_testkit::workspace::root().join("target/test-tools");
         fs::create_dir_all(&root)?;
-        // Tests that run side by side, and test runs side by side, make it once.
+        // Concurrent tests and test runs make it once.
         let lock = File::create(root.join("lock"))?;
         lock.lock()?;
         let mut hasher = DefaultHasher::new();
@@ -43,13 +43,13 @@ impl Python {
                     .args(["install", "--quiet", "--disable-pip-version-check", "-r"])
                     .arg(requirements),
             )
-            .context("the tools come from PyPI, which must be in reach the first time")?;
+            .context("the first run downloads the tools from the Python package index")?;
             File::create(done)?;
         }
         Ok(Self { bin })
     }
 
-    /// A program of the environment, which finds the others too.
+    /// A program of the environment; its PATH has the other programs too.
     pub fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.bin.join(name));
         let path = std::env::var("PATH").unwrap_or_default();
@@ -61,7 +61,7 @@ impl Python {
     }
 }
 
-/// Runs it to its end; its output, or all that it said as an error.
+/// Runs a program to its end and returns its stdout; fails with its whole output unless it succeeds.
 pub fn succeed(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let Output {
@@ -69,14 +69,14 @@ pub fn succeed(command: &mut Command) -> Result<String> {
         stdout,
         stderr,
     } = command.output().with_context(|| program.clone())?;
-    let said = String::from_utf8_lossy(&stdout).into_owned();
+    let text = String::from_utf8_lossy(&stdout).into_owned();
     if !status.success() {
         bail!(
-            "{program}: {status}\n{said}{}",
+            "{program}: {status}\n{text}{}",
             String::from_utf8_lossy(&stderr)
         );
     }
-    Ok(said)
+    Ok(text)
 }
 
 fn has_venv() -> bool {

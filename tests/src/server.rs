@@ -1,24 +1,19 @@
-//! A real server on a free port, with a data directory of its own.
+//! A server on a free port, with its own data directory.
 
 use crate::api::Api;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
-use xtask::compiled;
+use wharf_testkit::plugin_cache;
+use wharf_testkit::workspace::wharf_binary;
 
-/// Between two looks at a log, and how many there are at most.
+/// The interval and the number of reads while a log may grow.
 const LOG_PAUSE: Duration = Duration::from_millis(100);
-const LOG_LOOKS: u32 = 20;
-
-/// The binary under test.
-pub fn wharf_binary() -> PathBuf {
-    let release = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/wharf");
-    std::env::var_os("WHARF_BIN").map_or(release, PathBuf::from)
-}
+const LOG_READS: u32 = 20;
 
 /// A server process. Dropping it kills it.
 pub struct Server {
@@ -29,19 +24,19 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one. `settings` is what follows `listen` and `data_dir` in its configuration.
+    /// Starts a server. `settings` follow `listen` and `data_dir` in its configuration.
     pub fn start(settings: &str) -> Result<Self> {
         Self::start_in(settings, &[])
     }
 
-    /// The same with more variables in its environment.
+    /// Starts a server with variables in its environment.
     pub fn start_in(settings: &str, environment: &[(&str, &str)]) -> Result<Self> {
         let mut server = Self::new(settings, environment)?;
-        compiled::lent(&server.data_dir(), || server.run())?;
+        plugin_cache::with_shared(&server.data_dir(), || server.run())?;
         Ok(server)
     }
 
-    /// Starts one as its operator does for the first time: without a data directory.
+    /// Starts a server without a data directory, as at the first start of an installation.
     pub fn start_from_nothing(settings: &str) -> Result<Self> {
         let mut server = Self::new(settings, &[])?;
         server.run()?;
@@ -63,7 +58,7 @@ impl Server {
         })
     }
 
-    /// Runs the server on what is in its directory; after [`Self::kill`] or [`Self::terminate`].
+    /// Starts the server again, after [`Self::kill`] or [`Self::terminate`].
     pub fn run(&mut self) -> Result<()> {
         let log = fs::File::options()
             .create(true)
@@ -96,17 +91,17 @@ impl Server {
         &self.base_url
     }
 
-    /// Of its process, while it runs.
+    /// The process id, while the server runs.
     pub fn process_id(&self) -> Option<u32> {
         self.process.as_ref().map(Child::id)
     }
 
-    /// Its configuration file.
+    /// The configuration file.
     pub fn config_path(&self) -> PathBuf {
         self.dir.path().join("wharf.toml")
     }
 
-    /// Its data directory.
+    /// The data directory.
     pub fn data_dir(&self) -> PathBuf {
         self.dir.path().join("data")
     }
@@ -115,12 +110,12 @@ impl Server {
         self.dir.path().join("log")
     }
 
-    /// What it has logged so far. A thread of its own writes it, so this waits until nothing more
-    /// comes, for a while at most.
+    /// The log so far. The server writes it in the background, so this waits until it stops growing, at
+    /// most two seconds.
     pub fn log(&self) -> String {
         let read = || fs::read_to_string(self.log_path()).unwrap_or_default();
         let mut log = read();
-        for _ in 0..LOG_LOOKS {
+        for _ in 0..LOG_READS {
             std::thread::sleep(LOG_PAUSE);
             let next = read();
             if next.len() == log.len() {
@@ -131,7 +126,7 @@ impl Server {
         log
     }
 
-    /// `wharf ARGS --config FILE`, which must succeed; its standard output.
+    /// Runs `wharf ARGS --config FILE`, which must succeed, and returns its stdout.
     pub fn cli(&self, args: &[&str]) -> Result<String> {
         let output = Command::new(wharf_binary())
             .args(args)
@@ -154,7 +149,7 @@ impl Server {
         Ok(Api::new(&self.base_url, key.trim()))
     }
 
-    /// The same client, after the server has come back on another port.
+    /// A client of the same user, after the server has restarted on another port.
     pub fn again(&self, api: &Api) -> Api {
         api.at(&self.base_url)
     }
@@ -168,7 +163,7 @@ impl Server {
         Ok(())
     }
 
-    /// SIGTERM, and waits for the end.
+    /// Sends SIGTERM, and waits for the end.
     pub fn terminate(&mut self) -> Result<ExitStatus> {
         let Some(mut process) = self.process.take() else {
             bail!("not running");
@@ -184,13 +179,13 @@ impl Server {
         })
     }
 
-    /// Stops it and checks its database; what every test can end with.
+    /// Stops the server and checks its log and database; any test can end with it.
     pub fn finish(mut self) -> Result<()> {
         let status = self.terminate()?;
         if !status.success() {
             bail!("the server ended with {status}:\n{}", self.log());
         }
-        // A plugin's panic is in the log too, within a line of it.
+        // A plugin's panic is within a line of the log.
         let log = self.log();
         let own = |line: &&str| line.starts_with("thread '") && line.contains("panicked at");
         let panics = log.lines().filter(own).count();
@@ -201,7 +196,7 @@ impl Server {
         Ok(())
     }
 
-    /// Every file of its data directory and its log, to look for what must not be there.
+    /// The bytes of all files in the data directory and of the log, to search for secrets.
     pub fn all_it_wrote(&self) -> Result<Vec<u8>> {
         let mut all = self.log().into_bytes();
         for entry in fs::read_dir(self.data_dir())? {

@@ -1,4 +1,4 @@
-//! Logging in, with the ordinary client.
+//! Logins with OpenSSH's client.
 
 use crate::until;
 use anyhow::{Context, Result, ensure};
@@ -7,15 +7,15 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// A fresh key pair.
+/// A new key pair.
 pub struct KeyPair {
     dir: TempDir,
-    /// The line for `public_key`.
+    /// The public key, one line.
     pub public: String,
 }
 
 impl KeyPair {
-    /// Makes one.
+    /// Makes a key pair.
     pub fn new() -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("wharf-ssh-").tempdir()?;
         let made = Command::new("ssh-keygen")
@@ -36,16 +36,16 @@ impl KeyPair {
     }
 }
 
-/// How to log in.
+/// The credential of a login.
 pub enum Login<'a> {
-    /// With a key only.
+    /// A key, and no password.
     Key(&'a KeyPair),
-    /// With a password only.
+    /// A password, and no key.
     Password(&'a str),
 }
 
 impl Login<'_> {
-    /// Runs a command inside an instance, given as the interface shows it.
+    /// Runs a command inside an instance, given in its JSON form.
     pub fn run(&self, instance: &Value, command: &str) -> Result<Output> {
         let shown = instance["ssh_command"].as_str().context("no ssh_command")?;
         let user_at = shown
@@ -55,7 +55,7 @@ impl Login<'_> {
         self.run_as(instance, user_at, command)
     }
 
-    /// The same as another user: `root@HOST`.
+    /// Runs a command as another user, `root@HOST`.
     pub fn run_as(&self, instance: &Value, user_at: &str, command: &str) -> Result<Output> {
         let port = instance["wan_ssh_port"].to_string();
         let mut ssh = match self {
@@ -66,7 +66,7 @@ impl Login<'_> {
             }
             Self::Password(password) => {
                 let mut ssh = Command::new("sshpass");
-                // Through the environment: an argument would show in the process list.
+                // The environment, because the arguments of a process are public.
                 ssh.env("SSHPASS", password).args(["-e", "ssh"]);
                 ssh.args(["-o", "PubkeyAuthentication=no"]);
                 ssh.args(["-o", "NumberOfPasswordPrompts=1"]);
@@ -81,14 +81,14 @@ impl Login<'_> {
             .context("ssh")
     }
 
-    /// Waits for the first login after a restart, whose answer does not wait as long for a slow boot.
+    /// Waits for the first login after a restart. The response of a restart does not wait for a slow boot.
     pub fn comes_back(&self, instance: &Value) -> Result<()> {
         until("a login after the restart", || {
             Ok(self.run(instance, "true")?.status.success().then_some(()))
         })
     }
 
-    /// The standard output of a command that must succeed.
+    /// Runs a command that must succeed, and returns its stdout.
     pub fn output(&self, instance: &Value, command: &str) -> Result<String> {
         let output = self.run(instance, command)?;
         ensure!(

@@ -1,15 +1,15 @@
-//! What the tests on real engines share: they run themselves, because each engine is started once
-//! for many of them.
+//! The harness of the tests on real engines, which start each engine once for many tests.
 
 use anyhow::Result;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::process::ExitCode;
 use std::sync::Arc;
+use wharf_testkit::progress::skipped;
 
-/// A test on what is shared, an engine above all.
+/// A test with a shared context, such as an engine.
 pub type Test<C> = fn(&C) -> Result<()>;
 
-/// Whether the command line asks for it.
+/// Whether the command line selects a test.
 pub fn is_wanted(arguments: &Arguments, name: &str) -> bool {
     arguments.filter.as_deref().is_none_or(|filter| {
         if arguments.exact {
@@ -20,7 +20,7 @@ pub fn is_wanted(arguments: &Arguments, name: &str) -> bool {
     })
 }
 
-/// The test, ready to run.
+/// Makes a trial of a test.
 pub fn trial<C: Send + Sync + 'static>(
     name: impl Into<String>,
     context: &Arc<C>,
@@ -32,23 +32,22 @@ pub fn trial<C: Send + Sync + 'static>(
     })
 }
 
-/// Takes down what the tests shared; whether nothing of it stayed.
+/// Stops the shared context; returns whether it was removed completely.
 pub fn stop<C>(context: Arc<C>, stop: impl FnOnce(C) -> Result<()>) -> bool {
     let stopped = Arc::into_inner(context).map_or(Ok(()), stop);
     if let Err(error) = &stopped {
-        eprintln!("the engine left something behind: {error:#}");
+        eprintln!("the engine was not removed completely: {error:#}");
     }
     stopped.is_ok()
 }
 
-/// Lists; or says, never silently, that nothing can run. Where the tests must be complete that is a
-/// failure.
+/// Lists the tests, or reports that none of them can run. In continuous integration that is a failure.
 pub fn without_engine(arguments: &Arguments, names: Vec<String>) -> ExitCode {
     if !arguments.list {
-        eprintln!(
-            "SKIPPED: real engines need root on this machine; {} tests did not run",
+        skipped(&format!(
+            "real engines need root on this machine; {} tests did not run",
             names.len()
-        );
+        ));
         if std::env::var_os("CI").is_some() {
             return ExitCode::FAILURE;
         }

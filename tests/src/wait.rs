@@ -1,31 +1,31 @@
-//! Waiting for what comes by itself.
+//! Polling for conditions.
 
 use anyhow::{Result, bail};
 use std::time::{Duration, Instant};
 
-/// Time that anything may take on a slow, shared machine before a test gives up on it.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+/// The deadline of any condition, long enough for a slow, shared machine.
+const DEADLINE: Duration = Duration::from_secs(120);
 
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Asks until there is something.
-pub fn until<T>(what: &str, ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
-    eventually(what, PATIENCE, ask)
+/// Polls until there is a value.
+pub fn until<T>(what: &str, poll: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    eventually(what, DEADLINE, poll)
 }
 
-/// Asks until there is something, at most so long.
+/// Polls until there is a value; fails when `deadline` is over.
 pub fn eventually<T>(
     what: &str,
-    patience: Duration,
-    mut ask: impl FnMut() -> Result<Option<T>>,
+    deadline: Duration,
+    mut poll: impl FnMut() -> Result<Option<T>>,
 ) -> Result<T> {
     let begin = Instant::now();
     loop {
-        if let Some(found) = ask()? {
+        if let Some(found) = poll()? {
             return Ok(found);
         }
-        if begin.elapsed() > patience {
-            bail!("not within {patience:?}: {what}");
+        if begin.elapsed() > deadline {
+            bail!("not within {deadline:?}: {what}");
         }
         std::thread::sleep(PAUSE);
     }

@@ -7,14 +7,13 @@ mod client;
 mod schemathesis;
 mod wharf_vm;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use wharf_testkit::workspace::root;
 use wharf_tests::{Python, Server};
 
 /// A file beside this one.
 fn source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tools")
-        .join(name)
+    root().join("tests/tools").join(name)
 }
 
 /// The tools.

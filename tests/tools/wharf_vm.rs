@@ -7,7 +7,7 @@ use wharf_tests::succeed;
 
 #[test]
 fn the_parts_of_wharf_vm() {
-    let program = xtask::workspace::root()
+    let program = wharf_testkit::workspace::root()
         .join("plugins/flavors-standard/images/vm-base/files/usr/local/lib/wharf-vm");
     let said = succeed(
         Command::new("python3")

@@ -1,86 +1,99 @@
-//! `cargo xtask`: see [`xtask`].
+//! `cargo xtask`: the tasks of this workspace.
+//!
+//! - [`workspace`]: the checkout that a task works on.
+//! - [`build`], [`test`], [`schemas`], [`tidy`]: tasks that this program does itself.
+//! - [`program`]: tasks with a program of their own, in `up/`, `conformance/` and `bench/`.
+
+mod build;
+mod process;
+mod program;
+mod schemas;
+mod test;
+mod tidy;
+mod workspace;
 
 use anyhow::Result;
 use clap::Parser;
-use xtask::{
-    bench, build, ci, conformance, engine, http, images, schemas, test, tidy, up, workspace,
-};
+use program::Program;
+use std::ffi::OsString;
+use std::process::Command;
+use workspace::Workspace;
 
-/// Everything that is done to this workspace.
+const PROGRAMS: &str = "`up`, `images`, `conformance` and `bench` have options of their own, such as \
+                        `cargo xtask up --help`.";
+
+/// The tasks of this workspace.
 #[derive(Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", after_help = PROGRAMS)]
 enum Task {
-    /// From nothing to a running Wharf with a first instance; Ctrl-C ends it.
-    Up(up::Options),
+    /// Start Wharf with a first instance, from nothing; Ctrl-C ends it.
+    Up(Arguments),
     /// Build the server in release, with its plugins.
     Build,
-    /// Build what is needed and run every test, or those whose names contain FILTER.
+    /// Build everything and run every test, or the tests whose names contain FILTER.
     Test {
         /// Part of a test's name.
         filter: Option<String>,
-        /// Make and prove the images of all flavors, not only of those that are quick to make.
+        /// Make and test the images of all flavors; without it, only those that are quick to make.
         #[arg(long)]
         all_flavors: bool,
     },
-    /// Hold a service against every rule of the interface; without a URL, Wharf itself on the
-    /// simulated engine.
-    Conformance(Box<conformance::Options>),
-    /// Make the images of the standard flavors, all or those named.
-    Images {
-        /// Directories below plugins/flavors-standard/images.
-        names: Vec<String>,
-        /// The engine that gets them, unix:///path; without it, that of `cargo xtask up`.
-        #[arg(long)]
-        engine: Option<String>,
-    },
-    /// Make schemas/generated from schemas/openapi.yaml.
+    /// Check a service against every rule of the interface; without a URL, Wharf on the simulated
+    /// engine.
+    Conformance(Arguments),
+    /// Measure Wharf beside baselines and other engines.
+    Bench(Arguments),
+    /// Make the images of the standard flavors.
+    Images(Arguments),
+    /// Generate schemas/generated from schemas/openapi.yaml.
     Schemas {
-        /// Change nothing; fail if they do not match.
+        /// Change nothing; fail if the generated files are out of date.
         #[arg(long)]
         check: bool,
     },
-    /// Measure Wharf beside baselines in the same run; `-- --help` has the options.
-    Bench {
-        /// Such as --quick, --engine, --peers.
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<String>,
-    },
-    /// Check the rules of the house: dependency direction, words, file lengths.
+    /// Check file lengths and words.
     Tidy,
-    /// Everything the continuous integration does.
+    /// Do everything that the continuous integration does.
     Ci,
 }
 
+/// Arguments for another program.
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+struct Arguments {
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "OPTION"
+    )]
+    arguments: Vec<OsString>,
+}
+
 fn main() -> Result<()> {
-    match Task::parse() {
-        Task::Up(options) => up::run(&options),
-        Task::Build => build::wharf(),
+    let task = Task::parse();
+    let workspace = Workspace::find()?;
+    match task {
+        Task::Up(Arguments { arguments }) => program::start(&workspace, Program::Up, &arguments),
+        Task::Build => build::wharf(&workspace),
         Task::Test {
             filter,
             all_flavors,
-        } => test::run_all(filter.as_deref(), all_flavors),
-        Task::Conformance(options) => conformance::run(&options),
-        Task::Images { names, engine } => make_images(names, engine),
-        Task::Schemas { check } => schemas::run(workspace::root(), check),
-        Task::Bench { arguments } => bench::run_with(&arguments),
-        Task::Tidy => tidy::run(),
-        Task::Ci => ci::run_all(),
+        } => test::run(&workspace, filter.as_deref(), all_flavors),
+        Task::Conformance(Arguments { arguments }) => {
+            program::start(&workspace, Program::Conformance, &arguments)
+        }
+        Task::Bench(Arguments { arguments }) => {
+            program::start(&workspace, Program::Bench, &arguments)
+        }
+        Task::Images(Arguments { arguments }) => {
+            program::start(&workspace, Program::Images, &arguments)
+        }
+        Task::Schemas { check } => schemas::run(workspace.root(), check),
+        Task::Tidy => tidy::run(workspace.root()),
+        Task::Ci => process::run(
+            Command::new("bash")
+                .current_dir(workspace.root())
+                .arg(".ci/run"),
+        ),
     }
-}
-
-fn make_images(names: Vec<String>, endpoint: Option<String>) -> Result<()> {
-    let names = if names.is_empty() {
-        images::names()?
-    } else {
-        names
-    };
-    if let Some(endpoint) = endpoint {
-        return images::ensure(
-            &http::Client::new(http::Endpoint::parse(&endpoint)?),
-            &names,
-        );
-    }
-    let engine = engine::PrivateEngine::start(up::engine_options()?)?;
-    images::ensure(&engine.client(), &names)?;
-    engine.stop()
 }

@@ -1,6 +1,7 @@
-//! `cargo xtask schemas [--check]`: from `schemas/openapi.yaml`, written by hand, to
-//! `schemas/generated/`: the document as JSON, and one self-contained JSON Schema (2020-12) per
-//! request and response body.
+//! `cargo xtask schemas [--check]`: generates `schemas/generated/` from `schemas/openapi.yaml`.
+//!
+//! The source is written by hand. Generated are the document as JSON, and one self-contained JSON
+//! Schema (2020-12) for each request and response body.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value, json};
@@ -12,7 +13,7 @@ const SOURCE: &str = "schemas/openapi.yaml";
 const TARGET: &str = "schemas/generated";
 const COMPONENT: &str = "#/components/schemas/";
 
-/// Writes what is out of date, or with `check` only says what is.
+/// Writes the files that are out of date; with `check`, fails if there are any.
 pub fn run(root: &Path, check: bool) -> Result<()> {
     let source = root.join(SOURCE);
     let text = fs::read_to_string(&source).with_context(|| format!("cannot read {SOURCE}"))?;
@@ -52,7 +53,7 @@ pub fn run(root: &Path, check: bool) -> Result<()> {
     Ok(())
 }
 
-/// File name → content.
+/// Generates the files: name → content.
 fn generate(document: &Value) -> Result<BTreeMap<String, String>> {
     let schemas = document
         .pointer("/components/schemas")
@@ -68,7 +69,7 @@ fn generate(document: &Value) -> Result<BTreeMap<String, String>> {
     Ok(files)
 }
 
-/// Names of the component schemas that some `content` names as a body.
+/// Collects the names of the component schemas that are bodies.
 fn collect_bodies(value: &Value, found: &mut BTreeSet<String>) -> Result<()> {
     match value {
         Value::Object(map) => {
@@ -96,19 +97,19 @@ fn collect_bodies(value: &Value, found: &mut BTreeSet<String>) -> Result<()> {
     Ok(())
 }
 
-/// One schema, with everything it refers to in its `$defs`.
+/// Returns a schema with every schema it refers to in its `$defs`.
 fn self_contained(name: &str, schemas: &Map<String, Value>) -> Result<Value> {
     let mut definitions = Map::new();
-    let mut todo = BTreeSet::new();
+    let mut referred = BTreeSet::new();
     let mut schema = component(name, schemas)?;
-    localise(&mut schema, &mut todo)?;
-    while let Some(next) = todo.pop_first() {
+    localise(&mut schema, &mut referred)?;
+    while let Some(next) = referred.pop_first() {
         if definitions.contains_key(&next) {
             continue;
         }
         ensure!(next != name, "{name} refers to itself");
         let mut definition = component(&next, schemas)?;
-        localise(&mut definition, &mut todo)?;
+        localise(&mut definition, &mut referred)?;
         definitions.insert(next, definition);
     }
     let map = schema
@@ -132,7 +133,7 @@ fn component(name: &str, schemas: &Map<String, Value>) -> Result<Value> {
         .with_context(|| format!("{COMPONENT}{name} does not exist"))
 }
 
-/// Points references at `$defs`, and notes them.
+/// Points references at `$defs`, and collects their names.
 fn localise(value: &mut Value, referred: &mut BTreeSet<String>) -> Result<()> {
     match value {
         Value::Object(map) => {
@@ -159,7 +160,7 @@ fn localise(value: &mut Value, referred: &mut BTreeSet<String>) -> Result<()> {
     Ok(())
 }
 
-/// `CreateRequest` → `create-request`.
+/// Converts `CreateRequest` to `create-request`.
 fn kebab(name: &str) -> String {
     let mut out = String::new();
     for c in name.chars() {
@@ -181,7 +182,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_schema_brings_along_what_it_refers_to() {
+    fn a_schema_contains_what_it_refers_to() {
         let all = json!({
             "Top": { "properties": { "a": { "$ref": "#/components/schemas/Middle" } } },
             "Middle": { "items": { "$ref": "#/components/schemas/Leaf" } },
@@ -197,8 +198,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_committed_matches_its_source() {
-        super::run(crate::workspace::root(), true).unwrap();
+    fn the_committed_files_match_their_source() {
+        let workspace = crate::workspace::Workspace::find().unwrap();
+        super::run(workspace.root(), true).unwrap();
     }
 
     #[test]

@@ -1,77 +1,72 @@
-//! `cargo xtask test`: builds what is needed and runs every test of the workspace.
+//! `cargo xtask test`: builds what the tests need and runs every test of the workspace.
 
 mod digest;
 
-use crate::build::{cargo, ensure_wasm_target};
-use crate::process::wait_until;
-use crate::say;
+use crate::build;
+use crate::process::step;
+use crate::workspace::Workspace;
 use anyhow::{Context, Result, ensure};
 use digest::Digest;
+use std::env;
 use std::io::{BufRead, BufReader, PipeReader, Write};
 use std::process::Command;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Read by the tests of the flavors.
+/// The variable that selects the flavors whose images are tested.
 const FLAVORS: &str = "WHARF_TEST_FLAVORS";
-
-/// How many tests run at once in a binary with Rust's own harness; the engines' and the flavors' say for
-/// themselves.
+/// The variable that limits how many tests of one binary run at a time.
 const THREADS: &str = "RUST_TEST_THREADS";
-/// For each core: most of a test is waiting for a server.
+/// Most of a test is waiting for a server.
 const THREADS_PER_CORE: usize = 2;
+/// How long to wait for the end of the output after cargo has ended.
+const OUTPUT_LIMIT: Duration = Duration::from_secs(5);
 
-/// Runs the tests whose names contain `filter`, or all; on the images of `all_flavors`, or of those
-/// that are quick to make.
-pub fn run_all(filter: Option<&str>, all_flavors: bool) -> Result<()> {
-    ensure_wasm_target()?;
-    crate::build::wharf()?;
-    say::timed("Testing the workspace (release)", || {
-        let mut test = cargo();
-        // One failure must not hide another.
-        test.args([
-            "test",
-            "--release",
-            "--locked",
-            "--workspace",
-            "--no-fail-fast",
-        ]);
-        if std::env::var_os(THREADS).is_none() {
-            let cores = std::thread::available_parallelism()?.get();
-            test.env(THREADS, (THREADS_PER_CORE * cores).to_string());
-        }
-        if all_flavors {
-            test.env(FLAVORS, "all");
-        }
-        if let Some(filter) = filter {
-            test.arg(filter);
-        }
-        run(test)
-    })
+/// Runs the tests whose names contain `filter`, or all. With `all_flavors`, on the images of all
+/// flavors; else on those that are quick to make.
+pub fn run(workspace: &Workspace, filter: Option<&str>, all_flavors: bool) -> Result<()> {
+    build::wharf(workspace)?;
+    let mut test = workspace.cargo();
+    test.args(["test", "--release", "--locked", "--workspace"]);
+    // One failure must not hide another.
+    test.arg("--no-fail-fast");
+    if env::var_os(THREADS).is_none() {
+        let cores = std::thread::available_parallelism()?.get();
+        test.env(THREADS, (THREADS_PER_CORE * cores).to_string());
+    }
+    if all_flavors {
+        test.env(FLAVORS, "all");
+    }
+    test.args(filter);
+    step("Testing the workspace (release)", || run_and_digest(test))
 }
 
-/// Passes on what the tests print, and says at the end again what is worth it.
-fn run(mut test: Command) -> Result<()> {
+/// Passes the output on, and repeats what matters at the end.
+fn run_and_digest(mut test: Command) -> Result<()> {
     let (output, write) = std::io::pipe()?;
-    // One pipe for both, which keeps their lines in order.
+    // One pipe for stdout and stderr keeps their lines in order.
     test.stdout(write.try_clone()?).stderr(write);
-    let mut child = test.spawn().context("cargo does not run")?;
-    // It holds the writing ends: the output would never end.
+    let mut child = test.spawn().context("cannot run cargo")?;
+    // The command holds writing ends of the pipe, which would never end.
     drop(test);
     let digest = Arc::new(Mutex::new(Digest::default()));
-    let copied = std::thread::spawn({
+    let (ended, end) = channel::<()>();
+    std::thread::spawn({
         let digest = Arc::clone(&digest);
-        move || copy(output, &digest)
+        move || {
+            let _ended = ended;
+            copy(output, &digest)
+        }
     });
     let status = child.wait()?;
-    // A process that a test has left behind may hold the pipe open.
-    wait_until(Duration::from_secs(5), || copied.is_finished());
+    // A process that a test left behind may hold the pipe open.
+    if end.recv_timeout(OUTPUT_LIMIT) == Err(RecvTimeoutError::Timeout) {
+        eprintln!("A test left a process behind.");
+    }
     let digest = digest.lock().unwrap_or_else(PoisonError::into_inner);
     eprint!("\n{}", digest.summary());
-    ensure!(
-        status.success(),
-        "tests failed: above is which, and what they said"
-    );
+    ensure!(status.success(), "tests failed; see above");
     Ok(())
 }
 

@@ -1,99 +1,122 @@
-//! `cargo xtask tidy`: the rules of the house that a compiler does not know.
+//! `cargo xtask tidy`: rules of this project that neither cargo nor clippy checks.
 
-mod direction;
-mod length;
-mod ownership;
-mod paths;
-mod words;
-
-use crate::process::output;
-use crate::{say, workspace};
-use anyhow::{Context, Result, bail};
-use std::fmt;
+use anyhow::{Result, bail, ensure};
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
-/// A text file of the workspace.
-#[derive(Debug)]
-pub struct File {
-    /// Relative to the workspace.
-    pub path: String,
-    /// Its content.
-    pub text: String,
-}
+/// A longer file holds more than one thing.
+const MAX_LINES: usize = 500;
+/// Words that have another meaning here, and what to write instead.
+const WORDS: [(&str, &str); 2] = [
+    ("host machine", "node"),
+    ("agent", "driver, guest or reconciler"),
+];
+/// Names of other projects' things that contain such a word.
+const NAMES: [&str; 4] = ["user-agent", "user_agent", "ssh-agent", "guest-agent"];
+/// Where these words would be ours.
+const OURS: [&str; 7] = [
+    "host/",
+    "plugins/",
+    "schemas/",
+    "wit/",
+    "docs/",
+    "README.md",
+    "ARCHITECTURE.md",
+];
+/// The one file of the server that knows HTTP statuses.
+const STATUSES: &str = "respond.rs";
 
-impl File {
-    fn is_rust(&self) -> bool {
-        self.path.ends_with(".rs")
+/// Checks every text file that is, or is about to be, in version control.
+pub fn run(root: &Path) -> Result<()> {
+    let mut list = Command::new("git");
+    list.current_dir(root);
+    list.args(["ls-files", "--cached", "--others", "--exclude-standard"]);
+    let output = list.output()?;
+    ensure!(output.status.success(), "git ls-files: {}", output.status);
+    let mut findings = Vec::new();
+    for path in String::from_utf8(output.stdout)?.lines() {
+        // Deleted files and binary files have no text.
+        if let Ok(text) = fs::read_to_string(root.join(path)) {
+            findings.extend(check(path, &text));
+        }
     }
-}
-
-/// Something that is against a rule.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// The file's path.
-    pub path: String,
-    /// From 1.
-    pub line: usize,
-    /// What is wrong, and what would be right.
-    pub message: String,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.path, self.line, self.message)
-    }
-}
-
-/// Checks the workspace; an error if there are findings.
-pub fn run() -> Result<()> {
-    let files = files()?;
-    let findings = check(&files)?;
-    for finding in &findings {
-        println!("{finding}");
-    }
+    findings.iter().for_each(|finding| println!("{finding}"));
     if !findings.is_empty() {
         bail!("{} findings", findings.len());
     }
-    say::step(&format!("{} files are tidy.", files.len()));
     Ok(())
 }
 
-/// The findings in these files.
-pub fn check(files: &[File]) -> Result<Vec<Finding>> {
+/// The findings in one file, `PATH:LINE: MESSAGE`.
+fn check(path: &str, text: &str) -> Vec<String> {
+    let extension = path.rsplit('.').next().unwrap_or_default();
+    if !["md", "rs", "sh", "toml", "wit", "yaml"].contains(&extension) {
+        return Vec::new();
+    }
     let mut findings = Vec::new();
-    for file in files {
-        findings.extend(length::check(file));
-        findings.extend(words::check(file));
-        if file.is_rust() {
-            let uses = paths::of(file).with_context(|| file.path.clone())?;
-            findings.extend(direction::check(file, &uses));
-            findings.extend(ownership::check(file, &uses));
+    let lines = text.lines().count();
+    if ["rs", "wit"].contains(&extension) && lines > MAX_LINES {
+        findings.push(format!(
+            "{path}:{MAX_LINES}: {lines} lines; at most {MAX_LINES}"
+        ));
+    }
+    let is_ours = OURS.iter().any(|place| path.starts_with(place));
+    let may_know_statuses = !path.starts_with("host/")
+        || !path.contains("/src/")
+        || path.rsplit('/').next() == Some(STATUSES);
+    for (number, line) in (1..).zip(text.lines()) {
+        for (word, instead) in WORDS {
+            if is_ours && has_word(line, word) {
+                findings.push(format!("{path}:{number}: write {instead}, not {word}"));
+            }
+        }
+        if extension == "rs" && !may_know_statuses && line.contains("StatusCode") {
+            findings.push(format!("{path}:{number}: HTTP statuses are in {STATUSES}"));
         }
     }
-    Ok(findings)
+    findings
 }
 
-/// What is, or is about to be, in version control.
-fn files() -> Result<Vec<File>> {
-    const KINDS: [&str; 6] = ["md", "rs", "sh", "toml", "wit", "yaml"];
-    let mut list = Command::new("git");
-    list.current_dir(workspace::root());
-    list.args(["ls-files", "--cached", "--others", "--exclude-standard"]);
-    let paths = output(&mut list)?;
-    let wanted = |path: &&str| {
-        path.rsplit('.')
-            .next()
-            .is_some_and(|kind| KINDS.contains(&kind))
-    };
-    let mut files = Vec::new();
-    for path in paths.lines().filter(wanted) {
-        // Deleted and not yet committed: nothing to check.
-        if let Ok(text) = std::fs::read_to_string(workspace::root().join(path)) {
-            files.push(File {
-                path: path.to_owned(),
-                text,
-            });
-        }
+/// Whether a line has the word, in singular or plural.
+fn has_word(line: &str, word: &str) -> bool {
+    let mut line = line.to_lowercase();
+    for name in NAMES {
+        line = line.replace(name, "");
     }
-    Ok(files)
+    let is_letter = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(word).any(|(at, _)| {
+        let (before, rest) = line.split_at(at);
+        let after = rest.strip_prefix(word).unwrap_or_default();
+        let after = after.strip_prefix('s').unwrap_or(after);
+        !before.ends_with(is_letter) && !after.starts_with(is_letter)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_LINES, check};
+
+    #[test]
+    fn a_file_has_at_most_the_limit_of_lines() {
+        assert!(check("a.rs", &"//\n".repeat(MAX_LINES)).is_empty());
+        assert_eq!(check("a.rs", &"//\n".repeat(MAX_LINES + 1)).len(), 1);
+        assert!(check("a.md", &"x\n".repeat(MAX_LINES + 1)).is_empty());
+    }
+
+    #[test]
+    fn words_with_another_meaning_are_found() {
+        let text = "// the host machine\n// An agent.\n// two agents\n";
+        assert_eq!(check("host/src/a.rs", text).len(), 3);
+        assert!(check("xtask/src/a.rs", text).is_empty());
+        assert!(check("host/src/a.rs", "// the User-Agent header, a reagent\n").is_empty());
+    }
+
+    #[test]
+    fn statuses_are_in_one_file() {
+        let text = "use http::StatusCode;\n";
+        assert!(check("host/src/http/respond.rs", text).is_empty());
+        assert!(check("host/tests/fuzz.rs", text).is_empty());
+        assert_eq!(check("host/src/http/router.rs", text).len(), 1);
+    }
 }

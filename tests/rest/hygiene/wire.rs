@@ -6,8 +6,8 @@ use serde_json::Value;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
+use wharf_conformance::wire::{Reply, replies};
 use wharf_tests::{Answer, Server, agrees_with_document};
-use xtask::conformance::wire::{Reply, replies};
 
 /// Time without a byte after which nothing more is expected on an open connection.
 const SILENCE: Duration = Duration::from_millis(700);

@@ -1,28 +1,28 @@
-//! Curves as SVG, both axes logarithmic.
+//! Curves as SVG, with logarithmic axes.
 
 use crate::table::Curve;
 use anyhow::{Result, anyhow};
 use plotters::prelude::*;
 use std::path::Path;
 
-/// Size and figure.
+/// A size and a figure.
 pub type Point = (f64, f64);
 
 const WIDTH: u32 = 900;
 const HEIGHT: u32 = 560;
 const COLOURS: [RGBColor; 4] = [BLUE, RED, GREEN, BLACK];
 
-/// Where a line bends most, on logarithmic axes.
+/// The sharpest bend of a line, on logarithmic axes.
 pub struct Bend {
-    /// The size.
+    /// The size at the bend.
     pub at: f64,
-    /// What ten times the size does to the figure on the way there.
+    /// The factor of the figure for ten times the size, before the bend.
     pub before: f64,
-    /// And on the way from there.
+    /// The factor after the bend.
     pub after: f64,
 }
 
-/// None with fewer than three points.
+/// Finds the sharpest bend; `None` with fewer than three points.
 pub fn bend(line: &[Point]) -> Option<Bend> {
     let slope = |from: Point, to: Point| (to.1 / from.1).ln() / (to.0 / from.0).ln();
     let bends = line.windows(3).filter_map(|points| match points {
@@ -37,7 +37,7 @@ pub fn bend(line: &[Point]) -> Option<Bend> {
     })
 }
 
-/// Draws a curve into a file.
+/// Writes a curve to a file.
 pub fn draw(curve: &Curve, file: &Path) -> Result<()> {
     // The library's errors borrow its canvas.
     try_draw(curve, file).map_err(|error| anyhow!("{}: {error}", file.display()))

@@ -1,5 +1,7 @@
-//! Data directories with any number of instances. Their rows are written through Wharf's own database
-//! code, many creates at a time; the instances are stopped, so that no node is expected to run them.
+//! Data directories with any number of instances.
+//!
+//! Wharf's own database code writes the rows, many creates at a time: through REST, 1,000,000 instances
+//! would take hours. The instances are stopped, so that no node is expected to run them.
 
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write;
@@ -23,21 +25,21 @@ use wharf::domain::secret::{Sealed, SecretText, Secrets};
 use wharf::domain::state::InstanceState;
 use wharf::placement::Ask;
 use wharf::server::open_db;
-use xtask::process::wait_until;
+use wharf_testkit::process::wait_until;
 
-/// Creates that wait for the database at once.
-const AT_ONCE: usize = 1024;
-/// Instances of a node, at most: as many as it has ports.
+/// Concurrent creates.
+const CONCURRENCY: usize = 1024;
+/// The most instances of a node, because of its ports.
 const PER_NODE: usize = 9_000;
 
 /// A data directory with its configuration.
 pub struct Data {
     dir: TempDir,
-    /// Every user's key.
+    /// The keys of all users.
     pub keys: Vec<String>,
-    /// Instances of the first user.
+    /// The instances of the first user.
     pub first: Vec<InstanceId>,
-    /// Nodes.
+    /// The number of nodes.
     pub nodes: usize,
 }
 
@@ -48,7 +50,7 @@ const SIZE: Size = Size {
 };
 
 impl Data {
-    /// An installation with so many simulated nodes, users and instances.
+    /// Makes an installation of simulated nodes.
     pub fn make(nodes: usize, users: usize, instances: usize) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("wharf-bench-").tempdir()?;
         let config = dir.path().join("wharf.toml");
@@ -67,7 +69,7 @@ impl Data {
         })
     }
 
-    /// With as many nodes as the instances need, ten at least.
+    /// Makes an installation with as many nodes as the instances need, at least ten.
     pub fn of_size(users: usize, instances: usize) -> Result<Self> {
         Self::make(instances.div_ceil(PER_NODE).max(10), users, instances)
     }
@@ -82,18 +84,13 @@ impl Data {
         self.dir.path().join("log")
     }
 
-    /// The database file.
-    pub fn database(&self) -> PathBuf {
-        self.dir.path().join("data/wharf.redb")
-    }
-
     /// The key of the first user.
     pub fn key(&self) -> &str {
         self.keys.first().map_or("", String::as_str)
     }
 }
 
-/// The database's thread closes the file a moment after its last user.
+/// The thread of the database closes the file a moment after its last use.
 fn wait_until_closed(file: &Path) -> Result<()> {
     let closed = || redb::Database::open(file).is_ok();
     ensure!(
@@ -103,7 +100,7 @@ fn wait_until_closed(file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Nodes with login hosts of their own, so that ports are enough for any number of instances.
+/// Nodes with their own login hosts, so that ports suffice for any number of instances.
 fn configuration(nodes: usize) -> String {
     let mut text = "listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n\
          [ssh_ports]\nfrom = 20000\nto = 29999\n"
@@ -145,7 +142,7 @@ async fn fill(
         if owners.first() == Some(&owner) {
             first.push(id);
         }
-        if tasks.len() >= AT_ONCE
+        if tasks.len() >= CONCURRENCY
             && let Some(done) = tasks.join_next().await
         {
             done??;
@@ -245,7 +242,7 @@ fn decide(
     Ok(((), changes))
 }
 
-/// Of the size that the flavor `base` has.
+/// A blueprint of the size of the flavor `base`.
 fn blueprint() -> Blueprint {
     let file = |path: &str, bytes: usize| File {
         path: path.to_owned(),

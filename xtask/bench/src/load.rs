@@ -1,5 +1,5 @@
-//! The load generator: connections that are kept, each with one request at a time. It reads just as
-//! much of an answer as it must, so that as little as possible of what is measured is its own.
+//! The load generator: persistent connections with one request at a time each. It parses no more of a
+//! response than it must, so that its own share of the measured time is small.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,64 +8,56 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// How long each request took, ascending, and all of them together.
+/// The times of all requests, ascending, and the time of the run.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     times: Vec<Duration>,
-    /// From the first to the last.
+    /// The time from the first request to the last response.
     pub whole: Duration,
 }
 
 impl Outcome {
-    /// Of these times.
+    /// The outcome of a run with these times.
     pub fn new(mut times: Vec<Duration>, whole: Duration) -> Self {
         times.sort_unstable();
         Self { times, whole }
     }
 
-    /// How many there were.
+    /// The number of requests.
     pub fn count(&self) -> usize {
         self.times.len()
     }
 
-    /// Requests in a second.
+    /// Requests per second.
     pub fn per_second(&self) -> f64 {
         self.times.len() as f64 / self.whole.as_secs_f64().max(1e-9)
     }
 
-    /// The time that this share of requests did not exceed, ms.
-    pub fn percentile_ms(&self, share: f64) -> f64 {
-        let last = self.times.len().saturating_sub(1);
-        let index = (last as f64 * share).round() as usize;
-        self.times.get(index).map_or(0.0, |t| t.as_secs_f64() * 1e3)
-    }
-
-    /// The middle one, ms.
+    /// The median time, ms.
     pub fn median_ms(&self) -> f64 {
-        self.percentile_ms(0.5)
+        let median = self.times.get(self.times.len() / 2);
+        median.map_or(0.0, |time| time.as_secs_f64() * 1e3)
     }
 }
 
-/// What to send.
+/// The requests of a run.
 #[derive(Clone)]
 pub struct Load {
     /// `HOST:PORT`.
     pub address: String,
-    /// Connections.
+    /// The number of connections.
     pub connections: usize,
-    /// Whole requests; the n-th request sent is the n-th of them, and again from the start.
+    /// Whole requests, sent in turn.
     pub requests: Arc<Vec<Vec<u8>>>,
-    /// How many to send first that do not count, all connections together.
+    /// The number of requests before those that count.
     pub warm_up: usize,
-    /// How many to send then.
+    /// The number of requests that count.
     pub count: usize,
-    /// How many to send in a second, all connections together; as fast as they go without it.
-    pub rate: Option<f64>,
-    /// The status that every answer must have.
+    /// The status that every response must have.
     pub status: u16,
 }
 
-/// A request in bytes.
+/// The bytes of a request.
 pub fn request(method: &str, path: &str, key: &str, body: &str) -> Vec<u8> {
     let content = if body.is_empty() {
         String::new()
@@ -81,14 +73,14 @@ pub fn request(method: &str, path: &str, key: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A request for the smallest instance that there is.
+/// The bytes of a request for the smallest instance.
 pub fn create(key: &str) -> Vec<u8> {
     let body = r#"{"resource_type":"container","n_vcpus":1,"mem_gib":1,"disk_size_gib":10}"#;
     request("POST", "/api/instance/", key, body)
 }
 
 impl Load {
-    /// Sends it all.
+    /// Sends all requests.
     pub fn run(&self) -> Result<Outcome> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -104,51 +96,46 @@ impl Load {
             stream.set_nodelay(true)?;
             streams.push(stream);
         }
-        let turns = Arc::new(Turns {
-            start: Instant::now(),
+        let progress = Arc::new(Progress {
             next: AtomicUsize::new(0),
             begin: OnceLock::new(),
         });
         let mut tasks = tokio::task::JoinSet::new();
         for stream in streams {
-            tasks.spawn(one(stream, self.clone(), Arc::clone(&turns)));
+            tasks.spawn(one(stream, self.clone(), Arc::clone(&progress)));
         }
         let mut times = Vec::with_capacity(self.count);
         while let Some(done) = tasks.join_next().await {
             times.extend(done??);
         }
-        let begin = turns.begin.get().context("nothing to send")?;
+        let begin = progress.begin.get().context("nothing to send")?;
         Ok(Outcome::new(times, begin.elapsed()))
     }
 }
 
-/// Whose turn it is, of all connections.
-struct Turns {
-    start: Instant,
+/// The progress of all connections.
+struct Progress {
     next: AtomicUsize,
-    /// When the first that counts was sent.
+    /// The time of the first request that counts.
     begin: OnceLock<Instant>,
 }
 
-async fn one(mut stream: TcpStream, load: Load, turns: Arc<Turns>) -> Result<Vec<Duration>> {
+async fn one(mut stream: TcpStream, load: Load, progress: Arc<Progress>) -> Result<Vec<Duration>> {
     let mut times = Vec::new();
     let mut buffer = vec![0; 64 << 10];
     loop {
-        let n = turns.next.fetch_add(1, Ordering::Relaxed);
+        let n = progress.next.fetch_add(1, Ordering::Relaxed);
         if n >= load.warm_up + load.count {
             return Ok(times);
         }
         let counts = n >= load.warm_up;
         let request = load.requests.get(n % load.requests.len().max(1));
-        let begin = match load.rate {
-            Some(rate) => due(turns.start + Duration::from_secs_f64(n as f64 / rate)).await,
-            None => Instant::now(),
-        };
+        let begin = Instant::now();
         if counts {
-            turns.begin.get_or_init(|| begin);
+            progress.begin.get_or_init(|| begin);
         }
         stream.write_all(request.context("no request")?).await?;
-        let status = answer(&mut stream, &mut buffer).await?;
+        let status = response(&mut stream, &mut buffer).await?;
         if counts {
             times.push(begin.elapsed());
         }
@@ -156,18 +143,8 @@ async fn one(mut stream: TcpStream, load: Load, turns: Arc<Turns>) -> Result<Vec
     }
 }
 
-/// When a request begins that is due at this time. A timer that rings late is not what is measured; all
-/// connections that are busy is.
-async fn due(at: Instant) -> Instant {
-    if at <= Instant::now() {
-        return at;
-    }
-    tokio::time::sleep_until(at.into()).await;
-    Instant::now()
-}
-
-/// Reads one answer to its end; its status.
-async fn answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Result<u16> {
+/// Reads one response to its end, and returns its status.
+async fn response(stream: &mut TcpStream, buffer: &mut [u8]) -> Result<u16> {
     let mut have = 0;
     let (status, head, length) = loop {
         let room = buffer.get_mut(have..).context("an endless head")?;
@@ -185,7 +162,11 @@ async fn answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Result<u16> {
                 let wanted = name.eq_ignore_ascii_case("content-length");
                 wanted.then(|| value.trim().parse::<usize>().ok())?
             });
-            break (status.context("no status")?, end + 4, length.unwrap_or(0));
+            break (
+                status.context("no status")?,
+                end + 4,
+                length.context("no Content-Length")?,
+            );
         }
     };
     let mut left = (head + length).saturating_sub(have);

@@ -1,16 +1,19 @@
-//! Measures Wharf. Each row of the table has a baseline that is measured in the same run, a ratio,
-//! and what the ratio should reach; figures of a loaded machine say little by themselves.
+//! `cargo xtask bench`: measures Wharf.
 //!
-//! - `measure/`: one file for each measurement. [`table`]: rows, the table, JSON. [`curve`]: SVG.
-//! - [`load`]: the load generator. [`bare`]: what answers without doing anything. [`data`]: databases
-//!   of any size. [`server`]: Wharf itself. [`process`]: what a process used.
+//! Each row of the table has a baseline that is measured in the same run, their ratio, and its target:
+//! figures of a loaded machine mean little by themselves. First comes what users feel, beside other
+//! engines; figures of parts follow.
+//!
+//! - `measure/`: the measurements, one file each. [`table`]: rows, the table, JSON. [`curve`]: SVG.
+//! - [`load`]: the load generator. [`baseline`]: a server that only answers. [`pairs`]: pairs of runs.
+//! - [`data`]: databases of any size. [`server`]: Wharf. [`process`]: CPU time and memory.
 
 #![expect(
     clippy::indexing_slicing,
     reason = "only JSON values are indexed: what is missing is null there, and no panic"
 )]
 
-mod bare;
+mod baseline;
 mod curve;
 mod data;
 mod load;
@@ -24,48 +27,48 @@ use anyhow::Result;
 use clap::{Args, Parser};
 use std::path::PathBuf;
 use table::Table;
+use wharf_testkit::workspace;
 
-/// Measures Wharf beside its baselines.
+/// Measures Wharf beside baselines and other engines.
 #[derive(Parser)]
 #[command(name = "wharf-bench", bin_name = "cargo xtask bench")]
 enum Command {
     /// Measure.
     Run(Options),
-    /// Answer every request with a line of a file, in turn: a baseline.
+    /// Answer every request with a line of a file, in turn.
     #[command(hide = true)]
-    Bare {
+    Baseline {
         /// The file.
         bodies: PathBuf,
     },
 }
 
-/// What to measure, and how.
+/// Measures Wharf beside baselines and other engines.
+///
+/// Engines are measured as root, where they are installed: a private dockerd and Podman, and the
+/// machine's Incus.
 #[derive(Debug, Clone, Args)]
+#[command(override_usage = "cargo xtask bench [OPTIONS]")]
 pub struct Options {
-    /// Small sizes, about a minute: to see that it works, not how fast it is.
+    /// Small sizes and no engines, about a minute: a test of the program, not of the speed.
     #[arg(long)]
     quick: bool,
-    /// Only measurements whose name contains this.
+    /// Only measurements whose name contains this: engine, peers, read, create, start, idle.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Beside a private dockerd too: creates on it, as root.
-    #[arg(long)]
-    engine: bool,
-    /// The same questions to the Docker, Podman and Incus of this machine too.
-    #[arg(long)]
-    peers: bool,
-    /// Where the table (bench.json) and the curves (*.svg) go.
-    #[arg(long, value_name = "DIRECTORY", default_value = "target/bench")]
-    report: PathBuf,
+    /// The directory of the table (bench.json) and the curves (*.svg) [default: target/bench].
+    #[arg(long, value_name = "DIRECTORY")]
+    report: Option<PathBuf>,
 }
 
 fn main() -> Result<()> {
     match Command::parse() {
-        Command::Bare { bodies } => bare::serve(&bodies),
+        Command::Baseline { bodies } => baseline::serve(&bodies),
         Command::Run(options) => {
             let mut table = Table::default();
             measure::run(&options, &mut table)?;
-            table.write(&options.report)?;
+            let report = options.report;
+            table.write(&report.unwrap_or_else(|| workspace::target().join("bench")))?;
             print!("{table}");
             Ok(())
         }

@@ -1,12 +1,12 @@
-//! What a process has used so far.
+//! CPU time and memory of a process.
 
 use std::fs;
 use std::time::Duration;
 
-/// CPU time of a process, its threads together.
+/// The CPU time of all threads of a process.
 pub fn cpu_time(pid: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name, in brackets, may hold anything.
+    // The name, in parentheses, may contain any character.
     let fields = stat.rsplit(')').next().unwrap_or_default();
     let ticks = fields.split_whitespace().skip(11).take(2);
     let ticks: u64 = ticks.filter_map(|n| n.parse::<u64>().ok()).sum();
@@ -14,7 +14,7 @@ pub fn cpu_time(pid: u32) -> Duration {
         / u32::try_from(rustix::param::clock_ticks_per_second()).unwrap_or(100)
 }
 
-/// Memory of a process that is not files, KiB.
+/// The anonymous memory of a process, KiB.
 pub fn resident_kib(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let mut lines = status

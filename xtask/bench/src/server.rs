@@ -1,33 +1,33 @@
-//! Wharf itself, as a process.
+//! Wharf, as a process.
 
 use crate::data::Data;
 use crate::process;
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use xtask::compiled;
-use xtask::server::Server;
+use wharf_testkit::plugin_cache;
+use wharf_testkit::server::Server;
 
 /// A running Wharf.
 pub struct Wharf {
     server: Server,
-    /// From the start of its process until it listened.
-    pub took: Duration,
+    /// The time from the start of the process until it listened.
+    pub start_time: Duration,
 }
 
 impl Wharf {
-    /// Starts it on a data directory.
+    /// Starts a server on a data directory.
     pub fn on(data: &Data) -> Result<Self> {
         Self::start(&data.config(), &data.log())
     }
 
-    /// Starts it with a configuration, beside which is its `data`.
+    /// Starts a server with a configuration; the data directory is `data` beside it.
     pub fn start(config: &Path, log: &Path) -> Result<Self> {
-        compiled::lent(&config.with_file_name("data"), || {
+        plugin_cache::with_shared(&config.with_file_name("data"), || {
             let begin = Instant::now();
             let server = Server::start(config, log)?;
-            let took = begin.elapsed();
-            Ok(Self { server, took })
+            let start_time = begin.elapsed();
+            Ok(Self { server, start_time })
         })
     }
 
@@ -37,24 +37,24 @@ impl Wharf {
         Ok(address.context("not plain HTTP")?.to_owned())
     }
 
-    /// CPU time so far.
+    /// The CPU time so far.
     pub fn cpu_time(&self) -> Duration {
         process::cpu_time(self.server.process_id())
     }
 
-    /// Memory now, KiB.
+    /// The memory in use, KiB.
     pub fn resident_kib(&self) -> u64 {
         process::resident_kib(self.server.process_id())
     }
 
-    /// Ends it as a crash does.
+    /// Kills the process, as a crash would.
     pub fn kill(self) -> Result<()> {
         self.server.kill()
     }
 
-    /// The body of an answer.
+    /// The body of a response; fails unless the status is 2xx.
     pub fn body(&self, path: &str, key: &str) -> Result<Vec<u8>> {
-        let request = xtask::http::Request::new("GET", path).key(key);
+        let request = wharf_testkit::http::Request::new("GET", path).key(key);
         Ok(self.server.client()?.send(request)?.ok()?.body)
     }
 }

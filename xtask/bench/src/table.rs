@@ -1,4 +1,4 @@
-//! Rows, the table that people read and the JSON that programs read.
+//! The results: a table for people, JSON for programs.
 
 use crate::curve::{self, Bend, Point, bend};
 use anyhow::{Context, Result};
@@ -7,35 +7,35 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// One figure beside its baseline.
+/// A figure and its baseline.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// What was measured.
+    /// The measurement.
     pub what: String,
-    /// Ours, with its unit.
+    /// Our figure, with its unit.
     pub ours: String,
-    /// The baseline's, with its unit; empty where there is none.
+    /// The baseline's figure, with its unit; empty where there is none.
     pub baseline: String,
-    /// What is compared: ours to the baseline, or ours alone.
+    /// The value to compare: the ratio of ours to the baseline's, or ours where there is none.
     pub value: f64,
-    /// What it should reach.
-    pub reach: Reach,
-    /// Whether it does.
+    /// The target of the value.
+    pub target: Target,
+    /// Whether the target is met.
     pub met: bool,
 }
 
-/// What a figure should reach.
+/// The target of a figure.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reach {
-    /// So much or more.
+pub enum Target {
+    /// A lower bound.
     AtLeast(f64),
-    /// So much or less.
+    /// An upper bound.
     AtMost(f64),
 }
 
-impl Reach {
-    fn met_by(self, value: f64) -> bool {
+impl Target {
+    fn is_met_by(self, value: f64) -> bool {
         match self {
             Self::AtLeast(least) => value >= least,
             Self::AtMost(most) => value <= most,
@@ -43,7 +43,7 @@ impl Reach {
     }
 }
 
-impl fmt::Display for Reach {
+impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AtLeast(least) => write!(f, "≥ {least}"),
@@ -52,32 +52,32 @@ impl fmt::Display for Reach {
     }
 }
 
-/// How a figure grows with a size.
+/// The growth of a figure with a size.
 #[derive(Debug, Clone, Serialize)]
 pub struct Curve {
     /// File name and title.
     pub name: String,
-    /// What the size counts.
+    /// The unit of the size.
     pub size: String,
-    /// Unit of the figures.
+    /// The unit of the figure.
     pub unit: String,
-    /// Each line with its points.
+    /// The lines, each with its points.
     pub lines: Vec<(String, Vec<Point>)>,
-    /// Why it is as it is, and so where it bends.
+    /// The reason for the shape.
     pub why: &'static str,
 }
 
-/// Everything that was measured.
+/// All results.
 #[derive(Debug, Default, Serialize)]
 pub struct Table {
     machine: Machine,
     rows: Vec<Row>,
     curves: Vec<Curve>,
-    /// Measurements that were left out, and why.
+    /// Measurements that were left out, with the reason.
     left_out: Vec<String>,
 }
 
-/// What it was measured on.
+/// The machine.
 #[derive(Debug, Serialize)]
 struct Machine {
     cpu: String,
@@ -120,15 +120,15 @@ impl Table {
         what: impl Into<String>,
         (ours, baseline): (String, String),
         value: f64,
-        reach: Reach,
+        target: Target,
     ) {
         let row = Row {
             what: what.into(),
             ours,
             baseline,
             value,
-            reach,
-            met: reach.met_by(value),
+            target,
+            met: target.is_met_by(value),
         };
         eprintln!("   {row}");
         self.rows.push(row);
@@ -139,13 +139,13 @@ impl Table {
         self.curves.push(curve);
     }
 
-    /// Notes what could not be measured.
+    /// Records a measurement that was left out.
     pub fn leave_out(&mut self, what: &str, why: &str) {
         eprintln!("   left out: {what}: {why}");
         self.left_out.push(format!("{what}: {why}"));
     }
 
-    /// Writes `bench.json` and a picture of each curve.
+    /// Writes `bench.json`, and each curve as SVG.
     pub fn write(&self, directory: &Path) -> Result<()> {
         fs::create_dir_all(directory)
             .with_context(|| format!("--report {}", directory.display()))?;
@@ -165,7 +165,7 @@ impl fmt::Display for Row {
         write!(
             f,
             "| {what} | {ours} | {baseline} | {:.2} | {} | {met} |",
-            self.value, self.reach
+            self.value, self.target
         )
     }
 }
@@ -183,7 +183,7 @@ impl fmt::Display for Table {
             f,
             "{cpu}, {cores} cores, {memory_gib} GiB, Linux {kernel}, load at the start {load_average}\n"
         )?;
-        writeln!(f, "| what | ours | baseline | figure | reach | |")?;
+        writeln!(f, "| what | ours | baseline | figure | target | |")?;
         writeln!(f, "|---|---|---|---|---|---|")?;
         for row in &self.rows {
             writeln!(f, "{row}")?;

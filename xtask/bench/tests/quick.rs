@@ -1,4 +1,4 @@
-//! That every measurement works; what they say of this machine at this moment decides nothing.
+//! A quick run: every measurement works. Its figures decide nothing.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,14 +12,14 @@ fn a_quick_run_fills_the_table() {
         .arg(report.path())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
     let json = std::fs::read(report.path().join("bench.json")).unwrap();
     let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
     let rows = json["rows"].as_array().unwrap();
-    assert!(rows.len() >= 15, "{rows:?}");
+    assert!(rows.len() >= 10, "{rows:?}");
     for row in rows {
-        // Small sizes may cost less memory or time than can be seen.
+        // Small sizes may cost less memory or time than can be measured.
         let what = row["what"].as_str().unwrap();
         let least = if what.starts_with("memory") || what.contains("idle") {
             0.0

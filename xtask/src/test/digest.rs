@@ -1,21 +1,26 @@
-//! What is worth reading again at the end of `cargo test`: which test binary took how long, and what
-//! the failed ones said. A log is often cut, and what is kept of it is its end.
+//! The digest printed after `cargo test`: the time of each slow test binary, what was skipped, and
+//! the output of the binaries that failed. Logs are often cut, and their end is what remains.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-/// Lines kept of each binary: its last ones, and from the list of failures on the first ones.
+/// Lines kept of each binary: its last lines, and the first lines of its list of failures.
 const KEPT: usize = 60;
+/// Binaries that took less are left out.
+const SLOW: Duration = Duration::from_secs(5);
+/// The prefix of a line in which a test reports that it did not run.
+const SKIPPED: &str = "SKIPPED: ";
 
 /// Reads the output line by line.
 #[derive(Debug, Default)]
 pub(super) struct Digest {
     sections: Vec<Section>,
     failed: Vec<String>,
+    skipped: Vec<String>,
 }
 
-/// What one test binary printed.
+/// The output of one test binary.
 #[derive(Debug)]
 struct Section {
     name: String,
@@ -26,9 +31,12 @@ struct Section {
 }
 
 impl Digest {
-    /// The next line.
+    /// Reads one line.
     pub(super) fn line(&mut self, line: &str) {
         let now = Instant::now();
+        if let Some((_, why)) = line.split_once(SKIPPED) {
+            self.skipped.push(why.to_owned());
+        }
         if let Some(name) = section(line) {
             self.sections.push(Section {
                 name,
@@ -45,12 +53,11 @@ impl Digest {
         }
     }
 
-    /// The text: times first, then what failed.
+    /// The text: times, then skips, then failures.
     pub(super) fn summary(&self) -> String {
         let mut text = String::new();
         for section in &self.sections {
-            // What took no time is not what anybody looks for.
-            if section.took >= Duration::from_secs(5) || self.has_failed(section) {
+            if section.took >= SLOW || self.has_failed(section) {
                 let outcome = if self.has_failed(section) {
                     "FAILED"
                 } else {
@@ -60,12 +67,11 @@ impl Digest {
                 let _ = writeln!(text, "{seconds:>6} s  {outcome:<6}  {}", section.name);
             }
         }
+        for why in &self.skipped {
+            let _ = writeln!(text, "skipped: {why}");
+        }
         for section in self.sections.iter().filter(|s| self.has_failed(s)) {
-            let _ = writeln!(
-                text,
-                "\n── {} failed; the end of what it said:",
-                section.name
-            );
+            let _ = writeln!(text, "\n── {} failed; the end of its output:", section.name);
             for line in section.last.iter().chain(&section.failures) {
                 let _ = writeln!(text, "{line}");
             }
@@ -127,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_said_again() {
+    fn failures_are_repeated() {
         let summary = digest(
             "     Running tests/rest/main.rs (target/release/deps/rest-01ab)\n\
              running 1 test\ntest a ... ok\n\
@@ -149,7 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_failed_and_nothing_took_time_there_is_nothing_to_say() {
+    fn skips_are_repeated() {
+        let text = "     Running tests/engines/main.rs (target/release/deps/engines-01ab)\n\
+                    SKIPPED: real engines need root\n";
+        assert_eq!(digest(text), "skipped: real engines need root\n");
+    }
+
+    #[test]
+    fn quick_successful_binaries_are_left_out() {
         let text =
             "     Running tests/rest/main.rs (target/release/deps/rest-01ab)\nrunning 1 test\n";
         assert_eq!(digest(text), "");

@@ -1,17 +1,17 @@
-//! What it costs to watch over instances that do nothing.
+//! The CPU time of observing idle instances.
 
 use crate::Options;
 use crate::data::Data;
 use crate::load::{Load, create};
 use crate::server::Wharf;
-use crate::table::{Curve, Reach, Table};
+use crate::table::{Curve, Table, Target};
 use anyhow::{Result, bail};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Owners of the instances.
+/// The owners of the instances.
 const USERS: usize = 10;
-const PATIENCE: Duration = Duration::from_secs(300);
+const DEADLINE: Duration = Duration::from_secs(300);
 
 /// Measures.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {
@@ -30,7 +30,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
                 format!("{size} running instances, idle, % of a core"),
                 (format!("{share:.2} %"), String::new()),
                 share,
-                Reach::AtMost(1.0),
+                Target::AtMost(1.0),
             );
         }
     }
@@ -39,15 +39,14 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
         size: "running instances".to_owned(),
         unit: "% of a core".to_owned(),
         lines: vec![("Wharf".to_owned(), line)],
-        why: "What a node costs to look at is there with one instance \
-              already; from where reading the nodes' lists outweighs that, it grows with them.",
+        why: "Few instances cost the observation of their node; many, the parsing of its list.",
     });
     Ok(())
 }
 
-/// The share of a core.
+/// Measures the share of a core.
 fn measure(size: usize, watched: Duration) -> Result<f64> {
-    // One node more than needed, and users enough: neither ports nor anyone's addresses run out.
+    // Two nodes and several users, so that neither ports nor addresses run out.
     let data = Data::make(2, USERS, 0)?;
     let wharf = Wharf::on(&data)?;
     let requests = data.keys.iter();
@@ -58,7 +57,6 @@ fn measure(size: usize, watched: Duration) -> Result<f64> {
         requests: Arc::new(requests.collect()),
         warm_up: 0,
         count: size,
-        rate: None,
         status: 201,
     };
     load.run()?;
@@ -74,12 +72,12 @@ fn measure(size: usize, watched: Duration) -> Result<f64> {
         if running == size {
             break;
         }
-        if begin.elapsed() > PATIENCE {
+        if begin.elapsed() > DEADLINE {
             bail!("not all {size} instances run");
         }
         std::thread::sleep(Duration::from_millis(500));
     }
-    // A look or two after the last change.
+    // One or two observations after the last change.
     std::thread::sleep(Duration::from_secs(5));
     let (cpu, begin) = (wharf.cpu_time(), Instant::now());
     std::thread::sleep(watched);

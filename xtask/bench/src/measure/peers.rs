@@ -1,113 +1,146 @@
-//! Others' list and get of 1,000 containers, beside ours of as many instances: Docker, Podman and
-//! Incus, where they run on this machine and have at least one container. Nothing of theirs is changed.
+//! List and get of 1,000 instances beside the engines of this machine, each with as many containers:
+//! a private dockerd, a private Podman, and the machine's Incus with the instances that it has.
 
 use crate::Options;
 use crate::data::Data;
+use crate::measure::engine::{IMAGE, concurrently, private};
 use crate::server::Wharf;
-use crate::table::{Reach, Table};
-use anyhow::{Context, Result, bail};
-use serde_json::Value;
-use std::path::{Path, PathBuf};
+use crate::table::{Table, Target};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::path::Path;
 use std::time::{Duration, Instant};
-use xtask::http::{Client, Endpoint, Request};
+use wharf_testkit::engine::installed;
+use wharf_testkit::http::{Client, Endpoint, Request};
+use wharf_testkit::process::is_root;
+use wharf_testkit::{images, progress};
 
-/// How others are asked.
-struct Peer {
-    name: &'static str,
-    socket: &'static str,
+const INSTANCES: usize = 1_000;
+/// Concurrent requests while containers are created.
+const CONCURRENCY: u16 = 16;
+const REPETITIONS: usize = 9;
+const CREATION_LIMIT: Duration = Duration::from_secs(120);
+
+/// The interface of an engine.
+struct Interface {
     list: &'static str,
-    /// Where a list has its items, and what of an item names it in `get`.
+    /// JSON pointers to the items of a list, and to the id of an item.
     items: &'static str,
     id: &'static str,
-    /// Before and after the name.
+    /// The path of an item, around its id.
     get: (&'static str, &'static str),
 }
 
-const PEERS: [Peer; 3] = [
-    Peer {
-        name: "Docker",
-        socket: "/var/run/docker.sock",
-        list: "/containers/json?all=true",
-        items: "",
-        id: "/Id",
-        get: ("/containers/", "/json"),
-    },
-    Peer {
-        name: "Podman",
-        socket: "/run/podman/podman.sock",
-        list: "/containers/json?all=true",
-        items: "",
-        id: "/Id",
-        get: ("/containers/", "/json"),
-    },
-    Peer {
-        name: "Incus",
-        socket: "/var/lib/incus/unix.socket",
-        list: "/1.0/instances?recursion=1",
-        items: "/metadata",
-        id: "/name",
-        get: ("/1.0/instances/", ""),
-    },
-];
-const TURNS: usize = 9;
+/// The Docker Engine API, of dockerd and Podman.
+const DOCKER: Interface = Interface {
+    list: "/containers/json?all=true",
+    items: "",
+    id: "/Id",
+    get: ("/containers/", "/json"),
+};
+const INCUS: Interface = Interface {
+    list: "/1.0/instances?recursion=1",
+    items: "/metadata",
+    id: "/name",
+    get: ("/1.0/instances/", ""),
+};
+const INCUS_SOCKET: &str = "/var/lib/incus/unix.socket";
 
-/// Measures.
+/// Measures list and get.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {
-    if !options.peers {
-        table.leave_out("Docker, Podman, Incus", "--peers asks for them");
+    if options.quick {
+        table.leave_out("list and get beside other engines", "--quick");
         return Ok(());
     }
-    for peer in &PEERS {
-        if !Path::new(peer.socket).exists() {
-            table.leave_out(peer.name, &format!("nothing at {}", peer.socket));
-        } else if let Err(error) = beside(peer, table) {
-            table.leave_out(peer.name, &format!("{error:#}"));
+    let kinds = installed();
+    if kinds.is_empty() || !is_root() {
+        table.leave_out(
+            "list and get beside dockerd and Podman",
+            "needs them and root",
+        );
+    } else {
+        for kind in kinds {
+            let dir = tempfile::Builder::new().prefix("wharf-bench-").tempdir()?;
+            let engine = private(kind, dir.path())?;
+            fill(&engine.client())?;
+            let measured = beside(kind.name(), &engine.client(), &DOCKER, table);
+            engine.stop()?;
+            measured?;
         }
+    }
+    if Path::new(INCUS_SOCKET).exists() {
+        let client = Client::new(Endpoint::Unix(INCUS_SOCKET.into()));
+        beside("Incus", &client, &INCUS, table)?;
+    } else {
+        table.leave_out("list and get beside Incus", "it is not installed");
     }
     Ok(())
 }
 
-fn beside(peer: &Peer, table: &mut Table) -> Result<()> {
-    let client = Client::new(Endpoint::Unix(PathBuf::from(peer.socket)));
-    let ask =
-        |path: &str| -> Result<Value> { client.send(Request::new("GET", path))?.ok()?.json() };
-    let list = ask(peer.list)?;
-    let items = list.pointer(peer.items).and_then(Value::as_array);
-    let items = items.context("its list is no array")?;
-    let Some(first) = items.first() else {
-        bail!("it has no containers to ask for");
+/// Creates the containers, without starting them.
+fn fill(client: &Client) -> Result<()> {
+    images::ensure(client, &["base"])?;
+    let title = format!("Creating {INSTANCES} containers");
+    progress::timed(&title, || {
+        concurrently(CONCURRENCY, |thread| {
+            for n in (usize::from(thread)..INSTANCES).step_by(usize::from(CONCURRENCY)) {
+                let path = format!("/containers/create?name=bench-{n}");
+                let body = json!({ "Image": IMAGE, "HostConfig": { "NetworkMode": "none" } });
+                let create = Request::new("POST", &path).timeout(CREATION_LIMIT);
+                client.send(create.json(body))?.ok()?;
+            }
+            Ok(())
+        })
+    })
+}
+
+fn beside(name: &str, client: &Client, interface: &Interface, table: &mut Table) -> Result<()> {
+    let fetch = |path: &str| -> Result<Value> {
+        let request = Request::new("GET", path).timeout(CREATION_LIMIT);
+        client.send(request)?.ok()?.json()
     };
-    let id = first.pointer(peer.id).and_then(Value::as_str);
-    let get = format!("{}{}{}", peer.get.0, id.context("no id")?, peer.get.1);
-    // As many of ours as it has.
+    let list = fetch(interface.list)?;
+    let items = list.pointer(interface.items).and_then(Value::as_array);
+    let items = items.context("the list is not an array")?;
+    let Some(first) = items.first() else {
+        table.leave_out(
+            &format!("list and get beside {name}"),
+            "it has no instances",
+        );
+        return Ok(());
+    };
+    let id = first.pointer(interface.id).and_then(Value::as_str);
+    let id = id.context("an item without an id")?;
+    let get = format!("{}{id}{}", interface.get.0, interface.get.1);
     let data = Data::of_size(1, items.len())?;
     let wharf = Wharf::on(&data)?;
     let one = data.first.first().context("no instances")?;
     let one = format!("/api/instance/{one}/");
-    for (what, ours, theirs) in [
-        ("list", "/api/instance/", peer.list),
+    for (what, our_path, their_path) in [
+        ("list", "/api/instance/", interface.list),
         ("get", one.as_str(), get.as_str()),
     ] {
-        let ours = median(|| wharf.body(ours, data.key()).map(drop))?;
-        let theirs = median(|| ask(theirs).map(drop))?;
+        let ours = median(|| wharf.body(our_path, data.key()).map(drop))?;
+        let theirs = median(|| fetch(their_path).map(drop))?;
         let ms = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1e3);
         table.row(
-            format!("{what} of {}, beside {}", items.len(), peer.name),
-            (ms(ours), format!("{}, {}", ms(theirs), peer.name)),
+            format!("{what} of {}", items.len()),
+            (ms(ours), format!("{}, {name}", ms(theirs))),
             ours.as_secs_f64() / theirs.as_secs_f64(),
-            Reach::AtMost(1.0),
+            Target::AtMost(1.0),
         );
     }
     Ok(())
 }
 
-fn median(mut ask: impl FnMut() -> Result<()>) -> Result<Duration> {
+fn median(mut request: impl FnMut() -> Result<()>) -> Result<Duration> {
     let mut times = Vec::new();
-    for _ in 0..TURNS {
+    for _ in 0..REPETITIONS {
         let begin = Instant::now();
-        ask()?;
+        request()?;
         times.push(begin.elapsed());
     }
     times.sort_unstable();
-    times.get(TURNS / 2).copied().context("no turns")
+    let median = times.get(REPETITIONS / 2);
+    median.copied().context("no repetitions")
 }

@@ -1,19 +1,21 @@
-//! Reading: one instance, and a list. Beside a server that answers the same bytes without thinking.
+//! Reads: one instance, and a list. The baseline is an axum server that answers with the same bytes.
 
 use crate::Options;
-use crate::bare::Bare;
+use crate::baseline::Baseline;
 use crate::data::Data;
 use crate::load::{Load, Outcome, request};
 use crate::pairs::Pairs;
 use crate::process::cpu_time;
 use crate::server::Wharf;
-use crate::table::{Curve, Reach, Table};
+use crate::table::{Curve, Table, Target};
 use anyhow::Result;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Pairs of runs.
-const TURNS: usize = 15;
+const PAIRS: usize = 15;
+/// Of the baseline's requests per second.
+const TARGET: f64 = 0.6;
 
 /// Measures.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {
@@ -28,63 +30,62 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     let paths: Vec<_> = paths.collect();
     let bodies = paths.iter().map(|path| wharf.body(path, data.key()));
     let count = if options.quick { 500 } else { 30_000 };
-    let bare = Bare::start(&bodies.collect::<Result<Vec<_>>>()?)?;
-    let (mut rates, mut floors) = (Vec::new(), Vec::new());
+    let baseline = Baseline::start(&bodies.collect::<Result<Vec<_>>>()?)?;
+    let (mut rates, mut baselines) = (Vec::new(), Vec::new());
     for connections in [1, 4, 16, 64, 256] {
         let pair = Pair {
             wharf: &wharf,
-            bare: &bare,
+            baseline: &baseline,
             key: data.key(),
             connections,
             count,
         };
-        let runs = pair.turns(&paths)?;
-        let (ours, floor, _) = runs.middle(Run::rate)?;
+        let runs = pair.measure(&paths)?;
+        let (ours, theirs, _) = runs.median(Run::rate)?;
         rates.push((connections as f64, ours.rate()));
-        floors.push((connections as f64, floor.rate()));
+        baselines.push((connections as f64, theirs.rate()));
         if [1, 64].contains(&connections) {
             let what = format!("GET one of {instances}, {connections} connections");
-            report(table, &what, &runs, 0.80)?;
+            report(table, &what, &runs)?;
         }
     }
     table.curve(Curve {
         name: "get".to_owned(),
         size: "connections".to_owned(),
-        unit: "requests in a second".to_owned(),
+        unit: "requests per second".to_owned(),
         lines: vec![
             ("Wharf".to_owned(), rates),
-            ("the same bytes, bare".to_owned(), floors),
+            ("axum, the same bytes".to_owned(), baselines),
         ],
-        why: "One connection waits for its answer each time; with some of them the cores, which the \
-              load generator needs too, always have something to do, and more connections add \
-              nothing.",
+        why: "A single connection waits for each response. A few connections keep the cores busy, which \
+              the load generator shares; more add nothing.",
     });
     let list = wharf.body("/api/instance/", data.key())?;
-    let bare = Bare::start(&[list])?;
+    let baseline = Baseline::start(&[list])?;
     let pair = Pair {
         wharf: &wharf,
-        bare: &bare,
+        baseline: &baseline,
         key: data.key(),
         connections: 1,
         count: count / 20,
     };
-    let runs = pair.turns(&["/api/instance/".to_owned()])?;
+    let runs = pair.measure(&["/api/instance/".to_owned()])?;
     let what = format!("LIST of {} of {instances}", data.first.len());
-    report(table, &what, &runs, 0.70)?;
+    report(table, &what, &runs)?;
     drop(wharf);
     lists(options, table)
 }
 
-/// One server beside the other.
+/// Wharf and the baseline, and the requests to both.
 struct Pair<'a> {
     wharf: &'a Wharf,
-    bare: &'a Bare,
+    baseline: &'a Baseline,
     key: &'a str,
     connections: usize,
     count: usize,
 }
 
-/// A run, and the CPU time that the server took for each request.
+/// A run, with the CPU time of the server for each request.
 struct Run {
     outcome: Outcome,
     cpu: Duration,
@@ -95,17 +96,13 @@ impl Run {
         self.outcome.per_second()
     }
 
-    fn p99_ms(&self) -> f64 {
-        self.outcome.percentile_ms(0.99)
-    }
-
     fn median_ms(&self) -> f64 {
         self.outcome.median_ms()
     }
 }
 
 impl Pair<'_> {
-    fn turns(&self, paths: &[String]) -> Result<Pairs<Run>> {
+    fn measure(&self, paths: &[String]) -> Result<Pairs<Run>> {
         let requests = paths.iter().map(|path| request("GET", path, self.key, ""));
         let requests: Arc<Vec<_>> = Arc::new(requests.collect());
         let load = |address: String| Load {
@@ -114,14 +111,16 @@ impl Pair<'_> {
             requests: Arc::clone(&requests),
             warm_up: self.count / 10,
             count: self.count,
-            rate: None,
             status: 200,
         };
-        let (wharf, bare) = (load(self.wharf.address()?), load(self.bare.address.clone()));
+        let (wharf, baseline) = (
+            load(self.wharf.address()?),
+            load(self.baseline.address.clone()),
+        );
         Pairs::measure(
-            TURNS,
+            PAIRS,
             || run_once(&wharf, || self.wharf.cpu_time()),
-            || run_once(&bare, || cpu_time(self.bare.pid())),
+            || run_once(&baseline, || cpu_time(self.baseline.pid())),
         )
     }
 }
@@ -134,59 +133,54 @@ fn run_once(load: &Load, cpu: impl Fn() -> Duration) -> Result<Run> {
     Ok(Run { outcome, cpu })
 }
 
-fn report(table: &mut Table, what: &str, runs: &Pairs<Run>, reach: f64) -> Result<()> {
+fn report(table: &mut Table, what: &str, runs: &Pairs<Run>) -> Result<()> {
     let text = |run: &Run| {
         let (rate, cpu) = (run.rate(), run.cpu.as_secs_f64() * 1e6);
         format!("{rate:.0}/s, {cpu:.0} µs of CPU each")
     };
-    let (ours, floor, ratio) = runs.middle(Run::rate)?;
+    let (ours, theirs, ratio) = runs.median(Run::rate)?;
     table.row(
         what,
-        (text(ours), text(floor)),
+        (text(ours), text(theirs)),
         ratio,
-        Reach::AtLeast(reach),
+        Target::AtLeast(TARGET),
     );
-    let (ours, floor, ratio) = runs.middle(Run::p99_ms)?;
-    let text = |run: &Run| format!("{:.3} ms", run.p99_ms());
-    let both = (text(ours), text(floor));
-    table.row(format!("{what}: p99"), both, ratio, Reach::AtMost(1.5));
     Ok(())
 }
 
-/// How a list's time grows with its length, first asked for and asked for again.
+/// Measures the growth of a list's time with its length.
 fn lists(options: &Options, table: &mut Table) -> Result<()> {
     let lengths: &[usize] = if options.quick {
         &[1, 10, 100]
     } else {
         &[1, 10, 100, 1_000, 10_000]
     };
-    let (mut again, mut floors) = (Vec::new(), Vec::new());
+    let (mut medians, mut baselines) = (Vec::new(), Vec::new());
     for length in lengths {
         let data = Data::of_size(1, *length)?;
         let wharf = Wharf::on(&data)?;
-        let bare = Bare::start(&[wharf.body("/api/instance/", data.key())?])?;
+        let baseline = Baseline::start(&[wharf.body("/api/instance/", data.key())?])?;
         let pair = Pair {
             wharf: &wharf,
-            bare: &bare,
+            baseline: &baseline,
             key: data.key(),
             connections: 1,
             count: (20_000 / length).clamp(20, 2_000),
         };
-        let runs = pair.turns(&["/api/instance/".to_owned()])?;
-        let (ours, floor, _) = runs.middle(Run::median_ms)?;
-        again.push((*length as f64, ours.median_ms()));
-        floors.push((*length as f64, floor.median_ms()));
+        let runs = pair.measure(&["/api/instance/".to_owned()])?;
+        let (ours, theirs, _) = runs.median(Run::median_ms)?;
+        medians.push((*length as f64, ours.median_ms()));
+        baselines.push((*length as f64, theirs.median_ms()));
     }
     table.curve(Curve {
         name: "list".to_owned(),
         size: "instances in the list".to_owned(),
         unit: "ms, median".to_owned(),
         lines: vec![
-            ("Wharf".to_owned(), again),
-            ("the same bytes, bare".to_owned(), floors),
+            ("Wharf".to_owned(), medians),
+            ("axum, the same bytes".to_owned(), baselines),
         ],
-        why: "Short lists cost what any request costs; from where their bytes outweigh that, as much \
-              more as they are longer.",
+        why: "A short list costs as much as any request; a long one grows with its bytes.",
     });
     Ok(())
 }

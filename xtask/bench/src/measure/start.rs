@@ -1,36 +1,37 @@
-//! Starting: empty, and with any number of instances; and what these cost in memory.
+//! Starts, empty and with up to 1,000,000 instances, and the memory of these.
 
 use crate::Options;
 use crate::data::Data;
 use crate::load::{Load, create};
 use crate::server::Wharf;
-use crate::table::{Curve, Reach, Table};
+use crate::table::{Curve, Table, Target};
 use anyhow::Result;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Starts, of which the best counts; the first may compile the plugins and counts not at all.
-const TURNS: usize = 4;
-/// Of so many instances there is one more before the server is killed.
-const NEW: usize = 100;
-/// Until every node was looked at.
+/// Starts of an empty server, of which the best counts.
+const STARTS: usize = 4;
+/// Before the server is killed, one instance is created for this many.
+const PER_NEW: usize = 100;
+/// The time until every node was observed.
 const SETTLE: Duration = Duration::from_secs(6);
 const SETTLE_QUICK: Duration = Duration::from_secs(1);
 
 /// Measures.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     let empty = Data::make(1, 1, 0)?;
+    // The first start may compile the plugins.
     drop(Wharf::on(&empty)?);
     let mut took = Duration::MAX;
-    for _ in 0..TURNS {
-        took = took.min(Wharf::on(&empty)?.took);
+    for _ in 0..STARTS {
+        took = took.min(Wharf::on(&empty)?.start_time);
     }
     let ms = took.as_secs_f64() * 1e3;
     table.row(
-        "start, empty, plugins compiled, ms",
+        "start, empty, plugins plugin_cache, ms",
         (format!("{ms:.0} ms"), String::new()),
         ms,
-        Reach::AtMost(150.0),
+        Target::AtMost(150.0),
     );
     let (most, settle) = if options.quick {
         (1_000, SETTLE_QUICK)
@@ -47,7 +48,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
             after_a_crash,
         } = with(size, settle)?;
         times.push((size as f64, seconds * 1e3));
-        // What fewer of them take is lost among what a server takes more or less each time.
+        // The memory of fewer instances is lost in the noise of a server's own.
         if size >= 10_000 || options.quick {
             memory.push((size as f64, bytes.max(1.0)));
         }
@@ -56,19 +57,19 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
                 format!("start with {size} instances, s"),
                 (format!("{seconds:.2} s, {cpu:.2} s of CPU"), String::new()),
                 seconds,
-                Reach::AtMost(3.0),
+                Target::AtMost(3.0),
             );
             table.row(
-                format!("the same after a crash with {} more, s", size / NEW),
+                format!("start after a crash with {} more, s", size / PER_NEW),
                 (format!("{after_a_crash:.2} s"), String::new()),
                 after_a_crash,
-                Reach::AtMost(3.0),
+                Target::AtMost(3.0),
             );
             table.row(
-                format!("memory for each of {size} instances, bytes"),
+                format!("memory per instance of {size}, bytes"),
                 (format!("{bytes:.0} B"), String::new()),
                 bytes,
-                Reach::AtMost(1024.0),
+                Target::AtMost(1024.0),
             );
         }
         size *= 10;
@@ -78,15 +79,13 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
             "start",
             "ms until it listens",
             times,
-            "Loading the plugins is all there is to few instances; from where reading the claims \
-             outweighs it, it grows with them.",
+            "With few instances a start is the loading of the plugins; with many, the reading of claims.",
         ),
         (
             "memory",
-            "bytes for each instance",
+            "bytes per instance",
             memory,
-            "Each has its place in what is derived from the rows; the tables of that double when they \
-             are full, so that it is now more and now less for each.",
+            "Each instance has entries in indexes, whose tables double when they are full.",
         ),
     ] {
         table.curve(Curve {
@@ -102,13 +101,13 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
 
 /// A start with instances.
 struct Started {
-    /// Until it listens.
+    /// The time until it listens.
     seconds: f64,
-    /// CPU time until then.
+    /// The CPU time until then.
     cpu: f64,
-    /// Memory for each instance, above a server with as many nodes and none.
+    /// Memory per instance, above that of a server with the same nodes and no instances.
     bytes: f64,
-    /// Until it listens after it was killed while it wrote, seconds.
+    /// The time until it listens after a crash, seconds.
     after_a_crash: f64,
 }
 
@@ -117,13 +116,16 @@ fn with(instances: usize, settle: Duration) -> Result<Started> {
     let resident = |data: &Data| -> Result<((f64, f64), u64)> {
         drop(Wharf::on(data)?);
         let wharf = Wharf::on(data)?;
-        let took = (wharf.took.as_secs_f64(), wharf.cpu_time().as_secs_f64());
+        let took = (
+            wharf.start_time.as_secs_f64(),
+            wharf.cpu_time().as_secs_f64(),
+        );
         std::thread::sleep(settle);
         Ok((took, wharf.resident_kib()))
     };
     let nodes = data.nodes;
     let ((seconds, cpu), full) = resident(&data)?;
-    let after_a_crash = after_a_crash(&data, instances / NEW)?;
+    let after_a_crash = after_a_crash(&data, instances / PER_NEW)?;
     drop(data);
     let (_, empty) = resident(&Data::make(nodes, 1, 0)?)?;
     let bytes = full.saturating_sub(empty) as f64 * 1024.0 / instances as f64;
@@ -135,7 +137,7 @@ fn with(instances: usize, settle: Duration) -> Result<Started> {
     })
 }
 
-/// The journal has what the file has not.
+/// Creates instances, kills the server, and times the next start.
 fn after_a_crash(data: &Data, count: usize) -> Result<f64> {
     let wharf = Wharf::on(data)?;
     let requests = data.keys.iter();
@@ -145,10 +147,9 @@ fn after_a_crash(data: &Data, count: usize) -> Result<f64> {
         requests: Arc::new(requests.map(|key| create(key)).collect()),
         warm_up: 0,
         count,
-        rate: None,
         status: 201,
     };
     load.run()?;
     wharf.kill()?;
-    Ok(Wharf::on(data)?.took.as_secs_f64())
+    Ok(Wharf::on(data)?.start_time.as_secs_f64())
 }

@@ -1,0 +1,306 @@
+//! Requests and responses, as a user's program would send and read them.
+
+use super::check::skip;
+use super::redact::redacted;
+use super::watch::Watch;
+use super::wire;
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use ureq::Agent;
+use ureq::http::{HeaderMap, Request};
+
+/// Path of the collection of instances.
+pub const INSTANCES: &str = "/api/instance/";
+
+/// Bytes; no response to these requests is larger.
+const MAX_ANSWER: u64 = 16 << 20;
+
+/// Sends requests with one key, or none.
+#[derive(Clone)]
+pub struct Client {
+    agent: Agent,
+    base_url: String,
+    timeout: Duration,
+    authorization: Option<String>,
+    watch: Arc<Watch>,
+    interrupted: Arc<AtomicBool>,
+}
+
+/// Status, headers and body of a response.
+pub struct Answer {
+    request: String,
+    /// The status code.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body as text.
+    pub text: String,
+    /// The body as JSON; `Null` if it is not JSON.
+    pub body: Value,
+}
+
+impl Client {
+    /// A client without a key.
+    pub fn new(
+        base_url: &str,
+        timeout: Duration,
+        watch: Arc<Watch>,
+        interrupted: Arc<AtomicBool>,
+    ) -> Self {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .allow_non_standard_methods(true)
+            .max_redirects(0)
+            .timeout_global(Some(timeout))
+            .build();
+        Self {
+            agent: config.into(),
+            base_url: base_url.trim_end_matches('/').to_owned(),
+            timeout,
+            authorization: None,
+            watch,
+            interrupted,
+        }
+    }
+
+    /// This client with a key.
+    #[must_use]
+    pub fn with_key(&self, key: &str) -> Self {
+        self.with_authorization(Some(&format!("Bearer {key}")))
+    }
+
+    /// This client with a value of `Authorization`, or without the header.
+    #[must_use]
+    pub fn with_authorization(&self, value: Option<&str>) -> Self {
+        Self {
+            authorization: value.map(str::to_owned),
+            ..self.clone()
+        }
+    }
+
+    /// This client with keys that differ slightly from the right one.
+    pub fn almost_authorized(&self) -> Vec<Self> {
+        let Some(right) = &self.authorization else {
+            return Vec::new();
+        };
+        let mut other_end = right.clone();
+        let end = if other_end.pop() == Some('A') {
+            'B'
+        } else {
+            'A'
+        };
+        let mut shorter = right.clone();
+        shorter.pop();
+        [format!("{other_end}{end}"), shorter, format!("{right}A")]
+            .iter()
+            .map(|value| self.with_authorization(Some(value)))
+            .collect()
+    }
+
+    /// This client for cleaning up: without interruption, and without checks of its responses.
+    #[must_use]
+    pub fn for_cleaning(&self) -> Self {
+        Self {
+            interrupted: Arc::default(),
+            watch: Arc::default(),
+            ..self.clone()
+        }
+    }
+
+    /// The watch on the responses of this client.
+    pub fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// `GET`.
+    pub fn get(&self, path: &str) -> Result<Answer> {
+        self.raw("GET", path, &[], None)
+    }
+
+    /// `POST` of a JSON body, or none for `Null`.
+    pub fn post(&self, path: &str, body: &Value) -> Result<Answer> {
+        self.send("POST", path, body)
+    }
+
+    /// Any method with a JSON body, or none for `Null`.
+    pub fn send(&self, method: &str, path: &str, body: &Value) -> Result<Answer> {
+        if body.is_null() {
+            return self.raw(method, path, &[], None);
+        }
+        let bytes = serde_json::to_vec(body)?;
+        let json = [("Content-Type", "application/json")];
+        self.raw(method, path, &json, Some(&bytes))
+    }
+
+    /// One instance.
+    pub fn instance(&self, selector: &str) -> Result<Answer> {
+        self.get(&instance(selector))
+    }
+
+    /// `PATCH`.
+    pub fn patch(&self, selector: &str, body: &Value) -> Result<Answer> {
+        self.send("PATCH", &instance(selector), body)
+    }
+
+    /// `DELETE`.
+    pub fn delete(&self, selector: &str) -> Result<Answer> {
+        self.raw("DELETE", &instance(selector), &[], None)
+    }
+
+    /// `POST …/stop/`, `…/restart/`.
+    pub fn act(&self, selector: &str, action: &str) -> Result<Answer> {
+        self.raw("POST", &below(selector, action), &[], None)
+    }
+
+    /// `POST …/add-port/`, `…/remove-port/`.
+    pub fn port(&self, selector: &str, action: &str, port: &Value) -> Result<Answer> {
+        let body = serde_json::json!({ "port": port });
+        self.post(&below(selector, action), &body)
+    }
+
+    /// `GET …/stats/`.
+    pub fn stats(&self, selector: &str) -> Result<Answer> {
+        self.get(&below(selector, "stats"))
+    }
+
+    /// All instances of the user.
+    pub fn list(&self) -> Result<Vec<Value>> {
+        match self.get(INSTANCES)?.expect(200)? {
+            Value::Array(list) => Ok(list),
+            other => bail!("the list is not an array: {}", redacted(&other)),
+        }
+    }
+
+    /// Any request.
+    pub fn raw(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&[u8]>,
+    ) -> Result<Answer> {
+        ensure!(!self.interrupted.load(Ordering::Relaxed), "interrupted");
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.base_url));
+        if let Some(value) = &self.authorization {
+            request = request.header("Authorization", value);
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let answer = match body {
+            Some(bytes) => self.agent.run(request.body(bytes)?),
+            // Some servers want a length where a method usually has a body.
+            None if method == "POST" => self.agent.run(request.body(&[][..])?),
+            None => self.agent.run(request.body(())?),
+        };
+        let what = format!("{method} {path}");
+        let mut answer = answer.with_context(|| what.clone())?;
+        let bytes = answer
+            .body_mut()
+            .with_config()
+            .limit(MAX_ANSWER)
+            .read_to_vec()
+            .with_context(|| what.clone())?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        Ok(self.seen(method, path, status, headers, text))
+    }
+
+    /// Sends a request with headers, besides the key, and a body that may be malformed. Skips the check if
+    /// the service uses TLS.
+    pub fn bare(&self, method: &str, path: &str, headers: &str, body: &str) -> Result<Answer> {
+        ensure!(!self.interrupted.load(Ordering::Relaxed), "interrupted");
+        let Some((authority, before)) = wire::plain(&self.base_url) else {
+            return skip("a broken request can only be sent without TLS");
+        };
+        let key = self.authorization.as_ref();
+        let key = key.map_or_else(String::new, |key| format!("Authorization: {key}\r\n"));
+        let request = format!(
+            "{method} {before}{path} HTTP/1.1\r\nConnection: close\r\n{key}{headers}\r\n{body}"
+        );
+        let what = || format!("a bare {method} {path}");
+        let bytes = wire::exchange(&authority, request.as_bytes(), self.timeout);
+        let reply = wire::only(&bytes.with_context(what)?).with_context(what)?;
+        let text = String::from_utf8_lossy(&reply.body).into_owned();
+        Ok(self.seen(method, path, reply.status, reply.headers, text))
+    }
+
+    fn seen(
+        &self,
+        method: &str,
+        path: &str,
+        status: u16,
+        headers: HeaderMap,
+        text: String,
+    ) -> Answer {
+        let answer = Answer {
+            request: format!("{method} {path}"),
+            status,
+            headers,
+            body: serde_json::from_str(&text).unwrap_or(Value::Null),
+            text,
+        };
+        self.watch.see(method, path, &answer);
+        answer
+    }
+}
+
+/// Path of one instance.
+pub fn instance(selector: &str) -> String {
+    format!("{INSTANCES}{selector}/")
+}
+
+/// Path of an action on one instance.
+pub fn below(selector: &str, action: &str) -> String {
+    format!("{INSTANCES}{selector}/{action}/")
+}
+
+impl Answer {
+    /// Returns the body; fails unless the status is the expected one.
+    pub fn expect(self, status: u16) -> Result<Value> {
+        self.is(status)?;
+        Ok(self.body)
+    }
+
+    /// Fails unless the status is the expected one.
+    pub fn is(&self, status: u16) -> Result<()> {
+        ensure!(self.status == status, "not {status}: {self}");
+        Ok(())
+    }
+
+    /// Fails unless it is a 400 whose body holds messages for this field.
+    pub fn refuses(&self, field: &str) -> Result<()> {
+        self.is(400)?;
+        let messages = self.body[field].as_array();
+        let right = messages.is_some_and(|m| !m.is_empty() && m.iter().all(Value::is_string));
+        ensure!(right, "no messages for the field {field}: {self}");
+        Ok(())
+    }
+
+    /// The text under `detail`.
+    pub fn detail(&self) -> Result<&str> {
+        let detail = self.body["detail"].as_str();
+        detail.with_context(|| format!("no text under `detail`: {self}"))
+    }
+
+    /// One header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let body = match &self.body {
+            Value::Null => self.text.chars().take(200).collect(),
+            body => redacted(body),
+        };
+        write!(f, "{} answers {} {body}", self.request, self.status)
+    }
+}

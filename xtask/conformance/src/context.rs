@@ -1,0 +1,289 @@
+//! The environment of a check: users, and instances that are deleted at its end.
+
+use super::check::{Skip, skip};
+use super::client::{Answer, Client, INSTANCES};
+use super::redact::redacted;
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The interval of polling.
+const PAUSE: Duration = Duration::from_millis(40);
+
+/// The state that all checks of a run share.
+pub struct Shared {
+    /// The user who creates the instances.
+    pub me: Client,
+    /// Another user.
+    pub other: Option<Client>,
+    /// A client without a key.
+    pub anyone: Client,
+    /// The deadline of any wait.
+    pub deadline: Duration,
+    /// The prefix of the names of all instances of this run.
+    pub prefix: String,
+    /// The preparations of the service's operator.
+    pub staged: Staged,
+    /// The number of names handed out.
+    pub count: AtomicUsize,
+    /// Instances that checks read but do not change.
+    pub samples: Samples,
+}
+
+/// Names for which the service is set up to fail, and its hardware.
+#[derive(Debug, Clone, Default)]
+pub struct Staged {
+    /// An instance of this name cannot be provisioned.
+    pub failing_name: Option<String>,
+    /// The host of an instance of this name cannot be reached for its usage and its size.
+    pub unreachable_name: Option<String>,
+    /// An instance of this name ends by itself some time after it ran.
+    pub dying_name: Option<String>,
+    /// An instance of this name does not start again once it was stopped.
+    pub unstartable_name: Option<String>,
+    /// An instance of this name takes a second or more to stop.
+    pub slow_name: Option<String>,
+    /// A GPU model of which at least one is free.
+    pub gpu_model: Option<String>,
+    /// Ports or addresses run out before the sizes of small VMs do.
+    pub few_addresses: bool,
+}
+
+/// A running container and a running VM, or the reason why there is none.
+#[derive(Default)]
+pub struct Samples {
+    /// The container.
+    pub container: OnceLock<Result<Value, String>>,
+    /// The VM.
+    pub vm: OnceLock<Result<Value, String>>,
+}
+
+/// The environment of one check. Dropping it deletes the instances of the check.
+pub struct Context<'s> {
+    shared: &'s Shared,
+    made: Mutex<Vec<(Client, String)>>,
+}
+
+impl<'s> Context<'s> {
+    /// The context of a new check.
+    pub fn new(shared: &'s Shared) -> Self {
+        Self {
+            shared,
+            made: Mutex::default(),
+        }
+    }
+
+    /// The user.
+    pub fn me(&self) -> &Client {
+        &self.shared.me
+    }
+
+    /// Another user.
+    pub fn other(&self) -> Result<&Client> {
+        let none = || Skip("there is no key of another user (--other-key)".to_owned());
+        Ok(self.shared.other.as_ref().ok_or_else(none)?)
+    }
+
+    /// A client without a key.
+    pub fn anyone(&self) -> &Client {
+        &self.shared.anyone
+    }
+
+    /// A name that the operator prepared; skips the check if it is missing.
+    pub fn staged(&self, pick: fn(&Staged) -> &Option<String>, option: &str) -> Result<&str> {
+        match pick(&self.shared.staged) {
+            Some(name) => Ok(name),
+            None => skip(format!("the service was not prepared for it ({option})")),
+        }
+    }
+
+    /// Whether ports or addresses run out before the sizes of small VMs do.
+    pub fn few_addresses(&self) -> bool {
+        self.shared.staged.few_addresses
+    }
+
+    /// A name for an instance that is slow to stop, if the operator prepared one; else any name.
+    pub fn slow_name(&self) -> String {
+        let prepared = self.shared.staged.slow_name.clone();
+        prepared.unwrap_or_else(|| self.name())
+    }
+
+    /// A free name with the prefix of this run.
+    pub fn name(&self) -> String {
+        let n = self.shared.count.fetch_add(1, Ordering::Relaxed);
+        format!("{}{n}", self.shared.prefix)
+    }
+
+    /// The smallest possible request, with a new name.
+    pub fn small(&self, kind: &str) -> Value {
+        json!({
+            "resource_type": kind, "n_vcpus": 1, "mem_gib": 1, "disk_size_gib": 10,
+            "name": self.name(),
+        })
+    }
+
+    /// [`Self::small`] with fields added or replaced.
+    pub fn small_with(&self, kind: &str, fields: &Value) -> Value {
+        with(self.small(kind), fields)
+    }
+
+    /// Requests an instance; it is deleted at the end of the check.
+    pub fn try_create(&self, user: &Client, body: &Value) -> Result<Answer> {
+        let answer = user.post(INSTANCES, body)?;
+        self.keep(user, &answer);
+        Ok(answer)
+    }
+
+    /// Records the instance of a 201 response for deletion.
+    pub fn keep(&self, user: &Client, answer: &Answer) {
+        if let (201, Some(uuid)) = (answer.status, answer.body["uuid"].as_str()) {
+            self.lock().push((user.for_cleaning(), uuid.to_owned()));
+        }
+    }
+
+    /// Creates an instance. While the service is full it retries, because other checks free capacity when
+    /// they end; it skips the check if the service stays full.
+    pub fn create(&self, body: &Value) -> Result<Value> {
+        self.create_as(self.me(), body)
+    }
+
+    /// Creates an instance for a user.
+    pub fn create_as(&self, user: &Client, body: &Value) -> Result<Value> {
+        let begin = Instant::now();
+        loop {
+            let answer = self.try_create(user, body)?;
+            if answer.status != 422 {
+                return answer.expect(201);
+            }
+            if begin.elapsed() > self.shared.deadline {
+                return skip(format!("there is no room: {answer}"));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Creates a small instance, and waits until it runs.
+    pub fn running(&self, kind: &str) -> Result<Value> {
+        // Skips where there is none of the kind.
+        self.sample(kind)?;
+        self.running_with(&self.small(kind))
+    }
+
+    /// Creates an instance, and waits until it runs.
+    pub fn running_with(&self, body: &Value) -> Result<Value> {
+        let created = self.create(body)?;
+        self.wait(uuid(&created)?, "running")
+    }
+
+    /// Creates a small instance, and stops it.
+    pub fn stopped(&self, kind: &str) -> Result<Value> {
+        let running = self.running(kind)?;
+        self.me().act(uuid(&running)?, "stop")?.is(200)?;
+        self.wait(uuid(&running)?, stopped_state(kind))
+    }
+
+    /// Waits until an instance is in a state.
+    pub fn wait(&self, uuid: &str, state: &str) -> Result<Value> {
+        let begin = Instant::now();
+        loop {
+            let body = self.me().instance(uuid)?.expect(200)?;
+            let now = body["state"].as_str().unwrap_or("");
+            if now == state {
+                return Ok(body);
+            }
+            ensure!(
+                now != "error",
+                "the instance is in error: {}",
+                redacted(&body)
+            );
+            if begin.elapsed() > self.shared.deadline {
+                bail!("still {now}, not {state}, after {:?}", self.shared.deadline);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Polls until `condition` holds.
+    pub fn retry(&self, condition: impl Fn() -> Result<bool>) -> Result<()> {
+        let begin = Instant::now();
+        while !condition()? {
+            if begin.elapsed() > self.shared.deadline {
+                bail!("still not after {:?}", self.shared.deadline);
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// A running instance to read, not to change.
+    pub fn sample(&self, kind: &str) -> Result<&'s Value> {
+        let samples = &self.shared.samples;
+        let sample = match kind {
+            "vm" => samples.vm.get(),
+            _ => samples.container.get(),
+        };
+        match sample {
+            Some(Ok(instance)) => Ok(instance),
+            Some(Err(why)) => skip(format!("there is no {kind}: {why}")),
+            None => skip(format!("no {kind} was made")),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(Client, String)>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Context<'_> {
+    fn drop(&mut self) {
+        for (user, uuid) in self.lock().drain(..) {
+            // An instance that remains is deleted by its name at the end of the run.
+            let _ = user.delete(&uuid);
+        }
+    }
+}
+
+/// The state of a stopped instance in get and list.
+pub fn stopped_state(kind: &str) -> &'static str {
+    match kind {
+        "vm" => "shut_off",
+        _ => "exited",
+    }
+}
+
+/// The `uuid` of an instance.
+pub fn uuid(instance: &Value) -> Result<&str> {
+    text(instance, "uuid")
+}
+
+/// A field that is a string.
+pub fn text<'v>(object: &'v Value, field: &str) -> Result<&'v str> {
+    object[field]
+        .as_str()
+        .with_context(|| format!("`{field}` is not a string: {}", redacted(object)))
+}
+
+/// A request with fields added or replaced.
+pub fn with(mut body: Value, fields: &Value) -> Value {
+    if let (Some(body), Some(fields)) = (body.as_object_mut(), fields.as_object()) {
+        body.extend(fields.clone());
+    }
+    body
+}
+
+/// Fails unless a field has this value.
+pub fn same(object: &Value, field: &str, expected: &Value) -> Result<()> {
+    let equal = match (object[field].as_f64(), expected.as_f64()) {
+        (Some(a), Some(b)) => a.total_cmp(&b).is_eq(),
+        _ => object[field] == *expected,
+    };
+    ensure!(
+        equal,
+        "`{field}` is {}, not {expected}: {}",
+        object[field],
+        redacted(object)
+    );
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! A private engine beside the machine's own: its own data, socket, state, user namespaces, and the
+//! node's rules. It does not touch the machine's Docker and Podman or read their configuration. dockerd's
+//! `iptables` is off, because a second dockerd that manages iptables deletes the chains of the first.
+//!
+//! - [`PrivateEngine`] (`private`): start, pause, stop. `daemon`: its process; `dockerd` and `podman`: how
+//!   each kind starts. `layout`, `storage`, `userns`: its paths, its disk, its user ids.
+//! - [`NodeRules`] (`rules`, `sysctl`): isolation of instances from the node and from each other.
+//! - [`Objects`] (`objects`): containers and networks. `stale`: processes of a killed run.
+
+mod daemon;
+mod dockerd;
+mod kind;
+mod layout;
+mod objects;
+mod podman;
+mod private;
+mod rules;
+mod stale;
+mod storage;
+mod sysctl;
+mod userns;
+
+pub use kind::Kind;
+pub use layout::short_hash;
+pub use objects::{GRACE_S, Objects};
+pub use podman::PODMAN;
+pub use private::{Options, PrivateEngine};
+pub use rules::NodeRules;
+pub use storage::disk_gib;
+
+use crate::images;
+use crate::packages::{self, Need};
+use crate::process::find;
+use anyhow::Result;
+
+/// The programs that any private engine needs.
+const NEEDS: [Need; 3] = [
+    Need {
+        program: "nft",
+        package: "nftables",
+        why: "keeps instances off the node and each other",
+    },
+    Need {
+        program: "ip",
+        package: "iproute2",
+        why: "reads the node's routes",
+    },
+    Need {
+        program: "mkfs.btrfs",
+        package: "btrfs-progs",
+        why: "storage that enforces disk sizes",
+    },
+];
+
+/// The kinds of engine that are installed on this machine.
+pub fn installed() -> Vec<Kind> {
+    let platform = images::platform().unwrap_or_default();
+    let is_installed = |kind: &Kind| match kind.suite() {
+        None => find("dockerd").is_some(),
+        Some(suite) => platform.starts_with(&format!("{suite}-")) && find("podman").is_some(),
+    };
+    Kind::ALL.into_iter().filter(is_installed).collect()
+}
+
+/// Installs the programs that a [`PrivateEngine`] of this kind needs.
+pub fn install(kind: Kind) -> Result<()> {
+    let own = match kind {
+        Kind::Dockerd => dockerd::NEEDS,
+        Kind::Podman4 | Kind::Podman5 => podman::NEEDS,
+    };
+    packages::ensure(&[own.as_slice(), &NEEDS].concat())?;
+    match kind {
+        Kind::Dockerd => Ok(()),
+        Kind::Podman4 | Kind::Podman5 => podman::install(kind),
+    }
+}

@@ -1,0 +1,56 @@
+//! The command of a private dockerd.
+
+use super::layout::Layout;
+use super::storage::Storage;
+use super::userns;
+use crate::packages::Need;
+use crate::process::command;
+use anyhow::Result;
+use serde_json::json;
+use std::fs;
+use std::process::Command;
+
+/// The programs that dockerd needs.
+pub(super) const NEEDS: [Need; 2] = [
+    Need {
+        program: "dockerd",
+        package: "docker.io",
+        why: "the engine that runs instances",
+    },
+    Need {
+        program: "iptables",
+        package: "iptables",
+        why: "dockerd sets up name resolution with it",
+    },
+];
+
+/// Writes the configuration, and returns the command. No dockerd of this layout may be running.
+pub(super) fn start(layout: &Layout, storage: Storage) -> Result<Command> {
+    // dockerd refuses to start while the process in its pid file is alive. The file of a killed dockerd
+    // is removed, because its number may have been reused.
+    let pidfile = layout.run.join("dockerd.pid");
+    let _ = fs::remove_file(&pidfile);
+    let driver = match storage {
+        Storage::Btrfs => "btrfs",
+        Storage::Directory => "overlay2",
+    };
+    let config = json!({
+        "data-root": layout.data().join("docker"),
+        "exec-root": layout.exec_root(),
+        "pidfile": pidfile,
+        "hosts": [format!("unix://{}", layout.socket().display())],
+        "group": "root",
+        "storage-driver": driver,
+        "userns-remap": userns::DOCKERD.name,
+        "live-restore": true,
+        "bridge": "none",
+        // `rules` does this: two dockerds that both manage iptables break each other.
+        "iptables": false,
+        "ip6tables": false,
+    });
+    let file = layout.run.join("dockerd.json");
+    fs::write(&file, config.to_string())?;
+    let mut dockerd = command("dockerd");
+    dockerd.arg("--config-file").arg(file);
+    Ok(dockerd)
+}

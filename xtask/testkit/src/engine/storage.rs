@@ -1,0 +1,116 @@
+//! The storage of images and instances: btrfs in a sparse file, because it enforces disk sizes; where the
+//! kernel lacks btrfs, a plain directory.
+
+use super::layout::Layout;
+use crate::process::{command, output, run, succeeds};
+use crate::progress;
+use anyhow::{Context, Result};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// The kind of storage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Storage {
+    /// Enforces disk sizes.
+    Btrfs,
+    /// Does not enforce disk sizes.
+    Directory,
+}
+
+/// The name of the loop device's file.
+pub(super) const DISK: &str = "disk.img";
+
+/// The size of the storage of the engine in `dir`, if it exists.
+pub fn disk_gib(dir: &Path) -> Option<u64> {
+    Some(fs::metadata(dir.join(DISK)).ok()?.len() >> 30)
+}
+
+/// Makes and mounts the storage, unless an earlier run left it mounted.
+pub(super) fn mount(layout: &Layout, gib: Option<u64>) -> Result<Storage> {
+    let data = layout.data();
+    fs::create_dir_all(&data)?;
+    if is_btrfs(&data) {
+        return Ok(Storage::Btrfs);
+    }
+    if mounts_below(&data)?.contains(&data) {
+        return Ok(Storage::Directory);
+    }
+    if let Some(gib) = gib {
+        match mount_btrfs(layout, gib) {
+            Ok(()) => return Ok(Storage::Btrfs),
+            Err(why) => progress::note(&format!(
+                "No btrfs here ({why:#}): disk sizes will not be enforced."
+            )),
+        }
+    }
+    fs::create_dir_all(layout.directory())?;
+    run(command("mount")
+        .arg("--bind")
+        .arg(layout.directory())
+        .arg(&data))?;
+    Ok(Storage::Directory)
+}
+
+fn mount_btrfs(layout: &Layout, gib: u64) -> Result<()> {
+    let known = || {
+        fs::read_to_string("/proc/filesystems")
+            .is_ok_and(|list| list.split_whitespace().any(|word| word == "btrfs"))
+    };
+    let knows = known() || (succeeds(command("modprobe").arg("btrfs")) && known());
+    if !knows {
+        anyhow::bail!("the kernel does not know it");
+    }
+    let disk = layout.disk();
+    if !disk.exists() {
+        // Renamed when complete, so that an incomplete file system is never used.
+        let draft = disk.with_extension("draft");
+        File::create(&draft)?.set_len(gib << 30)?;
+        output(
+            command("mkfs.btrfs")
+                .args(["--quiet", "--force"])
+                .arg(&draft),
+        )?;
+        fs::rename(&draft, &disk)?;
+    }
+    // `discard` returns the space of deleted instances to the machine; synchronously, every commit would
+    // wait for it.
+    let mut mount = command("mount");
+    mount
+        .args(["-t", "btrfs", "-o", "loop,noatime,discard=async"])
+        .arg(&disk)
+        .arg(layout.data());
+    output(&mut mount).map(drop)
+}
+
+/// Waits until btrfs has cleaned up deleted data, which it does in the background.
+pub(super) fn settle(layout: &Layout) -> Result<()> {
+    let data = layout.data();
+    run(command("btrfs").args(["filesystem", "sync"]).arg(&data))?;
+    output(command("btrfs").args(["subvolume", "sync"]).arg(&data)).map(drop)
+}
+
+fn is_btrfs(path: &Path) -> bool {
+    let mut stat = command("stat");
+    stat.args(["--file-system", "--format=%T"]).arg(path);
+    output(&mut stat).is_ok_and(|kind| kind.trim() == "btrfs")
+}
+
+/// Mount points at or below `root`, innermost last.
+pub(super) fn mounts_below(root: &Path) -> Result<Vec<PathBuf>> {
+    let table = fs::read_to_string("/proc/self/mountinfo").context("/proc/self/mountinfo")?;
+    let points = table
+        .lines()
+        .filter_map(|line| line.split(' ').nth(4))
+        .map(PathBuf::from);
+    Ok(points.filter(|point| point.starts_with(root)).collect())
+}
+
+/// Unmounts everything at or below `root`; the loop device goes with the last mount.
+pub(super) fn unmount_all(root: &Path) -> Result<()> {
+    for point in mounts_below(root)?.iter().rev() {
+        if !succeeds(command("umount").arg(point)) {
+            run(command("umount").arg("--lazy").arg(point))?;
+        }
+    }
+    Ok(())
+}

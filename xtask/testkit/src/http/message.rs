@@ -1,0 +1,98 @@
+//! Requests and responses.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The body of a request.
+pub enum Body {
+    /// Nothing.
+    Empty,
+    /// `application/json`.
+    Json(Value),
+    /// `application/x-tar`, from memory.
+    Tar(Vec<u8>),
+    /// `application/x-tar`, streamed from a file.
+    TarFile(PathBuf),
+}
+
+/// One request.
+pub struct Request<'a> {
+    /// Such as `GET`.
+    pub method: &'a str,
+    /// Path and query.
+    pub path: &'a str,
+    /// The body.
+    pub body: Body,
+    /// An API key, sent as `Authorization: Bearer`.
+    pub key: Option<&'a str>,
+    /// The limit for request and response together.
+    pub timeout: Duration,
+}
+
+impl<'a> Request<'a> {
+    /// A request without a body and with a timeout of ten seconds.
+    pub fn new(method: &'a str, path: &'a str) -> Self {
+        Self {
+            method,
+            path,
+            body: Body::Empty,
+            key: None,
+            timeout: Duration::from_secs(10),
+        }
+    }
+
+    /// With a JSON body.
+    pub fn json(mut self, body: Value) -> Self {
+        self.body = Body::Json(body);
+        self
+    }
+
+    /// With another body.
+    pub fn body(mut self, body: Body) -> Self {
+        self.body = body;
+        self
+    }
+
+    /// With an API key.
+    pub fn key(mut self, key: &'a str) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// With another timeout.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+}
+
+/// A complete response.
+#[derive(Debug)]
+pub struct Response {
+    /// HTTP status.
+    pub status: u16,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// The body as JSON.
+    pub fn json(&self) -> Result<Value> {
+        serde_json::from_slice(&self.body)
+            .with_context(|| format!("{} with a body that is not JSON", self.status))
+    }
+
+    /// Fails with the body unless the status is 2xx.
+    pub fn ok(self) -> Result<Self> {
+        if (200..300).contains(&self.status) {
+            return Ok(self);
+        }
+        bail!(
+            "{}: {}",
+            self.status,
+            String::from_utf8_lossy(&self.body).trim()
+        );
+    }
+}

@@ -1,0 +1,20 @@
+//! The tools of this project's tests and programs. In reading order:
+//!
+//! - [`engine`]: a private dockerd or Podman beside other engines of the machine, and the node's rules.
+//! - [`images`]: the images of the standard flavors, made in an engine.
+//! - [`server`]: the process of a server; [`plugin_cache`]: the compiled plugins that servers share.
+//! - [`http`]: a client for an engine and for Wharf. [`ssh`]: OpenSSH's client.
+//! - [`process`], [`packages`], [`signals`]: other programs, their packages, and Ctrl-C.
+//! - [`progress`]: output for the person at the terminal. [`workspace`]: the checkout.
+
+pub mod engine;
+pub mod http;
+pub mod images;
+pub mod packages;
+pub mod plugin_cache;
+pub mod process;
+pub mod progress;
+pub mod server;
+pub mod signals;
+pub mod ssh;
+pub mod workspace;

@@ -1,6 +1,0 @@
-//! The workspace keeps its own rules.
-
-#[test]
-fn workspace_is_tidy() {
-    xtask::tidy::run().unwrap();
-}

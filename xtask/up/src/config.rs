@@ -1,0 +1,157 @@
+//! The configuration file that `up` writes.
+
+use super::machine;
+use super::nodes::Node;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+/// The file's name.
+pub(super) const FILE: &str = "wharf.toml";
+/// The login user of instances.
+pub(super) const LOGIN_USER: &str = "user";
+/// The host of logins and pages.
+pub(super) const HOST: &str = "127.0.0.1";
+
+/// Port ranges of the nodes, below the kernel's ephemeral ports.
+#[derive(Clone, Copy)]
+pub(super) struct Ports {
+    ssh: (u16, u16),
+    web: (u16, u16),
+}
+
+impl Ports {
+    pub const USUAL: Self = Self {
+        ssh: (20_000, 28_999),
+        web: (30_000, 31_799),
+    };
+    /// Other ports, so that a check does not disturb a run.
+    pub const CHECK: Self = Self {
+        ssh: (29_000, 29_099),
+        web: (31_800, 31_899),
+    };
+}
+
+/// The file's text.
+pub(super) fn text(data_dir: &Path, ports: Ports, listen: &str, nodes: &[Node]) -> String {
+    let mut text = format!(
+        "# Written by `cargo xtask up` at each start. To change it, copy it and run\n\
+         # `wharf serve --config COPY`.\n\
+         listen = \"{listen}\"\n\
+         data_dir = \"{}\"\n\
+         ssh_host = \"{HOST}\"\n\
+         login_user = \"{LOGIN_USER}\"\n\n\
+         [ssh_ports]\nfrom = {}\nto = {}\n\n\
+         [web]\nhost = \"{HOST}\"\nfrom = {}\nto = {}\n",
+        data_dir.display(),
+        ports.ssh.0,
+        ports.ssh.1,
+        ports.web.0,
+        ports.web.1,
+    );
+    for node in nodes {
+        let _ = write!(
+            text,
+            "\n[[node]]\nname = \"{}\"\ndriver = \"{}\"\nendpoint = \"{}\"\n\
+             capacity = {{ n_vcpus = {}, mem_gib = {}, disk_size_gib = {} }}\n\
+             lan_cidr = \"{}\"\n",
+            node.name,
+            node.driver,
+            node.endpoint,
+            node.room.n_vcpus,
+            node.room.mem_gib,
+            node.room.disk_gib,
+            node.lan_cidr,
+        );
+        if let Some(public) = &node.public_ipv4 {
+            let _ = writeln!(text, "public_ipv4 = [\"{public}\"]");
+        }
+        if node.driver == "docker" {
+            // Published ports are for this machine only; an installation would leave this out.
+            let _ = writeln!(
+                text,
+                "settings = {{ publish_address = \"127.0.0.1\"{} }}",
+                dns()
+            );
+        }
+    }
+    text
+}
+
+/// The file of an earlier run. Its instances have addresses in the networks of its nodes.
+pub(super) struct Earlier(String);
+
+impl Earlier {
+    /// Reads the file in this directory; empty if there was no earlier run.
+    pub fn read(dir: &Path) -> Self {
+        Self(fs::read_to_string(dir.join(FILE)).unwrap_or_default())
+    }
+
+    /// A node's `lan_cidr`.
+    pub fn lan_cidr(&self, node: &str) -> Option<String> {
+        self.setting(node, "lan_cidr")
+    }
+
+    /// A node's `public_ipv4`.
+    pub fn public_ipv4(&self, node: &str) -> Option<String> {
+        self.setting(node, "public_ipv4")
+    }
+
+    fn setting(&self, node: &str, key: &str) -> Option<String> {
+        let name = format!("name = \"{node}\"");
+        let mut tables = self.0.split("[[node]]").skip(1);
+        let table = tables.find(|table| table.lines().any(|line| line == name))?;
+        let mut lines = table.lines();
+        let value = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "))?;
+        Some(value.trim_matches(['[', '"', ']']).to_owned())
+    }
+}
+
+fn dns() -> &'static str {
+    if machine::name_servers_are_link_local() {
+        ", dns = [\"1.1.1.1\", \"8.8.8.8\"]"
+    } else {
+        ""
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::machine::Room;
+    use super::{Earlier, FILE, Node, Ports, text};
+    use std::fs;
+
+    fn node(name: &str, lan_cidr: &str, public_ipv4: Option<&str>) -> Node {
+        Node {
+            name: name.to_owned(),
+            driver: "docker",
+            endpoint: "unix:///run/x.sock".to_owned(),
+            room: Room {
+                n_vcpus: 1,
+                mem_gib: 1,
+                disk_gib: 24,
+            },
+            lan_cidr: lan_cidr.to_owned(),
+            public_ipv4: public_ipv4.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn the_next_run_finds_the_networks_of_each_node() {
+        let dir = tempfile::tempdir().unwrap();
+        let none = Earlier::read(dir.path());
+        assert_eq!(none.lan_cidr("node1"), None);
+        let nodes = [
+            node("node1", "10.81.0.0/16", None),
+            node("node2", "10.82.0.0/16", Some("198.18.82.0/26")),
+        ];
+        let written = text(dir.path(), Ports::USUAL, "127.0.0.1:8080", &nodes);
+        fs::write(dir.path().join(FILE), written).unwrap();
+        let earlier = Earlier::read(dir.path());
+        assert_eq!(earlier.lan_cidr("node1").unwrap(), "10.81.0.0/16");
+        assert_eq!(earlier.public_ipv4("node1"), None);
+        assert_eq!(earlier.lan_cidr("node2").unwrap(), "10.82.0.0/16");
+        assert_eq!(earlier.public_ipv4("node2").unwrap(), "198.18.82.0/26");
+        assert_eq!(earlier.lan_cidr("node"), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! The containers and networks of one installation. Engines may be the user's own: containers are
+//! stopped when Wharf ends, and everything is removed after a check.
+
+use anyhow::{Result, ensure};
+use std::time::{Duration, Instant};
+use wharf_testkit::engine::{GRACE_S, Objects};
+use wharf_testkit::http::{Client, Endpoint};
+use wharf_testkit::process::wait_until;
+use wharf_testkit::progress;
+
+/// The time until the engine has removed a deleted instance.
+const REMOVAL_LIMIT: Duration = Duration::from_secs(120);
+
+/// Everything with the label of an installation.
+pub(super) struct Footprint {
+    engines: Vec<Client>,
+    label: String,
+}
+
+impl Footprint {
+    /// The footprint of the installation with this name.
+    pub fn of(engines: &[Endpoint], installation: &str) -> Self {
+        Self {
+            engines: engines.iter().cloned().map(Client::new).collect(),
+            label: format!("io.wharf.installation={installation}"),
+        }
+    }
+
+    /// Stops the instances; their disks stay.
+    pub fn stop(&self) -> Result<()> {
+        self.in_each(|objects| objects.stop(GRACE_S))
+    }
+
+    /// Waits until Wharf has removed everything.
+    pub fn wait_until_gone(&self) -> Result<()> {
+        let gone = wait_until(REMOVAL_LIMIT, || self.are_none().unwrap_or(false));
+        ensure!(
+            gone,
+            "after {REMOVAL_LIMIT:?} an engine still has a container or a network with the label {}",
+            self.label
+        );
+        Ok(())
+    }
+
+    /// Removes what remains after Wharf has ended. Looks again until `deadline` is over, because the engine
+    /// may still have been creating a container.
+    pub fn remove(&self, deadline: Duration) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            if !self.are_none()? {
+                progress::note("Removing what remains in the engine.");
+                self.in_each(Objects::remove)?;
+            }
+            if start.elapsed() >= deadline {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(250));
+        }
+        ensure!(
+            self.are_none()?,
+            "an engine still has a container or a network with the label {}",
+            self.label
+        );
+        Ok(())
+    }
+
+    /// Whether an engine has the container of an instance.
+    pub fn has(&self, uuid: &str) -> Result<bool> {
+        let label = format!("io.wharf.instance={uuid}");
+        Ok(!self.with(&label).try_fold(true, is_empty_too)?)
+    }
+
+    fn are_none(&self) -> Result<bool> {
+        self.with(&self.label).try_fold(true, is_empty_too)
+    }
+
+    fn in_each(&self, work: impl Fn(&Objects) -> Result<()>) -> Result<()> {
+        self.with(&self.label)
+            .try_for_each(|objects| work(&objects))
+    }
+
+    fn with(&self, label: &str) -> impl Iterator<Item = Objects> {
+        let engines = self.engines.iter().cloned();
+        engines.map(move |engine| Objects::labelled(engine, label.to_owned()))
+    }
+}
+
+fn is_empty_too(others: bool, objects: Objects) -> Result<bool> {
+    Ok(others && objects.is_empty()?)
+}

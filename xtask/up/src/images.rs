@@ -1,0 +1,21 @@
+//! `cargo xtask images`: makes images in an engine.
+
+use super::nodes;
+use anyhow::Result;
+use wharf_testkit::engine::PrivateEngine;
+use wharf_testkit::http::{Client, Endpoint};
+use wharf_testkit::{images, workspace};
+
+/// Makes the named images, or all, in the engine at `endpoint` or else in that of `up`.
+pub(super) fn run(mut names: Vec<String>, endpoint: Option<&str>) -> Result<()> {
+    if names.is_empty() {
+        names = images::names()?;
+    }
+    if let Some(endpoint) = endpoint {
+        return images::ensure(&Client::new(Endpoint::parse(endpoint)?), &names);
+    }
+    let options = nodes::engine_options(&workspace::root().join(".wharf"))?;
+    let engine = PrivateEngine::start(options)?;
+    images::ensure(&engine.client(), &names)?;
+    engine.stop()
+}

@@ -1,0 +1,49 @@
+//! `cargo xtask up` and `cargo xtask images`: a running Wharf, and the images of its instances.
+//!
+//! - [`up`]: the whole of `up`, in its order. [`images`]: the command `images`.
+//! - [`engines`], [`sockets`], [`existing`]: the engines to run instances on.
+//! - [`nodes`], [`machine`], [`config`]: the nodes that Wharf gets, and its configuration.
+//! - [`account`], [`admin`], [`instance`], [`smoke_test`]: a user, the first instance and its login.
+//! - [`footprint`], [`warnings`], [`instructions`]: what remains in engines, and what is printed.
+
+mod account;
+mod admin;
+mod config;
+mod engines;
+mod existing;
+mod footprint;
+mod images;
+mod instance;
+mod instructions;
+mod machine;
+mod nodes;
+mod smoke_test;
+mod sockets;
+mod up;
+mod warnings;
+
+use anyhow::Result;
+use clap::Parser;
+
+/// A running Wharf, and the images of its instances.
+#[derive(Parser)]
+#[command(name = "wharf-up", bin_name = "cargo xtask")]
+enum Command {
+    /// Start Wharf with a first instance, from nothing; Ctrl-C ends it.
+    Up(up::Options),
+    /// Make the images of the standard flavors: all, or those named.
+    Images {
+        /// Directories below plugins/flavors-standard/images.
+        names: Vec<String>,
+        /// The engine that gets the images, unix:///path; without it, the engine of `cargo xtask up`.
+        #[arg(long)]
+        engine: Option<String>,
+    },
+}
+
+fn main() -> Result<()> {
+    match Command::parse() {
+        Command::Up(options) => up::run(&options),
+        Command::Images { names, engine } => images::run(names, engine.as_deref()),
+    }
+}

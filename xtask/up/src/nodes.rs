@@ -1,0 +1,292 @@
+//! The nodes of a run: engines are started or found, and get images and the node's rules.
+
+use super::config::Earlier;
+use super::engines::Engines;
+use super::existing::Existing;
+use super::footprint::Footprint;
+use super::machine::{self, Room};
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::mem::take;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wharf_testkit::engine::{self, NodeRules, PrivateEngine, short_hash};
+use wharf_testkit::http::Endpoint;
+use wharf_testkit::process::{find, is_root};
+use wharf_testkit::signals::Signals;
+use wharf_testkit::{images, progress};
+
+/// The time in which an engine may finish what it was creating when Wharf ended.
+const CREATION_LIMIT: Duration = Duration::from_secs(5);
+/// The file with the name of the installation in engines.
+const INSTALLATION: &str = "installation";
+
+/// A node in the configuration.
+pub(super) struct Node {
+    pub name: String,
+    pub driver: &'static str,
+    pub endpoint: String,
+    pub room: Room,
+    pub lan_cidr: String,
+    /// The addresses of virtual machines.
+    pub public_ipv4: Option<String>,
+}
+
+/// Requirements on the nodes.
+pub(super) struct Requirements {
+    pub vms: bool,
+    pub check: bool,
+}
+
+impl Requirements {
+    fn images(&self, is_podman: bool) -> &'static [&'static str] {
+        if self.vms && !is_podman {
+            &["base", "vm-base"]
+        } else {
+            &["base"]
+        }
+    }
+}
+
+/// The nodes, and everything that was started or installed for them.
+pub(super) struct Nodes {
+    list: Vec<Node>,
+    private: Option<PrivateEngine>,
+    /// Engines of the user, which go on running at the end.
+    existing: Vec<Endpoint>,
+    rules: Vec<NodeRules>,
+    dir: PathBuf,
+    check: bool,
+}
+
+impl Nodes {
+    /// Starts or finds the engines, and makes their images.
+    pub fn start(
+        engines: &Engines,
+        requirements: &Requirements,
+        dir: &Path,
+        signals: &Signals,
+    ) -> Result<Self> {
+        let mut nodes = Self {
+            list: Vec::new(),
+            private: None,
+            existing: Vec::new(),
+            rules: Vec::new(),
+            dir: dir.to_owned(),
+            check: requirements.check,
+        };
+        match engines {
+            Engines::Private => nodes.start_private(requirements, signals)?,
+            Engines::Existing(endpoints) => nodes.use_existing(endpoints, requirements, signals)?,
+            Engines::Simulated => {
+                let network = "10.80.0.0/16";
+                nodes.list.push(Node {
+                    name: "simulated".to_owned(),
+                    driver: "simulated",
+                    // A file, so that the next run finds the instances.
+                    endpoint: format!("simulated://{}", dir.join("engine.journal").display()),
+                    room: Room::of_machine(machine::disk_gib(dir)?),
+                    lan_cidr: network.to_owned(),
+                    public_ipv4: Some(public_network(network)),
+                });
+            }
+        }
+        Ok(nodes)
+    }
+
+    fn start_private(&mut self, requirements: &Requirements, signals: &Signals) -> Result<()> {
+        const NAME: &str = "local";
+        let disk = disk_gib(&self.dir)?;
+        let options = options(&self.dir, disk, requirements.check);
+        engine::install(options.kind)?;
+        let earlier = Earlier::read(&self.dir);
+        let mut free = machine::free_networks(1, &[]).into_iter();
+        let lan_cidr = earlier.lan_cidr(NAME).or_else(|| free.next());
+        let lan_cidr = lan_cidr.context(NO_NETWORK)?;
+        let private = progress::timed("Starting a private dockerd", || {
+            PrivateEngine::start(options)
+        })?;
+        progress::note(&format!("The engine listens on {}.", private.endpoint()));
+        if private.enforces_disk_size() {
+            progress::note(&format!(
+                "Its storage is btrfs in a sparse file of {disk} GiB."
+            ));
+        }
+        let (client, endpoint) = (private.client(), private.endpoint().to_string());
+        self.private = Some(private);
+        signals.check()?;
+        images::ensure(&client, requirements.images(false))?;
+        self.list.push(Node {
+            name: NAME.to_owned(),
+            driver: "docker",
+            endpoint,
+            room: Room::of_machine(disk.saturating_sub(machine::IMAGES_GIB)),
+            public_ipv4: public_ipv4(&earlier, NAME, &lan_cidr, requirements),
+            lan_cidr,
+        });
+        Ok(())
+    }
+
+    fn use_existing(
+        &mut self,
+        endpoints: &[Endpoint],
+        requirements: &Requirements,
+        signals: &Signals,
+    ) -> Result<()> {
+        let engines = endpoints.iter().map(|at| Existing::ask(at, &self.dir));
+        let engines: Vec<_> = engines.collect::<Result<_>>()?;
+        if requirements.vms && engines.iter().all(|engine| engine.is_podman) {
+            bail!("--vms needs a dockerd: virtual machines are untested on Podman");
+        }
+        self.existing = endpoints.to_vec();
+        let taken: Vec<_> = engines
+            .iter()
+            .flat_map(|engine| engine.subnets.iter().cloned())
+            .collect();
+        let mut free = machine::free_networks(endpoints.len(), &taken).into_iter();
+        let earlier = Earlier::read(&self.dir);
+        for (number, (endpoint, engine)) in endpoints.iter().zip(&engines).enumerate() {
+            let name = format!("node{}", number + 1);
+            let lan_cidr = earlier.lan_cidr(&name).or_else(|| free.next());
+            let lan_cidr = lan_cidr.context(NO_NETWORK)?;
+            progress::step(&format!(
+                "Using the engine at {endpoint} (version {})",
+                engine.version
+            ));
+            self.guard(endpoint, engine.is_podman)?;
+            images::ensure(&engine.client, requirements.images(engine.is_podman))?;
+            signals.check()?;
+            self.list.push(Node {
+                driver: "docker",
+                endpoint: endpoint.to_string(),
+                // The engines may share one machine.
+                room: engine.room.share(endpoints.len() as u64),
+                public_ipv4: public_ipv4(&earlier, &name, &lan_cidr, requirements),
+                lan_cidr,
+                name,
+            });
+        }
+        Ok(())
+    }
+
+    /// Sets the node's rules for an existing engine, where this user may.
+    fn guard(&mut self, endpoint: &Endpoint, is_podman: bool) -> Result<()> {
+        if !is_root() || find("nft").is_none() {
+            progress::note(
+                "The node's rules are NOT set (that needs root and nftables): instances may reach \
+                 services of this machine.\nThe documentation lists the rules.",
+            );
+            return Ok(());
+        }
+        // The id of this run: another run on the same engine has its own rules.
+        let id = short_hash(format!("{} {endpoint}", self.dir.display()).as_bytes());
+        self.rules
+            .push(NodeRules::for_engine_of_the_machine(&id, is_podman)?);
+        Ok(())
+    }
+
+    /// The nodes, for the configuration.
+    pub fn list(&self) -> &[Node] {
+        &self.list
+    }
+
+    /// The footprint of an installation in the engines.
+    pub fn footprint(&self, installation: &str) -> Footprint {
+        let private = self.private.as_ref().map(PrivateEngine::endpoint);
+        let engines: Vec<_> = self.existing.iter().cloned().chain(private).collect();
+        Footprint::of(&engines, installation)
+    }
+
+    /// Whether instances can be logged in to.
+    pub fn are_real(&self) -> bool {
+        self.list.iter().all(|node| node.driver != "simulated")
+    }
+
+    /// Records the name of the installation, for the removal after a run that fails early.
+    pub fn belong_to(&self, installation: &str) -> Result<()> {
+        match self.existing.is_empty() {
+            true => Ok(()),
+            false => Ok(fs::write(self.dir.join(INSTALLATION), installation)?),
+        }
+    }
+
+    /// Stops the private engine or the instances, and removes the rules. Wharf must have ended.
+    pub fn stop(mut self) -> Result<()> {
+        self.end(Duration::ZERO)
+    }
+
+    /// Stops the installation's containers in existing engines; a check removes them.
+    fn leave(&self, existing: &[Endpoint], deadline: Duration) -> Result<()> {
+        let installation = fs::read_to_string(self.dir.join(INSTALLATION)).unwrap_or_default();
+        if existing.is_empty() || installation.is_empty() {
+            return Ok(());
+        }
+        let footprint = Footprint::of(existing, &installation);
+        if self.check {
+            return footprint.remove(deadline);
+        }
+        progress::step("Stopping the instances");
+        footprint.stop()
+    }
+
+    fn end(&mut self, deadline: Duration) -> Result<()> {
+        let (rules, existing) = (take(&mut self.rules), take(&mut self.existing));
+        if let Some(private) = self.private.take() {
+            return private.stop();
+        }
+        self.leave(&existing, deadline)
+            .context("instances may still run, so the node's rules stay")?;
+        rules.iter().try_for_each(NodeRules::remove)
+    }
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        if let Err(error) = self.end(CREATION_LIMIT) {
+            progress::note(&format!("Not everything is removed: {error:#}"));
+        }
+    }
+}
+
+/// The private engine below `dir`, whose data stays.
+pub(super) fn engine_options(dir: &Path) -> Result<engine::Options> {
+    Ok(options(dir, disk_gib(dir)?, false))
+}
+
+fn options(dir: &Path, disk_gib: u64, disposable: bool) -> engine::Options {
+    engine::Options {
+        kind: engine::Kind::Dockerd,
+        dir: dir.join("engine"),
+        disk_gib: Some(disk_gib),
+        disposable,
+    }
+}
+
+/// The size of the private engine's storage.
+fn disk_gib(dir: &Path) -> Result<u64> {
+    match engine::disk_gib(&dir.join("engine")) {
+        Some(gib) => Ok(gib),
+        None => machine::disk_gib(dir.ancestors().find(|dir| dir.exists()).unwrap_or(dir)),
+    }
+}
+
+const NO_NETWORK: &str =
+    "the machine has routes to, or its engines networks in, all of 10.80.0.0 to 10.127.255.255";
+
+/// The addresses of an earlier run, which its virtual machines have; else new ones where required.
+fn public_ipv4(
+    earlier: &Earlier,
+    node: &str,
+    lan_cidr: &str,
+    requirements: &Requirements,
+) -> Option<String> {
+    let earlier = earlier.public_ipv4(node);
+    earlier.or_else(|| requirements.vms.then(|| public_network(lan_cidr)))
+}
+
+/// Addresses in place of public ones, from the range for benchmarks of networks (RFC 2544). They are
+/// free if the private network 10.N.0.0/16 is.
+fn public_network(lan_cidr: &str) -> String {
+    let n = lan_cidr.split('.').nth(1).unwrap_or("80");
+    format!("198.18.{n}.0/26")
+}

@@ -1,0 +1,226 @@
+//! The smoke test: creates an instance over REST and logs in to it.
+
+use super::account::Account;
+use super::admin::Admin;
+use super::config::{HOST, LOGIN_USER};
+use super::footprint::Footprint;
+use super::instance::{Kind, NamedInstance, text};
+use super::warnings::Warnings;
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use wharf_testkit::http::Client;
+use wharf_testkit::process::wait_until;
+use wharf_testkit::progress;
+use wharf_testkit::server::Server;
+use wharf_testkit::signals::Signals;
+use wharf_testkit::ssh::{Destination, has_banner};
+
+/// The first instance.
+pub(super) const CONTAINER: Kind = Kind {
+    name: "hello",
+    resource_type: "container",
+};
+/// The first virtual machine.
+pub(super) const VM: Kind = Kind {
+    name: "hello-vm",
+    resource_type: "vm",
+};
+/// More than Wharf's own deadline for provisioning.
+const RUNNING_LIMIT: Duration = Duration::from_secs(660);
+/// The time until Wharf has restarted the instances of an earlier run.
+const BANNER_LIMIT: Duration = Duration::from_secs(60);
+/// Wharf looks twice, because the engine may still be creating something.
+const PURGE_LIMIT: Duration = Duration::from_secs(120);
+
+/// Creates instances and logs in to them.
+pub(super) struct SmokeTest<'a> {
+    client: Client,
+    log: String,
+    account: &'a Account,
+    admin: &'a Admin,
+    /// `None` where instances are simulated.
+    footprint: Option<Footprint>,
+    check: bool,
+}
+
+/// The result of waiting for an instance.
+enum Outcome {
+    /// The user can log in.
+    Up(Value),
+    /// The instance is in this other state.
+    Down(String),
+}
+
+impl<'a> SmokeTest<'a> {
+    pub fn new(
+        server: &Server,
+        account: &'a Account,
+        admin: &'a Admin,
+        footprint: Option<Footprint>,
+        check: bool,
+    ) -> Result<Self> {
+        Ok(Self {
+            client: server.client()?,
+            log: server.log(),
+            account,
+            admin,
+            footprint,
+            check,
+        })
+    }
+
+    /// Creates the instance, or finds that of an earlier run, and logs in. A check deletes it again.
+    pub fn run(&self, kind: Kind, signals: &Signals) -> Result<Value> {
+        let named = NamedInstance {
+            client: &self.client,
+            account: self.account,
+            kind,
+        };
+        let tested = self.test(&named, signals);
+        if self.check {
+            // After a failure too, because the engine may be the user's own.
+            let removed = self.remove(&named);
+            let instance = tested?;
+            removed?;
+            return Ok(instance);
+        }
+        tested
+    }
+
+    fn test(&self, named: &NamedInstance<'_>, signals: &Signals) -> Result<Value> {
+        let start = Instant::now();
+        let (instance, state) = match self.earlier(named, signals)? {
+            Some(instance) => (instance, "running"),
+            None => (self.new_one(named, signals)?, "created and running"),
+        };
+        progress::note(&format!(
+            "{} is {state} after {:.1} s.",
+            named.kind.name,
+            start.elapsed().as_secs_f64()
+        ));
+        if self.footprint.is_some() {
+            log_in(self.account, &instance)?;
+        }
+        Ok(instance)
+    }
+
+    fn new_one(&self, named: &NamedInstance<'_>, signals: &Signals) -> Result<Value> {
+        let created = named.create()?;
+        match self.wait(named, signals)? {
+            Outcome::Up(instance) => Ok(instance),
+            Outcome::Down(state) => bail!(
+                "{} is {state} rather than running: {}",
+                named.kind.name,
+                self.admin.why(text(&created, "uuid")?)?
+            ),
+        }
+    }
+
+    /// Returns the instance of an earlier run, if there is one and it starts.
+    fn earlier(&self, named: &NamedInstance<'_>, signals: &Signals) -> Result<Option<Value>> {
+        let name = named.kind.name;
+        let Some(found) = named.find()? else {
+            return Ok(None);
+        };
+        progress::step(&format!(
+            "Looking for the instance {name} of an earlier run"
+        ));
+        let state = text(&found, "state")?;
+        if !matches!(state, "exited" | "shut_off") || named.restart()? {
+            match self.wait(named, signals)? {
+                Outcome::Up(instance) => return Ok(Some(instance)),
+                Outcome::Down(state) => progress::note(&format!("It is {state}.")),
+            }
+        }
+        let uuid = text(&found, "uuid")?;
+        progress::note(&format!("It does not start: {}.", self.admin.why(uuid)?));
+        let is_there = self.footprint.as_ref().map(|footprint| footprint.has(uuid));
+        if state != "error" && is_there.transpose()?.unwrap_or(false) {
+            // Its disk may hold something.
+            let kept = format!("{name}-{}", uuid.get(..8).unwrap_or(uuid));
+            progress::note(&format!("It is kept as {kept}."));
+            named.rename(&kept)?;
+        } else {
+            named.delete()?;
+        }
+        Ok(None)
+    }
+
+    /// Waits until the user can log in.
+    fn wait(&self, named: &NamedInstance<'_>, signals: &Signals) -> Result<Outcome> {
+        let name = named.kind.name;
+        let start = Instant::now();
+        let mut running = None;
+        let mut warnings = Warnings::of(&self.log);
+        while start.elapsed() < RUNNING_LIMIT {
+            let instance = named.find()?;
+            let instance = instance.with_context(|| format!("{name} is gone"))?;
+            match text(&instance, "state")? {
+                "running" => {
+                    if self.footprint.is_none() || has_banner(HOST, ssh_port(&instance)?) {
+                        return Ok(Outcome::Up(instance));
+                    }
+                    // Wharf may still be restarting an instance of an earlier run.
+                    let since = *running.get_or_insert_with(Instant::now);
+                    ensure!(
+                        since.elapsed() < BANNER_LIMIT,
+                        "{name} is running, and there is no SSH banner from {HOST}:{} within \
+                         {BANNER_LIMIT:?}",
+                        ssh_port(&instance)?
+                    );
+                }
+                "provisioning" => {}
+                other => return Ok(Outcome::Down(other.to_owned())),
+            }
+            warnings.print_new();
+            if signals.wait(Duration::from_millis(20)) {
+                bail!("interrupted");
+            }
+        }
+        bail!("{name} is not running after {RUNNING_LIMIT:?}")
+    }
+
+    /// Deletes the instance, if there is one, and waits until it is gone from its engine.
+    fn remove(&self, named: &NamedInstance<'_>) -> Result<()> {
+        let Some(found) = named.find()? else {
+            return Ok(());
+        };
+        named.delete()?;
+        let uuid = text(&found, "uuid")?;
+        let purged = wait_until(PURGE_LIMIT, || self.admin.has_purged(uuid).unwrap_or(false));
+        ensure!(
+            purged,
+            "{} is not removed after {PURGE_LIMIT:?}",
+            named.kind.name
+        );
+        self.footprint
+            .as_ref()
+            .map_or(Ok(()), Footprint::wait_until_gone)
+    }
+}
+
+fn ssh_port(instance: &Value) -> Result<u16> {
+    let port = instance.get("wan_ssh_port").and_then(Value::as_u64);
+    Ok(u16::try_from(port.context("no wan_ssh_port")?)?)
+}
+
+fn log_in(account: &Account, instance: &Value) -> Result<()> {
+    progress::step("Logging in over SSH, by key and by password");
+    let to = Destination {
+        user: LOGIN_USER,
+        host: HOST,
+        port: ssh_port(instance)?,
+    };
+    let script = "echo \"$(id -un) on $(hostname), $(python3 --version), $(uname -sr)\"";
+    let output = account.ssh.run(to, script).context("login by key")?;
+    progress::note(&output);
+    let password = text(instance, "original_service_password")?;
+    account
+        .ssh
+        .run_with_password(to, password, "true")
+        .context("login by password")?;
+    let wrong = account.ssh.run_with_password(to, "wrong", "true");
+    ensure!(wrong.is_err(), "a wrong password was accepted");
+    Ok(())
+}
