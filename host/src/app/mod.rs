@@ -140,8 +140,8 @@ impl App {
     }
 
     /// Who has this key, if it is valid.
-    pub fn authenticate(&self, key: &str) -> Option<Caller> {
-        self.keys.authenticate(key)
+    pub fn authenticate(&self, key: &str, request_id: Arc<str>) -> Option<Caller> {
+        self.keys.authenticate(key, request_id)
     }
 
     /// Whether the database answers and takes writes.
