@@ -56,7 +56,7 @@ pub struct Limits {
     pub call_cpu_ms: u64,
     /// Memory of one guest, MiB. Default 64.
     pub guest_memory_mib: usize,
-    /// Rendered answers of get and list that are kept until something changes, MiB. Default 64.
+    /// Rendered lists that are cached until one of their instances changes, MiB. Default 64.
     pub answer_cache_mib: u64,
 }
 
