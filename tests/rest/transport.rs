@@ -48,6 +48,33 @@ fn unknown_paths_are_404_and_wrong_methods_405_with_allow() {
 }
 
 #[test]
+fn each_route_has_the_methods_of_the_document_and_no_others() {
+    let (server, api) = start();
+    let document = api.get("/api/openapi.json").unwrap().expect(200).unwrap();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let mut expected: Vec<String> = item
+            .as_object()
+            .unwrap()
+            .keys()
+            .filter(|key| *key != "parameters")
+            .map(|method| method.to_uppercase())
+            .collect();
+        if expected.iter().any(|method| method == "GET") {
+            expected.push("HEAD".to_owned());
+        }
+        expected.sort();
+        let path = path.replace("{uuid}", "no-such-name");
+        let answer = api.raw("OPTIONS", &path, None).unwrap();
+        assert_eq!(answer.status, 405, "{path}: {answer:?}");
+        let allow = answer.header("allow").unwrap();
+        let mut allowed: Vec<_> = allow.split(',').map(|m| m.trim().to_owned()).collect();
+        allowed.sort();
+        assert_eq!(allowed, expected, "{path}");
+    }
+    server.finish().unwrap();
+}
+
+#[test]
 fn bodies_are_json_objects_of_at_most_64_kib() {
     let (server, api) = start();
     let post = |content_type: &str, bytes: &[u8]| {

@@ -1,72 +1,62 @@
-//! Rendered answers, kept for as long as reading again would give the same: bounded, and never older
-//! than what is durable.
+//! A bounded cache of rendered lists. A list is valid as long as its version is the one that the
+//! database has for its owner, so the cache needs no invalidation.
 
-use crate::app::{App, Topic, Version};
 use crate::domain::error::Error;
 use crate::domain::ids::UserId;
 use bytes::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-/// What an entry costs beside its body, roughly.
+/// The approximate memory of an entry without its body.
 const ENTRY_BYTES: u64 = 160;
-/// What most answers weigh; sizes the cache's own tables.
+/// The usual size of a body; sizes the cache's own tables.
 const USUAL_BYTES: u64 = 1024;
 
-/// The answers, by what they are about.
-pub(super) struct Answers(Cache<Topic, Answer, Weight>);
+/// Rendered lists by owner.
+pub(super) struct ResponseCache(Cache<UserId, Response, Weight>);
 
 #[derive(Clone)]
-struct Answer {
-    /// Whose question it answers.
-    user: UserId,
-    version: Version,
+struct Response {
+    version: u64,
     body: Bytes,
 }
 
 #[derive(Clone)]
 struct Weight;
 
-impl Weighter<Topic, Answer> for Weight {
-    fn weight(&self, _: &Topic, answer: &Answer) -> u64 {
-        ENTRY_BYTES + u64::try_from(answer.body.len()).unwrap_or(u64::MAX / 2)
+impl Weighter<UserId, Response> for Weight {
+    fn weight(&self, _: &UserId, response: &Response) -> u64 {
+        ENTRY_BYTES + u64::try_from(response.body.len()).unwrap_or(u64::MAX / 2)
     }
 }
 
-impl Answers {
-    /// Keeps at most so many bytes.
+impl ResponseCache {
+    /// Makes a cache of at most this many bytes.
     pub fn new(bytes: u64) -> Self {
         let items = usize::try_from(bytes / USUAL_BYTES).unwrap_or(usize::MAX);
         Self(Cache::with_weighter(items, bytes, Weight))
     }
 
-    /// The answer about a topic to this user, from memory if nothing of the topic has changed since.
-    pub fn answer(
+    /// The body of an owner's list. `render` gets the version of the cached body and returns the
+    /// present version with its body, or none if the cached one is still valid.
+    pub fn body(
         &self,
-        app: &App,
-        user: UserId,
-        topic: Topic,
-        read: impl FnOnce() -> Result<Bytes, Error>,
+        owner: UserId,
+        render: impl FnOnce(Option<u64>) -> Result<Option<(u64, Bytes)>, Error>,
     ) -> Result<Bytes, Error> {
-        let version = app.version(&topic);
-        if let Some(known) = self.0.get(&topic)
-            && Some(known.version) == version
-            && known.user == user
-        {
-            return Ok(known.body);
+        let cached = self.0.get(&owner);
+        let known = cached.as_ref().map(|response| response.version);
+        match (render(known)?, cached) {
+            (Some((version, body)), _) => {
+                let response = Response {
+                    version,
+                    body: body.clone(),
+                };
+                self.0.insert(owner, response);
+                Ok(body)
+            }
+            (None, Some(response)) => Ok(response.body),
+            (None, None) => Err(Error::Internal("no list is cached".to_owned())),
         }
-        let body = read()?;
-        // Only what was read while nothing changed is known to be of that version.
-        if let Some(version) = version
-            && app.version(&topic) == Some(version)
-        {
-            let answer = Answer {
-                user,
-                version,
-                body: body.clone(),
-            };
-            self.0.insert(topic, answer);
-        }
-        Ok(body)
     }
 }

@@ -1,13 +1,16 @@
 //! `GET /api/instance/`.
 
 use super::{Api, Reply, wire};
-use crate::app::{Caller, Topic};
+use crate::app::Caller;
 use crate::domain::error::Error;
 
 /// All of the caller's instances.
 pub fn run(api: &Api, caller: &Caller) -> Result<Reply, Error> {
-    let topic = Topic::Owner(caller.user);
-    let read = || wire::list(&api.app.list(caller)?);
-    let body = api.answers.answer(&api.app, caller.user, topic, read)?;
+    let body = api
+        .lists
+        .body(caller.user, |known| match api.app.list(caller, known)? {
+            Some((version, instances)) => Ok(Some((version, wire::list(&instances)?))),
+            None => Ok(None),
+        })?;
     Ok(Reply::Done(body))
 }

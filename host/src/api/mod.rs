@@ -21,7 +21,7 @@ mod wire;
 use crate::app::App;
 use crate::domain::error::Error;
 use crate::schema::{SchemaError, Schemas};
-use answers::Answers;
+use answers::ResponseCache;
 use bytes::Bytes;
 use serde::Serialize;
 use std::sync::Arc;
@@ -30,14 +30,14 @@ use std::sync::Arc;
 pub struct Api {
     app: Arc<App>,
     schemas: Schemas,
-    answers: Answers,
+    lists: ResponseCache,
 }
 
 impl Api {
     /// Compiles the schemas.
     pub fn new(app: Arc<App>) -> Result<Self, SchemaError> {
         Ok(Self {
-            answers: Answers::new(app.answer_cache_bytes()),
+            lists: ResponseCache::new(app.answer_cache_bytes()),
             schemas: Schemas::compile()?,
             app,
         })

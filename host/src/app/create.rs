@@ -185,6 +185,7 @@ impl Draft {
         Instance {
             id: self.id,
             seq,
+            version: 0,
             owner: self.ask.owner,
             name,
             resource_type: self.ask.resource_type,

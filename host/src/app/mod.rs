@@ -26,8 +26,6 @@ pub use settled::Settled;
 pub use stats::Stats;
 pub use vault::{Vault, VaultError};
 
-pub use crate::db::{Topic, Version};
-
 use crate::config::Config;
 use crate::db::{Db, Read};
 use crate::domain::driver::PluginError;
@@ -124,12 +122,7 @@ impl App {
         history::bill(&self.db, email, from, to)
     }
 
-    /// The version of what there is to read about a topic: see [`Db::version`].
-    pub fn version(&self, topic: &Topic) -> Option<Version> {
-        self.db.version(topic)
-    }
-
-    /// Most bytes of rendered answers to keep.
+    /// The size limit of the response cache in bytes.
     pub fn answer_cache_bytes(&self) -> u64 {
         self.config.limits.answer_cache_mib.saturating_mul(1 << 20)
     }
@@ -140,8 +133,8 @@ impl App {
     }
 
     /// Who has this key, if it is valid.
-    pub fn authenticate(&self, key: &str) -> Option<Caller> {
-        self.keys.authenticate(key)
+    pub fn authenticate(&self, key: &str, request_id: Arc<str>) -> Option<Caller> {
+        self.keys.authenticate(key, request_id)
     }
 
     /// Whether the database answers and takes writes.

@@ -49,13 +49,28 @@ impl App {
         self.view(caller, found)
     }
 
-    /// All of the caller's instances, oldest first.
-    pub fn list(&self, caller: &Caller) -> Result<Vec<InstanceView>, Error> {
-        self.db
-            .read(|rows| rows.owned_by(caller.user))?
+    /// All of the caller's instances, oldest first, with the version of this list; none if that is
+    /// the `known` one.
+    pub fn list(
+        &self,
+        caller: &Caller,
+        known: Option<u64>,
+    ) -> Result<Option<(u64, Vec<InstanceView>)>, Error> {
+        // One snapshot, so that the version is that of the rows.
+        let found = self.db.read(|rows| {
+            let version = rows.owner_version(caller.user)?;
+            if known == Some(version) {
+                return Ok(None);
+            }
+            Ok(Some((version, rows.owned_by(caller.user)?)))
+        })?;
+        let Some((version, instances)) = found else {
+            return Ok(None);
+        };
+        let views = instances
             .into_iter()
-            .map(|instance| self.view(caller, instance))
-            .collect()
+            .map(|instance| self.view(caller, instance));
+        Ok(Some((version, views.collect::<Result<_, _>>()?)))
     }
 
     /// What can be asked for.

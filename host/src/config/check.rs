@@ -38,6 +38,14 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
 fn limits(limits: &Limits) -> Result<(), ConfigError> {
     for (key, zero) in [
         ("max_connections", limits.max_connections == 0),
+        ("connections_per_peer", limits.connections_per_peer == 0),
+        (
+            "connections_per_local_peer",
+            limits.connections_per_local_peer == 0,
+        ),
+        ("streams_per_connection", limits.streams_per_connection == 0),
+        ("write_timeout_ms", limits.write_timeout_ms == 0),
+        ("unsent_mib", limits.unsent_mib == 0),
         ("header_timeout_ms", limits.header_timeout_ms == 0),
         ("body_timeout_ms", limits.body_timeout_ms == 0),
         ("stats_timeout_ms", limits.stats_timeout_ms == 0),

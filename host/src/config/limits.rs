@@ -6,13 +6,29 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Connections served at once. Default 10000; further ones wait to be accepted.
+    /// Connections served at once, and authenticated requests running at once. Default 10000; further
+    /// connections wait to be accepted, further requests get a 503.
     pub max_connections: usize,
-    /// Time for the head of a request, and between two of a connection, ms; noticed up to a quarter of
-    /// it later, 1 s at most. Default 10000.
+    /// Connections from one IPv4 address or one IPv6 /64 network; further ones are closed. Default
+    /// 500: far more than one client needs, and a twentieth of all. A reverse proxy on another machine
+    /// needs more.
+    pub connections_per_peer: usize,
+    /// Connections from a loopback address, which usually is a reverse proxy for all clients. Default
+    /// 9000, so that some are left for clients that connect directly.
+    pub connections_per_local_peer: usize,
+    /// Requests running at once on one HTTP/2 connection. Default 100, the least that the standard
+    /// recommends.
+    pub streams_per_connection: u32,
+    /// Time for the head of a request, and for an idle connection, ms. Default 10000.
     pub header_timeout_ms: u64,
     /// Time for the body of a request, ms. Default 20000.
     pub body_timeout_ms: u64,
+    /// Time in which a client must read a piece (64 KiB) of a response, ms; later its connection ends.
+    /// Default 30000, which a modem keeps to.
+    pub write_timeout_ms: u64,
+    /// Responses that clients have not read yet, MiB; beyond, authenticated requests get a 503. Default
+    /// 256: a hundred lists of 3000 instances.
+    pub unsent_mib: u64,
     /// Time that running requests get at shutdown, ms. Default 20000.
     pub shutdown_timeout_ms: u64,
     /// How long stop, restart, resize and port changes wait for the node before they answer what
@@ -40,7 +56,7 @@ pub struct Limits {
     pub call_cpu_ms: u64,
     /// Memory of one guest, MiB. Default 64.
     pub guest_memory_mib: usize,
-    /// Rendered answers of get and list that are kept until something changes, MiB. Default 64.
+    /// Rendered lists that are cached until one of their instances changes, MiB. Default 64.
     pub answer_cache_mib: u64,
 }
 
@@ -48,8 +64,13 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_connections: 10_000,
+            connections_per_peer: 500,
+            connections_per_local_peer: 9_000,
+            streams_per_connection: 100,
             header_timeout_ms: 10_000,
             body_timeout_ms: 20_000,
+            write_timeout_ms: 30_000,
+            unsent_mib: 256,
             shutdown_timeout_ms: 20_000,
             answer_wait_ms: 15_000,
             stop_grace_ms: 10_000,

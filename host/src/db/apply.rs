@@ -6,10 +6,9 @@ use super::journal::{Period, Record, steps};
 use super::logged::Logged;
 use super::read::{Read, read_fields};
 use super::tables as t;
-use super::versions::Topic;
 use crate::domain::capacity::Claim;
 use crate::domain::error::Error;
-use crate::domain::ids::InstanceId;
+use crate::domain::ids::{InstanceId, UserId};
 use crate::domain::instance::{Instance, Intent, Progress};
 use crate::placement::Inventory;
 use redb::{ReadableTable, TableError, WriteTransaction};
@@ -27,6 +26,7 @@ pub struct Tables<'t> {
     details: Logged<'t, u128, Bytes>,
     names: Logged<'t, &'static str, u128>,
     owned: Logged<'t, (u64, u64), u128>,
+    owner_versions: Logged<'t, u64, u64>,
     claims: Logged<'t, u128, Bytes>,
     on_node: Logged<'t, (&'static str, u128), ()>,
     pending: Logged<'t, u128, ()>,
@@ -35,7 +35,6 @@ pub struct Tables<'t> {
     /// Changed in this transaction: written once at its end, not with each create.
     next_seq: Option<u64>,
     record: Record,
-    touched: Vec<Topic>,
 }
 
 macro_rules! field {
@@ -58,6 +57,7 @@ impl<'t> Tables<'t> {
             details: Logged::open(txn, t::DETAILS)?,
             names: Logged::open(txn, t::NAMES)?,
             owned: Logged::open(txn, t::OWNED)?,
+            owner_versions: Logged::open(txn, t::OWNER_VERSIONS)?,
             claims: Logged::open(txn, t::CLAIMS)?,
             on_node: Logged::open(txn, t::ON_NODE)?,
             pending: Logged::open(txn, t::PENDING)?,
@@ -65,7 +65,6 @@ impl<'t> Tables<'t> {
             ledger: Logged::open(txn, t::LEDGER)?,
             next_seq: None,
             record: Record::default(),
-            touched: Vec::new(),
         })
     }
 
@@ -136,6 +135,7 @@ impl<'t> Tables<'t> {
                 || self.details.redo(&step)?
                 || self.names.redo(&step)?
                 || self.owned.redo(&step)?
+                || self.owner_versions.redo(&step)?
                 || self.claims.redo(&step)?
                 || self.on_node.redo(&step)?
                 || self.pending.redo(&step)?
@@ -226,6 +226,13 @@ impl<'t> Tables<'t> {
             let old = self.instances.insert(&mut self.record, id, &bytes)?;
             old.map(|row| decode(row.value())).transpose()?
         };
+        // A use case reads the row that it changes.
+        if new.version != old.as_ref().map_or(0, |old| old.version) + 1 {
+            return Err(internal(format!(
+                "{} was changed without being read",
+                new.id
+            )));
+        }
         self.index(old.as_ref(), Some(new))
     }
 
@@ -239,9 +246,9 @@ impl<'t> Tables<'t> {
         self.index(old.as_ref(), None)
     }
 
-    /// What was changed, once it is complete, and what those rows are about.
-    pub fn finish(self) -> (Record, Vec<Topic>) {
-        (self.record, self.touched)
+    /// What was changed, once it is complete.
+    pub fn finish(self) -> Record {
+        self.record
     }
 
     /// All that was changed, written out; nothing but the period is changed after it.
@@ -257,12 +264,10 @@ impl<'t> Tables<'t> {
         let Some(id) = new.or(old).map(|i| i.id.0.as_u128()) else {
             return Ok(());
         };
-        for row in [old, new].into_iter().flatten() {
-            self.touched.extend([
-                Topic::Instance(row.id),
-                Topic::Owner(row.owner),
-                Topic::Node(row.node.clone()),
-            ]);
+        if let Some((owner, _)) = place(new).or(place(old)) {
+            let version = self.owner_version(UserId(owner))? + 1;
+            self.owner_versions
+                .insert(&mut self.record, owner, version)?;
         }
         let record = &mut self.record;
         let (before, after) = (names(old), names(new));

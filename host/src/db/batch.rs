@@ -47,9 +47,12 @@ impl Changes {
         Self::default()
     }
 
-    /// Adds a change.
+    /// Adds a change. An instance that is put gets the next version of its row.
     #[must_use]
-    pub fn with(mut self, change: Change) -> Self {
+    pub fn with(mut self, mut change: Change) -> Self {
+        if let Change::PutInstance(instance) = &mut change {
+            instance.version += 1;
+        }
         self.0.push(change);
         self
     }
@@ -89,8 +92,7 @@ impl Changes {
             instance.ledger_entries += 1;
             instance.billed = billed;
         }
-        self.0.push(Change::PutInstance(Box::new(instance)));
-        self
+        self.with(Change::PutInstance(Box::new(instance)))
     }
 
     /// The instance row that was put last.

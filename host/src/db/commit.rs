@@ -6,12 +6,12 @@ use super::batch::Changes;
 use super::codec::internal;
 use super::journal::{Journal, Period};
 use super::read::{Read, Snapshot};
-use super::versions::Versions;
 use crate::domain::error::Error;
 use crate::placement::Inventory;
 use redb::{Durability, WriteTransaction};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{oneshot, watch};
 
 /// What a use case decides from: the rows as its batch has left them, and the inventory.
@@ -92,7 +92,8 @@ pub struct Committer {
     in_doubt: bool,
     empty: Inventory,
     inventory: Inventory,
-    versions: Arc<Versions>,
+    /// Number of commits that readers can see.
+    commits: Arc<AtomicU64>,
     /// Turns true when the file takes no more writes.
     lost: watch::Sender<bool>,
 }
@@ -103,7 +104,7 @@ impl Committer {
         file: Arc<redb::Database>,
         journal: Journal,
         empty: Inventory,
-        versions: Arc<Versions>,
+        commits: Arc<AtomicU64>,
         lost: watch::Sender<bool>,
     ) -> Result<Self, Error> {
         let inventory = derive(&file, &empty)?;
@@ -113,7 +114,7 @@ impl Committer {
             in_doubt: false,
             empty,
             inventory,
-            versions,
+            commits,
             lost,
         })
     }
@@ -196,14 +197,12 @@ impl Committer {
         if !in_journal {
             tables.set_period(self.journal.next())?;
         }
-        let (record, touched) = tables.finish();
+        let record = tables.finish();
         if in_journal {
             txn.set_durability(Durability::None).map_err(internal)?;
             self.in_doubt = true;
             self.journal.append(&record).map_err(internal)?;
         }
-        let places = touched.iter().map(|topic| self.versions.place(topic));
-        let _changing = self.versions.changing(places.collect());
         if in_journal {
             txn.commit().map_err(internal)?;
             self.in_doubt = false;
@@ -211,6 +210,7 @@ impl Committer {
             commit_durably(txn)?;
             self.journal.restart(self.journal.next());
         }
+        self.commits.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
 

@@ -18,14 +18,12 @@ mod rows;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod versions;
 mod writer;
 
 pub use batch::{Change, Changes};
 pub use commit::View;
 pub use read::Read;
 pub use rows::{Detail, KeyRow};
-pub use versions::{Topic, Version};
 
 use crate::domain::error::Error;
 use crate::placement::Inventory;
@@ -82,10 +80,10 @@ impl Db {
         f(&read::Snapshot::open(&self.file).map_err(codec::internal)?)
     }
 
-    /// The version of what there is to read about a topic; none while it may be changing. Unchanged
-    /// from before a reading to a later time: the same reading would give the same.
-    pub fn version(&self, topic: &Topic) -> Option<Version> {
-        self.writer.versions().of(topic)
+    /// The number of commits since the database was opened. A snapshot that is opened after this
+    /// call has all of them, so rows read from it hold until the number changes.
+    pub fn commits(&self) -> u64 {
+        self.writer.commits()
     }
 
     /// Decides and writes, atomically and durably, before it returns.

@@ -39,6 +39,8 @@ pub trait Read {
     fn names(&self) -> Result<&impl ReadableTable<&'static str, u128>, Error>;
     /// The table [`t::OWNED`].
     fn owned(&self) -> Result<&impl ReadableTable<(u64, u64), u128>, Error>;
+    /// The table [`t::OWNER_VERSIONS`].
+    fn owner_versions(&self) -> Result<&impl ReadableTable<u64, u64>, Error>;
     /// The table [`t::CLAIMS`].
     fn claims(&self) -> Result<&impl ReadableTable<u128, Bytes>, Error>;
     /// The table [`t::ON_NODE`].
@@ -81,6 +83,12 @@ pub trait Read {
             found.extend(self.instance(id)?);
         }
         Ok(found)
+    }
+
+    /// The version of an owner's list: two readings of the list with the same version are equal.
+    fn owner_version(&self, owner: UserId) -> Result<u64, Error> {
+        let row = self.owner_versions()?.get(owner.0).map_err(internal)?;
+        Ok(row.map_or(0, |row| row.value()))
     }
 
     /// What an instance holds.
@@ -222,6 +230,7 @@ pub struct Snapshot {
     details: OnceCell<ReadOnlyTable<u128, Bytes>>,
     names: OnceCell<ReadOnlyTable<&'static str, u128>>,
     owned: OnceCell<ReadOnlyTable<(u64, u64), u128>>,
+    owner_versions: OnceCell<ReadOnlyTable<u64, u64>>,
     claims: OnceCell<ReadOnlyTable<u128, Bytes>>,
     on_node: OnceCell<ReadOnlyTable<(&'static str, u128), ()>>,
     pending: OnceCell<ReadOnlyTable<u128, ()>>,
@@ -243,6 +252,7 @@ impl Snapshot {
             details: OnceCell::new(),
             names: OnceCell::new(),
             owned: OnceCell::new(),
+            owner_versions: OnceCell::new(),
             claims: OnceCell::new(),
             on_node: OnceCell::new(),
             pending: OnceCell::new(),
@@ -301,6 +311,9 @@ macro_rules! read_fields {
             }
             fn owned(&self) -> Result<&impl ReadableTable<(u64, u64), u128>, Error> {
                 $get!(self, owned, OWNED)
+            }
+            fn owner_versions(&self) -> Result<&impl ReadableTable<u64, u64>, Error> {
+                $get!(self, owner_versions, OWNER_VERSIONS)
             }
             fn claims(&self) -> Result<&impl ReadableTable<u128, &'static [u8]>, Error> {
                 $get!(self, claims, CLAIMS)

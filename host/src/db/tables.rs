@@ -22,6 +22,8 @@ pub const DETAILS: Rows<u128> = Rows::new("details");
 pub const NAMES: TableDefinition<&str, u128> = TableDefinition::new("names");
 /// (owner, order of creation) → instance id, of instances that are not deleted.
 pub const OWNED: TableDefinition<(u64, u64), u128> = TableDefinition::new("owned");
+/// Owner → number of changes of what the owner's list shows.
+pub const OWNER_VERSIONS: TableDefinition<u64, u64> = TableDefinition::new("owner_versions");
 /// Instance id → claim.
 pub const CLAIMS: Rows<u128> = Rows::new("claims");
 /// (node, instance id) of every claim.

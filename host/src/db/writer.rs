@@ -8,7 +8,6 @@ use super::batch::Changes;
 use super::codec::internal;
 use super::commit::{Committer, Job, View, Waiting};
 use super::journal::Journal;
-use super::versions::Versions;
 use crate::domain::error::Error;
 use crate::placement::Inventory;
 use std::collections::VecDeque;
@@ -52,7 +51,7 @@ struct Shared {
     crowded_until: AtomicU64,
     /// When the latest write came, in ns from `started`.
     latest: AtomicU64,
-    versions: Arc<Versions>,
+    commits: Arc<AtomicU64>,
     lost: watch::Receiver<bool>,
 }
 
@@ -78,9 +77,9 @@ impl Writer {
         journal: Journal,
         empty: Inventory,
     ) -> Result<Self, Error> {
-        let versions = Arc::<Versions>::default();
+        let commits = Arc::<AtomicU64>::default();
         let (losing, lost) = watch::channel(false);
-        let committer = Committer::new(file, journal, empty, Arc::clone(&versions), losing)?;
+        let committer = Committer::new(file, journal, empty, Arc::clone(&commits), losing)?;
         let shared = Arc::new(Shared {
             committer: Mutex::new(committer),
             queue: Mutex::default(),
@@ -88,7 +87,7 @@ impl Writer {
             started: Instant::now(),
             crowded_until: AtomicU64::new(0),
             latest: AtomicU64::new(0),
-            versions,
+            commits,
             lost,
         });
         let thread = std::thread::Builder::new()
@@ -106,9 +105,9 @@ impl Writer {
         &self.0.shared
     }
 
-    /// Which rows have changed since they were read.
-    pub fn versions(&self) -> &Versions {
-        &self.shared().versions
+    /// See [`super::Db::commits`].
+    pub fn commits(&self) -> u64 {
+        self.shared().commits.load(Ordering::SeqCst)
     }
 
     /// Whether the file takes no more writes.

@@ -127,6 +127,9 @@ pub struct Instance {
     pub last_event_at: Timestamp,
     /// What the last ledger entry bills.
     pub billed: (Billed, Size),
+
+    /// Number of times this row was written. The database layer raises it.
+    pub version: u64,
 }
 
 /// A change of size under way. Until the node has taken it, the old size and name hold.

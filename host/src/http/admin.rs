@@ -1,18 +1,21 @@
-//! The admin service: API keys, event logs, bills and the installation's id, for whoever may open
-//! `admin.sock` in the data directory. Over it the subcommands of `wharf` work while the server has
-//! the database.
+//! The admin service: API keys, event logs, bills and the installation's id, for the user that owns
+//! `admin.sock` in the data directory. The subcommands of `wharf` use it while the server has the
+//! database open.
 
-use super::body::Intake;
-use super::connection::{self, Handle};
-use super::idle::Connections;
+use super::body;
+use super::listen::{self, Served};
 use super::respond::{self, Refusal, Response};
 use super::server::StartError;
+use super::unsent::Unsent;
 use crate::api::Reply;
 use crate::app::{App, KeyInfo, Selector};
+use crate::config::Limits;
 use crate::domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
 use crate::domain::time::Timestamp;
-use http::{Method, Request};
-use hyper::body::Incoming;
+use axum::Router;
+use axum::extract::{FromRequest, Path, Request, State};
+use axum::response::IntoResponse;
+use axum::routing::{delete, get, post};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::{Permissions, remove_file, set_permissions};
@@ -24,8 +27,8 @@ use tokio::net::UnixListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Time for head and body of a request. Its senders are on this machine.
-const REQUEST_TIME: Duration = Duration::from_secs(5);
+/// The time for the body of a request. Its sender is on this machine.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// `POST /keys`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -36,7 +39,7 @@ pub(super) struct NewKey {
     pub(super) name: String,
 }
 
-/// Its answer. No `Debug`: it has the key.
+/// The response to `POST /keys`. It has no `Debug`, since it contains the key.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Made {
     pub(super) id: String,
@@ -94,46 +97,47 @@ pub(super) struct BillOf {
     pub(super) to_ms: i64,
 }
 
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
-    let wrong = |error: serde_json::Error| FieldErrors::one(NON_FIELD_ERRORS, error.to_string());
-    Ok(serde_json::from_slice(body).map_err(wrong)?)
+/// The JSON body of a request.
+struct AdminJson<T>(T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<App>> for AdminJson<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, _: &Arc<App>) -> Result<Self, Response> {
+        let body = body::read(request.into_body(), REQUEST_TIMEOUT).await;
+        let body = body.map_err(IntoResponse::into_response)?;
+        let value = serde_json::from_slice(&body).map_err(|error| {
+            respond::error(&FieldErrors::one(NON_FIELD_ERRORS, error.to_string()).into())
+        })?;
+        Ok(Self(value))
+    }
 }
 
 /// Serves it until `stopped` turns true.
 pub(super) fn start(
     path: PathBuf,
     app: Arc<App>,
-    mut stopped: watch::Receiver<bool>,
+    limits: Limits,
+    stopped: watch::Receiver<bool>,
 ) -> Result<JoinHandle<()>, StartError> {
     let listener = bind(&path).map_err(|source| StartError::AdminSocket {
         path: path.clone(),
         source,
     })?;
+    let served = Served {
+        router: router(app),
+        limits,
+        tls: None,
+        unsent: Unsent::new(u64::MAX),
+    };
     Ok(tokio::spawn(async move {
-        let admin = Arc::new(Admin(app));
-        let builder = Arc::new(connection::builder());
-        let (connections, watching) = Connections::watched(REQUEST_TIME, stopped.clone());
-        loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                _ = stopped.wait_for(|stopped| *stopped) => break,
-            };
-            let Ok((stream, _)) = accepted else {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            };
-            let (admin, builder) = (Arc::clone(&admin), Arc::clone(&builder));
-            let activity = connections.add();
-            tokio::spawn(async move {
-                connection::serve(&builder, stream, admin, activity).await;
-            });
-        }
+        listen::serve(listener, |_| None, served, stopped).await;
         let _ = remove_file(&path);
-        watching.join_all().await;
     }))
 }
 
-/// The database is open, so no other server runs here: a socket that exists is left over.
+/// Opens the socket. A socket that exists is left over: the database is open, so no other server
+/// runs.
 fn bind(path: &PathBuf) -> std::io::Result<UnixListener> {
     match remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -144,67 +148,68 @@ fn bind(path: &PathBuf) -> std::io::Result<UnixListener> {
     Ok(listener)
 }
 
-struct Admin(Arc<App>);
+type Shared = State<Arc<App>>;
 
-impl Handle for Admin {
-    async fn handle(&self, request: Request<Incoming>) -> Response {
-        let (parts, body) = request.into_parts();
-        let body = match Intake::new(body).read(REQUEST_TIME).await {
-            Ok(body) => body,
-            Err(refusal) => return respond::refusal(&refusal),
-        };
-        let keys = self.0.keys();
-        let path = parts.uri.path();
-        let done = match (&parts.method, path.strip_prefix("/keys/")) {
-            (&Method::POST, None) if path == "/keys" => self.new_key(&body).await,
-            (&Method::GET, None) if path == "/keys" => keys.list().map(|list| {
-                let list: Vec<Key> = list.into_iter().map(Key::from).collect();
-                respond::ok(&list)
-            }),
-            (&Method::DELETE, Some(id)) => {
-                let revoked = keys.revoke(id).await.map_err(|error| match error {
-                    Error::NotFound => FieldErrors::one("id", "no key has this id").into(),
-                    other => other,
-                });
-                revoked.map(|()| respond::reply(Reply::Gone))
-            }
-            (&Method::POST, None) if path == "/events" => self.events(&body),
-            (&Method::POST, None) if path == "/bill" => self.bill(&body),
-            // The value of the label `io.wharf.installation` on everything it makes in engines.
-            (&Method::GET, None) if path == "/installation" => {
-                Ok(respond::ok(&self.0.installation))
-            }
-            _ => return respond::refusal(&Refusal::UnknownPath),
-        };
-        done.unwrap_or_else(|error| {
+fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/keys", get(list_keys).post(new_key))
+        .route("/keys/{id}", delete(revoke_key))
+        .route("/events", post(events))
+        .route("/bill", post(bill))
+        .route("/installation", get(installation))
+        .fallback(async || Refusal::UnknownPath)
+        .method_not_allowed_fallback(async || Refusal::UnknownPath)
+        .with_state(app)
+}
+
+fn respond<T: Serialize>(result: Result<T, Error>) -> Response {
+    match result {
+        Ok(value) => respond::ok(&value),
+        Err(error) => {
             if let Error::Internal(text) = &error {
                 tracing::error!("admin service: {text}");
             }
             respond::error(&error)
-        })
+        }
     }
 }
 
-impl Admin {
-    fn events(&self, body: &[u8]) -> Result<Response, Error> {
-        let asked: EventsOf = parse(body)?;
-        let lines = self.0.events(&Selector::parse(&asked.instance))?;
-        Ok(respond::ok(&lines))
-    }
+async fn list_keys(State(app): Shared) -> Response {
+    let list = app.keys().list();
+    respond(list.map(|list| list.into_iter().map(Key::from).collect::<Vec<_>>()))
+}
 
-    fn bill(&self, body: &[u8]) -> Result<Response, Error> {
-        let asked: BillOf = parse(body)?;
-        let (from, to) = (Timestamp(asked.from_ms), Timestamp(asked.to_ms));
-        Ok(respond::ok(&self.0.bill(&asked.email, from, to)?))
-    }
-
-    async fn new_key(&self, body: &[u8]) -> Result<Response, Error> {
-        let wanted: NewKey = parse(body)?;
-        let made = self.0.keys().new_key(&wanted.email, &wanted.name).await?;
-        tracing::info!(id = made.id, "a key was made");
-        Ok(respond::ok(&Made {
+async fn new_key(State(app): Shared, AdminJson(wanted): AdminJson<NewKey>) -> Response {
+    let made = app.keys().new_key(&wanted.email, &wanted.name).await;
+    respond(made.map(|made| {
+        tracing::info!(id = made.id, "API key created");
+        Made {
             id: made.id,
             key: made.key.expose().to_owned(),
-        }))
+        }
+    }))
+}
+
+async fn revoke_key(State(app): Shared, Path(id): Path<String>) -> Response {
+    match app.keys().revoke(&id).await {
+        Ok(()) => respond::reply(Reply::Gone),
+        Err(Error::NotFound) => {
+            respond::error(&FieldErrors::one("id", "no key has this id").into())
+        }
+        Err(error) => respond::<()>(Err(error)),
     }
+}
+
+async fn events(State(app): Shared, AdminJson(asked): AdminJson<EventsOf>) -> Response {
+    respond(app.events(&Selector::parse(&asked.instance)))
+}
+
+async fn bill(State(app): Shared, AdminJson(asked): AdminJson<BillOf>) -> Response {
+    let (from, to) = (Timestamp(asked.from_ms), Timestamp(asked.to_ms));
+    respond(app.bill(&asked.email, from, to))
+}
+
+/// The value of the label `io.wharf.installation` on all objects of this installation in engines.
+async fn installation(State(app): Shared) -> Response {
+    respond::ok(&app.installation)
 }

@@ -1,4 +1,4 @@
-//! The other end of the admin service, for the subcommands of `wharf`.
+//! A client of the admin service, for the subcommands of `wharf`.
 
 use super::admin::{BillOf, EventsOf, Key, Made, NewKey};
 use crate::app::history::{BillLine, EventLine};
@@ -19,16 +19,16 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-/// Time for one answer.
-const ANSWER_TIME: Duration = Duration::from_secs(10);
+/// The time limit of one request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Longest answer that is taken, in bytes.
+/// The size limit of a response in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Why a running server did not do what it was asked.
+/// Why a request to the running server failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
-    /// Its socket cannot be opened.
+    /// The socket cannot be opened.
     #[error("cannot open {path}")]
     Open {
         /// The socket.
@@ -36,10 +36,10 @@ pub enum AdminError {
         /// Why.
         source: std::io::Error,
     },
-    /// It did not answer, or not in a way that makes sense.
+    /// The server sent no response, or a broken one.
     #[error("no answer from the running server: {0}")]
     Unanswered(String),
-    /// It said no.
+    /// The server refused.
     #[error("{0}")]
     Refused(String),
 }
@@ -48,7 +48,7 @@ pub enum AdminError {
 pub struct AdminClient(SendRequest<Full<Bytes>>);
 
 impl AdminClient {
-    /// Connects; nothing if no server runs.
+    /// Connects; none if no server runs.
     pub async fn connect(socket: &Path) -> Result<Option<Self>, AdminError> {
         let stream = match UnixStream::connect(socket).await {
             Ok(stream) => stream,
@@ -81,14 +81,14 @@ impl AdminClient {
         })
     }
 
-    /// What happened to an instance.
+    /// The event log of an instance.
     pub async fn events(&mut self, instance: &str) -> Result<Vec<EventLine>, AdminError> {
         let instance = instance.to_owned();
         let body = serde_json::to_vec(&EventsOf { instance }).map_err(unanswered)?;
         read(&self.ask(Method::POST, "/events", body).await?)
     }
 
-    /// What a user's instances cost.
+    /// The costs of a user's instances.
     pub async fn bill(
         &mut self,
         email: &str,
@@ -112,7 +112,7 @@ impl AdminClient {
 
     /// Makes a key invalid.
     pub async fn revoke(&mut self, id: &str) -> Result<(), AdminError> {
-        // What is not an id would be another path.
+        // Any other text would be another path.
         if id.is_empty() || !id.bytes().all(|b| b.is_ascii_alphanumeric()) {
             return Err(AdminError::Refused(format!("no key has the id {id:?}")));
         }
@@ -141,7 +141,7 @@ impl AdminClient {
                 .await;
             Ok((status, body.map_err(unanswered)?.to_bytes()))
         };
-        let (status, body) = timeout(ANSWER_TIME, exchange)
+        let (status, body) = timeout(REQUEST_TIMEOUT, exchange)
             .await
             .map_err(|_| AdminError::Unanswered("it took too long".to_owned()))??;
         if status.is_success() {
@@ -157,7 +157,7 @@ fn unanswered(error: impl std::fmt::Display) -> AdminError {
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, AdminError> {
-    // The error would repeat parts of the body, and that may be a key.
+    // The error would repeat parts of the body, which may be a key.
     serde_json::from_slice(body).map_err(|_| unanswered("not what was expected"))
 }
 

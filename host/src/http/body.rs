@@ -1,156 +1,216 @@
-//! Reading request bodies, bounded in size and time.
+//! Request bodies: read within bounds of size and time, drained if the endpoint did not want them.
 
 use super::respond::Refusal;
-use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt;
-use hyper::body::Body;
+use axum::body::Body;
+use bytes::Bytes;
+use http::header::EXPECT;
+use http::{Request, Version};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
 
-/// Largest body that is taken, in bytes: far above any sensible request.
+/// The size limit of a request body in bytes, far above any sensible request.
 pub(super) const MAX_BYTES: usize = 64 * 1024;
 
-/// How much of a refused body is read and thrown away, in bytes, so that its sender gets to see
-/// the refusal instead of a broken connection.
+/// The size limit of a drained body in bytes.
 const MAX_DRAINED: usize = 1024 * 1024;
 
-/// How long that may take.
-const DRAIN_TIME: Duration = Duration::from_secs(3);
+/// The time limit for draining a body.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The body of a request, while it arrives.
-pub(super) struct Intake<B> {
-    body: B,
-    ended: bool,
+/// Refuses a body whose declared size is above the limit.
+pub(super) fn check_size(body: &Body) -> Result<(), Refusal> {
+    match body.size_hint().lower() > MAX_BYTES as u64 {
+        true => Err(Refusal::TooLarge),
+        false => Ok(()),
+    }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Intake<B> {
-    pub(super) fn new(body: B) -> Self {
-        let ended = body.is_end_stream();
-        Self { body, ended }
+/// Reads a whole body.
+pub(super) async fn read(body: Body, limit: Duration) -> Result<Bytes, Refusal> {
+    check_size(&body)?;
+    let collected = Limited::new(body, MAX_BYTES).collect();
+    match timeout(limit, collected).await {
+        Ok(Ok(whole)) => Ok(whole.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::TooLarge),
+        Ok(Err(_)) => Err(Refusal::BodyBroken),
+        Err(_) => Err(Refusal::BodyTimeout),
+    }
+}
+
+/// A body as it arrives. On HTTP/1.1 a body that is dropped unread is drained, within bounds, so that
+/// its sender sees the response instead of a broken connection. HTTP/2 resets the one stream.
+pub(super) struct RequestBody<B: hyper::body::Body<Data = Bytes> + Unpin + Send + 'static> {
+    /// Present until it has ended or is drained.
+    body: Option<B>,
+    http1: bool,
+    /// The client sends the body only after a `100 Continue`, which the first read causes.
+    awaits_continue: bool,
+}
+
+impl RequestBody<Incoming> {
+    /// Takes over the body of a request.
+    pub(super) fn wrap(request: Request<Incoming>) -> Request<Self> {
+        let http1 = request.version() < Version::HTTP_2;
+        let awaits_continue = request.headers().contains_key(EXPECT);
+        request.map(|body| Self::new(body, http1, awaits_continue))
+    }
+}
+
+impl<B: hyper::body::Body<Data = Bytes> + Unpin + Send + 'static> RequestBody<B> {
+    fn new(body: B, http1: bool, awaits_continue: bool) -> Self {
+        Self {
+            body: (!body.is_end_stream()).then_some(body),
+            http1,
+            awaits_continue,
+        }
+    }
+}
+
+impl<B: hyper::body::Body<Data = Bytes> + Unpin + Send + 'static> hyper::body::Body
+    for RequestBody<B>
+{
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let this = self.get_mut();
+        this.awaits_continue = false;
+        let Some(body) = &mut this.body else {
+            return Poll::Ready(None);
+        };
+        let frame = ready!(Pin::new(&mut *body).poll_frame(context));
+        if !matches!(frame, Some(Ok(_))) || body.is_end_stream() {
+            this.body = None;
+        }
+        Poll::Ready(frame)
     }
 
-    /// Nothing of the body is outstanding.
-    pub(super) fn ended(&self) -> bool {
-        self.ended
+    fn is_end_stream(&self) -> bool {
+        self.body.is_none()
     }
 
-    /// The whole body.
-    pub(super) async fn read(&mut self, time: Duration) -> Result<Bytes, Refusal> {
-        if self.ended {
-            return Ok(Bytes::new());
-        }
-        if self.body.size_hint().lower() > MAX_BYTES as u64 {
-            return Err(Refusal::TooLarge);
-        }
-        let deadline = Instant::now() + time;
-        let mut whole = BytesMut::new();
-        while let Some(data) = self.next(deadline).await? {
-            if whole.len() + data.len() > MAX_BYTES {
-                return Err(Refusal::TooLarge);
-            }
-            if whole.is_empty() && self.body.is_end_stream() {
-                // The usual case, one piece: not copied.
-                self.ended = true;
-                return Ok(data);
-            }
-            whole.extend_from_slice(&data);
-        }
-        Ok(whole.freeze())
+    fn size_hint(&self) -> SizeHint {
+        let none = || SizeHint::with_exact(0);
+        self.body.as_ref().map_or_else(none, B::size_hint)
     }
+}
 
-    /// Reads on and throws away, within bounds; true if the end was reached.
-    pub(super) async fn drain(&mut self) -> bool {
-        let deadline = Instant::now() + DRAIN_TIME;
-        let mut drained = 0;
-        while !self.ended && drained < MAX_DRAINED {
-            match self.next(deadline).await {
-                Ok(Some(data)) => drained += data.len(),
-                Ok(None) => break,
-                Err(_) => return false,
-            }
+impl<B: hyper::body::Body<Data = Bytes> + Unpin + Send + 'static> Drop for RequestBody<B> {
+    fn drop(&mut self) {
+        if let Some(body) = self.body.take()
+            && self.http1
+            && !self.awaits_continue
+        {
+            tokio::spawn(timeout(DRAIN_TIMEOUT, drain(body)));
         }
-        self.ended
     }
+}
 
-    async fn next(&mut self, deadline: Instant) -> Result<Option<Bytes>, Refusal> {
-        loop {
-            match timeout_at(deadline, self.body.frame()).await {
-                Err(_) => return Err(Refusal::BodyTimeout),
-                Ok(Some(Err(_))) => return Err(Refusal::BodyBroken),
-                Ok(None) => {
-                    self.ended = true;
-                    return Ok(None);
-                }
-                // Trailers say nothing here.
-                Ok(Some(Ok(frame))) => {
-                    if let Ok(data) = frame.into_data() {
-                        return Ok(Some(data));
-                    }
-                }
-            }
-        }
+/// Reads and discards a body up to its limit; the connection ends with what is left.
+async fn drain<B: hyper::body::Body<Data = Bytes> + Unpin>(mut body: B) {
+    let mut drained = 0;
+    while drained < MAX_DRAINED
+        && let Some(Ok(frame)) = body.frame().await
+    {
+        drained += frame.data_ref().map_or(0, Bytes::len);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Intake, MAX_BYTES, MAX_DRAINED};
+    use super::{MAX_BYTES, MAX_DRAINED, RequestBody, read};
     use crate::http::respond::Refusal;
+    use axum::body::Body;
     use bytes::Bytes;
-    use http_body_util::Full;
     use hyper::body::Frame;
     use std::convert::Infallible;
     use std::pin::Pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Context, Poll};
     use std::time::Duration;
 
-    const TIME: Duration = Duration::from_millis(50);
+    const LIMIT: Duration = Duration::from_millis(50);
 
-    /// So many pieces of so many bytes, then the end or silence.
-    struct Pieces(usize, usize, bool);
+    /// A body of equal pieces, then the end or silence. `taken` counts the pieces read.
+    struct Pieces {
+        count: usize,
+        bytes: usize,
+        ends: bool,
+        taken: Arc<AtomicUsize>,
+    }
 
     impl hyper::body::Body for Pieces {
         type Data = Bytes;
         type Error = Infallible;
 
         fn poll_frame(
-            mut self: Pin<&mut Self>,
+            self: Pin<&mut Self>,
             _: &mut Context<'_>,
         ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-            match (self.0, self.2) {
-                (0, true) => Poll::Ready(None),
-                (0, false) => Poll::Pending,
+            match (self.taken.load(Ordering::SeqCst) < self.count, self.ends) {
+                (false, true) => Poll::Ready(None),
+                (false, false) => Poll::Pending,
                 _ => {
-                    self.0 -= 1;
-                    Poll::Ready(Some(Ok(Frame::data(vec![b'x'; self.1].into()))))
+                    self.taken.fetch_add(1, Ordering::SeqCst);
+                    Poll::Ready(Some(Ok(Frame::data(vec![b'x'; self.bytes].into()))))
                 }
             }
         }
     }
 
+    fn pieces(count: usize, bytes: usize, ends: bool) -> (Pieces, Arc<AtomicUsize>) {
+        let taken = Arc::new(AtomicUsize::new(0));
+        let pieces = Pieces {
+            count,
+            bytes,
+            ends,
+            taken: Arc::clone(&taken),
+        };
+        (pieces, taken)
+    }
+
+    async fn read_pieces(count: usize, bytes: usize, ends: bool) -> Result<Bytes, Refusal> {
+        read(Body::new(pieces(count, bytes, ends).0), LIMIT).await
+    }
+
     #[tokio::test]
     async fn whole_bodies() {
-        let mut one = Intake::new(Full::new(Bytes::from_static(b"abc")));
-        assert_eq!(one.read(TIME).await.unwrap(), "abc");
-        assert!(one.ended());
-        let mut many = Intake::new(Pieces(64, 1024, true));
-        assert_eq!(many.read(TIME).await.unwrap().len(), MAX_BYTES);
-        let mut none = Intake::new(http_body_util::Empty::<Bytes>::new());
-        assert!(none.ended() && none.read(TIME).await.unwrap().is_empty());
+        assert_eq!(read(Body::from("abc"), LIMIT).await.unwrap(), "abc");
+        assert!(read(Body::empty(), LIMIT).await.unwrap().is_empty());
+        let whole = read_pieces(64, 1024, true).await.unwrap();
+        assert_eq!(whole.len(), MAX_BYTES);
     }
 
     #[tokio::test]
     async fn too_long_and_too_slow() {
-        let mut declared = Intake::new(Full::new(vec![0; MAX_BYTES + 1].into()));
-        assert_eq!(declared.read(TIME).await, Err(Refusal::TooLarge));
-        let mut undeclared = Intake::new(Pieces(66, 1024, true));
-        assert_eq!(undeclared.read(TIME).await, Err(Refusal::TooLarge));
-        assert!(undeclared.drain().await);
-        let mut endless = Intake::new(Pieces(usize::MAX, 65_536, true));
-        assert_eq!(endless.read(TIME).await, Err(Refusal::TooLarge));
-        assert!(!endless.drain().await);
-        assert!(usize::MAX - endless.body.0 <= 3 + MAX_DRAINED / 65_536);
-        let mut silent = Intake::new(Pieces(1, 10, false));
-        assert_eq!(silent.read(TIME).await, Err(Refusal::BodyTimeout));
+        let declared = Body::from(vec![0; MAX_BYTES + 1]);
+        assert_eq!(read(declared, LIMIT).await, Err(Refusal::TooLarge));
+        let undeclared = read_pieces(66, 1024, true).await;
+        assert_eq!(undeclared, Err(Refusal::TooLarge));
+        let silent = read_pieces(1, 10, false).await;
+        assert_eq!(silent, Err(Refusal::BodyTimeout));
+    }
+
+    #[tokio::test]
+    async fn what_is_dropped_unread_is_drained_on_http1_only() {
+        let drained = async |http1, awaits_continue, count| {
+            let (pieces, taken) = pieces(count, 65_536, true);
+            drop(RequestBody::new(pieces, http1, awaits_continue));
+            tokio::time::sleep(LIMIT).await;
+            taken.load(Ordering::SeqCst)
+        };
+        assert_eq!(drained(true, false, 3).await, 3);
+        let most = MAX_DRAINED / 65_536;
+        assert_eq!(drained(true, false, usize::MAX).await, most);
+        assert_eq!(drained(false, false, 3).await, 0);
+        assert_eq!(drained(true, true, 3).await, 0);
     }
 }

@@ -1,21 +1,20 @@
-//! The machine-readable description and the explorer on top of it. Everything is in the program:
-//! nothing is fetched from elsewhere.
+//! The OpenAPI document and its explorer. All files are embedded: nothing is fetched from elsewhere.
 
+use super::compress::{self, accepts_gzip};
 use super::respond::{self, Refusal, Response};
+use super::unsent::Static;
 use crate::domain::flavor::Flavor;
 use bytes::Bytes;
 use flate2::read::GzDecoder;
-use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, HeaderValue, VARY,
-    X_CONTENT_TYPE_OPTIONS,
-};
+use http::HeaderMap;
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::sync::OnceLock;
 
 const DOCUMENT: &str = include_str!("../../../schemas/generated/openapi.json");
 
-/// Only what this server sends may run or be shown; the explorer sets styles in its elements.
+/// Allows scripts and images of this server only; the explorer sets styles in its elements.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
                       img-src 'self' data:; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
@@ -30,7 +29,7 @@ struct File {
     content: &'static [u8],
 }
 
-/// The files for those who do not take gzip; made when first asked for.
+/// The files for clients that do not accept gzip, decompressed at first use.
 static PLAIN: [OnceLock<Bytes>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
 
 const FILES: &[File] = &[
@@ -60,14 +59,15 @@ const FILES: &[File] = &[
     },
 ];
 
-/// The description of this installation.
+/// The OpenAPI document of this installation.
 #[derive(Debug)]
 pub(super) struct Docs {
     document: Bytes,
+    gzipped: Bytes,
 }
 
 impl Docs {
-    /// Completes the document with what only the installation knows: its flavors and GPU models.
+    /// Completes the document with the flavors and GPU models of the installation.
     pub(super) fn new(
         flavors: &[Flavor],
         gpu_models: &[String],
@@ -80,20 +80,30 @@ impl Docs {
             "gpu_model",
             gpu_models.iter().map(String::as_str),
         );
+        let document = serde_json::to_vec(&document)?;
         Ok(Self {
-            document: serde_json::to_vec(&document)?.into(),
+            // Once, since anyone may request it.
+            gzipped: compress::gzip(&document)
+                .map_err(serde_json::Error::io)?
+                .into(),
+            document: document.into(),
         })
     }
 
-    pub(super) fn document(&self) -> Response {
-        respond::document("application/json", self.document.clone())
+    pub(super) fn document(&self, request: &HeaderMap) -> Response {
+        let gzip = accepts_gzip(request);
+        let content = if gzip { &self.gzipped } else { &self.document };
+        let mut response = respond::document("application/json", content.clone());
+        response.extensions_mut().insert(Static);
+        compress::declare(response.headers_mut(), gzip);
+        response
     }
 
     pub(super) fn page() -> Response {
         page("text/html; charset=utf-8", Bytes::from_static(PAGE))
     }
 
-    pub(super) fn file(name: &str, headers: &http::HeaderMap) -> Result<Response, Refusal> {
+    pub(super) fn file(name: &str, request: &HeaderMap) -> Result<Response, Refusal> {
         let (file, plain) = FILES
             .iter()
             .zip(&PLAIN)
@@ -103,22 +113,20 @@ impl Docs {
         if !file.gzipped {
             return Ok(page(file.content_type, content));
         }
-        let mut response = if super::gzip::accepted(headers) {
-            let mut response = page(file.content_type, content);
-            let headers = response.headers_mut();
-            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-            response
-        } else {
-            let plain = plain.get_or_init(|| {
-                let mut plain = Vec::new();
-                // What was compressed at build time is whole; a short read would show in the tests.
-                let _ = GzDecoder::new(file.content).read_to_end(&mut plain);
-                plain.into()
-            });
-            page(file.content_type, plain.clone())
+        let gzip = accepts_gzip(request);
+        let content = match gzip {
+            true => content,
+            false => plain
+                .get_or_init(|| {
+                    let mut plain = Vec::new();
+                    // The embedded file is whole; a short read would show in the tests.
+                    let _ = GzDecoder::new(file.content).read_to_end(&mut plain);
+                    plain.into()
+                })
+                .clone(),
         };
-        let vary = HeaderValue::from_name(ACCEPT_ENCODING);
-        response.headers_mut().insert(VARY, vary);
+        let mut response = page(file.content_type, content);
+        compress::declare(response.headers_mut(), gzip);
         Ok(response)
     }
 }
@@ -134,6 +142,7 @@ fn offer<'a>(document: &mut Value, field: &str, names: impl Iterator<Item = &'a 
 
 fn page(content_type: &'static str, content: Bytes) -> Response {
     let mut response = respond::document(content_type, content);
+    response.extensions_mut().insert(Static);
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -179,7 +188,7 @@ mod tests {
     async fn the_document_knows_this_installation() {
         let docs = Docs::new(&[], &["H100".to_owned()]).unwrap();
         let body = docs
-            .document()
+            .document(&HeaderMap::new())
             .into_body()
             .collect()
             .await
@@ -192,5 +201,14 @@ mod tests {
             serde_json::json!(["H100", null])
         );
         assert!(!body.windows(5).any(|w| w == b"\n    "));
+        let gzip = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static("gzip"))]);
+        let gzipped = docs.document(&gzip).into_body().collect().await.unwrap();
+        let mut plain = Vec::new();
+        std::io::Read::read_to_end(
+            &mut super::GzDecoder::new(&gzipped.to_bytes()[..]),
+            &mut plain,
+        )
+        .unwrap();
+        assert_eq!(plain, body);
     }
 }

@@ -1,39 +1,56 @@
-//! What fuzzers feed with bytes: it must neither panic nor break a promise about paths. The others
-//! are in [`crate::api::fuzz`]; `host/fuzz/` has the targets, `host/tests/fuzz.rs` their seeds.
+//! The fuzz target of paths: no input may panic or break a promise about them. The other targets are
+//! in [`crate::api::fuzz`]; `host/fuzz/` has the programs, `host/tests/fuzz.rs` their seeds.
 
-use super::router::{Router, decode};
+use super::routes;
 use crate::app::Selector;
 use crate::domain::ids::InstanceId;
-use http::Uri;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, Request};
+use axum::routing::any;
+use http::{StatusCode, Uri};
 use std::sync::LazyLock;
+use tokio::runtime::{Builder, Runtime};
+use tower::Service;
 
-static ROUTER: LazyLock<Option<Router>> = LazyLock::new(|| Router::new().ok());
+/// All routes, each with a handler that checks what it gets.
+static ROUTER: LazyLock<Router> = LazyLock::new(|| {
+    let paths = routes::private().map(|(path, _)| path).into_iter();
+    paths
+        .chain(routes::public().map(|(path, _)| path))
+        .fold(Router::new(), |router, path| router.route(path, any(check)))
+});
 
-/// A request target: what it leads to, and the instance that it names. True if it leads anywhere.
+static RUNTIME: LazyLock<Option<Runtime>> =
+    LazyLock::new(|| Builder::new_current_thread().build().ok());
+
+/// Routes a request target, and returns whether it leads anywhere.
 ///
 /// # Panics
 ///
 /// If a promise is broken.
 pub fn path(bytes: &[u8]) -> bool {
-    let Some(router) = ROUTER.as_ref() else {
+    let (Ok(uri), Some(runtime)) = (Uri::try_from(bytes), RUNTIME.as_ref()) else {
         return false;
     };
-    let Ok(uri) = Uri::try_from(bytes) else {
-        return false;
+    let mut request = Request::new(Body::empty());
+    *request.uri_mut() = uri;
+    let Ok(response) = runtime.block_on(ROUTER.clone().call(request));
+    response.status() == StatusCode::OK
+}
+
+/// The segment of a path is decoded once, and names an instance by its only spelling or by name.
+async fn check(uri: Uri, selector: Selector, segment: Option<Path<String>>) {
+    let Some(Path(segment)) = segment else {
+        return;
     };
-    let path = uri.path();
-    if router.find_slashed(path).is_some() {
-        assert!(router.find(&format!("{path}/")).is_some(), "no such target");
+    assert!(!segment.is_empty(), "a segment is not empty");
+    assert!(segment.len() <= uri.path().len(), "decoding only shortens");
+    match selector {
+        Selector::Id(id) => assert_eq!(InstanceId::parse(&segment), Some(id)),
+        Selector::Name(name) => {
+            assert_eq!(name, segment);
+            assert_eq!(InstanceId::parse(&segment), None);
+        }
     }
-    let Some(found) = router.find(path) else {
-        return false;
-    };
-    let segment = found.segment;
-    assert!(!segment.contains('/'), "a segment is one");
-    assert!(path.contains(segment), "a segment is from the path");
-    let decoded = decode(segment);
-    let is_id = matches!(Selector::parse(&decoded), Selector::Id(_));
-    assert_eq!(is_id, InstanceId::parse(&decoded).is_some());
-    assert!(decoded.len() <= segment.len(), "decoding only shortens");
-    true
 }

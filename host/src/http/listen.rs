@@ -1,74 +1,79 @@
-//! The listening side: accepts connections, bounded in number, until told to stop.
+//! The accept loop: takes connections, bounded in number, until the server stops.
 
-use super::connection::{self, Handle};
-use super::idle::Connections;
+use super::connection::Connections;
+use super::peers::Peers;
+use super::unsent::Unsent;
 use crate::config::Limits;
+use axum::Router;
+use axum::serve::Listener;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
-/// How long to wait when no connection can be accepted, such as for lack of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// A service and the way it is reached.
+pub(super) struct Served {
+    pub(super) router: Router,
+    pub(super) limits: Limits,
+    pub(super) tls: Option<TlsAcceptor>,
+    pub(super) unsent: Arc<Unsent>,
+}
 
-/// Serves until `stopped` turns true, and then until the running requests are done, within bounds.
-pub(super) async fn serve<H: Handle>(
-    listener: TcpListener,
-    handler: Arc<H>,
-    limits: &Limits,
-    tls: Option<TlsAcceptor>,
+/// Serves until `stopped` turns true, then finishes running requests within the shutdown timeout.
+/// `address` is that of a peer whose connections are counted.
+pub(super) async fn serve<L: Listener>(
+    mut listener: L,
+    address: fn(&L::Addr) -> Option<IpAddr>,
+    served: Served,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let header_time = Duration::from_millis(limits.header_timeout_ms);
-    let builder = Arc::new(connection::builder());
+    let Served {
+        router,
+        limits,
+        tls,
+        unsent,
+    } = served;
+    let header_timeout = Duration::from_millis(limits.header_timeout_ms);
+    let connections = Arc::new(Connections::new(router, &limits, unsent));
+    let peers = Peers::new(&limits);
     let max = limits.max_connections.min(Semaphore::MAX_PERMITS);
-    let places = Arc::new(Semaphore::new(max));
-    let (connections, _watching) = Connections::watched(header_time, stopped.clone());
+    let permits = Arc::new(Semaphore::new(max));
     loop {
         let accepted = async {
-            let place = Arc::clone(&places).acquire_owned().await;
-            (place, listener.accept().await)
+            let permit = Arc::clone(&permits).acquire_owned().await;
+            (permit, listener.accept().await)
         };
-        let (place, accepted) = tokio::select! {
+        let (permit, (io, peer)) = tokio::select! {
             accepted = accepted => accepted,
             _ = stopped.wait_for(|stopped| *stopped) => break,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                tracing::warn!("cannot accept a connection: {error}");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
-        // Answers are written whole: waiting for more to send with them only costs time.
-        let _ = stream.set_nodelay(true);
-        let (handler, builder) = (Arc::clone(&handler), Arc::clone(&builder));
-        let (tls, connections) = (tls.clone(), Arc::clone(&connections));
+        let peer = address(&peer).map(|address| (address, peers.connect(address)));
+        if let Some((address, None)) = &peer {
+            tracing::debug!(peer = %address, "connection closed: its peer has too many");
+            continue;
+        }
+        let (tls, connections, stopped) = (tls.clone(), Arc::clone(&connections), stopped.clone());
         tokio::spawn(async move {
-            let _place = place;
+            let _counted = (permit, peer);
             let Some(tls) = tls else {
-                connection::serve(&builder, stream, handler, connections.add()).await;
-                return;
+                return connections.serve(io, stopped).await;
             };
-            match tokio::time::timeout(header_time, tls.accept(stream)).await {
-                Ok(Ok(stream)) => {
-                    connection::serve(&builder, stream, handler, connections.add()).await;
-                }
-                Ok(Err(error)) => tracing::debug!("no TLS: {error}"),
-                Err(_) => tracing::debug!("no TLS in time"),
+            match tokio::time::timeout(header_timeout, tls.accept(io)).await {
+                Ok(Ok(io)) => connections.serve(io, stopped).await,
+                Ok(Err(error)) => tracing::debug!("TLS handshake failed: {error}"),
+                Err(_) => tracing::debug!("TLS handshake timed out"),
             }
         });
     }
     drop(listener);
     let all = u32::try_from(max).unwrap_or(u32::MAX);
-    let bound = Duration::from_millis(limits.shutdown_timeout_ms);
-    if tokio::time::timeout(bound, places.acquire_many(all))
+    let shutdown_timeout = Duration::from_millis(limits.shutdown_timeout_ms);
+    if tokio::time::timeout(shutdown_timeout, permits.acquire_many(all))
         .await
         .is_err()
     {
-        tracing::warn!("requests were still running when the time for shutdown was over");
+        tracing::warn!("requests were still running at the end of the shutdown timeout");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What form a request's body is declared to have.
+//! The declared media type of a request's body.
 
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};

@@ -1,28 +1,28 @@
-//! The REST interface on the network: the only place that knows hyper's server, and with
-//! [`respond`] the only one that knows status codes.
+//! The REST interface: the only module that knows axum and hyper's server, and with [`respond`] the
+//! only one that knows status codes.
 //!
-//! A request goes `server` → `connection` → `handler` (the order of all checks) → `router` →
-//! an endpoint of [`crate::api`] → [`respond`]. Beside it, on a socket for the operator alone, is
-//! the `admin` service, through which `wharf key` makes keys while the server runs.
+//! `server` puts it together, `listen` accepts connections, `connection` serves one of them, and
+//! `routes` leads a request through the access log and authentication to an endpoint of
+//! [`crate::api`]. The `admin` service on a Unix socket serves the subcommands of `wharf`.
 
+mod access_log;
 mod admin;
 mod admin_client;
 mod auth;
 mod body;
+mod compress;
 mod connection;
 mod docs;
+mod extract;
 pub mod fuzz;
-mod gzip;
-mod handler;
-mod idle;
-mod line;
 mod listen;
 mod media_type;
-mod request_id;
+mod peers;
 pub mod respond;
-mod router;
+mod routes;
 mod server;
 mod tls;
+mod unsent;
 
 pub use admin_client::{AdminClient, AdminError};
 pub use server::{Server, StartError};

@@ -1,30 +1,31 @@
-//! Answers: the only place that knows status codes.
+//! Responses: the only place that knows status codes.
 
 use crate::api::Reply;
 use crate::domain::error::{Error, FieldErrors, Shortfall};
+use axum::body::Body;
+use axum::response::IntoResponse;
 use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{StatusCode, header::HeaderName};
-use http_body_util::Full;
 use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// An answer; bodies are whole.
-pub type Response = http::Response<Full<Bytes>>;
+/// A response; its body is one piece.
+pub use axum::response::Response;
 
 /// A request that is refused before any use case sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// No valid key.
     Unauthorized,
-    /// Nothing has this path.
+    /// No route has this path.
     UnknownPath,
-    /// The path has other methods: these.
-    Method(&'static str),
-    /// The path lacks its slash; where it has it.
+    /// The route has other methods; the router adds `Allow`.
+    Method,
+    /// The path lacks its final slash; the path with it.
     Slash(String),
-    /// Not declared as JSON.
+    /// The body is not declared as JSON.
     MediaType,
     /// The body is too large.
     TooLarge,
@@ -32,15 +33,21 @@ pub enum Refusal {
     BodyTimeout,
     /// The body broke off or was garbled.
     BodyBroken,
-    /// HTTP/1.1 wants exactly one `Host`.
+    /// HTTP/1.1 requires exactly one `Host`.
     Host,
-    /// Too many requests are under way.
+    /// Too many requests are running, or too much is unsent.
     Busy,
-    /// The service does not take requests now.
+    /// The service does not accept requests now.
     NotReady,
 }
 
-/// The answer to a request that was done.
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        refusal(&self)
+    }
+}
+
+/// The response to a request that was done.
 pub fn reply(reply: Reply) -> Response {
     match reply {
         Reply::Done(body) => json_bytes(StatusCode::OK, body),
@@ -53,7 +60,7 @@ pub fn reply(reply: Reply) -> Response {
     }
 }
 
-/// The answer to a request that a use case refused.
+/// The response to a request that a use case refused.
 pub fn error(error: &Error) -> Response {
     match error {
         Error::Fields(FieldErrors(fields)) => json_value(StatusCode::BAD_REQUEST, fields),
@@ -77,14 +84,11 @@ pub fn error(error: &Error) -> Response {
             "The host of this instance could not start it; it stays stopped.",
         ),
         Error::Overloaded => refusal(&Refusal::Busy),
-        Error::Internal(_) => detail(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "Internal error. The service's log has it under the request id.",
-        ),
+        Error::Internal(_) => internal_error(),
     }
 }
 
-/// The answer to a request that no use case saw.
+/// The response to a request that no use case saw.
 pub fn refusal(refusal: &Refusal) -> Response {
     match refusal {
         Refusal::Unauthorized => with(
@@ -93,11 +97,7 @@ pub fn refusal(refusal: &Refusal) -> Response {
             HeaderValue::from_static("Bearer"),
         ),
         Refusal::UnknownPath => detail(StatusCode::NOT_FOUND, "Not found."),
-        Refusal::Method(allowed) => with(
-            detail(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed."),
-            ALLOW,
-            HeaderValue::from_static(allowed),
-        ),
+        Refusal::Method => detail(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed."),
         Refusal::Slash(location) => match HeaderValue::try_from(location) {
             Ok(location) => with(
                 detail(
@@ -134,9 +134,17 @@ pub fn refusal(refusal: &Refusal) -> Response {
     }
 }
 
+/// The response to a request whose handler failed or panicked.
+pub fn internal_error() -> Response {
+    detail(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "Internal error. The service's log has it under the request id.",
+    )
+}
+
 /// A page or a file of the service's own.
 pub fn document(content_type: &'static str, body: Bytes) -> Response {
-    let mut response = Response::new(Full::new(body));
+    let mut response = Response::new(Body::from(body));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
@@ -173,7 +181,7 @@ fn retry_later(text: &str) -> Response {
     with(response, RETRY_AFTER, HeaderValue::from_static("1"))
 }
 
-/// The same text with a capital at the start.
+/// The text with a capital first letter.
 fn sentence(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map_or_else(String::new, |first| {
@@ -279,10 +287,6 @@ mod tests {
         let unauthorized = refusal(&Refusal::Unauthorized);
         assert_eq!(unauthorized.headers()["www-authenticate"], "Bearer");
         assert_eq!(refusal(&Refusal::Busy).headers()["retry-after"], "1");
-        assert_eq!(
-            refusal(&Refusal::Method("GET, HEAD")).headers()["allow"],
-            "GET, HEAD"
-        );
         let moved = refusal(&Refusal::Slash("/api/instance/?a=b".to_owned()));
         assert_eq!(
             (moved.status().as_u16(), &moved.headers()["location"]),

@@ -1,27 +1,28 @@
-//! The interface put together and running.
+//! The REST interface and the admin service, put together and running.
 
 use super::admin;
+use super::compress::Workers;
 use super::docs::Docs;
-use super::handler::Handler;
-use super::listen;
-use super::request_id::RequestIds;
-use super::router::Router;
+use super::listen::{self, Served};
+use super::routes;
 use super::tls;
+use super::unsent::Unsent;
 use crate::api::Api;
 use crate::app::App;
 use crate::config::Config;
+use axum::serve::ListenerExt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 /// Why the interface cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A TLS file.
+    /// A TLS file cannot be used.
     #[error("setting `{setting}`: {message}")]
     Tls {
         /// The setting that names it.
@@ -29,7 +30,7 @@ pub enum StartError {
         /// What is wrong.
         message: String,
     },
-    /// The admin service's socket, in the data directory.
+    /// The admin service's socket cannot be opened.
     #[error("cannot listen on {path}")]
     AdminSocket {
         /// Where it should be.
@@ -37,9 +38,20 @@ pub enum StartError {
         /// Why it cannot.
         source: std::io::Error,
     },
-    /// What comes with the program does not fit together.
+    /// An embedded schema or document is broken.
     #[error("the built-in interface description is broken: {0}")]
     Broken(String),
+}
+
+/// The state that handlers share.
+pub(super) struct Interface {
+    pub(super) api: Api,
+    pub(super) docs: Docs,
+    pub(super) body_timeout: Duration,
+    /// A permit for each authenticated request that runs.
+    pub(super) in_flight: Arc<Semaphore>,
+    pub(super) unsent: Arc<Unsent>,
+    pub(super) workers: Workers,
 }
 
 /// The running interface.
@@ -57,38 +69,43 @@ impl Server {
         app: Arc<App>,
         stopped: watch::Receiver<bool>,
     ) -> Result<Self, StartError> {
+        fn broken(error: impl std::fmt::Display) -> StartError {
+            StartError::Broken(error.to_string())
+        }
         let limits = config.limits;
-        let tls = config.tls.as_ref().map(tls::acceptor).transpose()?;
-        let handler = Arc::new(handler(config, Arc::clone(&app))?);
-        let admin = admin::start(config.admin_socket(), app, stopped.clone())?;
-        let rest = tokio::spawn(async move {
-            listen::serve(listener, handler, &limits, tls, stopped).await;
-        });
+        let unsent = Unsent::new(limits.unsent_mib.saturating_mul(1 << 20));
+        let interface = Interface {
+            docs: Docs::new(app.flavors(), &app.gpu_models()).map_err(broken)?,
+            api: Api::new(Arc::clone(&app)).map_err(broken)?,
+            body_timeout: Duration::from_millis(limits.body_timeout_ms),
+            in_flight: Arc::new(Semaphore::new(
+                limits.max_connections.min(Semaphore::MAX_PERMITS),
+            )),
+            unsent: Arc::clone(&unsent),
+            workers: Workers::new(),
+        };
+        let served = Served {
+            router: routes::router(Arc::new(interface)),
+            tls: config.tls.as_ref().map(tls::acceptor).transpose()?,
+            limits,
+            unsent,
+        };
+        let admin = admin::start(config.admin_socket(), app, limits, stopped.clone())?;
+        // Responses are written whole, so waiting for more data to send only costs time.
+        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+        let address = |address: &SocketAddr| Some(address.ip());
+        let rest = tokio::spawn(listen::serve(listener, address, served, stopped));
         Ok(Self { rest, admin })
     }
 
-    /// Waits until it has ended; running requests are finished, within the configured time.
+    /// Waits until both services have ended; running requests are finished, within the configured
+    /// time.
     pub async fn finished(self) {
         let (rest, admin) = tokio::join!(self.rest, self.admin);
         for ended in [rest, admin] {
             if let Err(error) = ended {
-                tracing::error!("a service did not end well: {error}");
+                tracing::error!("a service failed: {error}");
             }
         }
     }
-}
-
-fn handler(config: &Config, app: Arc<App>) -> Result<Handler, StartError> {
-    fn broken(error: impl std::fmt::Display) -> StartError {
-        StartError::Broken(error.to_string())
-    }
-    Ok(Handler {
-        docs: Docs::new(app.flavors(), &app.gpu_models()).map_err(broken)?,
-        api: Api::new(app).map_err(broken)?,
-        router: Router::new().map_err(broken)?,
-        ids: RequestIds::default(),
-        body_time: Duration::from_millis(config.limits.body_timeout_ms),
-        max_requests: config.limits.max_connections,
-        running: AtomicUsize::new(0),
-    })
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 
-/// Reads certificate and key.
+/// Reads the certificate chain and the key.
 pub(super) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, StartError> {
     let wrong = |setting: &'static str, message: String| StartError::Tls { setting, message };
     let file = |setting, path: &Path, error: String| {

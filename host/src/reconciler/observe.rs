@@ -4,7 +4,7 @@ use super::apply::Apply;
 use super::spec;
 use super::workers::Workers;
 use crate::app::{App, now};
-use crate::db::{Change, Changes, Db, Read, Topic, Version};
+use crate::db::{Change, Changes, Db, Read};
 use crate::domain::driver::{Features, Observed, Phase, PluginError, Tag, Target};
 use crate::domain::error::Error;
 use crate::domain::ids::{InstanceId, NodeId};
@@ -34,8 +34,9 @@ pub struct Observer {
     /// As counted when the last look began.
     interruptions: Option<u64>,
     reachable: Option<bool>,
-    /// Rows and list, when they were last seen to agree.
-    agreed: Option<(Version, u64)>,
+    /// The number of commits and the digest of the list at the last comparison that found no
+    /// difference.
+    agreed: Option<(u64, u64)>,
     /// Objects that no row knew at the last look.
     orphans: HashSet<Tag>,
     /// Objects with this installation's label that it never made, as far as they were logged.
@@ -154,9 +155,9 @@ impl Observer {
     }
 
     async fn compare(&mut self, listed: Vec<Observed>) -> Result<bool, Error> {
-        let before = self.app.version(&Topic::Node(self.node.clone()));
-        let agreed = before.map(|rows| (rows, digest(&listed)));
-        if agreed.is_some() && agreed == self.agreed {
+        // Read before the rows are: a commit in between makes the next look compare again.
+        let seen = (self.app.db.commits(), digest(&listed));
+        if self.agreed == Some(seen) {
             return Ok(true);
         }
         let (db, node) = (self.app.db.clone(), self.node.clone());
@@ -167,7 +168,7 @@ impl Observer {
         let found = tokio::task::spawn_blocking(move || differences(&db, &node, listed, &waits));
         let found = found.await.map_err(|e| Error::Internal(e.to_string()))??;
         drop(here);
-        self.agreed = agreed.filter(|_| found.is_empty());
+        self.agreed = found.is_empty().then_some(seen);
         let Differences {
             suspects,
             orphans,

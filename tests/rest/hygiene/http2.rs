@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 use ureq::http::{Request, Version};
 use wharf_tests::{Answer, Server, agrees_with_document};
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 const HEADERS: u8 = 1;
-const SETTINGS: u8 = 4;
+pub(super) const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = u32::try_from(payload.len()).unwrap().to_be_bytes()[1..].to_vec();
     bytes.extend([kind, flags]);
     bytes.extend(stream.to_be_bytes());
@@ -37,15 +37,23 @@ fn field(block: &mut Vec<u8>, name: &str, value: &str) {
 }
 
 fn get(stream: u32, path: &str, key: &str) -> Vec<u8> {
-    let mut block = vec![0x82, 0x86];
+    head(stream, "GET", path, key, true)
+}
+
+/// The head of a request, after which its stream ends or stays open for a body.
+pub(super) fn head(stream: u32, method: &str, path: &str, key: &str, ends: bool) -> Vec<u8> {
+    let mut block = vec![0x86];
+    field(&mut block, ":method", method);
     field(&mut block, ":path", path);
     field(&mut block, ":authority", "x");
     field(&mut block, "authorization", &format!("Bearer {key}"));
-    frame(HEADERS, END_HEADERS | END_STREAM, stream, &block)
+    field(&mut block, "content-type", "application/json");
+    let end = if ends { END_STREAM } else { 0 };
+    frame(HEADERS, END_HEADERS | end, stream, &block)
 }
 
 /// The kind of the next frame.
-fn read_frame(stream: &mut TcpStream) -> Option<u8> {
+pub(super) fn read_frame(stream: &mut TcpStream) -> Option<u8> {
     let mut head = [0; 9];
     stream.read_exact(&mut head).ok()?;
     let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;

@@ -4,6 +4,7 @@
 mod connections;
 mod framing;
 mod http2;
+mod shutout;
 mod slow;
 mod wire;
 

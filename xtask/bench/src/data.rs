@@ -195,6 +195,7 @@ fn decide(
     let instance = Instance {
         id,
         seq,
+        version: 0,
         owner,
         name: name.map_err(|why| Error::Internal(why.to_owned()))?,
         resource_type: ResourceType::Container,

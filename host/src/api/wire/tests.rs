@@ -20,6 +20,7 @@ fn container() -> InstanceView {
     let instance = Instance {
         id: InstanceId::parse("0f8fad5b-d9cb-469f-a165-70867728950e").unwrap(),
         seq: 1,
+        version: 1,
         owner: UserId(1),
         name: Name::parse("calm-harbor-1234").unwrap(),
         resource_type: ResourceType::Container,

@@ -1,6 +1,6 @@
 //! The least that a create writes.
 
-use crate::db::{Change, Changes, Detail, View};
+use crate::db::{Change, Changes, Detail, Read, View};
 use crate::domain::blueprint::{Blueprint, Health};
 use crate::domain::capacity::{CpuTier, Size};
 use crate::domain::error::Error;
@@ -79,6 +79,7 @@ pub fn create() -> Decide {
         let instance = Instance {
             id,
             seq,
+            version: 0,
             owner,
             name: Name::parse(&format!("instance-{seq}")).map_err(|e| Error::Internal(e.into()))?,
             resource_type: ask.resource_type,
@@ -131,5 +132,18 @@ pub fn delete(
             .with(Change::DropClaim(id))
             .with(Change::DropInstance(id));
         Ok(((), changes))
+    }
+}
+
+/// A use case that changes the intent; returns the row that it writes.
+pub fn intend(
+    id: InstanceId,
+    intent: Intent,
+) -> impl Fn(&View<'_>) -> Result<(Instance, Changes), Error> + Send + 'static {
+    move |view| {
+        let mut row = view.rows.instance(id)?.ok_or(Error::NotFound)?;
+        row.intend(intent, None);
+        let changes = Changes::none().record(row, Timestamp(2), What::Stopped);
+        Ok((changes.instance()?, changes))
     }
 }

@@ -10,6 +10,7 @@
 mod backend;
 mod fixture;
 mod journal;
+mod versions;
 
 use super::journal::LIMIT;
 use super::recover::recover;

@@ -1,37 +1,40 @@
-use super::serve;
-use crate::api::Reply;
+use super::{Served, serve};
 use crate::config::Limits;
-use crate::http::connection::Handle;
-use crate::http::respond::{self, Response};
-use hyper::Request;
-use hyper::body::Incoming;
+use crate::http::unsent::Unsent;
+use axum::Router;
+use axum::routing::any;
+use hyper::{Request, Uri};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Answers with the path; `/slow` takes a while.
-struct Echo;
-
-impl Handle for Echo {
-    async fn handle(&self, request: Request<Incoming>) -> Response {
-        if request.uri().path() == "/slow" {
-            tokio::time::sleep(Duration::from_millis(300)).await;
-        }
-        respond::reply(Reply::Done(request.uri().path().to_owned().into()))
+/// Answers with the path; `/slow` takes a while, and `/long` is more than sockets buffer.
+async fn echo(uri: Uri) -> String {
+    match uri.path() {
+        "/slow" => tokio::time::sleep(Duration::from_millis(300)).await,
+        "/long" => return "x".repeat(LONG),
+        _ => {}
     }
+    uri.path().to_owned()
 }
+
+const LONG: usize = 64 << 20;
 
 async fn start(limits: Limits) -> (SocketAddr, watch::Sender<bool>, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = watch::channel(false);
-    let task = tokio::spawn(async move {
-        serve(listener, Arc::new(Echo), &limits, None, stopped).await;
-    });
+    let served = Served {
+        router: Router::new().fallback(any(echo)),
+        limits,
+        tls: None,
+        unsent: Unsent::new(u64::MAX),
+    };
+    let peer = |address: &SocketAddr| Some(address.ip());
+    let task = tokio::spawn(serve(listener, peer, served, stopped));
     (address, stop, task)
 }
 
@@ -42,10 +45,10 @@ fn limits() -> Limits {
     }
 }
 
-/// Sends this, and reads until the server closes.
+/// Sends bytes, and reads until the server closes the connection.
 async fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    stream.write_all(bytes).await.unwrap();
+    let _ = stream.write_all(bytes).await;
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer).await;
     String::from_utf8_lossy(&answer).into_owned()
@@ -68,7 +71,7 @@ async fn pipelined_requests_are_answered_in_order() {
 }
 
 #[tokio::test]
-async fn whoever_says_nothing_is_let_go() {
+async fn silent_connections_are_closed() {
     let (address, _stop, _task) = start(limits()).await;
     for bytes in [
         &b""[..],
@@ -129,7 +132,7 @@ async fn heads_that_are_broken_or_too_large_are_refused() {
     }
 }
 
-/// With both lengths, the chunks count, and nothing behind them is taken for a request.
+/// With both lengths, the chunks count, and bytes after them are not taken for a request.
 #[tokio::test]
 async fn two_lengths_smuggle_nothing() {
     let (address, _stop, _task) = start(limits()).await;
@@ -164,7 +167,7 @@ async fn running_requests_are_finished_at_shutdown() {
 }
 
 #[tokio::test]
-async fn further_connections_wait() {
+async fn connections_beyond_the_limit_wait() {
     let one_place = Limits {
         max_connections: 1,
         ..limits()
@@ -205,4 +208,57 @@ async fn http2() {
     assert_eq!(quick.await.unwrap().status(), 200);
     assert!(started.elapsed() < Duration::from_millis(250));
     assert_eq!(slow.await.unwrap().version(), http::Version::HTTP_2);
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_of_their_peer_are_closed() {
+    let (address, _stop, _task) = start(Limits {
+        connections_per_local_peer: 2,
+        header_timeout_ms: 5_000,
+        ..Limits::default()
+    })
+    .await;
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream
+            .write_all(b"GET /b HTTP/1.1\r\nhost: x\r\n\r\n")
+            .await
+            .unwrap();
+        assert!(stream.read(&mut [0; 512]).await.unwrap() > 0);
+        held.push(stream);
+    }
+    let started = Instant::now();
+    let request = b"GET /b HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    assert_eq!(exchange(address, request).await, "");
+    assert!(started.elapsed() < Duration::from_secs(3));
+    held.pop();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(exchange(address, request).await.contains("/b"));
+}
+
+/// How many bytes of `/long` a client gets that pauses for this time after the first piece.
+async fn read_with_pause(address: SocketAddr, pause: Duration) -> usize {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = b"GET /long HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    stream.write_all(request).await.unwrap();
+    let mut piece = vec![0; 65_536];
+    let mut read = stream.read(&mut piece).await.unwrap();
+    tokio::time::sleep(pause).await;
+    while let Ok(n @ 1..) = stream.read(&mut piece).await {
+        read += n;
+    }
+    read
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_loses_its_connection_and_a_slow_one_does_not() {
+    let (address, _stop, _task) = start(Limits {
+        write_timeout_ms: 1_000,
+        header_timeout_ms: 200,
+        ..Limits::default()
+    })
+    .await;
+    assert!(read_with_pause(address, Duration::from_millis(500)).await > LONG);
+    assert!(read_with_pause(address, Duration::from_millis(2_500)).await < LONG);
 }

@@ -1,0 +1,147 @@
+//! Clients that try to use up the service: none of them may keep it from answering others.
+
+use super::http2::{PREFACE, SETTINGS, frame, head, read_frame};
+use super::wire::connect;
+use crate::start;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+use wharf_tests::{Api, Ports, Server, simulated_node, until};
+
+fn start_limited(limits: &str) -> (Server, Api) {
+    let ports = Ports::take().settings();
+    let node = simulated_node("one", "");
+    let server = Server::start(&format!("{ports}[limits]\n{limits}\n{node}")).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    (server, api)
+}
+
+/// An HTTP/2 connection with these requests, whose streams the client leaves open or not.
+fn requests(server: &Server, count: u32, request: impl Fn(u32) -> Vec<u8>) -> TcpStream {
+    connection(server, &frame(SETTINGS, 0, 0, &[]), count, request)
+}
+
+fn connection(
+    server: &Server,
+    settings: &[u8],
+    count: u32,
+    request: impl Fn(u32) -> Vec<u8>,
+) -> TcpStream {
+    let mut stream = connect(server);
+    let mut bytes = [PREFACE, settings].concat();
+    for n in 0..count {
+        bytes.extend(request(2 * n + 1));
+    }
+    stream.write_all(&bytes).unwrap();
+    stream
+}
+
+#[test]
+fn streams_without_end_do_not_shut_out_health_checks() {
+    let (server, api) = start();
+    let streams: Vec<_> = (0..102)
+        .map(|_| requests(&server, 100, |n| head(n, "GET", "/healthz", "", false)))
+        .collect();
+    std::thread::sleep(Duration::from_millis(500));
+    for _ in 0..29 {
+        assert_eq!(api.get("/healthz").unwrap().status, 200);
+    }
+    assert_eq!(api.get("/readyz").unwrap().status, 200);
+    assert!(api.list().unwrap().is_empty());
+    drop(streams);
+    server.finish().unwrap();
+}
+
+#[test]
+fn bodies_that_do_not_end_hold_no_place_and_are_read_only_where_taken() {
+    let (server, api) = start_limited("max_connections = 20\nbody_timeout_ms = 15000");
+    let begin = Instant::now();
+    let _waiting = requests(&server, 60, |n| {
+        head(n, "POST", "/api/instance/", api.key(), false)
+    });
+    let mut ignored = requests(&server, 1, |n| {
+        head(n, "POST", "/api/instance/a-b/stop/", api.key(), false)
+    });
+    // The answer to the second comes although its body does not.
+    while read_frame(&mut ignored).unwrap() != HEADERS {}
+    assert!(api.list().unwrap().is_empty());
+    assert!(begin.elapsed() < Duration::from_secs(10));
+    server.finish().unwrap();
+}
+
+const HEADERS: u8 = 1;
+
+#[test]
+fn a_peer_has_a_bounded_number_of_connections() {
+    let (server, api) = start_limited("connections_per_local_peer = 8");
+    let mut streams: Vec<_> = (0..20).map(|_| connect(&server)).collect();
+    let closed = |stream: &mut TcpStream| {
+        let timeout = Duration::from_millis(200);
+        stream.set_read_timeout(Some(timeout)).unwrap();
+        !matches!(stream.read(&mut [0]), Err(e) if e.kind() == std::io::ErrorKind::WouldBlock)
+    };
+    let open = streams
+        .iter_mut()
+        .filter_map(|stream| (!closed(stream)).then_some(()));
+    assert!((1..=8).contains(&open.count()));
+    drop(streams);
+    until("there is room again", || Ok(api.get("/healthz").ok())).unwrap();
+    server.finish().unwrap();
+}
+
+/// Settings that let the server send no body.
+fn no_window() -> Vec<u8> {
+    const INITIAL_WINDOW_SIZE: u8 = 4;
+    frame(SETTINGS, 0, 0, &[0, INITIAL_WINDOW_SIZE, 0, 0, 0, 0])
+}
+
+#[test]
+fn an_http2_client_that_takes_no_body_loses_its_connection() {
+    let (server, api) = start_limited("write_timeout_ms = 1000");
+    let mut stream = connection(&server, &no_window(), 1, |n| {
+        head(n, "GET", "/api/instance/", api.key(), true)
+    });
+    stream
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    let begin = Instant::now();
+    // It stays lively otherwise.
+    let ping = frame(6, 0, 0, &[0; 8]);
+    let mut bytes = [0; 1024];
+    loop {
+        match stream.read(&mut bytes) {
+            Ok(0) => break,
+            Err(e) if e.kind() != std::io::ErrorKind::WouldBlock => break,
+            _ => {}
+        }
+        let _ = stream.write_all(&ping);
+        assert!(begin.elapsed() < Duration::from_secs(8));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(begin.elapsed() >= Duration::from_secs(1));
+    server.finish().unwrap();
+}
+
+#[test]
+fn unsent_responses_are_bounded_in_all() {
+    let (server, api) = start_limited("unsent_mib = 1");
+    for _ in 0..4 {
+        api.small_container().unwrap();
+    }
+    let list = |n| head(n, "GET", "/api/instance/", api.key(), true);
+    // A list of four is about 3.5 KB.
+    let unread: Vec<_> = (0..5)
+        .map(|_| connection(&server, &no_window(), 100, list))
+        .collect();
+    until("too much is unsent", || {
+        Ok((api.get("/api/instance/")?.status == 503).then_some(()))
+    })
+    .unwrap();
+    assert_eq!(api.get("/healthz").unwrap().status, 200);
+    drop(unread);
+    until("they are given up", || {
+        Ok((api.get("/api/instance/")?.status == 200).then_some(()))
+    })
+    .unwrap();
+    server.finish().unwrap();
+}
