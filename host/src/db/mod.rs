@@ -1,20 +1,19 @@
 //! Durable rows. The only place that knows redb.
 //!
 //! Reads see the last commit. Writes are closures that decide from the present rows and return
-//! changes; many callers' changes share one fsynced commit ([`writer`]), which is a record in the
-//! [`journal`].
+//! changes; changes of many callers share one durable commit ([`writer`]).
 
 mod apply;
 mod batch;
 mod codec;
 mod commit;
 mod fsck;
-mod journal;
-mod logged;
+mod key;
 mod migrate;
+mod open;
 mod read;
-mod recover;
 mod rows;
+mod table;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -43,14 +42,29 @@ pub enum OpenError {
     /// Another process holds it.
     #[error("the database in {0} is in use by another process")]
     InUse(String),
-    /// A newer Wharf wrote it.
-    #[error("the database has format {found}; this Wharf knows formats up to {known}")]
+    /// A newer version of Wharf wrote it.
+    #[error("the database has format {found}; this version of Wharf knows formats up to {known}")]
     Newer {
-        /// In the file.
-        found: u32,
-        /// Known here.
-        known: u32,
+        /// Format of the file.
+        found: u64,
+        /// Format of this version.
+        known: u64,
     },
+    /// Its format is too old to be moved.
+    #[error(
+        "the database has format {found}, which this version of Wharf cannot move to its own; start \
+         and stop a version in between once"
+    )]
+    Older {
+        /// Format of the file.
+        found: u64,
+    },
+    /// The earlier version did not close it, so the latest changes are in that version's journal.
+    #[error(
+        "the database is of an earlier version of Wharf, which did not close it; start and stop \
+         that version once"
+    )]
+    NotClosed,
     /// The file or its rows cannot be read.
     #[error("{0}")]
     Broken(String),
@@ -60,24 +74,22 @@ impl Db {
     /// Opens or makes the database in a directory, and derives the inventory's use from its
     /// claims.
     pub fn open(dir: &Path, empty: Inventory) -> Result<Self, OpenError> {
-        let (file, journal) = migrate::open(dir)?;
-        Self::on(file, journal, empty)
+        Self::on(open::open(dir)?, empty)
     }
 
-    fn on(
-        file: redb::Database,
-        journal: journal::Journal,
-        empty: Inventory,
-    ) -> Result<Self, OpenError> {
+    fn on(file: redb::Database, empty: Inventory) -> Result<Self, OpenError> {
         let file = Arc::new(file);
-        let writer = writer::Writer::start(Arc::clone(&file), journal, empty)
+        let writer = writer::Writer::start(Arc::clone(&file), empty)
             .map_err(|error| OpenError::Broken(error.to_string()))?;
         Ok(Self { file, writer })
     }
 
     /// Reads a consistent view of the last commit.
-    pub fn read<T>(&self, f: impl FnOnce(&read::Snapshot) -> Result<T, Error>) -> Result<T, Error> {
-        f(&read::Snapshot::open(&self.file).map_err(codec::internal)?)
+    pub fn read<T>(
+        &self,
+        f: impl FnOnce(&table::Snapshot) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        f(&table::Snapshot::open(&self.file)?)
     }
 
     /// The number of commits since the database was opened. A snapshot that is opened after this

@@ -7,7 +7,6 @@
 use super::batch::Changes;
 use super::codec::internal;
 use super::commit::{Committer, Job, View, Waiting};
-use super::journal::Journal;
 use crate::domain::error::Error;
 use crate::placement::Inventory;
 use std::collections::VecDeque;
@@ -26,11 +25,8 @@ const BATCH: usize = 1024;
 pub(super) const LINGER: Duration = Duration::from_millis(2);
 /// How long after a commit of several requests the next such is expected.
 const CROWD: Duration = Duration::from_millis(5);
-/// How long nothing is written before the file is brought up to date with the journal.
-const QUIET: Duration = Duration::from_secs(1);
 
-/// Takes use cases. Its last clone takes the thread with it, so that the file can be closed: one that
-/// is not needs its journal at the next start.
+/// Takes use cases. Its last clone takes the thread with it, so that the file can be closed.
 #[derive(Clone)]
 pub struct Writer(Arc<Owner>);
 
@@ -43,7 +39,7 @@ struct Owner {
 struct Shared {
     committer: Mutex<Committer>,
     queue: Mutex<Queue>,
-    /// Rung for the thread: there is something in the queue, it is closed, or the journal was begun.
+    /// Rung for the thread: there is something in the queue, or it is closed.
     bell: Condvar,
     started: Instant,
     /// Until when writes of several requests are taken to come together, in ns from `started`: a
@@ -59,27 +55,14 @@ struct Shared {
 struct Queue {
     jobs: VecDeque<Box<dyn Job>>,
     closed: bool,
-    /// When the journal got the last record that the file has not; none if the file has all.
-    written: Option<Instant>,
-}
-
-/// What the thread is to do next.
-enum Next {
-    Commit,
-    Checkpoint,
-    Close,
 }
 
 impl Writer {
     /// Starts the thread. Fails if the claims cannot be read.
-    pub fn start(
-        file: Arc<redb::Database>,
-        journal: Journal,
-        empty: Inventory,
-    ) -> Result<Self, Error> {
+    pub fn start(file: Arc<redb::Database>, empty: Inventory) -> Result<Self, Error> {
         let commits = Arc::<AtomicU64>::default();
         let (losing, lost) = watch::channel(false);
-        let committer = Committer::new(file, journal, empty, Arc::clone(&commits), losing)?;
+        let committer = Committer::new(file, empty, Arc::clone(&commits), losing)?;
         let shared = Arc::new(Shared {
             committer: Mutex::new(committer),
             queue: Mutex::default(),
@@ -253,63 +236,28 @@ impl Shared {
             let until = self.started.elapsed() + CROWD;
             self.crowded_until.store(nanos(until), Ordering::Relaxed);
         }
-        self.note(&committer);
         drop(committer);
         batch.into_iter().for_each(|job| job.answer());
     }
 
-    /// Who holds the committer says whether there is a checkpoint to make.
-    fn note(&self, committer: &Committer) {
-        let mut queue = self.queue();
-        let written = committer.needs_checkpoint().then(Instant::now);
-        let begun = written.is_some() && queue.written.is_none();
-        queue.written = written;
-        if begun {
-            self.bell.notify_one();
-        }
-    }
-
     /// The thread: until the queue is closed and empty.
     fn serve(&self) {
-        loop {
-            let next = self.next();
-            let mut committer = self.committer();
-            match next {
-                Next::Commit => {
-                    let batch = self.batch(None);
-                    self.run(committer, batch);
-                }
-                Next::Checkpoint => {
-                    committer.checkpoint();
-                    self.note(&committer);
-                }
-                Next::Close => return committer.close(),
-            }
+        while self.wait() {
+            let committer = self.committer();
+            let batch = self.batch(None);
+            self.run(committer, batch);
         }
     }
 
-    /// Waits for something to do.
-    fn next(&self) -> Next {
+    /// Waits for something to do; false if there will be nothing.
+    fn wait(&self) -> bool {
         let mut queue = self.queue();
-        loop {
-            if !queue.jobs.is_empty() {
-                return Next::Commit;
-            }
-            if queue.closed {
-                return Next::Close;
-            }
-            let Some(written) = queue.written else {
-                queue = self
-                    .bell
-                    .wait(queue)
-                    .unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let Some(left) = QUIET.checked_sub(written.elapsed()) else {
-                return Next::Checkpoint;
-            };
-            let waited = self.bell.wait_timeout(queue, left);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        while queue.jobs.is_empty() && !queue.closed {
+            queue = self
+                .bell
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner);
         }
+        !queue.jobs.is_empty()
     }
 }

@@ -153,7 +153,6 @@ impl Apply {
             };
             Ok(Changes::none()
                 .with(Change::Event(row.events, event))
-                .with(Change::DropClaim(row.id))
                 .with(Change::DropInstance(row.id)))
         })
         .await

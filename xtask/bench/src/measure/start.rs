@@ -135,7 +135,7 @@ fn with(instances: usize, settle: Duration) -> Result<Started> {
     })
 }
 
-/// The journal has what the file has not.
+/// A start after the server was killed while it wrote.
 fn after_a_crash(data: &Data, count: usize) -> Result<f64> {
     let wharf = Wharf::on(data)?;
     let requests = data.keys.iter();
