@@ -23,8 +23,6 @@ pub struct View<'a> {
 
 /// A use case on its way through a batch.
 pub trait Job: Send {
-    /// Whether a request made it.
-    fn is_urgent(&self) -> bool;
     /// Decides. Returns the changes, or none if the use case refused.
     fn decide(&mut self, view: &View<'_>) -> Option<Changes>;
     /// Replaces the decision, because it is not committed.
@@ -35,7 +33,6 @@ pub trait Job: Send {
 
 /// A use case with its caller.
 pub struct Waiting<T, F> {
-    urgent: bool,
     decide: F,
     decided: Option<Result<T, Error>>,
     reply: oneshot::Sender<Result<T, Error>>,
@@ -43,9 +40,8 @@ pub struct Waiting<T, F> {
 
 impl<T, F> Waiting<T, F> {
     /// A use case that has not decided yet.
-    pub fn new(urgent: bool, decide: F, reply: oneshot::Sender<Result<T, Error>>) -> Self {
+    pub fn new(decide: F, reply: oneshot::Sender<Result<T, Error>>) -> Self {
         Self {
-            urgent,
             decide,
             decided: None,
             reply,
@@ -58,10 +54,6 @@ where
     T: Send + 'static,
     F: Fn(&View<'_>) -> Result<(T, Changes), Error> + Send,
 {
-    fn is_urgent(&self) -> bool {
-        self.urgent
-    }
-
     fn decide(&mut self, view: &View<'_>) -> Option<Changes> {
         let (decided, changes) = match (self.decide)(view) {
             Ok((value, changes)) => (Ok(value), Some(changes)),

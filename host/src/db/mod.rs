@@ -100,8 +100,8 @@ impl Db {
 
     /// Decides and writes, atomically and durably, before it returns.
     ///
-    /// `decide` runs on any thread, one at a time, and may run twice (again by itself, if a batch it
-    /// was part of failed); it must not wait for anything.
+    /// `decide` runs on the writer's thread. It may run twice, if the first commit failed with
+    /// another use case in it, and must not wait for anything.
     pub async fn write<T: Send + 'static>(
         &self,
         decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
@@ -109,16 +109,7 @@ impl Db {
         self.writer.write(decide).await
     }
 
-    /// The same, in no hurry: while writes come, it waits up to 2 ms for a request's to share its commit
-    /// with.
-    pub async fn write_later<T: Send + 'static>(
-        &self,
-        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        self.writer.write_later(decide).await
-    }
-
-    /// The same as [`Self::write`] for callers outside the async runtime.
+    /// [`Self::write`] for callers outside the async runtime.
     pub fn write_blocking<T: Send + 'static>(
         &self,
         decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
@@ -126,18 +117,13 @@ impl Db {
         self.writer.write_blocking(decide)
     }
 
-    /// Whether writes of several requests share commits at present.
-    pub fn is_crowded(&self) -> bool {
-        self.writer.is_crowded()
-    }
-
-    /// Whether writes can succeed. They cannot any more after an error of the disk: until the file is
-    /// opened again, nobody knows what it has kept.
+    /// Whether writes can succeed. After an error of the disk they cannot: only the next opening
+    /// shows what the disk has kept.
     pub fn takes_writes(&self) -> bool {
         !self.writer.is_lost()
     }
 
-    /// Until it takes no more writes.
+    /// Waits until it takes no more writes.
     pub async fn lost(&self) {
         self.writer.lost().await;
     }

@@ -8,7 +8,6 @@
 )]
 
 mod backend;
-mod crowd;
 mod fixture;
 mod migration;
 mod power;
