@@ -148,14 +148,13 @@ impl Draft {
             .inventory
             .place(&self.ask)
             .map_err(Error::Insufficient)?;
-        let seq = view.rows.next_seq()?;
+        let seq = view.rows.next_seq(self.ask.owner)?;
         let instance = self.instance(name, seq, &placement);
         let detail = Detail {
             hostname: instance.name.as_str().to_owned(),
             ..self.detail.clone()
         };
         let changes = Changes::none()
-            .with(Change::NextSeq(seq + 1))
             .with(Change::PutClaim(self.id, placement.claim))
             .with(Change::PutDetail(self.id, Box::new(detail)))
             .record(instance, self.now, crate::domain::event::What::Created);

@@ -15,20 +15,16 @@ use crate::placement::Supports;
 pub enum Change {
     /// Writes an instance.
     PutInstance(Box<Instance>),
-    /// Removes an instance with its detail row; events and ledger stay.
+    /// Removes an instance with its detail row and its claim. Events and ledger stay.
     DropInstance(InstanceId),
     /// Writes a claim over the one that is there.
     PutClaim(InstanceId, Claim),
-    /// Frees everything an instance holds.
-    DropClaim(InstanceId),
     /// Writes the detail row.
     PutDetail(InstanceId, Box<Detail>),
     /// Appends to the event log, with its number.
     Event(u32, Event),
     /// Appends to the ledger, with its number.
     Entry(u32, Entry),
-    /// The place of the next instance in the order of creation.
-    NextSeq(u64),
     /// A new user.
     PutUser(UserId, String),
     /// A new or changed key.

@@ -1,99 +1,76 @@
 //! Derives every index again from the instance rows and compares.
 
 use super::apply::{is_pending, names, place};
-use super::codec::internal;
-use super::read::{Read, Snapshot};
+use super::read::Read;
+use super::table::{Rows, Snapshot};
+use super::tables as t;
 use crate::domain::error::Error;
-use crate::domain::ids::InstanceId;
-use redb::ReadableTable;
+use crate::domain::ids::{InstanceId, UserId};
+use crate::domain::instance::Instance;
 use std::collections::{BTreeMap, BTreeSet};
-use uuid::Uuid;
+use std::fmt::Debug;
+
+type Known = BTreeMap<InstanceId, Instance>;
 
 /// One line for each contradiction between tables.
 pub fn check(rows: &Snapshot) -> Result<Vec<String>, Error> {
     let mut wrong = Vec::new();
-    let mut named = BTreeMap::new();
-    let mut owned = BTreeMap::new();
-    let mut pending = BTreeSet::new();
-    let mut known = BTreeMap::new();
-    rows.each_instance(|instance| {
-        let id = instance.id.0.as_u128();
-        for name in names(Some(&instance)) {
-            if let Some(other) = named.insert(name.to_owned(), id) {
-                wrong.push(format!(
-                    "name {name} belongs to {} and {}",
-                    instance.id,
-                    hex(other)
-                ));
-            }
-        }
-        owned.extend(place(Some(&instance)).map(|key| (key, id)));
-        if is_pending(Some(&instance)) {
-            pending.insert(id);
-        }
-        known.insert(id, instance);
-    })?;
-    compare(
-        "names",
-        &named,
-        &collect(rows.names()?.iter(), |k: &str| k.to_owned(), |v| v)?,
-        &mut wrong,
-    );
-    compare(
-        "owned",
-        &owned,
-        &collect(rows.owned()?.iter(), |k| k, |v| v)?,
-        &mut wrong,
-    );
-    let stored: BTreeSet<u128> = collect(rows.pending_table()?.iter(), |k| k, |()| ())?
-        .into_keys()
-        .collect();
-    for id in pending.symmetric_difference(&stored) {
-        let (has, is) = match stored.contains(id) {
-            true => ("has", "settled"),
-            false => ("lacks", "not settled"),
-        };
-        wrong.push(format!("pending {has} {}, which is {is}", hex(*id)));
-    }
+    let mut known = Known::new();
+    rows.each_instance(|instance| drop(known.insert(instance.id, instance)))?;
+    check_indices(rows, &known, &mut wrong)?;
     check_users(rows, &mut wrong)?;
     check_claims(rows, &known, &mut wrong)?;
     for (id, instance) in &known {
-        let instance_id = hex(*id);
-        if rows.detail(instance_id)?.is_none() {
-            wrong.push(format!("{instance_id}: an instance without a detail row"));
-        }
-        let events = rows.events(instance_id)?;
-        if events.len() != instance.events as usize {
-            wrong.push(format!(
-                "{instance_id}: {} events, {} counted",
-                events.len(),
-                instance.events
-            ));
-        }
-        if events
-            .iter()
-            .zip(events.iter().skip(1))
-            .any(|(a, b)| b.at < a.at)
-        {
-            wrong.push(format!("{instance_id}: its event log runs backwards"));
-        }
-        if rows.ledger(instance_id)?.len() != instance.ledger_entries as usize {
-            wrong.push(format!("{instance_id}: ledger entries are missing"));
-        }
+        check_instance(rows, *id, instance, &mut wrong)?;
     }
     Ok(wrong)
 }
 
-type Known = BTreeMap<u128, crate::domain::instance::Instance>;
+/// Names, owners and pending.
+fn check_indices(rows: &Snapshot, known: &Known, wrong: &mut Vec<String>) -> Result<(), Error> {
+    let mut named = BTreeMap::new();
+    let mut owned = BTreeMap::new();
+    let mut pending = BTreeMap::new();
+    for (id, instance) in known {
+        for name in names(Some(instance)) {
+            if let Some(other) = named.insert(name.to_owned(), *id) {
+                wrong.push(format!("name {name} belongs to {id} and {other}"));
+            }
+        }
+        if let Some((owner, seq)) = place(Some(instance)) {
+            owned.insert((owner, seq), *id);
+            if seq >= rows.next_seq(owner)? {
+                wrong.push(format!("{id}: its place is beyond its owner's counter"));
+            }
+        }
+        if is_pending(Some(instance)) {
+            pending.insert(*id, *id);
+        }
+    }
+    let stored = rows.all(&t::NAMES)?;
+    let stored = stored.map(|row| row.map(|(name, (), id)| (name, id)));
+    compare("names", &named, &stored.collect::<Result<_, _>>()?, wrong);
+    let stored = rows.all(&t::OWNED)?;
+    let stored = stored.map(|row| row.map(|(owner, seq, id)| ((owner, seq), id)));
+    compare("owned", &owned, &stored.collect::<Result<_, _>>()?, wrong);
+    let stored = rows.pending()?.into_iter().map(|id| (id, id)).collect();
+    compare("pending", &pending, &stored, wrong);
+    Ok(())
+}
 
 fn check_claims(rows: &Snapshot, known: &Known, wrong: &mut Vec<String>) -> Result<(), Error> {
     let mut taken = BTreeMap::new();
-    let mut claimed = BTreeMap::new();
-    rows.each_claim(|id, claim| {
-        claimed.insert((claim.node.0.clone(), id.0.as_u128()), id.0.as_u128());
-        let Some(instance) = known.get(&id.0.as_u128()) else {
+    let mut claimed = BTreeSet::new();
+    for row in rows.all(&t::CLAIMS)? {
+        let (node, id, claim) = row?;
+        if node != claim.node.0 || !claimed.insert(id) {
+            wrong.push(format!(
+                "{id}: a claim under node {node}, which is not its own"
+            ));
+        }
+        let Some(instance) = known.get(&id) else {
             wrong.push(format!("{id}: a claim without an instance"));
-            return;
+            continue;
         };
         let same = claim.node == instance.node
             && claim.owner == instance.owner
@@ -111,7 +88,6 @@ fn check_claims(rows: &Snapshot, known: &Known, wrong: &mut Vec<String>) -> Resu
                 wrong.push(format!("{id} and {other} both have {what}"));
             }
         };
-        let node = &claim.node;
         take(format!(
             "SSH port {} of {}",
             claim.ssh_port, instance.ssh_host
@@ -123,79 +99,67 @@ fn check_claims(rows: &Snapshot, known: &Known, wrong: &mut Vec<String>) -> Resu
         if let Some(address) = claim.public_ipv4 {
             take(format!("public address {address} of node {node}"));
         }
-        // A stopped one holds no GPU.
+        // A stopped instance holds no GPU.
         for gpu in claim.gpus.iter().filter(|_| claim.compute) {
             take(format!("GPU {} of node {node}", gpu.device));
         }
-    })?;
-    let with_claim: BTreeSet<u128> = claimed.values().copied().collect();
-    for id in known.keys().filter(|id| !with_claim.contains(id)) {
-        wrong.push(format!("{}: an instance without a claim", hex(*id)));
     }
-    let place = |(node, id): (&str, u128)| (node.to_owned(), id);
-    let stored = collect(rows.on_node_table()?.iter(), place, |()| ())?;
-    let stored = stored.into_keys().map(|key| (key.clone(), key.1)).collect();
-    compare("on_node", &claimed, &stored, wrong);
+    for id in known.keys().filter(|id| !claimed.contains(id)) {
+        wrong.push(format!("{id}: an instance without a claim"));
+    }
+    Ok(())
+}
+
+fn check_instance(
+    rows: &Snapshot,
+    id: InstanceId,
+    instance: &Instance,
+    wrong: &mut Vec<String>,
+) -> Result<(), Error> {
+    if rows.detail(id)?.is_none() {
+        wrong.push(format!("{id}: an instance without a detail row"));
+    }
+    let events = rows.events(id)?;
+    if events.len() != instance.events as usize {
+        let (found, counted) = (events.len(), instance.events);
+        wrong.push(format!("{id}: {found} events, {counted} counted"));
+    }
+    if !events.is_sorted_by_key(|event| event.at) {
+        wrong.push(format!("{id}: its event log runs backwards"));
+    }
+    if rows.ledger(id)?.len() != instance.ledger_entries as usize {
+        wrong.push(format!("{id}: ledger entries are missing"));
+    }
     Ok(())
 }
 
 /// Users by address, and the other way round.
 fn check_users(rows: &Snapshot, wrong: &mut Vec<String>) -> Result<(), Error> {
-    let users = collect(
-        rows.users()?.iter(),
-        |id| id,
-        |email: &str| email.to_owned(),
-    )?;
-    let derived = users.into_iter().map(|(id, email)| (email, id)).collect();
-    let stored = collect(
-        rows.emails()?.iter(),
-        |email: &str| email.to_owned(),
-        |id| id,
-    )?;
-    if stored != derived {
+    let users = rows.all(&t::USERS)?;
+    let users = users.map(|row| row.map(|(id, (), email)| (email, id)));
+    let emails = rows.all(&t::EMAILS)?;
+    let emails = emails.map(|row| row.map(|(email, (), id)| (email, id)));
+    let users: BTreeMap<String, UserId> = users.collect::<Result<_, _>>()?;
+    if users != emails.collect::<Result<_, _>>()? {
         wrong.push("users and their addresses do not go together".to_owned());
     }
     Ok(())
 }
 
-fn hex(id: u128) -> InstanceId {
-    InstanceId(Uuid::from_u128(id))
-}
-
-fn compare<K: Ord + std::fmt::Debug>(
+fn compare<K: Ord + Debug>(
     table: &str,
-    derived: &BTreeMap<K, u128>,
-    stored: &BTreeMap<K, u128>,
+    derived: &BTreeMap<K, InstanceId>,
+    stored: &BTreeMap<K, InstanceId>,
     wrong: &mut Vec<String>,
 ) {
     for (key, id) in derived {
         if stored.get(key) != Some(id) {
-            wrong.push(format!("{table} lacks {key:?} of {}", hex(*id)));
+            wrong.push(format!("{table} lacks {key:?} of {id}"));
         }
     }
     for (key, id) in stored {
         if !derived.contains_key(key) {
-            wrong.push(format!(
-                "{table} has {key:?} of {}, which is not so",
-                hex(*id)
-            ));
+            wrong.push(format!("{table} has {key:?} of {id}, which no row says"));
         }
     }
-}
-
-fn collect<K, V, A: Ord, B>(
-    rows: Result<redb::Range<'_, K, V>, redb::StorageError>,
-    key: impl Fn(K::SelfType<'_>) -> A,
-    value: impl Fn(V::SelfType<'_>) -> B,
-) -> Result<BTreeMap<A, B>, Error>
-where
-    K: redb::Key + 'static,
-    V: redb::Value + 'static,
-{
-    rows.map_err(internal)?
-        .map(|row| {
-            let (k, v) = row.map_err(internal)?;
-            Ok((key(k.value()), value(v.value())))
-        })
-        .collect()
 }

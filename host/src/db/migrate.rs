@@ -1,120 +1,141 @@
-//! Opening the files, and bringing older formats up to date.
+//! Moves the rows of format 2, which had ten tables in trees of their own and a journal before them,
+//! to the present format.
 
 use super::OpenError;
-use super::apply::Tables;
-use super::codec::internal;
-use super::commit::commit_durably;
-use super::journal::{self, Journal, LIMIT};
-use super::read::{Read, Snapshot};
-use super::recover::recover;
-use super::tables::{CLOSED, NO_SESSION, SESSION};
+use super::codec::{decode, internal};
+use super::rows::OwnerRow;
+use super::table::Draft;
+use super::tables as t;
+use crate::domain::capacity::Claim;
 use crate::domain::error::Error;
-use crate::private;
-use redb::{Builder, Database, ReadableTable};
+use crate::domain::ids::{InstanceId, UserId};
+use redb::{Key, ReadableTable, Table, TableDefinition, Value, WriteTransaction};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use uuid::Uuid;
 
-/// The format this code writes.
-const FORMAT: u64 = 2;
-/// One whose rows are the same, but for which there was no journal: a Wharf that knows no other would
-/// not see what is in it.
-const WITHOUT_JOURNAL: u64 = 1;
+/// The format that is moved.
+pub(super) const FORMAT: u64 = 2;
 
-/// Opens or makes `wharf.redb` and `wharf.journal` in a directory.
-pub fn open(dir: &Path) -> Result<(Database, Journal), OpenError> {
-    let path = dir.join("wharf.redb");
-    let broken =
-        |error: &dyn std::fmt::Display| OpenError::Broken(format!("{}: {error}", path.display()));
-    let file = private::open(&path).map_err(|e| broken(&e))?;
-    let whole = Arc::new(AtomicBool::new(true));
-    let noted = Arc::clone(&whole);
-    let unclosed = move |_: &mut redb::RepairSession| {
-        // As a Wharf of before has left it, which did not write what makes this needless; or a
-        // panic within redb.
-        if noted.swap(false, Ordering::Relaxed) {
-            tracing::warn!("all of the database is checked");
-        }
+type Rows<K> = TableDefinition<'static, K, &'static [u8]>;
+
+pub(super) const INSTALLATION: TableDefinition<(), u128> = TableDefinition::new("installation");
+pub(super) const USERS: TableDefinition<u64, &str> = TableDefinition::new("users");
+pub(super) const EMAILS: TableDefinition<&str, u64> = TableDefinition::new("emails");
+pub(super) const KEYS: Rows<&str> = Rows::new("keys");
+pub(super) const INSTANCES: Rows<u128> = Rows::new("instances");
+pub(super) const DETAILS: Rows<u128> = Rows::new("details");
+pub(super) const NAMES: TableDefinition<&str, u128> = TableDefinition::new("names");
+pub(super) const OWNED: TableDefinition<(u64, u64), u128> = TableDefinition::new("owned");
+pub(super) const CLAIMS: Rows<u128> = Rows::new("claims");
+pub(super) const ON_NODE: TableDefinition<(&str, u128), ()> = TableDefinition::new("on_node");
+pub(super) const PENDING: TableDefinition<u128, ()> = TableDefinition::new("pending");
+pub(super) const EVENTS: Rows<(u128, u32)> = Rows::new("events");
+pub(super) const LEDGER: Rows<(u128, u32)> = Rows::new("ledger");
+
+pub(super) const NEXT_SEQ: &str = "next_seq";
+/// Number of the latest opening.
+pub(super) const SESSION: &str = "session";
+/// Number of the opening at whose end the file had everything that was in the journal.
+pub(super) const CLOSED: &str = "closed";
+const EPOCH: &str = "epoch";
+
+/// Moves the rows within a transaction. The caller notes the new format.
+pub fn migrate(
+    txn: &WriteTransaction,
+    found: u64,
+    meta: &mut Table<'_, &'static str, u64>,
+) -> Result<(), OpenError> {
+    let mut take = |key| -> Result<Option<u64>, Error> {
+        let number = meta.remove(key).map_err(internal)?;
+        Ok(number.map(|number| number.value()))
     };
-    let mut builder = Builder::new();
-    let file = builder.set_repair_callback(unclosed).create_file(file);
-    let file = file.map_err(|error| match error {
-        redb::DatabaseError::DatabaseAlreadyOpen => OpenError::InUse(dir.display().to_string()),
-        other => broken(&other),
+    let (session, closed) = (take(SESSION)?, take(CLOSED)?);
+    if found != FORMAT {
+        return Err(OpenError::Older { found });
+    }
+    if closed.is_none() || closed != session {
+        return Err(OpenError::NotClosed);
+    }
+    take(EPOCH)?;
+    let last_seq = take(NEXT_SEQ)?.map_or(0, |next| next.saturating_sub(1));
+    move_rows(txn, last_seq)?;
+    tracing::info!("moved the rows of the earlier version's database");
+    Ok(())
+}
+
+fn move_rows(txn: &WriteTransaction, last_seq: u64) -> Result<(), Error> {
+    let mut to = Draft::open(txn)?;
+    each(txn, INSTALLATION, |(), id| {
+        let id = Uuid::from_u128(id);
+        to.put(&t::INSTALLATION, &(), (), &id).map(drop)
     })?;
-    initialise(&file)?;
-    let journal = open_journal(dir, &file, whole.load(Ordering::Relaxed))?;
-    Ok((file, journal))
+    each(txn, USERS, |id, email| {
+        let (id, email) = (UserId(id), email.to_owned());
+        to.put(&t::EMAILS, &*email, (), &id)?;
+        to.put(&t::USERS, &id, (), &email).map(drop)
+    })?;
+    each(txn, KEYS, |id, row| {
+        to.put_encoded(&t::KEYS, id, (), row).map(drop)
+    })?;
+    each(txn, INSTANCES, |id, row| {
+        // The version is the last field, so a row without one needs it at its end.
+        let row = [row, &[1]].concat();
+        to.put_encoded(&t::INSTANCES, &of(id), (), &row).map(drop)
+    })?;
+    each(txn, DETAILS, |id, row| {
+        to.put_encoded(&t::DETAILS, &of(id), (), row).map(drop)
+    })?;
+    each(txn, NAMES, |name, id| {
+        to.put(&t::NAMES, name, (), &of(id)).map(drop)
+    })?;
+    each(txn, OWNED, |(owner, seq), id| {
+        let owner = UserId(owner);
+        let version = 1;
+        to.put(&t::OWNERS, &owner, (), &OwnerRow { version, last_seq })?;
+        to.put(&t::OWNED, &owner, seq, &of(id)).map(drop)
+    })?;
+    each(txn, CLAIMS, |id, row| {
+        let claim: Claim = decode(row)?;
+        to.put(&t::CLAIMS, &*claim.node.0, of(id), &claim).map(drop)
+    })?;
+    each(txn, PENDING, |id, ()| {
+        to.put(&t::PENDING, &of(id), (), &()).map(drop)
+    })?;
+    each(txn, EVENTS, |(id, number), row| {
+        to.put_encoded(&t::EVENTS, &of(id), number, row).map(drop)
+    })?;
+    each(txn, LEDGER, |(id, number), row| {
+        to.put_encoded(&t::LEDGER, &of(id), number, row).map(drop)
+    })?;
+    txn.delete_table(EMAILS).map_err(internal)?;
+    txn.delete_table(ON_NODE).map_err(internal)?;
+    Ok(())
 }
 
-fn open_journal(dir: &Path, file: &Database, whole: bool) -> Result<Journal, OpenError> {
+fn of(id: u128) -> InstanceId {
+    InstanceId(Uuid::from_u128(id))
+}
+
+/// Hands out the rows of a table, and removes it.
+fn each<K: Key + 'static, V: Value + 'static>(
+    txn: &WriteTransaction,
+    definition: TableDefinition<'static, K, V>,
+    mut f: impl FnMut(K::SelfType<'_>, V::SelfType<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let table = txn.open_table(definition).map_err(internal)?;
+    for row in table.iter().map_err(internal)? {
+        let (key, value) = row.map_err(internal)?;
+        f(key.value(), value.value())?;
+    }
+    txn.delete_table(table).map(drop).map_err(internal)
+}
+
+/// Removes the journal of format 2, which has nothing that the file has not.
+pub fn remove_journal(dir: &Path) {
     let path = dir.join("wharf.journal");
-    let broken =
-        |error: &dyn std::fmt::Display| OpenError::Broken(format!("{}: {error}", path.display()));
-    let closed = is_closed(file, whole).map_err(|e| broken(&e))?;
-    if !closed {
-        tracing::warn!("the database was not closed");
+    if let Err(error) = std::fs::remove_file(&path)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!(path = %path.display(), %error, "cannot remove the earlier version's journal");
     }
-    let session = number(file, SESSION).map_err(|e| broken(&e))?;
-    if !closed && session.is_some() && !path.exists() {
-        note_unclosed(file).map_err(|e| broken(&e))?;
-        return Err(broken(
-            &"missing, and the database was not closed: its latest changes are there. Put it back, or \
-              an empty file in its place to go on without them",
-        ));
-    }
-    let storage = journal::open(&path).map_err(|e| broken(&e))?;
-    private::sync_names(dir).map_err(|e| broken(&e))?;
-    recover(file, Box::new(storage), LIMIT, closed).map_err(|e| broken(&e))
-}
-
-/// Whether the file has everything that its journal has. A Wharf of before wrote no row of it, but let
-/// redb repair a file that had not; `whole` is whether that was not done.
-pub(super) fn is_closed(file: &Database, whole: bool) -> Result<bool, Error> {
-    Ok(match number(file, CLOSED)? {
-        Some(closed) => number(file, SESSION)? == Some(closed),
-        None => whole,
-    })
-}
-
-/// What redb has repaired it takes for closed the next time.
-fn note_unclosed(file: &Database) -> Result<(), Error> {
-    let txn = file.begin_write().map_err(internal)?;
-    let mut tables = Tables::open(&txn).map_err(internal)?;
-    tables.set_closed(NO_SESSION)?;
-    drop(tables);
-    commit_durably(txn)
-}
-
-/// One of the meta table.
-fn number(file: &Database, key: &str) -> Result<Option<u64>, Error> {
-    let rows = Snapshot::open(file).map_err(internal)?;
-    let number = rows.meta()?.get(key).map_err(internal)?;
-    Ok(number.map(|number| number.value()))
-}
-
-/// Brings a file to this format, or refuses it.
-pub(super) fn initialise(file: &Database) -> Result<(), OpenError> {
-    let broken = |error: Error| OpenError::Broken(error.to_string());
-    let txn = file.begin_write().map_err(internal).map_err(broken)?;
-    let mut tables = Tables::open(&txn).map_err(internal).map_err(broken)?;
-    match tables.format().map_err(broken)? {
-        Some(FORMAT) => {
-            drop(tables);
-            return txn.abort().map_err(internal).map_err(broken);
-        }
-        Some(WITHOUT_JOURNAL) => {}
-        None => tables
-            .initialise(uuid::Uuid::new_v4().as_u128())
-            .map_err(broken)?,
-        Some(found) => {
-            return Err(OpenError::Newer {
-                found: u32::try_from(found).unwrap_or(u32::MAX),
-                known: u32::try_from(FORMAT).unwrap_or(u32::MAX),
-            });
-        }
-    }
-    tables.set_format(FORMAT).map_err(broken)?;
-    drop(tables);
-    commit_durably(txn).map_err(broken)
 }

@@ -1,20 +1,19 @@
 //! Durable rows. The only place that knows redb.
 //!
 //! Reads see the last commit. Writes are closures that decide from the present rows and return
-//! changes; many callers' changes share one fsynced commit ([`writer`]), which is a record in the
-//! [`journal`].
+//! changes; changes of many callers share one durable commit ([`writer`]).
 
 mod apply;
 mod batch;
 mod codec;
 mod commit;
 mod fsck;
-mod journal;
-mod logged;
+mod key;
 mod migrate;
+mod open;
 mod read;
-mod recover;
 mod rows;
+mod table;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -43,14 +42,29 @@ pub enum OpenError {
     /// Another process holds it.
     #[error("the database in {0} is in use by another process")]
     InUse(String),
-    /// A newer Wharf wrote it.
-    #[error("the database has format {found}; this Wharf knows formats up to {known}")]
+    /// A newer version of Wharf wrote it.
+    #[error("the database has format {found}; this version of Wharf knows formats up to {known}")]
     Newer {
-        /// In the file.
-        found: u32,
-        /// Known here.
-        known: u32,
+        /// Format of the file.
+        found: u64,
+        /// Format of this version.
+        known: u64,
     },
+    /// Its format is too old to be moved.
+    #[error(
+        "the database has format {found}, which this version of Wharf cannot move to its own; start \
+         and stop a version in between once"
+    )]
+    Older {
+        /// Format of the file.
+        found: u64,
+    },
+    /// The earlier version did not close it, so the latest changes are in that version's journal.
+    #[error(
+        "the database is of an earlier version of Wharf, which did not close it; start and stop \
+         that version once"
+    )]
+    NotClosed,
     /// The file or its rows cannot be read.
     #[error("{0}")]
     Broken(String),
@@ -60,24 +74,22 @@ impl Db {
     /// Opens or makes the database in a directory, and derives the inventory's use from its
     /// claims.
     pub fn open(dir: &Path, empty: Inventory) -> Result<Self, OpenError> {
-        let (file, journal) = migrate::open(dir)?;
-        Self::on(file, journal, empty)
+        Self::on(open::open(dir)?, empty)
     }
 
-    fn on(
-        file: redb::Database,
-        journal: journal::Journal,
-        empty: Inventory,
-    ) -> Result<Self, OpenError> {
+    fn on(file: redb::Database, empty: Inventory) -> Result<Self, OpenError> {
         let file = Arc::new(file);
-        let writer = writer::Writer::start(Arc::clone(&file), journal, empty)
+        let writer = writer::Writer::start(Arc::clone(&file), empty)
             .map_err(|error| OpenError::Broken(error.to_string()))?;
         Ok(Self { file, writer })
     }
 
     /// Reads a consistent view of the last commit.
-    pub fn read<T>(&self, f: impl FnOnce(&read::Snapshot) -> Result<T, Error>) -> Result<T, Error> {
-        f(&read::Snapshot::open(&self.file).map_err(codec::internal)?)
+    pub fn read<T>(
+        &self,
+        f: impl FnOnce(&table::Snapshot) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        f(&table::Snapshot::open(&self.file)?)
     }
 
     /// The number of commits since the database was opened. A snapshot that is opened after this
@@ -88,8 +100,8 @@ impl Db {
 
     /// Decides and writes, atomically and durably, before it returns.
     ///
-    /// `decide` runs on any thread, one at a time, and may run twice (again by itself, if a batch it
-    /// was part of failed); it must not wait for anything.
+    /// `decide` runs on the writer's thread. It may run twice, if the first commit failed with
+    /// another use case in it, and must not wait for anything.
     pub async fn write<T: Send + 'static>(
         &self,
         decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
@@ -97,16 +109,7 @@ impl Db {
         self.writer.write(decide).await
     }
 
-    /// The same, in no hurry: while writes come, it waits up to 2 ms for a request's to share its commit
-    /// with.
-    pub async fn write_later<T: Send + 'static>(
-        &self,
-        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        self.writer.write_later(decide).await
-    }
-
-    /// The same as [`Self::write`] for callers outside the async runtime.
+    /// [`Self::write`] for callers outside the async runtime.
     pub fn write_blocking<T: Send + 'static>(
         &self,
         decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
@@ -114,18 +117,13 @@ impl Db {
         self.writer.write_blocking(decide)
     }
 
-    /// Whether writes of several requests share commits at present.
-    pub fn is_crowded(&self) -> bool {
-        self.writer.is_crowded()
-    }
-
-    /// Whether writes can succeed. They cannot any more after an error of the disk: until the file is
-    /// opened again, nobody knows what it has kept.
+    /// Whether writes can succeed. After an error of the disk they cannot: only the next opening
+    /// shows what the disk has kept.
     pub fn takes_writes(&self) -> bool {
         !self.writer.is_lost()
     }
 
-    /// Until it takes no more writes.
+    /// Waits until it takes no more writes.
     pub async fn lost(&self) {
         self.writer.lost().await;
     }

@@ -7,7 +7,7 @@ use crate::domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What is rarely needed of an instance: only to make it.
+/// The part of an instance that only its creation needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Detail {
     /// Host name inside; a later rename does not change it.
@@ -18,19 +18,28 @@ pub struct Detail {
     pub secrets: Sealed,
 }
 
-/// An API key; the key itself is nowhere.
+/// An API key. The secret itself is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRow {
     /// Public part of the key.
     pub id: String,
-    /// Whose it is.
+    /// Its user.
     pub user: UserId,
-    /// What its owner calls it.
+    /// The name that its owner gave it.
     pub name: String,
     /// SHA-256 of the whole key.
     pub sha256: [u8; 32],
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it was revoked.
+    /// Time of revocation.
     pub revoked_at: Option<Timestamp>,
+}
+
+/// Counters of an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct OwnerRow {
+    /// Number of changes of what the owner's list shows.
+    pub version: u64,
+    /// Place of the latest instance in the order of creation.
+    pub last_seq: u64,
 }

@@ -1,50 +1,43 @@
-//! The tables. Values are [`super::codec`] rows unless a plain type says all.
+//! The tables: group and kind, the two parts of the key, the value.
+//!
+//! Claims are in a group of their own, because a start reads all of them.
 
-use redb::TableDefinition;
+use super::rows::{Detail, KeyRow, OwnerRow};
+use super::table::Table;
+use crate::domain::capacity::Claim;
+use crate::domain::event::Event;
+use crate::domain::ids::{InstanceId, UserId};
+use crate::domain::instance::Instance;
+use crate::ledger::Entry;
+use uuid::Uuid;
 
-type Rows<K> = TableDefinition<'static, K, &'static [u8]>;
+/// The name of this installation towards engines.
+pub const INSTALLATION: Table<(), (), Uuid> = Table::new(b'#', 0);
 
-/// Counters and the format.
-pub const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
-/// Names this installation towards engines; written once.
-pub const INSTALLATION: TableDefinition<(), u128> = TableDefinition::new("installation");
-/// User id → e-mail address.
-pub const USERS: TableDefinition<u64, &str> = TableDefinition::new("users");
-/// E-mail address → user id.
-pub const EMAILS: TableDefinition<&str, u64> = TableDefinition::new("emails");
+/// E-mail address of each user.
+pub const USERS: Table<UserId, (), String> = Table::new(b'u', 0);
+/// E-mail address → user.
+pub const EMAILS: Table<str, (), UserId> = Table::new(b'e', 0);
 /// Public key id → key.
-pub const KEYS: Rows<&str> = Rows::new("keys");
-/// Instance id → instance.
-pub const INSTANCES: Rows<u128> = Rows::new("instances");
-/// What is rarely needed of an instance.
-pub const DETAILS: Rows<u128> = Rows::new("details");
-/// Name → instance id, of instances that are not deleted.
-pub const NAMES: TableDefinition<&str, u128> = TableDefinition::new("names");
-/// (owner, order of creation) → instance id, of instances that are not deleted.
-pub const OWNED: TableDefinition<(u64, u64), u128> = TableDefinition::new("owned");
-/// Owner → number of changes of what the owner's list shows.
-pub const OWNER_VERSIONS: TableDefinition<u64, u64> = TableDefinition::new("owner_versions");
-/// Instance id → claim.
-pub const CLAIMS: Rows<u128> = Rows::new("claims");
-/// (node, instance id) of every claim.
-pub const ON_NODE: TableDefinition<(&str, u128), ()> = TableDefinition::new("on_node");
-/// Instances whose node has not been seen to follow the intent.
-pub const PENDING: TableDefinition<u128, ()> = TableDefinition::new("pending");
-/// (instance id, number) → event.
-pub const EVENTS: Rows<(u128, u32)> = Rows::new("events");
-/// (instance id, number) → ledger entry.
-pub const LEDGER: Rows<(u128, u32)> = Rows::new("ledger");
+pub const KEYS: Table<str, (), KeyRow> = Table::new(b'k', 0);
 
-/// Key in [`META`]: format of the rows.
-pub const FORMAT: &str = "format";
-/// Key in [`META`]: place of the next instance in the order of creation.
-pub const NEXT_SEQ: &str = "next_seq";
-/// Key in [`META`]: how often the file was brought up to date with what the journal had.
-pub const EPOCH: &str = "epoch";
-/// Key in [`META`]: a random number of the latest opening.
-pub const SESSION: &str = "session";
-/// Key in [`META`]: the session at whose end the file had everything that the journal had; none while
-/// there is one.
-pub const CLOSED: &str = "closed";
-/// What no session has for a number.
-pub const NO_SESSION: u64 = 0;
+/// Instances.
+pub const INSTANCES: Table<InstanceId, (), Instance> = Table::new(b'i', 0);
+/// What only the creation of an instance needs.
+pub const DETAILS: Table<InstanceId, (), Detail> = Table::new(b'i', 1);
+/// Events of an instance by number. They outlive it.
+pub const EVENTS: Table<InstanceId, u32, Event> = Table::new(b'i', 2);
+/// Ledger entries of an instance by number. They outlive it.
+pub const LEDGER: Table<InstanceId, u32, Entry> = Table::new(b'i', 3);
+
+/// Claims by node.
+pub const CLAIMS: Table<str, InstanceId, Claim> = Table::new(b'c', 0);
+/// Instances whose node has not been seen to follow the intent.
+pub const PENDING: Table<InstanceId, (), ()> = Table::new(b'p', 0);
+
+/// Name → instance, of instances that are not deleted.
+pub const NAMES: Table<str, (), InstanceId> = Table::new(b'n', 0);
+/// Counters of an owner.
+pub const OWNERS: Table<UserId, (), OwnerRow> = Table::new(b'o', 0);
+/// Instances of an owner in order of creation, without deleted ones.
+pub const OWNED: Table<UserId, u64, InstanceId> = Table::new(b'o', 1);

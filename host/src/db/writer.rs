@@ -1,130 +1,65 @@
-//! Whose thread commits, and what shares a commit. There is one commit at a time, of all that waits.
-//!
-//! A write that finds nobody else writing is committed on the thread of its caller: that is the same
-//! work without two changes of thread, which take a quarter of the time that a commit takes. Where
-//! writes come together, the writer's own thread gathers them.
+//! The thread that commits: it drains its queue into a batch, commits the batch, and answers.
 
 use super::batch::Changes;
 use super::codec::internal;
 use super::commit::{Committer, Job, View, Waiting};
-use super::journal::Journal;
 use crate::domain::error::Error;
 use crate::placement::Inventory;
-use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{oneshot, watch};
 
-/// Most use cases in one commit; bounds how long the first of them waits.
+/// The most use cases in one commit; bounds how long the first of them waits.
 const BATCH: usize = 1024;
-/// How long writes that no request made, those of the reconciler, are kept for a commit that a
-/// request needs anyway. Each commit of their own would be one that a request's write waits for. If
-/// none has come for as long, there is nothing to keep one for.
-pub(super) const LINGER: Duration = Duration::from_millis(2);
-/// How long after a commit of several requests the next such is expected.
-const CROWD: Duration = Duration::from_millis(5);
-/// How long nothing is written before the file is brought up to date with the journal.
-const QUIET: Duration = Duration::from_secs(1);
 
-/// Takes use cases. Its last clone takes the thread with it, so that the file can be closed: one that
-/// is not needs its journal at the next start.
+/// Takes use cases. The last clone waits for the thread to end, so that the file is closed then.
 #[derive(Clone)]
-pub struct Writer(Arc<Owner>);
-
-struct Owner {
-    shared: Arc<Shared>,
-    /// There until it is dropped.
-    thread: Option<JoinHandle<()>>,
-}
+pub struct Writer(Arc<Shared>);
 
 struct Shared {
-    committer: Mutex<Committer>,
-    queue: Mutex<Queue>,
-    /// Rung for the thread: there is something in the queue, it is closed, or the journal was begun.
-    bell: Condvar,
-    started: Instant,
-    /// Until when writes of several requests are taken to come together, in ns from `started`: a
-    /// moment longer than the last commit that they shared.
-    crowded_until: AtomicU64,
-    /// When the latest write came, in ns from `started`.
-    latest: AtomicU64,
+    /// Present until it is dropped.
+    queue: Option<Sender<Box<dyn Job>>>,
+    /// Present until it is dropped.
+    thread: Option<JoinHandle<()>>,
     commits: Arc<AtomicU64>,
     lost: watch::Receiver<bool>,
 }
 
-#[derive(Default)]
-struct Queue {
-    jobs: VecDeque<Box<dyn Job>>,
-    closed: bool,
-    /// When the journal got the last record that the file has not; none if the file has all.
-    written: Option<Instant>,
-}
-
-/// What the thread is to do next.
-enum Next {
-    Commit,
-    Checkpoint,
-    Close,
-}
-
 impl Writer {
     /// Starts the thread. Fails if the claims cannot be read.
-    pub fn start(
-        file: Arc<redb::Database>,
-        journal: Journal,
-        empty: Inventory,
-    ) -> Result<Self, Error> {
+    pub fn start(file: Arc<redb::Database>, empty: Inventory) -> Result<Self, Error> {
         let commits = Arc::<AtomicU64>::default();
         let (losing, lost) = watch::channel(false);
-        let committer = Committer::new(file, journal, empty, Arc::clone(&commits), losing)?;
-        let shared = Arc::new(Shared {
-            committer: Mutex::new(committer),
-            queue: Mutex::default(),
-            bell: Condvar::new(),
-            started: Instant::now(),
-            crowded_until: AtomicU64::new(0),
-            latest: AtomicU64::new(0),
-            commits,
-            lost,
-        });
+        let committer = Committer::new(file, empty, Arc::clone(&commits), losing)?;
+        let (queue, jobs) = channel();
         let thread = std::thread::Builder::new()
             .name("db-writer".to_owned())
-            .spawn({
-                let shared = Arc::clone(&shared);
-                move || shared.serve()
-            })
+            .spawn(move || serve(committer, &jobs))
             .map_err(internal)?;
-        let thread = Some(thread);
-        Ok(Self(Arc::new(Owner { shared, thread })))
-    }
-
-    fn shared(&self) -> &Shared {
-        &self.0.shared
+        Ok(Self(Arc::new(Shared {
+            queue: Some(queue),
+            thread: Some(thread),
+            commits,
+            lost,
+        })))
     }
 
     /// See [`super::Db::commits`].
     pub fn commits(&self) -> u64 {
-        self.shared().commits.load(Ordering::SeqCst)
+        self.0.commits.load(Ordering::SeqCst)
     }
 
     /// Whether the file takes no more writes.
     pub fn is_lost(&self) -> bool {
-        *self.shared().lost.borrow()
+        *self.0.lost.borrow()
     }
 
-    /// Whether writes of several requests come together.
-    pub fn is_crowded(&self) -> bool {
-        self.shared().is_crowded()
-    }
-
-    /// Until that is so.
+    /// Waits until the file takes no more writes.
     pub async fn lost(&self) {
-        let mut lost = self.shared().lost.clone();
-        // Who would tell is there for as long as this is.
-        let _ = lost.wait_for(|lost| *lost).await;
+        // The thread, which has the sender, outlives `self`.
+        let _ = self.0.lost.clone().wait_for(|lost| *lost).await;
     }
 
     /// See [`super::Db::write`].
@@ -132,26 +67,7 @@ impl Writer {
         &self,
         decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let (reply, answer) = oneshot::channel();
-        let job = Box::new(Waiting::new(true, decide, reply));
-        self.shared().submit(job, may_block());
-        answer.await.map_err(internal)?
-    }
-
-    /// See [`super::Db::write_later`].
-    pub async fn write_later<T: Send + 'static>(
-        &self,
-        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        let (reply, mut answer) = oneshot::channel();
-        let job = Box::new(Waiting::new(false, decide, reply));
-        let alone = self.shared().comes_alone();
-        self.shared().queue().jobs.push_back(job);
-        if !alone && let Ok(answer) = tokio::time::timeout(LINGER, &mut answer).await {
-            return answer.map_err(internal)?;
-        }
-        self.shared().bell.notify_one();
-        answer.await.map_err(internal)?
+        self.submit(decide).await.map_err(internal)?
     }
 
     /// See [`super::Db::write_blocking`].
@@ -159,157 +75,38 @@ impl Writer {
         &self,
         decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
     ) -> Result<T, Error> {
+        self.submit(decide).blocking_recv().map_err(internal)?
+    }
+
+    fn submit<T: Send + 'static>(
+        &self,
+        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
+    ) -> oneshot::Receiver<Result<T, Error>> {
         let (reply, answer) = oneshot::channel();
-        let job = Box::new(Waiting::new(true, decide, reply));
-        self.shared().submit(job, false);
-        answer.blocking_recv().map_err(internal)?
+        if let Some(queue) = &self.0.queue {
+            // A job that is not taken drops its `reply`, which the caller sees.
+            let _ = queue.send(Box::new(Waiting::new(decide, reply)));
+        }
+        answer
     }
 }
 
-/// Whether a task may keep its thread for as long as a commit takes: another takes its place.
-fn may_block() -> bool {
-    Handle::try_current()
-        .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-impl Drop for Owner {
+impl Drop for Shared {
     fn drop(&mut self) {
-        self.shared.queue().closed = true;
-        self.shared.bell.notify_one();
+        // Closing the queue ends the thread when it is empty.
+        self.queue = None;
         if let Some(thread) = self.thread.take() {
-            // What it was still to write is written; a thread that panicked has nothing more to do.
+            // The thread has nothing to report.
             let _ = thread.join();
         }
     }
 }
 
-impl Shared {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whoever holds it commits.
-    fn committer(&self) -> MutexGuard<'_, Committer> {
-        self.committer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A write comes. Whether none has for a while.
-    fn comes_alone(&self) -> bool {
-        let now = nanos(self.started.elapsed());
-        let before = self.latest.swap(now, Ordering::Relaxed);
-        now.saturating_sub(before) > nanos(LINGER)
-    }
-
-    fn is_crowded(&self) -> bool {
-        self.crowded_until.load(Ordering::Relaxed) > nanos(self.started.elapsed())
-    }
-
-    fn idle_committer(&self) -> Option<MutexGuard<'_, Committer>> {
-        match self.committer.try_lock() {
-            Ok(committer) => Some(committer),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
-
-    /// Sees to it that the job is done: here, or by the thread.
-    fn submit(&self, job: Box<dyn Job>, here: bool) {
-        self.comes_alone();
-        let here = here && !self.is_crowded();
-        if let Some(committer) = here.then(|| self.idle_committer()).flatten() {
-            // The thread never sees this job, so it cannot be between the next one and the committer.
-            let batch = self.batch(Some(job));
-            tokio::task::block_in_place(|| self.run(committer, batch));
-        } else {
-            self.queue().jobs.push_back(job);
-            self.bell.notify_one();
-        }
-    }
-
-    /// One more and all that waits, up to a whole batch. Who put in what remains rings for it.
-    fn batch(&self, one: Option<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
-        let jobs = &mut self.queue().jobs;
-        let count = jobs.len().min(BATCH - usize::from(one.is_some()));
-        one.into_iter().chain(jobs.drain(..count)).collect()
-    }
-
-    /// Commits a batch and tells everyone in it, who then finds the committer free.
-    fn run(&self, mut committer: MutexGuard<'_, Committer>, mut batch: Vec<Box<dyn Job>>) {
-        if batch.is_empty() {
-            return;
-        }
-        let requests = batch.iter().filter(|job| job.is_urgent()).count();
-        if requests > 1 {
-            self.crowded_until.store(u64::MAX, Ordering::Relaxed);
-        }
+fn serve(mut committer: Committer, jobs: &Receiver<Box<dyn Job>>) {
+    while let Ok(first) = jobs.recv() {
+        let mut batch = vec![first];
+        batch.extend(jobs.try_iter().take(BATCH - 1));
         committer.run(&mut batch);
-        if requests > 1 {
-            let until = self.started.elapsed() + CROWD;
-            self.crowded_until.store(nanos(until), Ordering::Relaxed);
-        }
-        self.note(&committer);
-        drop(committer);
         batch.into_iter().for_each(|job| job.answer());
-    }
-
-    /// Who holds the committer says whether there is a checkpoint to make.
-    fn note(&self, committer: &Committer) {
-        let mut queue = self.queue();
-        let written = committer.needs_checkpoint().then(Instant::now);
-        let begun = written.is_some() && queue.written.is_none();
-        queue.written = written;
-        if begun {
-            self.bell.notify_one();
-        }
-    }
-
-    /// The thread: until the queue is closed and empty.
-    fn serve(&self) {
-        loop {
-            let next = self.next();
-            let mut committer = self.committer();
-            match next {
-                Next::Commit => {
-                    let batch = self.batch(None);
-                    self.run(committer, batch);
-                }
-                Next::Checkpoint => {
-                    committer.checkpoint();
-                    self.note(&committer);
-                }
-                Next::Close => return committer.close(),
-            }
-        }
-    }
-
-    /// Waits for something to do.
-    fn next(&self) -> Next {
-        let mut queue = self.queue();
-        loop {
-            if !queue.jobs.is_empty() {
-                return Next::Commit;
-            }
-            if queue.closed {
-                return Next::Close;
-            }
-            let Some(written) = queue.written else {
-                queue = self
-                    .bell
-                    .wait(queue)
-                    .unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let Some(left) = QUIET.checked_sub(written.elapsed()) else {
-                return Next::Checkpoint;
-            };
-            let waited = self.bell.wait_timeout(queue, left);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
     }
 }

@@ -25,7 +25,7 @@ impl Apply {
     ) -> Result<bool, Error> {
         let (id, generation) = (self.id, self.generation);
         self.db
-            .write_later(move |view| match view.rows.instance(id)? {
+            .write(move |view| match view.rows.instance(id)? {
                 Some(row) if row.generation == generation => Ok((true, decide(row, view)?)),
                 _ => Ok((false, Changes::none())),
             })
@@ -153,7 +153,6 @@ impl Apply {
             };
             Ok(Changes::none()
                 .with(Change::Event(row.events, event))
-                .with(Change::DropClaim(row.id))
                 .with(Change::DropInstance(row.id)))
         })
         .await

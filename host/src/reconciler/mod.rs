@@ -55,7 +55,7 @@ pub async fn run(
             _ = stop.changed() => break,
             nudge = nudged.recv() => match nudge {
                 Some(Nudge::New(id)) => {
-                    if newcomers.come(id, app.db.is_crowded(), Instant::now()) {
+                    if newcomers.come(id, false, Instant::now()) {
                         workers.wake(id);
                     }
                 }
@@ -63,7 +63,7 @@ pub async fn run(
                 None => break,
             },
             _ = turn.tick(), if !newcomers.is_empty() => {
-                let due = newcomers.due(app.db.is_crowded(), Instant::now());
+                let due = newcomers.due(false, Instant::now());
                 due.into_iter().for_each(|id| workers.wake(id));
             }
             _ = tick.tick() => match app.db.read(|rows| rows.pending()) {

@@ -189,7 +189,7 @@ fn decide(
         web: false,
     };
     let placement = view.inventory.place(&ask).map_err(Error::Insufficient)?;
-    let (claim, seq) = (placement.claim, view.rows.next_seq()?);
+    let (claim, seq) = (placement.claim, view.rows.next_seq(owner)?);
     let name = Name::parse(&format!("calm-harbor-{n}"));
     let rate = Rate(12_500_000);
     let instance = Instance {
@@ -236,7 +236,6 @@ fn decide(
         billed: (InstanceState::Exited.billed(), SIZE),
     };
     let changes = Changes::none()
-        .with(Change::NextSeq(seq + 1))
         .with(Change::PutClaim(id, claim))
         .with(Change::PutDetail(id, Box::new(detail.clone())))
         .record(instance, now(), What::Created);

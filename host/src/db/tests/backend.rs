@@ -1,17 +1,9 @@
-//! Two files in memory whose power can be cut: what was synced stays, of the rest any part may.
+//! A file in memory whose power can be cut: what was synced stays, of the rest any part may.
 
-use crate::db::journal::Storage;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A database's file and its journal, on the same power.
-#[derive(Debug, Clone, Default)]
-pub struct Disks {
-    pub file: Disk,
-    pub journal: Disk,
-}
-
-/// One of them. Shared, so that a test holds it beside the database.
+/// The disk. Clones share it, so that a test holds it beside the database.
 #[derive(Debug, Clone, Default)]
 pub struct Disk {
     state: Arc<Mutex<State>>,
@@ -25,8 +17,6 @@ struct State {
     /// Since the last sync: length changes and writes, in order.
     pending: Vec<Pending>,
     syncs: u64,
-    /// How long it can become.
-    room: Option<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -46,58 +36,11 @@ enum Pending {
     Write(usize, Vec<u8>),
 }
 
-impl Disks {
-    pub fn new() -> Self {
-        let file = Disk::default();
-        let power = Arc::clone(&file.power);
-        let state = Arc::default();
-        let journal = Disk { state, power };
-        Self { file, journal }
-    }
-
-    pub fn syncs(&self) -> u64 {
-        self.file.state().syncs + self.journal.state().syncs
-    }
-
-    /// After so many more writes nothing works any more.
-    pub fn cut_after(&self, writes: u64) {
-        self.file.power().writes_left = Some(writes);
-    }
-
-    /// The next write fails, and those after it do not.
-    pub fn fail_once(&self) {
-        self.file.power().flickers = true;
-    }
-
-    /// The next sync fails, and those after it do not.
-    pub fn fail_a_sync(&self) {
-        self.file.power().loses_a_sync = true;
-    }
-
-    /// The next sync panics, as a library with a fault does.
-    pub fn panic_at_a_sync(&self) {
-        self.file.power().panics = true;
-    }
-
-    /// What is found when the power is back: the synced bytes, and of the later writes those that
-    /// `seed` chooses.
-    pub fn after_the_cut(&self, seed: u64) -> Self {
-        let found = Self::new();
-        found.file.fill(self.file.after_the_cut(seed));
-        found.journal.fill(self.journal.after_the_cut(!seed));
-        found
-    }
-
-    /// As they are, without the power going.
-    pub fn copy(&self) -> Self {
-        let copy = Self::new();
-        copy.file.fill(self.file.state().now.clone());
-        copy.journal.fill(self.journal.state().now.clone());
-        copy
-    }
-}
-
 impl Disk {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
@@ -106,30 +49,41 @@ impl Disk {
         self.power.lock().unwrap()
     }
 
-    /// It cannot become longer than this.
-    pub fn limit(&self, room: usize) {
-        self.state().room = Some(room);
+    pub fn syncs(&self) -> u64 {
+        self.state().syncs
     }
 
-    /// Whether these bytes are there.
-    pub fn holds(&self, at: usize, bytes: &[u8]) -> bool {
-        self.state().now[at..].starts_with(bytes)
+    /// After this many more writes nothing works any more.
+    pub fn cut_after(&self, writes: u64) {
+        self.power().writes_left = Some(writes);
     }
 
-    /// Changes a byte or some.
-    pub fn put(&self, at: usize, bytes: &[u8]) {
-        let mut now = self.state().now.clone();
-        now[at..at + bytes.len()].copy_from_slice(bytes);
-        self.fill(now);
+    /// The next write fails, and those after it do not.
+    pub fn fail_once(&self) {
+        self.power().flickers = true;
     }
 
-    fn fill(&self, bytes: Vec<u8>) {
-        let mut state = self.state();
-        state.synced = bytes.clone();
-        state.now = bytes;
+    /// The next sync fails, and those after it do not.
+    pub fn fail_a_sync(&self) {
+        self.power().loses_a_sync = true;
     }
 
-    fn after_the_cut(&self, seed: u64) -> Vec<u8> {
+    /// The next sync panics, as a library with a fault does.
+    pub fn panic_at_a_sync(&self) {
+        self.power().panics = true;
+    }
+
+    /// The disk when the power is back: the synced bytes, and of the later writes those that
+    /// `seed` chooses.
+    pub fn after_the_cut(&self, seed: u64) -> Self {
+        let found = Self::new();
+        let bytes = self.bytes_after_the_cut(seed);
+        found.state().synced = bytes.clone();
+        found.state().now = bytes;
+        found
+    }
+
+    fn bytes_after_the_cut(&self, seed: u64) -> Vec<u8> {
         let state = self.state();
         let mut bytes = state.synced.clone();
         let mut random = seed | 1;
@@ -218,30 +172,5 @@ impl redb::StorageBackend for Disk {
         state.now[from..from + data.len()].copy_from_slice(data);
         state.pending.push(Pending::Write(from, data.to_vec()));
         Ok(())
-    }
-}
-
-impl Storage for Disk {
-    fn length(&self) -> io::Result<u64> {
-        redb::StorageBackend::len(self)
-    }
-
-    fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
-        redb::StorageBackend::read(self, at, bytes)
-    }
-
-    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let end = at(offset) + bytes.len();
-        if self.state().room.is_some_and(|room| end > room) {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        if self.state().now.len() < end {
-            self.state().now.resize(end, 0);
-        }
-        redb::StorageBackend::write(self, offset, bytes)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        redb::StorageBackend::sync_data(self)
     }
 }

@@ -75,7 +75,7 @@ pub fn create() -> Decide {
         };
         let placement = view.inventory.place(&ask).map_err(Error::Insufficient)?;
         let claim = placement.claim;
-        let seq = view.rows.next_seq()?;
+        let seq = view.rows.next_seq(owner)?;
         let instance = Instance {
             id,
             seq,
@@ -115,7 +115,6 @@ pub fn create() -> Decide {
             billed: (InstanceState::Provisioning.billed(), SIZE),
         };
         let changes = Changes::none()
-            .with(Change::NextSeq(seq + 1))
             .with(Change::PutClaim(id, claim))
             .with(Change::PutDetail(id, Box::new(detail())))
             .record(instance, Timestamp(1), What::Created);
@@ -128,9 +127,7 @@ pub fn delete(
     id: InstanceId,
 ) -> impl Fn(&View<'_>) -> Result<((), Changes), Error> + Send + 'static {
     move |_| {
-        let changes = Changes::none()
-            .with(Change::DropClaim(id))
-            .with(Change::DropInstance(id));
+        let changes = Changes::none().with(Change::DropInstance(id));
         Ok(((), changes))
     }
 }
