@@ -1,61 +1,156 @@
-//! The process's log: lines on stderr, written by a thread of their own. Whoever logs never waits;
-//! what the thread cannot keep up with is dropped, counted and reported.
+//! The process's log on stderr, written by threads of its own. Lines below WARN are dropped while the
+//! writer is behind, counted and reported; lines of WARN and above are never dropped.
 
-#[cfg(test)]
-mod kept;
-mod lines;
-mod text;
+mod fields;
 
-use lines::{Entry, Writer};
-use std::io;
-use std::sync::Arc;
+use std::io::{self, BufWriter, Write};
 use std::time::Duration;
+use tracing::Level;
+use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::writer::MakeWriterExt;
 
-/// How often lines that were dropped are reported.
-const REPORT: Duration = Duration::from_secs(10);
+/// How often dropped lines are reported.
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
+/// Lines that may wait for each of the two writers. Most lines are shorter than 300 bytes.
+const QUEUE: usize = 16 << 10;
+/// The size of a writer's buffer, bytes. A writer that is behind writes many lines at once.
+const BUFFER: usize = 64 << 10;
 
-/// Keeps the log going; what is waiting is written when it is dropped.
+/// The running log. Dropping it writes all queued lines.
 pub struct Log {
-    entry: Arc<Entry>,
-    _writer: Writer,
+    dropped: ErrorCounter,
+    _writers: [WorkerGuard; 2],
 }
 
-/// Starts the log: text, or one JSON object a line. `WHARF_LOG` says what is logged.
-///
-/// # Errors
-/// When the process may have no more threads.
-pub fn to_stderr(json: bool) -> io::Result<Log> {
+/// Starts the log: text, or one JSON object per line. `WHARF_LOG` is its filter.
+pub fn to_stderr(json: bool) -> Log {
     let filter = EnvFilter::try_from_env("WHARF_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let (entry, writer) = lines::to(io::stderr())?;
-    let log = tracing_subscriber::fmt()
+    let (lines, log) = queues(io::stderr);
+    let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(Arc::clone(&entry));
+        .with_writer(lines);
     if json {
-        log.json().init();
+        subscriber.json().init();
     } else {
-        log.with_ansi(false).event_format(text::Text).init();
+        let text = subscriber.with_ansi(false);
+        text.fmt_fields(fields::escaped()).init();
     }
-    Ok(Log {
-        entry,
-        _writer: writer,
-    })
+    log
 }
 
 impl Log {
-    /// Reports what is dropped, for ever.
+    /// Reports dropped lines, for ever.
     pub async fn report(&self) {
         let mut reported = 0;
         loop {
-            tokio::time::sleep(REPORT).await;
-            let dropped = self.entry.dropped();
+            tokio::time::sleep(REPORT_INTERVAL).await;
+            let dropped = self.dropped.dropped_lines();
             if dropped > reported {
                 tracing::warn!(lines = dropped - reported, "log lines were dropped");
-                // That line may have been dropped itself.
-                if self.entry.dropped() == dropped {
-                    reported = dropped;
-                }
+                reported = dropped;
             }
         }
+    }
+}
+
+/// One queue for each kind of line, each with a writer to a target of its own.
+fn queues<W: Write + Send + 'static>(
+    target: impl Fn() -> W,
+) -> (impl for<'a> MakeWriter<'a> + Send + Sync + 'static, Log) {
+    let queue = |lossy| {
+        NonBlockingBuilder::default()
+            .lossy(lossy)
+            .buffered_lines_limit(QUEUE)
+            .thread_name("log")
+            .finish(BufWriter::with_capacity(BUFFER, target()))
+    };
+    let (lossy, lossy_writer): (NonBlocking, _) = queue(true);
+    let (lossless, lossless_writer) = queue(false);
+    let log = Log {
+        dropped: lossy.error_counter(),
+        _writers: [lossy_writer, lossless_writer],
+    };
+    (lossless.with_max_level(Level::WARN).or_else(lossy), log)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{QUEUE, queues};
+    use std::io::{self, Write};
+    use std::sync::{Arc, Condvar, Mutex};
+    use std::time::{Duration, Instant};
+
+    /// A target that keeps its lines, and blocks until it is opened.
+    #[derive(Clone, Default)]
+    struct Target(Arc<(Mutex<State>, Condvar)>);
+
+    type State = (bool, Vec<u8>);
+
+    impl Target {
+        fn open(&self) {
+            self.0.0.lock().unwrap().0 = true;
+            self.0.1.notify_all();
+        }
+
+        fn text(&self) -> String {
+            String::from_utf8(self.0.0.lock().unwrap().1.clone()).unwrap()
+        }
+    }
+
+    impl Write for Target {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let (state, opened) = &*self.0;
+            let mut state = opened
+                .wait_while(state.lock().unwrap(), |(open, _)| !*open)
+                .unwrap();
+            state.1.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn only_lines_below_warn_are_dropped_and_they_are_counted() {
+        let target = Target::default();
+        let (lines, log) = queues({
+            let target = target.clone();
+            move || target.clone()
+        });
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(lines)
+            .with_ansi(false)
+            .finish();
+        let logged = 2 * QUEUE;
+        let logging = std::thread::spawn(move || {
+            tracing::subscriber::with_default(subscriber, || {
+                for n in 0..logged {
+                    tracing::info!("info {n}");
+                }
+                for n in 0..logged {
+                    tracing::warn!("warn {n}");
+                }
+            });
+        });
+        let begin = Instant::now();
+        while log.dropped.dropped_lines() == 0 {
+            assert!(
+                begin.elapsed() < Duration::from_secs(60),
+                "no line was dropped"
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        target.open();
+        logging.join().unwrap();
+        let dropped = log.dropped.dropped_lines();
+        drop(log);
+        let text = target.text();
+        let count = |kind: &str| text.lines().filter(|line| line.contains(kind)).count();
+        assert_eq!(count("warn "), logged);
+        assert_eq!(count("info "), logged - dropped);
     }
 }

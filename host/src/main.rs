@@ -123,7 +123,7 @@ fn run(cli: Cli) -> Result<()> {
         .context("cannot start the runtime")?;
     match cli.command {
         Command::Serve { config, log_json } => {
-            let log = log::to_stderr(log_json)?;
+            let log = log::to_stderr(log_json);
             let config = config.load()?;
             runtime.block_on(async {
                 tokio::select! {
@@ -133,11 +133,11 @@ fn run(cli: Cli) -> Result<()> {
             })
         }
         Command::Key { command } => {
-            let _log = log::to_stderr(false)?;
+            let _log = log::to_stderr(false);
             runtime.block_on(key(command))
         }
         Command::Events { instance, config } => {
-            let _log = log::to_stderr(false)?;
+            let _log = log::to_stderr(false);
             runtime.block_on(events(&instance, &config.load()?))
         }
         Command::Bill {
@@ -146,7 +146,7 @@ fn run(cli: Cli) -> Result<()> {
             to,
             config,
         } => {
-            let _log = log::to_stderr(false)?;
+            let _log = log::to_stderr(false);
             let span = (from.unwrap_or_default(), to.unwrap_or_else(wharf::app::now));
             runtime.block_on(bill(&email, span, &config.load()?))
         }
