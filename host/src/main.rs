@@ -151,7 +151,7 @@ fn run(cli: Cli) -> Result<()> {
             runtime.block_on(bill(&email, span, &config.load()?))
         }
         Command::Fsck { config } => {
-            let wrong = open_db(&config.load()?)?.fsck()?;
+            let wrong = open_db(&config.load()?)?.0.fsck()?;
             for line in &wrong {
                 println!("{line}");
             }
@@ -192,7 +192,7 @@ async fn serve(config: Config) -> Result<()> {
 async fn events(instance: &str, config: &Config) -> Result<()> {
     let lines = match AdminClient::connect(&config.admin_socket()).await? {
         Some(mut server) => server.events(instance).await?,
-        None => history::events(&open_db(config)?, &Selector::parse(instance))
+        None => history::events(&open_db(config)?.0, &Selector::parse(instance))
             .with_context(|| format!("instance {instance}"))?,
     };
     for line in lines {
@@ -204,7 +204,7 @@ async fn events(instance: &str, config: &Config) -> Result<()> {
 async fn bill(email: &str, (from, to): (Timestamp, Timestamp), config: &Config) -> Result<()> {
     let lines = match AdminClient::connect(&config.admin_socket()).await? {
         Some(mut server) => server.bill(email, from, to).await?,
-        None => history::bill(&open_db(config)?, email, from, to)
+        None => history::bill(&open_db(config)?.0, email, from, to)
             .with_context(|| format!("user {email}"))?,
     };
     for line in &lines {
@@ -223,7 +223,7 @@ async fn key(command: KeyCommand) -> Result<()> {
         | KeyCommand::Revoke { config, .. } => config.load()?,
     };
     let server = AdminClient::connect(&config.admin_socket()).await?;
-    let keys = || -> Result<Keys> { Ok(Keys::load(open_db(&config)?)?) };
+    let keys = || -> Result<Keys> { Ok(Keys::load(open_db(&config)?.0)?) };
     match command {
         KeyCommand::New { email, name, .. } => {
             let key = match server {

@@ -1,6 +1,6 @@
 //! Puts a server together from its configuration and runs it.
 
-use crate::app::{App, Nudge, Parts, Vault, VaultError};
+use crate::app::{App, Nudge, Parts, Scheduler, Vault, VaultError};
 use crate::config::{Config, NodeConfig};
 use crate::db::{Db, OpenError, Read};
 use crate::domain::capacity::{GpuDevice, Size};
@@ -91,12 +91,14 @@ pub enum StartError {
 
 /// Opens the database of a configuration; also what `wharf key` and `wharf fsck` work on while no
 /// server runs.
-pub fn open_db(config: &Config) -> Result<Db, StartError> {
+pub fn open_db(config: &Config) -> Result<(Db, Scheduler), StartError> {
     private::make_dir(&config.data_dir).map_err(|source| StartError::DataDir {
         path: config.data_dir.display().to_string(),
         source,
     })?;
-    Ok(Db::open(&config.data_dir, empty_inventory(config))?)
+    let scheduler = Scheduler::new(empty_inventory(config));
+    let db = Db::open(&config.data_dir, Box::new(scheduler.clone()))?;
+    Ok((db, scheduler))
 }
 
 /// For what is under way when the server has answered its last request.
@@ -111,9 +113,9 @@ pub async fn serve(
 ) -> Result<(), StartError> {
     raise_open_files();
     let config = Arc::new(config);
-    let db = open_db(&config)?;
+    let (db, scheduler) = open_db(&config)?;
     let threads = reconciler::Threads::start().map_err(StartError::Threads)?;
-    let (app, nudged) = assemble(&config, db, &threads).await?;
+    let (app, nudged) = assemble(&config, db, scheduler, &threads).await?;
     let listen = |source| StartError::Listen {
         listen: config.listen.to_string(),
         source,
@@ -161,6 +163,7 @@ fn raise_open_files() {
 async fn assemble(
     config: &Arc<Config>,
     db: Db,
+    scheduler: Scheduler,
     threads: &reconciler::Threads,
 ) -> Result<(Arc<App>, mpsc::UnboundedReceiver<Nudge>), StartError> {
     let installation = db
@@ -187,6 +190,7 @@ async fn assemble(
     let parts = Parts {
         config: Arc::clone(config),
         db,
+        scheduler,
         plugins,
         drivers,
         vault: Vault::open(&config.data_dir)?,

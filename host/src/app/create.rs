@@ -3,7 +3,7 @@
 
 use super::clock::now;
 use super::vault::fill;
-use super::{App, Caller, InstanceView, Nudge};
+use super::{App, Caller, InstanceView, Nudge, Scheduler};
 use crate::db::{Change, Changes, Detail, Read, View};
 use crate::domain::blueprint::Blueprint;
 use crate::domain::driver::PluginError;
@@ -41,7 +41,9 @@ impl App {
     ) -> Result<InstanceView, Error> {
         let password = password()?;
         let draft = self.draft(caller.user, request, &password).await?;
-        let instance = self.db.write(move |view| draft.decide(view)).await?;
+        let scheduler = self.scheduler.clone();
+        let decided = self.db.write(move |view| draft.decide(view, &scheduler));
+        let instance = decided.await?;
         self.nudge(Nudge::New(instance.id));
         Ok(self.view_with(caller, instance, password))
     }
@@ -142,12 +144,9 @@ struct Draft {
 }
 
 impl Draft {
-    fn decide(&self, view: &View<'_>) -> Result<(Instance, Changes), Error> {
+    fn decide(&self, view: &View<'_>, scheduler: &Scheduler) -> Result<(Instance, Changes), Error> {
         let name = self.name(view)?;
-        let placement = view
-            .inventory
-            .place(&self.ask)
-            .map_err(Error::Insufficient)?;
+        let placement = scheduler.place(&self.ask)?;
         let seq = view.rows.next_seq(self.ask.owner)?;
         let instance = self.instance(name, seq, &placement);
         let detail = Detail {

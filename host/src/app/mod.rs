@@ -11,6 +11,7 @@ mod key;
 mod ports;
 mod read;
 mod restart;
+mod scheduler;
 mod settled;
 mod stats;
 mod stop;
@@ -22,6 +23,7 @@ pub use features::NodeFeatures;
 pub use find::Selector;
 pub use key::{ApiKey, Caller, KeyInfo, Keys};
 pub use read::InstanceView;
+pub use scheduler::Scheduler;
 pub use settled::Settled;
 pub use stats::Stats;
 pub use vault::{Vault, VaultError};
@@ -60,6 +62,7 @@ pub struct App {
     pub(crate) installation: String,
     pub(crate) settled: Settled,
     pub(crate) features: NodeFeatures,
+    pub(crate) scheduler: Scheduler,
     keys: Keys,
     guests: Handle,
     nudge: mpsc::UnboundedSender<Nudge>,
@@ -73,6 +76,8 @@ pub struct Parts {
     pub config: Arc<Config>,
     /// The database.
     pub db: Db,
+    /// The inventory that the database keeps up to date.
+    pub scheduler: Scheduler,
     /// The loaded plugins.
     pub plugins: Plugins,
     /// A driver for each node.
@@ -95,6 +100,7 @@ impl App {
             web_host: parts.config.web.host.as_str().into(),
             config: parts.config,
             db: parts.db,
+            scheduler: parts.scheduler,
             plugins: parts.plugins,
             drivers: parts.drivers,
             vault: parts.vault,

@@ -18,6 +18,7 @@ impl App {
     ) -> Result<InstanceView, Error> {
         let (owner, selector) = (caller.user, selector.clone());
         let deadline = self.deadline(now());
+        let scheduler = self.scheduler.clone();
         let started = self
             .db
             .write(move |view| {
@@ -37,9 +38,7 @@ impl App {
                     .ok_or_else(|| Error::Internal(format!("{} has no claim", instance.id)))?;
                 // While a stop still runs its claim is still held, and is taken over.
                 if !claim.compute {
-                    view.inventory
-                        .reclaim(&claim)
-                        .map_err(Error::Insufficient)?;
+                    scheduler.reclaim(&claim)?;
                     claim.compute = true;
                     changes = changes.with(Change::PutClaim(instance.id, claim));
                 }

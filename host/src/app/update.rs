@@ -2,7 +2,7 @@
 
 use super::clock::now;
 use super::find::{Selector, find};
-use super::{App, Caller, InstanceView, Nudge};
+use super::{App, Caller, InstanceView, Nudge, Scheduler};
 use crate::db::{Change, Changes, Read, View};
 use crate::domain::capacity::Size;
 use crate::domain::driver::{DiskGrow, Features};
@@ -33,11 +33,12 @@ impl App {
             Ok((instance.id, features))
         })?;
         errors.into_result()?;
+        let scheduler = self.scheduler.clone();
         let (instance, size) = self
             .db
             .write(move |view| {
                 let instance = find(view.rows, owner, &Selector::Id(id))?;
-                decide(view, instance, &request, features)
+                decide(view, &scheduler, instance, &request, features)
             })
             .await?;
         let Some(size) = size else {
@@ -103,6 +104,7 @@ impl App {
 /// What the instance is from now on, and the size that its node is to give it first.
 fn decide(
     view: &View<'_>,
+    scheduler: &Scheduler,
     mut instance: Instance,
     request: &UpdateRequest,
     features: Option<Features>,
@@ -128,9 +130,7 @@ fn decide(
         .rows
         .claim(instance.id)?
         .ok_or_else(|| Error::Internal(format!("{} has no claim", instance.id)))?;
-    view.inventory
-        .grow(&claim, size)
-        .map_err(Error::Insufficient)?;
+    scheduler.grow(&claim, size)?;
     let changes = Changes::none();
     if instance.intent == Intent::Stop {
         // A stop that still runs holds the larger of both; the rest is claimed at restart.

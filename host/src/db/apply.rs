@@ -2,29 +2,35 @@
 
 use super::batch::{Change, Changes};
 use super::codec::internal;
+use super::projection::Projected;
 use super::rows::OwnerRow;
 use super::table::{Draft, Rows};
 use super::tables as t;
-use crate::domain::capacity::Claim;
 use crate::domain::error::Error;
 use crate::domain::ids::{InstanceId, UserId};
 use crate::domain::instance::{Instance, Intent, Progress};
-use crate::placement::Inventory;
 
 impl Draft<'_> {
-    /// Applies one use case's changes to rows and inventory.
-    pub fn apply(&mut self, changes: Changes, inventory: &mut Inventory) -> Result<(), Error> {
+    /// Applies one use case's changes to the rows and to the projection of the claims.
+    pub(super) fn apply(
+        &mut self,
+        changes: Changes,
+        projected: &mut Projected,
+    ) -> Result<(), Error> {
         for change in changes.0 {
-            self.apply_one(change, inventory)?;
+            self.apply_one(change, projected)?;
         }
         Ok(())
     }
 
-    fn apply_one(&mut self, change: Change, inventory: &mut Inventory) -> Result<(), Error> {
+    fn apply_one(&mut self, change: Change, projected: &mut Projected) -> Result<(), Error> {
         match change {
             Change::PutInstance(instance) => self.put_instance(&instance)?,
-            Change::DropInstance(id) => self.drop_instance(id, inventory)?,
-            Change::PutClaim(id, claim) => self.put_claim(id, &claim, inventory)?,
+            Change::DropInstance(id) => self.drop_instance(id, projected)?,
+            Change::PutClaim(id, claim) => {
+                let before = self.put(&t::CLAIMS, &*claim.node.0, id, &claim)?;
+                projected.change(before, Some(claim));
+            }
             Change::PutDetail(id, detail) => {
                 self.put(&t::DETAILS, &id, (), &*detail)?;
             }
@@ -41,20 +47,6 @@ impl Draft<'_> {
             Change::PutKey(key) => {
                 self.put(&t::KEYS, &*key.id, (), &key)?;
             }
-            Change::Supports(node, supports) => inventory.set_supports(&node, supports),
-        }
-        Ok(())
-    }
-
-    fn put_claim(
-        &mut self,
-        id: InstanceId,
-        claim: &Claim,
-        inventory: &mut Inventory,
-    ) -> Result<(), Error> {
-        match self.put(&t::CLAIMS, &*claim.node.0, id, claim)? {
-            Some(old) => inventory.replace(&old, claim),
-            None => inventory.add(claim),
         }
         Ok(())
     }
@@ -71,13 +63,13 @@ impl Draft<'_> {
         self.index(old.as_ref(), Some(new))
     }
 
-    fn drop_instance(&mut self, id: InstanceId, inventory: &mut Inventory) -> Result<(), Error> {
+    fn drop_instance(&mut self, id: InstanceId, projected: &mut Projected) -> Result<(), Error> {
         let Some(old) = self.remove(&t::INSTANCES, &id, ())? else {
             return Ok(());
         };
         self.remove(&t::DETAILS, &id, ())?;
         if let Some(claim) = self.remove(&t::CLAIMS, &*old.node.0, id)? {
-            inventory.remove(&claim);
+            projected.change(Some(claim), None);
         }
         self.index(Some(&old), None)
     }

@@ -4,11 +4,10 @@ use super::rows::{Detail, KeyRow};
 use crate::domain::capacity::Claim;
 use crate::domain::error::Error;
 use crate::domain::event::{Event, What};
-use crate::domain::ids::{InstanceId, NodeId, UserId};
+use crate::domain::ids::{InstanceId, UserId};
 use crate::domain::instance::Instance;
 use crate::domain::time::Timestamp;
 use crate::ledger::Entry;
-use crate::placement::Supports;
 
 /// One change of rows. Indices (names, owners, pending) follow from the instance row.
 #[derive(Debug)]
@@ -29,8 +28,6 @@ pub enum Change {
     PutUser(UserId, String),
     /// A new or changed key.
     PutKey(KeyRow),
-    /// In memory only: what a node can run.
-    Supports(NodeId, Supports),
 }
 
 /// Changes that hold together or not at all.

@@ -2,23 +2,19 @@
 
 use super::batch::Changes;
 use super::codec::internal;
-use super::read::Read;
-use super::table::{Draft, Snapshot};
+use super::projection::{Projected, Projection};
+use super::table::Draft;
 use crate::domain::error::Error;
-use crate::placement::Inventory;
 use redb::WriteTransaction;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{oneshot, watch};
 
-/// What a use case decides from: the rows as earlier members of its batch leave them, and the
-/// inventory.
+/// What a use case decides from.
 pub struct View<'a> {
-    /// The rows.
+    /// The rows as earlier members of the batch leave them.
     pub rows: &'a Draft<'a>,
-    /// What is free.
-    pub inventory: &'a Inventory,
 }
 
 /// A use case on its way through a batch.
@@ -77,8 +73,7 @@ where
 /// Commits one batch after the other.
 pub struct Committer {
     file: Arc<redb::Database>,
-    empty: Inventory,
-    inventory: Inventory,
+    projected: Projected,
     /// Number of commits that readers can see.
     commits: Arc<AtomicU64>,
     /// Turns true when the file takes no more writes.
@@ -86,21 +81,19 @@ pub struct Committer {
 }
 
 impl Committer {
-    /// Fails if the claims cannot be read.
+    /// Takes a projection that is loaded.
     pub fn new(
         file: Arc<redb::Database>,
-        empty: Inventory,
+        projection: Box<dyn Projection>,
         commits: Arc<AtomicU64>,
         lost: watch::Sender<bool>,
-    ) -> Result<Self, Error> {
-        let inventory = derive(&file, &empty)?;
-        Ok(Self {
+    ) -> Self {
+        Self {
             file,
-            empty,
-            inventory,
+            projected: Projected::new(projection),
             commits,
             lost,
-        })
+        }
     }
 
     /// Writes a batch. The members have their answers then.
@@ -128,7 +121,7 @@ impl Committer {
             return Err(internal("it takes no more writes"));
         }
         let decided = catch_unwind(AssertUnwindSafe(|| self.decide(batch)));
-        let txn = match decided.unwrap_or_else(|_| Err(internal("a use case panicked"))) {
+        let txn = match decided.unwrap_or_else(|_| Err(internal("a batch panicked"))) {
             Ok(Some(txn)) => txn,
             Ok(None) => return Ok(()),
             Err(error) => {
@@ -136,17 +129,17 @@ impl Committer {
                 if self.file.begin_write().is_err() {
                     self.give_up(&error);
                 }
-                // What drivers said of their nodes is in no row, and still true.
-                let mut derived = derive(&self.file, &self.empty)?;
-                derived.keep_supports(&self.inventory);
-                self.inventory = derived;
+                self.projected.undo();
                 return Err(error);
             }
         };
         let committed = catch_unwind(AssertUnwindSafe(|| commit_durably(txn)));
         let committed = committed.unwrap_or_else(|_| Err(internal("a commit panicked")));
         match &committed {
-            Ok(()) => drop(self.commits.fetch_add(1, Ordering::SeqCst)),
+            Ok(()) => {
+                self.projected.keep();
+                self.commits.fetch_add(1, Ordering::SeqCst);
+            }
             // Only the next opening shows what the disk has kept.
             Err(error) => self.give_up(error),
         }
@@ -158,16 +151,13 @@ impl Committer {
         let txn = self.file.begin_write().map_err(internal)?;
         let mut rows = Draft::open(&txn)?;
         for job in batch {
-            let view = View {
-                rows: &rows,
-                inventory: &self.inventory,
-            };
+            let view = View { rows: &rows };
             // Caught here, because a transaction that a panic drops makes the next opening check
             // the whole file.
             let decided = catch_unwind(AssertUnwindSafe(|| job.decide(&view)));
             let decided = decided.map_err(|_| internal("a use case panicked"))?;
             if let Some(changes) = decided {
-                rows.apply(changes, &mut self.inventory)?;
+                rows.apply(changes, &mut self.projected)?;
             }
         }
         let changed = rows.is_changed();
@@ -194,12 +184,4 @@ impl Committer {
 pub fn commit_durably(mut txn: WriteTransaction) -> Result<(), Error> {
     txn.set_quick_repair(true);
     txn.commit().map_err(internal)
-}
-
-/// The inventory that the committed claims add up to.
-fn derive(file: &redb::Database, empty: &Inventory) -> Result<Inventory, Error> {
-    let mut inventory = empty.clone();
-    let rows = Snapshot::open(file)?;
-    inventory.add_all(|add| rows.each_claim(|_, claim| add(&claim)))?;
-    Ok(inventory)
 }

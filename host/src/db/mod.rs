@@ -11,6 +11,7 @@ mod fsck;
 mod key;
 mod migrate;
 mod open;
+mod projection;
 mod read;
 mod rows;
 mod table;
@@ -21,11 +22,12 @@ mod writer;
 
 pub use batch::{Change, Changes};
 pub use commit::View;
+pub use projection::Projection;
 pub use read::Read;
 pub use rows::{Detail, KeyRow};
+pub use table::Snapshot;
 
 use crate::domain::error::Error;
-use crate::placement::Inventory;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -71,25 +73,22 @@ pub enum OpenError {
 }
 
 impl Db {
-    /// Opens or makes the database in a directory, and derives the inventory's use from its
-    /// claims.
-    pub fn open(dir: &Path, empty: Inventory) -> Result<Self, OpenError> {
-        Self::on(open::open(dir)?, empty)
+    /// Opens or makes the database in a directory, and loads the projection of its claims.
+    pub fn open(dir: &Path, projection: Box<dyn Projection>) -> Result<Self, OpenError> {
+        Self::on(open::open(dir)?, projection)
     }
 
-    fn on(file: redb::Database, empty: Inventory) -> Result<Self, OpenError> {
+    fn on(file: redb::Database, mut projection: Box<dyn Projection>) -> Result<Self, OpenError> {
         let file = Arc::new(file);
-        let writer = writer::Writer::start(Arc::clone(&file), empty)
+        projection.load(&Snapshot::open(&file)?)?;
+        let writer = writer::Writer::start(Arc::clone(&file), projection)
             .map_err(|error| OpenError::Broken(error.to_string()))?;
         Ok(Self { file, writer })
     }
 
     /// Reads a consistent view of the last commit.
-    pub fn read<T>(
-        &self,
-        f: impl FnOnce(&table::Snapshot) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        f(&table::Snapshot::open(&self.file)?)
+    pub fn read<T>(&self, f: impl FnOnce(&Snapshot) -> Result<T, Error>) -> Result<T, Error> {
+        f(&Snapshot::open(&self.file)?)
     }
 
     /// The number of commits since the database was opened. A snapshot that is opened after this

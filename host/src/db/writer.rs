@@ -3,8 +3,8 @@
 use super::batch::Changes;
 use super::codec::internal;
 use super::commit::{Committer, Job, View, Waiting};
+use super::projection::Projection;
 use crate::domain::error::Error;
-use crate::placement::Inventory;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -28,11 +28,14 @@ struct Shared {
 }
 
 impl Writer {
-    /// Starts the thread. Fails if the claims cannot be read.
-    pub fn start(file: Arc<redb::Database>, empty: Inventory) -> Result<Self, Error> {
+    /// Starts the thread.
+    pub fn start(
+        file: Arc<redb::Database>,
+        projection: Box<dyn Projection>,
+    ) -> Result<Self, Error> {
         let commits = Arc::<AtomicU64>::default();
         let (losing, lost) = watch::channel(false);
-        let committer = Committer::new(file, empty, Arc::clone(&commits), losing)?;
+        let committer = Committer::new(file, projection, Arc::clone(&commits), losing);
         let (queue, jobs) = channel();
         let thread = std::thread::Builder::new()
             .name("db-writer".to_owned())

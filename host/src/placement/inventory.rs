@@ -69,14 +69,6 @@ impl Inventory {
         self.change(id, |node| node.set_supports(supports));
     }
 
-    /// Takes over what drivers said of the nodes of another inventory.
-    pub fn keep_supports(&mut self, other: &Self) {
-        for (node, known) in self.nodes.iter_mut().zip(&other.nodes) {
-            node.supports = known.supports;
-        }
-        self.index = FreeIndex::new(&self.nodes);
-    }
-
     /// A claim came into being. Claims on nodes that the configuration no longer has count
     /// nowhere.
     pub fn add(&mut self, claim: &Claim) {

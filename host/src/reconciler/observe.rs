@@ -4,7 +4,7 @@ use super::apply::Apply;
 use super::spec;
 use super::workers::Workers;
 use crate::app::{App, now};
-use crate::db::{Change, Changes, Db, Read};
+use crate::db::{Db, Read};
 use crate::domain::driver::{Features, Observed, Phase, PluginError, Tag, Target};
 use crate::domain::error::Error;
 use crate::domain::ids::{InstanceId, NodeId};
@@ -131,27 +131,20 @@ impl Observer {
         }
         self.boot_id = Some(health.boot_id);
         self.probed = Some(Instant::now());
-        self.note_features(health.features).await;
+        self.note_features(health.features);
         Ok(())
     }
 
-    async fn note_features(&self, features: Features) {
+    fn note_features(&self, features: Features) {
         if !self.app.features.set(&self.node, features) {
             return;
         }
-        let node = self.node.clone();
         let supports = Supports {
             containers: features.containers,
             vms: features.vms,
             gpus: features.gpus,
         };
-        let written = self.app.db.write(move |_| {
-            let change = Change::Supports(node.clone(), supports);
-            Ok(((), Changes::none().with(change)))
-        });
-        if let Err(error) = written.await {
-            tracing::error!(node = %self.node, %error, "cannot note what the node supports");
-        }
+        self.app.scheduler.set_supports(&self.node, supports);
     }
 
     async fn compare(&mut self, listed: Vec<Observed>) -> Result<bool, Error> {

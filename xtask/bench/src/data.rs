@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
-use wharf::app::{Keys, Vault, now};
+use wharf::app::{Keys, Scheduler, Vault, now};
 use wharf::config::Config;
 use wharf::db::{Change, Changes, Db, Detail, View};
 use wharf::domain::blueprint::{Blueprint, Content, File, Health, Image};
@@ -124,7 +124,7 @@ async fn fill(
     instances: usize,
 ) -> Result<(Vec<String>, Vec<InstanceId>)> {
     let config = Config::load(config)?;
-    let db = open_db(&config)?;
+    let (db, scheduler) = open_db(&config)?;
     let vault = Arc::new(Vault::open(&config.data_dir)?);
     let keys = Keys::load(db.clone())?;
     let (mut shown, mut owners) = (Vec::new(), Vec::new());
@@ -147,7 +147,15 @@ async fn fill(
         {
             done??;
         }
-        tasks.spawn(create(db.clone(), Arc::clone(&vault), id, owner, n));
+        let scheduler = scheduler.clone();
+        tasks.spawn(create(
+            db.clone(),
+            scheduler,
+            Arc::clone(&vault),
+            id,
+            owner,
+            n,
+        ));
     }
     while let Some(done) = tasks.join_next().await {
         done??;
@@ -157,6 +165,7 @@ async fn fill(
 
 async fn create(
     db: Db,
+    scheduler: Scheduler,
     vault: Arc<Vault>,
     id: InstanceId,
     owner: UserId,
@@ -168,12 +177,13 @@ async fn create(
         blueprint: Arc::new(blueprint()),
         secrets: vault.seal_all(id, &Secrets::default())?,
     };
-    db.write(move |view| decide(view, id, owner, n, &password, &detail))
+    db.write(move |view| decide(view, &scheduler, id, owner, n, &password, &detail))
         .await
 }
 
 fn decide(
     view: &View<'_>,
+    scheduler: &Scheduler,
     id: InstanceId,
     owner: UserId,
     n: usize,
@@ -188,7 +198,7 @@ fn decide(
         gpu_model: None,
         web: false,
     };
-    let placement = view.inventory.place(&ask).map_err(Error::Insufficient)?;
+    let placement = scheduler.place(&ask)?;
     let (claim, seq) = (placement.claim, view.rows.next_seq(owner)?);
     let name = Name::parse(&format!("calm-harbor-{n}"));
     let rate = Rate(12_500_000);

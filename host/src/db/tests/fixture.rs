@@ -1,8 +1,8 @@
 //! The least that a create writes.
 
-use crate::db::{Change, Changes, Detail, Read, View};
+use crate::db::{Change, Changes, Detail, Projection, Read, Snapshot, View};
 use crate::domain::blueprint::{Blueprint, Health};
-use crate::domain::capacity::{CpuTier, Size};
+use crate::domain::capacity::{Claim, CpuTier, Size};
 use crate::domain::error::Error;
 use crate::domain::event::What;
 use crate::domain::ids::{Generation, InstanceId, NodeId, UserId};
@@ -12,8 +12,10 @@ use crate::domain::name::Name;
 use crate::domain::secret::Sealed;
 use crate::domain::state::InstanceState;
 use crate::domain::time::Timestamp;
-use crate::placement::{Ask, Inventory, NodeSetup, Pools};
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex};
 
 const SIZE: Size = Size {
     n_vcpus: 1,
@@ -21,26 +23,38 @@ const SIZE: Size = Size {
     disk_size_gib: 10,
 };
 
-pub fn inventory() -> Inventory {
-    let node = NodeSetup {
-        id: NodeId("one".to_owned()),
-        capacity: Size {
-            n_vcpus: 1000,
-            mem_gib: 1000,
-            disk_size_gib: 10_000,
-        },
-        gpus: Vec::new(),
-        cpu_tiers: vec![CpuTier::GeneralPurpose],
-        ssh_host: "localhost".to_owned(),
-        lan_cidr: "10.0.0.0/16".parse().unwrap(),
-        lan_subnet_prefix: 24,
-        public_ipv4: Vec::new(),
-    };
-    let pools = Pools {
-        ssh: (20_000, 20_999),
-        web: (30_000, 30_999),
-    };
-    Inventory::new(vec![node], pools)
+const PORTS: RangeInclusive<u16> = 20_000..=20_999;
+
+/// The ports of all claims.
+#[derive(Clone, Default)]
+pub struct Taken(Arc<Mutex<BTreeSet<u16>>>);
+
+impl Taken {
+    pub fn ports(&self) -> BTreeSet<u16> {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn free(&self) -> u16 {
+        let taken = self.0.lock().unwrap();
+        let mut ports = PORTS;
+        ports.find(|port| !taken.contains(port)).unwrap()
+    }
+}
+
+impl Projection for Taken {
+    fn load(&mut self, rows: &Snapshot) -> Result<(), Error> {
+        rows.each_claim(|_, claim| self.change(None, Some(&claim)))
+    }
+
+    fn change(&mut self, before: Option<&Claim>, after: Option<&Claim>) {
+        let mut taken = self.0.lock().unwrap();
+        if let Some(claim) = before {
+            assert!(taken.remove(&claim.ssh_port), "freed twice");
+        }
+        if let Some(claim) = after {
+            assert!(taken.insert(claim.ssh_port), "taken twice");
+        }
+    }
 }
 
 fn detail() -> Detail {
@@ -61,20 +75,41 @@ fn detail() -> Detail {
 
 type Decide = Box<dyn Fn(&View<'_>) -> Result<(InstanceId, Changes), Error> + Send>;
 
+/// At the first port that no claim has.
 pub fn create() -> Decide {
+    create_at(|view| {
+        let mut taken = BTreeSet::new();
+        view.rows.each_claim(|_, claim| {
+            taken.insert(claim.ssh_port);
+        })?;
+        let mut ports = PORTS;
+        let free = ports.find(|port| !taken.contains(port));
+        free.ok_or(Error::NotFound)
+    })
+}
+
+/// At the first port that the projection has not.
+pub fn create_in(taken: &Taken) -> Decide {
+    let taken = taken.clone();
+    create_at(move |_| Ok(taken.free()))
+}
+
+fn create_at(port: impl Fn(&View<'_>) -> Result<u16, Error> + Send + 'static) -> Decide {
     let id = InstanceId(uuid::Uuid::new_v4());
     Box::new(move |view| {
-        let owner = UserId(1);
-        let ask = Ask {
+        let (owner, port) = (UserId(1), port(view)?);
+        let claim = Claim {
+            node: NodeId("one".to_owned()),
             owner,
-            resource_type: ResourceType::Container,
+            compute: true,
             size: SIZE,
-            cpu_tier: CpuTier::GeneralPurpose,
-            gpu_model: None,
-            web: false,
+            gpus: Vec::new(),
+            ssh_port: port,
+            web_port: None,
+            lan_subnet: 0,
+            lan_ipv4: Ipv4Addr::new(10, 0, (port >> 8) as u8, port as u8),
+            public_ipv4: None,
         };
-        let placement = view.inventory.place(&ask).map_err(Error::Insufficient)?;
-        let claim = placement.claim;
         let seq = view.rows.next_seq(owner)?;
         let instance = Instance {
             id,
@@ -82,9 +117,9 @@ pub fn create() -> Decide {
             version: 0,
             owner,
             name: Name::parse(&format!("instance-{seq}")).map_err(|e| Error::Internal(e.into()))?,
-            resource_type: ask.resource_type,
+            resource_type: ResourceType::Container,
             flavor: "base".to_owned(),
-            cpu_tier: ask.cpu_tier,
+            cpu_tier: CpuTier::GeneralPurpose,
             size: SIZE,
             gpu_model: None,
             gpus: Vec::new(),
@@ -92,7 +127,7 @@ pub fn create() -> Decide {
             rates: Rates::default(),
             password: Sealed::default(),
             node: claim.node.clone(),
-            ssh_host: placement.ssh_host,
+            ssh_host: "localhost".to_owned(),
             login_user: "user".to_owned(),
             ssh_port: claim.ssh_port,
             ssh: true,
