@@ -12,88 +12,71 @@ mod test;
 mod tidy;
 mod workspace;
 
-use anyhow::Result;
-use clap::Parser;
+use anyhow::{Result, bail};
+use lexopt::{Arg, Parser, ValueExt};
 use program::Program;
-use std::ffi::OsString;
 use std::process::Command;
 use workspace::Workspace;
 
-const PROGRAMS: &str = "`up`, `images`, `conformance` and `bench` have options of their own, such as \
-                        `cargo xtask up --help`.";
+const HELP: &str = "\
+The tasks of this workspace
 
-/// The tasks of this workspace.
-#[derive(Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask", after_help = PROGRAMS)]
-enum Task {
-    /// Start Wharf with a first instance, from nothing; Ctrl-C ends it.
-    Up(Arguments),
-    /// Build the server in release, with its plugins.
-    Build,
-    /// Build everything and run every test, or the tests whose names contain FILTER.
-    Test {
-        /// Part of a test's name.
-        filter: Option<String>,
-        /// Make and test the images of all flavors; without it, only those that are quick to make.
-        #[arg(long)]
-        all_flavors: bool,
-    },
-    /// Check a service against every rule of the interface; without a URL, Wharf on the simulated
-    /// engine.
-    Conformance(Arguments),
-    /// Measure Wharf beside baselines and other engines.
-    Bench(Arguments),
-    /// Make the images of the standard flavors.
-    Images(Arguments),
-    /// Generate schemas/generated from schemas/openapi.yaml.
-    Schemas {
-        /// Change nothing; fail if the generated files are out of date.
-        #[arg(long)]
-        check: bool,
-    },
-    /// Check file lengths and words.
-    Tidy,
-    /// Do everything that the continuous integration does.
-    Ci,
-}
+Usage: cargo xtask <TASK>
 
-/// Arguments for another program.
-#[derive(clap::Args)]
-#[command(disable_help_flag = true)]
-struct Arguments {
-    #[arg(
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "OPTION"
-    )]
-    arguments: Vec<OsString>,
-}
+Tasks:
+  up                      Start Wharf with a first instance, from nothing; Ctrl-C ends it
+  build                   Build the server in release, with its plugins
+  test [FILTER]           Build everything and run every test, or the tests whose names contain FILTER
+    --all-flavors         Test the images of all flavors, not only those that are quick to make
+  conformance             Check Wharf, or a service at a URL, against every rule of the interface
+  bench                   Measure Wharf beside baselines and other engines
+  images [NAME]...        Make the images of the standard flavors
+  schemas                 Generate schemas/generated from schemas/openapi.yaml
+    --check               Change nothing; fail if the generated files are out of date
+  tidy                    Check file lengths and words
+  ci                      Do everything that the continuous integration does
+
+`up`, `conformance`, `bench` and `images` have options of their own: `cargo xtask up --help`.
+";
 
 fn main() -> Result<()> {
-    let task = Task::parse();
+    let mut arguments = Parser::from_env();
+    let Some(Arg::Value(task)) = arguments.next()? else {
+        print!("{HELP}");
+        return Ok(());
+    };
     let workspace = Workspace::find()?;
-    match task {
-        Task::Up(Arguments { arguments }) => program::start(&workspace, Program::Up, &arguments),
-        Task::Build => build::wharf(&workspace),
-        Task::Test {
-            filter,
-            all_flavors,
-        } => test::run(&workspace, filter.as_deref(), all_flavors),
-        Task::Conformance(Arguments { arguments }) => {
-            program::start(&workspace, Program::Conformance, &arguments)
+    let task = task.string()?;
+    if let Some(program) = Program::of(&task) {
+        let arguments: Vec<_> = arguments.raw_args()?.collect();
+        return program::start(&workspace, program, &arguments);
+    }
+    let (mut filter, mut flags) = (None, Vec::new());
+    while let Some(argument) = arguments.next()? {
+        match argument {
+            Arg::Value(value) if task == "test" && filter.is_none() => {
+                filter = Some(value.string()?);
+            }
+            Arg::Long("all-flavors") if task == "test" => flags.push("all-flavors"),
+            Arg::Long("check") if task == "schemas" => flags.push("check"),
+            Arg::Long("help") | Arg::Short('h') => {
+                print!("{HELP}");
+                return Ok(());
+            }
+            other => return Err(other.unexpected().into()),
         }
-        Task::Bench(Arguments { arguments }) => {
-            program::start(&workspace, Program::Bench, &arguments)
-        }
-        Task::Images(Arguments { arguments }) => {
-            program::start(&workspace, Program::Images, &arguments)
-        }
-        Task::Schemas { check } => schemas::run(workspace.root(), check),
-        Task::Tidy => tidy::run(workspace.root()),
-        Task::Ci => process::run(
+    }
+    let has = |flag| flags.contains(&flag);
+    match task.as_str() {
+        "build" => build::wharf(&workspace),
+        "test" => test::run(&workspace, filter.as_deref(), has("all-flavors")),
+        "schemas" => schemas::run(workspace.root(), has("check")),
+        "tidy" => tidy::run(workspace.root()),
+        "ci" => process::run(
             Command::new("bash")
                 .current_dir(workspace.root())
                 .arg(".ci/run"),
         ),
+        _ => bail!("no task {task:?}; `cargo xtask --help` lists the tasks"),
     }
 }

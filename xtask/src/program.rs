@@ -24,6 +24,17 @@ pub enum Program {
 }
 
 impl Program {
+    /// The program of a task, if the task has one.
+    pub fn of(task: &str) -> Option<Self> {
+        match task {
+            "up" => Some(Self::Up),
+            "images" => Some(Self::Images),
+            "conformance" => Some(Self::Conformance),
+            "bench" => Some(Self::Bench),
+            _ => None,
+        }
+    }
+
     /// The binary, and its leading arguments.
     fn command(self) -> (&'static str, &'static [&'static str]) {
         match self {

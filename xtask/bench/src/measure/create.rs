@@ -27,11 +27,11 @@ const ROWS: [(&str, usize); 10] = [
     ("pending", INDEX),
     ("sequence", INDEX),
 ];
-const INSTANCE: usize = 0;
-const SPECIFICATION: usize = 0;
-const CLAIM: usize = 0;
-const EVENT: usize = 0;
-const ENTRY: usize = 0;
+const INSTANCE: usize = 185;
+const SPECIFICATION: usize = 282;
+const CLAIM: usize = 24;
+const EVENT: usize = 29;
+const ENTRY: usize = 44;
 const INDEX: usize = 16;
 
 /// Enough for the ports and addresses of all instances.
@@ -69,7 +69,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
             _ => continue,
         };
         table.row(
-            format!("POST, {clients} clients"),
+            format!("POST, clients: {clients}"),
             (
                 format!("{:.0}/s", ours.per_second()),
                 format!("{:.0}/s, redb alone", baseline.per_second()),

@@ -45,7 +45,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
         rates.push((connections as f64, ours.rate()));
         baselines.push((connections as f64, theirs.rate()));
         if [1, 64].contains(&connections) {
-            let what = format!("GET one of {instances}, {connections} connections");
+            let what = format!("GET one of {instances}, connections: {connections}");
             report(table, &what, &runs)?;
         }
     }
