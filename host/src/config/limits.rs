@@ -40,10 +40,10 @@ pub struct Limits {
     /// Maximum time in ms that a stop, restart, resize or port change waits for the node. Default
     /// 15000. The response then reports the state in the database.
     pub answer_wait_ms: u64,
-    /// Time in ms for a container to stop before it is killed. Default 10000.
+    /// Grace period in ms for stopping a container. Default 10000.
     pub stop_grace_ms: u64,
-    /// Time in ms for a VM to stop before it is killed. Default 30000, longer than for a container
-    /// because an operating system shuts down.
+    /// Grace period in ms for stopping a VM. Default 30000, longer than for a container because an
+    /// operating system shuts down.
     pub vm_stop_grace_ms: u64,
     /// Interval in ms between two observations of a node. Default 2000.
     pub observe_every_ms: u64,
