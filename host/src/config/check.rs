@@ -1,14 +1,14 @@
-//! What types cannot say about a configuration.
+//! Checks that the types of the configuration cannot express.
 
 use super::{Config, ConfigError, Limits, NodeConfig};
 use std::collections::BTreeSet;
 
-/// Checks values against each other and against the machine.
+/// Checks values against each other and against the limits of this machine.
 pub fn check(config: &Config) -> Result<(), ConfigError> {
     ports("ssh_ports", config.ssh_ports.from, config.ssh_ports.to)?;
     ports("web", config.web.from, config.web.to)?;
-    let apart = config.ssh_ports.to < config.web.from || config.web.to < config.ssh_ports.from;
-    if !apart {
+    let disjoint = config.ssh_ports.to < config.web.from || config.web.to < config.ssh_ports.from;
+    if !disjoint {
         return wrong("web", "its ports must not overlap those of `ssh_ports`");
     }
     if !is_account(&config.login_user) {
@@ -22,19 +22,19 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     }
     limits(&config.limits)?;
     if config.node.is_empty() {
-        return wrong("node", "at least one [[node]] is needed");
+        return wrong("node", "at least one [[node]] is required");
     }
     let mut names = BTreeSet::new();
     for node in &config.node {
         if !names.insert(&node.name) {
-            return wrong("node.name", &format!("`{}` is there twice", node.name));
+            return wrong("node.name", &format!("`{}` is used twice", node.name));
         }
         check_node(config, node)?;
     }
     Ok(())
 }
 
-/// With one of these at 0, nothing that it limits would ever be done.
+/// Rejects limits of 0 that would block all work.
 fn limits(limits: &Limits) -> Result<(), ConfigError> {
     for (key, zero) in [
         ("max_connections", limits.max_connections == 0),
@@ -63,8 +63,8 @@ fn limits(limits: &Limits) -> Result<(), ConfigError> {
 
 fn check_node(config: &Config, node: &NodeConfig) -> Result<(), ConfigError> {
     let setting = |key: &str| format!("node.{}.{key}", node.name);
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
-    if node.name.is_empty() || node.name.len() > 63 || !node.name.chars().all(plain) {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
+    if node.name.is_empty() || node.name.len() > 63 || !node.name.chars().all(allowed) {
         return wrong(
             "node.name",
             "must be 1 to 63 letters, digits, hyphens, underscores or dots",
@@ -82,11 +82,11 @@ fn check_node(config: &Config, node: &NodeConfig) -> Result<(), ConfigError> {
     }
     for gpu in &node.gpus {
         let devices = u32::try_from(gpu.devices.len()).unwrap_or(u32::MAX);
-        let matches = gpu.devices.is_empty() || gpu.count.is_none_or(|n| n == devices);
-        if !matches || gpu.device_names().is_empty() {
+        let counts_match = gpu.devices.is_empty() || gpu.count.is_none_or(|n| n == devices);
+        if !counts_match || gpu.device_names().is_empty() {
             return wrong(
                 &setting("gpus"),
-                &format!("{}: give `devices`, one for each of `count`", gpu.model),
+                &format!("{}: `devices` must list one device for each of `count`", gpu.model),
             );
         }
         if !config.rates.gpu.contains_key(&gpu.model) {
@@ -99,7 +99,7 @@ fn check_node(config: &Config, node: &NodeConfig) -> Result<(), ConfigError> {
     let mut devices = BTreeSet::new();
     for device in node.gpus.iter().flat_map(super::Gpu::device_names) {
         if !devices.insert(device.clone()) {
-            return wrong(&setting("gpus"), &format!("device {device} is there twice"));
+            return wrong(&setting("gpus"), &format!("device {device} is listed twice"));
         }
     }
     Ok(())
@@ -109,7 +109,8 @@ fn ports(setting: &str, from: u16, to: u16) -> Result<(), ConfigError> {
     if from < 1024 || to < from {
         return wrong(setting, "`from` must be at least 1024 and at most `to`");
     }
-    // A connection of this machine could hold a port of that range just when an instance needs it.
+    // The kernel may give an ephemeral port to an outgoing connection, and an instance could not
+    // publish it then.
     if let Some((first, last)) = ephemeral_range()
         && from <= last
         && first <= to

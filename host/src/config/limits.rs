@@ -2,61 +2,70 @@
 
 use serde::Deserialize;
 
-/// Each has a default that suits one server of a team.
+/// Limits on time, size and number. The defaults suit one server for a team.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Connections served at once, and authenticated requests running at once. Default 10000; further
-    /// connections wait to be accepted, further requests get a 503.
+    /// Maximum number of open connections, and of authenticated requests in progress. Default 10000.
+    /// Further connections wait in the listen queue; further requests get a 503.
     pub max_connections: usize,
-    /// Connections from one IPv4 address or one IPv6 /64 network; further ones are closed. Default
-    /// 500: far more than one client needs, and a twentieth of all. A reverse proxy on another machine
-    /// needs more.
+    /// Maximum number of connections from one IPv4 address or IPv6 /64 network. Default 500.
+    ///
+    /// Further connections are closed, so that one client cannot use up `max_connections`. Raise the
+    /// limit for a reverse proxy on another machine.
     pub connections_per_peer: usize,
-    /// Connections from a loopback address, which usually is a reverse proxy for all clients. Default
-    /// 9000, so that some are left for clients that connect directly.
+    /// Maximum number of connections from a loopback address. Default 9000.
+    ///
+    /// A loopback address is usually a reverse proxy for all clients. The default leaves some
+    /// connections for clients that connect directly.
     pub connections_per_local_peer: usize,
-    /// Requests running at once on one HTTP/2 connection. Default 100, the least that the standard
-    /// recommends.
+    /// Maximum number of concurrent streams on one HTTP/2 connection. Default 100, the minimum that
+    /// RFC 9113 recommends.
     pub streams_per_connection: u32,
-    /// Time for the head of a request, and for an idle connection, ms. Default 10000.
+    /// Maximum time in ms to receive the head of a request; idle connections are closed after it too.
+    /// Default 10000.
     pub header_timeout_ms: u64,
-    /// Time for the body of a request, ms. Default 20000.
+    /// Maximum time in ms to receive the body of a request. Default 20000.
     pub body_timeout_ms: u64,
-    /// Time in which a client must read a piece (64 KiB) of a response, ms; later its connection ends.
-    /// Default 30000, which a modem keeps to.
+    /// Maximum time in ms for a client to read 64 KiB of a response. Default 30000.
+    ///
+    /// Slower connections are closed. The default allows for a modem.
     pub write_timeout_ms: u64,
-    /// Responses that clients have not read yet, MiB; beyond, authenticated requests get a 503. Default
-    /// 256: a hundred lists of 3000 instances.
+    /// Maximum size in MiB of all responses that clients have not read yet. Default 256.
+    ///
+    /// Authenticated requests get a 503 above it. The default holds a hundred lists of 3000 instances.
     pub unsent_mib: u64,
-    /// Time that running requests get at shutdown, ms. Default 20000.
+    /// Maximum time in ms for requests in progress to finish at shutdown. Default 20000.
     pub shutdown_timeout_ms: u64,
-    /// How long stop, restart, resize and port changes wait for the node before they answer what
-    /// is durable, ms. Default 15000.
+    /// Maximum time in ms that a stop, restart, resize or port change waits for the node. Default
+    /// 15000. The response then reports the state in the database.
     pub answer_wait_ms: u64,
-    /// Time that a container gets to stop gracefully, ms. Default 10000.
+    /// Grace period in ms for stopping a container. Default 10000.
     pub stop_grace_ms: u64,
-    /// The same for a VM, whose operating system shuts down, ms. Default 30000.
+    /// Grace period in ms for stopping a VM. Default 30000, longer than for a container because an
+    /// operating system shuts down.
     pub vm_stop_grace_ms: u64,
-    /// Time between two looks at a node, ms. Default 2000.
+    /// Interval in ms between two observations of a node. Default 2000.
     pub observe_every_ms: u64,
-    /// Time between two questions of what a node can do, ms; asked also when it comes back into
-    /// reach. Default 60000.
+    /// Interval in ms between two probes of a node's features. Default 60000. A node is also probed when
+    /// it becomes reachable again.
     pub probe_every_ms: u64,
-    /// Time to read usage, so that a stats answer is there within 3 s, ms. Default 2900.
+    /// Maximum time in ms to read an instance's usage. Default 2900, so that the response takes less
+    /// than 3 s.
     pub stats_timeout_ms: u64,
-    /// Driver calls under way per node that change something. Default 32; those that only look have
-    /// places of their own.
+    /// Maximum number of concurrent driver calls per node that change something. Default 32. Read-only
+    /// calls have a limit of their own.
     pub calls_per_node: usize,
-    /// Driver calls waiting per node, of either sort. Default 4096 each.
+    /// Maximum number of queued driver calls per node, for each of changes and reads. Default 4096.
     pub queue_per_node: usize,
-    /// Wall-clock time of one driver call, ms. Default 90000.
+    /// Maximum wall-clock time in ms of one driver call. Default 90000.
     pub call_timeout_ms: u64,
-    /// Time that one plugin call computes, ms: what it waits for is not counted. Default 2000.
+    /// Maximum CPU time in ms of one plugin call. Default 2000. Time spent waiting does not count.
     pub call_cpu_ms: u64,
-    /// Memory of one guest, MiB. Default 64.
+    /// Maximum memory in MiB of one wasm guest. Default 64.
     pub guest_memory_mib: usize,
-    /// Rendered lists that are cached until one of their instances changes, MiB. Default 64.
+    /// Maximum size in MiB of the cache of rendered lists. Default 64. An entry is valid until one of
+    /// its instances changes.
     pub answer_cache_mib: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Every setting, with its unit and default. Unknown keys are refused by name.
+//! The settings, with their units and defaults. An unknown key is an error that names it.
 
 mod check;
 mod limits;
@@ -17,37 +17,38 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Address and port of the REST interface; port 0 picks a free one.
+    /// Address and port of the REST interface, required. Port 0 selects a free port.
     pub listen: SocketAddr,
-    /// Where Wharf keeps its database, the journal of that, its key file, its admin socket and compiled
-    /// plugins.
+    /// Directory of the database, the key file, the admin socket and the compiled plugins, required.
     pub data_dir: PathBuf,
-    /// Login host shown in `ssh_command`; a node may name its own. Default `127.0.0.1`.
+    /// Login host shown in `ssh_command`. Default `127.0.0.1`. A node may override it.
     #[serde(default = "loopback")]
     pub ssh_host: String,
-    /// Account inside every instance. Default `user`.
+    /// Login account inside every instance. Default `user`.
     #[serde(default = "login_user")]
     pub login_user: String,
-    /// How long an instance may take to become reachable, seconds. Default 600.
+    /// Maximum time in seconds for an instance to become reachable. Default 600. A new instance that
+    /// takes longer enters the state `error`.
     #[serde(default = "provisioning_deadline_s")]
     pub provisioning_deadline_s: u64,
-    /// Ports for SSH on the login host.
+    /// SSH ports on the login host, one for each instance. Default 20000 to 29999.
     #[serde(default)]
     pub ssh_ports: SshPorts,
-    /// Host and ports of the web pages.
+    /// Host and ports of the instances' web pages. Default `127.0.0.1`, 30000 to 32000.
     #[serde(default)]
     pub web: Web,
-    /// What things cost per hour.
+    /// Prices per hour. Defaults exist for both CPU tiers and common GPU models.
     #[serde(default)]
     pub rates: RatesConfig,
-    /// The machines.
+    /// Machines that run instances; at least one is required.
     #[serde(default)]
     pub node: Vec<NodeConfig>,
-    /// Serve TLS with this certificate. Default: plain HTTP.
+    /// Certificate and key for TLS. Default: plain HTTP.
     pub tls: Option<Tls>,
-    /// Plugins here replace or add to those in the binary. Default: none.
+    /// Directory of additional plugins. Default: none. A plugin in it replaces the built-in plugin with
+    /// its name.
     pub plugins_dir: Option<PathBuf>,
-    /// Bounds.
+    /// Limits on time, size and number.
     #[serde(default)]
     pub limits: Limits,
 }
@@ -71,7 +72,7 @@ impl Default for SshPorts {
     }
 }
 
-/// Where web pages of instances are reached.
+/// The host and ports of the instances' web pages.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Web {
@@ -96,13 +97,13 @@ impl Default for Web {
     }
 }
 
-/// TLS files, PEM.
+/// TLS files in PEM format.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
-    /// Certificate chain.
+    /// Path of the certificate chain, required.
     pub cert: PathBuf,
-    /// Private key.
+    /// Path of the private key, required.
     pub key: PathBuf,
 }
 
@@ -126,37 +127,34 @@ fn web_to() -> u16 {
     32_000
 }
 
-/// What is wrong with a configuration.
+/// An error in the configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("cannot read the configuration {path}")]
     Read {
-        /// Which file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
-    /// Not TOML, an unknown key, or a value of another type.
+    /// The file is not TOML, or has an unknown key or a value of the wrong type.
     #[error("{path}: {message}")]
     Parse {
-        /// Which file.
         path: PathBuf,
         /// Line, key and reason.
         message: String,
     },
-    /// A value that cannot work.
+    /// A value is not valid.
     #[error("setting `{setting}`: {message}")]
     Value {
-        /// Dotted name.
+        /// Dotted key of the setting.
         setting: String,
-        /// What would be right.
+        /// The rule for valid values.
         message: String,
     },
 }
 
 impl Config {
-    /// Reads and checks a file. Relative paths in it are relative to it.
+    /// Reads and checks a file. Relative paths in it are resolved against its directory.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
             path: path.to_owned(),
@@ -178,12 +176,12 @@ impl Config {
         Ok(config)
     }
 
-    /// The socket of the admin service.
+    /// Returns the path of the admin service's socket.
     pub fn admin_socket(&self) -> PathBuf {
         self.data_dir.join("admin.sock")
     }
 
-    /// The login host for instances on a node.
+    /// Returns the login host for instances on a node.
     pub fn ssh_host_of(&self, node: &NodeConfig) -> String {
         node.ssh_host
             .clone()

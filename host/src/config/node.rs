@@ -4,53 +4,54 @@ use crate::domain::capacity::CpuTier;
 use ipnet::Ipv4Net;
 use serde::Deserialize;
 
-/// One node.
+/// The configuration of one node.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeConfig {
-    /// Unique; shown to operators only.
+    /// Unique name, required. Only operators see it.
     pub name: String,
-    /// Which driver plugin: `docker`, `simulated`, or the name of one in `plugins_dir`.
+    /// Driver plugin, required: `docker`, `simulated`, or the name of a plugin in `plugins_dir`.
     pub driver: String,
-    /// The engine: `unix:///path/to/socket`, or `simulated:` for the built-in engine.
+    /// Address of the engine, required: `unix:///path/to/socket`, or `simulated:` for the built-in
+    /// engine.
     pub endpoint: String,
-    /// What Wharf may hand out of it.
+    /// Resources that instances may claim, required.
     pub capacity: Capacity,
-    /// Its GPUs. Default none.
+    /// GPUs of the node. Default: none.
     #[serde(default)]
     pub gpus: Vec<Gpu>,
-    /// Tiers it offers. Default both.
+    /// CPU tiers that the node offers. Default: both.
     #[serde(default = "both_tiers")]
     pub cpu_tiers: Vec<CpuTier>,
-    /// Login host of its instances. Default the global one.
+    /// Login host of the node's instances. Default: the global `ssh_host`.
     pub ssh_host: Option<String>,
-    /// Where Wharf itself reaches published ports, to see whether an instance is ready.
-    /// Default: the login host (SSH) and the web host (pages).
+    /// Host at which Wharf probes published ports to see whether an instance is ready. Default: the
+    /// login host for SSH and the web host for pages.
     pub probe_host: Option<String>,
-    /// Private addresses of its instances. Default `10.80.0.0/16`.
+    /// Network of the instances' private addresses. Default `10.80.0.0/16`.
     #[serde(default = "lan_cidr")]
     pub lan_cidr: Ipv4Net,
-    /// Prefix length of one owner's part of `lan_cidr`. Default 24.
+    /// Prefix length of each owner's subnet of `lan_cidr`. Default 24.
     #[serde(default = "lan_subnet_prefix")]
     pub lan_subnet_prefix: u8,
-    /// Public addresses for VMs, as networks; the first address of each is the router's. Default
-    /// none: the node then takes no VMs.
+    /// Networks of public addresses for VMs; the first address of each belongs to the router. Default:
+    /// none, and the node then takes no VMs.
     #[serde(default)]
     pub public_ipv4: Vec<Ipv4Net>,
-    /// Handed to the driver as it is.
+    /// Settings of the driver, passed on unchanged. Default: none.
     #[serde(default)]
     pub settings: toml::Table,
 }
 
-/// Totals that may be claimed.
+/// The total resources that instances on a node may claim. All fields are required.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Capacity {
-    /// vCPUs.
+    /// Number of vCPUs.
     pub n_vcpus: u32,
-    /// RAM, GiB.
+    /// RAM in GiB.
     pub mem_gib: u32,
-    /// Disk, GiB.
+    /// Disk in GiB.
     pub disk_size_gib: u32,
 }
 
@@ -58,17 +59,17 @@ pub struct Capacity {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gpu {
-    /// As users ask for it in `gpu_model`.
+    /// Model name that users give in `gpu_model`, required.
     pub model: String,
-    /// How many. Default: as many as `devices`.
+    /// Number of GPUs. Default: the length of `devices`.
     pub count: Option<u32>,
-    /// The driver's names for them, such as `nvidia.com/gpu=0`. Default `MODEL#0`, `MODEL#1`, …
+    /// The driver's device names, such as `nvidia.com/gpu=0`. Default: `MODEL#0`, `MODEL#1`, …
     #[serde(default)]
     pub devices: Vec<String>,
 }
 
 impl Gpu {
-    /// One device name for each GPU.
+    /// Returns one device name for each GPU.
     pub fn device_names(&self) -> Vec<String> {
         if self.devices.is_empty() {
             (0..self.count.unwrap_or(0))

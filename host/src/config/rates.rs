@@ -1,34 +1,34 @@
-//! `[rates]`: what things cost per hour, in USD.
+//! `[rates]`: prices per hour in USD.
 
 use crate::domain::capacity::CpuTier;
 use crate::domain::money::{Rate, Rates};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
-/// Rates per tier and per GPU model. What is not given keeps its default.
+/// Rates per CPU tier and GPU model. An omitted rate keeps its default.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RatesConfig {
-    /// Tier `general-purpose`.
+    /// Rates of the tier `general-purpose`. Default: vCPU 0.012, RAM 0.004, storage 0.00014.
     #[serde(rename = "general-purpose")]
     pub general_purpose: TierRates,
-    /// Tier `high-performance`.
+    /// Rates of the tier `high-performance`. Default: vCPU 0.024, RAM 0.006, storage 0.00014.
     #[serde(rename = "high-performance", deserialize_with = "high_performance")]
     pub high_performance: TierRates,
-    /// Per GPU, by model name; added to the defaults.
+    /// Rate of one GPU by model name. Entries extend or replace the defaults.
     #[serde(deserialize_with = "gpus")]
     pub gpu: BTreeMap<String, Decimal>,
 }
 
-/// Rates of one tier.
+/// Rates of one CPU tier, in USD per hour.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TierRates {
-    /// Per vCPU and hour.
+    /// Rate of one vCPU.
     pub vcpu: Decimal,
-    /// Per GiB of RAM and hour.
+    /// Rate of one GiB of RAM.
     pub ram: Decimal,
-    /// Per GiB of disk and hour.
+    /// Rate of one GiB of disk.
     pub storage: Decimal,
 }
 
@@ -44,7 +44,7 @@ const HIGH_PERFORMANCE: TierRates = TierRates {
     storage: Decimal(Rate(140_000)),
 };
 
-/// Common models, so that a node with one needs no `[rates]`.
+/// Default rates of common GPU models, so that most nodes need no `[rates]`.
 const GPUS: [(&str, u64); 14] = [
     ("A10", 750_000_000),
     ("A100", 1_690_000_000),
@@ -106,7 +106,7 @@ fn high_performance<'de, D: Deserializer<'de>>(d: D) -> Result<TierRates, D::Err
     })
 }
 
-/// An exact decimal; a TOML number or string.
+/// An exact decimal, written as a TOML number or string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decimal(pub Rate);
 
@@ -119,7 +119,7 @@ impl<'de> Deserialize<'de> for Decimal {
             Float(f64),
             Text(String),
         }
-        // The shortest text of a float is the decimal that was written.
+        // `Display` gives the shortest decimal that parses to the float, which is the one written.
         let text = match Given::deserialize(d)? {
             Given::Integer(n) => n.to_string(),
             Given::Float(f) => f.to_string(),
@@ -132,7 +132,7 @@ impl<'de> Deserialize<'de> for Decimal {
 }
 
 impl RatesConfig {
-    /// The rates a new instance is frozen with.
+    /// Returns the rates of a new instance, which keeps them for life.
     pub fn rates(&self, tier: CpuTier, gpu_model: Option<&str>) -> Rates {
         let of = match tier {
             CpuTier::GeneralPurpose => self.general_purpose,

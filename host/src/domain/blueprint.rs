@@ -1,68 +1,66 @@
-//! What an instance of a flavor is made of, engine-neutral. Mirrors `types.blueprint` of the WIT
-//! package, and is what the database keeps of it.
+//! The engine-neutral description of an instance of a flavor. It mirrors `types.blueprint` of the
+//! WIT package, and the database stores it in this form.
 
 use super::secret::SecretKind;
 use serde::{Deserialize, Serialize};
 
-/// What a file inside an instance holds.
+/// The content of a file inside an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Content {
-    /// These bytes.
+    /// Literal bytes.
     Bytes(Vec<u8>),
-    /// The secret's value.
+    /// The value of a secret.
     Secret(SecretKind),
-    /// The secret's SHA-512 crypt(3) hash.
+    /// The SHA-512 crypt(3) hash of a secret.
     SecretCrypt(SecretKind),
 }
 
-/// One file put in place before the first start.
+/// A file that is created before the first start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct File {
-    /// Absolute and in normal form.
+    /// Absolute, normalized path.
     pub path: String,
-    /// Permission bits.
     pub mode: u32,
-    /// Owner inside.
+    /// Owner inside the instance.
     pub uid: u32,
-    /// Group inside.
+    /// Group inside the instance.
     pub gid: u32,
-    /// What it holds.
     pub content: Content,
 }
 
-/// When an instance is reachable for its user.
+/// The check for whether an instance is reachable for its user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Health {
     /// An SSH banner on the published SSH port.
     Ssh,
-    /// The web page answers this path.
+    /// An HTTP response of the web page at this path.
     Http(String),
 }
 
 /// The image for one kind of engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
-    /// The driver's engine kind.
+    /// Engine kind of the driver.
     pub engine_kind: String,
-    /// How that engine names the image.
+    /// Image name in the engine's syntax.
     pub reference: String,
 }
 
-/// What an instance of a flavor is made of.
+/// The engine-neutral description of an instance of a flavor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blueprint {
-    /// One image per kind of engine.
+    /// One image for each kind of engine.
     pub images: Vec<Image>,
-    /// Files for before the first start.
+    /// Files to create before the first start.
     pub files: Vec<File>,
-    /// Environment of the first process.
+    /// Environment variables of the first process.
     pub environment: Vec<(String, String)>,
-    /// Replaces the image's command unless empty.
+    /// Replacement for the image's command, unless empty.
     pub command: Vec<String>,
-    /// How readiness is seen.
+    /// Readiness check.
     pub health: Health,
-    /// SSH listens on port 22 inside.
+    /// Whether SSH listens on port 22 inside.
     pub ssh: bool,
-    /// Where the web page listens inside.
+    /// Port of the web page inside.
     pub web_port: Option<u16>,
 }

@@ -1,22 +1,22 @@
-//! Quantities of a node and what an instance holds of them.
+//! The resources of a node, and the claims that instances hold on them.
 
 use super::ids::{NodeId, UserId};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
-/// What an instance is made of. RAM and disk in GiB.
+/// An amount of vCPUs, RAM and disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 pub struct Size {
-    /// vCPUs.
+    /// Number of vCPUs.
     pub n_vcpus: u32,
-    /// RAM, GiB.
+    /// RAM in GiB.
     pub mem_gib: u32,
-    /// Disk, GiB.
+    /// Disk in GiB.
     pub disk_size_gib: u32,
 }
 
 impl Size {
-    /// The larger of each.
+    /// Returns the maximum of each field.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         Self {
@@ -27,18 +27,16 @@ impl Size {
     }
 }
 
-/// Class of CPU. A node offers one or both.
+/// A class of CPU. A node offers one or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CpuTier {
-    /// `general-purpose`.
     GeneralPurpose,
-    /// `high-performance`.
     HighPerformance,
 }
 
 impl CpuTier {
-    /// As the wire spells it.
+    /// Returns the spelling of the REST interface.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::GeneralPurpose => "general-purpose",
@@ -47,38 +45,36 @@ impl CpuTier {
     }
 }
 
-/// What one instance holds of its node, from placement until the node was seen without it.
+/// The resources that an instance holds, from its placement until the node no longer has it.
 ///
-/// Everything that may run out is derived from these rows; there is no counter anywhere.
+/// Free resources are always computed from the claims; no counter exists beside them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// The node.
     pub node: NodeId,
-    /// Whose instance holds it; decides the LAN subnet.
+    /// Owner of the instance, who determines the LAN subnet.
     pub owner: UserId,
-    /// vCPU, RAM and GPUs count only while true; the disk and all addresses always do.
+    /// Whether vCPUs, RAM and GPUs count. The disk, ports and addresses always count.
     pub compute: bool,
-    /// The claimed size; during a resize the larger of old and new.
+    /// Claimed size; during a resize the maximum of old and new.
     pub size: Size,
-    /// Counted only while `compute`.
+    /// Claimed GPUs; they count only while `compute` is true.
     pub gpus: Vec<GpuDevice>,
     /// Port on the SSH login host.
     pub ssh_port: u16,
-    /// Port of the web page, on the web host.
+    /// Port of the web page on the web host.
     pub web_port: Option<u16>,
-    /// Which of the node's LAN subnets the owner has, counted from 0.
+    /// Index of the owner's LAN subnet on the node, from 0.
     pub lan_subnet: u32,
-    /// Address inside it.
+    /// Address inside the LAN subnet.
     pub lan_ipv4: Ipv4Addr,
-    /// Public address, for VMs.
+    /// Public address; VMs only.
     pub public_ipv4: Option<Ipv4Addr>,
 }
 
 /// One GPU of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GpuDevice {
-    /// Model name.
     pub model: String,
-    /// What the driver calls it, such as `nvidia.com/gpu=0`.
+    /// The driver's name for the GPU, such as `nvidia.com/gpu=0`.
     pub device: String,
 }

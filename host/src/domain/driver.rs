@@ -1,4 +1,4 @@
-//! What the host and a driver tell each other. Mirrors `driver-types` of the WIT package.
+//! The data that the host and a driver exchange. Mirrors `driver-types` of the WIT package.
 
 use super::blueprint::Blueprint;
 use super::capacity::{GpuDevice, Size};
@@ -8,88 +8,85 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One creation of one instance; labels on the engine's objects carry it.
+/// Identifies one creation of one instance. The engine's objects carry it in their labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tag {
-    /// The instance.
     pub instance: InstanceId,
-    /// Counts creations.
+    /// Number of this creation of the instance.
     pub incarnation: u64,
 }
 
-/// A network of a node, and an instance's place on it.
+/// A network of a node, and the address of an instance on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Network {
-    /// Short, the same for all instances on it.
+    /// Short id, shared by all instances on the network.
     pub id: String,
-    /// Its addresses.
+    /// Address range of the network.
     pub subnet: ipnet::Ipv4Net,
-    /// The node's end.
+    /// Address of the node.
     pub gateway: Ipv4Addr,
-    /// The instance's own address.
+    /// Address of the instance.
     pub address: Ipv4Addr,
 }
 
 impl Network {
-    /// How the ids of public networks begin, and no others: the node's rules tell them by it, and
-    /// engines that take the first network by name for the way out take this one.
+    /// The first character of the ids of public networks, and of no others.
+    ///
+    /// The node's firewall rules recognize public networks by it. The digit sorts first because some
+    /// engines choose the first network by name for the default route.
     pub const PUBLIC: &str = "0";
 
-    /// Whether its users reach it directly.
+    /// Returns whether the network has public addresses.
     pub fn is_public(&self) -> bool {
         self.id.starts_with(Self::PUBLIC)
     }
 }
 
-/// A port of the node that leads to a port inside.
+/// A port of the node that is forwarded to a port of the instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublishedPort {
-    /// On the node.
     pub node_port: u16,
-    /// Inside.
     pub instance_port: u16,
 }
 
-/// What `ensure` is to bring about.
+/// The instance that `ensure` creates.
 #[derive(Debug, Clone)]
 pub struct Spec {
-    /// Tag, generation, size, network, public address, ports.
     pub target: Target,
-    /// Host name inside.
+    /// Host name inside the instance.
     pub hostname: String,
-    /// SSH and web.
+    /// Published ports for SSH and the web page.
     pub published: Vec<PublishedPort>,
     /// Names of the GPU devices to attach.
     pub gpu_devices: Vec<String>,
-    /// Its driver may have been asked to make it before.
+    /// Whether an earlier call may have created the instance already.
     pub may_exist: bool,
-    /// What it is made of.
+    /// Description of the instance's content.
     pub blueprint: Arc<Blueprint>,
 }
 
-/// An existing instance, for the calls that change it.
+/// The instance that a driver call changes.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// Which one.
     pub tag: Tag,
-    /// The intent that the call carries out.
+    /// Generation of the intent that the call carries out.
     pub generation: Generation,
-    /// VM or container.
     pub resource_type: ResourceType,
-    /// What it is to have.
+    /// Intended size.
     pub size: Size,
-    /// Its owner's private network.
+    /// Private network of the owner.
     pub network: Network,
-    /// The network of its public address, VMs only.
+    /// Network of the public address; VMs only.
     pub public_network: Option<Network>,
-    /// Open ports on it.
+    /// Open ports on the public address.
     pub wan_ports: Vec<u16>,
 }
 
 impl Target {
-    /// Something of ours on a node that no row describes; good for deletion only.
+    /// Returns a target for an object of this installation that has no row. It only serves to delete
+    /// the object.
     pub fn orphan(tag: Tag) -> Self {
-        let nowhere = Ipv4Addr::UNSPECIFIED;
+        let unspecified = Ipv4Addr::UNSPECIFIED;
         Self {
             tag,
             generation: Generation::default(),
@@ -98,8 +95,8 @@ impl Target {
             network: Network {
                 id: "none".to_owned(),
                 subnet: ipnet::Ipv4Net::default(),
-                gateway: nowhere,
-                address: nowhere,
+                gateway: unspecified,
+                address: unspecified,
             },
             public_network: None,
             wan_ports: Vec::new(),
@@ -107,44 +104,41 @@ impl Target {
     }
 }
 
-/// Where an instance is on its node, as its driver says.
+/// The phase of an instance on its node, as the driver reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// The engine does not have it.
+    /// The engine does not have the instance.
     Absent,
-    /// Its image is on the way.
+    /// The engine pulls the image.
     Pulling(String),
-    /// Being made.
+    /// The engine creates the instance.
     Creating,
-    /// Started.
+    /// The instance has started and is not ready yet.
     Booting,
-    /// Up, as far as the engine knows.
+    /// The instance runs, as far as the engine knows.
     Ready,
-    /// Exists, does not run.
+    /// The instance exists and does not run, with a reason if it ended by itself.
     Stopped(Option<String>),
-    /// Will never come up.
+    /// The instance failed for good, with the reason.
     Failed(String),
-    /// Does not run; its content moves to a larger disk.
+    /// The instance does not run, and its content moves to a larger disk.
     Growing(String),
 }
 
-/// A driver's answer about one instance.
+/// A driver's report on one instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// The generation of the call it answers.
+    /// Generation of the call that the report answers.
     pub generation: Generation,
-    /// Where the instance is.
     pub phase: Phase,
-    /// When to ask again; nothing to do if none.
+    /// Delay before the next call; `None` if no further call is needed.
     pub again: Option<Duration>,
 }
 
-/// One line of a node's list.
+/// One instance in a node's list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Observed {
-    /// Which instance.
     pub tag: Tag,
-    /// Where it is.
     pub phase: Phase,
 }
 
@@ -153,112 +147,106 @@ pub struct Observed {
 pub enum DiskGrow {
     /// Never.
     No,
-    /// While it does not run.
+    /// While the instance is stopped.
     Stopped,
     /// At any time.
     Running,
 }
 
-/// What a node can do.
+/// The features of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "mirrors the WIT record")]
 pub struct Features {
-    /// Runs containers.
+    /// Whether the node runs containers.
     pub containers: bool,
-    /// Runs virtual machines.
+    /// Whether the node runs virtual machines.
     pub vms: bool,
-    /// Sizes change while running.
+    /// Whether vCPUs and RAM of a running instance can change.
     pub live_resize: bool,
-    /// When disks grow.
+    /// When disks can grow.
     pub disk_grow: DiskGrow,
-    /// Disk size is enforced.
+    /// Whether the engine enforces disk sizes.
     pub disk_limit: bool,
-    /// Attaches GPUs.
+    /// Whether the engine attaches GPUs.
     pub gpus: bool,
-    /// Reads usage.
+    /// Whether the engine reports usage.
     pub stats: bool,
-    /// Instances are reachable over a network.
+    /// Whether instances are reachable over a network.
     pub network: bool,
-    /// Hardware virtualisation.
+    /// Whether the node has hardware virtualization.
     pub kvm: bool,
 }
 
-/// A driver's view of its node.
+/// The result of probing a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeHealth {
-    /// Engine and version, for people.
+    /// Name and version of the engine, for display.
     pub version: String,
-    /// What it can do.
     pub features: Features,
-    /// Totals as the engine knows them; zeros where it does not say.
+    /// Total resources of the node; 0 where the engine reports none.
     pub totals: Size,
-    /// GPUs the engine knows of.
+    /// GPUs that the engine reports.
     pub gpus: Vec<GpuDevice>,
-    /// Changes when the engine restarted and lost its instances; empty if it can't tell.
+    /// Id that changes when the engine restarts and loses its instances; empty if unknown.
     pub boot_id: String,
 }
 
-/// Live usage of a running instance.
+/// The current usage of a running instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// CPU used since start, ns.
+    /// CPU time since the start, in ns.
     pub cpu_ns: u64,
-    /// When it was read, ns of the engine's clock.
+    /// Time of the reading by the engine's clock, in ns.
     pub at_ns: u64,
-    /// RAM, bytes.
+    /// RAM in use, in bytes.
     pub mem_used_bytes: u64,
-    /// Disk, bytes.
+    /// Disk in use, in bytes.
     pub disk_used_bytes: u64,
 }
 
-/// Less is left of something than was asked for.
+/// A field of a request that asks for more than the node has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortage {
-    /// Field name.
     pub field: String,
-    /// Asked for.
     pub requested: u64,
-    /// There.
     pub available: u64,
 }
 
-/// Why a call of a plugin failed. Its text is for the operator.
+/// An error of a plugin call. Its text is for the operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PluginError {
-    /// A field of the request is wrong.
+    /// A field of the request is not valid.
     #[error("{field}: {message}")]
     Invalid {
-        /// The field.
         field: String,
-        /// What is wrong with it.
         message: String,
     },
-    /// No such object.
+    /// The object does not exist.
     #[error("not found")]
     NotFound,
-    /// It exists, and differently.
+    /// The object exists with another specification.
     #[error("conflict: {0}")]
     Conflict(String),
-    /// Not enough of something.
+    /// The node lacks resources.
     #[error("insufficient resources on the node: {0:?}")]
     Insufficient(Vec<Shortage>),
-    /// The engine did not answer.
+    /// The engine did not respond.
     #[error("engine out of reach: {0}")]
     Unreachable(String),
-    /// The driver cannot do this.
+    /// The driver does not support the operation.
     #[error("unsupported: {0}")]
     Unsupported(String),
-    /// Ask again later.
+    /// The call should be repeated after a delay.
     #[error("retry in {} ms", .0.as_millis())]
     RetryLater(Duration),
-    /// The plugin said so.
+    /// Another error that the plugin reported.
     #[error("{0}")]
     Other(String),
-    /// The plugin trapped, ran out of its limits, or answered nonsense. The call had no result;
-    /// what it did to the engine is unknown.
+    /// The plugin trapped, exceeded a limit, or returned an invalid result. The call may still have
+    /// changed the engine.
     #[error("plugin fault: {0}")]
     Fault(String),
-    /// Too many calls wait for this node already.
+    /// The node's queue of calls is full.
     #[error("the node's queue is full")]
     Busy,
 }

@@ -1,4 +1,4 @@
-//! What happened to an instance, in order. The ledger is derived from it.
+//! The event log of an instance, in order of time. The ledger is derived from it.
 
 use super::capacity::Size;
 use super::ids::InstanceId;
@@ -10,56 +10,53 @@ use serde::{Deserialize, Serialize};
 /// One entry of the event log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// When, by a clock that never runs backwards within one instance.
+    /// Time of the event. It never decreases within one instance.
     pub at: Timestamp,
-    /// To which instance.
     pub instance: InstanceId,
-    /// What.
     pub what: What,
-    /// The state from then on.
+    /// State after the event.
     pub state: InstanceState,
-    /// The size from then on.
+    /// Size after the event.
     pub size: Size,
 }
 
-/// Kinds of events.
+/// The kind of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
-    /// The user asked for it.
+    /// The user requested the instance.
     Created,
-    /// It became reachable.
+    /// The instance became reachable.
     Ready,
-    /// It could not be made; why, for the operator.
+    /// Provisioning failed, with the reason for the operator.
     Failed(String),
-    /// The user stopped it.
+    /// The user stopped the instance.
     Stopped,
-    /// The node was seen to have stopped it, and its compute was released.
+    /// The node was observed to have stopped the instance, and its compute claim was released.
     Released,
-    /// It ended by itself; what the engine said.
+    /// The instance ended by itself, with the engine's reason.
     Died(String),
-    /// The user restarted it.
+    /// The user restarted the instance.
     Restarted,
-    /// A restart did not work out; why, for the operator.
+    /// A restart failed, with the reason for the operator.
     RestartFailed(String),
-    /// The user changed its size.
+    /// The user resized the instance.
     Resized,
-    /// The node did not take a new size; the old one holds.
+    /// The node refused a new size; the old size stays.
     ResizeRefused {
-        /// The field the node objected to; none if it did not answer.
+        /// Field that the node refused; `None` if it did not respond.
         field: Option<String>,
-        /// Why.
         message: String,
     },
-    /// The user renamed it.
+    /// The user renamed the instance.
     Renamed,
     /// The user opened or closed a port.
     PortsChanged,
-    /// The user deleted it.
+    /// The user deleted the instance.
     Deleted,
-    /// The node was seen without it; everything it held is free.
+    /// The node no longer has the instance, and its claim was released.
     Purged,
-    /// The node has not enough for a restart; the instance stays stopped.
+    /// The node lacks resources for a restart; the instance stays stopped.
     RestartShort(Vec<Short>),
-    /// The node has not enough for a new size; the old one holds.
+    /// The node lacks resources for a new size; the old size stays.
     ResizeShort(Vec<Short>),
 }

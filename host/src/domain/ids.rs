@@ -1,16 +1,17 @@
-//! Identifiers. Each is a type of its own, so that none is taken for another.
+//! Identifiers. Each has its own type, so that the compiler tells them apart.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use uuid::Uuid;
 
-/// Names one instance for ever.
+/// The permanent id of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct InstanceId(pub Uuid);
 
 impl InstanceId {
-    /// Reads the hyphenated 36-character form, any case; no other form is an id (a path segment
-    /// that is not one is a name).
+    /// Parses the hyphenated 36-character form in any case.
+    ///
+    /// Other forms of a UUID are not ids: a path segment in another form is a name.
     pub fn parse(text: &str) -> Option<Self> {
         (text.len() == 36)
             .then(|| Uuid::try_parse(text).ok())
@@ -25,11 +26,11 @@ impl fmt::Display for InstanceId {
     }
 }
 
-/// A user of the service.
+/// The id of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UserId(pub u64);
 
-/// A machine that runs instances, as the configuration names it.
+/// The name of a node in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NodeId(pub String);
 
@@ -39,14 +40,14 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// Counts a user's intents for one instance; a driver's report carries the one it answers.
+/// The number of an intent of one instance. A driver's report carries the generation it answers.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default,
 )]
 pub struct Generation(pub u64);
 
 impl Generation {
-    /// The one after this.
+    /// Returns the next generation.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0 + 1)

@@ -1,4 +1,4 @@
-//! The instance: what was asked for (intent) and what was seen (observed).
+//! The instance: its intended state and the observed progress towards it.
 
 use super::capacity::{CpuTier, GpuDevice, Size};
 use super::ids::{Generation, InstanceId, NodeId, UserId};
@@ -10,18 +10,16 @@ use super::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
-/// VM or container.
+/// The kind of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResourceType {
-    /// A virtual machine.
     Vm,
-    /// A container.
     Container,
 }
 
 impl ResourceType {
-    /// As the wire spells it.
+    /// Returns the spelling of the REST interface.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Vm => "vm",
@@ -30,124 +28,120 @@ impl ResourceType {
     }
 }
 
-/// What the user asked for; durable before it is acknowledged.
+/// The state that the user wants. It is durable before the request is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Intent {
-    /// Exist and run.
+    /// The instance exists and runs.
     Run,
-    /// Exist, not run.
+    /// The instance exists and does not run.
     Stop,
-    /// Not exist.
+    /// The instance does not exist.
     Delete,
 }
 
-/// How far the reconciler has come.
+/// The reconciler's progress on the current generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Progress {
-    /// The node has not been seen to follow the present generation yet.
+    /// The node has not been observed in the intended state yet.
     Pending,
-    /// The node was seen to hold what is intended.
+    /// The node has been observed in the intended state.
     Settled,
 }
 
-/// One instance, as the database keeps it. Addresses and the node are in its claim too; they are
-/// repeated here so that one row answers a GET.
+/// The database row of an instance.
+///
+/// The node and the addresses are in the claim too. The row repeats them so that a GET reads one
+/// row only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instance {
-    /// Its identity.
     pub id: InstanceId,
-    /// Place in the order of creation.
+    /// Sequence number in the order of creation.
     pub seq: u64,
-    /// Who owns it.
     pub owner: UserId,
-    /// Unique among living instances.
+    /// Name, unique among living instances.
     pub name: Name,
-    /// VM or container.
     pub resource_type: ResourceType,
-    /// Flavor name.
     pub flavor: String,
-    /// CPU tier.
     pub cpu_tier: CpuTier,
-    /// What the user asked it to have.
+    /// Size that the user requested.
     pub size: Size,
-    /// Model of its GPUs.
+    /// Model of the GPUs.
     pub gpu_model: Option<String>,
-    /// GPUs attached, or to be attached at the next start.
+    /// GPUs that are attached, or will be at the next start.
     pub gpus: Vec<GpuDevice>,
-    /// When it was asked for.
+    /// Time of the create request.
     pub created_at: Timestamp,
-    /// Frozen at creation.
+    /// Rates at the time of creation; they never change.
     pub rates: Rates,
     /// `original_service_password`, encrypted.
     pub password: Sealed,
 
-    /// Where it is.
+    /// Node that runs the instance.
     pub node: NodeId,
-    /// Login host for its SSH port.
+    /// Login host of the SSH port.
     pub ssh_host: String,
     /// Login account.
     pub login_user: String,
     /// SSH port on the login host.
     pub ssh_port: u16,
-    /// Whether SSH is offered at all.
+    /// Whether the flavor offers SSH.
     pub ssh: bool,
-    /// Port of its web page.
+    /// Port of the web page on the web host.
     pub web_port: Option<u16>,
-    /// Address on its owner's network.
+    /// Address on the owner's private network.
     pub lan_ipv4: Ipv4Addr,
-    /// Which of the node's LAN subnets that is.
+    /// Index of the owner's LAN subnet on the node.
     pub lan_subnet: u32,
-    /// Public address.
+    /// Public address; VMs only.
     pub public_ipv4: Option<Ipv4Addr>,
-    /// Open ports on it, ascending.
+    /// Open ports on the public address, ascending.
     pub wan_ports: Vec<u16>,
 
-    /// What the user wants.
     pub intent: Intent,
-    /// Which intent that is.
+    /// Generation of the intent.
     pub generation: Generation,
-    /// Labels the engine's objects.
+    /// Incarnation in the labels of the engine's objects.
     pub incarnation: u64,
-    /// It was reachable once.
+    /// Whether the instance has been reachable at least once.
     pub provisioned: bool,
-    /// It could not be made.
+    /// Whether provisioning failed.
     pub failed: bool,
-    /// How far the present generation has come.
+    /// Progress on the current generation.
     pub progress: Progress,
-    /// When the present generation's patience ends (provisioning and restart).
+    /// Deadline of the current generation, for provisioning and restart.
     pub deadline: Option<Timestamp>,
-    /// A change of size that the node has not taken yet.
+    /// Resize that the node has not confirmed yet.
     pub resize: Option<Resize>,
 
-    /// Events so far; numbers the next one.
+    /// Number of events so far, which is the index of the next event.
     pub events: u32,
-    /// Ledger entries so far; numbers the next one.
+    /// Number of ledger entries so far, which is the index of the next entry.
     pub ledger_entries: u32,
-    /// Time of the last event; the next one is not earlier.
+    /// Time of the last event; the next event is never earlier.
     pub last_event_at: Timestamp,
-    /// What the last ledger entry bills.
+    /// Parts and size that the last ledger entry bills.
     pub billed: (Billed, Size),
 
     /// Number of times this row was written. The database layer raises it.
     pub version: u64,
 }
 
-/// A change of size under way. Until the node has taken it, the old size and name hold.
+/// A resize in progress. The old size and name stay until the node confirms it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resize {
-    /// Size to come.
+    /// Requested size.
     pub size: Size,
-    /// Name to come with it, reserved already.
+    /// Requested name, which is already reserved.
     pub name: Option<Name>,
 }
 
 impl Instance {
-    /// What its user sees.
+    /// Returns the state that the user sees.
     pub fn state(&self) -> InstanceState {
         InstanceState::of(self)
     }
 
-    /// A new intent: everything that is known of older generations is stale from here on.
+    /// Sets a new intent and starts a new generation. Reports of earlier generations become stale.
     pub fn intend(&mut self, intent: Intent, deadline: Option<Timestamp>) {
         self.intent = intent;
         self.generation = self.generation.next();

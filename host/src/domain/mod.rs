@@ -1,5 +1,4 @@
-//! What Wharf is about, without I/O: no HTTP, no database, no plugins. Time and randomness are
-//! handed in.
+//! The domain types and rules. They do no I/O; callers pass in time and randomness.
 
 pub mod blueprint;
 pub mod capacity;

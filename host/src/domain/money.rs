@@ -1,8 +1,8 @@
-//! Money, as integers. Floats exist only on the wire.
+//! Money as integers. Only JSON carries it as decimal numbers.
 
 use serde::{Deserialize, Serialize};
 
-/// Nano-USD (10⁻⁹ USD) per unit and hour.
+/// A rate in nano-USD (10⁻⁹ USD) per unit and hour.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default,
 )]
@@ -11,11 +11,11 @@ pub struct Rate(pub u64);
 /// Nano-USD per USD.
 pub const NANO: u64 = 1_000_000_000;
 
-/// Highest rate that can be configured: 1000 USD per unit and hour.
+/// Maximum configurable rate: 1000 USD per unit and hour.
 const MAX: u64 = 1000 * NANO;
 
 impl Rate {
-    /// Reads a decimal such as `0.0125`, exactly; at most nine decimals.
+    /// Parses a decimal such as `0.0125` exactly. It may have at most nine decimals.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         const WRONG: &str = "must be a decimal number of USD with at most nine decimals, 0 to 1000";
         let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
@@ -32,7 +32,7 @@ impl Rate {
         Ok(Self(rate))
     }
 
-    /// The shortest decimal that is exactly this rate, in USD; always a JSON number.
+    /// Returns the shortest exact decimal of the rate in USD, which is a valid JSON number.
     pub fn to_decimal(self) -> String {
         let (whole, fraction) = (self.0 / NANO, self.0 % NANO);
         let fraction = format!("{fraction:09}");
@@ -45,16 +45,16 @@ impl Rate {
     }
 }
 
-/// The rates that an instance was made under; they never change afterwards.
+/// The rates of an instance, fixed at its creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Rates {
-    /// Per vCPU.
+    /// Rate of one vCPU.
     pub vcpu: Rate,
-    /// Per GiB of RAM.
+    /// Rate of one GiB of RAM.
     pub mem: Rate,
-    /// Per GiB of disk.
+    /// Rate of one GiB of disk.
     pub disk: Rate,
-    /// Per GPU; 0 without one.
+    /// Rate of one GPU; 0 without a GPU.
     pub gpu: Rate,
 }
 

@@ -1,18 +1,18 @@
-//! Instance names: specification 2.2.
+//! Instance names, by section 2.2 of the specification.
 
 use super::ids::InstanceId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A valid instance name; only [`Name::parse`] makes one.
+/// A valid instance name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Name(String);
 
-/// Shortest and longest name, in characters.
+/// The valid range of the length in characters.
 const LENGTH: std::ops::RangeInclusive<usize> = 2..=63;
 
 impl Name {
-    /// Checks a name; the error is a message for the user.
+    /// Parses a name. The error is a message for the user.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         if !text
             .bytes()
@@ -32,7 +32,7 @@ impl Name {
         Ok(Self(text.to_owned()))
     }
 
-    /// Two words and a number, chosen by `random`.
+    /// Generates a name of two words and a number from `random`.
     pub fn generate(random: u64) -> Self {
         let pick = |words: &[&'static str], r: u64| -> &'static str {
             let index = usize::try_from(r % words.len() as u64).unwrap_or(0);
@@ -44,7 +44,6 @@ impl Name {
         Self(format!("{first}-{second}-{number}"))
     }
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,37 +1,30 @@
-//! A user's secrets. The value has no `Debug` and no `Display` that shows it.
+//! The users' secrets. Neither `Debug` nor `Display` shows their values.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Which secret.
+/// The kind of a secret, named after its field of the REST interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum SecretKind {
-    /// `original_service_password`.
     Password,
-    /// `s3_endpoint_url`.
     S3EndpointUrl,
-    /// `s3_access_key_id`.
     S3AccessKeyId,
-    /// `s3_secret_access_key`.
     S3SecretAccessKey,
-    /// `s3_prefill_bucket`.
     S3PrefillBucket,
-    /// `ai_provider_api_key`.
     AiProviderApiKey,
 }
 
-/// A text that must not be printed.
+/// A string that must not be printed.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SecretText(String);
 
 impl SecretText {
-    /// Wraps a text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself. Each caller is a place to look at when asking where secrets go.
+    /// Returns the plain text. A search for this call finds every use of a secret.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -48,7 +41,7 @@ impl fmt::Debug for SecretText {
 pub struct Secrets(pub Vec<(SecretKind, SecretText)>);
 
 impl Secrets {
-    /// One of them.
+    /// Returns the secret of a kind.
     pub fn get(&self, kind: SecretKind) -> Option<&SecretText> {
         self.0.iter().find(|(k, _)| *k == kind).map(|(_, v)| v)
     }

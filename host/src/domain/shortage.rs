@@ -1,50 +1,47 @@
-//! What a node turned out to have less of than its capacity said: a driver's word for it, as the
-//! event log keeps it and the user is told.
+//! Shortages: resources of which a node has less than its configured capacity. The driver reports
+//! them, the event log stores them, and the user sees them.
 
 use super::capacity::Size;
 use super::driver::Shortage;
 use super::error::Shortfall;
 use serde::{Deserialize, Serialize};
 
-/// A field of a request that a node can be short of.
+/// A field of a request that can exceed a node's resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Quantity {
-    /// `n_vcpus`
     Vcpus,
-    /// `mem_gib`
     Mem,
-    /// `disk_size_gib`
     Disk,
-    /// `n_gpus`
     Gpus,
 }
 
-/// One limiting field.
+/// A quantity of which the node has too little.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Short {
-    /// Which.
     pub quantity: Quantity,
-    /// What the instance was to have.
+    /// Requested amount.
     pub requested: u64,
-    /// What it can have.
+    /// Available amount.
     pub available: u64,
 }
 
-/// Why a running instance does not get from one size to another. What it has it can have, whatever
-/// the driver says; where the driver names nothing, that is all that is known. Nothing is short of
-/// what only shrinks.
-pub fn of_resize(said: &[Shortage], from: Size, to: Size) -> Vec<Short> {
+/// Returns the shortages that prevent a running instance from being resized.
+///
+/// The current size always counts as available, whatever the driver reports. If the driver names no
+/// field, every growing field is short. A shrinking field is never short.
+pub fn of_resize(reported: &[Shortage], from: Size, to: Size) -> Vec<Short> {
     let rows = [
         (Quantity::Vcpus, to.n_vcpus, from.n_vcpus),
         (Quantity::Mem, to.mem_gib, from.mem_gib),
         (Quantity::Disk, to.disk_size_gib, from.disk_size_gib),
     ];
-    named(said, &rows).unwrap_or_else(|| all(&rows))
+    named(reported, &rows).unwrap_or_else(|| all(&rows))
 }
 
-/// Why a stopped instance does not start. Where the driver names nothing, nothing is known to be
-/// there.
-pub fn of_restart(said: &[Shortage], size: Size, gpus: usize) -> Vec<Short> {
+/// Returns the shortages that prevent a stopped instance from starting.
+///
+/// If the driver names no field, none of the vCPUs and RAM count as available.
+pub fn of_restart(reported: &[Shortage], size: Size, gpus: usize) -> Vec<Short> {
     let compute = [
         (Quantity::Vcpus, size.n_vcpus, 0),
         (Quantity::Mem, size.mem_gib, 0),
@@ -53,18 +50,18 @@ pub fn of_restart(said: &[Shortage], size: Size, gpus: usize) -> Vec<Short> {
         (Quantity::Disk, size.disk_size_gib, 0),
         (Quantity::Gpus, u32::try_from(gpus).unwrap_or(u32::MAX), 0),
     ];
-    named(said, &[compute, others].concat()).unwrap_or_else(|| all(&compute))
+    named(reported, &[compute, others].concat()).unwrap_or_else(|| all(&compute))
 }
 
-/// A quantity, what is asked for, and what can be had for certain.
+/// A quantity, its requested amount, and the amount that is certainly available.
 type Row = (Quantity, u32, u32);
 
-/// The rows that the driver names and that are short indeed; none if there is no such row.
-fn named(said: &[Shortage], rows: &[Row]) -> Option<Vec<Short>> {
+/// Returns the shortages among the rows that the driver names, or `None` if there are none.
+fn named(reported: &[Shortage], rows: &[Row]) -> Option<Vec<Short>> {
     let short: Vec<Short> = rows
         .iter()
         .filter_map(|(quantity, requested, certain)| {
-            let found = said.iter().find(|s| s.field == quantity.as_str())?;
+            let found = reported.iter().find(|s| s.field == quantity.as_str())?;
             let available = found.available.max(u64::from(*certain));
             quantity.short(u64::from(*requested), available)
         })
@@ -81,7 +78,7 @@ fn all(rows: &[Row]) -> Vec<Short> {
 }
 
 impl Quantity {
-    /// As the wire spells it.
+    /// Returns the spelling of the REST interface.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Vcpus => "n_vcpus",
@@ -124,7 +121,7 @@ mod tests {
         }
     }
 
-    fn said(field: &str, available: u64) -> Shortage {
+    fn report(field: &str, available: u64) -> Shortage {
         Shortage {
             field: field.to_owned(),
             requested: 7,
@@ -137,27 +134,27 @@ mod tests {
     }
 
     #[test]
-    fn a_resize_is_short_of_what_the_driver_names() {
+    fn a_resize_is_short_of_the_fields_that_the_driver_names() {
         let (from, to) = (size(2, 4, 10), size(8, 16, 10));
-        let short = |said: &[Shortage]| fields(of_resize(said, from, to));
-        assert_eq!(short(&[said("mem_gib", 9)]), [("mem_gib", 16, 9)]);
-        // What it has it can keep.
-        assert_eq!(short(&[said("mem_gib", 1)]), [("mem_gib", 16, 4)]);
-        // Nothing, nothing known, nothing that is short.
+        let short = |reported: &[Shortage]| fields(of_resize(reported, from, to));
+        assert_eq!(short(&[report("mem_gib", 9)]), [("mem_gib", 16, 9)]);
+        // The current size counts as available.
+        assert_eq!(short(&[report("mem_gib", 1)]), [("mem_gib", 16, 4)]);
+        // No report, an unknown field, and a field that is not short.
         let grown = [("n_vcpus", 8, 2), ("mem_gib", 16, 4)];
-        for nothing in [&[][..], &[said("luck", 0)], &[said("n_vcpus", 8)]] {
-            assert_eq!(short(nothing), grown);
+        for useless in [&[][..], &[report("luck", 0)], &[report("n_vcpus", 8)]] {
+            assert_eq!(short(useless), grown);
         }
-        assert!(of_resize(&[said("n_vcpus", 0)], to, from).is_empty());
+        assert!(of_resize(&[report("n_vcpus", 0)], to, from).is_empty());
     }
 
     #[test]
-    fn a_restart_is_short_of_what_the_driver_names() {
-        let short = |said: &[Shortage], gpus| fields(of_restart(said, size(2, 4, 10), gpus));
-        assert_eq!(short(&[said("n_vcpus", 1)], 0), [("n_vcpus", 2, 1)]);
-        assert_eq!(short(&[said("n_gpus", 0)], 1), [("n_gpus", 1, 0)]);
-        let nothing = [("n_vcpus", 2, 0), ("mem_gib", 4, 0)];
-        assert_eq!(short(&[said("n_gpus", 0)], 0), nothing);
-        assert_eq!(short(&[], 1), nothing);
+    fn a_restart_is_short_of_the_fields_that_the_driver_names() {
+        let short = |reported: &[Shortage], gpus| fields(of_restart(reported, size(2, 4, 10), gpus));
+        assert_eq!(short(&[report("n_vcpus", 1)], 0), [("n_vcpus", 2, 1)]);
+        assert_eq!(short(&[report("n_gpus", 0)], 1), [("n_gpus", 1, 0)]);
+        let compute = [("n_vcpus", 2, 0), ("mem_gib", 4, 0)];
+        assert_eq!(short(&[report("n_gpus", 0)], 0), compute);
+        assert_eq!(short(&[], 1), compute);
     }
 }

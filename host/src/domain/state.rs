@@ -1,40 +1,40 @@
-//! Section 3 of the specification, as one match.
+//! The states of an instance, by section 3 of the specification.
 
 use super::instance::{Instance, Intent, ResourceType};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a user sees of where an instance is.
+/// The state of an instance as its user sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InstanceState {
-    /// Being made; never reachable yet.
+    /// The instance is being created and has not been reachable yet.
     Provisioning,
-    /// Up, or on its way back up.
+    /// The instance runs or restarts.
     Running,
     /// A stopped VM.
     ShutOff,
     /// A stopped container.
     Exited,
-    /// It could not be made.
+    /// Provisioning failed.
     Error,
-    /// Gone for its user.
+    /// The user deleted the instance.
     Deleted,
 }
 
-/// What is billed.
+/// The billed parts of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Billed {
-    /// vCPUs, RAM and GPUs.
+    /// Whether vCPUs, RAM and GPUs are billed.
     pub compute: bool,
-    /// Disk.
+    /// Whether the disk is billed.
     pub storage: bool,
 }
 
 impl InstanceState {
-    /// The state that follows from what was asked for and what was seen.
+    /// Derives the state from the intent and the observations.
     ///
-    /// The user's intent decides: it is shown as soon as it is durable.
+    /// The intent takes precedence: users see it as soon as it is durable.
     pub fn of(instance: &Instance) -> Self {
         match (instance.intent, instance.failed, instance.resource_type) {
             (Intent::Delete, _, _) => Self::Deleted,
@@ -46,7 +46,7 @@ impl InstanceState {
         }
     }
 
-    /// The billing table.
+    /// Returns the parts that are billed in the state.
     pub fn billed(self) -> Billed {
         let (compute, storage) = match self {
             Self::Provisioning | Self::Running => (true, true),
@@ -56,7 +56,7 @@ impl InstanceState {
         Billed { compute, storage }
     }
 
-    /// As the wire spells it.
+    /// Returns the spelling of the REST interface.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Provisioning => "provisioning",

@@ -2,35 +2,35 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A point in time, UTC, millisecond precision.
+/// A point in time in UTC with millisecond precision.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default,
 )]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// The later of two; ledgers use it so that their time never runs backwards.
+    /// Returns the later of two times. Ledgers use it so that their time never decreases.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         if self >= other { self } else { other }
     }
 
-    /// Milliseconds from `earlier` to this; 0 if the clock went back.
+    /// Returns the milliseconds since `earlier`, or 0 if `earlier` is later.
     pub fn millis_since(self, earlier: Self) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
     }
 
-    /// Reads an ISO 8601 date and time with its offset, or a date alone (its begin in UTC).
+    /// Parses an ISO 8601 time with offset, or a date, which means its midnight in UTC.
     pub fn parse(text: &str) -> Option<Self> {
         if let Ok(at) = chrono::DateTime::parse_from_rfc3339(text) {
             return Some(Self(at.timestamp_millis()));
         }
         let date: chrono::NaiveDate = text.parse().ok()?;
-        let begin = date.and_hms_opt(0, 0, 0)?;
-        Some(Self(begin.and_utc().timestamp_millis()))
+        let midnight = date.and_hms_opt(0, 0, 0)?;
+        Some(Self(midnight.and_utc().timestamp_millis()))
     }
 
-    /// `2026-11-20T19:55:44.123Z`.
+    /// Formats the time as in `2026-11-20T19:55:44.123Z`.
     pub fn to_rfc3339(self) -> String {
         chrono::DateTime::from_timestamp_millis(self.0)
             .unwrap_or_default()

@@ -1,5 +1,5 @@
-//! Billing. An append-only list of entries per instance, each saying what is billed from then on,
-//! and the sum over a span of time, in integers.
+//! Billing. Each instance has an append-only list of entries that apply until the next entry.
+//! Sums over a time span use integers.
 
 use crate::domain::capacity::Size;
 use crate::domain::ids::{InstanceId, UserId};
@@ -8,27 +8,20 @@ use crate::domain::state::Billed;
 use crate::domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// From `at` on this is billed, until the next entry of the same instance.
+/// A ledger entry: the billed parts, size and rates from `at` until the instance's next entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Which instance.
     pub instance: InstanceId,
-    /// Who pays.
     pub owner: UserId,
-    /// From when on.
     pub at: Timestamp,
-    /// Which parts.
     pub billed: Billed,
-    /// Of what size.
     pub size: Size,
-    /// And how many GPUs.
     pub n_gpus: u32,
-    /// At these rates.
     pub rates: Rates,
 }
 
 impl Entry {
-    /// Nano-USD an hour.
+    /// Returns the cost in nano-USD per hour.
     fn hourly(&self) -> u128 {
         let part = |rate: u64, units: u32| u128::from(rate) * u128::from(units);
         let compute = part(self.rates.vcpu.0, self.size.n_vcpus)
@@ -41,7 +34,10 @@ impl Entry {
 
 const MILLIS_PER_HOUR: u128 = 3_600_000;
 
-/// What one instance's entries, in order, cost in `[from, to)`, in nano-USD. Divides once.
+/// Returns the cost of an instance in `[from, to)`, in nano-USD.
+///
+/// `entries` are all entries of the instance in order. Only the sum is divided, so rounding happens
+/// once.
 pub fn cost(entries: &[Entry], from: Timestamp, to: Timestamp) -> u128 {
     let ends = entries.iter().skip(1).map(|e| e.at).chain([to]);
     let total: u128 = entries

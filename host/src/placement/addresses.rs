@@ -1,4 +1,4 @@
-//! Private subnets of owners and public addresses, on one node.
+//! The owners' private subnets and the public addresses of one node.
 
 use super::bits::Bits;
 use crate::domain::ids::UserId;
@@ -6,12 +6,12 @@ use ipnet::Ipv4Net;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-/// The node's end of a network: its first address.
+/// Returns the first address of a network, which belongs to the node.
 pub fn gateway(net: Ipv4Net) -> Ipv4Addr {
     net.hosts().next().unwrap_or(net.network())
 }
 
-/// First address that a machine can have, and how many there are from there on.
+/// Returns the first host address of a network and the number of host addresses.
 fn hosts(net: Ipv4Net) -> (u32, u32) {
     let all = 1_u64 << (32 - net.prefix_len());
     let network = u32::from(net.network());
@@ -22,13 +22,13 @@ fn hosts(net: Ipv4Net) -> (u32, u32) {
     }
 }
 
-/// The subnets that `lan_cidr` is cut into, one for each owner who has instances on the node.
+/// The subnets of `lan_cidr`, one for each owner with instances on the node.
 #[derive(Debug, Clone)]
 pub struct Lan {
     cidr: Ipv4Net,
     prefix: u8,
     subnets: BTreeMap<u32, Subnet>,
-    /// The keys of `subnets`.
+    /// The set of keys of `subnets`.
     used: Bits,
     owners: BTreeMap<UserId, u32>,
 }
@@ -36,14 +36,14 @@ pub struct Lan {
 #[derive(Debug, Clone)]
 struct Subnet {
     owner: UserId,
-    /// Counted from the first address that a machine can have.
+    /// Offsets of the taken addresses from the first host address.
     taken: Bits,
-    /// Outside the subnet, by an older configuration.
+    /// Taken addresses outside the subnet, left from an earlier configuration.
     strays: BTreeSet<Ipv4Addr>,
 }
 
 impl Lan {
-    /// Nothing taken.
+    /// Creates a pool with no address taken.
     pub fn new(cidr: Ipv4Net, prefix: u8) -> Self {
         Self {
             cidr,
@@ -54,7 +54,7 @@ impl Lan {
         }
     }
 
-    /// The network with this index.
+    /// Returns the subnet with an index.
     pub fn net(&self, index: u32) -> Ipv4Net {
         let base = u32::from(self.cidr.network());
         let size = 1_u32 << (32 - self.prefix);
@@ -62,8 +62,7 @@ impl Lan {
         Ipv4Net::new(Ipv4Addr::from(start), self.prefix).unwrap_or(self.cidr)
     }
 
-    /// A subnet and an address in it for an instance of this owner. The first address is the
-    /// node's.
+    /// Returns a free address for an instance of an owner, with the index of its subnet.
     pub fn free(&self, owner: UserId) -> Option<(u32, Ipv4Addr)> {
         let (index, taken) = match self.owners.get(&owner) {
             Some(index) => (*index, Some(&self.subnets.get(index)?.taken)),
@@ -73,12 +72,13 @@ impl Lan {
             }
         };
         let (first, count) = hosts(self.net(index));
-        let nothing = Bits::default();
-        let offset = taken.unwrap_or(&nothing).free(1, count)?;
+        let empty = Bits::default();
+        // Offset 0 is the gateway.
+        let offset = taken.unwrap_or(&empty).free(1, count)?;
         Some((index, Ipv4Addr::from(first + offset)))
     }
 
-    /// Notes an address as taken.
+    /// Marks an address as taken.
     pub fn take(&mut self, owner: UserId, index: u32, address: Ipv4Addr) {
         let offset = self.offset(index, address);
         self.owners.insert(owner, index);
@@ -94,7 +94,7 @@ impl Lan {
         }
     }
 
-    /// Frees an address, and the subnet with its last one.
+    /// Frees an address, and its subnet with the last address.
     pub fn release(&mut self, index: u32, address: Ipv4Addr) {
         let offset = self.offset(index, address);
         let Some(subnet) = self.subnets.get_mut(&index) else {
@@ -116,24 +116,25 @@ impl Lan {
     }
 }
 
-/// Where an address is among those that machines of a network can have.
+/// Returns the offset of an address from the network's first host address.
 fn offset(net: Ipv4Net, address: Ipv4Addr) -> Option<u32> {
     let (first, count) = hosts(net);
     let offset = u32::from(address).checked_sub(first)?;
     (offset < count).then_some(offset)
 }
 
-/// Public addresses.
+/// The public addresses of a node.
 #[derive(Debug, Clone)]
 pub struct Public(Vec<(Ipv4Net, Bits)>);
 
 impl Public {
-    /// Nothing taken.
+    /// Creates a pool with no address taken.
     pub fn new(nets: Vec<Ipv4Net>) -> Self {
         Self(nets.into_iter().map(|net| (net, Bits::default())).collect())
     }
 
-    /// A free address. The first of each network is its router's, unless it has one or two only.
+    /// Returns a free address. The first host address of a network belongs to the router, except in a
+    /// /31 or /32 network.
     pub fn free(&self) -> Option<Ipv4Addr> {
         self.0.iter().find_map(|(net, taken)| {
             let (first, count) = hosts(*net);
@@ -142,7 +143,7 @@ impl Public {
         })
     }
 
-    /// Marks an address.
+    /// Marks an address as taken or free.
     pub fn set(&mut self, address: Ipv4Addr, taken: bool) {
         for (net, bits) in &mut self.0 {
             if let Some(offset) = offset(*net, address) {

@@ -1,15 +1,15 @@
-//! A set of small numbers, one bit each, in which the lowest free one is found a word at a time.
+//! A bit set of small numbers that finds the lowest free number word by word.
 
-/// Numbers that are taken.
+/// The set of taken numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Bits {
-    /// As long as the largest number that was ever taken needs.
+    /// Words up to the largest number that was ever taken.
     words: Vec<u64>,
     count: u32,
 }
 
 impl Bits {
-    /// Takes or frees a number.
+    /// Marks a number as taken or free.
     pub fn set(&mut self, number: u32, taken: bool) {
         let (index, bit) = (number as usize / 64, 1_u64 << (number % 64));
         if taken && self.words.len() <= index {
@@ -26,12 +26,12 @@ impl Bits {
         *word ^= bit;
     }
 
-    /// Whether nothing is taken.
+    /// Returns whether no number is taken.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The lowest free number from `from` on, below `to`.
+    /// Returns the lowest free number in `from..to`.
     pub fn free(&self, from: u32, to: u32) -> Option<u32> {
         let mut at = from;
         while at < to {

@@ -1,5 +1,5 @@
-//! Which node an instance goes to, and what is short when none will do. Pure: the inventory is
-//! derived from claims and changes only with them.
+//! The choice of a node for an instance, and the shortages if no node fits. The inventory is derived
+//! from the claims and changes only with them.
 
 mod addresses;
 mod bits;

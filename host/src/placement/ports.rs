@@ -1,19 +1,19 @@
-//! A range of ports.
+//! A pool of ports.
 
 use super::bits::Bits;
 
-/// Which ports of a range are taken.
+/// The taken ports of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortPool {
     from: u16,
     to: u16,
     taken: Bits,
-    /// Where the next search begins, so that a freed port is not handed out again at once.
+    /// Start of the next search, so that a freed port is not reused at once.
     next: u32,
 }
 
 impl PortPool {
-    /// An empty pool; both ends included.
+    /// Creates a pool of the ports from `from` to `to`, both included, with no port taken.
     pub fn new(from: u16, to: u16) -> Self {
         Self {
             from,
@@ -23,7 +23,7 @@ impl PortPool {
         }
     }
 
-    /// A port that is free, if any is.
+    /// Returns a free port.
     pub fn free(&self) -> Option<u16> {
         let length = u32::from(self.to.saturating_sub(self.from)) + 1;
         let after = self.taken.free(self.next, length);
@@ -31,7 +31,8 @@ impl PortPool {
         u16::try_from(u32::from(self.from) + offset).ok()
     }
 
-    /// Marks a port; ports outside the range (of an older configuration) are passed over.
+    /// Marks a port as taken or free. Ports outside the range, left from an earlier configuration, are
+    /// ignored.
     pub fn set(&mut self, port: u16, taken: bool) {
         if !(self.from..=self.to).contains(&port) {
             return;
