@@ -15,7 +15,7 @@ PASSWORD_FILE = "/etc/slides/password"
 
 
 class Flavors(exports.Flavors):
-    """What the world `flavor-provider` exports."""
+    """The exports of the world `flavor-provider`."""
 
     def flavors(self) -> list[Flavor]:
         return [
@@ -36,7 +36,7 @@ class Flavors(exports.Flavors):
         if request.n_gpus:
             message = "slides has no use for a GPU"
             raise Err(types.Error_Invalid(types.FieldError("gpu_model", message)))
-        # The provider never sees the password: the host puts it here.
+        # The provider never sees the password: the host inserts it here.
         password = types.File(
             path=PASSWORD_FILE,
             mode=0o600,
@@ -45,12 +45,12 @@ class Flavors(exports.Flavors):
             content=types.Content_Secret(types.Secret.PASSWORD),
         )
         return types.Blueprint(
-            # One image for each kind of engine that the flavor can run on.
+            # One image for each kind of engine that supports the flavor.
             images=[types.Image(kind, IMAGE) for kind in ("docker", "simulated")],
             files=[password],
             environment=[("SLIDES_THEME", "team")],
             command=[],
-            # `running` once this path answers.
+            # The instance is `running` once this path answers.
             health=types.Health_Http("/"),
             ssh=False,
             web_port=PORT,

@@ -1,19 +1,19 @@
-//! What every function of the driver needs.
+//! The context of a call.
 
 use crate::api::Api;
-use crate::hint::Hint;
+use crate::hint::ProbeCache;
 use crate::settings::Settings;
 use wharf_guest::{Engine, Error, Node};
 
-/// The node of this call: its engine, its settings, and whose objects these are.
+/// The node of a call: its engine, its settings and the installation.
 pub struct Context<'a> {
     /// The engine's interface.
     pub api: Api<'a>,
     /// The node's settings.
     pub settings: Settings,
-    /// What the last probe found.
-    pub hint: Hint,
-    /// The installation whose objects these are.
+    /// The probe cache: findings of the last probe.
+    pub probe_cache: ProbeCache,
+    /// The installation that owns the objects.
     pub installation: &'a str,
 }
 
@@ -27,7 +27,7 @@ impl<'a> Context<'a> {
         Ok(Self {
             api: Api::new(engine, settings.api_version.as_deref()),
             settings,
-            hint: Hint::read(&node.hint),
+            probe_cache: ProbeCache::read(&node.hint),
             installation: &node.installation,
         })
     }

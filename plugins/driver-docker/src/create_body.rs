@@ -1,4 +1,4 @@
-//! The body that makes a container, and the one that changes its size.
+//! The bodies of requests that create a container or change its limits.
 
 mod libpod;
 
@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use wharf_guest::{PublishedPort, ResourceType, Size, Spec};
 
-/// Scheduling period, microseconds: the kernel's own default.
+/// The scheduling period in microseconds; the kernel's default.
 const CPU_PERIOD: u64 = 100_000;
 /// Bytes in a GiB.
 pub const GIB: u64 = 1 << 30;
 /// Bytes in a MiB.
 const MIB: u64 = 1 << 20;
-/// What the engine keeps of an instance's console.
+/// Maximum size of the console log of an instance.
 const LOG_MAX_SIZE: &str = "10m";
 
 /// `POST /containers/create`
@@ -37,7 +37,7 @@ pub struct Creation {
     networking_config: Networking,
 }
 
-/// `POST /containers/NAME/update`; the quota form, since `NanoCpus` cannot be updated everywhere.
+/// `POST /containers/NAME/update`. It uses a quota, since some engines cannot update `NanoCpus`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Update {
@@ -54,7 +54,7 @@ struct HostConfig {
     #[serde(flatten)]
     size: Update,
     pids_limit: u32,
-    /// Nothing is added to the engine's default capabilities.
+    /// The engine's default capabilities are never extended.
     cap_drop: [&'static str; 1],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     security_opt: Vec<&'static str>,
@@ -108,15 +108,15 @@ struct Ulimit {
     hard: u64,
 }
 
-/// A device of the node, under its own name inside.
+/// A device of the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Device {
-    /// On the node.
+    /// The path on the node.
     pub path_on_host: &'static str,
-    /// Inside.
+    /// The path in the container.
     pub path_in_container: &'static str,
-    /// What may be done with it: `r`, `w`, and `m` to make it.
+    /// The permissions: `r`, `w`, and `m` for mknod.
     pub cgroup_permissions: &'static str,
 }
 
@@ -126,7 +126,7 @@ struct Networking {
     endpoints_config: BTreeMap<String, Endpoint>,
 }
 
-/// An instance's place on its network.
+/// An instance's address on a network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Endpoint {
@@ -143,7 +143,7 @@ struct Address {
 }
 
 impl Endpoint {
-    /// At this address.
+    /// Creates an endpoint with this address.
     #[must_use]
     pub fn at(address: &str) -> Self {
         Self {
@@ -155,16 +155,15 @@ impl Endpoint {
     }
 }
 
-/// The hardware address that goes with an address, by the rule that dockerd itself has. Podman draws
-/// a new one at every start, and what the node remembers of the last one then keeps it from the
-/// instance for up to a minute.
+/// Derives a MAC address from an IPv4 address, by dockerd's rule. Podman picks a random one at each
+/// start; the node's stale ARP entry then blocks the instance for up to a minute.
 fn mac(address: &str) -> Option<String> {
     let [a, b, c, d] = address.parse::<Ipv4Addr>().ok()?.octets();
     Some(format!("02:42:{a:02x}:{b:02x}:{c:02x}:{d:02x}"))
 }
 
 impl Update {
-    /// The limits of a size. No swap: what an instance has is RAM.
+    /// Computes the limits of a size. There is no swap.
     #[must_use]
     pub fn of(size: &Size, what: ResourceType) -> Self {
         let memory = u64::from(size.mem_gib) * GIB + vm::memory_overhead(what);
@@ -184,13 +183,13 @@ impl Update {
         self.memory
     }
 
-    /// Whether these limits hold already.
+    /// Returns whether these limits are in effect.
     #[must_use]
     pub fn is(&self, limits: &Limits) -> bool {
         Self::before(limits).as_ref() == Some(self)
     }
 
-    /// The same for Podman's own interface.
+    /// The body for Podman's own interface.
     #[must_use]
     pub fn libpod(&self) -> Value {
         json!({
@@ -199,7 +198,7 @@ impl Update {
         })
     }
 
-    /// The limits a container has. None when it lacks one, or has it in another form than ours.
+    /// Reads a container's current limits. None if one is missing or has another form.
     #[must_use]
     pub fn before(limits: &Limits) -> Option<Self> {
         let positive = |n: i64| u64::try_from(n).ok().filter(|n| *n > 0);
@@ -213,26 +212,26 @@ impl Update {
     }
 }
 
-/// What a creation asks of its engine, and does without if the engine cannot.
+/// Options of a creation. The driver drops an option that the engine does not support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// A limit of the disk.
+    /// Limit the size of the disk.
     pub disk_limit: bool,
-    /// The node's hardware virtualisation.
+    /// Pass the node's `/dev/kvm` to the container.
     pub kvm: bool,
 }
 
-/// What a container is made from.
+/// The image of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Image<'a> {
-    /// As the engine calls it.
+    /// The engine's reference to it.
     pub reference: &'a str,
-    /// What of it the limit of a disk counts, bytes.
+    /// Bytes that count towards the limit of a disk.
     pub counted: u64,
 }
 
 impl Creation {
-    /// The container of a specification, from this image, with these labels.
+    /// Builds the body for a specification.
     #[must_use]
     pub fn new(
         spec: &Spec,
@@ -295,13 +294,13 @@ impl Creation {
     }
 }
 
-/// The size of a disk that has a limit, for its label.
+/// The size of a limited disk, for its label.
 #[must_use]
 pub fn disk_size_of(size: &Size, what: ResourceType) -> String {
     format!("{}G", size.disk_size_gib + vm::disk_overhead_gib(what))
 }
 
-/// The limit of a disk, as engines write it: its size, and what is counted of the image besides.
+/// The limit of a disk in the engines' notation: its size and the counted part of the image.
 fn disk_limit_of(size: &Size, what: ResourceType, counted: u64) -> String {
     match counted {
         0 => disk_size_of(size, what),
@@ -312,9 +311,9 @@ fn disk_limit_of(size: &Size, what: ResourceType, counted: u64) -> String {
     }
 }
 
-/// What an image of so many bytes takes on a disk, at most: files end in blocks that are not full, and
-/// have names, owners and places that are written down. Of those that come with Wharf, `base` takes
-/// most beyond its bytes on btrfs, 7 %.
+/// An upper bound of the disk space of an image with this many bytes. Blocks that are not full and
+/// metadata take more than the bytes. Of Wharf's images, `base` has the largest overhead on btrfs:
+/// 7 %.
 fn on_disk(bytes: u64) -> u64 {
     bytes + bytes / 16 + 64 * MIB
 }

@@ -1,4 +1,4 @@
-//! Removing an instance with everything that was its own.
+//! Removal of an instance with everything that belongs to it.
 
 use crate::context::Context;
 use crate::found;
@@ -6,15 +6,15 @@ use crate::network;
 use crate::product::Product;
 use wharf_guest::{Error, Phase, Report, Target};
 
-/// The engine is removing it already; that ends soon.
+/// Delay while the engine is removing the container, ms.
 const REMOVING_AGAIN_MS: u32 = 500;
 
-/// Containers with one instance's labels that one call removes; there is one, or two while its disk
-/// grows, but for someone with access to the engine who made more.
+/// Maximum number of containers with one instance's labels that a call removes. An instance has
+/// one, or two while its disk grows; only someone with access to the engine can make more.
 const MOST: u32 = 4;
 
-/// See the `driver` interface. The network is looked at even if the container is gone: an earlier
-/// call may have ended between the two.
+/// See the `driver` interface. The network is checked even without a container: an earlier call may
+/// have ended between the two removals.
 ///
 /// # Errors
 /// See the `driver` interface.
@@ -44,11 +44,11 @@ pub fn delete(ctx: &Context, target: &Target) -> Result<Report, Error> {
     Ok(found::settled(target.generation, Phase::Absent))
 }
 
-/// A stop without grace is at once: Podman 4 answers a kill only tens of seconds later.
+/// Stops without grace, which is immediate. Podman 4 takes tens of seconds to answer a kill.
 fn end(ctx: &Context, name: &str) -> Result<(), Error> {
     match ctx.api.stop(name, 0)? {
         Ok(()) => Ok(()),
-        // Ended or removed in the meantime.
+        // It has ended or was removed in the meantime.
         Err(refusal) if matches!(refusal.status, 404 | 409) => Ok(()),
         Err(refusal) => Err(refusal.during("ending the container")),
     }

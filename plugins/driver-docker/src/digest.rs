@@ -1,11 +1,11 @@
-//! A digest of what a container is made from, kept as a label.
+//! A digest of a container's specification, stored as a label.
 //!
-//! Engines tell a container's configuration each in their own words; a label comes back as it was.
+//! Engines report a container's configuration in different forms, but return a label unchanged.
 
 use wharf_guest::Spec;
 
-/// Digest of everything in a specification that is fixed at creation. Sizes are not in it (they
-/// change), nor are files (they are gone after the first start).
+/// Digest of the parts of a specification that are fixed at creation. It excludes sizes, which
+/// change, and files, which are removed after the first start.
 #[must_use]
 pub fn of(spec: &Spec) -> String {
     let mut fnv = Fnv::new();
@@ -42,7 +42,7 @@ pub fn of(spec: &Spec) -> String {
     format!("{:016x}", fnv.0)
 }
 
-/// FNV-1a, 64 bits: stable over versions of everything. It finds mistakes, not forgeries.
+/// FNV-1a with 64 bits, which is stable over all versions. It detects mistakes, not forgeries.
 struct Fnv(u64);
 
 impl Fnv {
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn items_do_not_run_together() {
+    fn boundaries_between_items_matter() {
         let mut one = Fnv::new();
         one.list(["ab", "c"]);
         let mut other = Fnv::new();

@@ -1,7 +1,7 @@
-//! Bringing an instance about: create, put the files in, start.
+//! Creation of an instance: create the container, insert the files, start it.
 //!
-//! Whatever call a crash follows, the next `ensure` goes on from what it finds: a container that was
-//! never started gets its files (again) and is started, one that ran is only reported.
+//! After a crash, the next `ensure` continues from the engine's state. A container that never
+//! started gets its files again and is started; one that ran is only reported.
 
 use crate::api::{Refusal, Reply};
 use crate::context::Context;
@@ -15,12 +15,12 @@ use crate::{ENGINE_KIND, digest, gpu, names, network};
 use std::collections::BTreeMap;
 use wharf_guest::{Error, Phase, Report, ResourceType, Spec, log};
 
-/// Rounds of create in one call: without a disk limit, without hardware virtualisation, with the
-/// network, with the image, and one for a container that vanished.
+/// Attempts to create in one call: without a disk limit, without hardware virtualisation, with the
+/// network, with the image, and after a container vanished.
 const ROUNDS: u32 = 6;
-/// After a start, the engine knows at once whether the first process lives.
+/// Delay after a start: the engine then knows whether the first process is alive, ms.
 const LOOK_AGAIN_MS: u32 = 500;
-/// A pull is seconds to minutes.
+/// Delay during a pull, which takes seconds to minutes, ms.
 const PULL_AGAIN_MS: u32 = 1_000;
 
 /// See the `driver` interface.
@@ -34,7 +34,7 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         return Ok(settled(spec.generation, Phase::Failed(reason)));
     };
     let mut options = Options {
-        disk_limit: ctx.settings.disk_limit.is_asked_for(ctx.hint.disk_limit),
+        disk_limit: ctx.settings.disk_limit.is_asked_for(ctx.probe_cache.disk_limit),
         kvm: ctx.settings.kvm != Kvm::Off,
     };
     if spec.may_exist
@@ -59,8 +59,7 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
             },
             Err(refusal) => Some(refusal),
         };
-        // The image may be gone while its container lives on, hence also there; and what was just
-        // made may have another name by now.
+        // An existing container may have outlived its image, or may have been renamed.
         let may_exist = |refusal: &Refusal| refusal.is_name_taken() || refusal.is_no_image();
         if refusal.as_ref().is_none_or(may_exist)
             && let Some(found) = found::named(ctx, &spec.tag, false)?
@@ -123,15 +122,15 @@ pub(crate) fn image(ctx: &Context, spec: &Spec) -> Option<String> {
     Some(ctx.settings.image(&image.reference))
 }
 
-/// The labels of a container made from this specification.
+/// Builds the labels of a container with this specification.
 pub(crate) fn labels(ctx: &Context, spec: &Spec) -> Labels {
     names::container_labels(ctx.installation, spec, &digest::of(spec))
 }
 
 type Labels = BTreeMap<&'static str, String>;
 
-/// Makes a container under this name. Where the limit of its disk would count the image, it is so much
-/// larger: the size is the instance's own. That of a virtual machine has room for it.
+/// Creates a container under this name. If the image counts towards the disk's limit, the limit is
+/// raised by its size. A virtual machine's limit includes room for it.
 pub(crate) fn create(
     ctx: &Context,
     spec: &Spec,
@@ -158,10 +157,10 @@ pub(crate) fn create(
     ctx.api.create(name, &body)
 }
 
-/// A container with the instance's name is there.
+/// Continues with an existing container of the instance.
 fn adopt(ctx: &Context, spec: &Spec, found: &Found) -> Result<First, Error> {
     if found.incarnation() != Some(spec.tag.incarnation) {
-        let why = format!("container {} is of another incarnation", found.name);
+        let why = format!("container {} belongs to another incarnation", found.name);
         return Err(Error::Conflict(why));
     }
     if found
@@ -169,7 +168,7 @@ fn adopt(ctx: &Context, spec: &Spec, found: &Found) -> Result<First, Error> {
         .is_some_and(|label| label != digest::of(spec))
     {
         let why = format!(
-            "container {} was made from another specification",
+            "container {} has another specification",
             found.name
         );
         return Err(Error::Conflict(why));
@@ -180,17 +179,17 @@ fn adopt(ctx: &Context, spec: &Spec, found: &Found) -> Result<First, Error> {
     }
 }
 
-/// How the first start ended.
+/// The result of the first start.
 enum First {
     Report(Report),
-    /// The node has no hardware virtualisation; the container that was given it is gone.
+    /// The node has no hardware virtualisation; the container with it was removed.
     NoKvm,
-    /// There is no container of that name.
+    /// The container does not exist.
     Gone,
 }
 
-/// From a container that never ran to one that does. One that was found may have another size; one
-/// just made has the right one.
+/// Starts a container that never ran. A container that was found may have another size; a new one
+/// has the right size.
 fn first_start(ctx: &Context, spec: &Spec, found: Option<&Found>) -> Result<First, Error> {
     let made = names::container(&spec.tag);
     let name = found.map_or(&made, |found| &found.name);
@@ -200,7 +199,7 @@ fn first_start(ctx: &Context, spec: &Spec, found: Option<&Found>) -> Result<Firs
     match ctx.api.unpack(name, &spec.blueprint.files)? {
         Ok(()) => {}
         Err(refusal) if refusal.is_not_found() => return Ok(First::Gone),
-        Err(refusal) => return Err(refusal.during("putting the files in")),
+        Err(refusal) => return Err(refusal.during("inserting the files")),
     }
     let networks: Vec<_> = [&spec.network]
         .into_iter()
@@ -217,13 +216,13 @@ fn first_start(ctx: &Context, spec: &Spec, found: Option<&Found>) -> Result<Firs
     Ok(First::Report(match started {
         Started::Running => again(spec.generation, Phase::Booting, LOOK_AGAIN_MS),
         Started::Gone => return Ok(First::Gone),
-        Started::Never(why) => failed(spec, format!("it cannot be started: {why}")),
+        Started::Never(why) => failed(spec, format!("the container cannot be started: {why}")),
         Started::NoKvm(_) => {
-            // It never ran: nothing of a user's is in it.
+            // It never ran, so it contains no user data.
             return match ctx.api.remove(name)? {
                 Ok(()) => Ok(First::NoKvm),
                 Err(refusal) if refusal.is_not_found() => Ok(First::NoKvm),
-                Err(refusal) => Err(refusal.during("removing what cannot be started")),
+                Err(refusal) => Err(refusal.during("removing a container that cannot be started")),
             };
         }
     }))
@@ -240,10 +239,10 @@ fn unmade(spec: &Spec, refusal: &Refusal) -> Result<Report, Error> {
     if refusal.is_final() || refusal.is_no_disk_limit() || refusal.is_no_device() {
         return Ok(failed(
             spec,
-            format!("the engine does not make it: {}", refusal.message),
+            format!("the engine refuses to create the container: {}", refusal.message),
         ));
     }
-    Err(refusal.during("making the container"))
+    Err(refusal.during("creating the container"))
 }
 
 fn failed(spec: &Spec, reason: String) -> Report {

@@ -1,4 +1,4 @@
-//! An instance's container as the engine has it.
+//! The container of an instance on the engine.
 
 use crate::api::model::{Details, Labels, Summary};
 use crate::context::Context;
@@ -9,26 +9,26 @@ use wharf_guest::{Error, Phase, Report, Tag};
 /// The container of an instance.
 #[derive(Debug)]
 pub struct Found {
-    /// What the engine says of it.
+    /// The engine's description.
     pub details: Details,
-    /// Its name; its id, if someone gave it another name.
+    /// The name, or the id if someone has renamed the container.
     pub name: String,
 }
 
-/// Reads the container of an instance. One of another incarnation is not it; one of another
-/// installation is nobody's here to touch.
+/// Finds the container of an instance. A container of another incarnation does not count; one of
+/// another installation is off limits.
 ///
 /// # Errors
-/// [`Error::Conflict`] on a container that belongs to someone else.
+/// [`Error::Conflict`] if the container belongs to another installation.
 pub fn find(ctx: &Context, tag: &Tag, size: bool) -> Result<Option<Found>, Error> {
     Ok(named(ctx, tag, size)?.filter(|found| found.incarnation() == Some(tag.incarnation)))
 }
 
-/// As [`find`], whatever the incarnation. Names are quick to look up, but it is the labels that say
-/// whose a container is: one that was renamed by hand is found by them.
+/// Like [`find`], with any incarnation. The lookup by name is fast. A container that was renamed by
+/// hand is found by its labels, which determine the instance.
 ///
 /// # Errors
-/// [`Error::Conflict`] on a container that belongs to someone else.
+/// [`Error::Conflict`] if the container belongs to another installation.
 pub fn named(ctx: &Context, tag: &Tag, size: bool) -> Result<Option<Found>, Error> {
     if let Some(found) = called(ctx, &names::container(tag), size)? {
         return own(ctx, tag, found).map(Some);
@@ -39,15 +39,15 @@ pub fn named(ctx: &Context, tag: &Tag, size: bool) -> Result<Option<Found>, Erro
     }
 }
 
-/// Of the containers with an instance's labels, the one that is not to replace another.
+/// Picks the instance's current container, not its replacement.
 fn itself<'a>(listed: &'a [Summary], tag: &Tag) -> Option<&'a Summary> {
     listed.iter().find(|one| !is_called(one, &names::part(tag)))
 }
 
-/// Any container with the instance's labels, those that were to replace it last.
+/// Finds any container with the instance's labels; replacements come last.
 ///
 /// # Errors
-/// [`Error::Conflict`] on a container that belongs to someone else.
+/// [`Error::Conflict`] if the container belongs to another installation.
 pub fn any(ctx: &Context, tag: &Tag) -> Result<Option<Found>, Error> {
     let by_name = by_id(ctx, tag, &names::container(tag), false)?;
     if by_name.as_ref().and_then(Found::incarnation) == Some(tag.incarnation) {
@@ -60,10 +60,10 @@ pub fn any(ctx: &Context, tag: &Tag) -> Result<Option<Found>, Error> {
     }
 }
 
-/// The container with this id or name.
+/// Reads the container with this id or name.
 ///
 /// # Errors
-/// [`Error::Conflict`] on a container that belongs to someone else.
+/// [`Error::Conflict`] if the container belongs to another installation.
 pub fn by_id(ctx: &Context, tag: &Tag, id: &str, size: bool) -> Result<Option<Found>, Error> {
     let found = called(ctx, id, size)?;
     found.map(|found| own(ctx, tag, found)).transpose()
@@ -92,10 +92,10 @@ fn called(ctx: &Context, name: &str, size: bool) -> Result<Option<Found>, Error>
     }
 }
 
-/// The containers with the instance's labels.
+/// Lists the containers with the instance's labels.
 ///
 /// # Errors
-/// When the engine gives no list.
+/// When the engine does not return a list.
 pub fn listed(ctx: &Context, tag: &Tag) -> Result<Vec<Summary>, Error> {
     let labels = [
         (names::INSTALLATION, ctx.installation),
@@ -110,46 +110,46 @@ pub fn listed(ctx: &Context, tag: &Tag) -> Result<Vec<Summary>, Error> {
     Ok(containers)
 }
 
-/// Whether a line of a list is about the container of this name.
+/// Returns whether an entry of a list has this name.
 #[must_use]
 pub fn is_called(summary: &Summary, name: &str) -> bool {
     let mut names = summary.names.iter().flatten();
     names.any(|own| own.strip_prefix('/').unwrap_or(own) == name)
 }
 
-/// One label of an object.
+/// Returns one label of an object.
 #[must_use]
 pub fn label<'a>(labels: &'a Labels, key: &str) -> Option<&'a str> {
     labels.as_ref()?.get(key).map(String::as_str)
 }
 
 impl Found {
-    /// One of its labels.
+    /// Returns one label of the container.
     #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
         label(&self.details.config.labels, key)
     }
 
-    /// Which creation of the instance it is, if its label says.
+    /// Returns the incarnation from the container's label.
     #[must_use]
     pub fn incarnation(&self) -> Option<u64> {
         self.label(names::INCARNATION)?.parse().ok()
     }
 
-    /// Where it is.
+    /// Returns the container's phase.
     #[must_use]
     pub fn phase(&self) -> Phase {
         phase::of_state(&self.details.state, &self.details.config.labels)
     }
 
-    /// Whether its processes run.
+    /// Returns whether the container's processes run.
     #[must_use]
     pub fn is_up(&self) -> bool {
         matches!(self.phase(), Phase::Ready | Phase::Booting)
     }
 }
 
-/// A report that leaves nothing to do.
+/// A report with no further work.
 #[must_use]
 pub fn settled(generation: u64, phase: Phase) -> Report {
     Report {
@@ -159,7 +159,7 @@ pub fn settled(generation: u64, phase: Phase) -> Report {
     }
 }
 
-/// A report after which it is worth asking again.
+/// A report that asks for another call.
 #[must_use]
 pub fn again(generation: u64, phase: Phase, ms: u32) -> Report {
     Report {

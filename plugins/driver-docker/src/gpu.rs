@@ -1,15 +1,15 @@
-//! GPUs by the Container Device Interface: files on the node, such as those below `/etc/cdi`, say
-//! what a name such as `nvidia.com/gpu=0` brings into a container.
+//! GPUs through the Container Device Interface (CDI). Files on the node, such as those below
+//! `/etc/cdi`, describe the devices behind names such as `nvidia.com/gpu=0`.
 
 use crate::api::model::Info;
 use crate::product::{Product, numbers};
 use serde::Serialize;
 use wharf_guest::Spec;
 
-/// The first Podman that takes the names.
+/// The first Podman that supports CDI names.
 const PODMAN_WITH_CDI: (u32, u32) = (4, 1);
 
-/// Devices in the Docker interface.
+/// A request for devices in the Docker interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeviceRequest {
     #[serde(rename = "Driver")]
@@ -18,7 +18,7 @@ pub struct DeviceRequest {
     device_ids: Vec<String>,
 }
 
-/// What a creation asks for: one request for all devices, or none.
+/// Builds one request for all devices, or none without devices.
 #[must_use]
 pub fn requests(devices: &[String]) -> Vec<DeviceRequest> {
     let all = (!devices.is_empty()).then(|| DeviceRequest {
@@ -28,8 +28,7 @@ pub fn requests(devices: &[String]) -> Vec<DeviceRequest> {
     all.into_iter().collect()
 }
 
-/// Whether the engine hands out devices by these names. A Docker that does lists the directories of
-/// the files.
+/// Returns whether the engine supports CDI. A Docker with CDI lists the directories of the files.
 #[must_use]
 pub fn are_handed_out(product: &Product, info: &Info) -> bool {
     match product.is_podman() {
@@ -41,7 +40,7 @@ pub fn are_handed_out(product: &Product, info: &Info) -> bool {
     }
 }
 
-/// The first device of a specification whose name no engine would know.
+/// Returns the first device of a specification that has no valid CDI name.
 #[must_use]
 pub fn misnamed(spec: &Spec) -> Option<&str> {
     let mut devices = spec.gpu_devices.iter().map(String::as_str);
@@ -86,14 +85,14 @@ mod tests {
     }
 
     #[test]
-    fn devices_are_named_one_by_one() {
+    fn one_request_lists_all_devices() {
         assert!(requests(&[]).is_empty());
         let text = serde_json::to_string(&requests(&["a/b=0".into()])).unwrap();
         assert_eq!(text, r#"[{"Driver":"cdi","DeviceIDs":["a/b=0"]}]"#);
     }
 
     #[test]
-    fn an_engine_says_whether_it_has_them() {
+    fn support_follows_from_version_and_info() {
         let product = |server| Product::of_headers(server, "1.41").unwrap();
         let (without, with) = (
             Info::default(),

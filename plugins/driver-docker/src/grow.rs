@@ -1,15 +1,15 @@
-//! A larger disk for an instance that does not run. No engine changes the disk of a container that
-//! exists, so another one takes its place:
+//! Growth of the disk of a stopped instance. No engine changes the disk of an existing container,
+//! so a new container replaces it:
 //!
-//! 1. `…-part` is made with the larger disk, and the host puts everything into it that is in the
-//!    old one ([`crate::api::transfer`]): whole files, with owners, hard links and capabilities, and
-//!    in place of what the image has, so that nothing depends on what the engine takes for changed.
-//! 2. Once all of it is there, it is renamed to `…-whole`. Only then is the old one removed,
-//! 3. and the new one gets the instance's name.
+//! 1. `…-part` is created with the larger disk, and the host copies all content of the old one to
+//! it ([`crate::api::transfer`]). Files are copied whole, with owners, hard links and capabilities,
+//! over those of the image. So the result does not depend on the engine's view of changes.
+//! 2. After the copy, it is renamed to `…-whole`. Only then is the old container removed.
+//! 3. The new container gets the instance's name.
 //!
-//! Names say how far it has come, whoever is interrupted where: a `…-part` that no transfer of this
-//! host writes to is thrown away and made anew, a `…-whole` is the instance. None of them runs
-//! before it has the instance's name.
+//! The names record the progress, so an interruption at any point is safe. A `…-part` without an
+//! active transfer of this host is removed and created again; a `…-whole` is the instance. No
+//! container runs before it has the instance's name.
 
 use crate::api::Refusal;
 use crate::api::transfer::Moving;
@@ -22,20 +22,20 @@ use crate::pull::Pull;
 use crate::{names, network};
 use wharf_guest::{Error, Phase, Report, ResourceType, Shortage, Size, Spec, Tag, Target, log};
 
-/// Rounds of create in one call: with the network, with the image, and one for a container that was
-/// in the way.
+/// Attempts to create in one call: with the network, with the image, and after a conflicting
+/// container.
 const ROUNDS: u32 = 4;
-/// Content is read and written meanwhile.
+/// Delay while content is copied, ms.
 const LOOK_AGAIN_MS: u32 = 500;
 
-/// Whether a container that does not run is to grow before it starts.
+/// Returns whether the disk of a stopped container must grow before the next start.
 #[must_use]
 pub fn is_due(found: &Found, target: &Target) -> bool {
     let name = found.details.name.trim_start_matches('/');
     name == names::whole(&target.tag) || limit_to_grow(found, &target.size, target.resource_type)
 }
 
-/// Only a disk with a limit has a size; that of a virtual machine is a file, and does not change.
+/// Only a limited disk has a size. A virtual machine's disk is a file and does not change.
 fn limit_to_grow(found: &Found, size: &Size, what: ResourceType) -> bool {
     what == ResourceType::Container
         && found
@@ -80,9 +80,9 @@ pub fn grow(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     }
     keeps_all_on_its_disk(&found, spec)?;
     if !Product::of(ctx)?.moves_content() {
-        return Err(keeps(&found, spec, "this engine does not move all of it"));
+        return Err(keeps(&found, spec, "this engine does not copy all content"));
     }
-    // One that another call began for another size is of no use.
+    // A container of an earlier call may have a different size.
     let wanted = disk_size_of(&spec.size, spec.resource_type);
     let is_right = |one| found::label(one, names::DISK) == Some(wanted.as_str());
     let begun = listed.iter().find(|one| is_called(one, &part));
@@ -105,7 +105,7 @@ pub fn grow(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
             Err(if refusal.is_no_space() {
                 keeps(&found, spec, &refusal.message)
             } else {
-                refusal.during("moving the content")
+                refusal.during("copying the content")
             })
         }
         Moving::Nothing => {
@@ -121,16 +121,16 @@ pub fn grow(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     }
 }
 
-/// Ends what was begun and is not whole.
+/// Removes an incomplete replacement.
 ///
 /// # Errors
-/// When the engine does not remove it.
+/// When the engine fails to remove it.
 pub fn give_up(ctx: &Context, tag: &Tag) -> Result<(), Error> {
     ctx.api.end_transfer()?;
     removed(ctx, &names::part(tag))
 }
 
-/// What is elsewhere would not come along, and go with the old container.
+/// Content on volumes would not be copied, and would be removed with the old container.
 fn keeps_all_on_its_disk(found: &Found, spec: &Spec) -> Result<(), Error> {
     match found.details.mounts.iter().flatten().next() {
         Some(mount) => {
@@ -141,7 +141,7 @@ fn keeps_all_on_its_disk(found: &Found, spec: &Spec) -> Result<(), Error> {
     }
 }
 
-/// It stays as it is, for good.
+/// Reports that the disk can never grow.
 fn keeps(found: &Found, spec: &Spec, why: &str) -> Error {
     log!(
         Warn,
@@ -155,10 +155,10 @@ fn keeps(found: &Found, spec: &Spec, why: &str) -> Error {
     }])
 }
 
-/// Makes the container with the larger disk; a report if that takes longer.
+/// Creates the container with the larger disk; returns a report if that needs another call.
 fn make(ctx: &Context, spec: &Spec, old: &Found, name: &str) -> Result<Option<Report>, Error> {
     let Some(image) = image(ctx, spec) else {
-        return Err(keeps(old, spec, "its flavor has no image any more"));
+        return Err(keeps(old, spec, "its flavor no longer has an image"));
     };
     let options = Options {
         disk_limit: true,
@@ -179,7 +179,7 @@ fn make(ctx: &Context, spec: &Spec, old: &Found, name: &str) -> Result<Option<Re
                     return Ok(Some(growing(spec, format!("image: {progress}"))));
                 }
                 Pull::Failed(why) => {
-                    return Err(Error::Other(format!("image {image} cannot be had: {why}")));
+                    return Err(Error::Other(format!("image {image} is unavailable: {why}")));
                 }
             }
         } else if refusal.is_no_network() {
@@ -189,13 +189,13 @@ fn make(ctx: &Context, spec: &Spec, old: &Found, name: &str) -> Result<Option<Re
         } else if refusal.is_no_disk_limit() {
             return Err(keeps(old, spec, &refusal.message));
         } else {
-            return Err(refusal.during("making the container with the larger disk"));
+            return Err(refusal.during("creating the container with the larger disk"));
         }
     }
     Err(Error::RetryLater(LOOK_AGAIN_MS))
 }
 
-/// The container that has everything becomes the instance's.
+/// Replaces the instance's container by the complete one.
 fn take_over(ctx: &Context, spec: &Spec, old: Option<&str>) -> Result<Report, Error> {
     if let Some(old) = old {
         removed(ctx, old)?;
@@ -219,7 +219,7 @@ fn removed(ctx: &Context, name: &str) -> Result<(), Error> {
     match ctx.api.remove(name)? {
         Ok(()) => Ok(()),
         Err(refusal) if refusal.is_not_found() => Ok(()),
-        // Content may still be on its way into it, for a moment.
+        // The host may still write to it for a moment.
         Err(refusal) if refusal.status == 409 => Err(Error::RetryLater(LOOK_AGAIN_MS)),
         Err(refusal) => Err(refusal.during("removing a container")),
     }

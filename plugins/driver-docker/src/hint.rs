@@ -1,24 +1,24 @@
-//! What a probe leaves for the calls after it, so that they need not ask the engine again.
+//! The probe cache: findings of a probe that later calls need not request from the engine again.
 
 use crate::api::model::Info;
 use serde::{Deserialize, Serialize};
 
-/// Of the engine, as it was then.
+/// Findings about the engine at the time of the probe.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Hint {
-    /// Whether it enforces the size of a disk; none where only a creation tells.
+pub struct ProbeCache {
+    /// Whether the engine enforces disk sizes; none if only a creation can tell.
     pub disk_limit: Option<bool>,
 }
 
-impl Hint {
-    /// Nothing where there is none.
+impl ProbeCache {
+    /// Parses the text; the default if it is empty or invalid.
     #[must_use]
     pub fn read(text: &str) -> Self {
         serde_json::from_str(text).unwrap_or_default()
     }
 
-    /// What the engine says of itself.
+    /// Derives the cache from the engine's info.
     #[must_use]
     pub fn of(info: &Info) -> Self {
         Self {
@@ -26,17 +26,17 @@ impl Hint {
         }
     }
 
-    /// As [`Self::read`] reads it.
+    /// The text form that [`Self::read`] parses.
     #[must_use]
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
-/// By the storage drivers of moby (`daemon/graphdriver`) and Podman (containers/storage `drivers`).
-/// Overlays limit where they are on an XFS that counts by project, which does not show here, and refuse
-/// elsewhere. Without root no quota can be switched on. The snapshotters of containerd take a limit and
-/// do nothing about it, whatever they are called.
+/// Follows the storage drivers of moby (`daemon/graphdriver`) and Podman (containers/storage
+/// `drivers`). Overlays need an XFS with project quotas, which the info does not show; they refuse
+/// a limit elsewhere. Without root, no quota can be enabled. The snapshotters of containerd accept
+/// a limit and ignore it, whatever their names.
 fn disk_limit(info: &Info) -> Option<bool> {
     if info.is_rootless() || info.has_snapshotter() {
         return Some(false);
@@ -54,17 +54,17 @@ fn disk_limit(info: &Info) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::Hint;
+    use super::ProbeCache;
     use serde_json::{Value, json};
 
     fn of(info: Value) -> Option<bool> {
-        let hint = Hint::of(&serde_json::from_value(info).unwrap());
-        assert_eq!(Hint::read(&hint.text()), hint);
-        hint.disk_limit
+        let cache = ProbeCache::of(&serde_json::from_value(info).unwrap());
+        assert_eq!(ProbeCache::read(&cache.text()), cache);
+        cache.disk_limit
     }
 
     #[test]
-    fn where_disks_are_limited_is_known_as_far_as_the_engine_tells() {
+    fn disk_limits_follow_from_the_storage_driver() {
         let on = |driver: &str, filesystem: &str| {
             let status = json!([
                 ["Backing Filesystem", filesystem],
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn without_root_and_in_containerds_store_nothing_is_limited() {
+    fn rootless_engines_and_containerds_store_have_no_disk_limit() {
         let docker = json!({ "Driver": "btrfs", "SecurityOptions": ["name=rootless"] });
         assert_eq!(of(docker), Some(false));
         assert_eq!(
@@ -103,9 +103,9 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_no_hint() {
+    fn invalid_text_gives_the_default() {
         for text in ["", "x", "[3]", r#"{"disk_limit":3}"#] {
-            assert_eq!(Hint::read(text), Hint::default());
+            assert_eq!(ProbeCache::read(text), ProbeCache::default());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where instances are.
+//! Phases of instances.
 
 use crate::api::model::Summary;
 use crate::context::Context;
@@ -7,7 +7,7 @@ use crate::{names, phase};
 use std::collections::BTreeMap;
 use wharf_guest::{Error, Observed, Phase, Report, Tag, log};
 
-/// See the `driver` interface. The question has no generation; its answer is for generation 0.
+/// See the `driver` interface. The input has no generation, so the report has generation 0.
 ///
 /// # Errors
 /// See the `driver` interface.
@@ -31,7 +31,7 @@ pub fn list(ctx: &Context) -> Result<Vec<Observed>, Error> {
         let Some(observed) = observed(summary) else {
             continue;
         };
-        // Of two, the one under the instance's name is the instance.
+        // If an instance has two containers, the one with its name represents it.
         let tag = &observed.tag;
         let key = (tag.instance.clone(), tag.incarnation);
         if is_called(summary, &names::container(tag)) || !all.contains_key(&key) {
@@ -46,7 +46,7 @@ fn observed(summary: &Summary) -> Option<Observed> {
     if tag.is_none() {
         log!(
             Warn,
-            "a container has this installation's label and no instance's: {:?}",
+            "a container has this installation's label but no instance label: {:?}",
             summary.labels
         );
     }

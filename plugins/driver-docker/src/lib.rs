@@ -1,15 +1,16 @@
 //! Wharf's driver for engines that speak the Docker Engine API: dockerd from 20.10 on, and Podman
 //! through the same interface.
 //!
-//! One container per instance, named after the instance's UUID, on a bridge network per owner; a
-//! virtual machine runs inside one ([`vm`]). Reading order: [`names`] and [`create_body`] (what there
-//! is on the engine), [`ensure`] (how it comes about), [`lifecycle`], [`grow`], [`ports`], [`delete`], then the
-//! questions: [`inspect`], [`stats`], [`probe`].
-//! [`api`] is the only part that knows paths.
+//! Each instance is one container, named after the instance's UUID, on a bridge network per owner.
+//! A virtual machine runs inside its container ([`vm`]).
 //!
-//! Paths carry no version unless the setting `api_version` names one: engines then answer in their
-//! newest version, and no single version is known to all of them (Podman speaks 1.41, Docker 29
-//! nothing below 1.44). What the driver uses is the same in all of these.
+//! Reading order: [`names`] and [`create_body`] (the objects on the engine), [`ensure`] (their
+//! creation), [`lifecycle`], [`grow`], [`ports`], [`delete`], then the queries: [`inspect`],
+//! [`stats`], [`probe`]. Only [`api`] knows paths.
+//!
+//! Paths carry no version unless the setting `api_version` names one, so engines use their newest.
+//! No single version suits all engines: Podman supports 1.41, and Docker 29 nothing below 1.44. The
+//! requests of the driver have equal meaning in all supported versions.
 
 pub mod api;
 pub mod context;

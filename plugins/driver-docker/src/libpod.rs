@@ -1,4 +1,4 @@
-//! What goes to Podman's own interface, because its Docker interface lacks it.
+//! Requests to Podman's own interface, for features that its Docker interface lacks.
 
 use crate::context::Context;
 use crate::create_body::Update;
@@ -7,7 +7,7 @@ use crate::{names, stats};
 use serde_json::{Value, json};
 use wharf_guest::{Error, Network};
 
-/// An owner's network: without a name server of its own, and apart from others.
+/// Builds an owner's network: without a name server, and isolated from other networks.
 #[must_use]
 pub fn network(installation: &str, network: &Network) -> Value {
     json!({
@@ -21,11 +21,11 @@ pub fn network(installation: &str, network: &Network) -> Value {
     })
 }
 
-/// Gives a container that runs another size, on a Podman before 5. It tells the size of the
-/// creation ever after, and goes back to it when the container stops.
+/// Resizes a running container on a Podman before 5. Podman keeps reporting the size of the
+/// creation, and restores it when the container stops.
 ///
 /// # Errors
-/// [`Error::Invalid`] when more memory is in use, and then nothing has changed.
+/// [`Error::Invalid`] if the usage of memory exceeds the new size; then nothing has changed.
 pub fn resize(ctx: &Context, found: &Found, limits: &Update) -> Result<(), Error> {
     let memory = stats::sample(ctx, &found.name)?.memory_stats;
     let wanted = limits.memory();

@@ -1,4 +1,4 @@
-//! Starting and stopping an instance that exists.
+//! Start and stop of an existing instance.
 
 use crate::context::Context;
 use crate::create_body::Update;
@@ -7,11 +7,11 @@ use crate::grow;
 use crate::start::{self, Started};
 use wharf_guest::{Error, Phase, Report, Target};
 
-/// After a start, the engine knows at once whether the first process lives.
+/// Delay after a start: the engine then knows whether the first process is alive, ms.
 const LOOK_AGAIN_MS: u32 = 500;
 
 /// See the `driver` interface. A container that never ran is reported as `creating`: only `ensure`
-/// can finish it, since only then are the user's secrets at hand.
+/// has the user's secrets to complete it.
 ///
 /// # Errors
 /// See the `driver` interface.
@@ -25,8 +25,8 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
         }
         Phase::Stopped(_) => {}
         phase @ (Phase::Ready | Phase::Booting) => {
-            // An earlier call may have ended between the start and the size, and a change that was
-            // taken back may hold all the same.
+            // An earlier call may have ended between the start and the resize. A change that failed
+            // may still be in effect.
             start::resize(ctx, &found, &limits)?;
             return Ok(settled(target.generation, phase));
         }
@@ -40,13 +40,13 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
         Started::Running => Ok(again(target.generation, Phase::Booting, LOOK_AGAIN_MS)),
         Started::Gone => Err(Error::NotFound),
         Started::Never(why) | Started::NoKvm(why) => {
-            let reason = format!("it cannot be started: {why}");
+            let reason = format!("the container cannot be started: {why}");
             Ok(settled(target.generation, Phase::Failed(reason)))
         }
     }
 }
 
-/// See the `driver` interface. It returns when the container has stopped.
+/// See the `driver` interface. Returns when the container has stopped.
 ///
 /// # Errors
 /// See the `driver` interface.
@@ -59,7 +59,7 @@ pub fn stop(ctx: &Context, target: &Target, grace_ms: u32) -> Result<Report, Err
             grow::give_up(ctx, &target.tag)?;
             reason
         }
-        Phase::Creating => Some("it was never started".into()),
+        Phase::Creating => Some("never started".into()),
         _ => match ctx.api.stop(&found.name, grace_ms)? {
             Ok(()) => None,
             Err(refusal) if refusal.is_not_found() => {

@@ -1,7 +1,7 @@
-//! What Wharf's objects are called and labelled on the engine.
+//! Names and labels of Wharf's objects on the engine.
 //!
-//! The labels are the driver's only memory: who made an object, for which creation of which
-//! instance, and from what specification.
+//! The labels are the driver's only memory: the owner of an object, the creation of the instance,
+//! and the specification.
 
 use std::collections::BTreeMap;
 use wharf_guest::{Network, Spec, Tag};
@@ -10,61 +10,61 @@ use wharf_guest::{Network, Spec, Tag};
 pub const INSTALLATION: &str = "io.wharf.installation";
 /// Label: the instance's UUID.
 pub const INSTANCE: &str = "io.wharf.instance";
-/// Label: which creation of the instance this is.
+/// Label: the incarnation of the instance.
 pub const INCARNATION: &str = "io.wharf.incarnation";
-/// Label: the id of the owner's network, of the network and of what is on it.
+/// Label: the id of the owner's network, on the network and on its containers.
 pub const OWNER: &str = "io.wharf.owner";
-/// Label: the owner's network that the container belongs to, running or not.
+/// Label: the owner's network of the container, running or not.
 pub const NETWORK: &str = "io.wharf.network";
-/// Label: the public network that it belongs to besides, if it does.
+/// Label: the public network of the container, if it has one.
 pub const PUBLIC_NETWORK: &str = "io.wharf.public-network";
-/// Label: digest of the specification the container was made from.
+/// Label: digest of the container's specification.
 pub const SPEC: &str = "io.wharf.spec";
-/// Label: the size of its disk, if that has a limit; the limit counts the image besides. Podman does
-/// not tell it otherwise.
+/// Label: the size of a limited disk. The limit itself also includes the image, and Podman does not
+/// report it.
 pub const DISK: &str = "io.wharf.disk";
 
-/// Label: the container was made to take over another's content, from a disk with this limit. It has
-/// run before in a way, though the engine has never started it.
+/// Label: the container is the replacement of one whose disk had this limit. It counts as having
+/// run, though the engine has never started it.
 pub const GROWN_FROM: &str = "io.wharf.grown-from";
 
-/// How the ids of public networks begin. Engines that take the network that comes first by name for
-/// the way out take this one.
+/// The first character of ids of public networks. Some engines route outgoing traffic over the
+/// network whose name sorts first; this makes it the public one.
 pub const PUBLIC_ID: char = '0';
 
-/// The container of an instance.
+/// The name of an instance's container.
 #[must_use]
 pub fn container(tag: &Tag) -> String {
     format!("wharf-{}", tag.instance)
 }
 
-/// A container that is to replace it, while content is put in.
+/// The name of a replacement container during the copy.
 #[must_use]
 pub fn part(tag: &Tag) -> String {
     format!("{}-part", container(tag))
 }
 
-/// The same once it has all of it.
+/// The name of a replacement container after the copy.
 #[must_use]
 pub fn whole(tag: &Tag) -> String {
     format!("{}-whole", container(tag))
 }
 
-/// A network.
+/// The name of a network.
 #[must_use]
 pub fn network(network: &Network) -> String {
     format!("wharf-{}", own_name(network))
 }
 
-/// The bridge interface of a network on the node; node rules match its beginning.
+/// The name of a network's bridge interface on the node. Node rules match its prefix.
 #[must_use]
 pub fn bridge(network: &Network) -> String {
     format!("whf{}", own_name(network))
 }
 
-/// What tells a network from others of its installation. An owner's is named after its addresses: an
-/// engine may keep a network that nobody is on any more (dockerd 20.10 at times takes one for used for
-/// ever) and makes no other with the same addresses, so whoever has them next must find it there.
+/// The part of a name that distinguishes the networks of an installation. An owner's network is
+/// named after its addresses. An engine may keep an unused network and refuse another with its
+/// addresses (dockerd 20.10 sometimes does), so the next owner of the addresses must find it.
 #[must_use]
 pub fn own_name(network: &Network) -> String {
     if network.id.starts_with(PUBLIC_ID) {

@@ -1,8 +1,8 @@
-//! The bridge network of an owner, and the one of public addresses.
+//! The bridge networks of owners, and that of public addresses.
 //!
-//! A network is made when a container is refused for want of it, and removed with the last container that
-//! belongs to it. Both may happen at once for two instances of one owner; whoever finds the network
-//! missing makes it again.
+//! A network is created when the engine refuses a container for lack of it, and removed with its
+//! last container. Both may happen at once for two instances of one owner; the call that finds the
+//! network missing creates it again.
 
 use crate::api::Reply;
 use crate::api::model::{NetworkDetails, Summary};
@@ -14,7 +14,7 @@ use crate::{libpod, names};
 use serde_json::{Value, json};
 use wharf_guest::{Error, Network, log};
 
-/// What a network is called: a public one may be the operator's.
+/// Returns the name of a network. A public network may be the operator's own.
 #[must_use]
 pub fn name(ctx: &Context, network: &Network) -> String {
     match &ctx.settings.public_network {
@@ -31,11 +31,11 @@ fn is_the_operators(ctx: &Context, network: &Network) -> bool {
     is_public(network) && ctx.settings.public_network.is_some()
 }
 
-/// Makes the network, if it is not there and ours to make.
+/// Creates the network if it is missing and not the operator's.
 ///
 /// # Errors
-/// [`Error::Conflict`] when a network of that name belongs to someone else, has other addresses or another
-/// owner's containers.
+/// [`Error::Conflict`] if a network with this name belongs to another installation, has other
+/// addresses, or has containers of another owner.
 pub fn create(ctx: &Context, network: &Network) -> Result<(), Error> {
     if is_the_operators(ctx, network) {
         return Ok(());
@@ -48,17 +48,17 @@ pub fn create(ctx: &Context, network: &Network) -> Result<(), Error> {
                     return Ok(());
                 }
             }
-            Err(refusal) => return Err(refusal.during("making the network")),
+            Err(refusal) => return Err(refusal.during("creating the network")),
         }
     }
     Err(Error::RetryLater(500))
 }
 
-/// Makes the network if it is not there. Docker says that one is missing only when it has set up all
-/// else of a start, and takes that back; to ask before costs a fraction of it.
+/// Creates the network if it is missing. Docker detects a missing network late in a start and then
+/// undoes the rest; a check in advance is much cheaper.
 ///
 /// # Errors
-/// As [`create`].
+/// Those of [`create`].
 pub fn provide(ctx: &Context, network: &Network) -> Result<(), Error> {
     match is_right(ctx, network)? {
         true => Ok(()),
@@ -66,9 +66,9 @@ pub fn provide(ctx: &Context, network: &Network) -> Result<(), Error> {
     }
 }
 
-/// A network that another owner had may serve this one once all of that owner's containers are gone;
-/// not all may be, when the database is an older copy.
-fn without_strangers(
+/// Checks that no container of a previous owner is on the network. One may be left if the database
+/// was restored from an older copy.
+fn without_other_owners(
     ctx: &Context,
     network: &Network,
     details: &NetworkDetails,
@@ -88,7 +88,7 @@ fn without_strangers(
     }
 }
 
-/// The containers that belong to it, running or not.
+/// Lists the containers on the network, running or not.
 fn members(ctx: &Context, network: &Network) -> Result<Vec<Summary>, Error> {
     let member = match is_public(network) {
         true => names::PUBLIC_NETWORK,
@@ -102,11 +102,11 @@ fn members(ctx: &Context, network: &Network) -> Result<Vec<Summary>, Error> {
     members.map_err(|refusal| refusal.during("listing a network's containers"))
 }
 
-/// Removes the network if no container belongs to it, not even a stopped one: engines remember a
-/// container's network by its identity, and would not start it on a new one of the same name.
+/// Removes the network if it has no container, not even a stopped one. Engines refer to a
+/// container's network by its id, and would not accept a new network with its name.
 ///
 /// # Errors
-/// When the engine gives no answer.
+/// When the engine does not answer.
 pub fn remove_if_unused(ctx: &Context, network: &Network) -> Result<(), Error> {
     if is_the_operators(ctx, network) || !members(ctx, network)?.is_empty() {
         return Ok(());
@@ -120,8 +120,7 @@ pub fn remove_if_unused(ctx: &Context, network: &Network) -> Result<(), Error> {
     Ok(())
 }
 
-/// Puts a stopped container back on the network, after someone removed that network and it was made
-/// again.
+/// Attaches a stopped container again, after its network was removed and created anew.
 ///
 /// # Errors
 /// When the engine refuses.
@@ -138,10 +137,10 @@ pub fn reattach(ctx: &Context, network: &Network, container: &str) -> Result<(),
     attach(ctx, network, container)?.map_err(|refusal| refusal.during(ATTACHING))
 }
 
-/// Puts a container that was never started on a second network, which is made if it is missing.
+/// Attaches a container that never ran to a second network, which is created if it is missing.
 ///
 /// # Errors
-/// When the engine refuses, and as [`create`].
+/// When the engine refuses, and those of [`create`].
 pub fn join(ctx: &Context, network: &Network, container: &str) -> Result<(), Error> {
     for _ in 0..2 {
         match attach(ctx, network, container)? {
@@ -162,7 +161,7 @@ pub fn join(ctx: &Context, network: &Network, container: &str) -> Result<(), Err
     Err(Error::RetryLater(500))
 }
 
-const ATTACHING: &str = "putting the container on its network";
+const ATTACHING: &str = "attaching the container to its network";
 
 fn attach(ctx: &Context, network: &Network, container: &str) -> Result<Reply<()>, Error> {
     let endpoint = Endpoint::at(&network.address);
@@ -170,7 +169,7 @@ fn attach(ctx: &Context, network: &Network, container: &str) -> Result<Reply<()>
     ctx.api.connect(&name(ctx, network), &body)
 }
 
-/// Whether the network of that name is ours and has the addresses wanted. False: it is gone again.
+/// Checks the owner and the addresses of the network with this name. False if it is gone again.
 fn is_right(ctx: &Context, network: &Network) -> Result<bool, Error> {
     let name = names::network(network);
     let details = match ctx.api.network_details(&name)? {
@@ -180,7 +179,7 @@ fn is_right(ctx: &Context, network: &Network) -> Result<bool, Error> {
     };
     if label(&details.labels, names::INSTALLATION) != Some(ctx.installation) {
         return Err(Error::Conflict(format!(
-            "network {name} belongs to someone else"
+            "network {name} belongs to another installation"
         )));
     }
     let subnets = details.ipam.config.iter().flatten();
@@ -190,12 +189,12 @@ fn is_right(ctx: &Context, network: &Network) -> Result<bool, Error> {
             "network {name} has other addresses than {wanted}"
         )));
     }
-    without_strangers(ctx, network, &details)?;
+    without_other_owners(ctx, network, &details)?;
     Ok(true)
 }
 
-/// Podman's Docker interface makes every network with a name server on the node, which the node's
-/// rules keep instances from: there the request goes to Podman's own.
+/// Podman's Docker interface gives every network a name server on the node, which node rules block.
+/// So Podman gets a request to its own interface.
 fn make(ctx: &Context, network: &Network) -> Result<Reply<()>, Error> {
     if Product::of(ctx)?.is_podman() {
         let body = libpod::network(ctx.installation, network);

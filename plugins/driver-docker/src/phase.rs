@@ -1,14 +1,14 @@
-//! From an engine's word for a container's state to a phase.
+//! Conversion of an engine's container state to a phase.
 
 use crate::api::model::{Labels, State, Summary};
 use crate::found::label;
 use crate::names;
 use wharf_guest::Phase;
 
-/// Longest reason reported, in characters.
+/// Maximum length of a reason, in characters.
 const MAX_REASON: usize = 200;
 
-/// The phase of a container, read on its own.
+/// The phase of a container from its details.
 #[must_use]
 pub fn of_state(state: &State, labels: &Labels) -> Phase {
     phase(&state.status, labels, || match state.error.as_deref() {
@@ -18,7 +18,7 @@ pub fn of_state(state: &State, labels: &Labels) -> Phase {
     })
 }
 
-/// The phase of a container, read from a list.
+/// The phase of a container from a list.
 #[must_use]
 pub fn of_summary(summary: &Summary) -> Phase {
     phase(&summary.state, &summary.labels, || {
@@ -26,9 +26,8 @@ pub fn of_summary(summary: &Summary) -> Phase {
     })
 }
 
-/// `created` means never started, on all engines; one that has taken over an instance's content is
-/// that instance, stopped. A word that is not known is a container that
-/// exists and holds what it was given.
+/// On all engines, `created` means never started. A replacement container with copied content is a
+/// stopped instance instead. An unknown state means that the container exists.
 fn phase(word: &str, labels: &Labels, reason: impl FnOnce() -> String) -> Phase {
     match word {
         "created" | "configured" | "initialized" if label(labels, names::GROWN_FROM).is_some() => {
@@ -62,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_of_the_engines_has_a_phase() {
+    fn every_state_has_a_phase() {
         assert!(matches!(of_state(&state("created")), Phase::Creating));
         assert!(matches!(of_state(&state("initialized")), Phase::Creating));
         assert!(matches!(of_state(&state("running")), Phase::Ready));
@@ -73,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_took_over_content_is_not_new() {
+    fn a_replacement_container_counts_as_stopped() {
         let labels = [(names::GROWN_FROM.to_owned(), "10G".to_owned())];
         let phase = super::of_state(&state("created"), &Some(labels.into()));
         assert!(matches!(phase, Phase::Stopped(None)));
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_tells_the_reason_in_its_own_words() {
+    fn a_list_has_the_reason_in_its_status() {
         let line = Summary {
             state: "exited".into(),
             status: "Exited (0) 3 minutes ago".into(),

@@ -1,11 +1,11 @@
-//! Ports on a virtual machine's public address.
+//! Open ports on a virtual machine's public address.
 
 use crate::context::Context;
 use crate::found;
 use crate::vm::PROGRAM;
 use wharf_guest::{Error, ResourceType, Target};
 
-/// A container that was just started is up in a fraction of a second.
+/// Delay until a container that was just started is up, ms.
 const AGAIN_MS: u32 = 200;
 
 /// See the `ports` interface.

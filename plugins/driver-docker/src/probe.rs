@@ -1,28 +1,28 @@
-//! What the engine is and can do.
+//! The engine's version and capabilities.
 
 use crate::api::model::Info;
 use crate::context::Context;
 use crate::create_body::GIB;
 use crate::gpu;
-use crate::hint::Hint;
+use crate::hint::ProbeCache;
 use crate::product::{Product, numbers};
 use crate::settings::DiskLimit;
 use crate::vm;
 use wharf_guest::{DiskGrow, Error, Features, Health};
 
-/// The oldest version of the interface that has all that is used: Docker 20.10, Podman 4.
+/// The oldest version of the interface with all required features: Docker 20.10, Podman 4.
 const OLDEST_API: (u32, u32) = (1, 41);
 
 /// See the `driver` interface.
 ///
 /// # Errors
-/// See the `driver` interface; [`Error::Unsupported`] on an engine that is too old.
+/// See the `driver` interface; [`Error::Unsupported`] if the engine is too old.
 pub fn probe(ctx: &Context) -> Result<Health, Error> {
     let product = Product::of(ctx)?;
     let info = ctx
         .api
         .info()?
-        .map_err(|refusal| refusal.during("asking what the node has"))?;
+        .map_err(|refusal| refusal.during("reading the node's resources"))?;
     if numbers(&product.api_version) < OLDEST_API {
         return Err(Error::Unsupported(format!(
             "the engine speaks API {}; 1.41 is needed (Docker 20.10, Podman 4, or newer)",
@@ -44,19 +44,19 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
                 .to_owned(),
         ));
     }
-    let hint = Hint::of(&info);
+    let cache = ProbeCache::of(&info);
     Ok(Health {
         version: format!("{} {}", product.name, product.version),
         features: Features {
             containers: true,
-            // None has been tried on a Podman.
+            // Virtual machines are untested on Podman.
             vms: !product.is_podman(),
             live_resize: product.resizes_live() && !takes_no_limits(&info),
             disk_grow: match product.moves_content() {
                 true => DiskGrow::Stopped,
                 false => DiskGrow::No,
             },
-            disk_limit: ctx.settings.disk_limit.surely_holds(hint.disk_limit),
+            disk_limit: ctx.settings.disk_limit.surely_holds(cache.disk_limit),
             gpus: gpu::are_handed_out(&product, &info),
             stats: true,
             network: true,
@@ -67,11 +67,11 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
         disk_size_gib: 0,
         gpus: Vec::new(),
         boot_id: String::new(),
-        hint: hint.text(),
+        hint: cache.text(),
     })
 }
 
-/// Without root there are no limits of CPU and memory on cgroups v1, and none are refused either.
+/// Engines without root on cgroups v1 silently ignore limits of CPU and memory.
 fn takes_no_limits(info: &Info) -> bool {
     info.is_rootless() && info.cgroup_version == "1"
 }

@@ -1,4 +1,4 @@
-//! Which engine it is, where that matters.
+//! Differences between engines and versions.
 
 use crate::api::model::Version;
 use crate::context::Context;
@@ -7,11 +7,11 @@ use wharf_guest::Error;
 /// Name and version of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Product {
-    /// `Docker Engine`, `Podman Engine`.
+    /// `Docker Engine` or `Podman Engine`.
     pub name: String,
-    /// As the engine writes it.
+    /// The version in the engine's format.
     pub version: String,
-    /// Of its Docker interface.
+    /// The version of its Docker interface.
     pub api_version: String,
 }
 
@@ -19,9 +19,9 @@ impl Product {
     /// Asks the engine.
     ///
     /// # Errors
-    /// When it gives no answer.
+    /// When it does not answer.
     pub fn of(ctx: &Context) -> Result<Self, Error> {
-        let step = "asking for the version";
+        let step = "reading the version";
         let told = ctx.api.ping()?.map_err(|refusal| refusal.during(step))?;
         if let Some(product) = told {
             return Ok(product);
@@ -30,7 +30,7 @@ impl Product {
         Ok(Self::named(&version))
     }
 
-    /// From the headers of any answer: `Docker/20.10.24 (linux)` or `Libpod/4.3.1 (linux)`.
+    /// Parses the headers of any answer: `Docker/20.10.24 (linux)` or `Libpod/4.3.1 (linux)`.
     #[must_use]
     pub fn of_headers(server: &str, api_version: &str) -> Option<Self> {
         let (name, rest) = server.split_once('/')?;
@@ -46,7 +46,7 @@ impl Product {
         })
     }
 
-    /// From the engine's own words.
+    /// Reads the answer to a version request.
     #[must_use]
     pub fn named(version: &Version) -> Self {
         let first = version.components.as_deref().and_then(<[_]>::first);
@@ -61,43 +61,44 @@ impl Product {
         }
     }
 
-    /// Whether it has Podman's own interface beside Docker's.
+    /// Returns whether the engine has Podman's own interface beside Docker's.
     #[must_use]
     pub fn is_podman(&self) -> bool {
         self.name.to_lowercase().contains("podman")
     }
 
-    /// Whether it can be asked to pick user namespaces. Seen with 4.3.1: a creation that picks one
-    /// takes the locks of images and layers in the other order than a question about images.
+    /// Returns whether the engine can pick user namespaces. Podman 4.3.1 deadlocks: such a creation
+    /// locks images and layers in the opposite order of a query about images.
     #[must_use]
     pub fn makes_user_namespaces(&self) -> bool {
         !self.is_podman() || numbers(&self.version) > PODMAN_THAT_HANGS
     }
 
-    /// Whether all that is in a container can be put into another. Podman 4.3.1 unpacks an archive so
-    /// that all of it belongs to root, whatever is asked for; 5.4.2, with user namespaces that it
-    /// picks, breaks off.
+    /// Returns whether content can be copied between containers. Podman 4.3.1 unpacks every file as
+    /// owned by root. Podman 5.4.2 fails with automatic user namespaces.
     #[must_use]
     pub fn moves_content(&self) -> bool {
         !self.is_podman()
     }
 
-    /// Whether a removal gives a first process that ignores its end ten seconds; Docker kills at once.
+    /// Returns whether a removal waits ten seconds for a first process that ignores SIGTERM. Docker
+    /// kills at once.
     #[must_use]
     pub fn waits_to_remove(&self) -> bool {
         self.is_podman()
     }
 
-    /// Whether the size of a container that runs can change: everywhere but on the first Podmans 4.
+    /// Returns whether running containers can be resized. Only early versions of Podman 4 cannot.
     #[must_use]
     pub fn resizes_live(&self) -> bool {
         !self.is_podman() || numbers(&self.version) >= PODMAN_WITH_UPDATE
     }
 }
 
-/// The first Podman that can change a container's limits, in its own interface; 5 can in Docker's.
+/// The first Podman that can change a container's limits, in its own interface. Podman 5 can in
+/// Docker's.
 const PODMAN_WITH_UPDATE: (u32, u32) = (4, 3);
-/// The last Podman that is known to hang.
+/// The last Podman with the deadlock of [`Product::makes_user_namespaces`].
 const PODMAN_THAT_HANGS: (u32, u32) = (4, 3);
 
 /// `20.10.24+dfsg1` → (20, 10)
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn every_answer_names_the_product() {
+    fn headers_name_the_product() {
         let named = |server| Product::of_headers(server, "1.41");
         let podman = named("Libpod/4.3.1 (linux)").unwrap();
         assert!(podman.is_podman());
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_product_is_named() {
+    fn a_version_answer_names_the_product() {
         let named = |name: &str, version: &str| {
             Product::named(&Version {
                 components: Some(vec![Component { name: name.into() }]),

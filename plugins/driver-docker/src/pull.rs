@@ -1,5 +1,5 @@
-//! Where the pull of an image is. The engine tells it as a stream of JSON lines, and a failure
-//! arrives as one of them, after the status of success.
+//! The state of an image pull. The engine reports it as a stream of JSON lines with a success
+//! status; a failure is one of the lines.
 
 use crate::create_body::GIB;
 use serde::Deserialize;
@@ -10,11 +10,11 @@ const MIB: u64 = GIB / 1024;
 /// A pull.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pull {
-    /// Under way; progress in words.
+    /// In progress, with a description.
     Running(String),
     /// The image is on the node.
     Done,
-    /// It is not; the engine's words.
+    /// The pull failed, with the engine's message.
     Failed(String),
 }
 
@@ -42,7 +42,7 @@ struct Detail {
 }
 
 impl Pull {
-    /// Under way, with the last line of the stream.
+    /// A pull in progress, with the last line of the stream.
     #[must_use]
     pub fn running(line: Option<&str>) -> Self {
         let line = line
@@ -63,7 +63,7 @@ impl Pull {
         })
     }
 
-    /// Ended, with the end of the stream, which may begin within a line.
+    /// A pull that has ended, with the end of the stream, which may begin within a line.
     #[must_use]
     pub fn ended(body: &[u8]) -> Self {
         body.split(|byte| *byte == b'\n')
@@ -82,7 +82,7 @@ mod tests {
     use super::Pull;
 
     #[test]
-    fn progress_is_told_in_words() {
+    fn progress_is_described() {
         let words = |line| match Pull::running(line) {
             Pull::Running(words) => words,
             other => panic!("{other:?}"),

@@ -1,4 +1,4 @@
-//! Another size for an instance that exists.
+//! Resize of an existing instance.
 
 use crate::api::Refusal;
 use crate::context::Context;
@@ -7,9 +7,9 @@ use crate::found::{Found, find, settled};
 use crate::{libpod, names, stats};
 use wharf_guest::{Error, Report, Size, Target, log};
 
-/// See the `driver` interface. CPU and memory change at once; a disk changes at a start only.
-/// The request is made even where the engine tells that size already: before 5, Podman tells the one
-/// of the creation whatever holds.
+/// See the `driver` interface. CPU and memory change at once; a disk changes only before a start.
+/// The request is sent even if the engine reports the new size: before 5, Podman always reports the
+/// size of the creation.
 ///
 /// # Errors
 /// See the `driver` interface; [`Error::Invalid`] on the field that the node refuses, and then
@@ -21,7 +21,7 @@ pub fn resize(ctx: &Context, target: &Target) -> Result<Report, Error> {
     let wanted = Update::of(&target.size, target.resource_type);
     match ctx.api.update(&found.name, &wanted)? {
         Ok(()) => {}
-        // What does not run gets its size when it starts.
+        // A stopped instance gets its size at the next start.
         Err(refusal) if refusal.is_unknown_request() && !found.is_up() => {}
         Err(refusal) if refusal.is_unknown_request() => {
             libpod::resize(ctx, &found, &wanted)?;
@@ -34,7 +34,7 @@ pub fn resize(ctx: &Context, target: &Target) -> Result<Report, Error> {
     Ok(settled(target.generation, found.phase()))
 }
 
-/// Only a disk with a limit has a size.
+/// Only a limited disk has a size.
 fn disk_is_kept(found: &Found, target: &Target) -> Result<(), Error> {
     let wanted = disk_size_of(&target.size, target.resource_type);
     if found
@@ -48,8 +48,8 @@ fn disk_is_kept(found: &Found, target: &Target) -> Result<(), Error> {
     Ok(())
 }
 
-/// Asked before the engine is: with cgroups v2 the kernel would take a limit below what is used, and
-/// end processes until it holds.
+/// Checks the usage before the request. On cgroups v2, the kernel would enforce a limit below the
+/// usage by ending processes.
 fn memory_suffices(ctx: &Context, found: &Found, size: &Size) -> Result<(), Error> {
     if !found.is_up() || !shrinks(found, size) {
         return Ok(());
@@ -62,13 +62,13 @@ fn memory_suffices(ctx: &Context, found: &Found, size: &Size) -> Result<(), Erro
     Ok(())
 }
 
-/// Podman keeps a wrong value of an update that failed.
+/// Restores the old size. Podman keeps the wrong value of a failed update.
 fn restore(ctx: &Context, found: &Found) {
     let Some(before) = Update::before(&found.details.host_config) else {
         return;
     };
     if !matches!(ctx.api.update(&found.name, &before), Ok(Ok(()))) {
-        log!(Warn, "the old size of {} could not be put back", found.name);
+        log!(Warn, "cannot restore the old size of {}", found.name);
     }
 }
 
@@ -82,7 +82,7 @@ fn refused(refusal: &Refusal, found: &Found, size: &Size) -> Error {
     }
 }
 
-/// No limit at all is 0.
+/// A value of 0 means no limit.
 fn shrinks(found: &Found, size: &Size) -> bool {
     let current = u64::try_from(found.details.host_config.memory).unwrap_or(0);
     current == 0 || bytes(size) < current

@@ -1,27 +1,27 @@
-//! The node's `settings` table, as this driver knows it.
+//! The node's `settings` table for this driver.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use wharf_guest::{Error, Node};
 
-/// How blueprints name images that are made on the node itself.
+/// The prefix of images that are built on the node itself.
 const LOCAL_PREFIX: &str = "localhost/wharf/";
 
-/// Whether the engine is asked to enforce `disk_size_gib`.
+/// Whether the engine should enforce `disk_size_gib`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DiskLimit {
-    /// Where the engine can; instances without a limit where it says that it can't.
+    /// Enforced if the engine can; instances have no limit otherwise.
     Auto,
-    /// Always. An engine that can't refuses every instance.
+    /// Always enforced. An engine without support refuses every instance.
     On,
     /// Never.
     Off,
 }
 
 impl DiskLimit {
-    /// Whether a creation asks for a limit, where a probe has found this.
+    /// Returns whether a creation includes a limit, given the finding of a probe.
     #[must_use]
     pub fn is_asked_for(self, found: Option<bool>) -> bool {
         match self {
@@ -31,7 +31,7 @@ impl DiskLimit {
         }
     }
 
-    /// Whether all disks surely have one.
+    /// Returns whether every disk has a limit for certain.
     #[must_use]
     pub fn surely_holds(self, found: Option<bool>) -> bool {
         match self {
@@ -42,11 +42,11 @@ impl DiskLimit {
     }
 }
 
-/// Whether virtual machines are given the node's `/dev/kvm`.
+/// Whether virtual machines get the node's `/dev/kvm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kvm {
-    /// Where the node has it. Each machine tries whether it works, and is emulated if not.
+    /// If the node has it. Each machine tests it and falls back to emulation.
     Auto,
     /// Never.
     Off,
@@ -56,26 +56,26 @@ pub enum Kvm {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Address of the node on which ports are published.
+    /// The node's address for published ports.
     pub publish_address: IpAddr,
-    /// Stands in for `localhost/wharf/` in image references, so that a registry can be pulled from.
+    /// The replacement of `localhost/wharf/` in image references, such as the prefix of a registry.
     pub image_prefix: String,
-    /// Most processes and threads in an instance.
+    /// Maximum number of processes and threads in an instance.
     pub pids_limit: u32,
     /// User namespace mode of the containers, on engines that have it (Podman: `auto`).
     pub userns: Option<String>,
-    /// Name servers of the containers; the engine's choice if empty.
+    /// Name servers of the containers; empty for the engine's choice.
     pub dns: Vec<IpAddr>,
-    /// Resource limits by name, soft and hard alike; the engine's choice if not named.
+    /// Resource limits by name, as both soft and hard limit. The engine chooses the others.
     pub ulimits: BTreeMap<String, u64>,
     /// Whether `disk_size_gib` is enforced.
     pub disk_limit: DiskLimit,
     /// Whether virtual machines use hardware virtualisation.
     pub kvm: Kvm,
-    /// An existing network of the engine that has the node's public addresses, such as a macvlan;
-    /// if none, a bridge is made for them.
+    /// An existing network of the engine with the node's public addresses, such as a macvlan. If
+    /// none, a bridge is created.
     pub public_network: Option<String>,
-    /// Version of the engine's interface to ask for, such as `1.44`; its newest if none.
+    /// Version of the engine's interface, such as `1.44`; if none, the engine's newest.
     pub api_version: Option<String>,
 }
 
@@ -97,10 +97,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Reads and checks the table.
+    /// Parses and checks the table.
     ///
     /// # Errors
-    /// [`Error::Invalid`] naming the setting.
+    /// [`Error::Invalid`] with the name of the setting.
     pub fn read(node: &Node) -> Result<Self, Error> {
         let settings: Self = wharf_guest::settings(node)?;
         if settings.pids_limit == 0 {
@@ -117,7 +117,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// What a blueprint's image reference is called on this node.
+    /// Translates a blueprint's image reference for this node.
     #[must_use]
     pub fn image(&self, reference: &str) -> String {
         match reference.strip_prefix(LOCAL_PREFIX) {
@@ -150,13 +150,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_given_is_the_defaults() {
+    fn an_empty_table_gives_the_defaults() {
         assert_eq!(read("{}").unwrap(), Settings::default());
         assert_eq!(read("").unwrap().pids_limit, 4096);
     }
 
     #[test]
-    fn what_is_given_holds() {
+    fn given_settings_apply() {
         let settings = read(
             r#"{"publish_address":"127.0.0.1","image_prefix":"r.example/w/","disk_limit":"on",
                 "dns":["10.0.0.53"],"ulimits":{"nofile":1024},"api_version":"1.44"}"#,

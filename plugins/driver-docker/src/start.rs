@@ -1,4 +1,4 @@
-//! Starting a container, with whatever is missing for it.
+//! The start of a container, with its networks and its size.
 
 use crate::api::Refusal;
 use crate::context::Context;
@@ -8,27 +8,28 @@ use crate::product::Product;
 use crate::{libpod, network};
 use wharf_guest::{Error, Network};
 
-/// Attempts until another call is to go on: another instance's deletion may take the network away
-/// between making it and starting on it.
+/// Attempts in one call. The deletion of another instance may remove the network between its
+/// creation and the start.
 const ATTEMPTS: u32 = 3;
 
-/// How a start ended.
+/// The result of a start.
 pub enum Started {
-    /// It runs.
+    /// The container runs.
     Running,
     /// The container is gone.
     Gone,
-    /// It cannot be started as it is.
+    /// The container can never start in its current form.
     Never(String),
-    /// Nor can this one: it was given hardware virtualisation, and the node has none.
+    /// The container cannot start, because it requests hardware virtualisation and the node has
+    /// none.
     NoKvm(String),
 }
 
-/// Starts a container of this size. Limits that the engine can only change while it runs are changed
-/// right after.
+/// Starts a container with this size. If the engine can change limits only on a running container,
+/// they are changed right after the start.
 ///
 /// # Errors
-/// As [`start`].
+/// Those of [`start`].
 pub fn start_sized(
     ctx: &Context,
     found: &Found,
@@ -43,12 +44,12 @@ pub fn start_sized(
     Ok(started)
 }
 
-/// Gives a container that runs its size. Where the engine tells that size already, only Docker's word
-/// is taken: a Podman before 5 tells the size of the creation whatever holds, and a later one that of
-/// an update that failed.
+/// Resizes a running container. A Docker that reports the wanted size needs no request. Podman's
+/// report is unreliable: before 5 it is the size of the creation, later possibly that of a failed
+/// update.
 ///
 /// # Errors
-/// When the engine refuses, or more memory is in use; it may be less later.
+/// When the engine refuses, or the usage of memory exceeds the size. A later attempt may succeed.
 pub fn resize(ctx: &Context, found: &Found, limits: &Update) -> Result<(), Error> {
     if limits.is(&found.details.host_config) && !Product::of(ctx)?.is_podman() {
         return Ok(());
@@ -62,12 +63,13 @@ pub fn resize(ctx: &Context, found: &Found, limits: &Update) -> Result<(), Error
     })
 }
 
-/// Gives a container that does not run its size, if it has another; false: not before it runs.
+/// Resizes a stopped container if its size differs. False if the engine can do that only after the
+/// start.
 fn applied(ctx: &Context, found: &Found, limits: &Update) -> Result<bool, Error> {
     Ok(limits.is(&found.details.host_config) || updated(ctx, found, limits)?)
 }
 
-/// False: the engine's Docker interface has no such request.
+/// False if the engine's Docker interface lacks the request.
 fn updated(ctx: &Context, found: &Found, limits: &Update) -> Result<bool, Error> {
     match ctx.api.update(&found.name, limits)? {
         Ok(()) => Ok(true),
@@ -76,11 +78,11 @@ fn updated(ctx: &Context, found: &Found, limits: &Update) -> Result<bool, Error>
     }
 }
 
-/// Starts a container on its networks, which are made if they are missing.
+/// Starts a container on its networks, which are created if they are missing.
 ///
 /// # Errors
-/// What may be otherwise next time, such as a port of the node that is taken: [`Error::Other`], and
-/// the container stays as it was.
+/// [`Error::Other`] for temporary problems, such as a port of the node that is in use; the
+/// container is unchanged.
 pub fn start(ctx: &Context, name: &str, networks: &[&Network]) -> Result<Started, Error> {
     for attempt in 0..ATTEMPTS {
         let refusal = match ctx.api.start(name)? {

@@ -1,4 +1,4 @@
-//! What an instance uses.
+//! The usage of an instance.
 
 use crate::api::model::{MemoryStats, Stats};
 use crate::context::Context;
@@ -10,7 +10,7 @@ use wharf_guest::{Error, Tag, Usage};
 /// See the `driver` interface.
 ///
 /// # Errors
-/// See the `driver` interface; [`Error::Conflict`] when the instance does not run.
+/// See the `driver` interface; [`Error::Conflict`] if the instance does not run.
 pub fn stats(ctx: &Context, tag: &Tag, disk: bool) -> Result<Usage, Error> {
     let found = find(ctx, tag, disk)?.ok_or(Error::NotFound)?;
     if !found.is_up() {
@@ -19,7 +19,7 @@ pub fn stats(ctx: &Context, tag: &Tag, disk: bool) -> Result<Usage, Error> {
     let stats = sample(ctx, &found.name)?;
     Ok(Usage {
         cpu_ns: stats.cpu_stats.cpu_usage.total_usage,
-        // What has just stopped is answered with zeros.
+        // An engine reports zeros for a container that has just stopped.
         at_ns: timestamp::nanos(&stats.read).ok_or_else(not_running)?,
         mem_used_bytes: held(ctx, &found.name, &stats.memory_stats)?,
         disk_used_bytes: found
@@ -30,26 +30,25 @@ pub fn stats(ctx: &Context, tag: &Tag, disk: bool) -> Result<Usage, Error> {
     })
 }
 
-/// What an instance may hold that no process has resident: files in `/dev/shm` and `/dev`, 64 MiB
-/// each, which are in memory and are all of that kind that a user can have; and what the kernel
-/// needs for it.
+/// Memory of an instance beyond the resident memory of its processes. It covers `/dev/shm` and
+/// `/dev`, the only tmpfs mounts open to users, at 64 MiB each, and the kernel's own use.
 const NOT_RESIDENT: u64 = 192 << 20;
 
-/// Memory that the instance holds. Podman counts the page cache in and does not say how much that
-/// is; there, it is what the processes have resident.
+/// Memory that the instance holds. Podman includes the page cache and does not report its size, so
+/// the resident memory of the processes stands in.
 fn held(ctx: &Context, name: &str, memory: &MemoryStats) -> Result<u64, Error> {
     without_cache(ctx, name, memory, 0)
 }
 
-/// The least memory that the instance can do with now: no less than it holds.
+/// Returns an upper bound of the memory that the instance holds.
 ///
 /// # Errors
-/// When the engine gives no answer.
+/// When the engine does not answer.
 pub fn needed(ctx: &Context, name: &str, memory: &MemoryStats) -> Result<u64, Error> {
     without_cache(ctx, name, memory, NOT_RESIDENT)
 }
 
-/// With this much beside what the processes have resident, where no more is known than that.
+/// Memory in use. Where only resident memory is known, `beside` is added to it.
 fn without_cache(
     ctx: &Context,
     name: &str,
@@ -65,10 +64,10 @@ fn without_cache(
     })
 }
 
-/// One sample.
+/// Reads one sample.
 ///
 /// # Errors
-/// When there is none.
+/// When the engine has no sample.
 pub fn sample(ctx: &Context, name: &str) -> Result<Stats, Error> {
     match ctx.api.stats(name)? {
         Ok(stats) => Ok(stats),
@@ -77,8 +76,8 @@ pub fn sample(ctx: &Context, name: &str) -> Result<Stats, Error> {
     }
 }
 
-/// Memory in use, without the page cache that the kernel gives back for the asking. The counter
-/// has one name on cgroups v2 and another on v1; Podman sends neither.
+/// Memory in use, without the page cache that the kernel can reclaim. The counter's name depends on
+/// the version of cgroups; Podman sends neither.
 #[must_use]
 fn used(memory: &MemoryStats) -> u64 {
     let counters = memory.stats.as_ref();
@@ -89,17 +88,17 @@ fn used(memory: &MemoryStats) -> u64 {
     memory.usage.saturating_sub(cache.unwrap_or(0))
 }
 
-/// The refusal of a size with less memory than is used.
+/// The error for a size with less memory than the usage.
 #[must_use]
 pub fn too_little(used: u64) -> Error {
     let gib = used.div_ceil(GIB);
-    Error::invalid("mem_gib", format!("{gib} GiB are in use; free some first"))
+    Error::invalid("mem_gib", format!("{gib} GiB of memory are in use; free some first"))
 }
 
-/// The same where the engine refuses it, and does not say how much that is.
+/// The error for such a size if the engine refuses it without naming the usage.
 #[must_use]
 pub fn more_in_use() -> Error {
-    Error::invalid("mem_gib", "more than that is in use; free some first")
+    Error::invalid("mem_gib", "more than that is in use; free some memory first")
 }
 
 fn not_running() -> Error {

@@ -1,8 +1,9 @@
-//! Points in time as engines write them: RFC 3339.
+//! Timestamps of engines, in RFC 3339.
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// Nanoseconds since 1970, UTC. None for what is no timestamp, or lies before 1970 or after 2262.
+/// Parses a timestamp as nanoseconds since 1970, UTC. None if it is invalid, before 1970 or after
+/// 2262.
 #[must_use]
 pub fn nanos(text: &str) -> Option<u64> {
     let (date, rest) = text.split_once(['T', 't'])?;
@@ -22,7 +23,7 @@ pub fn nanos(text: &str) -> Option<u64> {
     u64::try_from(nanos).ok()
 }
 
-/// `5` → 500 000 000. Digits after the ninth are cut.
+/// `5` → 500 000 000. Digits after the ninth are ignored.
 fn fraction_nanos(digits: &str) -> Option<i64> {
     let digits = digits.get(..9).unwrap_or(digits);
     if digits.is_empty() {
@@ -42,8 +43,8 @@ fn offset_seconds(zone: &str) -> Option<i64> {
     Some(sign * (hours.parse::<i64>().ok()? * 3600 + minutes.parse::<i64>().ok()? * 60))
 }
 
-/// Days from 1970-01-01 in the Gregorian calendar; years begin in March here, so that the leap day
-/// is their last.
+/// Days since 1970-01-01 in the Gregorian calendar. Years begin in March here, so that the leap day
+/// comes last.
 fn days_since_1970(year: i64, month: i64, day: i64) -> Option<i64> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) || !(0..=9999).contains(&year) {
         return None;
@@ -59,7 +60,7 @@ mod tests {
     use super::nanos;
 
     #[test]
-    fn engines_timestamps_are_read() {
+    fn timestamps_of_engines_are_parsed() {
         assert_eq!(nanos("1970-01-01T00:00:00Z"), Some(0));
         assert_eq!(
             nanos("2026-11-21T05:22:03.64060921Z"),
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_none() {
+    fn invalid_timestamps_are_none() {
         let cases = [
             "",
             "now",

@@ -1,8 +1,9 @@
-//! What is different about the container of a virtual machine.
+//! Properties of the container of a virtual machine.
 //!
-//! The machine is a QEMU process: its supervision, limits, addresses and ports are the container's.
-//! The image runs it and has the program [`PROGRAM`]; what of it is relied on is in
-//! `plugins/flavors-standard/images/vm-base/README.md`.
+//! The machine is a QEMU process; its supervision, limits, addresses and ports are those of the
+//! container. The image runs QEMU and has the program [`PROGRAM`].
+//! `plugins/flavors-standard/images/vm-base/README.md` documents the interface between image and
+//! driver.
 
 use crate::context::Context;
 use crate::create_body::{Device, GIB};
@@ -11,18 +12,18 @@ use crate::settings::Kvm;
 use std::collections::BTreeMap;
 use wharf_guest::{Error, ResourceType};
 
-/// In every image that runs a virtual machine: `PROGRAM set-ports PORT…` makes exactly these ports
-/// lead into the machine.
+/// A program in every image that runs a virtual machine. `PROGRAM set-ports PORT…` forwards exactly
+/// these ports to the machine.
 pub const PROGRAM: &str = "/usr/local/sbin/wharf-vm";
 
-/// Where it says what a machine runs on: `kvm` or `tcg`.
+/// The file with a machine's accelerator: `kvm` or `tcg`.
 const ACCELERATION: &str = "/var/lib/wharf/machine/acceleration";
 
-/// Whether machines use hardware virtualisation here: each tries it at its start, so those that run
-/// are asked. False while there are none.
+/// Returns whether machines use hardware virtualisation on this node. Each machine tests it at its
+/// start, so the running ones are asked. False if none runs.
 ///
 /// # Errors
-/// When the engine gives no answer.
+/// When the engine does not answer.
 pub fn have_kvm(ctx: &Context) -> Result<bool, Error> {
     if ctx.settings.kvm == Kvm::Off {
         return Ok(false);
@@ -38,17 +39,18 @@ pub fn have_kvm(ctx: &Context) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// One knows, unless it ends just now.
+/// One machine suffices, unless it ends at this moment.
 const MOST_ASKED: usize = 3;
 
-/// RAM beyond the machine's own: QEMU itself, and what it keeps of translated code.
+/// Memory beyond the machine's RAM, for QEMU and its translated code.
 const MEMORY_OVERHEAD: u64 = 384 << 20;
 const _: () = assert!(MEMORY_OVERHEAD < GIB, "a part of one GiB");
 
-/// Disk beyond the machine's own: the image, which engines count, and the disk file's tables.
+/// Disk space beyond the machine's disk: the image, which some engines count, and the disk file's
+/// metadata.
 const DISK_OVERHEAD_GIB: u32 = 3;
 
-/// What the container has beyond the machine's RAM, in bytes.
+/// The container's memory beyond the machine's RAM, in bytes.
 #[must_use]
 pub fn memory_overhead(what: ResourceType) -> u64 {
     match what {
@@ -57,7 +59,7 @@ pub fn memory_overhead(what: ResourceType) -> u64 {
     }
 }
 
-/// What the container has beyond the machine's disk, in GiB.
+/// The container's disk beyond the machine's, in GiB.
 #[must_use]
 pub fn disk_overhead_gib(what: ResourceType) -> u32 {
     match what {
@@ -66,8 +68,8 @@ pub fn disk_overhead_gib(what: ResourceType) -> u32 {
     }
 }
 
-/// A container's users have root inside, but must not forge addresses on their network. Nobody
-/// needs any right around a machine: who breaks out of QEMU finds none.
+/// Users are root in a container, but must not forge addresses on their network. The process around
+/// a machine needs no capability, so an escape from QEMU gains none.
 #[must_use]
 pub fn cap_drop(what: ResourceType) -> [&'static str; 1] {
     match what {
@@ -76,7 +78,7 @@ pub fn cap_drop(what: ResourceType) -> [&'static str; 1] {
     }
 }
 
-/// Nothing around a machine gains rights; in a container `sudo` does.
+/// No process around a machine may gain privileges; in a container, `sudo` must.
 #[must_use]
 pub fn security_opt(what: ResourceType) -> Vec<&'static str> {
     match what {
@@ -85,7 +87,7 @@ pub fn security_opt(what: ResourceType) -> Vec<&'static str> {
     }
 }
 
-/// QEMU listens on port 22 without being root.
+/// Allows QEMU to listen on port 22 without root.
 #[must_use]
 pub fn sysctls(what: ResourceType) -> BTreeMap<&'static str, &'static str> {
     match what {
@@ -94,7 +96,7 @@ pub fn sysctls(what: ResourceType) -> BTreeMap<&'static str, &'static str> {
     }
 }
 
-/// Whether the device is of any use is for the image to find out: it may be there and not work.
+/// The image tests whether the device works: it may exist and fail.
 #[must_use]
 pub fn devices(what: ResourceType, kvm: bool) -> Vec<Device> {
     let device = Device {

@@ -1,4 +1,4 @@
-//! `ensure`: what is made, and how it goes on from wherever it was cut off.
+//! `ensure`: the objects that it creates, and its continuation after an interruption.
 
 #![allow(
     clippy::unwrap_used,
@@ -28,7 +28,7 @@ fn phase(report: Result<Report, Error>) -> Phase {
 }
 
 #[test]
-fn the_container_is_made_as_promised() {
+fn the_container_has_the_promised_body() {
     let fake = Fake::new();
     assert!(matches!(phase(ensure(&fake, &spec(1))), Phase::Booting));
     let world = fake.world.borrow();
@@ -61,7 +61,7 @@ fn the_container_is_made_as_promised() {
                 "RestartPolicy": { "Name": "no" },
                 "LogConfig": { "Type": "json-file", "Config": { "max-size": "10m" } },
                 "PortBindings": { "22/tcp": [{ "HostIp": "0.0.0.0", "HostPort": "20001" }] },
-                // 20 GiB of its own: the image is counted besides, and what its files take on a disk.
+                // 20 GiB of its own, the counted image, and the overhead of the image's files.
                 "StorageOpt": { "size": "21088M" },
             },
             "NetworkingConfig": {
@@ -108,7 +108,7 @@ fn settings_reach_the_container() {
 }
 
 #[test]
-fn an_image_that_a_disks_limit_does_not_count_adds_nothing_to_it() {
+fn an_uncounted_image_adds_nothing_to_the_disk_limit() {
     let fake = Fake::new();
     fake.world.borrow_mut().storage = "overlay2";
     ensure(&fake, &spec(1)).unwrap();
@@ -118,7 +118,7 @@ fn an_image_that_a_disks_limit_does_not_count_adds_nothing_to_it() {
 }
 
 #[test]
-fn whichever_call_breaks_the_next_ensure_goes_on() {
+fn ensure_continues_after_any_failed_call() {
     let mut broken = 0;
     for nth in 0.. {
         for when in [Break::Before, Break::After] {
@@ -152,7 +152,7 @@ fn whichever_call_breaks_the_next_ensure_goes_on() {
 }
 
 #[test]
-fn what_is_renamed_while_it_is_made_is_gone_on_with() {
+fn a_container_renamed_during_its_creation_is_found() {
     let fake = Fake::new();
     fake.world.borrow_mut().renamed_to = Some("pets");
     assert!(matches!(phase(ensure(&fake, &spec(1))), Phase::Booting));
@@ -162,7 +162,7 @@ fn what_is_renamed_while_it_is_made_is_gone_on_with() {
 }
 
 #[test]
-fn what_ran_is_never_started_by_ensure() {
+fn ensure_never_starts_a_container_that_ran() {
     let fake = Fake::new();
     let spec = spec(1);
     ensure(&fake, &spec).unwrap();
@@ -187,7 +187,7 @@ fn what_ran_is_never_started_by_ensure() {
 }
 
 #[test]
-fn an_image_that_is_gone_does_not_touch_what_was_made_from_it() {
+fn a_container_outlives_its_image() {
     let fake = Fake::new();
     ensure(&fake, &spec(1)).unwrap();
     fake.world.borrow_mut().images.clear();
@@ -204,18 +204,18 @@ fn another_spec_under_the_same_tag_is_a_conflict() {
     let mut next = spec(1);
     next.tag.incarnation = 2;
     assert!(matches!(ensure(&fake, &next), Err(Error::Conflict(_))));
-    let mut stranger = node("{}");
-    stranger.installation = "other".into();
-    let stranger = Context::new(&stranger, &fake).unwrap();
+    let mut other = node("{}");
+    other.installation = "other".into();
+    let other = Context::new(&other, &fake).unwrap();
     assert!(matches!(
-        ensure::ensure(&stranger, &spec(1)),
+        ensure::ensure(&other, &spec(1)),
         Err(Error::Conflict(_))
     ));
     let mut resized = spec(1);
     resized.size.mem_gib = 8;
     assert!(
         matches!(phase(ensure(&fake, &resized)), Phase::Ready),
-        "a size may change"
+        "a size must be free to change"
     );
 }
 
@@ -244,7 +244,7 @@ fn an_image_that_cannot_be_pulled_is_final() {
 }
 
 #[test]
-fn without_disk_limits_there_is_none_unless_it_must_be() {
+fn a_missing_disk_limit_fails_only_if_required() {
     let fake = Fake::new();
     fake.world.borrow_mut().disk_limits = false;
     let must = ensure_with(&fake, r#"{"disk_limit":"on"}"#, &spec(1));
@@ -253,17 +253,17 @@ fn without_disk_limits_there_is_none_unless_it_must_be() {
 }
 
 #[test]
-fn a_limit_that_a_probe_found_missing_is_not_asked_for() {
+fn an_unsupported_limit_in_the_probe_cache_is_not_requested() {
     let fake = Fake::new();
     let probed = |storage, filesystem| {
         fake.world.borrow_mut().storage = storage;
         fake.world.borrow_mut().storage_says = ("Backing Filesystem", filesystem);
         probed(&fake, "{}").unwrap().hint
     };
-    // Whether it was made, and how often the engine refused a limit.
-    let refusals = |settings, hint: &str, n| {
+    // Whether the creation succeeded, and the number of limits that the engine refused.
+    let refusals = |settings, probe_cache: &str, n| {
         let node = Node {
-            hint: hint.to_owned(),
+            hint: probe_cache.to_owned(),
             ..node(settings)
         };
         let before = fake.world.borrow().refused_limits;
@@ -276,7 +276,7 @@ fn a_limit_that_a_probe_found_missing_is_not_asked_for() {
     assert_eq!(refusals("{}", "", 1), (true, 1));
     assert_eq!(refusals("{}", &none, 2), (true, 0));
     assert_eq!(refusals(r#"{"disk_limit":"on"}"#, &none, 3), (false, 1));
-    // There only the creation tells.
+    // On this storage, only a creation can tell.
     let perhaps = probed("overlay2", "xfs");
     assert_eq!(refusals("{}", &perhaps, 4), (true, 1));
     fake.world.borrow_mut().disk_limits = true;
@@ -295,11 +295,11 @@ fn probed(fake: &Fake, settings: &str) -> Result<Health, Error> {
 }
 
 #[test]
-fn a_limit_that_must_be_is_not_left_to_a_store_that_ignores_it() {
+fn a_required_limit_is_refused_on_a_store_that_ignores_it() {
     let fake = Fake::new();
     fake.world.borrow_mut().storage_says = ("driver-type", "io.containerd.snapshotter.v1");
     let Err(Error::Unsupported(why)) = probed(&fake, r#"{"disk_limit":"on"}"#) else {
-        panic!("it is taken for one that limits")
+        panic!("the engine counts as one with disk limits")
     };
     assert!(why.starts_with("settings.disk_limit: "), "{why}");
     assert!(!probed(&fake, "{}").unwrap().features.disk_limit);
@@ -308,7 +308,7 @@ fn a_limit_that_must_be_is_not_left_to_a_store_that_ignores_it() {
 }
 
 #[test]
-fn what_is_not_supported_is_said() {
+fn unsupported_specifications_are_errors() {
     let fake = Fake::new();
     let mut gpu = spec(1);
     gpu.gpu_devices.push("gpu0".into());

@@ -1,4 +1,4 @@
-//! What is done with an instance that exists: stop, start, resize, delete, and the questions.
+//! Operations on an existing instance: stop, start, resize, delete, and the queries.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ use wharf_guest::{Error, Node, Phase, Spec};
 
 const GIB: u64 = 1 << 30;
 
-/// One running instance, or more of the same owner.
+/// Creates running instances of one owner.
 fn running(fake: &Fake, node: &Node, instances: u8) {
     for n in 1..=instances {
         ensure::ensure(&Context::new(node, fake).unwrap(), &spec(n)).unwrap();
@@ -24,7 +24,7 @@ fn running(fake: &Fake, node: &Node, instances: u8) {
 }
 
 #[test]
-fn stop_and_start_are_idempotent_and_answer_their_generation() {
+fn stop_and_start_are_idempotent_and_repeat_the_generation() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 1);
     let ctx = Context::new(&node, &fake).unwrap();
@@ -59,10 +59,10 @@ fn a_start_applies_the_size() {
 }
 
 #[test]
-fn what_never_ran_is_left_to_ensure() {
+fn start_leaves_a_container_that_never_ran_to_ensure() {
     let (fake, node) = (Fake::new(), node("{}"));
     let ctx = Context::new(&node, &fake).unwrap();
-    // After the image was read and the container made.
+    // Breaks after the image is read and the container is created.
     fake.break_call(3, Break::Before);
     ensure::ensure(&ctx, &spec(1)).unwrap_err();
     let target = target(&spec(1));
@@ -78,7 +78,7 @@ fn what_never_ran_is_left_to_ensure() {
 }
 
 #[test]
-fn a_network_that_someone_removed_is_made_again() {
+fn a_removed_network_is_created_again() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 1);
     let ctx = Context::new(&node, &fake).unwrap();
@@ -91,7 +91,7 @@ fn a_network_that_someone_removed_is_made_again() {
 }
 
 #[test]
-fn a_network_of_someone_else_is_not_used() {
+fn a_network_of_another_installation_is_not_used() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 1);
     fake.world.borrow_mut().containers.clear();
@@ -106,7 +106,7 @@ fn a_network_of_someone_else_is_not_used() {
         assert!(matches!(used(&stranger, &network), Err(Error::Conflict(_))));
         used(&ctx, &network).unwrap();
     }
-    // Made by hand, say.
+    // A network made by hand, for example.
     let mut world = fake.world.borrow_mut();
     let made = &mut world.networks.values_mut().next().unwrap().1;
     made["IPAM"]["Config"][0]["Subnet"] = "10.80.1.0/28".into();
@@ -118,7 +118,7 @@ fn a_network_of_someone_else_is_not_used() {
 }
 
 #[test]
-fn a_network_that_was_kept_serves_its_next_owner() {
+fn a_leftover_network_serves_its_next_owner() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 1);
     let ctx = Context::new(&node, &fake).unwrap();
@@ -142,7 +142,7 @@ fn a_network_that_was_kept_serves_its_next_owner() {
 }
 
 #[test]
-fn whichever_call_breaks_the_next_delete_leaves_nothing() {
+fn delete_completes_after_any_failed_call() {
     for nth in 0.. {
         for when in [Break::Before, Break::After] {
             let (fake, node) = (Fake::new(), node("{}"));
@@ -208,7 +208,7 @@ fn another_incarnation_is_not_touched() {
 }
 
 #[test]
-fn what_was_renamed_by_hand_is_found_by_its_labels() {
+fn renamed_containers_are_found_by_their_labels() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 1);
     let ctx = Context::new(&node, &fake).unwrap();
@@ -231,7 +231,7 @@ fn what_was_renamed_by_hand_is_found_by_its_labels() {
 }
 
 #[test]
-fn what_was_renamed_since_an_earlier_call_is_not_made_twice() {
+fn a_renamed_container_is_not_created_twice() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 1);
     let ctx = Context::new(&node, &fake).unwrap();
@@ -279,7 +279,7 @@ fn a_resize_is_all_or_nothing() {
 }
 
 #[test]
-fn questions_are_answered() {
+fn queries_are_answered() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 3);
     let ctx = Context::new(&node, &fake).unwrap();

@@ -1,4 +1,4 @@
-//! A larger disk for an instance that does not run.
+//! Growth of the disk of a stopped instance.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use fake::given::{node, spec, target};
 use fake::{Break, Fake, Moved};
 use wharf_guest::{Error, Phase, Spec};
 
-/// A stopped instance with data, and what it is to be.
+/// Creates a stopped instance with data; returns its new specification.
 fn stopped(fake: &Fake) -> Spec {
     let (node, small) = (node("{}"), spec(1));
     let ctx = Context::new(&node, fake).unwrap();
@@ -29,7 +29,7 @@ fn stopped(fake: &Fake) -> Spec {
     large
 }
 
-/// One container, running, with the data and the larger disk.
+/// Asserts that there is one running container with the data and the larger disk.
 fn assert_grown(fake: &Fake) {
     let world = fake.world.borrow();
     let names: Vec<_> = world.containers.keys().map(String::as_str).collect();
@@ -41,7 +41,8 @@ fn assert_grown(fake: &Fake) {
     assert_eq!(container.body["Labels"]["io.wharf.disk"], "40G");
 }
 
-/// What the host does until it runs; never are there two that run, and never less than all data.
+/// Acts as the host until the instance runs. At no point may two containers run, or data be
+/// missing.
 fn restart(fake: &Fake, wanted: &Spec) -> Result<(), Error> {
     let node = node("{}");
     let ctx = Context::new(&node, fake).unwrap();
@@ -58,11 +59,11 @@ fn restart(fake: &Fake, wanted: &Spec) -> Result<(), Error> {
         assert!(world.containers.values().all(|one| !one.running));
         assert!(world.containers.values().any(|one| one.files.len() == 2));
     }
-    panic!("it does not come to an end")
+    panic!("the growth does not end")
 }
 
 #[test]
-fn its_content_moves_to_a_container_that_takes_its_place() {
+fn the_content_moves_to_a_replacement_container() {
     let fake = Fake::new();
     let wanted = stopped(&fake);
     fake.world.borrow_mut().moved = Some(Moved::All);
@@ -71,7 +72,7 @@ fn its_content_moves_to_a_container_that_takes_its_place() {
 }
 
 #[test]
-fn what_is_on_the_way_is_no_second_instance_and_is_given_up_with_a_stop() {
+fn a_replacement_is_not_listed_and_a_stop_removes_it() {
     let fake = Fake::new();
     let wanted = stopped(&fake);
     let node = node("{}");
@@ -91,7 +92,7 @@ fn what_is_on_the_way_is_no_second_instance_and_is_given_up_with_a_stop() {
 }
 
 #[test]
-fn a_deletion_on_the_way_leaves_nothing() {
+fn a_deletion_during_growth_leaves_nothing() {
     let fake = Fake::new();
     let wanted = stopped(&fake);
     let node = node("{}");
@@ -102,9 +103,9 @@ fn a_deletion_on_the_way_leaves_nothing() {
     assert!(fake.world.borrow().transfer.is_none());
 }
 
-/// As after kill -9: the transfer is gone with the host, what the engine has stays.
+/// As after kill -9: the transfer ends with the host, and the engine's objects stay.
 #[test]
-fn whichever_call_breaks_it_ends_grown_and_whole() {
+fn growth_completes_after_any_failed_call() {
     for when in [Break::Before, Break::After] {
         for nth in 0.. {
             let fake = Fake::new();
@@ -127,7 +128,7 @@ fn whichever_call_breaks_it_ends_grown_and_whole() {
 }
 
 #[test]
-fn without_room_it_keeps_the_disk_it_has_and_says_so() {
+fn a_full_node_keeps_the_old_disk_and_reports_it() {
     let fake = Fake::new();
     let wanted = stopped(&fake);
     fake.world.borrow_mut().moved = Some(Moved::Full);
@@ -140,12 +141,12 @@ fn without_room_it_keeps_the_disk_it_has_and_says_so() {
         ("disk_size_gib", 20)
     );
     assert_eq!(fake.world.borrow().containers.len(), 1);
-    // At its old size it starts.
+    // It starts with its old size.
     restart(&fake, &spec(1)).unwrap();
 }
 
 #[test]
-fn a_transfer_that_broke_is_begun_anew() {
+fn a_broken_transfer_is_repeated() {
     let fake = Fake::new();
     let wanted = stopped(&fake);
     fake.world.borrow_mut().moved = Some(Moved::Broke);
@@ -157,7 +158,7 @@ fn a_transfer_that_broke_is_begun_anew() {
 }
 
 #[test]
-fn a_disk_without_a_limit_is_as_large_as_it_is() {
+fn a_disk_without_a_limit_never_grows() {
     let fake = Fake::new();
     fake.world.borrow_mut().disk_limits = false;
     let wanted = stopped(&fake);
@@ -168,7 +169,7 @@ fn a_disk_without_a_limit_is_as_large_as_it_is() {
 }
 
 #[test]
-fn one_that_runs_says_to_stop_it_first() {
+fn a_running_instance_must_be_stopped_first() {
     let fake = Fake::new();
     let node = node("{}");
     let ctx = Context::new(&node, &fake).unwrap();

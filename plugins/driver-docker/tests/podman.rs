@@ -1,4 +1,4 @@
-//! Where Podman differs.
+//! Differences of Podman.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -29,14 +29,14 @@ fn limit(fake: &Fake) -> u64 {
 }
 
 #[test]
-fn its_network_is_made_without_a_name_server() {
+fn networks_have_no_name_server() {
     let (fake, node) = (podman(), node("{}"));
     ensure::ensure(&Context::new(&node, &fake).unwrap(), &spec(1)).unwrap();
     assert_eq!(fake.world.borrow().networks.len(), 1);
 }
 
 #[test]
-fn a_size_outlasts_a_stop() {
+fn a_size_survives_a_stop() {
     let (fake, node) = (podman(), node("{}"));
     let ctx = Context::new(&node, &fake).unwrap();
     ensure::ensure(&ctx, &spec(1)).unwrap();
@@ -47,20 +47,20 @@ fn a_size_outlasts_a_stop() {
     lifecycle::stop(&ctx, &target, 0).unwrap();
     lifecycle::start(&ctx, &target).unwrap();
     assert_eq!(limit(&fake), 6 * GIB);
-    // While it does not run, the size waits for the start.
+    // A stopped container gets the size at its next start.
     lifecycle::stop(&ctx, &target, 0).unwrap();
     target.size.mem_gib = 3;
     resize::resize(&ctx, &target).unwrap();
     lifecycle::start(&ctx, &target).unwrap();
     assert_eq!(limit(&fake), 3 * GIB);
-    // Back to the size of the creation, which the engine tells all along.
+    // Back to the size of the creation, which the engine has reported all along.
     target.size.mem_gib = spec(1).size.mem_gib;
     resize::resize(&ctx, &target).unwrap();
     assert_eq!(limit(&fake), 4 * GIB);
 }
 
 #[test]
-fn a_start_that_broke_off_before_the_size_is_completed() {
+fn start_applies_the_size_after_any_failed_call() {
     for nth in 0.. {
         let (fake, node) = (podman(), node("{}"));
         let ctx = Context::new(&node, &fake).unwrap();
@@ -81,14 +81,15 @@ fn a_start_that_broke_off_before_the_size_is_completed() {
 }
 
 #[test]
-fn memory_in_use_is_not_taken_away() {
+fn a_size_below_the_usage_is_refused() {
     let (fake, node) = (podman(), node("{}"));
     let ctx = Context::new(&node, &fake).unwrap();
     ensure::ensure(&ctx, &spec(1)).unwrap();
     let mut target = target(&spec(1));
     target.size.mem_gib = 9;
     resize::resize(&ctx, &target).unwrap();
-    // More than at the creation, and less than is used: resident, or what else there may be.
+    // More than at the creation, but less than the usage: resident memory and the allowance for the
+    // rest.
     target.size.mem_gib = 7;
     for resident in [7 * GIB + 1024, 7 * GIB - (100 << 20)] {
         fake.world.borrow_mut().memory_used = 7 * GIB + 1024;
@@ -100,7 +101,7 @@ fn memory_in_use_is_not_taken_away() {
         );
         assert_eq!(limit(&fake), 9 * GIB);
     }
-    // What the kernel refuses.
+    // The kernel refuses this size.
     fake.world.borrow_mut().resident_kib.clear();
     let refused = resize::resize(&ctx, &target);
     assert!(
@@ -110,7 +111,7 @@ fn memory_in_use_is_not_taken_away() {
 }
 
 #[test]
-fn page_cache_makes_way_for_a_smaller_size() {
+fn page_cache_does_not_prevent_a_smaller_size() {
     let (fake, node) = (podman(), node("{}"));
     let ctx = Context::new(&node, &fake).unwrap();
     ensure::ensure(&ctx, &spec(1)).unwrap();
@@ -124,18 +125,18 @@ fn page_cache_makes_way_for_a_smaller_size() {
 }
 
 #[test]
-fn a_change_that_was_taken_back_does_not_hold() {
+fn a_failed_update_does_not_stay_in_effect() {
     let (fake, node) = (podman(), node("{}"));
     let ctx = Context::new(&node, &fake).unwrap();
     ensure::ensure(&ctx, &spec(1)).unwrap();
     let mut changed = target(&spec(1));
     changed.size.mem_gib = 6;
-    // It takes effect all the same. The engine tells 4 before and after.
+    // The update takes effect anyway. The engine reports 4 before and after.
     resize::resize(&ctx, &changed).unwrap();
     assert_eq!(limit(&fake), 6 * GIB);
     lifecycle::start(&ctx, &target(&spec(1))).unwrap();
     assert_eq!(limit(&fake), 4 * GIB);
-    // What is in use by then stays until it is freed, and nothing is given up for it.
+    // Memory in use stays until it is freed, and the driver keeps trying.
     resize::resize(&ctx, &changed).unwrap();
     fake.world.borrow_mut().memory_used = 5 * GIB;
     fake.world.borrow_mut().resident_kib = vec![5 << 20];
@@ -147,7 +148,7 @@ fn a_change_that_was_taken_back_does_not_hold() {
 }
 
 #[test]
-fn page_cache_is_not_in_use() {
+fn page_cache_does_not_count_as_usage() {
     let (fake, node) = (podman(), node("{}"));
     let ctx = Context::new(&node, &fake).unwrap();
     ensure::ensure(&ctx, &spec(1)).unwrap();
@@ -159,13 +160,13 @@ fn page_cache_is_not_in_use() {
     fake.world.borrow_mut().memory_used = 3 * GIB;
     fake.world.borrow_mut().resident_kib = vec![1 << 20, 512];
     assert_eq!(used(), GIB + (512 << 10));
-    // Processes that share memory have more together than there is.
+    // Shared memory counts for each process, so the sum can exceed the total.
     fake.world.borrow_mut().memory_used = GIB;
     assert_eq!(used(), GIB);
 }
 
 #[test]
-fn it_says_what_it_is() {
+fn probe_reports_the_product() {
     let (fake, node) = (podman(), node("{}"));
     let ctx = Context::new(&node, &fake).unwrap();
     for headless in [true, false] {
@@ -175,13 +176,13 @@ fn it_says_what_it_is() {
     }
     let health = probe::probe(&ctx).unwrap();
     assert!(health.features.live_resize && health.features.disk_grow == DiskGrow::No);
-    assert!(!health.features.vms, "none has been tried");
+    assert!(!health.features.vms, "virtual machines are untested on Podman");
     let report = ensure::ensure(&ctx, &spec(1)).unwrap();
     assert!(matches!(report.phase, Phase::Booting));
 }
 
 #[test]
-fn a_setting_that_it_hangs_on_is_refused() {
+fn a_setting_that_deadlocks_is_refused() {
     let (fake, node) = (podman(), node(r#"{ "userns": "auto" }"#));
     let refused = probe::probe(&Context::new(&node, &fake).unwrap());
     assert!(

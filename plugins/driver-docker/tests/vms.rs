@@ -1,4 +1,4 @@
-//! Virtual machines: a container without rights, on two networks.
+//! Virtual machines: a container without capabilities, on two networks.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ fn made(fake: &Fake) -> Container {
 }
 
 #[test]
-fn its_container_has_no_rights_and_room_for_qemu() {
+fn the_container_has_no_capabilities_and_room_for_qemu() {
     let fake = Fake::new();
     fake.world.borrow_mut().kvm = true;
     let report = ensure_with(&fake, "{}", &vm(1)).unwrap();
@@ -51,7 +51,7 @@ fn its_container_has_no_rights_and_room_for_qemu() {
 }
 
 #[test]
-fn without_virtualisation_it_is_made_without() {
+fn a_node_without_kvm_gets_a_container_without_it() {
     let fake = Fake::new();
     let report = ensure_with(&fake, "{}", &vm(1)).unwrap();
     assert!(matches!(report.phase, Phase::Booting));
@@ -64,7 +64,7 @@ fn without_virtualisation_it_is_made_without() {
 }
 
 #[test]
-fn a_network_of_the_operators_is_used_and_never_made() {
+fn the_operators_network_is_used_and_never_created() {
     let fake = Fake::new();
     let settings = r#"{"public_network":"uplink"}"#;
     let refused = ensure_with(&fake, settings, &vm(1)).unwrap_err();
@@ -87,7 +87,7 @@ fn a_network_of_the_operators_is_used_and_never_made() {
 }
 
 #[test]
-fn whichever_call_breaks_the_next_ensure_goes_on() {
+fn ensure_continues_after_any_failed_call() {
     for nth in 0.. {
         for when in [Break::Before, Break::After] {
             let fake = Fake::new();
@@ -130,7 +130,7 @@ fn ports_are_set_by_the_images_program() {
 }
 
 #[test]
-fn the_last_machine_takes_both_networks_along() {
+fn the_last_machine_removes_both_networks() {
     let fake = Fake::new();
     ensure_with(&fake, "{}", &vm(1)).unwrap();
     ensure_with(&fake, "{}", &vm(2)).unwrap();

@@ -1,4 +1,4 @@
-//! What the simulated engine answers.
+//! Answers of the simulated engine.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -7,30 +7,30 @@ use wharf_guest::{Answer, Error, Observed, Phase, Report, Shortage, Tag, Usage};
 /// `GET /info`
 #[derive(Debug, Deserialize)]
 pub struct Info {
-    /// For people.
+    /// The version, for display.
     pub version: String,
-    /// Total.
+    /// Total vCPUs.
     pub n_vcpus: u32,
-    /// Total.
+    /// Total RAM, in GiB.
     pub mem_gib: u32,
-    /// Total.
+    /// Total disk space, in GiB.
     pub disk_size_gib: u32,
-    /// All of them.
+    /// All GPUs of the node.
     pub gpus: Vec<GpuInfo>,
-    /// A machine that runs can have other processors and memory.
+    /// Whether a running machine can change its vCPUs and RAM.
     pub live_resize: bool,
-    /// When the disk of a machine that exists can be made larger: `no`, `stopped`, `running`.
+    /// When the disk of an existing machine can grow: `no`, `stopped` or `running`.
     pub disk_grow: String,
-    /// Changes when machines were lost.
+    /// Changes after a restart that lost machines.
     pub boot_id: String,
 }
 
 /// One GPU.
 #[derive(Debug, Deserialize)]
 pub struct GpuInfo {
-    /// Its model.
+    /// The model.
     pub model: String,
-    /// Its name.
+    /// The device's name.
     pub device: String,
 }
 
@@ -43,7 +43,7 @@ struct State {
     again_ms: Option<u32>,
 }
 
-/// Instance, then incarnation, phase, detail.
+/// Instance, then incarnation, phase and detail.
 type Row = (String, (u64, String, Option<String>));
 
 #[derive(Debug, Deserialize)]
@@ -60,7 +60,7 @@ struct UsageInfo {
     disk_used_bytes: u64,
 }
 
-/// What a refusal may hold.
+/// The body of a refusal. Every field is optional.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Refusal {
@@ -77,7 +77,7 @@ struct ShortageInfo {
     available: u64,
 }
 
-/// A report for a generation.
+/// Converts an answer to a report with this generation.
 pub fn report(answer: &Answer, generation: u64) -> Result<Report, Error> {
     let state: State = body(answer)?;
     Ok(Report {
@@ -87,7 +87,7 @@ pub fn report(answer: &Answer, generation: u64) -> Result<Report, Error> {
     })
 }
 
-/// One page of a list, and after which instance the next begins.
+/// Reads one page of a list, and the key of the next page.
 pub fn list_page(answer: &Answer) -> Result<(Vec<Observed>, Option<String>), Error> {
     let page: Page = body(answer)?;
     let rows = page
@@ -106,7 +106,7 @@ pub fn list_page(answer: &Answer) -> Result<(Vec<Observed>, Option<String>), Err
     Ok((rows, page.next))
 }
 
-/// Live usage.
+/// Reads the usage of an instance.
 pub fn usage(answer: &Answer) -> Result<Usage, Error> {
     let usage: UsageInfo = body(answer)?;
     Ok(Usage {
@@ -117,12 +117,12 @@ pub fn usage(answer: &Answer) -> Result<Usage, Error> {
     })
 }
 
-/// A success whose body says nothing.
+/// Checks for a success and ignores the body.
 pub fn accepted(answer: &Answer) -> Result<(), Error> {
     body::<serde::de::IgnoredAny>(answer).map(drop)
 }
 
-/// The body of a success; else the error that the status means.
+/// Parses the body of a success; any other status becomes its error.
 pub fn body<T: DeserializeOwned>(answer: &Answer) -> Result<T, Error> {
     if answer.is_success() {
         return answer.json();
@@ -158,7 +158,7 @@ fn phase(name: &str, detail: Option<String>) -> Result<Phase, Error> {
         "failed" => Phase::Failed(detail.unwrap_or_default()),
         other => {
             return Err(Error::Other(format!(
-                "the engine speaks of an unknown phase {other:?}"
+                "the engine reported an unknown phase {other:?}"
             )));
         }
     })

@@ -1,10 +1,10 @@
-//! What the simulated engine is sent.
+//! Request bodies for the simulated engine.
 
 use crate::KIND;
 use serde::Serialize;
 use wharf_guest::{Error, Node, ResourceType, Size, Spec};
 
-/// A creation.
+/// The body of a creation.
 #[derive(Debug, Serialize)]
 pub struct Create<'a> {
     installation: &'a str,
@@ -19,7 +19,7 @@ pub struct Create<'a> {
     size: Sizes,
 }
 
-/// The three sizes.
+/// vCPUs, RAM and disk of an instance.
 #[derive(Debug, Serialize)]
 pub struct Sizes {
     n_vcpus: u32,
@@ -27,7 +27,7 @@ pub struct Sizes {
     disk_size_gib: u32,
 }
 
-/// The body of a creation.
+/// Builds the body of a creation.
 pub fn create<'a>(node: &'a Node, spec: &'a Spec) -> Result<Create<'a>, Error> {
     let image = spec
         .blueprint
@@ -53,7 +53,7 @@ pub fn create<'a>(node: &'a Node, spec: &'a Spec) -> Result<Create<'a>, Error> {
     })
 }
 
-/// The body of a start or a resize.
+/// Builds the body of a start or a resize.
 pub fn resize(size: Size) -> Sizes {
     Sizes {
         n_vcpus: size.n_vcpus,

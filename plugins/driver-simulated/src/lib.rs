@@ -1,6 +1,5 @@
-//! The driver for the host's simulated engine. As a driver for a real one would, it keeps nothing
-//! and turns each call into requests; the engine's one path per function makes it a small example
-//! of how a driver is written.
+//! The driver for the host's simulated engine, and a small example of a driver. It keeps no state
+//! and turns each call into one or more requests, as a driver for a real engine does.
 
 mod answer;
 mod body;
@@ -12,12 +11,12 @@ use wharf_guest::{
     Ports, Report, Spec, Tag, Target, Usage,
 };
 
-/// The kind of engine, and the kind of image.
+/// The kind of engine and of its images.
 const KIND: &str = "simulated";
-/// Rows asked for at a time, at most.
+/// Maximum rows per page of a list.
 const PAGE: &str = "20000";
 
-/// The driver.
+/// The driver that the host loads.
 #[derive(Debug)]
 pub struct Simulated;
 
@@ -127,7 +126,7 @@ fn probe(engine: &dyn Engine) -> Result<Health, Error> {
     })
 }
 
-/// Page by page: a node may have more instances than one answer holds.
+/// Lists page by page: a node may have more instances than one answer can contain.
 fn list(engine: &dyn Engine, node: &Node) -> Result<Vec<Observed>, Error> {
     let mut all = Vec::new();
     let mut after: Option<String> = None;

@@ -1,14 +1,14 @@
-//! A flavor provider as small as one can be: `team`, which is `base` with a team's own settings.
-//! How it is built, tested and installed stands in `plugins/README.md`.
+//! A minimal flavor provider. Its flavor `team` is `base` with a team's own settings.
+//! `plugins/README.md` explains how to build, test and install it.
 
 use wharf_guest::{
     Blueprint, BlueprintRequest, Content, Error, File, Flavor, FlavorProvider, Image, Readiness,
     ResourceType, Secret, Size,
 };
 
-/// The image of `base`: its init makes the login account from the files below.
+/// The image of `base`. Its init creates the login account from the files below.
 const IMAGE: &str = "localhost/wharf/base:1";
-/// Where that init looks at the first start.
+/// The directory that the init reads at the first start.
 const FIRST_BOOT: &str = "/etc/wharf/first-boot";
 const GITCONFIG: &str = "[init]\n\tdefaultBranch = main\n";
 
@@ -43,7 +43,7 @@ impl FlavorProvider for Example {
                 0o644,
                 text(&request.login_user),
             ),
-            // The provider never sees the password: the host puts its hash here.
+            // The provider never sees the password: the host inserts its hash here.
             file(
                 &format!("{FIRST_BOOT}/password"),
                 0o600,
@@ -58,7 +58,7 @@ impl FlavorProvider for Example {
             ));
         }
         Ok(Blueprint {
-            // One image for each kind of engine that the flavor can run on.
+            // One image for each kind of engine that supports the flavor.
             images: ["docker", "simulated"]
                 .map(|kind| Image {
                     engine_kind: kind.into(),

@@ -1,17 +1,17 @@
-//! From a catalog entry and a request to a blueprint.
+//! Composition of a blueprint from a catalog entry and a request.
 
 use crate::entry::Entry;
 use crate::first_boot;
 use wharf_guest::{Blueprint, BlueprintRequest, Error, Image, Readiness, ResourceType};
 
-/// Kinds of engine whose images are named alike. The simulated engine runs nothing and takes any
-/// name.
+/// The kinds of engine that use these image names. The simulated engine runs nothing and accepts
+/// any name.
 const ENGINE_KINDS: [&str; 2] = ["docker", "simulated"];
 
-/// Composes what an instance is made of.
+/// Composes the blueprint of an instance.
 ///
 /// # Errors
-/// [`Error::Invalid`] when the request asks of the flavor what it does not have.
+/// [`Error::Invalid`] if the request needs a feature that the flavor lacks.
 pub fn blueprint(entry: &Entry, request: &BlueprintRequest) -> Result<Blueprint, Error> {
     if !entry.runs_as(request.resource_type) {
         let why = format!("{} runs as a container only", entry.name);
@@ -41,7 +41,7 @@ pub fn blueprint(entry: &Entry, request: &BlueprintRequest) -> Result<Blueprint,
     })
 }
 
-/// Around a virtual machine, its size: the image starts it with these.
+/// The environment of a virtual machine: its size, for the program that starts QEMU.
 fn environment(request: &BlueprintRequest) -> Vec<(String, String)> {
     let size = &request.size;
     let sizes = [
@@ -57,13 +57,13 @@ fn environment(request: &BlueprintRequest) -> Vec<(String, String)> {
     }
 }
 
-/// An engine's driver may replace the prefix `localhost/wharf/` by that of a registry.
+/// The image's reference. A driver may replace the prefix `localhost/wharf/` by that of a registry.
 fn image(entry: &Entry, request: &BlueprintRequest) -> String {
     let family = match request.resource_type {
         ResourceType::Container => "",
         ResourceType::Vm => "vm-",
     };
-    // The CUDA builds are gigabytes that nobody without a GPU has a use for.
+    // Only instances with a GPU need the CUDA builds, which are gigabytes larger.
     let variant = if entry.gpu_aware && request.n_gpus > 0 {
         "-cuda"
     } else {

@@ -1,42 +1,42 @@
-//! What the catalog says of one flavor.
+//! A flavor as the catalog describes it.
 
 use wharf_guest::{Flavor, ResourceType, Size};
 
 /// The web page of a flavor.
 #[derive(Debug, Clone, Copy)]
 pub struct Web {
-    /// Where it listens inside.
+    /// The port of the web server in the instance.
     pub port: u16,
     /// A path that answers without a login once the page works.
     pub health: &'static str,
-    /// Its server checks the password itself and needs it in clear; else the login account's hash
-    /// serves.
+    /// Whether the web server checks the password itself and needs it in clear text. Otherwise it
+    /// uses the login account's hash.
     pub clear_password: bool,
 }
 
-/// One flavor. `Flavor` is its description on the wire.
+/// One flavor. `Flavor` is its form in the WIT interface.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
-    /// As users name it.
+    /// The name in the REST interface.
     pub name: &'static str,
-    /// One sentence.
+    /// One sentence for display.
     pub description: &'static str,
-    /// Runs as a virtual machine too, not only as a container.
+    /// Whether the flavor also runs as a virtual machine. All run as containers.
     pub vm: bool,
-    /// Reached over SSH. One that is not has a web page.
+    /// Whether it accepts SSH logins. A flavor without SSH has a web page.
     pub ssh: bool,
-    /// Its web page.
+    /// The web page, if it has one.
     pub web: Option<Web>,
-    /// Takes the S3 prefill.
+    /// Whether it supports the S3 prefill.
     pub s3_prefill: bool,
-    /// Hands the AI key to an assistant.
+    /// Whether it passes the AI key to an assistant.
     pub ai: bool,
-    /// Has libraries that use a GPU.
+    /// Whether it has libraries that use a GPU.
     pub gpu_aware: bool,
 }
 
-/// Every environment starts within the smallest instance that the service sells; larger ones are
-/// the user's choice. A minimum above it would refuse requests that the interface allows.
+/// The smallest instance that the service offers; every environment starts in it. A higher minimum
+/// would refuse requests that the interface allows.
 const MINIMUM: Size = Size {
     n_vcpus: 1,
     mem_gib: 1,
@@ -44,7 +44,7 @@ const MINIMUM: Size = Size {
 };
 
 impl Entry {
-    /// Its description for the host.
+    /// Returns the description for the host.
     #[must_use]
     pub fn describe(&self) -> Flavor {
         let mut resource_types = vec![ResourceType::Container];
@@ -64,7 +64,7 @@ impl Entry {
         }
     }
 
-    /// Whether it runs as this.
+    /// Returns whether the flavor runs as this resource type.
     #[must_use]
     pub fn runs_as(&self, resource_type: ResourceType) -> bool {
         match resource_type {

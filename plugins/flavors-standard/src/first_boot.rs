@@ -1,8 +1,8 @@
-//! The files an image's init applies at the first start and then removes: those of a container in
-//! `/etc/wharf/first-boot`, those of a virtual machine in `/var/lib/wharf/first-boot` of the
-//! container in which its QEMU runs, readable by QEMU's user alone.
+//! The files that an image's init applies at the first start and then removes. Those of a container
+//! are in `/etc/wharf/first-boot`. Those of a virtual machine are in `/var/lib/wharf/first-boot` of
+//! its container, and only QEMU's user can read them.
 //!
-//! | name | holds | when |
+//! | name | content | when |
 //! |---|---|---|
 //! | `user` | name of the login account | always |
 //! | `password` | its password's crypt hash | always |
@@ -17,7 +17,7 @@ use wharf_guest::{BlueprintRequest, Content, File, ResourceType, Secret};
 const PUBLIC: u32 = 0o644;
 const OWNER_ONLY: u32 = 0o600;
 
-/// Where an image's init looks, and as whom.
+/// The directory that an image's init reads, and the owner of its files.
 struct Place {
     directory: &'static str,
     owner: u32,
@@ -43,7 +43,7 @@ const S3: [(&str, Secret); 4] = [
     ("s3/prefill_bucket", Secret::S3PrefillBucket),
 ];
 
-/// The files for this request.
+/// Builds the files for this request.
 #[must_use]
 pub fn files(entry: &Entry, request: &BlueprintRequest) -> Vec<File> {
     let place = match request.resource_type {

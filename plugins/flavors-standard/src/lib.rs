@@ -1,7 +1,7 @@
 //! Wharf's own software environments.
 //!
-//! One file per flavor in [`catalog`]; what they share, above all the files an image's init reads
-//! at the first start, is in [`first_boot`] and [`compose`].
+//! [`catalog`] has one file per flavor. [`first_boot`] and [`compose`] have the common parts, above
+//! all the files for an image's first start.
 
 pub mod catalog;
 pub mod compose;

@@ -1,4 +1,4 @@
-//! What the specification says of the flavors, and what every blueprint must hold.
+//! The flavors match the specification, and every blueprint is complete.
 
 #![allow(
     clippy::unwrap_used,
@@ -49,7 +49,7 @@ fn has(blueprint: &Blueprint, name: &str) -> bool {
 }
 
 #[test]
-fn there_are_the_eight() {
+fn all_eight_flavors_exist() {
     assert_eq!(
         names(|_| true),
         set([
@@ -66,7 +66,7 @@ fn there_are_the_eight() {
 }
 
 #[test]
-fn the_flags_are_those_of_the_specification() {
+fn flags_match_the_specification() {
     assert_eq!(names(|f| f.ssh), set(["base", "datascience", "genomics"]));
     assert_eq!(
         names(|f| f.s3_prefill),
@@ -76,12 +76,12 @@ fn the_flags_are_those_of_the_specification() {
     assert_eq!(names(vm), set(["base"]));
     assert!(
         names(|f| f.ssh == f.web).is_empty(),
-        "each is reached in one way"
+        "every flavor has either SSH or a web page"
     );
 }
 
 #[test]
-fn each_composes_and_is_probed_where_its_user_goes() {
+fn every_flavor_composes_with_a_health_check_on_the_users_path() {
     for flavor in Standard::flavors() {
         let blueprint = Standard::blueprint(&request(&flavor.name)).unwrap();
         assert_eq!(blueprint.ssh, flavor.ssh);
@@ -101,7 +101,7 @@ fn each_composes_and_is_probed_where_its_user_goes() {
 }
 
 #[test]
-fn with_a_gpu_the_image_is_one_that_uses_it() {
+fn a_gpu_selects_the_cuda_image() {
     for flavor in Standard::flavors() {
         let mut request = request(&flavor.name);
         request.n_gpus = 1;
@@ -117,7 +117,7 @@ fn with_a_gpu_the_image_is_one_that_uses_it() {
 }
 
 #[test]
-fn secrets_are_only_for_root() {
+fn only_root_can_read_secrets() {
     for flavor in Standard::flavors() {
         let mut request = request(&flavor.name);
         request.s3_prefill = flavor.s3_prefill;
@@ -135,7 +135,7 @@ fn secrets_are_only_for_root() {
 }
 
 #[test]
-fn the_clear_password_is_only_where_a_web_server_checks_it() {
+fn only_web_flavors_get_the_clear_password() {
     for flavor in Standard::flavors() {
         let files = Standard::blueprint(&request(&flavor.name)).unwrap().files;
         let clear = files
@@ -146,7 +146,7 @@ fn the_clear_password_is_only_where_a_web_server_checks_it() {
 }
 
 #[test]
-fn a_vm_of_base_has_its_own_image_and_others_have_none() {
+fn only_base_has_a_vm_image() {
     let mut vm = request("base");
     vm.resource_type = ResourceType::Vm;
     let blueprint = Standard::blueprint(&vm).unwrap();
@@ -158,13 +158,13 @@ fn a_vm_of_base_has_its_own_image_and_others_have_none() {
         expected.map(|name| format!("/var/lib/wharf/first-boot/{name}"))
     );
     let owned = |f: &wharf_guest::File| (f.mode, f.uid, f.gid) == (0o600, 1000, 1000);
-    assert!(blueprint.files.iter().all(owned), "QEMU's user alone");
+    assert!(blueprint.files.iter().all(owned), "every file must belong to QEMU's user");
     vm.flavor = "marimo".into();
     assert!(matches!(Standard::blueprint(&vm), Err(Error::Invalid(e)) if e.field == "flavor"));
 }
 
 #[test]
-fn what_a_flavor_lacks_is_refused() {
+fn unsupported_features_are_refused() {
     let mut s3 = request("base");
     s3.s3_prefill = true;
     assert!(matches!(Standard::blueprint(&s3), Err(Error::Invalid(_))));

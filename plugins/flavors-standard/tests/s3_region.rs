@@ -1,4 +1,5 @@
-//! For which region the S3 prefill signs its requests: what the images run, run here.
+//! The region that the S3 prefill signs its requests for. The tests run the images' scripts on this
+//! machine.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,7 +22,7 @@ fn program(name: &str) -> Command {
     bash
 }
 
-/// Provider, region and address.
+/// Returns the provider, region and address.
 fn settings(endpoint: &str) -> [String; 3] {
     let said = program("s3-server").args([endpoint, "data"]).output();
     let said = String::from_utf8(said.unwrap().stdout).unwrap();
@@ -32,7 +33,7 @@ fn settings(endpoint: &str) -> [String; 3] {
 }
 
 #[test]
-fn the_region_is_the_one_in_the_servers_name() {
+fn the_region_comes_from_the_servers_name() {
     for (endpoint, provider, region) in [
         ("https://s3.eu-west-1.amazonaws.com", "AWS", "eu-west-1"),
         ("https://s3-eu-west-1.amazonaws.com/", "AWS", "eu-west-1"),
@@ -76,7 +77,7 @@ fn the_region_is_the_one_in_the_servers_name() {
 }
 
 #[test]
-fn a_bucket_before_the_servers_name_is_not_named_twice() {
+fn a_bucket_in_the_servers_name_is_not_repeated() {
     let [_, region, endpoint] = settings("https://data.s3.eu-west-1.amazonaws.com");
     assert_eq!(
         [region.as_str(), endpoint.as_str()],
@@ -86,7 +87,8 @@ fn a_bucket_before_the_servers_name_is_not_named_twice() {
     assert_eq!(other, "https://data.example.com");
 }
 
-/// An instance's home directory, with an rclone whose server is of this region and says so.
+/// Creates an instance's home directory with a fake rclone. Its server has one region and names it
+/// in a refusal.
 fn home(name: &str, refusal: &str) -> PathBuf {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     drop(fs::remove_dir_all(&home));
@@ -103,7 +105,7 @@ fn home(name: &str, refusal: &str) -> PathBuf {
     home
 }
 
-/// How a download ends, its log, and how often the server was asked.
+/// Runs a download; returns its success, its log, and the number of requests to the server.
 fn download(home: &Path) -> (bool, String, usize) {
     let path = std::env::var("PATH").unwrap();
     let mut bash = program("s3-download");
@@ -117,7 +119,7 @@ fn download(home: &Path) -> (bool, String, usize) {
 }
 
 #[test]
-fn a_region_that_the_server_names_is_taken() {
+fn a_region_that_the_server_names_is_used() {
     for refusal in [
         "The authorization header is malformed; the region is wrong; expecting 'eu-2'",
         "The authorization header is malformed; the region 'us-east-1' is wrong; expecting 'eu-2'",
@@ -130,7 +132,7 @@ fn a_region_that_the_server_names_is_taken() {
 }
 
 #[test]
-fn other_refusals_end_it() {
+fn other_refusals_end_the_download() {
     let home = home("other-refusal", "the date is wrong");
     let (ended, log, asked) = download(&home);
     assert!(!ended && asked == 1 && log.contains("FAILED"), "{log}");

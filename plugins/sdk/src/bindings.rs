@@ -1,7 +1,7 @@
-//! The generated bindings. Nothing else in the workspace generates any.
+//! The generated bindings of all worlds.
 //!
-//! The types of all worlds are those of `node_driver`, so that helpers and traits speak of one
-//! `Error` and one `Blueprint` whatever the world.
+//! All worlds use the types of `node_driver`, so that helpers and traits share one `Error` and one
+//! `Blueprint`.
 
 #![expect(missing_docs, reason = "generated from the documented WIT")]
 #![allow(
@@ -15,7 +15,7 @@
     reason = "generated code, and only on the wasm target"
 )]
 
-/// World `node-driver`.
+/// Bindings of the world `node-driver`.
 pub mod node_driver {
     wit_bindgen::generate!({
         path: "../../wit/v0.1",
@@ -27,8 +27,8 @@ pub mod node_driver {
     });
 }
 
-/// What world `node-driver-with-ports` has beside `node-driver`. A plugin that exports both is of
-/// the former: the linker merges the worlds of one component.
+/// The part of the world `node-driver-with-ports` that `node-driver` lacks. The linker merges both
+/// into one component.
 pub mod ports {
     wit_bindgen::generate!({
         inline: "package wharf:guest; world ports { export wharf:plugin/ports@0.1.0; }",
@@ -43,7 +43,7 @@ pub mod ports {
     });
 }
 
-/// World `flavor-provider`.
+/// Bindings of the world `flavor-provider`.
 pub mod flavor_provider {
     wit_bindgen::generate!({
         path: "../../wit/v0.1",

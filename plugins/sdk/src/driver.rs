@@ -1,30 +1,30 @@
-//! What a driver answers.
+//! The traits of a driver.
 
 use crate::types::{Error, Health, Node, Observed, Report, Spec, Tag, Target, Usage};
 
 /// A driver for one kind of engine.
 ///
-/// Every function is idempotent and short, and is told everything it needs: a guest lives for one
-/// call. The promises of each function stand in `wit/v0.1/driver.wit`.
+/// Every function is idempotent and short. A guest lives for one call, so all input comes with the
+/// call. `wit/v0.1/driver.wit` documents each function.
 pub trait Driver {
-    /// The kind of engine spoken to, such as `docker`. Pure.
+    /// Returns the kind of engine, such as `docker`. Pure.
     fn engine_kind() -> String;
 
-    /// Asks the engine what it is and can do. Changes nothing.
+    /// Reads the engine's version and capabilities. Changes nothing.
     fn probe(node: &Node) -> Result<Health, Error>;
 
-    /// Moves an instance towards existing and running as specified, as far as it gets without
+    /// Moves an instance towards existing and running as specified, as far as possible without
     /// waiting.
     fn ensure(node: &Node, spec: &Spec) -> Result<Report, Error>;
 
-    /// Starts an instance that exists, applying its size.
+    /// Starts an existing instance with its current size.
     fn start(node: &Node, target: &Target) -> Result<Report, Error>;
 
-    /// Gives an instance that does not run a larger disk with the content of the old one. Only called
-    /// where `start` answers `growing`.
+    /// Gives an instance that does not run a larger disk with the content of the old one. The host
+    /// calls it only after `start` answers `growing`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] unless a driver has it.
+    /// [`Error::Unsupported`] in the default implementation.
     fn grow(node: &Node, _: &Spec) -> Result<Report, Error> {
         Err(Error::Unsupported(format!(
             "disks of node {} keep their size",
@@ -32,27 +32,27 @@ pub trait Driver {
         )))
     }
 
-    /// Stops gracefully within `grace_ms`, then hard. Stopped or absent already: success.
+    /// Stops gracefully within `grace_ms`, then by force. Success if stopped already, or absent.
     fn stop(node: &Node, target: &Target, grace_ms: u32) -> Result<Report, Error>;
 
     /// Applies `target.size`, all or nothing.
     fn resize(node: &Node, target: &Target) -> Result<Report, Error>;
 
-    /// Removes the instance with its storage. Absent already: success.
+    /// Removes the instance with its storage. Success if absent already.
     fn delete(node: &Node, target: &Target) -> Result<Report, Error>;
 
-    /// Where one instance is. Changes nothing.
+    /// Reports the phase of one instance. Changes nothing.
     fn inspect(node: &Node, tag: &Tag) -> Result<Report, Error>;
 
-    /// All of the installation's instances on the node. Changes nothing.
+    /// Lists all of the installation's instances on the node. Changes nothing.
     fn list(node: &Node) -> Result<Vec<Observed>, Error>;
 
-    /// Live usage of a running instance; that of its disk only if asked. Changes nothing.
+    /// Reads the usage of a running instance; that of its disk only with `disk`. Changes nothing.
     fn stats(node: &Node, tag: &Tag, disk: bool) -> Result<Usage, Error>;
 }
 
-/// Public ports of virtual machines, for a driver that has them.
+/// Public ports of virtual machines, for drivers that support them.
 pub trait Ports: Driver {
-    /// Makes exactly `target.wan_ports` open on the public address. Idempotent.
+    /// Opens exactly `target.wan_ports` on the public address. Idempotent.
     fn set_ports(node: &Node, target: &Target) -> Result<(), Error>;
 }

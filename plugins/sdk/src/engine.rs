@@ -7,33 +7,33 @@ use crate::types::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The one engine a driver reaches. [`HostEngine`] is the real one; tests bring their own.
+/// The engine of a driver's node. [`HostEngine`] is the real one; tests supply their own.
 pub trait Engine {
-    /// Sends one request and reads the whole answer.
+    /// Sends one request and reads the complete answer.
     ///
     /// # Errors
-    /// As the `engine` interface says. After a timeout or a broken connection the engine may have
+    /// Those of the `engine` interface. After a timeout or a broken connection, the engine may have
     /// done the work.
     fn send(&self, request: &Request) -> Result<Response, EngineError>;
 
-    /// Starts a long request in the host under a key, or says where it is.
+    /// Starts a long request in the host under a key, or reports its state.
     ///
     /// # Errors
-    /// When the host cannot take the job.
+    /// When the host cannot accept the job.
     fn job(&self, key: &str, request: &Request) -> Result<JobState, EngineError>;
 
     /// Begins the transfer of the call's instance.
     ///
     /// # Errors
-    /// When the host cannot take it.
+    /// When the host cannot accept the transfer.
     fn begin_transfer(&self, _: &Transfer) -> Result<(), EngineError> {
         Err(EngineError::Refused("no transfers".into()))
     }
 
-    /// Where the transfer of the call's instance is, if there is one.
+    /// Reports the state of the transfer of the call's instance, if there is one.
     ///
     /// # Errors
-    /// In a call that is for no instance.
+    /// In a call without an instance.
     fn transfer_state(&self) -> Result<Option<JobState>, EngineError> {
         Ok(None)
     }
@@ -41,7 +41,7 @@ pub trait Engine {
     /// Ends the transfer of the call's instance, if there is one.
     ///
     /// # Errors
-    /// In a call that is for no instance.
+    /// In a call without an instance.
     fn end_transfer(&self) -> Result<(), EngineError> {
         Ok(())
     }
@@ -74,7 +74,7 @@ impl Engine for HostEngine {
     }
 }
 
-/// There is no host outside of one.
+/// Outside a host, every request fails.
 #[cfg(not(target_family = "wasm"))]
 impl Engine for HostEngine {
     fn send(&self, _: &Request) -> Result<Response, EngineError> {
@@ -86,12 +86,12 @@ impl Engine for HostEngine {
     }
 }
 
-/// One request in the making.
+/// A request to the engine, built step by step.
 #[derive(Debug, Clone)]
 pub struct Call(Request);
 
 impl Call {
-    /// A request without a body.
+    /// Creates a request without a body.
     #[must_use]
     pub fn new(method: Method, path: &Path) -> Self {
         Self(Request {
@@ -103,40 +103,40 @@ impl Call {
         })
     }
 
-    /// A `GET`.
+    /// Creates a `GET` request.
     #[must_use]
     pub fn get(path: &Path) -> Self {
         Self::new(Method::Get, path)
     }
 
-    /// A `POST`.
+    /// Creates a `POST` request.
     #[must_use]
     pub fn post(path: &Path) -> Self {
         Self::new(Method::Post, path)
     }
 
-    /// A `PUT`.
+    /// Creates a `PUT` request.
     #[must_use]
     pub fn put(path: &Path) -> Self {
         Self::new(Method::Put, path)
     }
 
-    /// A `PATCH`.
+    /// Creates a `PATCH` request.
     #[must_use]
     pub fn patch(path: &Path) -> Self {
         Self::new(Method::Patch, path)
     }
 
-    /// A `DELETE`.
+    /// Creates a `DELETE` request.
     #[must_use]
     pub fn delete(path: &Path) -> Self {
         Self::new(Method::Delete, path)
     }
 
-    /// With this JSON body.
+    /// Sets a JSON body.
     ///
     /// # Errors
-    /// [`Error::Other`] when the value has no JSON form, such as a map with keys that are no text.
+    /// [`Error::Other`] if the value has no JSON form, such as a map with keys that are not text.
     pub fn json<T: Serialize>(mut self, body: &T) -> Result<Self, Error> {
         let text = serde_json::to_string(body)
             .map_err(|problem| Error::Other(format!("request body: {problem}")))?;
@@ -144,14 +144,14 @@ impl Call {
         Ok(self)
     }
 
-    /// With a tar archive of these files, which the host builds and puts the secrets into.
+    /// Sets a tar archive of these files as the body. The host builds it and inserts the secrets.
     #[must_use]
     pub fn archive(mut self, files: &[File]) -> Self {
         self.0.body = Body::Archive(files.to_vec());
         self
     }
 
-    /// With a header.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.0.headers.push(Header {
@@ -161,25 +161,25 @@ impl Call {
         self
     }
 
-    /// With another time limit than the 10 seconds of the `engine` interface.
+    /// Sets a time limit in place of the 10 seconds of the `engine` interface.
     #[must_use]
     pub fn timeout_ms(mut self, ms: u32) -> Self {
         self.0.timeout_ms = Some(ms);
         self
     }
 
-    /// Sends it. Any status is an answer.
+    /// Sends the request. Every status counts as an answer.
     ///
     /// # Errors
-    /// When there is no answer: see [`Engine::send`].
+    /// When there is no answer; see [`Engine::send`].
     pub fn send(&self, engine: &dyn Engine) -> Result<Answer, EngineError> {
         engine.send(&self.0).map(Answer::new)
     }
 
-    /// Starts it as a job under a key, or says where that job is.
+    /// Starts the request as a job under a key, or reports the job's state.
     ///
     /// # Errors
-    /// When there is no answer: see [`Engine::job`].
+    /// When there is no answer; see [`Engine::job`].
     pub fn job(&self, engine: &dyn Engine, key: &str) -> Result<Job, EngineError> {
         Ok(match engine.job(key, &self.0)? {
             JobState::Running(line) => Job::Running(line),
@@ -189,23 +189,23 @@ impl Call {
     }
 }
 
-/// Where a job is.
+/// The state of a job.
 #[derive(Debug, Clone)]
 pub enum Job {
-    /// Under way, with the last line the engine sent.
+    /// In progress, with the last line from the engine.
     Running(Option<String>),
-    /// Ended, with the end of its body.
+    /// Ended, with the end of the body.
     Done(Answer),
 }
 
 /// An engine's answer.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// HTTP status.
+    /// The HTTP status.
     pub status: u16,
-    /// As they came.
+    /// The headers, unchanged.
     pub headers: Vec<Header>,
-    /// The body as it came.
+    /// The body, unchanged.
     pub body: Vec<u8>,
 }
 
@@ -218,7 +218,7 @@ impl Answer {
         }
     }
 
-    /// The first header of that name, in any case.
+    /// Returns the first header with this name, ignoring case.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let header = self
@@ -228,16 +228,16 @@ impl Answer {
         Some(&header.value)
     }
 
-    /// Whether the status is 2xx.
+    /// Returns whether the status is 2xx.
     #[must_use]
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// The body as a JSON value of the type asked for.
+    /// Parses the body as JSON.
     ///
     /// # Errors
-    /// [`Error::Other`], saying where the body is not what was expected.
+    /// [`Error::Other`] with the place in the body that does not match `T`.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_slice(&self.body)
             .map_err(|problem| Error::Other(format!("the engine's answer: {problem}")))

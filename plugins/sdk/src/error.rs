@@ -1,9 +1,9 @@
-//! From the engine's ways of failing to a driver's.
+//! Conversions to a driver's errors.
 
 use crate::types::{EngineError, Error, FieldError};
 
 impl Error {
-    /// A field of the request and what is wrong with it.
+    /// Creates an error about one field of the request.
     #[must_use]
     pub fn invalid(field: &str, message: impl Into<String>) -> Self {
         Self::Invalid(FieldError {
@@ -20,7 +20,7 @@ impl From<EngineError> for Error {
                 Self::Unsupported(format!("the host's policy refuses this request: {why}"))
             }
             EngineError::Unreachable(why) => Self::Unreachable(why),
-            EngineError::Timeout => Self::Unreachable("no whole answer in time".into()),
+            EngineError::Timeout => Self::Unreachable("no complete answer in time".into()),
             EngineError::TooLarge(limit) => {
                 Self::Other(format!("the engine's answer is longer than {limit} bytes"))
             }

@@ -1,4 +1,4 @@
-//! The way from the host's call to the author's trait. Used by the export macros only.
+//! Glue between the generated traits and the author's traits. Only the export macros use it.
 
 use crate::bindings::node_driver::exports::wharf::plugin::driver;
 use crate::types::{
@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 
 pub use crate::bindings::{flavor_provider, node_driver, ports};
 
-/// What the macros export: the generated traits, answered by `T`.
+/// Implements the generated traits by calling `T`.
 pub struct Exported<T>(PhantomData<T>);
 
 impl<T: Driver> driver::Guest for Exported<T> {
@@ -64,7 +64,7 @@ impl<T: FlavorProvider> flavor_provider::exports::wharf::plugin::flavors::Guest 
     }
 }
 
-/// Makes this crate a plugin of the world `node-driver`, answered by the named [`Driver`].
+/// Makes this crate a plugin of the world `node-driver`, implemented by the named [`Driver`].
 #[macro_export]
 macro_rules! export_driver {
     ($driver:ident) => {
@@ -78,7 +78,7 @@ macro_rules! export_driver {
     };
 }
 
-/// Makes this crate a plugin of the world `node-driver-with-ports`, answered by the named type,
+/// Makes this crate a plugin of the world `node-driver-with-ports`, implemented by the named type,
 /// which is a [`Driver`] and has [`Ports`].
 #[macro_export]
 macro_rules! export_driver_with_ports {
@@ -96,7 +96,7 @@ macro_rules! export_driver_with_ports {
     };
 }
 
-/// Makes this crate a plugin of the world `flavor-provider`, answered by the named
+/// Makes this crate a plugin of the world `flavor-provider`, implemented by the named
 /// [`FlavorProvider`].
 #[macro_export]
 macro_rules! export_flavors {

@@ -1,12 +1,12 @@
-//! What a flavor provider answers.
+//! The trait of a flavor provider.
 
 use crate::types::{Blueprint, BlueprintRequest, Error, Flavor};
 
-/// Offers software environments. Both functions are pure: the same input, the same output.
+/// Offers software environments. Both functions are pure: equal inputs give equal outputs.
 pub trait FlavorProvider {
-    /// What this provider offers, in any order.
+    /// Returns the flavors of this provider, in any order.
     fn flavors() -> Vec<Flavor>;
 
-    /// What an instance of a flavor is made of.
+    /// Composes the blueprint of an instance of a flavor.
     fn blueprint(request: &BlueprintRequest) -> Result<Blueprint, Error>;
 }

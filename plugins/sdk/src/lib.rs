@@ -1,4 +1,4 @@
-//! What a Wharf plugin is written with.
+//! The crate for writing Wharf plugins in Rust.
 //!
 //! A plugin is a WebAssembly component of one of the worlds in `wit/`. It is a `cdylib` crate that
 //! implements one trait and names the type once:
@@ -17,13 +17,13 @@
 //! | `node-driver` | [`Driver`] | [`export_driver!`] |
 //! | `node-driver-with-ports` | [`Driver`] and [`Ports`] | [`export_driver_with_ports!`] |
 //!
-//! Build it with `cargo build --release --target wasm32-wasip2`. On any other target the export
-//! macros expand to nothing, so that `cargo test` and `cargo clippy` work natively; a driver that
-//! takes its engine as `&dyn` [`Engine`] can be tested there against an engine of the test's own.
+//! Build it with `cargo build --release --target wasm32-wasip2`. On other targets the export macros
+//! expand to nothing, so `cargo test` and `cargo clippy` run natively. A driver that takes its
+//! engine as `&dyn` [`Engine`] can be tested there against a fake engine.
 //!
-//! A guest lives for one call: the host instantiates it, calls it, and throws it away. What a
-//! driver needs comes with the call; what it must remember stands on the engine's objects. A hint of
-//! what its probe found ([`Health::hint`]) comes with each later call, for as long as it may be true.
+//! A guest lives for one call: the host instantiates it, calls it, and discards it. All input comes
+//! with the call; durable facts belong on the engine's objects as labels. The probe cache
+//! ([`Health::hint`]) comes with each later call, until the host discards it.
 
 mod bindings;
 mod driver;

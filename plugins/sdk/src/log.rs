@@ -12,7 +12,7 @@ macro_rules! log {
     };
 }
 
-/// Writes one line to the operator's log. Outside of a host (native tests): to stderr.
+/// Writes one line to the operator's log. Outside a host, as in native tests, it goes to stderr.
 pub fn write_log(level: crate::Level, message: &str) {
     #[cfg(target_family = "wasm")]
     crate::bindings::node_driver::wharf::plugin::log::write(level, message);

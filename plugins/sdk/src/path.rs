@@ -1,8 +1,8 @@
-//! Paths of an engine's interface, always percent-encoded.
+//! Paths of an engine's interface, with percent-encoding.
 
 use std::fmt::{self, Write as _};
 
-/// A path with its query, built from parts of which each is encoded.
+/// A path and query whose parts are encoded one by one.
 ///
 /// ```
 /// use wharf_guest::Path;
@@ -17,7 +17,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// Begins with a fixed part that is a valid path already, such as `/containers`.
+    /// Creates a path from a fixed prefix that needs no encoding, such as `/containers`.
     #[must_use]
     pub fn new(prefix: &str) -> Self {
         Self {
@@ -26,7 +26,7 @@ impl Path {
         }
     }
 
-    /// Adds one segment. A slash in it is encoded and stays within the segment.
+    /// Adds one segment. A slash in `segment` is encoded and does not start another segment.
     #[must_use]
     pub fn segment(mut self, segment: &str) -> Self {
         self.text.push('/');
@@ -34,7 +34,7 @@ impl Path {
         self
     }
 
-    /// Adds one query parameter. Segments come before parameters.
+    /// Adds one query parameter. Add all segments before the first parameter.
     #[must_use]
     pub fn query(mut self, key: &str, value: &str) -> Self {
         self.text.push(if self.has_query { '&' } else { '?' });
@@ -52,7 +52,7 @@ impl fmt::Display for Path {
     }
 }
 
-/// Leaves RFC 3986's unreserved characters, encodes every other byte.
+/// Appends `text`, with all bytes encoded but the unreserved characters of RFC 3986.
 fn encode(out: &mut String, text: &str) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -69,7 +69,7 @@ mod tests {
     use super::Path;
 
     #[test]
-    fn nothing_escapes_its_segment() {
+    fn special_characters_stay_in_their_segment() {
         let path = Path::new("/images").segment("../x/y?z=1#f").to_string();
         assert_eq!(path, "/images/..%2Fx%2Fy%3Fz%3D1%23f");
     }

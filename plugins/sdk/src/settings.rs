@@ -3,11 +3,11 @@
 use crate::types::{Error, FieldError, Node};
 use serde::de::DeserializeOwned;
 
-/// Reads `node.settings` into the driver's own type. Give that type `#[serde(default,
-/// deny_unknown_fields)]`: a misspelt setting is then an error that names it.
+/// Parses `node.settings` into the driver's own type. Give that type `#[serde(default,
+/// deny_unknown_fields)]`, so that a misspelt setting is an error that names it.
 ///
 /// # Errors
-/// [`Error::Invalid`] on the field `settings`, with what is wrong with it.
+/// [`Error::Invalid`] on the field `settings`, with the parser's message.
 pub fn settings<T: DeserializeOwned>(node: &Node) -> Result<T, Error> {
     let text = match node.settings.trim() {
         "" => "{}",

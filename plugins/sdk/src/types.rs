@@ -1,4 +1,4 @@
-//! The types of the WIT package under plain names.
+//! Re-exports of the types of the WIT package.
 
 pub use crate::bindings::flavor_provider::exports::wharf::plugin::flavors::{
     BlueprintRequest, Flavor,

@@ -1,4 +1,4 @@
-//! `/containers`
+//! Requests to `/containers`.
 
 use super::model::{Details, Resident, Stats, Summary};
 use super::{Api, Reply, accepted};
@@ -7,12 +7,12 @@ use serde::Serialize;
 use serde_json::json;
 use wharf_guest::{Call, Error, File, Path};
 
-/// What the engine gets beyond the grace of a stop, to kill what is left and clean up, ms.
+/// Time for the engine to kill and clean up after the grace of a stop, ms.
 const STOP_MARGIN_MS: u32 = 20_000;
-/// Creates and starts wait for each other in the engine: with dozens at once on a slow node, for
-/// long. Given up too soon, the engine does the work all the same, and it is asked for again.
+/// The engine serializes creations and starts, so dozens at once are slow. After an early timeout
+/// it would finish the work anyway, and the driver would request it again.
 const BUSY_MS: u32 = 60_000;
-/// An archive is unpacked, and a container that is removed takes its disk along, ms.
+/// Unpacking an archive and removing a container's disk are slow, ms.
 const DISK_WORK_MS: u32 = 30_000;
 
 impl Api<'_> {
@@ -20,19 +20,19 @@ impl Api<'_> {
         self.path("/containers").segment(name)
     }
 
-    /// Makes a container.
+    /// Creates a container.
     pub fn create(&self, name: &str, body: &Creation) -> Result<Reply<()>, Error> {
         let path = self.path("/containers/create").query("name", name);
         self.send(&Call::post(&path).json(body)?.timeout_ms(BUSY_MS))
     }
 
-    /// Makes a container, in Podman's own interface.
+    /// Creates a container through Podman's own interface.
     pub fn create_libpod<T: Serialize>(&self, body: &T) -> Result<Reply<()>, Error> {
         let path = self.libpod("/containers/create");
         self.send(&Call::post(&path).json(body)?.timeout_ms(BUSY_MS))
     }
 
-    /// Reads a container; with the size of its writable layer only if asked, since that walks it.
+    /// Reads a container. The size of its writable layer costs a walk, so it is optional.
     pub fn details(&self, name: &str, size: bool) -> Result<Reply<Details>, Error> {
         let path = self.container(name).segment("json");
         self.get(&if size {
@@ -42,7 +42,7 @@ impl Api<'_> {
         })
     }
 
-    /// All containers with these labels, running or not.
+    /// Lists all containers with these labels, running or not.
     pub fn containers(&self, labels: &[(&str, &str)]) -> Result<Reply<Vec<Summary>>, Error> {
         let labels: Vec<_> = labels
             .iter()
@@ -56,7 +56,7 @@ impl Api<'_> {
         self.get(&path)
     }
 
-    /// Containers of an installation that run and have a label, whatever its value.
+    /// Lists the running containers of an installation that have a label with any value.
     pub fn running_with(
         &self,
         (owner, installation): (&str, &str),
@@ -68,7 +68,7 @@ impl Api<'_> {
         self.get(&path)
     }
 
-    /// A small file of a container.
+    /// Reads a small file of a container.
     pub fn file(&self, name: &str, file: &str) -> Result<Reply<String>, Error> {
         let path = self.container(name).segment("archive").query("path", file);
         let answer = accepted(Call::get(&path).send(self.engine)?);
@@ -81,20 +81,20 @@ impl Api<'_> {
         self.send(&Call::put(&path).archive(files).timeout_ms(DISK_WORK_MS))
     }
 
-    /// Starts a container. Running already: success.
+    /// Starts a container. Success if it runs already.
     pub fn start(&self, name: &str) -> Result<Reply<()>, Error> {
         let path = self.container(name).segment("start");
         self.send(&Call::post(&path).timeout_ms(BUSY_MS))
     }
 
-    /// Stops a container within the grace, then hard. Stopped already: success.
+    /// Stops a container within the grace, then by force. Success if it is stopped already.
     pub fn stop(&self, name: &str, grace_ms: u32) -> Result<Reply<()>, Error> {
         let seconds = grace_ms.div_ceil(1_000).to_string();
         let path = self.container(name).segment("stop").query("t", &seconds);
         self.send(&Call::post(&path).timeout_ms(grace_ms.saturating_add(STOP_MARGIN_MS)))
     }
 
-    /// Gives a container another name.
+    /// Renames a container.
     pub fn rename(&self, name: &str, to: &str) -> Result<Reply<()>, Error> {
         let path = self.container(name).segment("rename").query("name", to);
         self.send(&Call::post(&path))
@@ -114,26 +114,26 @@ impl Api<'_> {
         self.send(&Call::post(&self.container(name).segment("update")).json(body)?)
     }
 
-    /// Changes the limits of a container that runs, in Podman's own interface.
+    /// Changes the limits of a running container through Podman's own interface.
     pub fn update_libpod<T: Serialize>(&self, name: &str, body: &T) -> Result<Reply<()>, Error> {
         let path = self.libpod("/containers").segment(name).segment("update");
         self.send(&Call::post(&path).json(body)?)
     }
 
-    /// One sample of what a container uses.
+    /// Reads one sample of a container's usage.
     pub fn stats(&self, name: &str) -> Result<Reply<Stats>, Error> {
         let path = self.container(name).segment("stats");
         self.get(&path.query("stream", "false").query("one-shot", "true"))
     }
 
-    /// How much memory each process has resident, in Podman's form of the question.
+    /// Reads the resident memory of each process, with Podman's form of `ps_args`.
     pub fn resident(&self, name: &str) -> Result<Reply<Resident>, Error> {
         let path = self.container(name).segment("top");
         self.get(&path.query("ps_args", "rss"))
     }
 }
 
-/// What the first file of a tar archive holds: its size is in the header, in octal digits.
+/// Returns the content of the first file of a tar archive. The header has its size in octal digits.
 fn first_file(tar: &[u8]) -> String {
     const BLOCK: usize = 512;
     const SIZE: std::ops::Range<usize> = 124..136;

@@ -1,23 +1,24 @@
-//! `/containers/NAME/exec` and `/exec`: a program run beside a container's first process.
+//! Requests to `/containers/NAME/exec` and `/exec`, which run a program beside a container's first
+//! process.
 
 use super::{Api, Reply, accepted};
 use serde::Deserialize;
 use serde_json::json;
 use wharf_guest::{Call, Error};
 
-/// What the program may take, ms.
+/// Time limit of the program, ms.
 const RUN_MS: u32 = 15_000;
-/// Longest output kept, in characters.
+/// Maximum length of the output that is kept, in characters.
 const MAX_OUTPUT: usize = 500;
-/// Bytes before each piece of output: which stream, and how long.
+/// Size of a frame's header: the stream's number and the frame's length.
 const FRAME: usize = 8;
 
-/// How a program ended.
+/// The result of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// Its exit code.
+    /// The exit code.
     pub code: i64,
-    /// What it printed, on both streams.
+    /// The output of both streams.
     pub output: String,
 }
 
@@ -34,7 +35,8 @@ struct State {
 }
 
 impl Api<'_> {
-    /// Runs a program in a container that runs, as the user of its first process, to its end.
+    /// Runs a program in a running container, as the user of its first process, and waits for its
+    /// end.
     pub fn run(&self, container: &str, command: &[String]) -> Result<Reply<Ended>, Error> {
         let path = self.path("/containers").segment(container).segment("exec");
         let body = json!({ "Cmd": command, "AttachStdout": true, "AttachStderr": true });
@@ -58,7 +60,7 @@ impl Api<'_> {
     }
 }
 
-/// The text of a framed stream.
+/// Extracts the text of a framed stream.
 fn unframed(stream: &[u8]) -> String {
     let mut text = Vec::new();
     let mut rest = stream;

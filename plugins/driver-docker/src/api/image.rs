@@ -1,15 +1,15 @@
-//! `/images`
+//! Requests to `/images`.
 
 use super::model::{Image, Layer};
 use super::{Api, Reply, accepted};
 use crate::pull::Pull;
 use wharf_guest::{Call, Error, Job};
 
-/// Podman answers no question about images while it copies one.
+/// Podman does not answer requests about images while it copies one.
 const BUSY_MS: u32 = 60_000;
 
 impl Api<'_> {
-    /// Bytes of an image that the limit of a container's disk counts.
+    /// Returns the bytes of an image that count towards the limit of a container's disk.
     pub fn counted_of(&self, reference: &str) -> Result<Reply<u64>, Error> {
         let path = |what| self.path(&format!("/images/{reference}/{what}"));
         let image: Image = match self.read(&Call::get(&path("json")).timeout_ms(BUSY_MS))? {
@@ -19,13 +19,13 @@ impl Api<'_> {
         if !image.is_counted() {
             return Ok(Ok(0));
         }
-        // Not the size that the image has: Podman counts its copies for user namespaces in.
+        // The image's own size would be wrong: Podman includes its copies for user namespaces.
         let layers: Reply<Vec<Layer>> =
             self.read(&Call::get(&path("history")).timeout_ms(BUSY_MS))?;
         Ok(layers.map(|layers| layers.iter().map(Layer::bytes).sum()))
     }
 
-    /// Starts the pull of an image, or says where it is.
+    /// Starts the pull of an image, or reports its state.
     pub fn pull(&self, reference: &str) -> Result<Pull, Error> {
         let path = self.path("/images/create").query("fromImage", reference);
         let job = Call::post(&path).job(self.engine, &format!("pull:{reference}"))?;

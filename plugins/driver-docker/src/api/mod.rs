@@ -1,7 +1,7 @@
-//! The engine's interface: its paths, bodies and answers.
+//! The engine's interface: paths, bodies and answers.
 //!
-//! Every function has two ways to fail. Without an answer there is nothing to decide, and `?`
-//! passes the [`Error`] on; an answer that says no is a [`Refusal`], which the caller reads.
+//! Every function can fail in two ways. Without an answer, `?` passes the [`Error`] on. An answer
+//! with an error status is a [`Refusal`], and the caller interprets it.
 
 pub mod container;
 pub mod exec;
@@ -17,14 +17,14 @@ pub use refusal::{Refusal, Reply};
 use serde::de::DeserializeOwned;
 use wharf_guest::{Answer, Call, Engine, Error, Method, Path};
 
-/// The engine, and how its paths begin.
+/// A client of the engine, with the common prefix of its paths.
 pub struct Api<'a> {
     engine: &'a dyn Engine,
     version: String,
 }
 
 impl<'a> Api<'a> {
-    /// Speaks the version named, or the engine's newest.
+    /// Uses the given version of the interface, or the engine's newest.
     #[must_use]
     pub fn new(engine: &'a dyn Engine, version: Option<&str>) -> Self {
         Self {
@@ -37,7 +37,8 @@ impl<'a> Api<'a> {
         Path::new(&format!("{}{rest}", self.version))
     }
 
-    /// Podman's own interface. Its version is always named; 4.0.0 is known to all that are supported.
+    /// A path of Podman's own interface, which requires a version. All supported releases know
+    /// 4.0.0.
     fn libpod(&self, rest: &str) -> Path {
         Path::new(&format!("/v4.0.0/libpod{rest}"))
     }
@@ -53,7 +54,7 @@ impl<'a> Api<'a> {
         }
     }
 
-    /// For calls whose answer holds nothing that is needed.
+    /// For calls whose answer is not needed.
     fn send(&self, call: &Call) -> Result<Reply<()>, Error> {
         Ok(accepted(call.send(self.engine)?).map(|_| ()))
     }
@@ -63,7 +64,7 @@ impl<'a> Api<'a> {
     }
 }
 
-/// "Not modified" is how engines say that it is true already.
+/// Engines answer "not modified" if the change holds already.
 const NOT_MODIFIED: u16 = 304;
 
 fn accepted(answer: Answer) -> Reply<Answer> {

@@ -1,4 +1,4 @@
-//! What the engine answers, as far as it is read. Everything may be missing or null.
+//! The fields of the engine's answers that the driver reads. Each may be missing or null.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -10,17 +10,17 @@ pub type Labels = Option<BTreeMap<String, String>>;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Details {
-    /// With a slash before it.
+    /// The name, with a leading slash.
     pub name: String,
-    /// Its state.
+    /// The state.
     pub state: State,
-    /// What it was made from.
+    /// The configuration at creation.
     pub config: Config,
-    /// Its limits.
+    /// The limits.
     pub host_config: Limits,
-    /// What is on other disks than its own.
+    /// Mounts, which are not on the container's own disk.
     pub mounts: Option<Vec<Mount>>,
-    /// Bytes in its writable layer; only if asked for.
+    /// Bytes in the writable layer; only if requested.
     pub size_rw: Option<i64>,
 }
 
@@ -28,7 +28,7 @@ pub struct Details {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Mount {
-    /// Where, inside.
+    /// The path in the container.
     pub destination: String,
 }
 
@@ -36,14 +36,14 @@ pub struct Mount {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct State {
-    /// One word: `created`, `running`, `exited` and so on.
+    /// The status: `created`, `running`, `exited` and so on.
     pub status: String,
-    /// Of the first process, once it has ended.
+    /// The exit code of the first process, once it has ended.
     pub exit_code: i64,
-    /// The kernel ended it for want of memory.
+    /// Whether the kernel ended it for lack of memory.
     #[serde(rename = "OOMKilled")]
     pub oom_killed: bool,
-    /// Why it did not start.
+    /// The reason for a failed start.
     pub error: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub struct State {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Config {
-    /// Its labels.
+    /// The labels.
     pub labels: Labels,
 }
 
@@ -59,27 +59,27 @@ pub struct Config {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Limits {
-    /// Microseconds per scheduling period.
+    /// The scheduling period, in microseconds.
     pub cpu_period: i64,
-    /// Microseconds of CPU in each period.
+    /// CPU time per period, in microseconds.
     pub cpu_quota: i64,
-    /// Bytes.
+    /// Memory, in bytes.
     pub memory: i64,
 }
 
-/// One line of `GET /containers/json`.
+/// One entry of `GET /containers/json`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Summary {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// With a slash before each.
+    /// The names, each with a leading slash.
     pub names: Option<Vec<String>>,
-    /// Its labels.
+    /// The labels.
     pub labels: Labels,
-    /// One word, as in [`State::status`].
+    /// The status, as in [`State::status`].
     pub state: String,
-    /// A line for people, such as `Exited (0) 3 minutes ago`.
+    /// The status for display, such as `Exited (0) 3 minutes ago`.
     pub status: String,
 }
 
@@ -87,7 +87,7 @@ pub struct Summary {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Image {
-    /// What it is stored by.
+    /// The storage driver that keeps it.
     pub graph_driver: Option<Storage>,
 }
 
@@ -95,13 +95,14 @@ pub struct Image {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Storage {
-    /// `btrfs`, `overlay2` and so on.
+    /// The name: `btrfs`, `overlay2` and so on.
     pub name: String,
 }
 
 impl Image {
-    /// Whether the limit of a container's disk counts it. So it does where a container is a copy that
-    /// shares its blocks with the image; others count what has changed.
+    /// Returns whether the image counts towards the limit of a container's disk. It does if a
+    /// container is a copy that shares blocks with the image. Other storage drivers count changes
+    /// only.
     #[must_use]
     pub fn is_counted(&self) -> bool {
         let storage = self
@@ -112,16 +113,16 @@ impl Image {
     }
 }
 
-/// One line of `GET /images/NAME/history`
+/// One entry of `GET /images/NAME/history`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Layer {
-    /// Bytes of its files.
+    /// Bytes of the layer's files.
     pub size: i64,
 }
 
 impl Layer {
-    /// None where the engine does not know.
+    /// None if the engine does not know it.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.size.try_into().unwrap_or(0)
@@ -132,9 +133,9 @@ impl Layer {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NetworkDetails {
-    /// Its labels.
+    /// The labels.
     pub labels: Labels,
-    /// Its addresses.
+    /// The addresses.
     #[serde(rename = "IPAM")]
     pub ipam: Ipam,
 }
@@ -151,7 +152,7 @@ pub struct Ipam {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Subnet {
-    /// CIDR.
+    /// The subnet in CIDR notation.
     pub subnet: String,
 }
 
@@ -159,7 +160,7 @@ pub struct Subnet {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Stats {
-    /// When it was read, RFC 3339.
+    /// The time of the sample, RFC 3339.
     pub read: String,
     /// CPU time.
     pub cpu_stats: CpuStats,
@@ -171,7 +172,7 @@ pub struct Stats {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct CpuStats {
-    /// Used so far.
+    /// CPU time since the start.
     pub cpu_usage: CpuUsage,
 }
 
@@ -179,7 +180,7 @@ pub struct CpuStats {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct CpuUsage {
-    /// Nanoseconds.
+    /// CPU time, in nanoseconds.
     pub total_usage: u64,
 }
 
@@ -187,11 +188,11 @@ pub struct CpuUsage {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct MemoryStats {
-    /// Bytes, page cache included.
+    /// Usage in bytes, including the page cache.
     pub usage: u64,
-    /// The limit in force, bytes.
+    /// The limit in effect, in bytes.
     pub limit: u64,
-    /// The kernel's counters, by name. Podman sends none.
+    /// The kernel's counters by name. Podman sends none.
     pub stats: Option<BTreeMap<String, u64>>,
 }
 
@@ -199,12 +200,12 @@ pub struct MemoryStats {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Resident {
-    /// One row per process, of one column: KiB.
+    /// One row per process with one column: KiB.
     pub processes: Vec<Vec<String>>,
 }
 
 impl Resident {
-    /// All processes together. What several share is counted for each.
+    /// The sum over all processes. Shared memory counts once for each process.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let kib = self.processes.iter().flatten();
@@ -216,11 +217,11 @@ impl Resident {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Version {
-    /// Of the engine.
+    /// The engine's version.
     pub version: String,
-    /// Of its interface.
+    /// The version of its interface.
     pub api_version: String,
-    /// What it is made of; the first is the engine.
+    /// The parts of the engine; the first is the engine itself.
     pub components: Option<Vec<Component>>,
 }
 
@@ -228,7 +229,7 @@ pub struct Version {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Component {
-    /// `Engine`, `Podman Engine`.
+    /// The name: `Engine` or `Podman Engine`.
     pub name: String,
 }
 
@@ -241,37 +242,38 @@ pub struct Info {
     pub ncpu: u32,
     /// Bytes of RAM of the node.
     pub mem_total: u64,
-    /// Storage driver.
+    /// The storage driver.
     pub driver: String,
-    /// What it says of itself: names and values.
+    /// The storage driver's status, as pairs of a name and a value.
     pub driver_status: Option<Vec<Vec<String>>>,
-    /// `1` or `2`.
+    /// The version of cgroups: `1` or `2`.
     pub cgroup_version: String,
-    /// A Podman without root says so here,
+    /// Whether a Podman runs without root.
     pub rootless: bool,
-    /// and a Docker here.
+    /// Security options; a Docker without root has one that says so.
     pub security_options: Option<Vec<String>>,
-    /// Where a Docker that has the Container Device Interface looks for its files.
+    /// The directories of CDI files, on a Docker that supports the Container Device Interface.
     #[serde(rename = "CDISpecDirs")]
     pub cdi_spec_dirs: Option<Vec<String>>,
 }
 
 impl Info {
-    /// Whether the engine runs without root.
+    /// Returns whether the engine runs without root.
     #[must_use]
     pub fn is_rootless(&self) -> bool {
         let mut options = self.security_options.iter().flatten();
         self.rootless || options.any(|option| option == "name=rootless")
     }
 
-    /// Whether images and containers are in containerd's store, not in a storage driver of the engine's.
+    /// Returns whether containerd stores images and containers, in place of a storage driver of the
+    /// engine.
     #[must_use]
     pub fn has_snapshotter(&self) -> bool {
         self.driver_says("driver-type")
             .is_some_and(|kind| kind.starts_with("io.containerd.snapshotter"))
     }
 
-    /// What the storage driver says of itself by that name.
+    /// Returns a value of the storage driver's status.
     #[must_use]
     pub fn driver_says(&self, name: &str) -> Option<&str> {
         let mut status = self.driver_status.iter().flatten();
@@ -287,7 +289,7 @@ mod tests {
     use super::{Details, Summary};
 
     #[test]
-    fn nulls_and_strangers_are_taken() {
+    fn nulls_and_unknown_fields_are_accepted() {
         let text = r#"{"State":{"Status":"running","OOMKilled":false,"Health":null},"Config":{"Labels":null},
             "HostConfig":{"CpuQuota":100000,"StorageOpt":null,"Memory":1},"Mounts":[]}"#;
         let details: Details = serde_json::from_str(text).unwrap();

@@ -1,4 +1,4 @@
-//! `/networks`
+//! Requests to `/networks`.
 
 use super::model::NetworkDetails;
 use super::{Api, Reply};
@@ -10,12 +10,12 @@ impl Api<'_> {
         self.path("/networks").segment(name)
     }
 
-    /// Makes a network.
+    /// Creates a network.
     pub fn create_network<T: Serialize>(&self, body: &T) -> Result<Reply<()>, Error> {
         self.send(&Call::post(&self.path("/networks/create")).json(body)?)
     }
 
-    /// Makes a network, in Podman's own interface.
+    /// Creates a network through Podman's own interface.
     pub fn create_network_libpod<T: Serialize>(&self, body: &T) -> Result<Reply<()>, Error> {
         let path = self.libpod("/networks/create");
         self.send(&Call::post(&path).json(body)?)
@@ -26,7 +26,7 @@ impl Api<'_> {
         self.get(&self.network(name))
     }
 
-    /// Removes a network that no running container is on.
+    /// Removes a network without running containers.
     pub fn remove_network(&self, name: &str) -> Result<Reply<()>, Error> {
         self.act(Method::Delete, &self.network(name))
     }

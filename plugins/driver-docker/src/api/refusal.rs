@@ -1,14 +1,14 @@
-//! Answers that say no.
+//! Answers with an error status.
 //!
-//! The status alone rarely says why, and engines differ in it; the text does.
+//! Engines differ in the status for an error, so the driver recognises most errors by their text.
 
 use serde::Deserialize;
 use wharf_guest::{Answer, Error};
 
-/// What the engine made of a request.
+/// The engine's answer to a request.
 pub type Reply<T> = Result<T, Refusal>;
 
-/// Longest text taken from an engine, in characters.
+/// Maximum length of the engine's message, in characters.
 const MAX_MESSAGE: usize = 500;
 
 /// A request that the engine did not carry out.
@@ -16,12 +16,12 @@ const MAX_MESSAGE: usize = 500;
 pub struct Refusal {
     /// HTTP status.
     pub status: u16,
-    /// The engine's words.
+    /// The engine's message.
     pub message: String,
 }
 
 impl Refusal {
-    /// Takes the engine's words from `{"message": …}`, or the body as it is.
+    /// Reads `{"message": …}`, or else takes the whole body as the message.
     #[must_use]
     pub fn read(answer: &Answer) -> Self {
         #[derive(Deserialize)]
@@ -38,7 +38,7 @@ impl Refusal {
         }
     }
 
-    /// As an error of the step that failed.
+    /// Converts the refusal to an error of the given step.
     #[must_use]
     pub fn during(&self, step: &str) -> Error {
         Error::Other(format!(
@@ -47,13 +47,13 @@ impl Refusal {
         ))
     }
 
-    /// No such object; which kind depends on the request.
+    /// The object does not exist; its kind depends on the request.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.status == 404
     }
 
-    /// The container is not there.
+    /// The container does not exist.
     #[must_use]
     pub fn is_no_container(&self) -> bool {
         self.is_not_found() && self.says(&["no such container", "no container with name"])
@@ -65,13 +65,13 @@ impl Refusal {
         self.says(&["no such image", "image not known"])
     }
 
-    /// A network that the container belongs to is not there.
+    /// A network of the container does not exist.
     #[must_use]
     pub fn is_no_network(&self) -> bool {
         self.says(&["network"]) && self.says(&["not found", "no such network"])
     }
 
-    /// Another object has the name. Podman answers 500.
+    /// Another object has the name. Podman answers with 500.
     #[must_use]
     pub fn is_name_taken(&self) -> bool {
         self.status == 409
@@ -79,7 +79,7 @@ impl Refusal {
             || self.says(&["network already exists"])
     }
 
-    /// The container is on that network already.
+    /// The container is on the network already.
     #[must_use]
     pub fn is_attached(&self) -> bool {
         self.says(&["already exists in network", "already connected to network"])
@@ -91,13 +91,13 @@ impl Refusal {
         self.says(&["/dev/kvm"])
     }
 
-    /// A network has containers on it: Docker answers 403, Podman 409 or 500.
+    /// A network has containers. Docker answers with 403, Podman with 409 or 500.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
         matches!(self.status, 403 | 409) || self.says(&["network is being used"])
     }
 
-    /// The engine does not know such a request, whatever it is about.
+    /// The engine does not support the request at all.
     #[must_use]
     pub fn is_unknown_request(&self) -> bool {
         self.is_not_found() && !self.is_no_container()
@@ -115,25 +115,25 @@ impl Refusal {
         ])
     }
 
-    /// The disk that is written to is full, or as full as it may be.
+    /// The disk is full, or has reached its limit.
     #[must_use]
     pub fn is_no_space(&self) -> bool {
         self.says(&["no space left", "quota exceeded"])
     }
 
-    /// The node has no such device, or no file that says what it is.
+    /// The node has no such device, or no CDI file that describes it.
     #[must_use]
     pub fn is_no_device(&self) -> bool {
         self.says(&["cdi device", "could not select device driver"])
     }
 
-    /// The kernel does not let the engine do that, as with a limit above the engine's own.
+    /// The kernel forbids the operation, such as a limit above the engine's own.
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
         self.says(&["oci permission denied"])
     }
 
-    /// The request itself is wrong: the same again fails again.
+    /// The request itself is wrong; a retry would fail too.
     #[must_use]
     pub fn is_final(&self) -> bool {
         self.status == 400
@@ -145,7 +145,7 @@ impl Refusal {
     }
 }
 
-/// A long text begins with what was done and ends with why it failed.
+/// Shortens a long text in the middle: it begins with the step and ends with the reason.
 fn shortened(text: &str) -> String {
     let length = text.chars().count();
     if length <= MAX_MESSAGE {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn engines_words_are_told_apart() {
+    fn messages_of_engines_are_recognised() {
         let image = refusal(
             404,
             r#"{"message":"No such image: localhost/wharf/base:1"}"#,
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_no_json_is_kept_in_part() {
+    fn a_body_without_json_is_shortened() {
         assert_eq!(refusal(500, " broken\n").message, "broken");
         assert_eq!(refusal(500, &"ä".repeat(9000)).message.chars().count(), 500);
         assert_eq!(refusal(500, "").message, "");

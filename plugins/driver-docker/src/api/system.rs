@@ -1,17 +1,17 @@
-//! The engine itself.
+//! Requests about the engine itself.
 
 use super::model::{Info, Version};
 use super::{Api, Reply, accepted};
 use crate::product::Product;
 use wharf_guest::{Call, Error};
 
-/// Podman counts its containers for this, and waits for each that is being worked on; it also asks
-/// the package manager about its helpers.
+/// For this request, Podman counts its containers, waits for each that is in use, and asks the
+/// package manager about its helpers.
 const INFO_MS: u32 = 30_000;
 
 impl Api<'_> {
-    /// What it says of itself in the headers of an answer that costs it nothing. None: something
-    /// between here and there has removed them.
+    /// Reads the product from the headers of a cheap request. None if a proxy has removed the
+    /// headers.
     pub fn ping(&self) -> Result<Reply<Option<Product>>, Error> {
         let answer = accepted(Call::get(&self.path("/_ping")).send(self.engine)?);
         Ok(answer.map(|answer| {
@@ -19,13 +19,13 @@ impl Api<'_> {
         }))
     }
 
-    /// What it is. Costs a Podman as much as [`Self::info`].
+    /// Reads the engine's version. On Podman it is as slow as [`Self::info`].
     pub fn version(&self) -> Result<Reply<Version>, Error> {
         let call = Call::get(&self.path("/version")).timeout_ms(INFO_MS);
         self.read(&call)
     }
 
-    /// What it has.
+    /// Reads the node's resources.
     pub fn info(&self) -> Result<Reply<Info>, Error> {
         let call = Call::get(&self.path("/info")).timeout_ms(INFO_MS);
         self.read(&call)

@@ -1,24 +1,25 @@
-//! Everything that is in one container, put into another.
+//! Transfers of all content from one container to another.
 
 use super::{Api, Reply, accepted};
 use wharf_guest::{Answer, EngineError, Error, JobState, Transfer};
 
-/// When to ask again whether it can begin, ms.
+/// Delay before another attempt to begin, ms.
 const TURN_MS: u32 = 2000;
 
-/// Where a transfer is.
+/// The state of a transfer.
 #[derive(Debug)]
 pub enum Moving {
-    /// There is none.
+    /// There is no transfer.
     Nothing,
-    /// Under way; how far.
+    /// In progress, with its progress if known.
     Under(Option<String>),
-    /// Ended.
+    /// The transfer has ended.
     Ended(Reply<()>),
 }
 
 impl Api<'_> {
-    /// Begins it. An export tells owners as they are seen inside, an archive as they are outside.
+    /// Begins a transfer. An export has the owners as seen inside the container; an archive has
+    /// those of the node.
     pub fn begin_transfer(&self, from: &str, to: &str) -> Result<(), Error> {
         let from = self.path("/containers").segment(from);
         let read = from.clone().segment("export");
@@ -29,13 +30,13 @@ impl Api<'_> {
             write: to.query("path", "/").to_string(),
         });
         begun.map_err(|error| match error {
-            // Nothing was sent yet: others' are under way.
+            // The node has reached its limit of transfers; nothing was sent.
             EngineError::Unreachable(_) => Error::RetryLater(TURN_MS),
             other => other.into(),
         })
     }
 
-    /// Where the one of the call's instance is.
+    /// Reads the state of the transfer of the call's instance.
     pub fn transfer(&self) -> Result<Moving, Error> {
         Ok(match self.engine.transfer_state()? {
             None => Moving::Nothing,
@@ -52,7 +53,7 @@ impl Api<'_> {
         })
     }
 
-    /// Ends it, if there is one.
+    /// Ends the transfer, if there is one.
     pub fn end_transfer(&self) -> Result<(), Error> {
         Ok(self.engine.end_transfer()?)
     }

@@ -1,14 +1,14 @@
-//! The same container in Podman's own interface.
+//! The body of a creation in Podman's own interface.
 
 use super::Creation;
 use serde_json::{Map, Value, json};
 
-/// The engine's own form of [`super::LOG_MAX_SIZE`], bytes.
+/// [`super::LOG_MAX_SIZE`] in bytes, as Podman expects it.
 const LOG_MAX_BYTES: u64 = 10 << 20;
 
 impl Creation {
-    /// The body of Podman's own creation, with devices by their CDI names: its Docker interface drops
-    /// them without a word up to 4.9.
+    /// Builds the body, with devices by their CDI names. Up to 4.9, Podman's Docker interface
+    /// silently drops those.
     #[must_use]
     #[expect(clippy::indexing_slicing, reason = "an object gets the key")]
     pub fn libpod(&self, name: &str, devices: &[String]) -> Value {

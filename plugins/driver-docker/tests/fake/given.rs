@@ -1,4 +1,4 @@
-//! What the tests begin with.
+//! Inputs of the tests.
 
 use wharf_guest::{
     Blueprint, Content, File, Image, Network, Node, PublishedPort, Readiness, ResourceType, Secret,
@@ -16,7 +16,7 @@ pub fn node(settings: &str) -> Node {
     }
 }
 
-/// The nth instance of one owner.
+/// The `n`th instance of one owner.
 pub fn spec(n: u8) -> Spec {
     let password = File {
         path: "/etc/wharf/first-boot/password".into(),
@@ -67,7 +67,7 @@ pub fn spec(n: u8) -> Spec {
     }
 }
 
-/// The nth virtual machine of one owner.
+/// The `n`th virtual machine of one owner.
 pub fn vm(n: u8) -> Spec {
     Spec {
         resource_type: ResourceType::Vm,

@@ -1,4 +1,4 @@
-//! What the model answers.
+//! Answers of the fake engine.
 
 use super::{Container, World};
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ fn version(world: &World) -> Answer {
     (200, body)
 }
 
-/// Podman's own interface, as Podman 4.3 has it.
+/// Podman's own interface, with the behaviour of Podman 4.3.
 fn libpod(world: &mut World, method: Method, rest: &[&str], body: &Value) -> Answer {
     match (method, rest) {
         (Method::Post, ["networks", "create"]) => {
@@ -150,7 +150,7 @@ fn list(world: &World, query: &str) -> Answer {
                         .is_some(),
                 })
     };
-    // A container's id is its present name here.
+    // A container's id is its current name here.
     let lines = world
         .containers
         .iter()

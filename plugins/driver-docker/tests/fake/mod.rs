@@ -1,5 +1,5 @@
-//! A model of a Docker engine: enough of its behaviour to run the driver against, and calls that
-//! break at will.
+//! A fake Docker engine with the behaviour that the driver needs, and with calls that fail on
+//! demand.
 
 #![allow(
     dead_code,
@@ -7,7 +7,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "test support: a test fails by panicking, and none uses everything"
+    reason = "test support: a test fails by panicking, and no test uses everything"
 )]
 
 pub mod given;
@@ -18,14 +18,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_guest::{Engine, EngineError, Header, JobState, Request, Response, Transfer};
 
-/// When a call breaks: before the engine did its work, or after.
+/// When a call fails: before the engine did its work, or after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Break {
     Before,
     After,
 }
 
-/// What became of a transfer.
+/// The outcome of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moved {
     All,
@@ -39,13 +39,13 @@ pub struct Container {
     pub files: Vec<String>,
     pub running: bool,
     pub started: bool,
-    /// The memory limit in force while it runs.
+    /// The memory limit in effect while it runs.
     pub limit: u64,
-    /// Identity of the network it was last on.
+    /// The id of its last network.
     pub network: Option<u64>,
     /// Its addresses on other networks.
     pub others: BTreeMap<String, String>,
-    /// Programs that were run in it.
+    /// The programs that were run in it.
     pub programs: Vec<Vec<String>>,
 }
 
@@ -56,34 +56,34 @@ pub struct World {
     pub containers: BTreeMap<String, Container>,
     pub next_network: u64,
     pub disk_limits: bool,
-    /// How often a limit was asked for in vain.
+    /// The number of limits that the engine refused.
     pub refused_limits: u32,
-    /// Of each image.
+    /// The size of each image.
     pub image_bytes: u64,
-    /// What containers are stored by.
+    /// The storage driver.
     pub storage: &'static str,
-    /// A name and a value.
+    /// A name and value of the storage driver's status.
     pub storage_says: (&'static str, &'static str),
-    /// The node has `/dev/kvm`.
+    /// Whether the node has `/dev/kvm`.
     pub kvm: bool,
-    /// What programs end with.
+    /// The exit code of all programs.
     pub exit_code: i64,
-    /// It is a Podman 4.3, as far as that differs.
+    /// Whether the engine behaves like Podman 4.3.
     pub podman: bool,
-    /// Something in between removes the headers of its answers.
+    /// Whether a proxy removes the headers of its answers.
     pub headless: bool,
     pub memory_used: u64,
-    /// What of it is page cache.
+    /// The part of the memory that is page cache.
     pub cached: u64,
-    /// Of each process in any container.
+    /// Resident memory of each process, in every container.
     pub resident_kib: Vec<u64>,
     pub pull: Option<&'static str>,
-    /// The transfer under way, as `from` and `to`, and what is to come of it.
+    /// The transfer in progress, as `from` and `to`, and its outcome.
     pub transfer: Option<(String, String)>,
     pub moved: Option<Moved>,
-    /// What someone renames a container to as soon as it is made.
+    /// A new name for each container right after its creation.
     pub renamed_to: Option<&'static str>,
-    /// Containers that were started before their files were in.
+    /// Containers that were started before their files were inserted.
     pub started_bare: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ pub struct Fake {
 }
 
 impl Fake {
-    /// With the image there, and disk limits.
+    /// Creates an engine with the image and with disk limits.
     pub fn new() -> Self {
         let fake = Self::default();
         fake.world
@@ -108,12 +108,12 @@ impl Fake {
         fake
     }
 
-    /// Lets the nth call from now on break, counting from 0.
+    /// Lets the `nth` call from now on fail, counting from 0.
     pub fn break_call(&self, nth: usize, when: Break) {
         self.break_at.set(Some((self.calls.get() + nth, when)));
     }
 
-    /// Whether the break that was ordered has happened.
+    /// Returns whether the requested failure has happened.
     pub fn broke(&self) -> bool {
         self.break_at.get().is_none()
     }
@@ -161,8 +161,8 @@ impl Engine for Fake {
         let (from, to) = (name(&transfer.read), name(&transfer.write));
         let mut world = self.world.borrow_mut();
         assert!(!world.containers[&from].running && !world.containers[&to].started);
-        assert!(world.containers[&to].files.is_empty(), "not a new one");
-        // What is being written is there in part.
+        assert!(world.containers[&to].files.is_empty(), "the destination must be empty");
+        // A transfer in progress has written some of the files.
         let part = world.containers[&from].files.iter().take(1).cloned();
         let part = part.collect();
         world.containers.get_mut(&to).unwrap().files = part;

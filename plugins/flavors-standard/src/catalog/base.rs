@@ -2,7 +2,7 @@
 
 use crate::entry::Entry;
 
-/// The default flavor, and the only one for virtual machines.
+/// The default flavor. It is the only one for virtual machines.
 pub const BASE: Entry = Entry {
     name: "base",
     description: "A clean system with SSH: Ubuntu 24.04 on virtual machines, a slim Python environment on containers.",

@@ -2,7 +2,7 @@
 
 use crate::entry::Entry;
 
-/// The stack over SSH.
+/// The data science stack, over SSH.
 pub const DATASCIENCE: Entry = Entry {
     name: "datascience",
     description: "Python data science stack: polars, pandas, scikit-learn, PyTorch and others, accelerated when a GPU is added.",

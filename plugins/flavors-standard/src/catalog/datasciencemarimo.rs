@@ -1,4 +1,4 @@
-//! `datasciencemarimo`: the stack in a notebook.
+//! `datasciencemarimo`: the data science stack in a notebook.
 
 use super::marimo::MARIMO_WEB;
 use crate::entry::Entry;

@@ -2,7 +2,7 @@
 
 use crate::entry::Entry;
 
-/// The tools over SSH.
+/// The command-line tools, over SSH.
 pub const GENOMICS: Entry = Entry {
     name: "genomics",
     description: "Bioinformatics command-line tools: samtools, bcftools, STAR, BWA, freebayes, Picard, PLINK, Bioconductor, Nextflow's launcher.",

@@ -2,7 +2,7 @@
 
 use crate::entry::{Entry, Web};
 
-/// `/api` tells the server's version without a login.
+/// JupyterLab with Jupyter AI. `/api` reports the server's version without a login.
 pub const JUPYTERLAB: Entry = Entry {
     name: "jupyterlab",
     description: "JupyterLab notebook server.",

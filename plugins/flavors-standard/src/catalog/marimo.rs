@@ -2,14 +2,14 @@
 
 use crate::entry::{Entry, Web};
 
-/// How marimo's server listens; shared with the flavor that adds the data science stack.
+/// marimo's web page; shared with the flavor that adds the data science stack.
 pub(super) const MARIMO_WEB: Web = Web {
     port: 2718,
     health: "/health",
     clear_password: true,
 };
 
-/// The notebook server alone.
+/// The notebook server without the data science stack.
 pub const MARIMO: Entry = Entry {
     name: "marimo",
     description: "Marimo notebook server.",

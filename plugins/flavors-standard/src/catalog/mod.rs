@@ -1,4 +1,4 @@
-//! The flavors, one file each.
+//! The flavors, one per file.
 
 mod base;
 mod datascience;
@@ -11,7 +11,7 @@ mod rserver;
 
 use crate::entry::Entry;
 
-/// All of them.
+/// All flavors.
 pub const ALL: &[Entry] = &[
     base::BASE,
     datascience::DATASCIENCE,

@@ -1,4 +1,4 @@
-//! `rgeospatial`: R in the browser, for maps.
+//! `rgeospatial`: R in the browser, with geospatial packages.
 
 use super::rserver::R_WEB;
 use crate::entry::Entry;

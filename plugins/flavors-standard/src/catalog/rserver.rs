@@ -2,7 +2,7 @@
 
 use crate::entry::{Entry, Web};
 
-/// How the R server listens: a JupyterLab on a port of its own.
+/// The R server's web page: a JupyterLab on its own port.
 pub(super) const R_WEB: Web = Web {
     port: 8787,
     health: "/api",
