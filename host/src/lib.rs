@@ -25,5 +25,5 @@ pub mod plugin;
 mod private;
 pub mod reconciler;
 pub mod schema;
-pub mod simulated;
 pub mod server;
+pub mod simulated;

@@ -26,10 +26,7 @@ use tokio::sync::{mpsc, watch};
 pub enum StartError {
     /// The data directory cannot be created.
     #[error("cannot create data_dir {path}")]
-    DataDir {
-        path: String,
-        source: io::Error,
-    },
+    DataDir { path: String, source: io::Error },
     /// The database cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -41,16 +38,10 @@ pub enum StartError {
     Plugin(#[from] LoadError),
     /// A node's endpoint is not valid.
     #[error("setting `node.{node}.endpoint`")]
-    Endpoint {
-        node: String,
-        source: EndpointError,
-    },
+    Endpoint { node: String, source: EndpointError },
     /// A node's settings are not valid.
     #[error("setting `node.{node}.settings`: {message}")]
-    Settings {
-        node: String,
-        message: String,
-    },
+    Settings { node: String, message: String },
     /// A simulated engine cannot be set up.
     #[error("setting `node.{node}`: {source}")]
     Simulated {
@@ -59,10 +50,7 @@ pub enum StartError {
     },
     /// The listening socket cannot be opened.
     #[error("cannot listen on {listen}")]
-    Listen {
-        listen: String,
-        source: io::Error,
-    },
+    Listen { listen: String, source: io::Error },
     /// The reconciler's threads cannot be started.
     #[error("cannot start the reconciler's threads")]
     Threads(#[source] io::Error),
@@ -73,9 +61,7 @@ pub enum StartError {
     #[error(transparent)]
     Rows(#[from] Error),
     /// The database can no longer be written.
-    #[error(
-        "the database could not be written; the log has the cause. Solve it, then start again"
-    )]
+    #[error("the database could not be written; fix the cause in the log, then restart")]
     Lost,
 }
 

@@ -84,7 +84,6 @@ pub enum Life {
     Stopped(Option<String>),
     /// The machine never becomes ready.
     Failed,
-    Failed,
 }
 
 impl Machine {
