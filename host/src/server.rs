@@ -61,7 +61,7 @@ pub enum StartError {
     #[error(transparent)]
     Rows(#[from] Error),
     /// The database can no longer be written.
-    #[error("the database could not be written; fix the cause in the log, then restart")]
+    #[error("the database could not be written; see the log, fix the cause and start again")]
     Lost,
 }
 

@@ -296,7 +296,7 @@ impl World {
     fn set_ports(&mut self, id: Uuid, body: &Value) -> Answer {
         let open = |machine: &&Machine| machine.runs() && machine.wanted.kind == "vm";
         if self.machines.get(&id).filter(open).is_none() {
-            return (409, json!({ "message": "no virtual machine that runs" }));
+            return (409, json!({ "message": "not a running virtual machine" }));
         }
         match serde_json::from_value::<Vec<u16>>(body.clone()) {
             Ok(ports) => {
