@@ -1,14 +1,15 @@
-//! Wharf: an instance provisioning service. The code map, in reading order:
+//! Wharf, an instance provisioning service. The modules in reading order:
 //!
-//! - [`domain`]: what it is about; no I/O.
-//! - [`placement`], [`ledger`]: pure decisions: which node, how much money.
-//! - [`db`]: durable rows, group commit.
-//! - [`app`]: the use cases; each one atomic write.
-//! - [`plugin`], [`engine`]: sandboxed drivers and flavors, and the one thing a driver reaches.
-//! - [`reconciler`]: makes nodes follow the database.
+//! - [`domain`]: types and rules without I/O.
+//! - [`placement`], [`ledger`]: the choice of a node and the cost of an instance, without I/O.
+//! - [`db`]: durable rows with group commit.
+//! - [`app`]: the use cases, each with one atomic write.
+//! - [`plugin`], [`engine`]: sandboxed drivers and flavors, and the drivers' connection to an engine.
+//! - [`simulated`]: a built-in engine for tests and demos.
+//! - [`reconciler`]: the loop that brings nodes to the intended state.
 //! - [`schema`], [`api`], [`http`]: the REST interface.
-//! - [`server`]: all of it put together; [`config`]: every setting and limit; [`log`]: its log;
-//!   `private`: files for nobody else.
+//! - [`server`], [`config`], [`log`]: start and shutdown, the settings, and the log.
+//! - `private`: files that only Wharf's account can read.
 
 pub mod api;
 pub mod app;
@@ -24,5 +25,5 @@ pub mod plugin;
 mod private;
 pub mod reconciler;
 pub mod schema;
-pub mod simulated;
 pub mod server;
+pub mod simulated;

@@ -1,4 +1,4 @@
-//! The command line: flags and subcommands only.
+//! The command line: flags and subcommands.
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
@@ -30,36 +30,36 @@ enum Command {
     Serve {
         #[command(flatten)]
         config: ConfigFile,
-        /// One JSON object a line instead of text
+        /// Log one JSON object per line instead of text
         #[arg(long)]
         log_json: bool,
     },
-    /// Make, list and revoke API keys
+    /// Create, list and revoke API keys
     Key {
         #[command(subcommand)]
         command: KeyCommand,
     },
-    /// Show what happened to an instance: time, event, state, size, reason
+    /// Show the events of an instance: time, event, state, size, reason
     Events {
-        /// The name of a living instance, or any UUID
+        /// The UUID of an instance, or the name of one that is not deleted
         instance: String,
         #[command(flatten)]
         config: ConfigFile,
     },
-    /// Show what a user's instances cost: UUID and USD, the sum last
+    /// Show the cost of a user's instances: UUID and USD, then the total
     Bill {
         /// The user's e-mail address
         email: String,
-        /// From when on, ISO 8601 date or time; default: from the beginning
+        /// Start of the period, an ISO 8601 date or time; default: no limit
         #[arg(long, value_parser = timestamp)]
         from: Option<Timestamp>,
-        /// Until when, not included; default: now
+        /// End of the period, exclusive, an ISO 8601 date or time; default: now
         #[arg(long, value_parser = timestamp)]
         to: Option<Timestamp>,
         #[command(flatten)]
         config: ConfigFile,
     },
-    /// Check the database's tables against each other; the server must not run
+    /// Check the consistency of the database; the server must not be running
     Fsck {
         #[command(flatten)]
         config: ConfigFile,
@@ -68,24 +68,24 @@ enum Command {
 
 #[derive(Subcommand)]
 enum KeyCommand {
-    /// Make a key for a user and print it; it is shown only now
+    /// Create a key for a user and print it; it cannot be shown again
     New {
         /// The user's e-mail address
         email: String,
-        /// What to call the key
+        /// A name for the key
         #[arg(long, default_value = "")]
         name: String,
         #[command(flatten)]
         config: ConfigFile,
     },
-    /// List keys: id, user, name, when made, when revoked
+    /// List keys: id, user, name, time of creation, time of revocation
     List {
         #[command(flatten)]
         config: ConfigFile,
     },
-    /// Make a key invalid at once
+    /// Revoke a key with immediate effect
     Revoke {
-        /// The key's id, as `list` shows it
+        /// The id of the key, as shown by `list`
         id: String,
         #[command(flatten)]
         config: ConfigFile,
@@ -108,7 +108,7 @@ impl ConfigFile {
 fn main() -> ExitCode {
     match run(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
-        // One line, causes included: a backtrace says nothing to an operator.
+        // Print the error and its causes on one line, since a backtrace does not help an operator.
         Err(error) => {
             eprintln!("wharf: {error:#}");
             ExitCode::FAILURE
@@ -156,7 +156,7 @@ fn run(cli: Cli) -> Result<()> {
                 println!("{line}");
             }
             if !wrong.is_empty() {
-                bail!("{} contradictions", wrong.len());
+                bail!("the database has {} inconsistencies", wrong.len());
             }
             println!("the database is consistent");
             Ok(())
@@ -215,7 +215,7 @@ async fn bill(email: &str, (from, to): (Timestamp, Timestamp), config: &Config) 
     Ok(())
 }
 
-/// Through the running server if there is one, else on its database.
+/// Runs a key command on the running server, or on the database if no server runs.
 async fn key(command: KeyCommand) -> Result<()> {
     let config = match &command {
         KeyCommand::New { config, .. }

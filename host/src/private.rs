@@ -1,5 +1,5 @@
-//! Files and directories that nobody else on the machine may read, whatever the mode of what they are
-//! in: addresses, events, bills and keys are there.
+//! Files and directories that only Wharf's account can read, since they hold addresses, events,
+//! bills and keys.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use std::path::Path;
 const FILE: u32 = 0o600;
 const DIRECTORY: u32 = 0o700;
 
-/// Makes a directory, and those above it, where they are missing. One that is there keeps its mode.
+/// Creates a directory and its missing parents. An existing directory keeps its mode.
 pub fn make_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)
@@ -17,18 +17,18 @@ pub fn make_dir(path: &Path) -> io::Result<()> {
         .create(path)
 }
 
-/// Opens or makes a file, for reading and writing.
+/// Opens a file for reading and writing, and creates it if it is missing.
 pub fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).mode(FILE);
     let file = options.open(path)?;
-    // It may be of a time when it was not made so.
+    // Earlier versions may have created the file with another mode.
     file.set_permissions(Permissions::from_mode(FILE))?;
     Ok(file)
 }
 
-/// Makes a file with this content, over one that is there: through a power cut it is whole or as it
-/// was before.
+/// Replaces the content of a file atomically: after a power failure it has either the old or the new
+/// content.
 pub fn write(path: &Path, content: &[&[u8]]) -> io::Result<()> {
     let draft = path.with_extension(format!("draft-{}", std::process::id()));
     let renamed = write_all(&draft, content).and_then(|()| fs::rename(&draft, path));
@@ -46,7 +46,7 @@ fn write_all(path: &Path, content: &[&[u8]]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes the names of a directory's new files hold through a power cut.
+/// Syncs a directory, so that its new file names survive a power failure.
 pub fn sync_names(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }

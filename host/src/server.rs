@@ -1,4 +1,4 @@
-//! Puts a server together from its configuration and runs it.
+//! Builds a server from its configuration and runs it.
 
 use crate::app::{App, Nudge, Parts, Scheduler, Vault, VaultError};
 use crate::config::{Config, NodeConfig};
@@ -21,76 +21,51 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
-/// Why a server does not start, or does not go on.
+/// An error that prevents a server from starting or ends it.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The data directory.
-    #[error("data_dir {path}")]
-    DataDir {
-        /// Which.
-        path: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// The database.
+    /// The data directory cannot be created.
+    #[error("cannot create data_dir {path}")]
+    DataDir { path: String, source: io::Error },
+    /// The database cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The key file.
+    /// The key file cannot be used.
     #[error(transparent)]
     Vault(#[from] VaultError),
-    /// A plugin.
+    /// A plugin cannot be loaded.
     #[error(transparent)]
     Plugin(#[from] LoadError),
-    /// A node's endpoint.
+    /// A node's endpoint is not valid.
     #[error("setting `node.{node}.endpoint`")]
-    Endpoint {
-        /// Which node.
-        node: String,
-        /// Why.
-        source: EndpointError,
-    },
-    /// A node's settings.
+    Endpoint { node: String, source: EndpointError },
+    /// A node's settings are not valid.
     #[error("setting `node.{node}.settings`: {message}")]
-    Settings {
-        /// Which node.
-        node: String,
-        /// Why.
-        message: String,
-    },
-    /// A simulated engine's settings or file.
+    Settings { node: String, message: String },
+    /// A simulated engine cannot be set up.
     #[error("setting `node.{node}`: {source}")]
     Simulated {
-        /// The node.
         node: String,
-        /// The cause.
         source: SimulatedError,
     },
-    /// The address to listen on.
+    /// The listening socket cannot be opened.
     #[error("cannot listen on {listen}")]
-    Listen {
-        /// Which.
-        listen: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// The reconciler's threads.
+    Listen { listen: String, source: io::Error },
+    /// The reconciler's threads cannot be started.
     #[error("cannot start the reconciler's threads")]
     Threads(#[source] io::Error),
-    /// The interface.
+    /// The REST interface cannot be started.
     #[error(transparent)]
     Http(#[from] http::StartError),
-    /// The rows.
+    /// The database cannot be read.
     #[error(transparent)]
     Rows(#[from] Error),
-    /// The database's file, at any time.
-    #[error(
-        "the database could not be written, and the log says why; start again when that is over"
-    )]
+    /// The database can no longer be written.
+    #[error("the database could not be written; see the log, fix the cause and start again")]
     Lost,
 }
 
-/// Opens the database of a configuration; also what `wharf key` and `wharf fsck` work on while no
-/// server runs.
+/// Opens the database of a configuration. The command line uses it too while no server runs.
 pub fn open_db(config: &Config) -> Result<(Db, Scheduler), StartError> {
     private::make_dir(&config.data_dir).map_err(|source| StartError::DataDir {
         path: config.data_dir.display().to_string(),
@@ -101,11 +76,11 @@ pub fn open_db(config: &Config) -> Result<(Db, Scheduler), StartError> {
     Ok((db, scheduler))
 }
 
-/// For what is under way when the server has answered its last request.
-const LAST_STEPS: Duration = Duration::from_secs(1);
+/// Maximum time for background work to finish after the last response.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Runs a server until `stop` completes, or as long as the database can be written. `listening` is
-/// called with the address once it serves.
+/// Runs a server until `stop` completes or the database can no longer be written. Calls `listening`
+/// with the address once the server accepts requests.
 pub async fn serve(
     config: Config,
     listening: impl FnOnce(std::net::SocketAddr),
@@ -123,7 +98,7 @@ pub async fn serve(
     let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let (stopping, stopped) = watch::channel(false);
-    // Requests that are finished last still need it.
+    // The last requests still need the reconciler.
     let (ending, ended) = watch::channel(false);
     let reconciler = threads.spawn(reconciler::run(Arc::clone(&app), nudged, ended));
     let interface = http::Server::start(&config, listener, Arc::clone(&app), stopped)?;
@@ -135,19 +110,20 @@ pub async fn serve(
             () = db.lost() => true,
         }
     };
-    tracing::info!("stopping: running requests are finished first");
+    tracing::info!("stopping after the requests in progress");
     let _ = stopping.send(true);
     interface.finished().await;
     let _ = ending.send(true);
-    // What it was doing is continued by the next start.
-    drop(tokio::time::timeout(LAST_STEPS, reconciler).await);
-    // Nothing of them may hold the database any more, or its file would not be closed.
+    // The next start continues the interrupted work.
+    drop(tokio::time::timeout(DRAIN_TIMEOUT, reconciler).await);
+    // The database file is closed when its last reference is dropped.
     drop(app);
-    threads.end(LAST_STEPS).await;
+    threads.end(DRAIN_TIMEOUT).await;
     if lost { Err(StartError::Lost) } else { Ok(()) }
 }
 
-/// Each connection is an open file, and shells give a process few of them unless it asks.
+/// Raises the limit on open files to its maximum, since each connection is an open file and the
+/// default limit is low.
 fn raise_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -156,7 +132,7 @@ fn raise_open_files() {
         ..limit
     };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, open_files = ?limit.current, "the limit of open files stays");
+        tracing::warn!(%error, open_files = ?limit.current, "cannot raise the limit on open files");
     }
 }
 
@@ -238,7 +214,7 @@ fn driver(
     })?)
 }
 
-/// All nodes, nothing taken.
+/// Returns the inventory of all nodes without claims.
 fn empty_inventory(config: &Config) -> Inventory {
     let setups = config.node.iter().map(|node| NodeSetup {
         id: NodeId(node.name.clone()),

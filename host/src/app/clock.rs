@@ -2,7 +2,7 @@
 
 use crate::domain::time::Timestamp;
 
-/// Now.
+/// Returns the current time.
 pub fn now() -> Timestamp {
     Timestamp(chrono::Utc::now().timestamp_millis())
 }

@@ -1,5 +1,5 @@
-//! `DELETE`: gone for its user at once, from every state, whatever the node does. What it holds is
-//! freed when the node was seen without it.
+//! `DELETE`: the instance disappears for its user at once, in every state, even if its node is
+//! unreachable. Its claim is released once the node no longer has it.
 
 use super::clock::now;
 use super::find::{Selector, find};
@@ -10,7 +10,6 @@ use crate::domain::event::What;
 use crate::domain::instance::Intent;
 
 impl App {
-    /// Deletes an instance.
     pub async fn delete(&self, caller: &Caller, selector: &Selector) -> Result<(), Error> {
         let (owner, selector) = (caller.user, selector.clone());
         let id = self

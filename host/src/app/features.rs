@@ -1,22 +1,22 @@
-//! What drivers last said their nodes can do.
+//! The features of each node, by its last probe.
 
 use crate::domain::driver::Features;
 use crate::domain::ids::NodeId;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// The last successful probe of each node. Empty for a node that never answered.
+/// The features of each node that has been probed successfully.
 #[derive(Debug, Default)]
 pub struct NodeFeatures(Mutex<BTreeMap<NodeId, Features>>);
 
 impl NodeFeatures {
-    /// What a node can do, if it ever answered.
+    /// Returns the features of a node, or `None` before its first successful probe.
     pub fn get(&self, node: &NodeId) -> Option<Features> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(node).copied()
     }
 
-    /// Notes an answer; true if it differs from the last.
+    /// Stores the result of a probe. Returns whether it differs from the last result.
     pub fn set(&self, node: &NodeId, features: Features) -> bool {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(node.clone(), features) != Some(features)

@@ -1,27 +1,26 @@
-//! Finding the instance that a path names.
+//! Lookup of the instance that a path segment names.
 
 use crate::db::Read;
 use crate::domain::error::Error;
 use crate::domain::ids::{InstanceId, UserId};
 use crate::domain::instance::{Instance, Intent};
 
-/// A path segment: an id in its one form, or else a name.
+/// A path segment that selects an instance: a hyphenated UUID, or else a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selector {
-    /// By id.
     Id(InstanceId),
-    /// By name; any text, valid or not.
+    /// The name of an instance; any text, valid or not.
     Name(String),
 }
 
 impl Selector {
-    /// Reads a decoded path segment.
+    /// Parses a decoded path segment.
     pub fn parse(segment: &str) -> Self {
         InstanceId::parse(segment).map_or_else(|| Self::Name(segment.to_owned()), Self::Id)
     }
 }
 
-/// The owner's living instance. Someone else's is as good as missing.
+/// Finds a living instance of an owner. Other owners' instances are not found.
 pub(super) fn find(
     rows: &impl Read,
     owner: UserId,

@@ -1,4 +1,4 @@
-//! What an operator asks afterwards: what happened to an instance and why, and what a user owes.
+//! Reports for the operator: the event log of an instance and the bill of a user.
 
 use super::find::Selector;
 use crate::db::{Db, Read};
@@ -15,28 +15,28 @@ use std::fmt;
 /// One line of an instance's event log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventLine {
-    /// When, ISO 8601.
+    /// Time in ISO 8601.
     pub at: String,
-    /// What happened.
+    /// Kind of the event.
     pub what: String,
-    /// The state from then on.
+    /// State after the event.
     pub state: String,
-    /// vCPUs, GiB of RAM, GiB of disk from then on.
+    /// vCPUs, GiB of RAM and GiB of disk after the event.
     pub size: [u32; 3],
-    /// Why, in the words of driver and engine.
+    /// Reason that the driver or engine gave.
     pub why: Option<String>,
 }
 
-/// What one instance cost in a span of time.
+/// The cost of one instance in a time span.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BillLine {
-    /// The instance, which may be long gone.
+    /// UUID of the instance, which may be deleted.
     pub uuid: String,
-    /// 10⁻⁹ USD.
+    /// Cost in nano-USD.
     pub nano_usd: u128,
 }
 
-/// The event log of an instance: a living one by name, any one by its UUID.
+/// Returns the event log of an instance. A name only finds living instances; a UUID finds all.
 pub fn events(db: &Db, selector: &Selector) -> Result<Vec<EventLine>, Error> {
     let found = db.read(|rows| {
         let id = match selector {
@@ -51,7 +51,7 @@ pub fn events(db: &Db, selector: &Selector) -> Result<Vec<EventLine>, Error> {
     Ok(found.iter().map(EventLine::from).collect())
 }
 
-/// What a user's instances cost from one point in time to another, those that cost nothing left
+/// Returns the cost of each of a user's instances in `[from, to)`. Instances without cost are left
 /// out.
 pub fn bill(db: &Db, email: &str, from: Timestamp, to: Timestamp) -> Result<Vec<BillLine>, Error> {
     db.read(|rows| {
@@ -72,7 +72,7 @@ pub fn bill(db: &Db, email: &str, from: Timestamp, to: Timestamp) -> Result<Vec<
     })
 }
 
-/// A sum in USD, to the last nano.
+/// Formats a sum in USD with nine decimals.
 pub fn usd(nano: u128) -> String {
     let unit = u128::from(NANO);
     format!("{}.{:09}", nano / unit, nano % unit)
@@ -114,13 +114,13 @@ fn describe(what: &What) -> (&'static str, Option<String>) {
         What::PortsChanged => ("ports-changed", None),
         What::Deleted => ("deleted", None),
         What::Purged => ("purged", None),
-        What::RestartShort(short) => ("restart-failed", Some(lacking(short))),
-        What::ResizeShort(short) => ("resize-refused", Some(lacking(short))),
+        What::RestartShort(short) => ("restart-failed", Some(shortages(short))),
+        What::ResizeShort(short) => ("resize-refused", Some(shortages(short))),
     }
 }
 
-/// What the node said it has less of than was to be had.
-fn lacking(short: &[Short]) -> String {
+/// Describes shortages.
+fn shortages(short: &[Short]) -> String {
     let one = |s: &Short| {
         let field = s.quantity.as_str();
         format!("{field}: the node has {} of {}", s.available, s.requested)

@@ -1,5 +1,5 @@
-//! API keys: `wharf_<id>_<secret>`. The id is public; of the whole only the SHA-256 is kept. The
-//! secret has 256 random bits, so a slow hash would protect nothing.
+//! API keys of the form `wharf_<id>_<secret>`. The id is public. The database stores only the SHA-256
+//! of the whole key. A slow hash would add nothing, since the secret has 256 random bits.
 
 use super::clock::now;
 use super::vault::fill;
@@ -16,52 +16,47 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
-/// Lets secret scanners recognise a leaked key.
+/// Prefix of all keys, by which secret scanners recognize a leaked key.
 const PREFIX: &str = "wharf";
 
-/// Who makes a request.
+/// The authenticated user of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// The user.
     pub user: UserId,
-    /// Their e-mail address.
     pub email: Arc<str>,
-    /// Identifies the request in the log.
+    /// Id of the request in the log.
     pub request_id: Arc<str>,
 }
 
-/// A new key, shown this once.
+/// A new key. Its secret is not stored and cannot be shown again.
 #[derive(Debug)]
 pub struct ApiKey {
-    /// Names it in lists and for revocation.
+    /// Public id, used in lists and for revocation.
     pub id: String,
     /// The whole key.
     pub key: SecretText,
 }
 
-/// A key in a list.
+/// The public data of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyInfo {
-    /// Public id.
     pub id: String,
-    /// Whose it is.
+    /// E-mail address of the owner.
     pub email: String,
-    /// What its owner calls it.
+    /// Name that the operator gave the key.
     pub name: String,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
-/// All keys: durable in the database, valid ones in memory for every request.
+/// The API keys. The database stores all of them; memory holds the valid keys for authentication.
 pub struct Keys {
     db: Db,
-    /// Replaced whole, which is seldom: a request that looks at them writes nothing.
+    /// The map is replaced as a whole on each change, so that authentication needs no lock.
     valid: ArcSwap<Valid>,
 }
 
-/// Digest and owner of each valid key, by its id.
+/// The digest and owner of each valid key by id.
 type Valid = HashMap<String, ([u8; 32], Owner)>;
 
 #[derive(Clone)]
@@ -71,7 +66,7 @@ struct Owner {
 }
 
 impl Keys {
-    /// Reads the valid ones.
+    /// Loads the valid keys from the database.
     pub fn load(db: Db) -> Result<Self, Error> {
         let valid = db.read(|rows| {
             let mut valid = HashMap::new();
@@ -94,7 +89,7 @@ impl Keys {
         })
     }
 
-    /// Who has this key. Takes as long for a wrong secret as for the right one.
+    /// Returns the caller with a key, if the key is valid. Secrets are compared in constant time.
     pub fn authenticate(&self, key: &str, request_id: Arc<str>) -> Option<Caller> {
         let id = id_of(key)?;
         let digest: [u8; 32] = Sha256::digest(key.as_bytes()).into();
@@ -107,7 +102,7 @@ impl Keys {
         })
     }
 
-    /// Makes a key for a user, and the user if there is none with this address.
+    /// Creates a key for a user, and the user if no user has the address.
     pub async fn new_key(&self, email: &str, name: &str) -> Result<ApiKey, Error> {
         check(email, name)?;
         let (id, key) = random_key()?;
@@ -144,7 +139,7 @@ impl Keys {
         Ok(ApiKey { id, key })
     }
 
-    /// All keys, in order of their ids.
+    /// Returns all keys, ordered by id.
     pub fn list(&self) -> Result<Vec<KeyInfo>, Error> {
         self.db.read(|rows| {
             let mut list = Vec::new();
@@ -161,10 +156,10 @@ impl Keys {
         })
     }
 
-    /// Makes a key invalid at once. Revoking it again changes nothing.
+    /// Revokes a key with immediate effect. Revoking it again changes nothing.
     pub async fn revoke(&self, id: &str) -> Result<(), Error> {
         let wanted = id.to_owned();
-        // First: should the caller go away meanwhile, the write is done all the same.
+        // Change memory first: if the caller drops this future, the write still happens.
         let before = self.change_valid(|valid| drop(valid.remove(id)));
         let written = self
             .db
@@ -177,7 +172,7 @@ impl Keys {
                 Ok(((), Changes::none().with(Change::PutKey(row))))
             })
             .await;
-        // Of two who revoke it at once, the one that took it away gives it back.
+        // If the write failed, only the call that removed the key restores it.
         if let (Err(_), Some(still_valid)) = (&written, before.get(id)) {
             self.put_valid(id, still_valid);
         }
@@ -188,7 +183,7 @@ impl Keys {
         self.change_valid(|valid| drop(valid.insert(id.to_owned(), key.clone())));
     }
 
-    /// What was valid before.
+    /// Changes the valid keys and returns the map before the change.
     fn change_valid(&self, change: impl Fn(&mut Valid)) -> Arc<Valid> {
         self.valid.rcu(|valid| {
             let mut changed = Valid::clone(valid);
@@ -213,7 +208,8 @@ fn random_key() -> Result<(String, SecretText), Error> {
     Ok((id, SecretText::new(key)))
 }
 
-/// Addresses are names here, nothing is sent to them: only what could not be one is refused.
+/// Checks the form of an address and a name. The check of the address is loose, since it only
+/// identifies a user and receives no mail.
 fn check(email: &str, name: &str) -> Result<(), Error> {
     let mut errors = FieldErrors::default();
     let plain = |text: &str| !text.chars().any(|c| c.is_control() || c.is_whitespace());

@@ -1,5 +1,5 @@
-//! The use cases, one file each. Every change is one atomic write; then the reconciler is nudged
-//! and makes the node follow.
+//! The use cases, one file each. Every change is one atomic write, after which the reconciler is
+//! notified and updates the node.
 
 mod clock;
 mod create;
@@ -43,16 +43,16 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// What the reconciler is told.
+/// A notification to the reconciler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nudge {
-    /// There is a new instance; its user does not wait for it.
+    /// An instance was created. No request waits for it.
     New(InstanceId),
-    /// There is something new about one.
+    /// An instance was changed.
     Changed(InstanceId),
 }
 
-/// What the use cases work with.
+/// The use cases and their shared state.
 pub struct App {
     pub(crate) config: Arc<Config>,
     pub(crate) db: Db,
@@ -70,28 +70,24 @@ pub struct App {
     web_host: Arc<str>,
 }
 
-/// What [`App::new`] is made of.
+/// The arguments of [`App::new`].
 pub struct Parts {
-    /// The configuration.
     pub config: Arc<Config>,
-    /// The database.
     pub db: Db,
     /// The inventory that the database keeps up to date.
     pub scheduler: Scheduler,
-    /// The loaded plugins.
     pub plugins: Plugins,
-    /// A driver for each node.
+    /// Driver of each node.
     pub drivers: BTreeMap<NodeId, NodeDriver>,
-    /// Encrypts secrets.
     pub vault: Vault,
-    /// Names this installation towards engines.
+    /// Id of this installation in the labels of engine objects.
     pub installation: String,
-    /// The threads that guests compute on.
+    /// Runtime that wasm guests run on.
     pub guests: Handle,
 }
 
 impl App {
-    /// Puts the parts together. The receiver is the reconciler's.
+    /// Creates the application. The reconciler reads from the returned receiver.
     pub fn new(parts: Parts) -> Result<(Arc<Self>, mpsc::UnboundedReceiver<Nudge>), Error> {
         let (nudge, nudged) = mpsc::unbounded_channel();
         let app = Self {
@@ -113,12 +109,12 @@ impl App {
         Ok((Arc::new(app), nudged))
     }
 
-    /// What happened to an instance, for the operator.
+    /// Returns the event log of an instance, for the operator.
     pub fn events(&self, selector: &Selector) -> Result<Vec<history::EventLine>, Error> {
         history::events(&self.db, selector)
     }
 
-    /// What a user's instances cost in a span of time, for the operator.
+    /// Returns the cost of each of a user's instances in `[from, to)`, for the operator.
     pub fn bill(
         &self,
         email: &str,
@@ -128,28 +124,27 @@ impl App {
         history::bill(&self.db, email, from, to)
     }
 
-    /// The size limit of the response cache in bytes.
+    /// Returns the size limit of the response cache in bytes.
     pub fn answer_cache_bytes(&self) -> u64 {
         self.config.limits.answer_cache_mib.saturating_mul(1 << 20)
     }
 
-    /// The API keys.
     pub fn keys(&self) -> &Keys {
         &self.keys
     }
 
-    /// Who has this key, if it is valid.
+    /// Returns the caller with a key, if the key is valid.
     pub fn authenticate(&self, key: &str, request_id: Arc<str>) -> Option<Caller> {
         self.keys.authenticate(key, request_id)
     }
 
-    /// Whether the database answers and takes writes.
+    /// Returns whether the database accepts reads and writes.
     pub fn ready(&self) -> bool {
         self.db.takes_writes() && self.db.read(|rows| rows.installation()).is_ok()
     }
 
-    /// Calls a plugin on the threads that are for it, so that a guest that computes takes none from
-    /// the interface. The call ends when nobody waits for it any more.
+    /// Calls a plugin on the guests' runtime, so that guests use no threads of the REST interface.
+    /// Dropping the future cancels the call.
     async fn call<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<T, PluginError>> + Send + 'static,
@@ -163,24 +158,25 @@ impl App {
         }
     }
 
-    /// Tells the reconciler that there is work. A nudge that gets lost costs time
-    /// only: the next tick finds the work in the database.
+    /// Notifies the reconciler of work. A lost notification only costs time, since the next tick finds
+    /// the work in the database.
     fn nudge(&self, nudge: Nudge) {
         let _ = self.nudge.send(nudge);
     }
 
-    /// When an instance that is asked to run from now on must be reachable.
+    /// Returns the time by which an instance must be reachable if it is started at `from`.
     fn deadline(&self, from: Timestamp) -> Timestamp {
-        let patience = self.config.provisioning_deadline_s.saturating_mul(1000);
+        let millis = self.config.provisioning_deadline_s.saturating_mul(1000);
         Timestamp(
             from.0
-                .saturating_add(i64::try_from(patience).unwrap_or(i64::MAX)),
+                .saturating_add(i64::try_from(millis).unwrap_or(i64::MAX)),
         )
     }
 
-    /// Waits, bounded, until the node follows an intent or a later one has overtaken it.
+    /// Waits until the node has reached an intent, a later intent has replaced it, or the wait times
+    /// out.
     async fn wait_settled(&self, intended: &Instance) {
-        let bound = Duration::from_millis(self.config.limits.answer_wait_ms);
+        let timeout = Duration::from_millis(self.config.limits.answer_wait_ms);
         let done = || {
             let row = self.db.read(|rows| rows.instance(intended.id));
             match row {
@@ -190,6 +186,6 @@ impl App {
                 Ok(None) | Err(_) => true,
             }
         };
-        self.settled.wait(intended.id, bound, done).await;
+        self.settled.wait(intended.id, timeout, done).await;
     }
 }

@@ -1,4 +1,4 @@
-//! `add-port/` and `remove-port/`: ports on a VM's public address.
+//! `add-port/` and `remove-port/`: open ports on a VM's public address.
 
 use super::clock::now;
 use super::find::{Selector, find};
@@ -8,14 +8,14 @@ use crate::domain::error::{Error, FieldErrors};
 use crate::domain::event::What;
 use crate::domain::instance::{Instance, Intent, ResourceType};
 
-/// Open ports of one VM.
+/// Maximum number of open ports of one VM.
 const MAX_PORTS: usize = 64;
 
-/// SSH; always open.
+/// The SSH port, which is always open.
 const SSH: u16 = 22;
 
 impl App {
-    /// Opens a port. One that is open already stays open.
+    /// Opens a port. Opening an open port changes nothing.
     pub async fn add_port(
         &self,
         caller: &Caller,
@@ -36,7 +36,7 @@ impl App {
         .await
     }
 
-    /// Closes a port. One that is closed already stays closed.
+    /// Closes a port. Closing a closed port changes nothing.
     pub async fn remove_port(
         &self,
         caller: &Caller,
@@ -74,7 +74,7 @@ impl App {
                 if instance.wan_ports == before {
                     return Ok(((instance, false), Changes::none()));
                 }
-                // A stopped VM gets its list with the next start.
+                // A stopped VM receives its ports at the next start.
                 let pending = instance.intent == Intent::Run;
                 if pending {
                     let deadline = instance.deadline;

@@ -1,4 +1,4 @@
-//! Get and list. Neither ever waits for a driver.
+//! `GET` of one instance and of the list. Neither waits for a driver.
 
 use super::find::{Selector, find};
 use super::{App, Caller};
@@ -10,16 +10,14 @@ use crate::domain::name::Name;
 use crate::domain::secret::SecretText;
 use std::sync::Arc;
 
-/// An instance as its owner may see it.
+/// The data of an instance that its owner may see.
 #[derive(Debug, Clone)]
 pub struct InstanceView {
-    /// The instance.
     pub instance: Instance,
-    /// Its owner's e-mail address.
     pub owner_email: Arc<str>,
-    /// `original_service_password`.
+    /// Decrypted `original_service_password`.
     pub password: SecretText,
-    /// Host of web pages.
+    /// Host of the web pages.
     pub web_host: Arc<str>,
 }
 
@@ -43,20 +41,20 @@ impl App {
         }
     }
 
-    /// One of the caller's instances.
+    /// Returns one of the caller's instances.
     pub fn get(&self, caller: &Caller, selector: &Selector) -> Result<InstanceView, Error> {
         let found = self.db.read(|rows| find(rows, caller.user, selector))?;
         self.view(caller, found)
     }
 
-    /// All of the caller's instances, oldest first, with the version of this list; none if that is
-    /// the `known` one.
+    /// Returns the caller's instances, oldest first, with the version of the list. Returns `None` if the
+    /// version is `known`.
     pub fn list(
         &self,
         caller: &Caller,
         known: Option<u64>,
     ) -> Result<Option<(u64, Vec<InstanceView>)>, Error> {
-        // One snapshot, so that the version is that of the rows.
+        // Read both in one snapshot, so that the version matches the rows.
         let found = self.db.read(|rows| {
             let version = rows.owner_version(caller.user)?;
             if known == Some(version) {
@@ -73,19 +71,19 @@ impl App {
         Ok(Some((version, views.collect::<Result<_, _>>()?)))
     }
 
-    /// What can be asked for.
+    /// Returns the available flavors.
     pub fn flavors(&self) -> &[Flavor] {
         self.plugins.flavors()
     }
 
-    /// GPU models that some node has.
+    /// Returns the GPU models of all nodes.
     pub fn gpu_models(&self) -> Vec<String> {
         let gpus = self.config.node.iter().flat_map(|node| &node.gpus);
         let models: std::collections::BTreeSet<_> = gpus.map(|gpu| gpu.model.clone()).collect();
         models.into_iter().collect()
     }
 
-    /// Whether a living instance of anyone has this name.
+    /// Returns whether a living instance of any owner has a name.
     pub fn name_taken(&self, name: &Name) -> Result<bool, Error> {
         self.db
             .read(|rows| Ok(rows.id_of_name(name.as_str())?.is_some()))

@@ -1,4 +1,4 @@
-//! `restart/`: claims compute again on the node that holds the disk.
+//! `restart/`: claims compute resources again on the node that has the disk.
 
 use super::clock::now;
 use super::find::{Selector, find};
@@ -10,7 +10,7 @@ use crate::domain::instance::{Instance, Intent};
 use crate::domain::state::InstanceState;
 
 impl App {
-    /// Starts a stopped instance and waits, bounded, until it is reachable.
+    /// Starts a stopped instance and waits for a limited time until it is reachable.
     pub async fn restart(
         &self,
         caller: &Caller,
@@ -36,7 +36,7 @@ impl App {
                     .rows
                     .claim(instance.id)?
                     .ok_or_else(|| Error::Internal(format!("{} has no claim", instance.id)))?;
-                // While a stop still runs its claim is still held, and is taken over.
+                // A stop in progress still holds its claim, and the restart keeps it.
                 if !claim.compute {
                     scheduler.reclaim(&claim)?;
                     claim.compute = true;
@@ -53,7 +53,7 @@ impl App {
         self.view(caller, started)
     }
 
-    /// Fails if it has turned out by now that the node cannot start it.
+    /// Fails if the event log says that the node cannot start the instance.
     fn check_started(&self, started: &Instance) -> Result<(), Error> {
         let since = usize::try_from(started.events).unwrap_or(usize::MAX);
         let events = self.db.read(|rows| rows.events(started.id))?;

@@ -1,5 +1,5 @@
-//! `stop/`: the shown state changes and compute billing ends with the intent; the compute claim
-//! goes when the node was seen to have stopped it.
+//! `stop/`: the visible state changes and compute billing ends with the write. The compute claim is
+//! released once the node has stopped the instance.
 
 use super::clock::now;
 use super::find::{Selector, find};
@@ -11,7 +11,7 @@ use crate::domain::instance::Intent;
 use crate::domain::state::InstanceState;
 
 impl App {
-    /// Stops a running instance and waits, bounded, until the node has.
+    /// Stops a running instance and waits for a limited time until the node has stopped it.
     pub async fn stop(&self, caller: &Caller, selector: &Selector) -> Result<InstanceView, Error> {
         let (owner, selector) = (caller.user, selector.clone());
         let stopped = self
@@ -27,7 +27,7 @@ impl App {
                     });
                 }
                 instance.intend(Intent::Stop, None);
-                // A change of size that the node has not taken is given up: the old size holds.
+                // Cancel a resize that the node has not confirmed; the old size stays.
                 instance.resize = None;
                 let changes = Changes::none().record(instance, now(), What::Stopped);
                 Ok((changes.instance()?, changes))

@@ -1,4 +1,5 @@
-//! `PATCH`: rename, and live resize of containers. All of it holds or none.
+//! `PATCH`: renames instances and resizes containers. A request takes effect as a whole or not at
+//! all.
 
 use super::clock::now;
 use super::find::{Selector, find};
@@ -14,8 +15,10 @@ use crate::domain::request::UpdateRequest;
 use crate::domain::state::InstanceState;
 
 impl App {
-    /// Changes a name, sizes, or both. `errors` has the fields that could not even be read: nothing
-    /// is changed then, and what is wrong with the others is reported with them.
+    /// Changes the name, the size, or both.
+    ///
+    /// `errors` has the fields that could not be parsed. If there are any, the remaining fields are
+    /// checked too, and nothing changes.
     pub async fn update(
         &self,
         caller: &Caller,
@@ -54,8 +57,8 @@ impl App {
         self.view(caller, after)
     }
 
-    /// A change that the node has not answered by now is taken back: the old sizes hold, and are
-    /// sent again.
+    /// Cancels a resize that the node has not confirmed in time. The old size stays, and is sent to the
+    /// node again.
     async fn withdraw(&self, asked: &Instance) -> Result<(), Error> {
         let (id, generation) = (asked.id, asked.generation);
         let withdrawn = self
@@ -81,7 +84,7 @@ impl App {
         Ok(())
     }
 
-    /// Why the change that was asked for does not hold.
+    /// Returns the reason why a resize did not take effect.
     fn refusal(&self, asked: &Instance) -> Result<Error, Error> {
         let since = usize::try_from(asked.events).unwrap_or(usize::MAX);
         let events = self.db.read(|rows| rows.events(asked.id))?;
@@ -96,12 +99,12 @@ impl App {
                 What::ResizeShort(short) => Some(Error::Insufficient(short.into())),
                 _ => None,
             });
-        let overtaken = "a later change of this instance came in between";
-        Ok(refused.unwrap_or(Error::NotApplicable(overtaken)))
+        let replaced = "a later change of this instance replaced this one";
+        Ok(refused.unwrap_or(Error::NotApplicable(replaced)))
     }
 }
 
-/// What the instance is from now on, and the size that its node is to give it first.
+/// Returns the updated instance, and the new size if the node must confirm it first.
 fn decide(
     view: &View<'_>,
     scheduler: &Scheduler,
@@ -118,7 +121,7 @@ fn decide(
             return Ok(((instance, None), Changes::none()));
         };
         instance.name = name;
-        // Of two new names the later holds, also where the other still waits for its size.
+        // This name also replaces a name that still waits for a resize.
         if let Some(resize) = &mut instance.resize {
             resize.name = None;
         }
@@ -133,7 +136,7 @@ fn decide(
     scheduler.grow(&claim, size)?;
     let changes = Changes::none();
     if instance.intent == Intent::Stop {
-        // A stop that still runs holds the larger of both; the rest is claimed at restart.
+        // A stop in progress claims the maximum of both sizes; a restart claims the rest.
         claim.size = if claim.compute {
             claim.size.max(size)
         } else {
@@ -155,7 +158,7 @@ fn decide(
     Ok(((changes.instance()?, Some(size)), changes))
 }
 
-/// Names the fields that are wrong for the instance as it is; the name, if it is to be another.
+/// Checks the fields against the current instance. Returns the name if it changes.
 fn check_fields(
     rows: &impl Read,
     instance: &Instance,
@@ -181,31 +184,33 @@ fn check_fields(
         && instance.intent == Intent::Run
         && features.is_some_and(|f| !f.live_resize)
     {
-        let (is, then) = (instance.size, request.size_over(instance.size));
+        let (old, new) = (instance.size, request.size_over(instance.size));
         for (field, changes) in [
-            ("n_vcpus", then.n_vcpus != is.n_vcpus),
-            ("mem_gib", then.mem_gib != is.mem_gib),
+            ("n_vcpus", new.n_vcpus != old.n_vcpus),
+            ("mem_gib", new.mem_gib != old.mem_gib),
         ] {
             if changes {
-                errors.add(field, KEEPS_SIZE);
+                errors.add(field, NO_LIVE_RESIZE);
             }
         }
     }
     Ok(name)
 }
 
-const KEEPS_SIZE: &str = "this instance's node cannot change the size of a container that runs; \
+const NO_LIVE_RESIZE: &str = "this instance's node cannot resize a running container; \
      stop it first, and restart it after the change";
 
-/// Why its disk cannot grow now. Where the engine enforces no disk size, growing it is a matter of the
-/// claim alone; a driver refuses it for a single container that has a limit all the same.
+/// Returns the reason why the disk cannot grow now, if any.
+///
+/// If the engine does not enforce disk sizes, growing only changes the claim. The driver still
+/// refuses it for a container that has a limit.
 fn cannot_grow(features: Features, intent: Intent) -> Option<&'static str> {
     match features.disk_grow {
         _ if !features.disk_limit => None,
         DiskGrow::Running => None,
         DiskGrow::Stopped if intent == Intent::Stop => None,
         DiskGrow::Stopped => Some(
-            "this instance's node cannot grow the disk of a container that runs; stop it first, \
+            "this instance's node cannot grow the disk of a running container; stop it first, \
              and restart it after the change",
         ),
         DiskGrow::No => Some("this instance's node cannot grow the disk of an existing container"),

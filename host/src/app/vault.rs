@@ -1,4 +1,4 @@
-//! Encrypts secrets for the database, under a key file that only Wharf's account can read.
+//! Encryption of the secrets in the database. The key file is readable by Wharf's account only.
 
 use crate::domain::error::Error;
 use crate::domain::ids::InstanceId;
@@ -10,34 +10,32 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes of an XChaCha20 nonce: long enough to be chosen at random for ever.
+/// Length of an XChaCha20 nonce in bytes, which is long enough for random nonces.
 const NONCE: usize = 24;
 
-/// Seals and opens secrets.
+/// Encrypts and decrypts secrets.
 #[derive(Clone)]
 pub struct Vault(XChaCha20Poly1305);
 
-/// Why the key file cannot be used.
+/// An error of the key file.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
-    /// It cannot be read or made.
-    #[error("key file {path}")]
+    /// The file cannot be read or created.
+    #[error("cannot read or create the key file {path}")]
     File {
-        /// Which file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
-    /// Others could read it.
-    #[error("key file {0} must have mode 0600: others on this machine can read it")]
+    /// Other accounts can read the file.
+    #[error("key file {0} must have mode 0600: other accounts on this machine can read it")]
     Mode(PathBuf),
-    /// It is not a key.
-    #[error("key file {0} must hold exactly 32 bytes")]
+    /// The file does not contain a key.
+    #[error("key file {0} must contain exactly 32 bytes")]
     Length(PathBuf),
 }
 
 impl Vault {
-    /// Reads `secret.key` in a directory, or makes it.
+    /// Reads the key file `secret.key` in a directory, or creates it.
     pub fn open(dir: &Path) -> Result<Self, VaultError> {
         let path = dir.join("secret.key");
         let file = |source| VaultError::File {
@@ -47,7 +45,7 @@ impl Vault {
         if !path.exists() {
             let mut key = [0; 32];
             fill(&mut key).map_err(|e| file(std::io::Error::other(e.to_string())))?;
-            // One that is lost after a crash takes every secret with it.
+            // The key must survive a crash: without it no secret can be decrypted.
             private::write(&path, &[&key]).map_err(file)?;
         }
         let mode = std::fs::metadata(&path).map_err(file)?.permissions().mode();
@@ -64,7 +62,7 @@ impl Vault {
         Ok(Self(XChaCha20Poly1305::new(&Key::from(key))))
     }
 
-    fn seal(&self, id: InstanceId, plain: &[u8]) -> Result<Sealed, Error> {
+    fn encrypt(&self, id: InstanceId, plain: &[u8]) -> Result<Sealed, Error> {
         let mut nonce = [0; NONCE];
         fill(&mut nonce)?;
         let payload = Payload {
@@ -77,10 +75,11 @@ impl Vault {
         Ok(Sealed(sealed))
     }
 
-    fn open_bytes(&self, id: InstanceId, sealed: &Sealed) -> Result<Vec<u8>, Error> {
+    fn decrypt(&self, id: InstanceId, sealed: &Sealed) -> Result<Vec<u8>, Error> {
         let wrong = || {
             Error::Internal(format!(
-                "a secret of {id} cannot be decrypted: is secret.key the one it was made with?"
+                "a secret of {id} cannot be decrypted: secret.key is probably not the key that \
+                 encrypted it"
             ))
         };
         let (nonce, cipher) = sealed.0.split_first_chunk::<NONCE>().ok_or_else(wrong)?;
@@ -93,28 +92,28 @@ impl Vault {
             .map_err(|_| wrong())
     }
 
-    /// Encrypts one text of an instance.
+    /// Encrypts a secret of an instance.
     pub fn seal_text(&self, id: InstanceId, text: &SecretText) -> Result<Sealed, Error> {
-        self.seal(id, text.expose().as_bytes())
+        self.encrypt(id, text.expose().as_bytes())
     }
 
-    /// Decrypts it.
+    /// Decrypts a secret of an instance.
     pub fn open_text(&self, id: InstanceId, sealed: &Sealed) -> Result<SecretText, Error> {
-        String::from_utf8(self.open_bytes(id, sealed)?)
+        String::from_utf8(self.decrypt(id, sealed)?)
             .map(SecretText::new)
             .map_err(|_| Error::Internal(format!("a secret of {id} is not text")))
     }
 
-    /// Encrypts what its user gave for an instance; where that is nothing, there is nothing to hide.
+    /// Encrypts the secrets that the user gave for an instance. An empty set stays empty.
     pub fn seal_all(&self, id: InstanceId, secrets: &Secrets) -> Result<Sealed, Error> {
         if secrets.0.is_empty() {
             return Ok(Sealed::default());
         }
         let plain = postcard::to_stdvec(secrets).map_err(|e| Error::Internal(e.to_string()))?;
-        self.seal(id, &plain)
+        self.encrypt(id, &plain)
     }
 
-    /// Decrypts it, and the password beside it.
+    /// Decrypts the given secrets and the password of an instance.
     pub fn open_all(
         &self,
         id: InstanceId,
@@ -124,10 +123,10 @@ impl Vault {
         let mut secrets = if given.0.is_empty() {
             Secrets::default()
         } else {
-            postcard::from_bytes(&self.open_bytes(id, given)?)
+            postcard::from_bytes(&self.decrypt(id, given)?)
                 .map_err(|_| Error::Internal(format!("the secrets of {id} cannot be read")))?
         };
-        // A Wharf of before wrote it into both rows.
+        // Earlier versions stored the password in both rows.
         if secrets.get(SecretKind::Password).is_none() {
             let password = self.open_text(id, password)?;
             secrets.0.push((SecretKind::Password, password));
@@ -136,7 +135,7 @@ impl Vault {
     }
 }
 
-/// Random bytes from the kernel.
+/// Fills a buffer with random bytes from the kernel.
 pub(super) fn fill(bytes: &mut [u8]) -> Result<(), Error> {
     getrandom::fill(bytes).map_err(|e| Error::Internal(format!("no random numbers: {e}")))
 }
@@ -148,7 +147,7 @@ mod tests {
     use crate::domain::secret::{Sealed, SecretKind, SecretText, Secrets};
 
     #[test]
-    fn what_a_user_gave_comes_back_with_the_password_once() {
+    fn given_secrets_are_returned_with_the_password_once() {
         let vault = Vault(XChaCha20Poly1305::new(&Key::from([7; 32])));
         let id = InstanceId(uuid::Uuid::from_u128(1));
         let pair = |kind, text: &str| (kind, SecretText::new(text));
@@ -162,14 +161,14 @@ mod tests {
         assert_eq!(opened(&[]), std::slice::from_ref(&password));
         let both = [key.clone(), password];
         assert_eq!(opened(std::slice::from_ref(&key)), both);
-        // As they were written before.
+        // Earlier versions encrypted the password with the others.
         assert_eq!(opened(&both), both);
 
         let other = InstanceId(uuid::Uuid::from_u128(2));
         let error = vault.open_all(other, &Sealed::default(), &in_row);
         let error = error.unwrap_err().to_string();
         assert!(
-            error.contains("is secret.key the one it was made with?"),
+            error.contains("secret.key is probably not the key that encrypted it"),
             "{error}"
         );
     }

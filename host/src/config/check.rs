@@ -86,7 +86,10 @@ fn check_node(config: &Config, node: &NodeConfig) -> Result<(), ConfigError> {
         if !counts_match || gpu.device_names().is_empty() {
             return wrong(
                 &setting("gpus"),
-                &format!("{}: `devices` must list one device for each of `count`", gpu.model),
+                &format!(
+                    "{}: `devices` must list one device for each of `count`",
+                    gpu.model
+                ),
             );
         }
         if !config.rates.gpu.contains_key(&gpu.model) {
@@ -99,7 +102,10 @@ fn check_node(config: &Config, node: &NodeConfig) -> Result<(), ConfigError> {
     let mut devices = BTreeSet::new();
     for device in node.gpus.iter().flat_map(super::Gpu::device_names) {
         if !devices.insert(device.clone()) {
-            return wrong(&setting("gpus"), &format!("device {device} is listed twice"));
+            return wrong(
+                &setting("gpus"),
+                &format!("device {device} is listed twice"),
+            );
         }
     }
     Ok(())

@@ -217,10 +217,7 @@ pub struct Shortage {
 pub enum PluginError {
     /// A field of the request is not valid.
     #[error("{field}: {message}")]
-    Invalid {
-        field: String,
-        message: String,
-    },
+    Invalid { field: String, message: String },
     /// The object does not exist.
     #[error("not found")]
     NotFound,

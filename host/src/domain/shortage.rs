@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn a_restart_is_short_of_the_fields_that_the_driver_names() {
-        let short = |reported: &[Shortage], gpus| fields(of_restart(reported, size(2, 4, 10), gpus));
+        let short =
+            |reported: &[Shortage], gpus| fields(of_restart(reported, size(2, 4, 10), gpus));
         assert_eq!(short(&[report("n_vcpus", 1)], 0), [("n_vcpus", 2, 1)]);
         assert_eq!(short(&[report("n_gpus", 0)], 1), [("n_gpus", 1, 0)]);
         let compute = [("n_vcpus", 2, 0), ("mem_gib", 4, 0)];

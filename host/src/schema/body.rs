@@ -1,25 +1,25 @@
-//! A request body as a JSON object, with what a plain map would swallow: keys given twice.
+//! Parsing of request bodies into JSON objects. Unlike a plain map, it detects duplicate keys.
 
 use crate::domain::error::{FieldErrors, NON_FIELD_ERRORS};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// The object of a request.
+/// The JSON object of a request.
 #[derive(Debug, Default, PartialEq)]
 pub struct Body {
-    /// Its members; of one given twice, the last.
+    /// Members of the object. A duplicate key has its last value.
     pub fields: Map<String, Value>,
-    /// Keys given more than once.
+    /// Keys that occur more than once.
     pub repeated: Vec<String>,
 }
 
 impl Body {
-    /// Reads a body; the error stands for the whole of it.
+    /// Parses a body. An error applies to the body as a whole.
     pub fn parse(bytes: &[u8]) -> Result<Self, FieldErrors> {
         serde_json::from_slice(bytes).map_err(|error| {
             let message = match error.classify() {
-                // The visitor below refuses nothing but a value that is no object.
+                // The visitor below only rejects values that are not objects.
                 serde_json::error::Category::Data => "must be a JSON object".to_owned(),
                 _ if bytes.trim_ascii().is_empty() => {
                     "must be a JSON object; the body is empty".to_owned()
@@ -56,7 +56,7 @@ impl<'de> Visitor<'de> for ObjectVisitor {
         Ok(body)
     }
 
-    // An array is read to its end, so that broken JSON is told from JSON that is no object.
+    // Read the array to its end, to tell invalid JSON from a valid array.
     fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<Body, A::Error> {
         while seq.next_element::<serde::de::IgnoredAny>()?.is_some() {}
         Err(A::Error::invalid_type(serde::de::Unexpected::Seq, &self))

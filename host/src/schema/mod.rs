@@ -1,5 +1,5 @@
-//! Request bodies against their JSON Schemas: every wrong field at once, in words a person can
-//! act on. The schemas are generated from `schemas/openapi.yaml`.
+//! Validation of request bodies against their JSON Schemas. It reports all invalid fields at once,
+//! with messages for people. The schemas are generated from `schemas/openapi.yaml`.
 
 mod body;
 mod rule;
@@ -13,19 +13,19 @@ use rule::Rule;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The schemas of all request bodies, compiled.
+/// The compiled schemas of all request bodies.
 #[derive(Debug)]
 pub struct Schemas {
-    /// Of `POST /api/instance/`.
+    /// Schema of `POST /api/instance/`.
     pub create: Schema,
-    /// Of `PATCH /api/instance/{uuid}/`.
+    /// Schema of `PATCH /api/instance/{uuid}/`.
     pub update: Schema,
-    /// Of add-port and remove-port.
+    /// Schema of `add-port/` and `remove-port/`.
     pub port: Schema,
 }
 
 impl Schemas {
-    /// Compiles them; done once, when the service starts.
+    /// Compiles the schemas. The server calls this once at start.
     pub fn compile() -> Result<Self, SchemaError> {
         let create = json(include_str!(
             "../../../schemas/generated/create-request.json"
@@ -35,7 +35,7 @@ impl Schemas {
         ))?;
         let port = json(include_str!("../../../schemas/generated/port-request.json"))?;
         let instance = json(include_str!("../../../schemas/generated/instance.json"))?;
-        // Known from answers, or from creation: they exist, and cannot be set here.
+        // Fields of responses or of creation exist, but not every request can set them.
         let mut known = property_names(&instance);
         for definition in instance
             .get("$defs")
@@ -54,9 +54,9 @@ impl Schemas {
     }
 }
 
-/// A schema that comes with the program does not compile.
+/// An embedded schema does not compile.
 #[derive(Debug, thiserror::Error)]
-#[error("a request schema is broken: {0}")]
+#[error("a request schema is invalid: {0}")]
 pub struct SchemaError(String);
 
 /// The schema of one request body.
@@ -90,7 +90,7 @@ impl Schema {
         })
     }
 
-    /// Checks every field.
+    /// Validates every field.
     pub fn check(&self, body: Body) -> Checked {
         let mut errors = FieldErrors::default();
         for field in body.repeated {
@@ -110,7 +110,7 @@ impl Schema {
 
     fn describe(&self, error: &jsonschema::ValidationError<'_>, errors: &mut FieldErrors) {
         let mut add = |field: &str, message: String| {
-            // One message says what is right; a second one on the field would only repeat it.
+            // The first message states the rule; a second message on the field would repeat it.
             if !errors.has(field) {
                 errors.add(field, message);
             }
@@ -143,32 +143,32 @@ impl Schema {
     }
 }
 
-/// A body after the check: right fields can be read, wrong ones are in `errors`.
+/// A validated body. Valid fields can be read; invalid fields are in `errors`.
 #[derive(Debug, Default)]
 pub struct Checked {
     fields: serde_json::Map<String, Value>,
-    /// What is wrong so far.
+    /// Errors so far.
     pub errors: FieldErrors,
 }
 
 impl Checked {
-    /// Whether the field was given, right or wrong; `null` counts as not given.
+    /// Returns whether the field is present, valid or not. `null` counts as absent.
     pub fn given(&self, field: &str) -> bool {
         self.fields.get(field).is_some_and(|value| !value.is_null())
     }
 
-    /// A text that is right.
+    /// Returns a valid string field.
     pub fn text(&self, field: &str) -> Option<&str> {
         let value = self.fields.get(field).and_then(Value::as_str);
         value.filter(|_| !self.errors.has(field))
     }
 
-    /// A whole number that is right.
+    /// Returns a valid integer field.
     pub fn integer(&self, field: &str) -> Option<u32> {
         let value = self.fields.get(field).filter(|_| !self.errors.has(field))?;
         match value.as_u64() {
             Some(n) => u32::try_from(n).ok(),
-            // 4.0 is an integer too, says JSON Schema.
+            // JSON Schema counts 4.0 as an integer.
             None => value
                 .as_f64()
                 .filter(|n| n.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(n))
@@ -176,7 +176,7 @@ impl Checked {
         }
     }
 
-    /// A text read by a parser of its own, whose message says more than the schema's.
+    /// Parses a string field. The parser's message replaces the schema's, which is less precise.
     pub fn parse<T>(
         &mut self,
         field: &str,

@@ -1,4 +1,4 @@
-//! What a field must be, read from its schema, in words for people.
+//! Error messages for fields, derived from their schemas.
 
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value;
@@ -14,7 +14,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Reads a property's schema; `root` is where its `$ref` leads.
+    /// Reads the schema of a property. `root` is the document that `$ref` refers to.
     pub fn read(property: &Value, root: &Value) -> Self {
         let schema = property
             .get("$ref")
@@ -55,7 +55,7 @@ impl Rule {
         }
     }
 
-    /// What to say when `kind` of check failed.
+    /// Returns the message for a failed check of a kind.
     pub fn message(&self, kind: &Kind) -> String {
         match (kind, &self.choices, &self.range, &self.form, self.length) {
             (Kind::Enum { .. } | Kind::Type { .. }, Some(choices), ..) => {

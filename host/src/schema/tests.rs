@@ -112,7 +112,7 @@ fn repeated_keys_and_nested_values() {
 }
 
 #[test]
-fn what_an_update_cannot_set_is_read_only() {
+fn fields_that_an_update_cannot_set_are_read_only() {
     let schemas = Schemas::compile().unwrap();
     assert_eq!(
         errors(
@@ -128,9 +128,9 @@ fn what_an_update_cannot_set_is_read_only() {
     );
 }
 
-/// Every example in the document is what the document says it is.
+/// Every example in the document is valid by its schema.
 #[test]
-fn examples_hold() {
+fn examples_are_valid() {
     fn visit(value: &Value, document: &Value, count: &mut usize) {
         let Some(map) = value.as_object() else {
             if let Some(items) = value.as_array() {

@@ -1,4 +1,4 @@
-//! The simulated engine's REST interface: one path for each of a driver's functions.
+//! The REST interface of the simulated engine, with one path for each driver function.
 
 use crate::engine::Outgoing;
 use http::Method;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-/// One of a driver's functions.
+/// A driver function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Call {
@@ -35,24 +35,24 @@ pub enum Call {
 }
 
 impl Call {
-    /// How many there are.
+    /// The number of driver functions.
     pub const COUNT: usize = Self::Ports as usize + 1;
 }
 
-/// A request, taken apart.
+/// A parsed request.
 #[derive(Debug)]
 pub struct Route<'a> {
-    /// What is asked for.
+    /// Driver function that the request calls.
     pub call: Call,
-    /// Of which machine.
+    /// Id of the machine.
     pub id: Option<Uuid>,
-    /// The JSON body, or null.
+    /// JSON body, or null.
     pub body: Value,
     query: &'a str,
 }
 
 impl<'a> Route<'a> {
-    /// None for a path that there isn't.
+    /// Parses a request. Returns `None` for an unknown path or an invalid body.
     pub fn of(outgoing: &'a Outgoing) -> Option<Self> {
         let (path, query) = outgoing
             .path
@@ -90,7 +90,7 @@ impl<'a> Route<'a> {
         })
     }
 
-    /// A query parameter, as it stands: none of this interface's values needs an encoding.
+    /// Returns a query parameter without decoding it, since no value of this interface is encoded.
     pub fn parameter(&self, key: &str) -> Option<&'a str> {
         self.query.split('&').find_map(|pair| {
             pair.split_once('=')

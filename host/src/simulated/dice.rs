@@ -1,9 +1,9 @@
-//! Choices that repeat: a function of the seed, the call and its number.
+//! Reproducible random numbers, computed from the seed, the call and its number.
 
 use super::api::Call;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One node's dice, and how often each function was called.
+/// The random numbers of one node, with a call counter for each driver function.
 #[derive(Debug)]
 pub struct Dice {
     seed: u64,
@@ -11,7 +11,6 @@ pub struct Dice {
 }
 
 impl Dice {
-    /// From a seed.
     pub fn new(seed: u64) -> Self {
         Self {
             seed,
@@ -19,14 +18,14 @@ impl Dice {
         }
     }
 
-    /// The number of this call of its function, counted from 1.
+    /// Counts a call and returns its number, from 1.
     pub fn count(&self, call: Call) -> u64 {
         self.counts
             .get(call as usize)
             .map_or(0, |count| count.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// A number for a call (SplitMix64).
+    /// Returns the random number of a call (SplitMix64).
     pub fn roll(&self, call: Call, nth: u64) -> u64 {
         let mut z =
             self.seed ^ (call as u64).rotate_left(48) ^ nth.wrapping_mul(0x9e37_79b9_7f4a_7c15);

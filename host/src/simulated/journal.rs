@@ -1,6 +1,7 @@
-//! The file that lets a simulated engine outlive the process: one line for each change, the last
-//! for a machine counts. Rewritten at each opening. Not synced: it survives the process's end, not
-//! the computer's, as simulated machines would not either.
+//! The file that keeps the machines of a simulated engine beyond the process.
+//!
+//! Each change appends a line, and the last line of a machine counts. Opening the file compacts it.
+//! The file is not synced, so it survives the end of the process but not a power failure.
 
 use super::machine::Machine;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 use uuid::Uuid;
 
-/// Where changes are written; nowhere for an engine in memory.
+/// The journal of changes. It has no file if the engine is in memory.
 #[derive(Debug)]
 pub struct Journal(Option<File>);
 
@@ -27,17 +28,17 @@ struct OwnedLine {
 }
 
 impl Journal {
-    /// Keeps nothing.
+    /// Creates a journal without a file.
     pub fn nowhere() -> Self {
         Self(None)
     }
 
-    /// Whether machines outlive the process.
+    /// Returns whether machines outlive the process.
     pub fn keeps(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Reads what a file has and makes it short.
+    /// Reads the machines from a file and compacts it.
     pub fn open(path: &Path) -> io::Result<(Self, Vec<(Uuid, Machine)>)> {
         let mut machines = BTreeMap::new();
         match File::open(path) {
@@ -48,7 +49,7 @@ impl Journal {
         let draft = path.with_extension("draft");
         let mut writer = BufWriter::new(File::create(&draft)?);
         for (id, machine) in &machines {
-            line(&mut writer, *id, Some(machine))?;
+            write_line(&mut writer, *id, Some(machine))?;
         }
         writer.flush()?;
         std::fs::rename(&draft, path)?;
@@ -56,10 +57,10 @@ impl Journal {
         Ok((Self(Some(file)), machines.into_iter().collect()))
     }
 
-    /// Writes a machine as it is now, or that it is gone.
+    /// Appends the current state of a machine, or its deletion.
     pub fn write(&mut self, id: Uuid, machine: Option<&Machine>) -> io::Result<()> {
         match &mut self.0 {
-            Some(file) => line(file, id, machine),
+            Some(file) => write_line(file, id, machine),
             None => Ok(()),
         }
     }
@@ -67,7 +68,7 @@ impl Journal {
 
 fn read(reader: impl BufRead, machines: &mut BTreeMap<Uuid, Machine>) -> io::Result<()> {
     for line in reader.lines() {
-        // The last line may be torn when the process was killed while it wrote.
+        // The last line is incomplete if the process was killed during a write.
         let Ok(line) = serde_json::from_str::<OwnedLine>(&line?) else {
             continue;
         };
@@ -79,7 +80,7 @@ fn read(reader: impl BufRead, machines: &mut BTreeMap<Uuid, Machine>) -> io::Res
     Ok(())
 }
 
-fn line(writer: &mut impl Write, id: Uuid, machine: Option<&Machine>) -> io::Result<()> {
+fn write_line(writer: &mut impl Write, id: Uuid, machine: Option<&Machine>) -> io::Result<()> {
     let mut text = serde_json::to_vec(&Line { id, machine }).map_err(io::Error::other)?;
     text.push(b'\n');
     writer.write_all(&text)

@@ -1,100 +1,94 @@
-//! One simulated container or virtual machine.
+//! A simulated container or virtual machine.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 
-/// Milliseconds since 1970, or between two times.
+/// Milliseconds since 1970, or a duration in milliseconds.
 pub type Millis = u64;
 
-/// Why a machine stands still that nobody stopped.
+/// The reason of a machine that stopped without a request.
 pub const ENDED: &str = "it ended by itself";
 
-/// What `ensure` asks for.
+/// The specification that `ensure` receives.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Wanted {
-    /// Whose it is.
+    /// Id of the installation that owns the machine.
     pub installation: String,
-    /// Which creation of the instance.
+    /// Number of this creation of the instance.
     pub incarnation: u64,
-    /// `vm` or `container`.
+    /// Kind, `vm` or `container`.
     pub kind: String,
-    /// Its host name.
     pub hostname: String,
-    /// Its image.
     pub image: String,
-    /// Its address.
     pub address: Ipv4Addr,
-    /// Ports of the node that lead to it.
+    /// Ports of the node that are forwarded to the machine.
     pub node_ports: Vec<u16>,
-    /// Its GPUs.
     #[serde(default)]
     pub gpus: Vec<String>,
-    /// Its size.
     #[serde(flatten)]
     pub size: Size,
 }
 
-/// A machine's size.
+/// The size of a machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Size {
-    /// vCPUs.
+    /// Number of vCPUs.
     pub n_vcpus: u32,
-    /// RAM, GiB.
+    /// RAM in GiB.
     pub mem_gib: u32,
-    /// Disk, GiB.
+    /// Disk in GiB.
     pub disk_size_gib: u32,
 }
 
-/// A machine in a list: incarnation, phase, detail.
+/// A machine in a list, as incarnation, phase and detail.
 pub type Row<'a> = (u64, &'static str, Option<&'a str>);
 
-/// One machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Machine {
-    /// As asked for; the size as it is now.
+    /// Specification with the current size.
     pub wanted: Wanted,
-    /// Whether and since when it runs.
+    /// Current state.
     pub life: Life,
-    /// CPU time of earlier runs, ns.
+    /// CPU time of earlier runs in ns.
     pub cpu_ns: u64,
-    /// Open ports of a virtual machine that runs.
+    /// Open ports of a running virtual machine.
     #[serde(default)]
     pub ports: Vec<u16>,
 }
 
-/// What becomes of a machine that is started.
+/// The outcome of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It runs.
+    /// The machine runs.
     Lives,
-    /// It never comes up.
+    /// The machine never becomes ready.
     Fails,
-    /// It ends by itself after so long.
+    /// The machine ends by itself after a time.
     Dies(Millis),
 }
 
-/// Whether a machine runs.
+/// The state of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Life {
-    /// It runs.
+    /// The machine runs.
     Running {
-        /// Start.
+        /// Time of the start.
         since: Millis,
-        /// From then on it is ready.
+        /// Time at which the machine becomes ready.
         ready_at: Millis,
-        /// Then it ends by itself.
+        /// Time at which the machine ends by itself.
         dies_at: Option<Millis>,
     },
-    /// It does not, and why if by itself.
+    /// The machine is stopped, with a reason if it ended by itself.
     Stopped(Option<String>),
-    /// It never will.
+    /// The machine never becomes ready.
     Failed,
 }
 
 impl Machine {
-    /// Whether the same machine was asked for. The size may have changed since, and a name of a
-    /// machine is free to change.
+    /// Returns whether the machine has a specification. The size and the host name may differ, since
+    /// both can change.
     pub fn is_as(&self, wanted: &Wanted) -> bool {
         let own = &self.wanted;
         own.installation == wanted.installation
@@ -106,12 +100,12 @@ impl Machine {
             && own.gpus == wanted.gpus
     }
 
-    /// Whether it holds CPU, RAM, GPUs and ports.
+    /// Returns whether the machine runs, and so uses CPUs, RAM, GPUs and ports.
     pub fn runs(&self) -> bool {
         matches!(self.life, Life::Running { .. })
     }
 
-    /// When it ended by itself, if it has by now.
+    /// Returns the time at which the machine ended by itself, if it has.
     pub fn ended(&self, now: Millis) -> Option<Millis> {
         match self.life {
             Life::Running {
@@ -121,7 +115,7 @@ impl Machine {
         }
     }
 
-    /// Ends it.
+    /// Stops the machine.
     pub fn halt(&mut self, now: Millis, why: Option<String>) {
         if self.runs() {
             self.cpu_ns = self.cpu_time(now);
@@ -130,7 +124,7 @@ impl Machine {
         }
     }
 
-    /// Its phase, in the words of the driver interface.
+    /// Returns the machine's report for the driver.
     pub fn report(&self, now: Millis) -> Value {
         let (_, phase, detail) = self.row(now);
         let again_ms = match self.life {
@@ -140,7 +134,7 @@ impl Machine {
         json!({ "phase": phase, "detail": detail, "again_ms": again_ms })
     }
 
-    /// As a list has it.
+    /// Returns the machine's row in a list.
     pub fn row(&self, now: Millis) -> Row<'_> {
         let (phase, detail) = match &self.life {
             _ if self.ended(now).is_some() => ("stopped", Some(ENDED)),
@@ -152,7 +146,7 @@ impl Machine {
         (self.wanted.incarnation, phase, detail)
     }
 
-    /// Made-up usage: a twentieth of its CPUs, a tenth of its RAM, a tenth of its disk.
+    /// Returns invented usage: 5% of the CPUs, 10% of the RAM and 10% of the disk.
     pub fn usage(&self, now: Millis) -> Value {
         let gib = 1_u64 << 30;
         json!({

@@ -1,6 +1,7 @@
-//! An engine that only pretends, inside this process: containers and virtual machines with sizes,
-//! ports, addresses and a life of their own, behind the same HTTP semantics as a real engine's.
-//! What tests, demos and load tests run on. Latencies and failures come from the node's `settings`.
+//! A simulated engine inside this process, for tests, demos and load tests.
+//!
+//! Its containers and virtual machines have sizes, ports, addresses and states, and its HTTP
+//! semantics are those of a real engine. The node's `settings` define latencies and failures.
 
 mod api;
 mod dice;
@@ -27,26 +28,24 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use world::World;
 
-/// Longer than any call waits.
-const FOR_EVER: Duration = Duration::from_secs(3600);
+/// A time longer than any call's timeout.
+const FOREVER: Duration = Duration::from_secs(3600);
 
-/// A simulated engine that can't be set up.
+/// An error in the setup of a simulated engine.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulatedError {
-    /// A setting of the node.
+    /// The node's settings are not valid.
     #[error("settings: {0}")]
     Settings(#[source] serde_json::Error),
-    /// The file that keeps the state.
-    #[error("endpoint: the simulated engine's file {path}: {source}", path = path.display())]
+    /// The state file cannot be read or written.
+    #[error("endpoint: cannot use the simulated engine's file {path}: {source}", path = path.display())]
     File {
-        /// Which.
         path: std::path::PathBuf,
-        /// What the system says.
         source: std::io::Error,
     },
 }
 
-/// One node's simulated engine.
+/// The simulated engine of one node.
 #[derive(Debug)]
 pub struct SimulatedEngine {
     settings: Settings,
@@ -55,7 +54,7 @@ pub struct SimulatedEngine {
 }
 
 impl SimulatedEngine {
-    /// An empty engine, or with a file the one that was there before.
+    /// Creates an empty engine, or restores the engine from a file.
     pub fn open(settings: &Value, file: Option<&Path>) -> Result<Self, SimulatedError> {
         let settings = Settings::read(settings).map_err(SimulatedError::Settings)?;
         let (journal, machines) = match file {
@@ -73,7 +72,7 @@ impl SimulatedEngine {
         })
     }
 
-    /// Answers one request, with the latency and the faults of the settings.
+    /// Responds to a request, with the latency and the faults of the settings.
     async fn respond(&self, outgoing: &Outgoing) -> Result<Response, EngineError> {
         let Some(route) = Route::of(outgoing) else {
             return Ok(no_such_path());
@@ -101,12 +100,12 @@ impl SimulatedEngine {
             Some((Fault::Lost, _)) => {
                 self.answer(&route, Fate::Lives);
                 return Err(EngineError::Unreachable(
-                    "simulated: the answer was lost".into(),
+                    "simulated: the response was lost".into(),
                 ));
             }
             Some((Fault::Timeout, _)) => {
                 self.answer(&route, Fate::Lives);
-                tokio::time::sleep(FOR_EVER).await;
+                tokio::time::sleep(FOREVER).await;
                 return Err(EngineError::Timeout);
             }
             Some((Fault::Error, _)) => response(500, &json!({ "message": "simulated failure" })),
@@ -141,7 +140,7 @@ impl SimulatedEngine {
         let mut world = self.locked();
         let (status, body) = match (route.call, route.id) {
             (Call::Probe, _) => (200, world.info(&self.settings)),
-            // Straight into bytes: it may have thousands of rows, again and again.
+            // Serialize a list without a `Value`: it has thousands of rows and is read often.
             (Call::List, _) => return response(200, &world.list(route, now())),
             (call, Some(id)) => world.act(call, id, &route.body, &self.settings, fate, now()),
             (_, None) => return no_such_path(),
@@ -179,7 +178,7 @@ fn response(status: u16, body: &impl Serialize) -> Response {
     Response {
         status,
         headers: vec![("content-type".into(), "application/json".into())],
-        // Nothing here has keys that JSON cannot have.
+        // Serialization cannot fail, since all map keys are strings.
         body: serde_json::to_vec(body).unwrap_or_default().into(),
     }
 }

@@ -1,4 +1,4 @@
-//! What the machines of a node hold of it: sums, and things that only one may have.
+//! The resources that the machines of a node use: sums, and resources that only one machine can have.
 
 use super::machine::{Machine, Size};
 use super::settings::Capacity;
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use uuid::Uuid;
 
-/// What only one machine may have.
+/// A resource that only one machine can have.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Unique {
     Port(u16),
@@ -15,17 +15,17 @@ enum Unique {
     Gpu(String),
 }
 
-/// What is held, and of how much.
+/// The used resources and the capacity of a node.
 #[derive(Debug)]
 pub struct Room {
     taken: HashMap<Unique, Uuid>,
-    /// vCPUs and RAM of running machines, disk of all.
+    /// Sum of the vCPUs and RAM of running machines and the disks of all machines.
     used: Size,
     capacity: Option<Capacity>,
 }
 
 impl Room {
-    /// Empty, of this size or without bounds.
+    /// Creates an empty node with a capacity, or with unlimited capacity.
     pub fn new(capacity: Option<Capacity>) -> Self {
         Self {
             taken: HashMap::new(),
@@ -34,7 +34,8 @@ impl Room {
         }
     }
 
-    /// Why this machine can't be, in place of one that used `instead_of`.
+    /// Returns the error response if a machine does not fit. It replaces a machine that uses
+    /// `instead_of`.
     pub fn refusal(&self, id: Uuid, machine: &Machine, instead_of: Size) -> Option<(u16, Value)> {
         if let Some(unique) = machine
             .uniques()
@@ -77,7 +78,7 @@ impl Room {
         (!shortages.is_empty()).then(|| (507, json!({ "shortages": shortages })))
     }
 
-    /// Counts a machine in.
+    /// Adds the resources of a machine.
     pub fn hold(&mut self, id: Uuid, machine: &Machine) {
         let share = machine.share();
         self.used.n_vcpus += share.n_vcpus;
@@ -88,7 +89,7 @@ impl Room {
         }
     }
 
-    /// Counts a machine out.
+    /// Removes the resources of a machine.
     pub fn release(&mut self, id: Uuid, machine: &Machine) {
         let share = machine.share();
         self.used.n_vcpus -= share.n_vcpus;
@@ -103,7 +104,7 @@ impl Room {
 }
 
 impl Machine {
-    /// What it uses of the node.
+    /// Returns the amount that the machine uses.
     pub fn share(&self) -> Size {
         let size = self.wanted.size;
         if self.runs() {
@@ -117,7 +118,7 @@ impl Machine {
         }
     }
 
-    /// Its address always; ports and GPUs while it runs.
+    /// Returns the exclusive resources: always the address, and ports and GPUs while running.
     fn uniques(&self) -> Vec<Unique> {
         let mut uniques = vec![Unique::Address(self.wanted.address)];
         if self.runs() {

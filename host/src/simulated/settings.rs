@@ -1,64 +1,65 @@
-//! How a simulated node behaves.
+//! The settings of a simulated node.
 
 use super::api::Call;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
-/// A simulated node's `settings`.
+/// The `settings` of a simulated node.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// From start to ready, in milliseconds.
+    /// Time in ms from a start until the machine is ready. Default 0.
     pub ready_after_ms: u64,
-    /// How long each request takes.
+    /// Latency of each request. Default 0.
     pub latency_ms: Latency,
-    /// Chooses among latencies; the same seed makes the same choices for the same sequence of calls.
+    /// Seed of the random latencies. A seed gives equal latencies for equal sequences of calls.
+    /// Default 0.
     pub seed: u64,
-    /// What the node has. Unlimited, and not told, without it.
+    /// Total resources of the node. Default: unlimited, and not reported.
     pub capacity: Option<Capacity>,
-    /// The node's GPUs.
+    /// GPUs of the node. Default: none.
     pub gpus: Vec<Gpu>,
-    /// When the disk of a machine that exists can grow.
+    /// When the disk of an existing machine can grow. Default: at any time.
     pub disk_grow: DiskGrow,
-    /// A machine that runs keeps its processors and its memory.
+    /// Whether running machines refuse changes of vCPUs and RAM. Default false.
     pub fixed_while_running: bool,
-    /// Scripted failures; the first that fits a call happens.
+    /// Scripted faults; the first rule that matches a call applies. Default: none.
     pub faults: Vec<FaultRule>,
 }
 
-/// Milliseconds: always so many, or any number in a range.
+/// A latency in ms.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(untagged)]
 pub enum Latency {
-    /// Always.
+    /// A constant latency.
     Fixed(u64),
-    /// From, to, both included.
+    /// A random latency in a range, both ends included.
     Between(u64, u64),
 }
 
-/// See [`Settings::disk_grow`].
+/// When a disk can grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DiskGrow {
     /// Never.
     No,
-    /// While it does not run: its next start has a step before it.
+    /// While the machine is stopped. The next start then grows the disk first.
     Stopped,
     /// At any time.
     #[default]
     Running,
 }
 
-/// What a node has in all.
+/// The total resources of a node.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Capacity {
-    /// Of running machines together.
+    /// Number of vCPUs for all running machines.
     pub n_vcpus: u32,
-    /// Of running machines together.
+    /// RAM in GiB for all running machines.
     pub mem_gib: u32,
-    /// Of all machines together.
+    /// Disk in GiB for all machines.
     pub disk_size_gib: u32,
 }
 
@@ -66,57 +67,56 @@ pub struct Capacity {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gpu {
-    /// Its model.
     pub model: String,
-    /// Its name on the engine.
+    /// Name of the device on the engine.
     pub device: String,
 }
 
-/// When something goes wrong. Without `nth` and `every`: at each call.
+/// A scripted fault. Without `nth` and `every` it applies to each call.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultRule {
-    /// At which of the driver's functions.
+    /// Driver function to which the rule applies.
     pub call: Call,
-    /// At the so-manieth call of it, counted from 1.
+    /// Number of the call to which the rule applies, from 1.
     pub nth: Option<u64>,
-    /// At each so-manieth.
+    /// Interval of calls at which the rule applies.
     pub every: Option<u64>,
-    /// Only for the instance with this host name.
+    /// Host name of the only instance to which the rule applies.
     pub hostname: Option<String>,
-    /// What happens.
+    /// Fault to simulate.
     pub error: Fault,
-    /// For the faults that have a time.
+    /// Time in ms for the faults that take one. Default 0.
     #[serde(default)]
     pub after_ms: u32,
 }
 
-/// What goes wrong.
+/// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// No connection; nothing is done.
+    /// The connection fails, and the call has no effect.
     Unreachable,
-    /// It is done, and the connection breaks before the answer.
+    /// The call takes effect, and the connection breaks before the response.
     Lost,
-    /// It is done, and no answer ever comes.
+    /// The call takes effect, and no response ever arrives.
     Timeout,
-    /// The engine answers with an error; nothing is done.
+    /// The engine responds with an error, and the call has no effect.
     Error,
-    /// The engine asks to come back `after_ms` later; nothing is done.
+    /// The engine asks for a retry after `after_ms`, and the call has no effect.
     Retry,
-    /// It is done only `after_ms` later, and answered then.
+    /// The call takes effect after `after_ms`, and the response arrives then.
     Late,
-    /// Its content does not fit onto the larger disk; it keeps the one it has.
+    /// The content does not fit onto the larger disk, and the machine keeps its disk.
     Full,
-    /// The machine is made and will never come up.
+    /// The machine is created and never becomes ready.
     Failed,
-    /// The machine runs and ends by itself `after_ms` later.
+    /// The machine runs and ends by itself after `after_ms`.
     Dies,
 }
 
 impl Settings {
-    /// Reads them; unknown keys are errors.
+    /// Parses the settings. Unknown keys are errors.
     pub fn read(value: &Value) -> Result<Self, serde_json::Error> {
         if value.is_null() {
             Ok(Self::default())
@@ -133,7 +133,7 @@ impl Default for Latency {
 }
 
 impl Latency {
-    /// One latency, by a roll of the dice.
+    /// Returns the latency for a random number.
     pub fn pick(self, roll: u64) -> Duration {
         Duration::from_millis(match self {
             Self::Fixed(ms) => ms,
@@ -143,7 +143,7 @@ impl Latency {
 }
 
 impl FaultRule {
-    /// Whether it fits this call. `hostname` is looked up only where it matters.
+    /// Returns whether the rule applies to a call. `hostname` is only called if the rule needs it.
     pub fn hits(&self, call: Call, nth: u64, hostname: &dyn Fn() -> Option<String>) -> bool {
         self.call == call
             && self.nth.is_none_or(|wanted| wanted == nth)

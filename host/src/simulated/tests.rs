@@ -1,4 +1,4 @@
-//! The simulated engine, spoken to as its driver does.
+//! Tests that send the driver's requests to the simulated engine.
 
 use super::SimulatedEngine;
 use crate::engine::{EngineError, InProcessEngine as _, Outgoing};
@@ -38,7 +38,7 @@ fn of(id: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_life() {
+async fn lifecycle() {
     let engine = SimulatedEngine::open(&json!({ "ready_after_ms": 30 }), None).unwrap();
     let (_, made) = ask(&engine, Method::PUT, &of(ONE), Some(wanted(1)))
         .await
@@ -67,7 +67,7 @@ async fn a_life() {
         .unwrap();
     assert_eq!(
         again.1["phase"], "stopped",
-        "ensure starts nothing that has run"
+        "ensure does not start a stopped machine"
     );
     let listed = ask(&engine, Method::GET, "/instances?installation=home", None)
         .await
@@ -133,7 +133,7 @@ async fn room_and_addresses_run_out() {
 }
 
 #[tokio::test]
-async fn what_is_late_is_done_late() {
+async fn late_calls_take_effect_late() {
     let faults = json!([{ "call": "stop", "hostname": "h1", "error": "late", "after_ms": 60 }]);
     let engine = SimulatedEngine::open(&json!({ "faults": faults }), None).unwrap();
     ask(&engine, Method::PUT, &of(ONE), Some(wanted(1)))
@@ -196,7 +196,7 @@ async fn scripted_faults() {
     assert_eq!(dead.1["phase"], "stopped");
     assert!(
         SimulatedEngine::open(&json!({ "ready_after": 1 }), None).is_err(),
-        "a misspelt setting"
+        "a misspelled setting"
     );
     assert!(
         SimulatedEngine::open(

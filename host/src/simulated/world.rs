@@ -1,4 +1,4 @@
-//! All machines of a simulated node, and what they share.
+//! The machines of a simulated node and their shared resources.
 
 use super::api::{Call, Route};
 use super::journal::Journal;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use uuid::Uuid;
 
-/// Most machines in one answer to a list.
+/// Maximum number of machines in one page of a list.
 const PAGE: usize = 20_000;
 
 /// The state of a simulated node.
@@ -25,7 +25,7 @@ pub struct World {
 
 type Answer = (u16, Value);
 
-/// A part of a list, in order of id, and after which the next begins.
+/// A page of a list in order of id, with the last id if more pages follow.
 #[derive(Debug, Serialize)]
 pub struct Page<'a> {
     rows: Vec<(&'a Uuid, Row<'a>)>,
@@ -33,12 +33,12 @@ pub struct Page<'a> {
 }
 
 impl World {
-    /// With the machines that were there before.
+    /// Creates a node with the machines of an earlier process.
     pub fn new(settings: &Settings, journal: Journal, machines: Vec<(Uuid, Machine)>) -> Self {
         let mut world = Self {
             machines: machines.into_iter().collect(),
             room: Room::new(settings.capacity),
-            // Machines in a file live on when the process ends; those in memory don't.
+            // Only machines in a file survive a restart of the process.
             boot_id: if journal.keeps() {
                 "kept".into()
             } else {
@@ -99,14 +99,14 @@ impl World {
         }
     }
 
-    /// The host name of a machine.
+    /// Returns the host name of a machine.
     pub fn hostname(&self, id: Uuid) -> Option<String> {
         self.machines
             .get(&id)
             .map(|machine| machine.wanted.hostname.clone())
     }
 
-    /// Everything that is about one machine.
+    /// Responds to a call about one machine.
     pub fn act(
         &mut self,
         call: Call,
@@ -168,7 +168,7 @@ impl World {
             );
         }
         let machine = Machine {
-            life: alive(settings, fate, now),
+            life: life(settings, fate, now),
             wanted,
             cpu_ns: 0,
             ports: Vec::new(),
@@ -195,25 +195,25 @@ impl World {
         if !matches!(machine.life, Life::Stopped(_)) {
             return self.report(id, now);
         }
-        let mut then = machine.clone();
+        let mut changed = machine.clone();
         let now_used = machine.share();
-        then.life = alive(settings, fate, now);
+        changed.life = life(settings, fate, now);
         if let Some(size) = size(body) {
             if settings.disk_grow == DiskGrow::Stopped
                 && size.disk_size_gib > machine.wanted.size.disk_size_gib
             {
                 return (200, json!({ "phase": "growing", "again_ms": 10 }));
             }
-            then.wanted.size = size;
+            changed.wanted.size = size;
         }
-        if let Some(refusal) = self.room.refusal(id, &then, now_used) {
+        if let Some(refusal) = self.room.refusal(id, &changed, now_used) {
             return refusal;
         }
-        self.change(id, |machine| *machine = then);
+        self.change(id, |machine| *machine = changed);
         self.report(id, now)
     }
 
-    /// A larger disk for what does not run.
+    /// Grows the disk of a stopped machine.
     fn grow(&mut self, id: Uuid, body: &Value, now: Millis) -> Answer {
         let (Some(machine), Some(size)) = (self.machines.get(&id), size(body)) else {
             return (
@@ -221,18 +221,18 @@ impl World {
                 json!({ "message": "a machine and its size are required" }),
             );
         };
-        let (mut then, now_used) = (machine.clone(), machine.share());
+        let (mut changed, now_used) = (machine.clone(), machine.share());
         if !machine.runs() && size.disk_size_gib > machine.wanted.size.disk_size_gib {
-            then.wanted.size.disk_size_gib = size.disk_size_gib;
-            if let Some(refusal) = self.room.refusal(id, &then, now_used) {
+            changed.wanted.size.disk_size_gib = size.disk_size_gib;
+            if let Some(refusal) = self.room.refusal(id, &changed, now_used) {
                 return refusal;
             }
-            self.change(id, |machine| *machine = then);
+            self.change(id, |machine| *machine = changed);
         }
         self.report(id, now)
     }
 
-    /// What a machine answers whose content does not fit onto a larger disk.
+    /// Returns the response of a machine whose content does not fit onto a larger disk.
     pub fn keeps_its_disk(&self, id: Uuid) -> Answer {
         let disk = self.machines.get(&id).map(|m| m.wanted.size.disk_size_gib);
         let short = json!({ "field": "disk_size_gib", "requested": 0, "available": disk });
@@ -256,7 +256,7 @@ impl World {
         if grows && settings.disk_grow != DiskGrow::Running {
             return (
                 422,
-                json!({ "field": "disk_size_gib", "message": "disks keep their size here" }),
+                json!({ "field": "disk_size_gib", "message": "disks cannot grow here" }),
             );
         }
         let is = machine.wanted.size;
@@ -264,15 +264,15 @@ impl World {
         if settings.fixed_while_running && machine.runs() && !only_disk {
             return (
                 422,
-                json!({ "field": "n_vcpus", "message": "what runs keeps its size here" }),
+                json!({ "field": "n_vcpus", "message": "running machines cannot be resized here" }),
             );
         }
-        let (mut then, now_used) = (machine.clone(), machine.share());
-        then.wanted.size = size;
-        if let Some(refusal) = self.room.refusal(id, &then, now_used) {
+        let (mut changed, now_used) = (machine.clone(), machine.share());
+        changed.wanted.size = size;
+        if let Some(refusal) = self.room.refusal(id, &changed, now_used) {
             return refusal;
         }
-        self.change(id, |machine| *machine = then);
+        self.change(id, |machine| *machine = changed);
         self.report(id, now)
     }
 
@@ -296,7 +296,7 @@ impl World {
     fn set_ports(&mut self, id: Uuid, body: &Value) -> Answer {
         let open = |machine: &&Machine| machine.runs() && machine.wanted.kind == "vm";
         if self.machines.get(&id).filter(open).is_none() {
-            return (409, json!({ "message": "no virtual machine that runs" }));
+            return (409, json!({ "message": "not a running virtual machine" }));
         }
         match serde_json::from_value::<Vec<u16>>(body.clone()) {
             Ok(ports) => {
@@ -321,7 +321,7 @@ impl World {
         }
     }
 
-    /// Changes a machine and keeps the sums and the journal true to it.
+    /// Changes a machine, and updates the sums and the journal.
     fn change(&mut self, id: Uuid, with: impl FnOnce(&mut Machine)) {
         if let Some(mut machine) = self.machines.remove(&id) {
             self.room.release(id, &machine);
@@ -333,7 +333,7 @@ impl World {
     }
 }
 
-fn alive(settings: &Settings, fate: Fate, now: Millis) -> Life {
+fn life(settings: &Settings, fate: Fate, now: Millis) -> Life {
     let dies_at = match fate {
         Fate::Fails => return Life::Failed,
         Fate::Lives => None,
