@@ -73,12 +73,24 @@ pub trait Read {
 
     /// An owner's instances, oldest first.
     fn owned_by(&self, owner: UserId) -> Result<Vec<Instance>, Error> {
+        self.owned_after(owner, None, usize::MAX)
+    }
+
+    /// At most `limit` of an owner's instances, oldest first, from the one that follows the sequence
+    /// number `after` on.
+    fn owned_after(
+        &self,
+        owner: UserId,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Instance>, Error> {
+        let first = after.map_or(0, |after| after.saturating_add(1));
         let range = self
             .owned()?
-            .range((owner.0, 0)..=(owner.0, u64::MAX))
+            .range((owner.0, first)..=(owner.0, u64::MAX))
             .map_err(internal)?;
         let mut found = Vec::new();
-        for row in range {
+        for row in range.take(limit) {
             let id = InstanceId(Uuid::from_u128(row.map_err(internal)?.1.value()));
             found.extend(self.instance(id)?);
         }
