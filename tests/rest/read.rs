@@ -46,6 +46,63 @@ fn the_list_is_in_order_of_creation_and_leaves_owner_email_out() {
 }
 
 #[test]
+fn pages_follow_each_other_to_the_end_of_the_list() {
+    let (server, api) = start();
+    for _ in 0..5 {
+        api.small_container().unwrap();
+    }
+    let (mut path, mut paged, mut sizes) = ("/api/instance/?limit=2".to_owned(), vec![], vec![]);
+    loop {
+        let answer = api.get(&path).unwrap();
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let page = answer.body.as_array().unwrap();
+        sizes.push(page.len());
+        paged.extend(page.iter().map(|i| i["uuid"].clone()));
+        let Some(link) = answer.header("link") else {
+            break;
+        };
+        let (url, rest) = link.strip_prefix('<').unwrap().split_once('>').unwrap();
+        assert_eq!(rest, "; rel=\"next\"");
+        path = url.to_owned();
+    }
+    assert_eq!(sizes, [2, 2, 1]);
+    let whole = api.get("/api/instance/").unwrap();
+    assert!(whole.header("link").is_none());
+    let whole = whole.body.as_array().unwrap().iter();
+    assert_eq!(paged, whole.map(|i| i["uuid"].clone()).collect::<Vec<_>>());
+    // The last page is full: no empty one follows it.
+    let last = api.get("/api/instance/?limit=5").unwrap();
+    assert!(last.header("link").is_none() && last.body.as_array().unwrap().len() == 5);
+    // A page begins where the one before ended, whatever was deleted meanwhile.
+    let first = api.get("/api/instance/?limit=2").unwrap();
+    let second = paged[1].as_str().unwrap();
+    api.delete(second).unwrap().expect(204).unwrap();
+    let link = first.header("link").unwrap();
+    let url = &link[1..link.find('>').unwrap()];
+    assert_eq!(api.get(url).unwrap().body[0]["uuid"], paged[2]);
+    server.finish().unwrap();
+}
+
+#[test]
+fn wrong_page_parameters_are_400_on_each() {
+    let (server, api) = start();
+    for (query, fields) in [
+        ("limit=0", &["limit"][..]),
+        ("limit=1001", &["limit"]),
+        ("limit=x&after=y", &["after", "limit"]),
+        ("limit=1&limit=2", &["limit"]),
+        ("after=1", &["after"]),
+    ] {
+        let answer = api.get(&format!("/api/instance/?{query}")).unwrap();
+        assert_eq!(answer.status, 400, "{query}: {answer:?}");
+        let wrong: Vec<_> = answer.body.as_object().unwrap().keys().collect();
+        assert_eq!(wrong, fields, "{query}");
+    }
+    assert!(api.list().unwrap().is_empty());
+    server.finish().unwrap();
+}
+
+#[test]
 fn rates_are_exact_decimals_frozen_at_creation() {
     let settings = "[rates.general-purpose]\nvcpu = 0.1\nram = \"0.000000001\"\nstorage = 0.3\n";
     let node = wharf_tests::simulated_node("one", "");

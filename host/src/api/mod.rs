@@ -1,12 +1,12 @@
-//! One file per endpoint: parse, use case, render. Knows no HTTP; what the answers' status is,
-//! only `http` knows.
+//! One file per endpoint: parse, call the use case, render. This module knows no HTTP; the statuses
+//! of the responses are in `http`.
 
-mod answers;
 pub mod create;
 pub mod delete;
 pub mod fuzz;
 pub mod get;
 pub mod list;
+mod list_cache;
 pub mod ports;
 mod public_key;
 pub mod restart;
@@ -21,23 +21,23 @@ mod wire;
 use crate::app::App;
 use crate::domain::error::Error;
 use crate::schema::{SchemaError, Schemas};
-use answers::ResponseCache;
 use bytes::Bytes;
+use list_cache::ListCache;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// What every endpoint works with.
+/// The state that endpoints share.
 pub struct Api {
     app: Arc<App>,
     schemas: Schemas,
-    lists: ResponseCache,
+    lists: ListCache,
 }
 
 impl Api {
     /// Compiles the schemas.
     pub fn new(app: Arc<App>) -> Result<Self, SchemaError> {
         Ok(Self {
-            lists: ResponseCache::new(app.answer_cache_bytes()),
+            lists: ListCache::new(app.answer_cache_bytes()),
             schemas: Schemas::compile()?,
             app,
         })
@@ -49,18 +49,18 @@ impl Api {
     }
 }
 
-/// What an endpoint answers when it did what it was asked; bodies are JSON.
+/// The result of an endpoint; bodies are JSON.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Done, and this is the result.
+    /// The request was done with this result.
     Done(Bytes),
-    /// Something new is there.
+    /// Something was created.
     Created(Bytes),
-    /// Done, and there is nothing to say.
+    /// The request was done, and there is no result.
     Gone,
 }
 
-/// Serialises straight into the answer's buffer.
+/// Serialises into a buffer of this capacity.
 fn render<T: Serialize>(value: &T, capacity: usize) -> Result<Bytes, Error> {
     let mut out = Vec::with_capacity(capacity);
     serde_json::to_writer(&mut out, value)

@@ -71,6 +71,25 @@ impl App {
         Ok(Some((version, views.collect::<Result<_, _>>()?)))
     }
 
+    /// The version of the caller's list.
+    pub fn list_version(&self, caller: &Caller) -> Result<u64, Error> {
+        self.db.read(|rows| rows.owner_version(caller.user))
+    }
+
+    /// At most `limit` of the caller's instances, oldest first, from the one that follows `after` on.
+    pub fn list_page(
+        &self,
+        caller: &Caller,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<InstanceView>, Error> {
+        self.db
+            .read(|rows| rows.owned_after(caller.user, after, limit))?
+            .into_iter()
+            .map(|instance| self.view(caller, instance))
+            .collect()
+    }
+
     /// Returns the available flavors.
     pub fn flavors(&self) -> &[Flavor] {
         self.plugins.flavors()

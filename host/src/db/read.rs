@@ -36,8 +36,20 @@ pub trait Read: Rows {
 
     /// An owner's instances, oldest first.
     fn owned_by(&self, owner: UserId) -> Result<Vec<Instance>, Error> {
+        self.owned_after(owner, None, usize::MAX)
+    }
+
+    /// At most `limit` of an owner's instances, oldest first, that follow the sequence number
+    /// `after`.
+    fn owned_after(
+        &self,
+        owner: UserId,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Instance>, Error> {
+        let first = after.map_or(0, |after| after.saturating_add(1));
         let mut found = Vec::new();
-        for row in self.under(&t::OWNED, &owner)? {
+        for row in self.under_from(&t::OWNED, &owner, first)?.take(limit) {
             found.extend(self.instance(row?.1)?);
         }
         Ok(found)

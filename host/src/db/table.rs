@@ -99,6 +99,22 @@ pub trait Rows {
         }))
     }
 
+    /// The rows of one first part whose rest is `from` or follows it, in order.
+    fn under_from<F: Part + ?Sized, R: Part<Owned = R>, V: DeserializeOwned>(
+        &self,
+        table: &Table<F, R, V>,
+        first: &F,
+        from: R,
+    ) -> Result<impl Iterator<Item = Result<(R, V), Error>>, Error> {
+        let (from, to) = (table.key(first, &from), table.prefix(first, table.kind + 1));
+        let rows = self.tree().range(from.as_slice()..to.as_slice());
+        Ok(rows.map_err(internal)?.filter_map(|row| {
+            read(table, row, decode)
+                .map(|found| found.map(|(_, rest, value)| (rest, value)))
+                .transpose()
+        }))
+    }
+
     /// The rest of the keys of one first part, in order.
     fn keys_under<F: Part + ?Sized, R: Part<Owned = R>, V>(
         &self,

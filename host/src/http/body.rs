@@ -10,6 +10,7 @@ use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 /// The size limit of a request body in bytes, far above any sensible request.
@@ -107,8 +108,9 @@ impl<B: hyper::body::Body<Data = Bytes> + Unpin + Send + 'static> Drop for Reque
         if let Some(body) = self.body.take()
             && self.http1
             && !self.awaits_continue
+            && let Ok(runtime) = Handle::try_current()
         {
-            tokio::spawn(timeout(DRAIN_TIMEOUT, drain(body)));
+            runtime.spawn(async { drop(timeout(DRAIN_TIMEOUT, drain(body)).await) });
         }
     }
 }

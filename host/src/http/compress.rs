@@ -1,13 +1,9 @@
-//! Compression of long responses, on a bounded number of threads beside those that serve requests.
+//! Compression, and a bounded number of threads for work that computes for long.
 
-use super::respond::Response;
-use axum::body::Body;
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
+use http::HeaderMap;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderValue, VARY};
-use http::{HeaderMap, StatusCode};
-use http_body_util::BodyExt;
-use hyper::body::Body as _;
 use std::io::Write;
 use std::num::NonZero;
 use std::sync::Arc;
@@ -15,7 +11,7 @@ use std::thread::available_parallelism;
 use tokio::sync::Semaphore;
 
 /// Shorter responses fit into one packet uncompressed.
-const MIN_BYTES: u64 = 1400;
+const MIN_BYTES: usize = 1400;
 
 /// Threads for work that computes for long.
 pub(super) struct Workers(Arc<Semaphore>);
@@ -55,11 +51,17 @@ pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Compresses bytes fast rather than well.
-pub(super) fn gzip(plain: &[u8]) -> std::io::Result<Vec<u8>> {
+/// Whether compression is worth its time.
+pub(super) fn is_long(plain: &[u8]) -> bool {
+    plain.len() >= MIN_BYTES
+}
+
+/// Compresses bytes, fast rather than well.
+pub(super) fn gzip(plain: &[u8]) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(plain)?;
-    encoder.finish()
+    // Writing to a vector cannot fail.
+    let _ = encoder.write_all(plain);
+    encoder.finish().unwrap_or_default().into()
 }
 
 /// Declares a response as compressed, or as one that could be.
@@ -70,40 +72,10 @@ pub(super) fn declare(headers: &mut HeaderMap, gzipped: bool) {
     }
 }
 
-/// Compresses a successful response that is long, where `request` accepts that.
-pub(super) async fn compress(
-    workers: &Workers,
-    request: &HeaderMap,
-    response: Response,
-) -> Response {
-    if response.status() != StatusCode::OK || response.body().size_hint().lower() < MIN_BYTES {
-        return response;
-    }
-    let (mut parts, body) = response.into_parts();
-    if !accepts_gzip(request) {
-        declare(&mut parts.headers, false);
-        return Response::from_parts(parts, body);
-    }
-    let plain = body.collect().await.map(|body| body.to_bytes());
-    let plain = plain.unwrap_or_default();
-    let gzipped = workers.run({
-        let plain = plain.clone();
-        move || gzip(&plain).ok()
-    });
-    let gzipped = gzipped.await.flatten().map(Bytes::from);
-    declare(&mut parts.headers, gzipped.is_some());
-    Response::from_parts(parts, Body::from(gzipped.unwrap_or(plain)))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Workers, accepts_gzip, compress};
-    use crate::api::Reply;
-    use crate::http::respond;
-    use flate2::read::GzDecoder;
+    use super::{Workers, accepts_gzip};
     use http::{HeaderMap, HeaderValue, header::ACCEPT_ENCODING};
-    use http_body_util::BodyExt;
-    use std::io::Read;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
@@ -124,26 +96,6 @@ mod tests {
             ("x-gzip", false),
         ] {
             assert_eq!(accepts_gzip(&accepting(value)), expected, "{value}");
-        }
-    }
-
-    #[tokio::test]
-    async fn long_responses_only() {
-        let workers = Workers::new();
-        let done = |body: &[u8]| respond::reply(Reply::Done(body.to_vec().into()));
-        let body = format!("[{}1]", "1,".repeat(5000)).into_bytes();
-        let packed = compress(&workers, &accepting("gzip"), done(&body)).await;
-        assert_eq!(packed.headers()["content-encoding"], "gzip");
-        let packed = packed.into_body().collect().await.unwrap().to_bytes();
-        let mut plain = Vec::new();
-        GzDecoder::new(&packed[..]).read_to_end(&mut plain).unwrap();
-        assert!(plain == body && packed.len() < body.len() / 4);
-        let unasked = compress(&workers, &HeaderMap::new(), done(&body)).await;
-        assert!(!unasked.headers().contains_key("content-encoding"));
-        assert_eq!(unasked.headers()["vary"], "accept-encoding");
-        for (length, long) in [(1400, true), (1399, false)] {
-            let response = compress(&workers, &accepting("gzip"), done(&vec![b' '; length])).await;
-            assert_eq!(response.headers().contains_key("content-encoding"), long);
         }
     }
 

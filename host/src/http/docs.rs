@@ -83,9 +83,7 @@ impl Docs {
         let document = serde_json::to_vec(&document)?;
         Ok(Self {
             // Once, since anyone may request it.
-            gzipped: compress::gzip(&document)
-                .map_err(serde_json::Error::io)?
-                .into(),
+            gzipped: compress::gzip(&document),
             document: document.into(),
         })
     }

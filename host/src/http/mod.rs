@@ -15,6 +15,7 @@ mod connection;
 mod docs;
 mod extract;
 pub mod fuzz;
+mod list;
 mod listen;
 mod media_type;
 mod peers;

@@ -5,7 +5,7 @@ use crate::domain::error::{Error, FieldErrors, Shortfall};
 use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{CONTENT_TYPE, HeaderValue, LINK, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{StatusCode, header::HeaderName};
 use serde::Serialize;
 use serde_json::json;
@@ -57,6 +57,15 @@ pub fn reply(reply: Reply) -> Response {
             *response.status_mut() = StatusCode::NO_CONTENT;
             response
         }
+    }
+}
+
+/// A list, with the value of its `Link` header.
+pub fn list(body: Bytes, link: Option<String>) -> Response {
+    let response = json_bytes(StatusCode::OK, body);
+    match link.and_then(|link| HeaderValue::try_from(link).ok()) {
+        Some(link) => with(response, LINK, link),
+        None => response,
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::access_log::observe;
 use super::auth::authenticate;
-use super::compress;
 use super::docs::Docs;
 use super::extract::{Call, Json, NoBody};
+use super::list;
 use super::respond::{self, Refusal, Response};
 use super::server::Interface;
 use crate::api;
@@ -23,7 +23,7 @@ type Routes<const N: usize> = [(&'static str, MethodRouter<Arc<Interface>>); N];
 /// Routes for callers with a key.
 pub(super) fn private() -> Routes<7> {
     [
-        ("/api/instance/", get(list).post(create)),
+        ("/api/instance/", get(list::handler).post(create)),
         (
             "/api/instance/{uuid}/",
             get(get_one).patch(update).delete(delete),
@@ -72,11 +72,6 @@ async fn redirect_to_slash(request: Request, _: Next) -> Refusal {
     let uri = request.uri();
     let query = uri.query().map(|query| format!("?{query}"));
     Refusal::Slash(format!("{}/{}", uri.path(), query.unwrap_or_default()))
-}
-
-async fn list(State(interface): Shared, headers: HeaderMap, call: Call) -> Response {
-    let response = call.respond(api::list::run(&interface.api, &call.caller));
-    compress::compress(&interface.workers, &headers, response).await
 }
 
 async fn create(State(interface): Shared, call: Call<Json>) -> Response {
