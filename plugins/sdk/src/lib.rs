@@ -25,6 +25,8 @@
 //! driver needs comes with the call; what it must remember stands on the engine's objects. A hint of
 //! what its probe found ([`Health::hint`]) comes with each later call, for as long as it may be true.
 
+#![deny(missing_docs)]
+
 mod bindings;
 mod driver;
 mod engine;
