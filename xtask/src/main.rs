@@ -49,7 +49,7 @@ fn main() -> Result<()> {
     let task = task.string()?;
     if let Some(program) = Program::of(&task) {
         let arguments: Vec<_> = arguments.raw_args()?.collect();
-        return program::start(&workspace, program, &arguments);
+        return program::start(&workspace, &program, &arguments);
     }
     let (mut filter, mut flags) = (None, Vec::new());
     while let Some(argument) = arguments.next()? {

@@ -14,56 +14,49 @@ const ROOT: &str = "WHARF_WORKSPACE";
 /// The variable that names a server to use instead of the one in this workspace.
 const SERVER: &str = "WHARF_BIN";
 
-/// A program of the workspace, or one command of it.
-#[derive(Clone, Copy)]
-pub enum Program {
-    Up,
-    Images,
-    Conformance,
-    Bench,
+/// A task with a program of its own.
+#[derive(Debug)]
+pub struct Program {
+    task: &'static str,
+    binary: &'static str,
+    leading: &'static [&'static str],
 }
 
 impl Program {
     /// The program of a task, if the task has one.
     pub fn of(task: &str) -> Option<Self> {
-        match task {
-            "up" => Some(Self::Up),
-            "images" => Some(Self::Images),
-            "conformance" => Some(Self::Conformance),
-            "bench" => Some(Self::Bench),
-            _ => None,
-        }
-    }
-
-    /// The binary, and its leading arguments.
-    fn command(self) -> (&'static str, &'static [&'static str]) {
-        match self {
-            Self::Up => ("wharf-up", &["up"]),
-            Self::Images => ("wharf-up", &["images"]),
-            Self::Conformance => ("wharf-conformance", &[]),
-            Self::Bench => ("wharf-bench", &["run"]),
-        }
+        let (task, binary, leading): (_, _, &[_]) = match task {
+            "up" => ("up", "wharf-up", &["up"]),
+            "images" => ("images", "wharf-up", &["images"]),
+            "conformance" => ("conformance", "wharf-conformance", &[]),
+            "bench" => ("bench", "wharf-bench", &["run"]),
+            _ => return None,
+        };
+        Some(Self {
+            task,
+            binary,
+            leading,
+        })
     }
 
     /// Whether the program starts the server of this workspace.
-    fn starts_server(self, arguments: &[OsString]) -> bool {
+    fn starts_server(&self, arguments: &[OsString]) -> bool {
         let has = |option: &str| {
             let mut arguments = arguments.iter().map(|argument| argument.to_string_lossy());
             arguments.any(|argument| argument.split('=').next() == Some(option))
         };
-        let is_needed = match self {
-            Self::Up | Self::Bench => true,
-            Self::Conformance => !has("--base-url"),
-            Self::Images => false,
+        let is_needed = match self.task {
+            "images" => false,
+            "conformance" => !has("--base-url"),
+            _ => true,
         };
         is_needed && !has("--help") && !has("-h") && env::var_os(SERVER).is_none()
     }
 }
 
 /// Builds the program, with the server where it needs that, and becomes it.
-pub fn start(workspace: &Workspace, program: Program, arguments: &[OsString]) -> Result<()> {
-    let (name, leading) = program.command();
-    let mut names = vec![name];
+pub fn start(workspace: &Workspace, program: &Program, arguments: &[OsString]) -> Result<()> {
+    let mut names = vec![program.binary];
     if program.starts_server(arguments) {
         names.push("wharf");
     }
@@ -71,9 +64,9 @@ pub fn start(workspace: &Workspace, program: Program, arguments: &[OsString]) ->
         &format!("Building {} (release)", names.join(" and ")),
         || build::binaries(workspace, &names),
     )?;
-    let binary = workspace.binary(name);
+    let binary = workspace.binary(program.binary);
     let mut command = Command::new(&binary);
-    command.args(leading).args(arguments);
+    command.args(program.leading).args(arguments);
     command.env(ROOT, workspace.root());
     let error = without_package(&mut command).exec();
     Err(Error::new(error).context(format!("cannot run {}", binary.display())))
@@ -85,15 +78,15 @@ mod tests {
 
     #[test]
     fn the_server_is_built_only_where_it_is_started() {
-        let starts = |program: Program, arguments: &[&str]| {
+        let starts = |task: &str, arguments: &[&str]| {
             let arguments: Vec<_> = arguments.iter().map(Into::into).collect();
-            program.starts_server(&arguments)
+            Program::of(task).unwrap().starts_server(&arguments)
         };
-        assert!(starts(Program::Up, &["--check"]));
-        assert!(starts(Program::Conformance, &["--filter", "4.2"]));
-        assert!(!starts(Program::Conformance, &["--base-url", "http://a"]));
-        assert!(!starts(Program::Conformance, &["--base-url=http://a"]));
-        assert!(!starts(Program::Bench, &["--help"]));
-        assert!(!starts(Program::Images, &["base"]));
+        assert!(starts("up", &["--check"]));
+        assert!(starts("conformance", &["--filter", "4.2"]));
+        assert!(!starts("conformance", &["--base-url", "http://a"]));
+        assert!(!starts("conformance", &["--base-url=http://a"]));
+        assert!(!starts("bench", &["--help"]));
+        assert!(!starts("images", &["base"]));
     }
 }

@@ -10,7 +10,7 @@ use digest::Digest;
 use std::env;
 use std::io::{BufRead, BufReader, PipeReader, Write};
 use std::process::Command;
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -51,17 +51,12 @@ fn run_and_digest(mut test: Command) -> Result<()> {
     // The command holds writing ends of the pipe, which would never end.
     drop(test);
     let digest = Arc::new(Mutex::new(Digest::default()));
-    let (ended, end) = channel::<()>();
-    std::thread::spawn({
-        let digest = Arc::clone(&digest);
-        move || {
-            let _ended = ended;
-            copy(output, &digest)
-        }
-    });
+    let (ended, end) = channel();
+    let copied = Arc::clone(&digest);
+    std::thread::spawn(move || ended.send(copy(output, &copied)));
     let status = child.wait()?;
     // A process that a test left behind may hold the pipe open.
-    if end.recv_timeout(OUTPUT_LIMIT) == Err(RecvTimeoutError::Timeout) {
+    if end.recv_timeout(OUTPUT_LIMIT).is_err() {
         eprintln!("A test left a process behind.");
     }
     let digest = digest.lock().unwrap_or_else(PoisonError::into_inner);

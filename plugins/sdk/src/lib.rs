@@ -25,6 +25,8 @@
 //! with the call; durable facts belong on the engine's objects as labels. The probe cache
 //! ([`Health::hint`]) comes with each later call, until the host discards it.
 
+#![deny(missing_docs)]
+
 mod bindings;
 mod driver;
 mod engine;

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "patch", "head"];
 
-/// What a document says of answers.
+/// The responses that a document describes.
 pub struct Document {
     operations: Vec<Operation>,
     seen: Mutex<BTreeSet<(String, u16)>>,
@@ -21,7 +21,7 @@ struct Operation {
     answers: BTreeMap<u16, Answer>,
 }
 
-/// What an answer of one status looks like.
+/// The response of one status.
 struct Answer {
     /// Schema of the body, if there is one.
     body: Option<Validator>,
@@ -185,7 +185,7 @@ impl Header {
         })
     }
 
-    /// Whether the text has the form, as it is or read as a number.
+    /// Whether the text matches the schema, as a string or as a number.
     fn allows(&self, text: &str) -> bool {
         let number = text.parse::<u64>().ok().map(Value::from);
         self.schema.is_valid(&Value::from(text)) || number.is_some_and(|n| self.schema.is_valid(&n))

@@ -107,7 +107,7 @@ pub(super) fn checks() -> Vec<Check> {
     checks
 }
 
-/// Who has no key, or none that is right.
+/// Clients without a valid key.
 fn strangers(c: &Context<'_>) -> Vec<Client> {
     let almost = c.me().almost_authorized();
     [

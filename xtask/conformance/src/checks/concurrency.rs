@@ -127,7 +127,7 @@ fn count(answers: &[Answer], status: u16, expected: usize) -> Result<()> {
     Ok(())
 }
 
-/// The same from many threads.
+/// Sends a request from many threads.
 fn at_once(ask: impl Fn(usize) -> Result<Answer> + Sync) -> Result<Vec<Answer>> {
     let begin = std::sync::Barrier::new(AT_ONCE);
     std::thread::scope(|scope| {

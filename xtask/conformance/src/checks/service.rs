@@ -1,4 +1,4 @@
-//! What needs no key: health and documentation.
+//! Paths without a key: health and documentation.
 
 use crate::check::{Check, decision};
 use anyhow::ensure;

@@ -1,4 +1,4 @@
-//! What only shows when something goes wrong behind the interface; the operator prepares it.
+//! Failures behind the interface, which the operator prepares.
 
 use crate::check::{Check, decision, spec};
 use crate::context::{Context, same, uuid};

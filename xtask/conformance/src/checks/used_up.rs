@@ -6,7 +6,7 @@ use crate::context::{Context, same, uuid};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-/// What an instance needs one of and does not ask for.
+/// Resources that every instance needs without requesting them.
 const NOT_ASKED: [&str; 4] = ["wan_ssh_port", "lan_ipv4", "public_ipv4", "webapp_url"];
 
 /// More are too many to make.
