@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Reads an AI provider's key on standard input and writes it to the assistants' files.
 
-Runs as the login user, in the home directory. A provider is known by the form of its keys; a key of
-another form is taken for OpenAI's.
+Runs as the login user, in the home directory. The form of a key identifies
+its provider; the default is OpenAI.
 """
 
 import json
