@@ -3,7 +3,7 @@
 use wharf_conformance::check::Verdict;
 use wharf_conformance::{Options, OwnServer, hold_against};
 
-/// What the document lists because it can happen, and no client can make happen at will.
+/// Documented statuses that no client can provoke.
 const NOT_AT_WILL: [u16; 4] = [408, 500, 502, 503];
 
 #[test]
@@ -13,7 +13,7 @@ fn wharf_keeps_every_rule_of_the_interface() {
     let report = hold_against(server.target(), &options, &Default::default()).unwrap();
     println!("{}{}", report.table(), report.summary());
     assert!(report.ok(), "rules are broken");
-    // Everything is set up for it, so nothing may be left out.
+    // The setup is complete, so no rule may be skipped.
     for outcome in &report.outcomes {
         assert_eq!(outcome.verdict, Verdict::Passed, "{}", outcome.name);
     }
@@ -23,6 +23,6 @@ fn wharf_keeps_every_rule_of_the_interface() {
         .iter()
         .filter(|(_, status)| !NOT_AT_WILL.contains(status))
         .collect();
-    assert!(unseen.is_empty(), "documented, and never seen: {unseen:?}");
+    assert!(unseen.is_empty(), "documented, but never seen: {unseen:?}");
     server.finish().unwrap();
 }

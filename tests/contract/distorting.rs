@@ -1,10 +1,10 @@
-//! A service in front of another that gets its answers wrong in one way.
+//! A proxy that distorts the answers of a service in one way.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// An answer, to be distorted.
+/// An answer of the service.
 pub struct Answer {
     /// The status code.
     pub status: u16,
@@ -14,16 +14,16 @@ pub struct Answer {
     pub body: String,
 }
 
-/// What is done to an answer.
+/// A distortion of an answer.
 #[derive(Clone, Copy)]
 pub enum Distort {
-    /// Another status instead of this one.
+    /// Replaces this status by another.
     Status(u16, u16),
-    /// A header is left out.
+    /// Removes a header.
     Without(&'static str),
-    /// Another text in the body instead of this one.
+    /// Replaces a text in the body.
     Text(&'static str, &'static str),
-    /// Anything; the first argument is the head of the request.
+    /// Runs a function; its first argument is the head of the request.
     By(fn(&str, &mut Answer)),
 }
 
@@ -40,13 +40,13 @@ impl Distort {
 }
 
 impl Answer {
-    /// Another text in the body instead of this one.
+    /// Replaces a text in the body.
     pub fn replace(&mut self, right: &str, wrong: &str) {
         self.body = self.body.replace(right, wrong);
     }
 }
 
-/// Serves until the process ends; its base address.
+/// Serves until the process ends; returns the base address.
 pub fn serve(behind: &str, distort: Distort) -> io::Result<String> {
     let behind: SocketAddr = behind
         .trim_start_matches("http://")
@@ -80,7 +80,7 @@ fn one(mut client: TcpStream, behind: SocketAddr, distort: Distort) -> io::Resul
     let mut bytes = Vec::new();
     server.read_to_end(&mut bytes)?;
     let mut answer = parse(&String::from_utf8_lossy(&bytes)).ok_or(io::ErrorKind::InvalidData)?;
-    // The document says what is right; it stays so.
+    // The document defines correctness, so it stays unchanged.
     if !first.contains("/api/openapi.json") {
         distort.apply(&head, &mut answer);
     }

@@ -1,4 +1,5 @@
-//! The contract as a whole: the conformance suite, every documented route, and what a 422 promises.
+//! The contract as a whole: the conformance suite, every documented route, and the promise of a
+//! 422.
 
 #![allow(
     clippy::unwrap_used,

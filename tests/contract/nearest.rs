@@ -1,4 +1,4 @@
-//! Section 2.7, over random clusters and histories: whatever a 422 says could be had, can be had.
+//! Section 2.7 with random clusters and histories: a request for the values of a 422 succeeds.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use wharf_tests::{Answer, Api, Ports, Server};
 
-/// Each case is a server of its own.
+/// Number of cases; each has its own server.
 const CASES: u32 = 24;
 
-/// The least that can be asked for.
+/// The minimum of each field.
 const LEAST: [(&str, u64); 3] = [("n_vcpus", 1), ("mem_gib", 1), ("disk_size_gib", 10)];
 
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ enum Step {
 }
 
 fn size() -> impl Strategy<Value = [u32; 3]> {
-    // Mostly what some node may have, at times far more.
+    // Mostly sizes of a typical node, sometimes far larger.
     prop_oneof![
         4 => [1..12u32, 1..24u32, 10..80u32],
         1 => [1..=256u32, 1..=512u32, 10..=2000u32],
@@ -82,7 +82,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 #[test]
-fn nearest_available_succeeds_when_it_is_asked_for() {
+fn a_request_for_nearest_available_succeeds() {
     let config = Config {
         cases: CASES,
         failure_persistence: None,
@@ -99,14 +99,14 @@ fn nearest_available_succeeds_when_it_is_asked_for() {
     });
     result.unwrap_or_else(|failure| panic!("{failure}"));
     println!(
-        "{} refusals were answered with what they offered",
+        "{} refusals were followed by a request for their offer",
         seen.get()
     );
-    assert!(seen.get() > 2, "hardly anything was short: {}", seen.get());
+    assert!(seen.get() > 2, "too few refusals: {}", seen.get());
 }
 
 #[test]
-fn addresses_that_are_used_up_are_named_together_with_sizes() {
+fn a_422_names_exhausted_addresses_together_with_sizes() {
     let node = Node {
         size: [8, 16, 100],
         gpus: 0,
@@ -130,7 +130,7 @@ fn addresses_that_are_used_up_are_named_together_with_sizes() {
     server.finish().unwrap();
 }
 
-/// Runs the steps on a new server; how many refusals could be answered.
+/// Runs the steps on a new server; returns the number of refusals with a satisfiable offer.
 fn history(nodes: &[Node], steps: &[Step]) -> Result<usize, TestCaseError> {
     let server = Server::start(&configuration(nodes)).unwrap();
     let api = server.user("ann@example.com").unwrap();
@@ -210,7 +210,7 @@ impl World {
                     return Ok(());
                 };
                 let answer = self.api.act(&id, "restart").unwrap();
-                // It asks for no sizes itself: the instance is made as small as the answer says.
+                // A restart has no sizes of its own: the instance is resized to the offer.
                 if let Some(near) = nearest(&answer, &json!({}))? {
                     if near.get("gpu_model").is_some() {
                         return Ok(());
@@ -261,8 +261,8 @@ impl World {
     }
 }
 
-/// The request with what a 422 says could be had; nothing if it is no 422, or if that is less than
-/// may be asked for.
+/// Returns the request with the values of a 422. None for another status, or for values below the
+/// minimum.
 fn nearest(answer: &Answer, asked: &Value) -> Result<Option<Value>, TestCaseError> {
     if answer.status != 422 {
         return Ok(None);
@@ -292,7 +292,7 @@ fn nearest(answer: &Answer, asked: &Value) -> Result<Option<Value>, TestCaseErro
         } else if field == "n_gpus" {
             body["gpu_model"] = Value::Null;
         } else {
-            // Ports and addresses are not asked for.
+            // Requests do not name ports or addresses.
             return Ok(None);
         }
     }

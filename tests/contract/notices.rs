@@ -1,12 +1,12 @@
-//! The conformance suite is worth something only if it notices: the same service, wrong in one way
-//! at a time, fails the rule that says so. (That it passes when it is right is the suite's own test.)
+//! The conformance suite detects errors: a service that is wrong in one way fails the corresponding
+//! rule. (The suite's own test shows that a correct service passes.)
 
 use crate::distorting::Distort::{self, By, Status, Text, Without};
 use crate::distorting::serve;
 use wharf_conformance::check::Verdict;
 use wharf_conformance::{Options, OwnServer, Target, hold_against};
 
-/// What to check, what is wrong, and the rule that fails for it.
+/// The rule to check, the distortion, and the rule that must fail.
 const WRONGS: [(&str, Distort, &str); 41] = [
     (
         "get of what does not exist",
@@ -279,36 +279,36 @@ const WRONGS: [(&str, Distort, &str); 41] = [
     ),
 ];
 
-/// Servers at once, each with its share of the wrongs: most of a run is waiting for instances.
+/// Number of servers, which share the list: most of the time is spent waiting for instances.
 const SERVERS: usize = 6;
-/// Is noticed by waiting for a state that the distortion keeps from showing.
+/// This rule fails only by a timeout: the distortion hides the state that it waits for.
 const BY_WAITING: &str = "a stopped container is exited";
-/// How long that is waited for, seconds. Elsewhere nothing is noticed by waiting: there the suite has its
-/// own patience, so that a slow machine cannot look like something noticed.
-const PATIENCE: u64 = 15;
+/// The deadline of that rule, in seconds. All other rules use the suite's own deadline, so that a
+/// slow machine cannot look like a detected error.
+const DEADLINE: u64 = 15;
 
 #[test]
-fn the_suite_notices_what_is_wrong() {
-    let unnoticed: Vec<_> = std::thread::scope(|scope| {
+fn the_suite_detects_every_error() {
+    let undetected: Vec<_> = std::thread::scope(|scope| {
         let parts = WRONGS.chunks(WRONGS.len().div_ceil(SERVERS));
-        let threads: Vec<_> = parts.map(|part| scope.spawn(|| unnoticed(part))).collect();
+        let threads: Vec<_> = parts.map(|part| scope.spawn(|| undetected(part))).collect();
         let joined = threads.into_iter().map(|thread| thread.join());
-        let broke = |_| vec!["a thread broke".to_owned()];
+        let broke = |_| vec!["a thread panicked".to_owned()];
         joined.flat_map(|part| part.unwrap_or_else(broke)).collect()
     });
-    assert!(unnoticed.is_empty(), "{}", unnoticed.join("\n"));
+    assert!(undetected.is_empty(), "{}", undetected.join("\n"));
 }
 
-fn unnoticed(wrongs: &[(&str, Distort, &str)]) -> Vec<String> {
+fn undetected(wrongs: &[(&str, Distort, &str)]) -> Vec<String> {
     let server = OwnServer::start().unwrap();
-    let mut unnoticed = Vec::new();
+    let mut undetected = Vec::new();
     for (filter, distort, rule) in wrongs {
         let target = Target {
             base_url: serve(&server.target().base_url, *distort).unwrap(),
             ..server.target().clone()
         };
         let options = match *rule {
-            BY_WAITING => Options::only(filter).within_seconds(PATIENCE),
+            BY_WAITING => Options::only(filter).within_seconds(DEADLINE),
             _ => Options::only(filter),
         };
         let report = hold_against(&target, &options, &Default::default()).unwrap();
@@ -316,11 +316,11 @@ fn unnoticed(wrongs: &[(&str, Distort, &str)]) -> Vec<String> {
             outcome.name == *rule && matches!(outcome.verdict, Verdict::Failed(_))
         };
         if report.outcomes.iter().find(failed).is_none() {
-            unnoticed.push(format!("{rule}:\n{}", report.table()));
+            undetected.push(format!("{rule}:\n{}", report.table()));
         }
     }
     if let Err(error) = server.finish() {
-        unnoticed.push(format!("{error:#}"));
+        undetected.push(format!("{error:#}"));
     }
-    unnoticed
+    undetected
 }

@@ -1,6 +1,6 @@
-//! Every route of the OpenAPI document, as it is served: without a key, on nothing, on another
-//! owner's instance, and as it should be. A route that the document gains is tested at once, or
-//! makes this fail for want of a golden test.
+//! Every route of the OpenAPI document: without a key, on a missing instance, on another owner's
+//! instance, and with a valid request. The test fails for a new route of the document until it has
+//! a golden test.
 
 use serde_json::{Value, json};
 use wharf_conformance::openapi::Document;
@@ -11,7 +11,7 @@ struct Route {
     method: String,
     path: String,
     public: bool,
-    /// The examples of its request body, or the absence of one.
+    /// The examples of the request body; one null without a body.
     bodies: Vec<Value>,
 }
 
@@ -98,7 +98,7 @@ fn every_route_that_is_not_public_is_401_without_a_key() {
 }
 
 #[test]
-fn every_route_of_an_instance_is_404_on_nothing_and_on_anothers() {
+fn every_instance_route_is_404_without_an_own_instance() {
     let setup = setup();
     let theirs = setup.ann.small_container().unwrap();
     let bob = setup.server.user("bob@example.com").unwrap();
@@ -124,7 +124,7 @@ fn every_route_of_an_instance_is_404_on_nothing_and_on_anothers() {
 }
 
 #[test]
-fn every_route_does_what_it_is_for_with_the_bodies_of_its_examples() {
+fn every_route_succeeds_with_its_example_bodies() {
     let setup = setup();
     for route in &setup.routes {
         for body in &route.bodies {
@@ -155,7 +155,7 @@ fn every_route_does_what_it_is_for_with_the_bodies_of_its_examples() {
     setup.server.finish().unwrap();
 }
 
-/// The UUID of an instance in a state.
+/// Creates an instance, brings it to a state, and returns its UUID.
 fn prepared(api: &Api, kind: &str, state: &str) -> String {
     let created = wharf_tests::until("there is room", || {
         let answer = api.create(&small(kind))?;

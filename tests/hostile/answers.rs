@@ -1,4 +1,4 @@
-//! Drivers that answer nonsense: it is caught, and what a user was told holds.
+//! Drivers with impossible answers: the host detects them, and acknowledged requests hold.
 
 use crate::engine::nowhere;
 use crate::fixtures::Plugins;
@@ -6,7 +6,7 @@ use crate::{create_on, logged, server, uuid};
 use wharf_tests::until;
 
 #[test]
-fn nonsense_becomes_an_error_in_time() {
+fn impossible_answers_become_an_error_in_time() {
     let plugins = Plugins::driver();
     let modes = [
         "other-generation",
@@ -30,7 +30,7 @@ fn nonsense_becomes_an_error_in_time() {
         );
         api.delete(uuid(instance)).unwrap().expect(204).unwrap();
     }
-    // What they held is free again.
+    // Their resources are free again.
     for mode in modes {
         until(&format!("{mode} is empty"), || {
             let mut all = crate::on(mode);
@@ -42,10 +42,10 @@ fn nonsense_becomes_an_error_in_time() {
     server.finish().unwrap();
 }
 
-/// It says that all is well and does nothing. Its word is all there is, so an instance runs on
-/// paper; but what the user asks for is acknowledged and holds, and nobody else is touched.
+/// The driver reports success and does nothing. The host cannot know better, so the instance counts
+/// as running. Acknowledged requests still hold, and no other instance is affected.
 #[test]
-fn a_driver_that_lies_takes_nothing_back() {
+fn a_lying_driver_does_not_undo_acknowledged_requests() {
     let plugins = Plugins::driver();
     let (mut server, api) = server(&plugins, &[("lies", nowhere())]);
     let well = api.small_container().unwrap();
@@ -62,7 +62,7 @@ fn a_driver_that_lies_takes_nothing_back() {
     } else {
         stats.expect(502).unwrap();
     }
-    // It never stops; the user is told what is durable.
+    // It never stops; the user sees the durable state.
     let stopped = api.act(uuid(&lied), "stop").unwrap().expect(200).unwrap();
     assert_eq!(stopped["state"], "shut_off");
     let shown = || api.instance(uuid(&lied)).unwrap().expect(200).unwrap()["state"].clone();
@@ -77,7 +77,8 @@ fn a_driver_that_lies_takes_nothing_back() {
     let api = server.again(&api);
     assert_eq!(api.instance(uuid(&lied)).unwrap().status, 404);
     assert_eq!(api.list().unwrap().len(), 1);
-    // The simulated engine went with the server, and what ran on it; others are served as before.
+    // The simulated engine ended with the server, and so did its instances. New ones are served as
+    // before.
     let other = api.small_container().unwrap();
     api.wait_for(uuid(&other), "running").unwrap();
     assert!(logged(&server, &["rows that name no instance"]));

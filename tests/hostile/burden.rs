@@ -1,4 +1,4 @@
-//! Plugins that use up what there is: each costs its own call, and the others are served.
+//! Plugins that exhaust resources: each fails its own call, and other requests are served.
 
 use crate::engine::{Engine, nowhere};
 use crate::fixtures::Plugins;
@@ -7,11 +7,11 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use wharf_tests::{Api, until};
 
-/// Far above what a healthy node takes, far below what a call of a hostile one does.
+/// Far above the latency of a healthy node, far below the duration of a hostile call.
 const STILL_SERVED: Duration = Duration::from_millis(1500);
 const ROUNDS: usize = 40;
 
-/// Times of one kind of request, in order of length.
+/// Durations of one kind of request, sorted.
 struct Times(Vec<Duration>);
 
 impl Times {
@@ -33,7 +33,7 @@ impl std::fmt::Display for Times {
     }
 }
 
-/// GETs, and creates until running, on the node that is well.
+/// Measures GETs, and creates until running, on the healthy node.
 fn latency(api: &Api) -> (Times, Times) {
     let (mut gets, mut creates) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -55,7 +55,7 @@ fn latency(api: &Api) -> (Times, Times) {
 }
 
 #[test]
-fn each_costs_its_own_call_and_the_others_are_served() {
+fn exhaustion_fails_its_own_call_only() {
     let plugins = Plugins::driver();
     let (alone, api) = server(&plugins, &[]);
     latency(&api);
@@ -72,7 +72,7 @@ fn each_costs_its_own_call_and_the_others_are_served() {
         ("probe-sleeps", "no answer within 2000 ms"),
         ("probe-waits", "no answer within 2000 ms"),
         ("probe-boasts", "nonsense answer"),
-        // Its own time is over first, or the host has seen enough rows.
+        // Its CPU time is exhausted first, or the host's limit of rows.
         ("list-is-endless", "plugin fault"),
     ];
     let mut modes: Vec<_> = says.iter().map(|(mode, _)| (*mode, nowhere())).collect();
@@ -92,13 +92,13 @@ fn each_costs_its_own_call_and_the_others_are_served() {
     }
     let (gets, creates) = latency(&api);
     println!(
-        "median / 90 % / longest beside {} hostile nodes, and without: GET {gets}, {gets_alone}; \
+        "median / p90 / max beside {} hostile nodes, and without: GET {gets}, {gets_alone}; \
          create until running {creates}, {creates_alone}",
         modes.len()
     );
     assert!(gets.at(1.0) < STILL_SERVED && creates.at(0.9) < STILL_SERVED);
-    assert!(!silent.asked().is_empty(), "it waited for nobody");
-    // What one call says and is refused is kept in bounds, however often it tries.
+    assert!(!silent.asked().is_empty(), "the driver sent no request");
+    // The log of messages and refused requests is bounded per call.
     let babble = |words: &str| {
         let log = server.log();
         let lines = log
@@ -137,7 +137,7 @@ fn an_instance_of_a_plugin_that_fails_is_in_error_and_can_be_deleted() {
         let id = format!("instance={}", uuid(instance));
         assert!(logged(&server, &[&id, words]), "{mode}: {}", server.log());
     }
-    // The deadline is 4 s; one call in progress may outlast it.
+    // The deadline is 4 s; a call in progress may outlast it.
     assert!(
         begin.elapsed() < Duration::from_secs(15),
         "{:?}",

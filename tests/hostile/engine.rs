@@ -1,4 +1,4 @@
-//! A Docker engine on a socket of its own that does nothing but write down what it is asked.
+//! A fake Docker engine on its own socket that only records requests.
 
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -7,30 +7,30 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempDir;
 
-/// One request.
+/// A recorded request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
-    /// Method, path and version, as sent.
+    /// Method, path and version, unchanged.
     pub line: String,
-    /// Names and values, as sent.
+    /// Names and values, unchanged.
     pub headers: Vec<String>,
-    /// The body, if it was JSON.
+    /// The body, if it is JSON.
     pub body: Value,
 }
 
-/// The engine. Its socket goes with it.
+/// The engine. Dropping it removes the socket.
 pub struct Engine {
     dir: TempDir,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl Engine {
-    /// One that refuses everything.
+    /// Creates an engine that refuses every request.
     pub fn refusing() -> Self {
         Self::start(true)
     }
 
-    /// One that takes every request and answers none.
+    /// Creates an engine that accepts every request and never answers.
     pub fn silent() -> Self {
         Self::start(false)
     }
@@ -43,7 +43,7 @@ impl Engine {
         let listener = UnixListener::bind(dir.path().join("engine.sock")).unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&asked);
-        // Ends with the test's process.
+        // The thread ends with the test's process.
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let kept = Arc::clone(&kept);
@@ -53,12 +53,12 @@ impl Engine {
         Self { dir, asked }
     }
 
-    /// Its socket.
+    /// Returns the path of the socket.
     pub fn socket(&self) -> PathBuf {
         self.dir.path().join("engine.sock")
     }
 
-    /// What came through so far.
+    /// Returns the requests so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked
             .lock()
@@ -67,7 +67,7 @@ impl Engine {
     }
 }
 
-/// A socket on which nobody listens.
+/// Returns the path of a socket without a listener.
 pub fn nowhere() -> &'static Path {
     Path::new("/nowhere/engine.sock")
 }

@@ -7,30 +7,30 @@ use tempfile::TempDir;
 const TARGET: &str = "wasm32-wasip2";
 const PACKAGES: [&str; 2] = ["hostile-driver", "hostile-flavors"];
 
-/// A directory of plugins.
+/// A directory with plugins.
 pub struct Plugins(TempDir);
 
 impl Plugins {
-    /// Without any.
+    /// Creates an empty directory.
     pub fn none() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// With the hostile driver.
+    /// Creates one with the hostile driver.
     pub fn driver() -> Self {
         let plugins = Self::none();
         plugins.copy("hostile_driver.wasm", "driver-hostile.wasm");
         plugins
     }
 
-    /// With the hostile flavors.
+    /// Creates one with the hostile flavors.
     pub fn flavors() -> Self {
         let plugins = Self::none();
         plugins.copy("hostile_flavors.wasm", "flavors-hostile.wasm");
         plugins
     }
 
-    /// Where they are.
+    /// Returns the directory.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
@@ -40,7 +40,7 @@ impl Plugins {
     }
 }
 
-/// Where the components are; builds them once.
+/// Builds the components once and returns their directory.
 fn components() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {

@@ -1,11 +1,11 @@
-//! Flavor providers that do harm: the request that asks for their flavor fails, and no other.
+//! Hostile flavor providers: only requests for their flavors fail.
 
 use crate::fixtures::Plugins;
 use crate::{logged, server, uuid};
 use wharf_tests::small;
 
 #[test]
-fn a_blueprint_that_cannot_be_costs_its_own_request() {
+fn an_impossible_blueprint_fails_its_own_request_only() {
     let plugins = Plugins::flavors();
     let (server, api) = server(&plugins, &[]);
     let body = |flavor: &str| {

@@ -1,10 +1,10 @@
-//! Plugins that import what they may not: Wharf does not start, and says which and what.
+//! Plugins with forbidden imports: Wharf does not start, and names the plugin and the import.
 
 use crate::fixtures::Plugins;
 use wharf_tests::{Ports, Server, simulated_node};
 
 #[test]
-fn wharf_does_not_start_and_names_plugin_and_interface() {
+fn the_startup_error_names_plugin_and_interface() {
     for (name, import) in [
         ("driver-greedy", "wharf:plugin/secrets@0.1.0"),
         ("driver-greedy", "vendor:devices/raw@1.0.0"),
@@ -23,7 +23,7 @@ fn wharf_does_not_start_and_names_plugin_and_interface() {
             simulated_node("well", "")
         );
         let Err(error) = Server::start(&settings) else {
-            panic!("Wharf took {name} with {import}");
+            panic!("Wharf accepted {name} with {import}");
         };
         let error = error.to_string();
         let interface = import.split('@').next().unwrap();

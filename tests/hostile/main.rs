@@ -1,4 +1,4 @@
-//! Plugins that mean harm, as real components in a real server, beside a node that is well.
+//! Hostile plugins, as real components in a real server, beside a healthy node.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,12 +20,12 @@ use serde_json::Value;
 use std::path::Path;
 use wharf_tests::{Api, Ports, Server, simulated_node};
 
-/// Small, so that what exceeds them shows soon.
+/// Small limits, so that plugins exceed them soon.
 const LIMITS: &str = "[limits]\ncall_cpu_ms = 300\ncall_timeout_ms = 2000\nguest_memory_mib = 32\n\
     observe_every_ms = 500\nanswer_wait_ms = 2000\n";
 
-/// A server with a simulated node that is well, and one hostile node for each mode, each with an
-/// engine of its own socket and a GPU of its own model, by which a test chooses it.
+/// Starts a server with a healthy simulated node and one hostile node per mode. Each hostile node
+/// has its own engine socket and GPU model; a test selects it by the model.
 fn server(plugins: &Plugins, modes: &[(&str, &Path)]) -> (Server, Api) {
     let mut settings = format!(
         "provisioning_deadline_s = 4\nplugins_dir = \"{}\"\n{LIMITS}{}[rates.gpu]\n",
@@ -51,7 +51,7 @@ fn server(plugins: &Plugins, modes: &[(&str, &Path)]) -> (Server, Api) {
     (server, api)
 }
 
-/// A container on the node of a mode.
+/// A request for a container on the node of a mode.
 fn on(mode: &str) -> Value {
     let mut body = wharf_tests::small("container");
     body["cpu_tier"] = "high-performance".into();
@@ -59,7 +59,7 @@ fn on(mode: &str) -> Value {
     body
 }
 
-/// Creates one there as soon as the node was probed.
+/// Creates one as soon as the node's probe has succeeded.
 fn create_on(api: &Api, mode: &str) -> Value {
     wharf_tests::until(&format!("node {mode} takes an instance"), || {
         let answer = api.create(&on(mode))?;
@@ -72,7 +72,7 @@ fn uuid(instance: &Value) -> &str {
     instance["uuid"].as_str().unwrap()
 }
 
-/// Whether one line of the log holds all of these.
+/// Returns whether a line of the log contains all of the words.
 fn logged(server: &Server, words: &[&str]) -> bool {
     let log = server.log();
     log.lines()

@@ -1,4 +1,4 @@
-//! A driver that asks its engine for the node.
+//! A driver that tries to take over the node through its engine.
 
 use crate::engine::Engine;
 use crate::fixtures::Plugins;
@@ -6,7 +6,7 @@ use crate::{create_on, logged, server, uuid};
 use wharf_tests::until;
 
 #[test]
-fn nothing_that_would_give_it_the_node_reaches_the_engine() {
+fn no_dangerous_request_reaches_the_engine() {
     let plugins = Plugins::driver();
     let engine = Engine::refusing();
     let socket = engine.socket();
@@ -34,7 +34,7 @@ fn nothing_that_would_give_it_the_node_reaches_the_engine() {
         &["a driver's request was not sent", "Privileged"]
     ));
 
-    // Only what is allowed came through, and as it was checked.
+    // Only allowed requests reached the engine, in the form that was checked.
     let own = format!("wharf-{}", uuid(&created));
     let creation = format!("POST /containers/create?name={own} HTTP/1.1");
     let libpod = "/v4.0.0/libpod/containers";
@@ -42,7 +42,7 @@ fn nothing_that_would_give_it_the_node_reaches_the_engine() {
     let others = [
         format!("POST {libpod}/{own}/update HTTP/1.1"),
         format!("POST /containers/{own}-part/rename?name={own}-whole HTTP/1.1"),
-        // Of the transfer, which ends at the engine's first refusal.
+        // Requests of the transfer, which ends at the engine's first refusal.
         format!("GET /containers/{own}/changes HTTP/1.1"),
         format!("GET /containers/{own}/export HTTP/1.1"),
     ];
@@ -65,8 +65,8 @@ fn nothing_that_would_give_it_the_node_reaches_the_engine() {
             "{request:?}"
         );
     }
-    assert!(came.iter().all(|n| *n > 0), "nothing came through at all");
-    println!("{} requests came through, all of them allowed", asked.len());
+    assert!(came.iter().all(|n| *n > 0), "every kind of allowed request must reach the engine");
+    println!("{} requests reached the engine, all of them allowed", asked.len());
     api.delete(uuid(&created)).unwrap().expect(204).unwrap();
     server.finish().unwrap();
 }

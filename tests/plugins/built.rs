@@ -1,4 +1,4 @@
-//! The examples as components, each built once, by the commands of `plugins/README.md`.
+//! The examples as components, each built once with the commands of `plugins/README.md`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use wharf_testkit::workspace::{root, target};
 use wharf_tests::{Python, succeed};
 
-/// The flavor provider in Rust.
+/// Returns the flavor provider in Rust.
 pub fn rust() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -21,7 +21,7 @@ pub fn rust() -> &'static Path {
     })
 }
 
-/// The flavor provider in Python.
+/// Returns the flavor provider in Python.
 pub fn python() -> &'static Path {
     static BUILT: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
     let (_, component) = BUILT.get_or_init(|| {

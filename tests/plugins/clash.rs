@@ -1,9 +1,9 @@
-//! Plugins that do not fit: Wharf does not start, and says which and why.
+//! Invalid plugins: Wharf does not start, and names the plugin and the reason.
 
 use crate::{built, start};
 use std::path::Path;
 
-/// The error of a server with these files as plugins.
+/// Starts a server with these files as plugins and returns its error.
 fn refused(files: &[(&Path, &str)]) -> String {
     let plugins = tempfile::tempdir().unwrap();
     for (component, name) in files {
@@ -26,7 +26,7 @@ fn two_providers_of_one_flavor_are_both_named() {
 }
 
 #[test]
-fn a_name_that_says_no_kind_is_refused() {
+fn a_name_without_a_kind_is_refused() {
     for name in ["team.wasm", "flavors-.wasm", "flavors-Team.wasm"] {
         let error = refused(&[(built::rust(), name)]);
         let expected = format!("plugins_dir: {name}: a plugin is called driver-NAME.wasm or");
@@ -35,14 +35,14 @@ fn a_name_that_says_no_kind_is_refused() {
 }
 
 #[test]
-fn a_provider_is_no_driver() {
+fn a_provider_is_refused_as_a_driver() {
     let error = refused(&[(built::rust(), "driver-team.wasm")]);
     assert!(error.contains("plugin driver-team"), "{error}");
     assert!(error.contains("wharf:plugin/driver"), "{error}");
 }
 
 #[test]
-fn the_examples_import_what_the_readme_says() {
+fn the_examples_have_the_imports_of_the_readme() {
     let ours = ["wharf:plugin/types@0.1.0", "wharf:plugin/log@0.1.0"];
     let wasi = |name: &str| name.starts_with("wasi:");
     let of_rust = imports(built::rust());
@@ -52,7 +52,7 @@ fn the_examples_import_what_the_readme_says() {
             .all(|name| ours.contains(&name.as_str()) || wasi(name)),
         "{of_rust:?}"
     );
-    // With --stub-wasi nothing of it is left.
+    // With --stub-wasi, no WASI import is left.
     let of_python = imports(built::python());
     assert!(
         of_python.iter().all(|name| ours.contains(&name.as_str())),
@@ -61,7 +61,7 @@ fn the_examples_import_what_the_readme_says() {
     assert!(!of_python.is_empty());
 }
 
-/// Names of the interfaces that a component imports.
+/// Returns the names of a component's imported interfaces.
 fn imports(component: &Path) -> Vec<String> {
     let bytes = std::fs::read(component).unwrap();
     let mut names = Vec::new();

@@ -4,7 +4,7 @@ use crate::{built, start};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Installs a provider, creates an instance of its flavor, waits until it runs, deletes it.
+/// Installs a provider, creates an instance of its flavor, waits until it runs, and deletes it.
 fn live(component: &Path, name: &str, flavor: &str) -> Value {
     let plugins = tempfile::tempdir().unwrap();
     std::fs::copy(component, plugins.path().join(name)).unwrap();
@@ -37,7 +37,7 @@ fn the_example_in_python() {
 }
 
 #[test]
-fn both_beside_the_standard_ones() {
+fn both_examples_work_beside_the_standard_flavors() {
     let plugins = tempfile::tempdir().unwrap();
     for (component, name) in [
         (built::rust(), "flavors-team.wasm"),
@@ -54,7 +54,7 @@ fn both_beside_the_standard_ones() {
         api.wait_for(created["uuid"].as_str().unwrap(), "running")
             .unwrap();
     }
-    // A flavor runs only as what its provider says.
+    // A flavor runs only as the resource types of its provider.
     let mut vm = wharf_tests::small("vm");
     vm["flavor"] = json!("team");
     let refused = api.create(&vm).unwrap().expect(400).unwrap();

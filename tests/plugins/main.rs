@@ -1,5 +1,5 @@
-//! The examples for authors of plugins, built as `plugins/README.md` says, in a real server; and
-//! what becomes of a plugin that does not fit beside the others.
+//! The examples for plugin authors, built by the commands of `plugins/README.md`, in a real server.
+//! Also the errors for invalid plugins.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ mod examples;
 use std::path::Path;
 use wharf_tests::{Ports, Server, simulated_node};
 
-/// A server with the plugins of a directory.
+/// Starts a server with the plugins of a directory.
 fn start(plugins: &Path) -> anyhow::Result<Server> {
     Server::start(&format!(
         "plugins_dir = \"{}\"\n{}{}",

@@ -39,14 +39,14 @@ impl Answer {
         Ok(self.body)
     }
 
-    /// One header.
+    /// Returns a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }
 
 impl Api {
-    /// A client of a server.
+    /// Creates a client of a server.
     pub fn new(base_url: &str, key: &str) -> Self {
         let config = Agent::config_builder()
             .http_status_as_error(false)
@@ -61,13 +61,13 @@ impl Api {
         }
     }
 
-    /// A client of the same user at another address.
+    /// Creates a client of this user at another address.
     #[must_use]
     pub fn at(&self, base_url: &str) -> Self {
         Self::new(base_url, &self.key)
     }
 
-    /// The key itself.
+    /// Returns the key.
     pub fn key(&self) -> &str {
         &self.key
     }
@@ -118,12 +118,12 @@ impl Api {
         }
     }
 
-    /// `GET`.
+    /// Sends a `GET`.
     pub fn get(&self, path: &str) -> Result<Answer> {
         self.send("GET", path, &Value::Null)
     }
 
-    /// `POST /api/instance/`.
+    /// Sends `POST /api/instance/`.
     pub fn create(&self, body: &Value) -> Result<Answer> {
         self.send("POST", "/api/instance/", body)
     }
@@ -133,12 +133,12 @@ impl Api {
         self.create(&small("container"))?.expect(201)
     }
 
-    /// One instance.
+    /// Reads one instance.
     pub fn instance(&self, selector: &str) -> Result<Answer> {
         self.get(&format!("/api/instance/{selector}/"))
     }
 
-    /// All instances of the user.
+    /// Lists all instances of the user.
     pub fn list(&self) -> Result<Vec<Value>> {
         match self.get("/api/instance/")?.expect(200)? {
             Value::Array(list) => Ok(list),
@@ -146,7 +146,7 @@ impl Api {
         }
     }
 
-    /// `POST …/stop/`, `…/restart/`.
+    /// Sends `POST …/stop/` or `…/restart/`.
     pub fn act(&self, selector: &str, action: &str) -> Result<Answer> {
         self.send(
             "POST",
@@ -155,7 +155,7 @@ impl Api {
         )
     }
 
-    /// `DELETE`.
+    /// Sends a `DELETE`.
     pub fn delete(&self, selector: &str) -> Result<Answer> {
         self.send(
             "DELETE",

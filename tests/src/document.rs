@@ -1,4 +1,4 @@
-//! Validation of every response in any test with the OpenAPI document.
+//! Validation of every response of the tests against the OpenAPI document.
 
 use crate::api::Answer;
 use anyhow::{Context, Result, anyhow, bail, ensure};

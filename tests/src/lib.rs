@@ -1,4 +1,4 @@
-//! The parts of the tests: a server with its own data directory, a client, SSH.
+//! Test support: a server with its own data directory, a client, SSH.
 
 #![allow(
     clippy::indexing_slicing,

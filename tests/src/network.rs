@@ -10,9 +10,9 @@ const COUNT: u8 = 150;
 
 static NEXT: AtomicU8 = AtomicU8::new(0);
 
-/// Returns a number n such that 10.n.0.0/16 is unused: no server of this process has had it, and the
-/// machine has no route into it. Processes begin with different numbers, because other test runs may be
-/// under way.
+/// Returns a number n such that 10.n.0.0/16 is unused: no other server of this process has it, and
+/// the machine has no route to it. Processes begin with different numbers, because other test runs
+/// may be active.
 pub fn free_network() -> Result<u8> {
     let routes = output(Command::new("ip").args(["-4", "route", "show"]))?;
     let taken = |prefix: &str| routes.lines().any(|route| route.starts_with(prefix));

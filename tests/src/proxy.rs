@@ -35,7 +35,7 @@ impl Proxy {
         Ok(proxy)
     }
 
-    /// The socket of the proxy.
+    /// Returns the path of the proxy's socket.
     pub fn socket(&self) -> PathBuf {
         self.dir.path().join("engine.sock")
     }
@@ -72,7 +72,7 @@ impl Proxy {
             return Ok(());
         };
         up.stop.store(true, Ordering::SeqCst);
-        // A connection wakes the accepting thread, so that it reads the flag.
+        // A connection wakes the accepting thread, which then reads the flag.
         drop(UnixStream::connect(self.socket()));
         drop(up.accepting.join());
         std::fs::remove_file(self.socket())?;

@@ -7,24 +7,24 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use wharf_testkit::packages::{self, Need};
 
-/// `python3 -m venv` needs a package of its own.
+/// `python3 -m venv` needs its own package.
 const VENV: Need = Need {
     program: "python3",
     package: "python3-venv",
     why: "an environment for test tools",
 };
 
-/// An environment.
+/// A Python environment.
 pub struct Python {
     bin: PathBuf,
 }
 
 impl Python {
-    /// Makes the environment, unless it exists for these requirements.
+    /// Creates the environment, unless it exists for these requirements.
     pub fn ensure(requirements: &Path) -> Result<Self> {
         let root = wharf_testkit::workspace::root().join("target/test-tools");
         fs::create_dir_all(&root)?;
-        // Concurrent tests and test runs make it once.
+        // Concurrent tests and test runs create it once.
         let lock = File::create(root.join("lock"))?;
         lock.lock()?;
         let mut hasher = DefaultHasher::new();
@@ -49,7 +49,7 @@ impl Python {
         Ok(Self { bin })
     }
 
-    /// A program of the environment; its PATH has the other programs too.
+    /// Returns a program of the environment; its PATH has the other programs too.
     pub fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.bin.join(name));
         let path = std::env::var("PATH").unwrap_or_default();
@@ -61,7 +61,7 @@ impl Python {
     }
 }
 
-/// Runs a program to its end and returns its stdout; fails with its whole output unless it succeeds.
+/// Runs a program to its end and returns its stdout; a failure includes the whole output.
 pub fn succeed(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let Output {

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use wharf_testkit::plugin_cache;
 use wharf_testkit::workspace::wharf_binary;
 
-/// The interval and the number of reads while a log may grow.
+/// The interval and the maximum number of reads while a log grows.
 const LOG_PAUSE: Duration = Duration::from_millis(100);
 const LOG_READS: u32 = 20;
 
@@ -86,22 +86,22 @@ impl Server {
         Ok(())
     }
 
-    /// `http://127.0.0.1:PORT`
+    /// Returns `http://127.0.0.1:PORT`.
     pub fn base_url(&self) -> &str {
         &self.base_url
     }
 
-    /// The process id, while the server runs.
+    /// Returns the process id while the server runs.
     pub fn process_id(&self) -> Option<u32> {
         self.process.as_ref().map(Child::id)
     }
 
-    /// The configuration file.
+    /// Returns the path of the configuration file.
     pub fn config_path(&self) -> PathBuf {
         self.dir.path().join("wharf.toml")
     }
 
-    /// The data directory.
+    /// Returns the path of the data directory.
     pub fn data_dir(&self) -> PathBuf {
         self.dir.path().join("data")
     }
@@ -110,8 +110,8 @@ impl Server {
         self.dir.path().join("log")
     }
 
-    /// The log so far. The server writes it in the background, so this waits until it stops growing, at
-    /// most two seconds.
+    /// Returns the log so far. The server writes it in the background, so this waits up to two
+    /// seconds until it stops growing.
     pub fn log(&self) -> String {
         let read = || fs::read_to_string(self.log_path()).unwrap_or_default();
         let mut log = read();
@@ -143,18 +143,18 @@ impl Server {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// A client with a new key of this user.
+    /// Creates a client with a new key of this user.
     pub fn user(&self, email: &str) -> Result<Api> {
         let key = self.cli(&["key", "new", email])?;
         Ok(Api::new(&self.base_url, key.trim()))
     }
 
-    /// A client of the same user, after the server has restarted on another port.
+    /// Creates a client of this user after the server has restarted on another port.
     pub fn again(&self, api: &Api) -> Api {
         api.at(&self.base_url)
     }
 
-    /// `kill -9`.
+    /// Sends SIGKILL.
     pub fn kill(&mut self) -> Result<()> {
         if let Some(mut process) = self.process.take() {
             process.kill()?;
@@ -163,7 +163,7 @@ impl Server {
         Ok(())
     }
 
-    /// Sends SIGTERM, and waits for the end.
+    /// Sends SIGTERM and waits for the end.
     pub fn terminate(&mut self) -> Result<ExitStatus> {
         let Some(mut process) = self.process.take() else {
             bail!("not running");
@@ -179,13 +179,13 @@ impl Server {
         })
     }
 
-    /// Stops the server and checks its log and database; any test can end with it.
+    /// Stops the server and checks its log and database. Any test can end with it.
     pub fn finish(mut self) -> Result<()> {
         let status = self.terminate()?;
         if !status.success() {
             bail!("the server ended with {status}:\n{}", self.log());
         }
-        // A plugin's panic is within a line of the log.
+        // A plugin's panic is part of a line of the log; only the server's own panics begin a line.
         let log = self.log();
         let own = |line: &&str| line.starts_with("thread '") && line.contains("panicked at");
         let panics = log.lines().filter(own).count();
@@ -196,7 +196,7 @@ impl Server {
         Ok(())
     }
 
-    /// The bytes of all files in the data directory and of the log, to search for secrets.
+    /// Returns the bytes of the data directory and the log, to search for secrets.
     pub fn all_it_wrote(&self) -> Result<Vec<u8>> {
         let mut all = self.log().into_bytes();
         for entry in fs::read_dir(self.data_dir())? {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// A new key pair.
+/// A key pair.
 pub struct KeyPair {
     dir: TempDir,
     /// The public key, one line.
@@ -15,7 +15,7 @@ pub struct KeyPair {
 }
 
 impl KeyPair {
-    /// Makes a key pair.
+    /// Generates a key pair.
     pub fn new() -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("wharf-ssh-").tempdir()?;
         let made = Command::new("ssh-keygen")
@@ -45,7 +45,7 @@ pub enum Login<'a> {
 }
 
 impl Login<'_> {
-    /// Runs a command inside an instance, given in its JSON form.
+    /// Runs a command in an instance, given as its JSON object.
     pub fn run(&self, instance: &Value, command: &str) -> Result<Output> {
         let shown = instance["ssh_command"].as_str().context("no ssh_command")?;
         let user_at = shown
@@ -66,7 +66,8 @@ impl Login<'_> {
             }
             Self::Password(password) => {
                 let mut ssh = Command::new("sshpass");
-                // The environment, because the arguments of a process are public.
+                // The password is in the environment, because the arguments of a process are
+                // public.
                 ssh.env("SSHPASS", password).args(["-e", "ssh"]);
                 ssh.args(["-o", "PubkeyAuthentication=no"]);
                 ssh.args(["-o", "NumberOfPasswordPrompts=1"]);
@@ -81,7 +82,7 @@ impl Login<'_> {
             .context("ssh")
     }
 
-    /// Waits for the first login after a restart. The response of a restart does not wait for a slow boot.
+    /// Waits for the first login after a restart, whose response does not wait for a slow boot.
     pub fn comes_back(&self, instance: &Value) -> Result<()> {
         until("a login after the restart", || {
             Ok(self.run(instance, "true")?.status.success().then_some(()))

@@ -9,7 +9,7 @@ use wharf_testkit::progress::skipped;
 /// A test with a shared context, such as an engine.
 pub type Test<C> = fn(&C) -> Result<()>;
 
-/// Whether the command line selects a test.
+/// Returns whether the command line selects a test.
 pub fn is_wanted(arguments: &Arguments, name: &str) -> bool {
     arguments.filter.as_deref().is_none_or(|filter| {
         if arguments.exact {
@@ -20,7 +20,7 @@ pub fn is_wanted(arguments: &Arguments, name: &str) -> bool {
     })
 }
 
-/// Makes a trial of a test.
+/// Converts a test to a trial.
 pub fn trial<C: Send + Sync + 'static>(
     name: impl Into<String>,
     context: &Arc<C>,

@@ -13,7 +13,7 @@ pub fn until<T>(what: &str, poll: impl FnMut() -> Result<Option<T>>) -> Result<T
     eventually(what, DEADLINE, poll)
 }
 
-/// Polls until there is a value; fails when `deadline` is over.
+/// Polls until there is a value; fails after `deadline`.
 pub fn eventually<T>(
     what: &str,
     deadline: Duration,

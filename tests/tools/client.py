@@ -1,4 +1,4 @@
-"""Uses the generated client as a user's program would."""
+"""A user's program on top of the generated client."""
 
 import os
 

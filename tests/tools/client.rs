@@ -1,4 +1,4 @@
-//! A client that a public generator makes from the document, and a program that uses it.
+//! A client that a public generator creates from the document, and a program that uses it.
 
 use crate::{python, source};
 use std::fs;

@@ -1,4 +1,4 @@
-"""Why an interface may refuse what its schemas allow: one line for each reason."""
+"""The reasons for which the interface may refuse a request that its schemas allow, one per line."""
 
 import re
 
@@ -17,10 +17,10 @@ REASONS = {
         (400, SIZES + r": must be at least \d+ for flavor \w+"),
         (400, r"gpu_model: GPUs are available for containers only"),
         (400, r"name: is already taken"),
-        # The pattern sees the line; the bytes inside the key are for the parser.
+        # The schema's pattern checks the line; only the parser checks the bytes of the key.
         (400, r"public_key: must be one OpenSSH public key line .*"),
         (400, r"public_key: an RSA key must have at least 1024 bits"),
-        # So is a port number above 65535.
+        # Only the parser rejects a port number above 65535.
         (400, r"s3_endpoint_url: must be an http or https URL without credentials.*"),
         (422, SHORT),
     ],
@@ -50,7 +50,7 @@ REASONS = {
 
 
 def texts(body):
-    """What a refusal says, one text for each thing that is wrong."""
+    """Returns the texts of a refusal, one per problem."""
     if isinstance(body.get("detail"), dict):
         return [body["detail"]["message"]]
     if isinstance(body.get("detail"), str):
@@ -60,7 +60,7 @@ def texts(body):
 
 @schemathesis.check
 def refused_for_a_known_reason(ctx, response, case):
-    """Right by the schemas and refused all the same: only for a reason that is listed."""
+    """Checks that a request that matches the schemas is refused for a listed reason only."""
     generated = case.meta.generation if case.meta else None
     if response.status_code not in (400, 422) or generated is None:
         return
@@ -72,4 +72,4 @@ def refused_for_a_known_reason(ctx, response, case):
             status == response.status_code and re.fullmatch(reason, text)
             for status, reason in reasons
         )
-        assert known, f"no schema says so, and no reason is listed: {response.status_code} {text}"
+        assert known, f"refused for a reason that is neither in the schemas nor listed: {response.status_code} {text}"

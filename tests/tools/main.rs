@@ -1,5 +1,5 @@
-//! The interface through other people's tools, which know nothing but its OpenAPI document: one that
-//! looks for faults, and one that writes a client. And programs of ours that are not in Rust.
+//! The interface through third-party tools that know only its OpenAPI document: a fuzzer and a
+//! client generator. Also tests of the project's programs that are not in Rust.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -11,17 +11,17 @@ use std::path::PathBuf;
 use wharf_testkit::workspace::root;
 use wharf_tests::{Python, Server};
 
-/// A file beside this one.
+/// Returns the path of a file in this directory.
 fn source(name: &str) -> PathBuf {
     root().join("tests/tools").join(name)
 }
 
-/// The tools.
+/// Returns the environment with the tools.
 fn python() -> Python {
     Python::ensure(&source("requirements.txt")).unwrap()
 }
 
-/// Room for whatever a tool thinks of, and a node that is full with the first instance.
+/// Starts a server with ample room, and with a node that the first instance fills.
 fn start() -> Server {
     let node = |name: &str, more: &str| {
         format!(
@@ -40,7 +40,7 @@ fn start() -> Server {
         "capacity = { n_vcpus = 16, mem_gib = 32, disk_size_gib = 500 }\n\
          lan_cidr = \"10.81.0.0/16\"\ncpu_tiers = [\"high-performance\"]\n",
     );
-    // Simulated instances listen nowhere: the ports are only numbers here, and nobody else's.
+    // Simulated instances open no ports, so these numbers conflict with nothing.
     let ports = "[ssh_ports]\nfrom = 20000\nto = 25999\n[web]\nfrom = 26000\nto = 31999\n";
     Server::start(&format!("{ports}{roomy}{small}")).unwrap()
 }

@@ -1,4 +1,4 @@
-//! schemathesis, with all its checks and in all its phases, two users and the links.
+//! schemathesis with all checks and phases, two users and the links.
 
 use crate::{python, source};
 use std::fs;
@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use wharf_tests::succeed;
 
-/// Cases for each operation and phase.
+/// Number of cases for each operation and phase.
 const EXAMPLES: &str = "100";
 
 #[test]

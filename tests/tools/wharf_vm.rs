@@ -1,5 +1,5 @@
-//! `wharf-vm`, the program in which virtual machines run, against a QEMU that only says what it is
-//! told to. What the real one does is in the tests on real engines.
+//! `wharf-vm`, the program that runs virtual machines, against a scripted QEMU. The tests on real
+//! engines use the real QEMU.
 
 use crate::source;
 use std::process::Command;

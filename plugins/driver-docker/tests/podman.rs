@@ -125,18 +125,18 @@ fn page_cache_does_not_prevent_a_smaller_size() {
 }
 
 #[test]
-fn a_failed_update_does_not_stay_in_effect() {
+fn a_start_undoes_a_change_that_was_rolled_back() {
     let (fake, node) = (podman(), node("{}"));
     let ctx = Context::new(&node, &fake).unwrap();
     ensure::ensure(&ctx, &spec(1)).unwrap();
     let mut changed = target(&spec(1));
     changed.size.mem_gib = 6;
-    // The update takes effect anyway. The engine reports 4 before and after.
+    // The change takes effect on the engine, which reports 4 before and after.
     resize::resize(&ctx, &changed).unwrap();
     assert_eq!(limit(&fake), 6 * GIB);
     lifecycle::start(&ctx, &target(&spec(1))).unwrap();
     assert_eq!(limit(&fake), 4 * GIB);
-    // Memory in use stays until it is freed, and the driver keeps trying.
+    // Memory in use by then stays until it is freed; the start fails until then.
     resize::resize(&ctx, &changed).unwrap();
     fake.world.borrow_mut().memory_used = 5 * GIB;
     fake.world.borrow_mut().resident_kib = vec![5 << 20];

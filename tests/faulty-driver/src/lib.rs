@@ -1,5 +1,5 @@
-//! A driver that does everything wrong, for the tests of the plugin runtime. Its node's setting
-//! `mode` says what `probe` does.
+//! A faulty driver for the tests of the plugin runtime. The setting `mode` of its node selects the
+//! fault of `probe`.
 
 use serde::Deserialize;
 use std::net::TcpStream;
@@ -26,9 +26,9 @@ impl Driver for Faulty {
     fn probe(node: &Node) -> Result<Health, Error> {
         let settings: Settings = wharf_guest::settings(node)?;
         if settings.mode == "hint" {
-            // Only for there to be a connection, if there is an engine.
+            // Opens a connection, if there is an engine.
             drop(Call::get(&Path::new("/info")).send(&HostEngine));
-            // One longer each time, which is too long in the end.
+            // Returns a longer probe cache each time, up to one that exceeds the limit.
             return Ok(Health {
                 hint: "x".repeat((node.hint.len() + 1).max(1023)),
                 ..healthy(node.hint.len().to_string())
@@ -54,7 +54,7 @@ impl Driver for Faulty {
         Ok(ready(spec.generation))
     }
 
-    /// Answers for another generation than it was asked with.
+    /// Answers with a wrong generation.
     fn start(_: &Node, target: &Target) -> Result<Report, Error> {
         Ok(ready(target.generation.wrapping_sub(1)))
     }
@@ -75,7 +75,7 @@ impl Driver for Faulty {
         Ok(ready(0))
     }
 
-    /// Rows that name no instance.
+    /// Rows with invalid instance ids.
     fn list(_: &Node) -> Result<Vec<Observed>, Error> {
         let row = |instance: &str| Observed {
             tag: Tag {
@@ -112,7 +112,7 @@ fn hog() -> String {
     }
 }
 
-#[expect(clippy::panic, reason = "what it is for")]
+#[expect(clippy::panic, reason = "the fault is a panic")]
 fn panic_now() -> String {
     panic!("on purpose")
 }
@@ -124,7 +124,7 @@ fn chatter() -> String {
     "well".to_owned()
 }
 
-/// Looks for a way out of the sandbox that is not the engine.
+/// Tries to leave the sandbox by other ways than the engine.
 fn escape() -> String {
     let found = [
         std::env::vars().next().is_some(),
@@ -141,7 +141,7 @@ fn escape() -> String {
     format!("{found:?}")
 }
 
-/// Asks the engine for what is nobody's business.
+/// Requests data of other instances from the engine.
 fn roam() -> String {
     let passed = [
         "/events",

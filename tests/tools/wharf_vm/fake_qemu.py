@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""In the place of QEMU: answers its monitor protocol, and does what FAKE_QEMU says.
+"""A fake QEMU: answers its monitor protocol, and behaves as FAKE_QEMU says.
 
     powers-off   ends at the third press of the power button
     deaf         ends only when it is turned off
-    crashes      ends with a signal once it answers
-    lost         meets an internal error once it answers
-    lingers      closes its monitor, and ends long after that
+    crashes      ends with a signal after its first answer
+    lost         meets an internal error after its first answer
+    lingers      closes its monitor, and ends much later
 """
 
 import base64

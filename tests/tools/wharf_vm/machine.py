@@ -1,4 +1,4 @@
-"""wharf-vm in a directory of its own, with a QEMU of ours."""
+"""Test support: wharf-vm in a directory of its own, with the fake QEMU."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).parent
-# Everything that wharf_vm.paths names, below another root; and not so long to wait.
+# Moves all paths of wharf_vm.paths below another root, and shortens the timeouts.
 LAUNCH = """
 import sys
 from pathlib import Path
@@ -27,7 +27,7 @@ SECRET = "$6$salt$hash-of-a-password"
 
 
 class MachineTest(unittest.TestCase):
-    """Gives each test a root with what the driver puts there."""
+    """Gives each test a root with the driver's files."""
 
     def setUp(self):
         self._temporary = tempfile.TemporaryDirectory()
@@ -56,7 +56,7 @@ class MachineTest(unittest.TestCase):
         }
 
     def start(self, how, *command):
-        """Starts wharf-vm: to run, or with a command."""
+        """Starts wharf-vm with `run`, or with another command."""
         return subprocess.Popen(
             [sys.executable, "-c", LAUNCH, str(self.root), *(command or ["run"])],
             env={**self.environment, "FAKE_QEMU": how},
@@ -66,7 +66,7 @@ class MachineTest(unittest.TestCase):
         )
 
     def end(self, process, limit=20):
-        """Its exit code and what it said."""
+        """Returns the exit code and the output."""
         try:
             said, _ = process.communicate(timeout=limit)
         finally:
@@ -74,12 +74,12 @@ class MachineTest(unittest.TestCase):
         return process.returncode, said
 
     def wait_until(self, true, limit=20):
-        """Until it holds."""
+        """Polls until the condition holds."""
         deadline = time.monotonic() + limit
         while not true():
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.02)
 
     def recorded(self):
-        """What QEMU was started with and told."""
+        """Returns QEMU's arguments and commands."""
         return self.record.read_text().splitlines() if self.record.exists() else []

@@ -1,4 +1,4 @@
-"""From the start of the container to its end."""
+"""The life of a machine, from the container's start to its end."""
 
 import signal
 
@@ -6,7 +6,7 @@ from machine import SECRET, MachineTest
 
 
 class Life(MachineTest):
-    def test_a_stop_presses_the_button_until_the_machine_goes(self):
+    def test_a_stop_presses_the_button_until_the_machine_is_off(self):
         process = self.start("powers-off")
         self.wait_until(lambda: not any(self.first_boot.iterdir()))
         process.send_signal(signal.SIGTERM)
@@ -15,7 +15,7 @@ class Life(MachineTest):
         self.assertEqual(self.recorded().count("system_powerdown"), 3)
         self.assertNotIn("quit", self.recorded())
 
-    def test_a_machine_that_does_not_hear_is_turned_off_at_the_deadline(self):
+    def test_an_unresponsive_machine_is_turned_off_at_the_deadline(self):
         process = self.start("deaf")
         self.wait_until(lambda: not any(self.first_boot.iterdir()))
         process.send_signal(signal.SIGTERM)
@@ -28,7 +28,7 @@ class Life(MachineTest):
         code, said = self.end(self.start("crashes"))
         self.assertEqual(code, 128 + signal.SIGKILL, said)
 
-    def test_a_machine_that_turns_itself_off_may_take_its_time(self):
+    def test_a_slow_end_after_power_off_is_no_error(self):
         code, said = self.end(self.start("lingers"))
         self.assertEqual(code, 0, said)
 
@@ -37,7 +37,7 @@ class Life(MachineTest):
         self.assertEqual(code, 1, said)
         self.assertIn("internal error", said)
 
-    def test_the_first_boot_is_one_and_nothing_secret_is_in_arguments(self):
+    def test_there_is_one_first_boot_and_arguments_have_no_secrets(self):
         for credentials in (2, 0):
             self.record.unlink(missing_ok=True)
             process = self.start("powers-off")
@@ -51,7 +51,7 @@ class Life(MachineTest):
             self.assertNotIn(SECRET, started + said)
             self.assertFalse((self.state / "machine/run/credentials").exists())
 
-    def test_what_the_driver_says_wrongly_is_named(self):
+    def test_a_wrong_setting_is_named(self):
         self.environment["WHARF_VM_DISK_GIB"] = "-4"
         code, said = self.end(self.start("deaf"))
         self.assertEqual(code, 1)
@@ -62,7 +62,7 @@ class Ports(MachineTest):
     def kept(self):
         return (self.state / "ports").read_text().split()
 
-    def test_a_running_machine_has_those_that_are_set(self):
+    def test_set_ports_applies_to_a_running_machine(self):
         self.assertEqual(self.end(self.start("deaf", "set-ports", "8443")), (0, ""))
         self.assertEqual(self.kept(), ["22", "8443"])
         process = self.start("deaf")

@@ -1,4 +1,4 @@
-"""Each part alone."""
+"""Unit tests of the modules."""
 
 import base64
 import struct
@@ -10,7 +10,7 @@ from wharf_vm import command, kvm, ports, seed
 from wharf_vm.log import Failure
 from wharf_vm.settings import Settings
 
-# As QEMU 7.2 and 10.0 print it, connections included.
+# The output of QEMU 7.2 and 10.0, including connections.
 TABLE = """Hub -1 (net0):\r
   Protocol[State]    FD  Source Address  Port   Dest. Address  Port RecvQ SendQ\r
   TCP[ESTABLISHED]   15     10.211.7.10  8443       10.0.2.15    22     0     0\r
@@ -21,7 +21,7 @@ TABLE = """Hub -1 (net0):\r
 
 
 class Qemu:
-    """A monitor with forwards; it refuses some."""
+    """A fake monitor with forwards that can refuse ports."""
 
     def __init__(self, *present, refuses=()):
         self.present = set(present)
@@ -39,25 +39,25 @@ class Qemu:
 
 
 class Forwards(unittest.TestCase):
-    def test_ssh_is_always_among_them(self):
+    def test_ssh_is_always_open(self):
         self.assertEqual(ports.wanted([]), {22})
         self.assertEqual(ports.wanted(["8080", "443", "22"]), {22, 443, 8080})
 
-    def test_what_is_no_port_is_named(self):
+    def test_an_invalid_port_is_named(self):
         for text in ("0", "65536", "-1", "http", "80:81", "²"):
             with self.assertRaisesRegex(Failure, "is no port"):
                 ports.wanted([text])
 
-    def test_connections_are_no_forwards(self):
+    def test_connections_are_not_forwards(self):
         self.assertEqual(ports.forwarded(TABLE), {22, 8080})
 
-    def test_changes_are_the_difference(self):
+    def test_only_the_difference_is_changed(self):
         qemu = Qemu(22, 80)
         self.assertEqual(ports.change(qemu, {22, 443}), ([443], [80]))
         self.assertEqual(qemu.present, {22, 443})
         self.assertEqual(ports.change(qemu, {22, 443}), ([], []))
 
-    def test_a_forward_is_there_or_it_is_an_error(self):
+    def test_a_missing_forward_is_an_error(self):
         with self.assertRaisesRegex(Failure, "ports 443 .* could not set up rule 443"):
             ports.change(Qemu(22, refuses=[443]), {22, 443, 444})
         with self.assertRaisesRegex(Failure, "ports 80 "):
@@ -65,7 +65,7 @@ class Forwards(unittest.TestCase):
 
 
 class FirstBoot(unittest.TestCase):
-    def test_credentials_are_as_systemd_reads_them(self):
+    def test_credentials_have_the_form_of_systemd(self):
         with tempfile.TemporaryDirectory() as name:
             directory = Path(name)
             (directory / "user").write_text("user\n")
@@ -88,22 +88,22 @@ class Probe(unittest.TestCase):
         opcode, distance = struct.unpack("<BH", image[0xFFF0:0xFFF3])
         self.assertEqual((opcode, (0xFFF3 + distance) % 0x10000), (0xE9, 0))
 
-    def test_its_loop_is_as_long_as_asked(self):
+    def test_the_loop_has_the_requested_length(self):
         image = kvm.program(kvm.ITERATIONS)
         self.assertEqual(struct.unpack("<I", image[2:6])[0], kvm.ITERATIONS)
-        # The jump goes back over itself and the dec.
+        # The jump target is two instructions back: the dec.
         self.assertEqual(struct.unpack("<bb", image[8:10]), (0x75, -4))
 
 
 class Arguments(unittest.TestCase):
     settings = Settings(vcpus=2, mem_mib=512, disk_gib=10, hostname="box")
 
-    def test_acceleration_is_as_probed(self):
+    def test_the_accelerator_follows_the_probe(self):
         for usable, accelerator in ((True, "kvm"), (False, command.TCG)):
             words = command.qemu(self.settings, usable, [])
             self.assertEqual(words[words.index("-accel") + 1], accelerator)
 
-    def test_the_sandbox_is_on_and_nothing_listens_but_unix_sockets(self):
+    def test_the_sandbox_is_on_and_only_unix_sockets_listen(self):
         words = command.qemu(self.settings, False, [])
         self.assertTrue(words[words.index("-sandbox") + 1].startswith("on,"))
         self.assertFalse([word for word in words if "hostfwd" in word or "tcp:" in word])

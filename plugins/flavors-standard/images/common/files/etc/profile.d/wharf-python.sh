@@ -1,4 +1,4 @@
-# Python packages of the image come first.
+# The image's Python packages come first.
 [ -d /opt/python/bin ] && PATH="/opt/python/bin:$PATH"
 [ -d "$HOME/.local/bin" ] && PATH="$HOME/.local/bin:$PATH"
 export PATH

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Reads an AI provider's key on standard input and writes it where the assistants look for it.
+"""Reads an AI provider's key on standard input and writes it to the assistants' files.
 
-Runs as the login user, in the home directory. A provider is known by the form of its keys; a key of
-another form is taken for OpenAI's.
+Runs as the login user, in the home directory. The form of a key identifies
+its provider; the default is OpenAI.
 """
 
 import json
@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-# Form of the key; name in opencode; variable that Jupyter AI looks for; section of marimo.
+# Pattern of the key; provider in opencode; variable of Jupyter AI; section of marimo.
 PROVIDERS = [
     ("sk-ant-", "anthropic", "ANTHROPIC_API_KEY", "anthropic"),
     ("sk-or-", "openrouter", "OPENROUTER_API_KEY", "openrouter"),
@@ -20,7 +20,7 @@ PROVIDERS = [
 
 
 def write(path, text):
-    """Replaces a file as a whole, so that a start that is killed leaves no half of one."""
+    """Replaces a file atomically, so that an interrupted start leaves no partial file."""
     target = Path.home() / path
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(target.name + ".new")
@@ -33,7 +33,7 @@ def main():
     key = sys.stdin.readline().strip()
     _, opencode, variable, marimo = next(p for p in PROVIDERS if key.startswith(p[0]))
     quoted = json.dumps(key)
-    # The terminal's assistant, `opencode`.
+    # `opencode`, the assistant for terminals.
     credentials = {opencode: {"type": "api", "key": key}}
     write(".local/share/opencode/auth.json", json.dumps(credentials))
     service = os.environ.get("WHARF_SERVICE")

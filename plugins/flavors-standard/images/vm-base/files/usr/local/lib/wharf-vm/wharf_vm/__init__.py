@@ -1,5 +1,5 @@
-"""A virtual machine in a container, and what its driver asks of it.
+"""A virtual machine in a container, with the commands for its driver.
 
 In reading order: main (the commands), run (the life of the machine), command (QEMU's arguments),
-seed (what the first boot gets), disk, kvm, ports, qmp, paths, settings, log.
+seed (credentials for the first boot), disk, kvm, ports, qmp, paths, settings, log.
 """

@@ -3,17 +3,17 @@
 from . import paths
 from .ports import NETWORK
 
-# The device on which the machine says that it is ready.
+# The device through which the machine reports that it is ready.
 READY = "ready"
-# Without it the emulator's cache of translated code takes a quarter of the machine's RAM.
+# By default, the emulator's cache of translated code takes a quarter of the machine's RAM.
 TCG = "tcg,thread=multi,tb-size=128"
-# Drivers of q35's own controllers, which nothing is connected to, only cost time.
+# Drivers of unused q35 controllers only cost time.
 KERNEL_LINE = (
     "root=/dev/vda rw rootfstype=ext4 console=ttyS0 quiet panic=10 net.ifnames=0 audit=0"
     " modprobe.blacklist=ahci,i2c_i801,lpc_ich"
 )
-# There is no speculation in emulation; and in it kernel modules for fast encryption spend seconds
-# on testing themselves.
+# Emulation has no speculation to mitigate. Kernel modules for fast encryption would spend seconds
+# on self-tests.
 EMULATED_LINE = (
     " mitigations=off nokaslr random.trust_cpu=on"
     " modprobe.blacklist=aesni_intel,ghash_clmulni_intel,sha1_ssse3,sha256_ssse3,sha512_ssse3"
@@ -23,7 +23,7 @@ EMULATED_CPU = "max,svm=off"
 
 
 def qemu(settings, kvm, credentials):
-    """All of it. Nothing secret is in it: every process of the node may read it."""
+    """Returns QEMU's command line. It must not contain secrets: every process of the node can read it."""
     command = ["qemu-system-x86_64", "-name", "wharf", "-no-user-config", "-nodefaults"]
     command += ["-display", "none", "-machine", "q35,usb=off"]
     command += ["-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"]
@@ -35,7 +35,7 @@ def qemu(settings, kvm, credentials):
         command += ["-chardev", f"socket,id={name},path={path},server=on,wait=off"]
         command += ["-mon", f"chardev={name},mode=control"]
     command += ["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]
-    # A full disk of the node is an error that the machine sees, not a stop that nobody ends.
+    # A full disk of the node is an I/O error in the machine; QEMU's default would pause it forever.
     command += [
         "-drive",
         f"if=none,id=disk0,file={paths.DISK},format=qcow2,cache=writeback,aio=threads"

@@ -1,4 +1,4 @@
-"""The machine's own disk: what it changed of the image's."""
+"""The machine's own disk, an overlay on the image's."""
 
 import subprocess
 
@@ -7,15 +7,15 @@ from .log import Failure
 
 
 def ensure(gib):
-    """Makes it, once. It has exactly this size."""
+    """Creates the disk with exactly this size, unless it exists."""
     if paths.DISK.exists():
         return
-    # Killed in the middle, it is made anew.
+    # An interrupted creation leaves only the draft.
     draft = paths.DISK.with_suffix(".new")
     draft.unlink(missing_ok=True)
     command = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2"]
     command += ["-b", str(paths.BASE_DISK), str(draft), f"{gib}G"]
     made = subprocess.run(command, capture_output=True, text=True)
     if made.returncode:
-        raise Failure(f"the disk of {gib} GiB cannot be made: {made.stderr.strip()}")
+        raise Failure(f"cannot create the disk of {gib} GiB: {made.stderr.strip()}")
     draft.rename(paths.DISK)

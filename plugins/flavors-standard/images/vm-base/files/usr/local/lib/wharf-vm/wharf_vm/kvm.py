@@ -1,6 +1,6 @@
-"""Whether the processor's virtualization works here: by running something on it.
+"""A test of hardware virtualisation that runs a short program on it.
 
-That /dev/kvm is there, and even that it makes machines, says too little.
+An existing /dev/kvm, and even one that creates machines, may still fail to run them.
 """
 
 import os
@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 
 DEVICE = "/dev/kvm"
-# A real processor takes milliseconds for it.
+# A real processor takes milliseconds for this many.
 ITERATIONS = 20_000_000
 LIMIT_SECONDS = 3
 # isa-debug-exit ends QEMU with 2n+1.
@@ -29,13 +29,13 @@ def program(iterations):
     )
     image = bytearray(b"\xf4" * 0x10000)
     image[: len(code)] = code
-    # Where a processor starts: a jump to the first byte.
+    # The reset vector of the processor: a jump to the first byte.
     image[0xFFF0:0xFFF3] = b"\xe9" + struct.pack("<H", (0x10000 - 0xFFF3) & 0xFFFF)
     return bytes(image)
 
 
 def probe():
-    """Whether it works, and a sentence why."""
+    """Returns whether KVM works, and the reason."""
     if not os.path.exists(DEVICE):
         return False, f"{DEVICE} is not in the container"
     if not os.access(DEVICE, os.R_OK | os.W_OK):
@@ -45,7 +45,7 @@ def probe():
 
 
 def run(accelerator):
-    """Runs the program on an accelerator."""
+    """Runs the program on an accelerator; returns whether it worked, and the reason."""
     with tempfile.NamedTemporaryFile(suffix=".bin") as bios:
         bios.write(program(ITERATIONS))
         bios.flush()
@@ -61,4 +61,4 @@ def run(accelerator):
     if ended.returncode == EXPECTED:
         return True, "a loop ran on it"
     said = ended.stderr.decode(errors="replace").strip().splitlines()
-    return False, f"QEMU ended with {ended.returncode}: {said[-1] if said else 'no word'}"
+    return False, f"QEMU ended with {ended.returncode}: {said[-1] if said else 'no message'}"

@@ -9,4 +9,4 @@ def say(text):
 
 
 class Failure(Exception):
-    """What ends a command with an error; the text is for the operator."""
+    """An error that ends a command; the text is for the operator."""

@@ -1,8 +1,8 @@
 """The commands.
 
-    wharf-vm run          the machine, until it ends or TERM asks it to
-    wharf-vm set-ports P… a running machine's open ports become these, and those of later starts
-    wharf-vm kvm-probe    whether the processor's virtualization works here
+    wharf-vm run          runs the machine until it ends, or until TERM
+    wharf-vm set-ports P… opens exactly these ports, now and at later starts
+    wharf-vm kvm-probe    tests whether hardware virtualisation works
 """
 
 import sys
@@ -14,19 +14,19 @@ from .settings import Settings
 
 
 def run(_):
-    """0 when the machine turned itself off or was stopped."""
+    """Returns 0 if the machine turned itself off or was stopped."""
     return Machine(Settings.read()).run()
 
 
 def set_ports(given):
-    """0 also when no machine runs yet: its start applies them."""
+    """Returns 0 even if no machine runs yet: its start applies the ports."""
     ports.keep(given)
     ports.apply()
     return 0
 
 
 def kvm_probe(_):
-    """0 if it works, else 1; a line why."""
+    """Returns 0 if it works, else 1; prints the reason."""
     works, why = kvm.probe()
     print(why)
     return 0 if works else 1
@@ -36,7 +36,7 @@ COMMANDS = {"run": run, "set-ports": set_ports, "kvm-probe": kvm_probe}
 
 
 def main(arguments):
-    """The exit code."""
+    """Runs the command and returns the exit code."""
     name, *words = arguments or [""]
     command = COMMANDS.get(name)
     if command is None or (words and command is not set_ports):

@@ -1,26 +1,26 @@
-"""Where things are in the container."""
+"""Paths in the container."""
 
 from pathlib import Path
 
-# From the image.
+# Files of the image.
 IMAGE = Path("/usr/local/share/wharf-vm")
 BASE_DISK = IMAGE / "disk.qcow2"
 KERNEL = IMAGE / "kernel"
 INITRD = IMAGE / "initrd.cpio"
 
-# What the machine's first boot gets, which the driver puts there, and which of its ports are open.
+# The driver's files: credentials for the first boot, and the list of open ports.
 STATE = Path("/var/lib/wharf")
 PORTS = STATE / "ports"
 FIRST_BOOT = STATE / "first-boot"
 
-# This program's, whoever the driver's archives give the directory above to.
+# This program's own directory; a driver's archives may change the owner of its parent.
 MACHINE = STATE / "machine"
 DISK = MACHINE / "disk.qcow2"
-# What was chosen at the last start, for the driver to read.
+# The accelerator of the last start, for the driver.
 ACCELERATION = MACHINE / "acceleration"
 
-# Of one start. QEMU serves one client on each socket: the one that supervises it, and the one that
-# changes ports.
+# Files of one start. QEMU serves one client per socket, so supervision and port changes have one
+# each.
 RUN = MACHINE / "run"
 SUPERVISION = RUN / "supervision.sock"
 CONTROL = RUN / "control.sock"

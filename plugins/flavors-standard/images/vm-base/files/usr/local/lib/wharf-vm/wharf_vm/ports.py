@@ -1,4 +1,4 @@
-"""Which of the container's ports lead into the machine."""
+"""The container's ports that QEMU forwards to the machine."""
 
 import fcntl
 import os
@@ -8,14 +8,14 @@ from . import paths
 from .log import Failure
 from .qmp import NOT_UP, Monitor
 
-# Always open: the machine is reached through it.
+# The SSH port is always open.
 SSH = 22
-# QEMU's name of the machine's network.
+# The machine's network in QEMU's configuration.
 NETWORK = "net0"
 
 
 def wanted(words):
-    """The ports that are given."""
+    """Parses the given ports and adds SSH."""
     ports = {SSH}
     for word in words:
         if not (word.isascii() and word.isdigit() and 1 <= int(word) <= 65535):
@@ -25,7 +25,7 @@ def wanted(words):
 
 
 def keep(words):
-    """Puts them into the file, whole or not at all."""
+    """Writes the ports to the file atomically."""
     lines = "".join(f"{port}\n" for port in sorted(wanted(words)))
     draft = paths.PORTS.with_suffix(f".{os.getpid()}")
     draft.write_text(lines)
@@ -33,7 +33,7 @@ def keep(words):
 
 
 def read():
-    """Those in the file; without one, SSH alone."""
+    """Returns the ports in the file; without a file, SSH only."""
     try:
         return wanted(paths.PORTS.read_text().split())
     except FileNotFoundError:
@@ -41,14 +41,14 @@ def read():
 
 
 def forwarded(table):
-    """The ports in the answer to `info usernet`."""
+    """Parses the forwarded ports in the answer to `info usernet`."""
     rows = re.findall(r"^\s*TCP\[HOST_FORWARD\]\s+\d+\s+\S+\s+(\d+)\s", table, re.MULTILINE)
     return {int(port) for port in rows}
 
 
 def change(monitor, target):
-    """Opens and closes until the forwards are the target's; what QEMU says counts for nothing,
-    what it has for all."""
+    """Opens and closes ports until the forwards match the target. The result is checked with QEMU's
+    list, since its replies are unreliable."""
     present = forwarded(monitor.human("info usernet"))
     said = []
     for port in sorted(present - target):
@@ -63,9 +63,9 @@ def change(monitor, target):
 
 
 def apply():
-    """Makes a running machine's forwards what the file says. False if none runs: its start will."""
+    """Applies the file to a running machine. Returns False if none runs: its start applies it."""
     try:
-        # Two at once would undo each other's work.
+        # Two concurrent changes would undo each other.
         with open(paths.CONTROL_LOCK, "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             with Monitor(paths.CONTROL) as monitor:

@@ -6,16 +6,16 @@ import socket
 
 from .log import Failure
 
-# QEMU answers at once; a machine under load takes its time.
+# QEMU answers immediately, except under load.
 ANSWER_SECONDS = 20
 
 
-# There is no QEMU to speak to, not yet or no more.
+# QEMU is not running, either not yet or no longer.
 NOT_UP = (ConnectionError, FileNotFoundError)
 
 
 class Monitor:
-    """A connection. Events that arrive on the way are kept in `events`."""
+    """A connection. Events that arrive before an answer are kept in `events`."""
 
     def __init__(self, path):
         self.events = []
@@ -37,15 +37,15 @@ class Monitor:
         self.close()
 
     def close(self):
-        """Lets the next client in."""
+        """Closes the connection, which admits the next client."""
         self._socket.close()
 
     def fileno(self):
-        """To wait for events."""
+        """Returns the file descriptor, for waiting on events."""
         return self._socket.fileno()
 
     def execute(self, command, **arguments):
-        """Gives the command's result."""
+        """Runs a command and returns its result."""
         request = {"execute": command, "arguments": arguments}
         self._socket.sendall(json.dumps(request).encode() + b"\n")
         while True:
@@ -56,18 +56,18 @@ class Monitor:
                 raise Failure(f"{command}: {message['error'].get('desc')}")
 
     def human(self, line):
-        """A command that has no form in JSON. Its errors are in the text, too."""
+        """Runs a command without a JSON form. The returned text may be an error message."""
         return self.execute("human-monitor-command", **{"command-line": line}).strip()
 
     def take_events(self):
-        """Names of the events that arrived since the last call."""
+        """Returns the names of the events since the last call."""
         while b"\n" in self._rest or select.select([self._socket], [], [], 0)[0]:
             self._read()
         events, self.events = self.events, []
         return [event["event"] for event in events]
 
     def has_events(self):
-        """Whether some arrived with an answer, so that waiting for the socket would miss them."""
+        """Returns whether events arrived with an answer, which a wait on the socket would miss."""
         return bool(self.events) or b"\n" in self._rest
 
     def _read(self):

@@ -1,4 +1,4 @@
-"""The machine's life: from the container's start to its end."""
+"""Supervision of the machine, from the container's start to its end."""
 
 import base64
 import os
@@ -12,22 +12,22 @@ from . import command, disk, kvm, paths, ports, seed
 from .log import Failure, say
 from .qmp import NOT_UP, Monitor
 
-# QEMU opens its sockets within a tenth of a second on a machine that has nothing else to do.
+# QEMU opens its sockets within a tenth of a second on an idle node.
 START_SECONDS = 60
-# A press of the power button is lost until the machine's logind is up.
+# The machine ignores the power button until its logind is up.
 POWERDOWN_EVERY_SECONDS = 1.5
-# After it the machine is turned off. The engine must wait longer before it kills.
+# Time until the machine is turned off. The engine must wait longer before it kills.
 STOP_SECONDS = 25
-# From the end of QEMU's monitor, which it closes first, to its own.
+# Time from the end of QEMU's monitor, which it closes first, to the end of QEMU.
 END_SECONDS = 30
-# From turning off to killing.
+# Time from turning off to killing.
 QUIT_SECONDS = 2
 READY_EVERY_SECONDS = 0.25
 IDLE_SECONDS = 60
 
 
 class Machine:
-    """A running QEMU and what is still to be done with it."""
+    """A running QEMU and its pending steps."""
 
     def __init__(self, settings):
         self._stop_at = None
@@ -55,7 +55,7 @@ class Machine:
         )
 
     def run(self):
-        """Until it ends; the code that the container ends with."""
+        """Waits for the end; returns the container's exit code."""
         while self._qemu.poll() is None:
             try:
                 pause = self._step()
@@ -76,7 +76,7 @@ class Machine:
         return code if code >= 0 else 128 - code
 
     def _step(self):
-        """Does what is due; how long to wait for the next."""
+        """Performs the steps that are due; returns the time until the next."""
         if self._stop_at is not None and time.monotonic() > self._stop_at + QUIT_SECONDS:
             say("QEMU does not end: killing it")
             self._qemu.kill()
@@ -106,12 +106,12 @@ class Machine:
             if time.monotonic() > self._started + START_SECONDS:
                 self._fail(f"QEMU does not answer within {START_SECONDS} s of its start")
             return 0.05
-        # It has read them.
+        # QEMU has read the credentials.
         seed.forget_copies()
         try:
             ports.apply()
         except Failure as failure:
-            # The driver asks again, and gets the same answer.
+            # The driver repeats the request and gets this error again.
             say(str(failure))
         return 0
 
@@ -123,7 +123,7 @@ class Machine:
             self._first_boot = False
 
     def _end(self):
-        """Presses the power button, at last pulls the plug."""
+        """Presses the power button, and turns the machine off at the deadline."""
         now = time.monotonic()
         if now > self._stop_at:
             say(f"not down within {STOP_SECONDS} s: turning it off")
@@ -145,7 +145,7 @@ class Machine:
             self._stop_at = time.monotonic() + STOP_SECONDS
 
     def _sleep(self, seconds):
-        """Until then, a signal, or an event of QEMU."""
+        """Waits for the timeout, a signal or an event of QEMU."""
         sources = [self._wake]
         if self._monitor is not None:
             sources.append(self._monitor)

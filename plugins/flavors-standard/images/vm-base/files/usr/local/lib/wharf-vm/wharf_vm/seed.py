@@ -1,6 +1,6 @@
-"""What the first boot gets: systemd's credentials, in the machine's SMBIOS tables.
+"""Input of the first boot: systemd's credentials, in the machine's SMBIOS tables.
 
-Files, because arguments and environment of a process can be read by others.
+They are passed in files, because other processes can read arguments and environment.
 """
 
 import base64
@@ -9,12 +9,12 @@ import shutil
 
 from . import paths
 
-# A machine without `user` has had its first boot.
+# A machine without `user` has completed its first boot.
 NAMES = ("user", "password", "authorized_keys")
 
 
 def credentials(first_boot, hostname):
-    """One SMBIOS string for each file of the directory, and for the name."""
+    """Returns one SMBIOS string for each file of the directory, and one for the host name."""
     values = {"hostname": hostname.encode()}
     for name in NAMES:
         file = first_boot / name
@@ -27,7 +27,7 @@ def credentials(first_boot, hostname):
 
 
 def write(hostname):
-    """The files for QEMU's `-smbios type=11,path=`; none when the first boot is over."""
+    """Writes the files for QEMU's `-smbios type=11,path=`; none after the first boot."""
     if not (paths.FIRST_BOOT / "user").is_file():
         forget()
         return []
@@ -42,12 +42,12 @@ def write(hostname):
 
 
 def forget_copies():
-    """Once QEMU has read them."""
+    """Removes the copies, once QEMU has read them."""
     shutil.rmtree(paths.CREDENTIALS, ignore_errors=True)
 
 
 def forget():
-    """Once the machine has made them its own. `user` goes first: without it there is no first boot,
-    however far this gets."""
+    """Removes the credentials after the first boot. `user` goes first, so that an interruption
+    cannot cause another first boot."""
     for name in NAMES:
         (paths.FIRST_BOOT / name).unlink(missing_ok=True)

@@ -18,7 +18,7 @@ class Settings:
 
     @classmethod
     def read(cls, environment=os.environ):
-        """From WHARF_VM_VCPUS, WHARF_VM_MEM_MIB and WHARF_VM_DISK_GIB; its name is the container's."""
+        """Reads WHARF_VM_VCPUS, WHARF_VM_MEM_MIB and WHARF_VM_DISK_GIB; its name is the container's."""
         return cls(
             vcpus=_positive(environment, "WHARF_VM_VCPUS"),
             mem_mib=_positive(environment, "WHARF_VM_MEM_MIB"),
