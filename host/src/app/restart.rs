@@ -2,7 +2,7 @@
 
 use super::clock::now;
 use super::find::{Selector, find};
-use super::{App, Caller, InstanceView, Nudge};
+use super::{App, Caller, InstanceView};
 use crate::db::{Change, Changes, Read};
 use crate::domain::error::Error;
 use crate::domain::event::What;
@@ -34,7 +34,7 @@ impl App {
                 let mut claim = view
                     .rows
                     .claim(instance.id)?
-                    .ok_or_else(|| Error::Internal(format!("{} has no claim", instance.id)))?;
+                    .ok_or_else(|| Error::internal(format!("{} has no claim", instance.id)))?;
                 // While a stop still runs its claim is still held, and is taken over.
                 if !claim.compute {
                     view.inventory
@@ -48,7 +48,7 @@ impl App {
                 Ok((changes.instance()?, changes))
             })
             .await?;
-        self.nudge(Nudge::Changed(started.id));
+        self.nudge(caller, started.id);
         self.wait_settled(&started).await;
         self.check_started(&started)?;
         self.view(caller, started)
