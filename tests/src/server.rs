@@ -19,6 +19,7 @@ const LOG_READS: u32 = 20;
 pub struct Server {
     dir: TempDir,
     environment: Vec<(String, String)>,
+    json_log: bool,
     process: Option<Child>,
     base_url: String,
 }
@@ -32,6 +33,14 @@ impl Server {
     /// Starts a server with variables in its environment.
     pub fn start_in(settings: &str, environment: &[(&str, &str)]) -> Result<Self> {
         let mut server = Self::new(settings, environment)?;
+        plugin_cache::with_shared(&server.data_dir(), || server.run())?;
+        Ok(server)
+    }
+
+    /// Starts a server that logs JSON.
+    pub fn start_with_json_log(settings: &str) -> Result<Self> {
+        let mut server = Self::new(settings, &[])?;
+        server.json_log = true;
         plugin_cache::with_shared(&server.data_dir(), || server.run())?;
         Ok(server)
     }
@@ -53,6 +62,7 @@ impl Server {
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect(),
+            json_log: false,
             process: None,
             base_url: String::new(),
         })
@@ -68,6 +78,7 @@ impl Server {
         let mut process = Command::new(&binary)
             .args(["serve", "--config"])
             .arg(self.config_path())
+            .args(self.json_log.then_some("--log-json"))
             .env("WHARF_LOG", "debug")
             .envs(self.environment.iter().cloned())
             .stdin(Stdio::null())

@@ -79,7 +79,7 @@ pub fn whole(api: &Api, caller: &Caller) -> Result<Arc<List>, Error> {
             Ok(list)
         }
         (None, Some(list)) => Ok(list),
-        (None, None) => Err(Error::Internal("no list is cached".to_owned())),
+        (None, None) => Err(Error::internal("no list is cached")),
     }
 }
 

@@ -42,14 +42,15 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
-/// A notification to the reconciler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nudge {
-    /// An instance was created. No request waits for it.
-    New(InstanceId),
-    /// An instance was changed.
-    Changed(InstanceId),
+/// Tells the reconciler that an instance's row has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nudge {
+    /// The instance.
+    pub instance: InstanceId,
+    /// The request that changed it.
+    pub request_id: Arc<str>,
 }
 
 /// The use cases and their shared state.
@@ -150,7 +151,7 @@ impl App {
         call: impl Future<Output = Result<T, PluginError>> + Send + 'static,
     ) -> Result<T, PluginError> {
         let mut calls = JoinSet::new();
-        calls.spawn_on(call, &self.guests);
+        calls.spawn_on(call.in_current_span(), &self.guests);
         match calls.join_next().await {
             Some(Ok(answer)) => answer,
             Some(Err(error)) => Err(PluginError::Fault(error.to_string())),
@@ -160,8 +161,12 @@ impl App {
 
     /// Notifies the reconciler of work. A lost notification only costs time, since the next tick finds
     /// the work in the database.
-    fn nudge(&self, nudge: Nudge) {
-        let _ = self.nudge.send(nudge);
+    fn nudge(&self, caller: &Caller, instance: InstanceId) {
+        let request_id = Arc::clone(&caller.request_id);
+        let _ = self.nudge.send(Nudge {
+            instance,
+            request_id,
+        });
     }
 
     /// Returns the time by which an instance must be reachable if it is started at `from`.

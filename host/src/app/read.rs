@@ -91,7 +91,7 @@ impl App {
     }
 
     /// Returns the available flavors.
-    pub fn flavors(&self) -> &[Flavor] {
+    pub fn flavors(&self) -> &[Arc<Flavor>] {
         self.plugins.flavors()
     }
 

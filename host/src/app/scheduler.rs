@@ -4,7 +4,7 @@ use crate::db::{Projection, Read, Snapshot};
 use crate::domain::capacity::{Claim, Size};
 use crate::domain::error::Error;
 use crate::domain::ids::NodeId;
-use crate::placement::{Ask, Inventory, Placement, Supports};
+use crate::placement::{PlacementRequest, Inventory, Placement, Supports};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The inventory. A decision holds only within the use case that asks for it: the database runs
@@ -23,7 +23,7 @@ impl Scheduler {
     }
 
     /// A place for a new instance.
-    pub fn place(&self, ask: &Ask) -> Result<Placement, Error> {
+    pub fn place(&self, ask: &PlacementRequest) -> Result<Placement, Error> {
         self.inventory().place(ask).map_err(Error::Insufficient)
     }
 

@@ -3,7 +3,7 @@
 
 use super::clock::now;
 use super::find::{Selector, find};
-use super::{App, Caller, InstanceView, Nudge, Scheduler};
+use super::{App, Caller, InstanceView, Scheduler};
 use crate::db::{Change, Changes, Read, View};
 use crate::domain::capacity::Size;
 use crate::domain::driver::{DiskGrow, Features};
@@ -47,9 +47,9 @@ impl App {
         let Some(size) = size else {
             return self.view(caller, instance);
         };
-        self.nudge(Nudge::Changed(id));
+        self.nudge(caller, id);
         self.wait_settled(&instance).await;
-        self.withdraw(&instance).await?;
+        self.withdraw(caller, &instance).await?;
         let after = self.db.read(|rows| find(rows, owner, &Selector::Id(id)))?;
         if after.size != size {
             return Err(self.refusal(&instance)?);
@@ -59,7 +59,7 @@ impl App {
 
     /// Cancels a resize that the node has not confirmed in time. The old size stays, and is sent to the
     /// node again.
-    async fn withdraw(&self, asked: &Instance) -> Result<(), Error> {
+    async fn withdraw(&self, caller: &Caller, asked: &Instance) -> Result<(), Error> {
         let (id, generation) = (asked.id, asked.generation);
         let withdrawn = self
             .db
@@ -79,7 +79,7 @@ impl App {
             })
             .await?;
         if withdrawn {
-            self.nudge(Nudge::Changed(id));
+            self.nudge(caller, id);
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ fn decide(
     let mut claim = view
         .rows
         .claim(instance.id)?
-        .ok_or_else(|| Error::Internal(format!("{} has no claim", instance.id)))?;
+        .ok_or_else(|| Error::internal(format!("{} has no claim", instance.id)))?;
     scheduler.grow(&claim, size)?;
     let changes = Changes::none();
     if instance.intent == Intent::Stop {

@@ -166,8 +166,8 @@ fn respond<T: Serialize>(result: Result<T, Error>) -> Response {
     match result {
         Ok(value) => respond::ok(&value),
         Err(error) => {
-            if let Error::Internal(text) = &error {
-                tracing::error!("admin service: {text}");
+            if let Error::Internal(_) = &error {
+                tracing::error!(error = %error.chain(), "admin service");
             }
             respond::error(&error)
         }

@@ -78,7 +78,7 @@ async fn on_worker<T: Send + 'static>(
 ) -> Result<T, Error> {
     let shared = Arc::clone(&interface);
     let done = interface.workers.run(move || work(&shared)).await;
-    done.unwrap_or_else(|| Err(Error::Internal("a list could not be rendered".to_owned())))
+    done.unwrap_or_else(|| Err(Error::internal("a list could not be rendered")))
 }
 
 fn encode(list: &List, gzip: bool) -> Encoded {

@@ -3,17 +3,14 @@
 
 mod addresses;
 mod bits;
-mod cell;
-mod index;
 mod inventory;
 mod node;
 mod ports;
 mod scheduler;
-mod search;
 #[cfg(test)]
 mod tests;
 
 pub use addresses::gateway;
 pub use inventory::{Inventory, Pools};
 pub use node::{NodeSetup, Supports};
-pub use scheduler::{Ask, Placement};
+pub use scheduler::{Placement, PlacementRequest};

@@ -23,7 +23,7 @@ use wharf::domain::money::{Rate, Rates};
 use wharf::domain::name::Name;
 use wharf::domain::secret::{Sealed, SecretText, Secrets};
 use wharf::domain::state::InstanceState;
-use wharf::placement::Ask;
+use wharf::placement::PlacementRequest;
 use wharf::server::open_db;
 use wharf_testkit::process::wait_until;
 
@@ -131,7 +131,7 @@ async fn fill(
     for n in 0..users {
         let key = keys.new_key(&format!("user{n}@example.org"), "").await?;
         shown.push(key.key.expose().to_owned());
-        let caller = keys.authenticate(key.key.expose());
+        let caller = keys.authenticate(key.key.expose(), "bench".into());
         owners.push(caller.context("a new key does not work")?.user);
     }
     let mut first = Vec::new();
@@ -190,7 +190,7 @@ fn decide(
     password: &Sealed,
     detail: &Detail,
 ) -> Result<((), Changes), Error> {
-    let ask = Ask {
+    let ask = PlacementRequest {
         owner,
         resource_type: ResourceType::Container,
         size: SIZE,
@@ -207,7 +207,7 @@ fn decide(
         seq,
         version: 0,
         owner,
-        name: name.map_err(|why| Error::Internal(why.to_owned()))?,
+        name: name.map_err(|why| Error::internal(why))?,
         resource_type: ResourceType::Container,
         flavor: "base".to_owned(),
         cpu_tier: CpuTier::GeneralPurpose,
