@@ -39,7 +39,7 @@ impl<B> Call<B> {
     pub(super) fn fail(&self, error: &Error) -> Response {
         let id = &*self.caller.request_id;
         match error {
-            Error::Internal(text) => tracing::error!(id, "internal error: {text}"),
+            Error::Internal(_) => tracing::error!(id, error = %error.chain(), "internal error"),
             Error::NodeUnreachable(text) => tracing::warn!(id, "node out of reach: {text}"),
             Error::NotStarted(text) => tracing::warn!(id, "not started: {text}"),
             Error::Overloaded => tracing::warn!(id, "overloaded"),
