@@ -65,8 +65,14 @@ fn no_dangerous_request_reaches_the_engine() {
             "{request:?}"
         );
     }
-    assert!(came.iter().all(|n| *n > 0), "every kind of allowed request must reach the engine");
-    println!("{} requests reached the engine, all of them allowed", asked.len());
+    assert!(
+        came.iter().all(|n| *n > 0),
+        "every kind of allowed request must reach the engine"
+    );
+    println!(
+        "{} requests reached the engine, all of them allowed",
+        asked.len()
+    );
     api.delete(uuid(&created)).unwrap().expect(204).unwrap();
     server.finish().unwrap();
 }

@@ -1,6 +1,6 @@
-//! See `wharf::api::fuzz::body`.
+//! See `wharf_fuzz::body`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    wharf::api::fuzz::body(bytes);
+    wharf_fuzz::body(bytes);
 });

@@ -1,6 +1,6 @@
-//! See `wharf::api::fuzz::name`.
+//! See `wharf_fuzz::name`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    wharf::api::fuzz::name(bytes);
+    wharf_fuzz::name(bytes);
 });

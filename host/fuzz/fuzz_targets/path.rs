@@ -1,6 +1,6 @@
-//! See `wharf::http::fuzz::path`.
+//! See `wharf_fuzz::path`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    wharf::http::fuzz::path(bytes);
+    wharf_fuzz::path(bytes);
 });

@@ -1,6 +1,6 @@
-//! See `wharf::api::fuzz::public_key`.
+//! See `wharf_fuzz::public_key`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    wharf::api::fuzz::public_key(bytes);
+    wharf_fuzz::public_key(bytes);
 });

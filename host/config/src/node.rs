@@ -1,0 +1,94 @@
+//! `[[node]]`: a machine that runs instances.
+
+use ipnet::Ipv4Net;
+use serde::Deserialize;
+use wharf_domain::capacity::CpuTier;
+
+/// The configuration of one node.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeConfig {
+    /// Unique name, required. Only operators see it.
+    pub name: String,
+    /// Driver plugin, required: `docker`, `simulated`, or the name of a plugin in `plugins_dir`.
+    pub driver: String,
+    /// Address of the engine, required: `unix:///path/to/socket`, or `simulated:` for the built-in
+    /// engine.
+    pub endpoint: String,
+    /// Resources that instances may claim, required.
+    pub capacity: Capacity,
+    /// GPUs of the node. Default: none.
+    #[serde(default)]
+    pub gpus: Vec<Gpu>,
+    /// CPU tiers that the node offers. Default: both.
+    #[serde(default = "both_tiers")]
+    pub cpu_tiers: Vec<CpuTier>,
+    /// Login host of the node's instances. Default: the global `ssh_host`.
+    pub ssh_host: Option<String>,
+    /// Host at which Wharf probes published ports to see whether an instance is ready. Default: the
+    /// login host for SSH and the web host for pages.
+    pub probe_host: Option<String>,
+    /// Network of the instances' private addresses. Default `10.80.0.0/16`.
+    #[serde(default = "lan_cidr")]
+    pub lan_cidr: Ipv4Net,
+    /// Prefix length of each owner's subnet of `lan_cidr`. Default 24.
+    #[serde(default = "lan_subnet_prefix")]
+    pub lan_subnet_prefix: u8,
+    /// Networks of public addresses for VMs; the first address of each belongs to the router. Default:
+    /// none, and the node then takes no VMs.
+    #[serde(default)]
+    pub public_ipv4: Vec<Ipv4Net>,
+    /// Settings of the driver, passed on unchanged. Default: none.
+    #[serde(default)]
+    pub settings: toml::Table,
+}
+
+/// The total resources that instances on a node may claim. All fields are required.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Capacity {
+    /// Number of vCPUs.
+    pub n_vcpus: u32,
+    /// RAM in GiB.
+    pub mem_gib: u32,
+    /// Disk in GiB.
+    pub disk_size_gib: u32,
+}
+
+/// GPUs of one model.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gpu {
+    /// Model name that users give in `gpu_model`, required.
+    pub model: String,
+    /// Number of GPUs. Default: the length of `devices`.
+    pub count: Option<u32>,
+    /// The driver's device names, such as `nvidia.com/gpu=0`. Default: `MODEL#0`, `MODEL#1`, …
+    #[serde(default)]
+    pub devices: Vec<String>,
+}
+
+impl Gpu {
+    /// Returns one device name for each GPU.
+    pub fn device_names(&self) -> Vec<String> {
+        if self.devices.is_empty() {
+            (0..self.count.unwrap_or(0))
+                .map(|n| format!("{}#{n}", self.model))
+                .collect()
+        } else {
+            self.devices.clone()
+        }
+    }
+}
+
+fn both_tiers() -> Vec<CpuTier> {
+    vec![CpuTier::GeneralPurpose, CpuTier::HighPerformance]
+}
+
+fn lan_cidr() -> Ipv4Net {
+    Ipv4Net::new_assert(std::net::Ipv4Addr::new(10, 80, 0, 0), 16)
+}
+
+fn lan_subnet_prefix() -> u8 {
+    24
+}

@@ -1,0 +1,241 @@
+//! Creation: a blueprint from the flavor's provider, then one write with name, placement, claim, row,
+//! event and ledger entry.
+
+use super::clock::now;
+use super::vault::fill;
+use super::{App, Caller, InstanceView, Scheduler};
+use std::sync::Arc;
+use wharf_db::{Change, Changes, Detail, Read, View};
+use wharf_domain::blueprint::Blueprint;
+use wharf_domain::driver::PluginError;
+use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::flavor::{BlueprintRequest, Flavor};
+use wharf_domain::ids::{Generation, InstanceId, UserId};
+use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
+use wharf_domain::money::Rates;
+use wharf_domain::name::Name;
+use wharf_domain::placement::{Placement, PlacementRequest};
+use wharf_domain::request::CreateRequest;
+use wharf_domain::secret::{Sealed, SecretKind, SecretText};
+use wharf_domain::state::InstanceState;
+use wharf_domain::time::Timestamp;
+
+/// Letters and digits without look-alikes.
+const ALPHABET: &[u8; 56] = b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789";
+
+/// 24 characters of 56 have 139 bits.
+const PASSWORD_LENGTH: usize = 24;
+
+/// Generated names to try before giving up.
+const NAME_TRIES: u64 = 64;
+/// Difference between the numbers of two generated names. It is odd, so that all numbers differ, and
+/// large, so that the names differ in every part.
+const NAME_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
+impl App {
+    /// Accepts an instance. The reconciler makes it after the answer.
+    pub async fn create(
+        &self,
+        caller: &Caller,
+        request: CreateRequest,
+    ) -> Result<InstanceView, Error> {
+        let password = password()?;
+        let draft = self.draft(caller.user, request, &password).await?;
+        let scheduler = self.scheduler.clone();
+        let decided = self.db.write(move |view| draft.decide(view, &scheduler));
+        let instance = decided.await?;
+        self.nudge(caller, instance.id);
+        Ok(self.view_with(caller, instance, password))
+    }
+
+    async fn draft(
+        &self,
+        owner: UserId,
+        request: CreateRequest,
+        password: &SecretText,
+    ) -> Result<Draft, Error> {
+        let flavor = request.flavor;
+        let login_user = self.config.login_user.clone();
+        let has = |kind| request.secrets.get(kind).is_some();
+        let blueprint = self
+            .blueprint(BlueprintRequest {
+                flavor: Arc::clone(&flavor),
+                resource_type: request.resource_type,
+                size: request.size,
+                n_gpus: u32::from(request.gpu_model.is_some()),
+                login_user: login_user.clone(),
+                public_key: request.public_key.clone(),
+                s3_prefill: has(SecretKind::S3PrefillBucket),
+                ai: has(SecretKind::AiProviderApiKey),
+            })
+            .await?;
+        // Ids in order of time keep the rows of one commit on few pages.
+        let id = InstanceId(uuid::Uuid::now_v7());
+        Ok(Draft {
+            id,
+            password: self.vault.seal_text(id, password)?,
+            placement: PlacementRequest {
+                owner,
+                resource_type: request.resource_type,
+                size: request.size,
+                cpu_tier: request.cpu_tier,
+                gpu_model: request.gpu_model.clone(),
+                web: flavor.web,
+            },
+            rates: self
+                .config
+                .rates
+                .rates(request.cpu_tier, request.gpu_model.as_deref()),
+            names: match request.name {
+                Some(name) => Names::Given(name),
+                None => Names::Generated(random()?),
+            },
+            flavor,
+            login_user,
+            detail: Detail {
+                hostname: String::new(),
+                blueprint,
+                secrets: self.vault.seal_all(id, &request.secrets)?,
+            },
+            now: now(),
+            deadline: self.deadline(now()),
+        })
+    }
+
+    async fn blueprint(&self, request: BlueprintRequest) -> Result<Arc<Blueprint>, Error> {
+        let plugins = self.plugins.clone();
+        let answer = self.call(async move { plugins.blueprint(&request).await });
+        answer.await.map_err(flavor_error)
+    }
+}
+
+enum Names {
+    Given(Name),
+    /// The first free generated name, beginning with this number's.
+    Generated(u64),
+}
+
+/// An instance before its write.
+struct Draft {
+    id: InstanceId,
+    placement: PlacementRequest,
+    rates: Rates,
+    names: Names,
+    flavor: Arc<Flavor>,
+    login_user: String,
+    password: Sealed,
+    detail: Detail,
+    now: Timestamp,
+    deadline: Timestamp,
+}
+
+impl Draft {
+    fn decide(&self, view: &View<'_>, scheduler: &Scheduler) -> Result<(Instance, Changes), Error> {
+        let name = self.name(view)?;
+        let placement = scheduler.place(&self.placement)?;
+        let seq = view.rows.next_seq(self.placement.owner)?;
+        let instance = self.instance(name, seq, &placement);
+        let detail = Detail {
+            hostname: instance.name.as_str().to_owned(),
+            ..self.detail.clone()
+        };
+        let changes = Changes::none()
+            .with(Change::PutClaim(self.id, placement.claim))
+            .with(Change::PutDetail(self.id, Box::new(detail)))
+            .record(instance, self.now, wharf_domain::event::What::Created);
+        Ok((changes.instance()?, changes))
+    }
+
+    fn name(&self, view: &View<'_>) -> Result<Name, Error> {
+        let free = |name: &Name| Ok::<_, Error>(view.rows.id_of_name(name.as_str())?.is_none());
+        match &self.names {
+            Names::Given(name) if free(name)? => Ok(name.clone()),
+            Names::Given(_) => Err(FieldErrors::one("name", "is already taken").into()),
+            Names::Generated(first) => {
+                for n in 0..NAME_TRIES {
+                    let name = Name::generate(first.wrapping_add(n.wrapping_mul(NAME_STEP)));
+                    if free(&name)? {
+                        return Ok(name);
+                    }
+                }
+                Err(Error::internal("no free name was generated"))
+            }
+        }
+    }
+
+    fn instance(&self, name: Name, seq: u64, placement: &Placement) -> Instance {
+        let claim = &placement.claim;
+        let request = &self.placement;
+        let vm = request.resource_type == ResourceType::Vm;
+        Instance {
+            id: self.id,
+            seq,
+            version: 0,
+            owner: request.owner,
+            name,
+            resource_type: request.resource_type,
+            flavor: self.flavor.name.clone(),
+            cpu_tier: request.cpu_tier,
+            size: request.size,
+            gpu_model: request.gpu_model.clone(),
+            gpus: claim.gpus.clone(),
+            created_at: self.now,
+            rates: self.rates,
+            password: self.password.clone(),
+            node: claim.node.clone(),
+            ssh_host: placement.ssh_host.clone(),
+            login_user: self.login_user.clone(),
+            ssh_port: claim.ssh_port,
+            ssh: self.flavor.ssh || vm,
+            web_port: claim.web_port,
+            lan_ipv4: claim.lan_ipv4,
+            lan_subnet: claim.lan_subnet,
+            public_ipv4: claim.public_ipv4,
+            wan_ports: if vm { vec![22] } else { Vec::new() },
+            intent: Intent::Run,
+            generation: Generation(1),
+            incarnation: 1,
+            provisioned: false,
+            failed: false,
+            progress: Progress::Pending,
+            deadline: Some(self.deadline),
+            resize: None,
+            events: 0,
+            ledger_entries: 0,
+            last_event_at: self.now,
+            billed: (InstanceState::Provisioning.billed(), request.size),
+        }
+    }
+}
+
+/// An invalid field is the user's error; any other failure of a provider is internal.
+fn flavor_error(error: PluginError) -> Error {
+    match error {
+        PluginError::Invalid { field, message } => FieldErrors::one(&field, message).into(),
+        PluginError::Busy | PluginError::RetryLater(_) => Error::Overloaded,
+        other => Error::caused("flavor provider", other),
+    }
+}
+
+fn random() -> Result<u64, Error> {
+    let mut bytes = [0; 8];
+    fill(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+fn password() -> Result<SecretText, Error> {
+    let mut text = String::with_capacity(PASSWORD_LENGTH);
+    while text.len() < PASSWORD_LENGTH {
+        let mut bytes = [0; 2 * PASSWORD_LENGTH];
+        fill(&mut bytes)?;
+        // Skipping bytes from 224 on, the last multiple of 56, makes all characters equally likely.
+        let even = bytes.iter().filter(|b| usize::from(**b) < 224);
+        let characters = even.filter_map(|b| ALPHABET.get(usize::from(*b) % ALPHABET.len()));
+        text.extend(
+            characters
+                .take(PASSWORD_LENGTH - text.len())
+                .map(|b| char::from(*b)),
+        );
+    }
+    Ok(SecretText::new(text))
+}

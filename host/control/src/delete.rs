@@ -1,0 +1,29 @@
+//! `DELETE`: the instance disappears for its user at once, in every state, even if its node is
+//! unreachable. Its claim is released once the node no longer has it.
+
+use super::clock::now;
+use super::find::{Selector, find};
+use super::{App, Caller};
+use wharf_db::Changes;
+use wharf_domain::error::Error;
+use wharf_domain::event::What;
+use wharf_domain::instance::Intent;
+
+impl App {
+    pub async fn delete(&self, caller: &Caller, selector: &Selector) -> Result<(), Error> {
+        let (owner, selector) = (caller.user, selector.clone());
+        let id = self
+            .db
+            .write(move |view| {
+                let mut instance = find(view.rows, owner, &selector)?;
+                let id = instance.id;
+                instance.intend(Intent::Delete, None);
+                instance.resize = None;
+                let changes = Changes::none().record(instance, now(), What::Deleted);
+                Ok((id, changes))
+            })
+            .await?;
+        self.nudge(caller, id);
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! Reports for the operator: the event log of an instance and the bill of a user.
+
+use super::find::Selector;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use wharf_db::{Db, Read};
+use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::event::{Event, What};
+use wharf_domain::ids::InstanceId;
+use wharf_domain::ledger;
+use wharf_domain::money::NANO;
+use wharf_domain::shortage::Short;
+use wharf_domain::time::Timestamp;
+
+/// One line of an instance's event log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventLine {
+    /// Time in ISO 8601.
+    pub at: String,
+    /// Kind of the event.
+    pub what: String,
+    /// State after the event.
+    pub state: String,
+    /// vCPUs, GiB of RAM and GiB of disk after the event.
+    pub size: [u32; 3],
+    /// Reason that the driver or engine gave.
+    pub why: Option<String>,
+}
+
+/// The cost of one instance in a time span.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BillLine {
+    /// UUID of the instance, which may be deleted.
+    pub uuid: String,
+    /// Cost in nano-USD.
+    pub nano_usd: u128,
+}
+
+/// Returns the event log of an instance. A name only finds living instances; a UUID finds all.
+pub fn events(db: &Db, selector: &Selector) -> Result<Vec<EventLine>, Error> {
+    let found = db.read(|rows| {
+        let id = match selector {
+            Selector::Id(id) => Some(*id),
+            Selector::Name(name) => rows.id_of_name(name)?,
+        };
+        id.map_or(Ok(Vec::new()), |id| rows.events(id))
+    })?;
+    if found.is_empty() {
+        return Err(Error::NotFound);
+    }
+    Ok(found.iter().map(EventLine::from).collect())
+}
+
+/// Returns the cost of each of a user's instances in `[from, to)`. Instances without cost are left
+/// out.
+pub fn bill(db: &Db, email: &str, from: Timestamp, to: Timestamp) -> Result<Vec<BillLine>, Error> {
+    db.read(|rows| {
+        let user = rows
+            .user_of_email(email)?
+            .ok_or_else(|| FieldErrors::one("email", "no user has this address"))?;
+        let mut lines = Vec::new();
+        rows.each_ledger(|id: InstanceId, entries| {
+            if entries.first().is_some_and(|e| e.owner == user) {
+                let nano_usd = ledger::cost(entries, from, to);
+                if nano_usd > 0 {
+                    let uuid = id.to_string();
+                    lines.push(BillLine { uuid, nano_usd });
+                }
+            }
+        })?;
+        Ok(lines)
+    })
+}
+
+/// Formats a sum in USD with nine decimals.
+pub fn usd(nano: u128) -> String {
+    let unit = u128::from(NANO);
+    format!("{}.{:09}", nano / unit, nano % unit)
+}
+
+impl From<&Event> for EventLine {
+    fn from(event: &Event) -> Self {
+        let (what, why) = describe(&event.what);
+        Self {
+            at: event.at.to_rfc3339(),
+            what: what.to_owned(),
+            state: event.state.to_string(),
+            size: [
+                event.size.n_vcpus,
+                event.size.mem_gib,
+                event.size.disk_size_gib,
+            ],
+            why,
+        }
+    }
+}
+
+fn describe(what: &What) -> (&'static str, Option<String>) {
+    match what {
+        What::Created => ("created", None),
+        What::Ready => ("ready", None),
+        What::Failed(why) => ("failed", Some(why.clone())),
+        What::Stopped => ("stopped", None),
+        What::Released => ("compute-released", None),
+        What::Died(why) => ("died", Some(why.clone())),
+        What::Restarted => ("restarted", None),
+        What::RestartFailed(why) => ("restart-failed", Some(why.clone())),
+        What::Resized => ("resized", None),
+        What::ResizeRefused { field, message } => {
+            let field = field.as_deref().unwrap_or("no answer");
+            ("resize-refused", Some(format!("{field}: {message}")))
+        }
+        What::Renamed => ("renamed", None),
+        What::PortsChanged => ("ports-changed", None),
+        What::Deleted => ("deleted", None),
+        What::Purged => ("purged", None),
+        What::RestartShort(short) => ("restart-failed", Some(shortages(short))),
+        What::ResizeShort(short) => ("resize-refused", Some(shortages(short))),
+    }
+}
+
+/// Describes shortages.
+fn shortages(short: &[Short]) -> String {
+    let one = |s: &Short| {
+        let field = s.quantity.as_str();
+        format!("{field}: the node has {} of {}", s.available, s.requested)
+    };
+    let all: Vec<String> = short.iter().map(one).collect();
+    all.join(", ")
+}
+
+impl fmt::Display for EventLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [n_vcpus, mem_gib, disk_size_gib] = self.size;
+        write!(
+            f,
+            "{}\t{}\t{}\t{n_vcpus} vCPU, {mem_gib} GiB, {disk_size_gib} GiB disk\t{}",
+            self.at,
+            self.what,
+            self.state,
+            self.why.as_deref().unwrap_or("-")
+        )
+    }
+}

@@ -1,0 +1,99 @@
+//! `add-port/` and `remove-port/`: open ports on a VM's public address.
+
+use super::clock::now;
+use super::find::{Selector, find};
+use super::{App, Caller, InstanceView};
+use wharf_db::Changes;
+use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::event::What;
+use wharf_domain::instance::{Instance, Intent, ResourceType};
+
+/// Maximum number of open ports of one VM.
+const MAX_PORTS: usize = 64;
+
+/// The SSH port, which is always open.
+const SSH: u16 = 22;
+
+impl App {
+    /// Opens a port. Opening an open port changes nothing.
+    pub async fn add_port(
+        &self,
+        caller: &Caller,
+        selector: &Selector,
+        port: u16,
+    ) -> Result<InstanceView, Error> {
+        self.change_ports(caller, selector, move |ports| {
+            if !ports.contains(&port) {
+                if ports.len() >= MAX_PORTS {
+                    let message = format!("at most {MAX_PORTS} ports can be open");
+                    return Err(FieldErrors::one("port", message));
+                }
+                ports.push(port);
+                ports.sort_unstable();
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Closes a port. Closing a closed port changes nothing.
+    pub async fn remove_port(
+        &self,
+        caller: &Caller,
+        selector: &Selector,
+        port: u16,
+    ) -> Result<InstanceView, Error> {
+        self.change_ports(caller, selector, move |ports| {
+            if port == SSH {
+                return Err(FieldErrors::one("port", "port 22 (SSH) cannot be removed"));
+            }
+            ports.retain(|open| *open != port);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn change_ports(
+        &self,
+        caller: &Caller,
+        selector: &Selector,
+        change: impl Fn(&mut Vec<u16>) -> Result<(), FieldErrors> + Send + 'static,
+    ) -> Result<InstanceView, Error> {
+        let (owner, selector) = (caller.user, selector.clone());
+        let (instance, pending) = self
+            .db
+            .write(move |view| {
+                let mut instance = find(view.rows, owner, &selector)?;
+                if instance.resource_type != ResourceType::Vm {
+                    return Err(Error::NotApplicable(
+                        "ports can be opened on VMs only; this instance is a container",
+                    ));
+                }
+                let before = instance.wan_ports.clone();
+                change(&mut instance.wan_ports)?;
+                if instance.wan_ports == before {
+                    return Ok(((instance, false), Changes::none()));
+                }
+                // A stopped VM receives its ports at the next start.
+                let pending = instance.intent == Intent::Run;
+                if pending {
+                    let deadline = instance.deadline;
+                    instance.intend(Intent::Run, deadline);
+                }
+                let changes = Changes::none().record(instance, now(), What::PortsChanged);
+                Ok(((changes.instance()?, pending), changes))
+            })
+            .await?;
+        if pending {
+            self.nudge(caller, instance.id);
+            self.wait_unless_provisioning(&instance).await;
+        }
+        self.view(caller, instance)
+    }
+
+    async fn wait_unless_provisioning(&self, instance: &Instance) {
+        if instance.provisioned {
+            self.wait_settled(instance).await;
+        }
+    }
+}

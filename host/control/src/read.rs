@@ -1,0 +1,110 @@
+//! `GET` of one instance and of the list. Neither waits for a driver.
+
+use super::find::{Selector, find};
+use super::{App, Caller};
+use std::sync::Arc;
+use wharf_db::Read;
+use wharf_domain::error::Error;
+use wharf_domain::flavor::Flavor;
+use wharf_domain::instance::Instance;
+use wharf_domain::name::Name;
+use wharf_domain::secret::SecretText;
+
+/// The data of an instance that its owner may see.
+#[derive(Debug, Clone)]
+pub struct InstanceView {
+    pub instance: Instance,
+    pub owner_email: Arc<str>,
+    /// Decrypted `original_service_password`.
+    pub password: SecretText,
+    /// Host of the web pages.
+    pub web_host: Arc<str>,
+}
+
+impl App {
+    pub(super) fn view(&self, caller: &Caller, instance: Instance) -> Result<InstanceView, Error> {
+        let password = self.vault.open_text(instance.id, &instance.password)?;
+        Ok(self.view_with(caller, instance, password))
+    }
+
+    pub(super) fn view_with(
+        &self,
+        caller: &Caller,
+        instance: Instance,
+        password: SecretText,
+    ) -> InstanceView {
+        InstanceView {
+            instance,
+            owner_email: Arc::clone(&caller.email),
+            password,
+            web_host: Arc::clone(&self.web_host),
+        }
+    }
+
+    /// Returns one of the caller's instances.
+    pub fn get(&self, caller: &Caller, selector: &Selector) -> Result<InstanceView, Error> {
+        let found = self.db.read(|rows| find(rows, caller.user, selector))?;
+        self.view(caller, found)
+    }
+
+    /// Returns the caller's instances, oldest first, with the version of the list. Returns `None` if the
+    /// version is `known`.
+    pub fn list(
+        &self,
+        caller: &Caller,
+        known: Option<u64>,
+    ) -> Result<Option<(u64, Vec<InstanceView>)>, Error> {
+        // Read both in one snapshot, so that the version matches the rows.
+        let found = self.db.read(|rows| {
+            let version = rows.owner_version(caller.user)?;
+            if known == Some(version) {
+                return Ok(None);
+            }
+            Ok(Some((version, rows.owned_by(caller.user)?)))
+        })?;
+        let Some((version, instances)) = found else {
+            return Ok(None);
+        };
+        let views = instances
+            .into_iter()
+            .map(|instance| self.view(caller, instance));
+        Ok(Some((version, views.collect::<Result<_, _>>()?)))
+    }
+
+    /// The version of the caller's list.
+    pub fn list_version(&self, caller: &Caller) -> Result<u64, Error> {
+        self.db.read(|rows| rows.owner_version(caller.user))
+    }
+
+    /// At most `limit` of the caller's instances, oldest first, from the one that follows `after` on.
+    pub fn list_page(
+        &self,
+        caller: &Caller,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<InstanceView>, Error> {
+        self.db
+            .read(|rows| rows.owned_after(caller.user, after, limit))?
+            .into_iter()
+            .map(|instance| self.view(caller, instance))
+            .collect()
+    }
+
+    /// Returns the available flavors.
+    pub fn flavors(&self) -> &[Arc<Flavor>] {
+        self.plugins.flavors()
+    }
+
+    /// Returns the GPU models of all nodes.
+    pub fn gpu_models(&self) -> Vec<String> {
+        let gpus = self.config.node.iter().flat_map(|node| &node.gpus);
+        let models: std::collections::BTreeSet<_> = gpus.map(|gpu| gpu.model.clone()).collect();
+        models.into_iter().collect()
+    }
+
+    /// Returns whether a living instance of any owner has a name.
+    pub fn name_taken(&self, name: &Name) -> Result<bool, Error> {
+        self.db
+            .read(|rows| Ok(rows.id_of_name(name.as_str())?.is_some()))
+    }
+}

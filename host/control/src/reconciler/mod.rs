@@ -1,0 +1,69 @@
+//! The reconciler: it makes nodes follow the database. A nudge or a tick only wakes it; the rows say
+//! what to do. Every step is idempotent, so the rows continue what a crash interrupted.
+
+mod apply;
+mod attempt;
+mod follow;
+mod grow;
+mod make;
+mod observe;
+mod plan;
+mod reach;
+mod resize;
+mod spec;
+mod stop;
+mod tasks;
+mod threads;
+mod worker;
+mod workers;
+
+use crate::{App, Nudge};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::time::interval;
+use wharf_db::Read;
+use workers::Workers;
+
+pub use threads::Threads;
+
+/// How often the database is read for work whose nudge was lost.
+const TICK: Duration = Duration::from_secs(5);
+
+/// Runs until `stop` changes. Attempts in progress are aborted; the next start continues them.
+pub async fn run(
+    app: Arc<App>,
+    mut nudged: mpsc::UnboundedReceiver<Nudge>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let workers = Arc::new(Workers::new(Arc::clone(&app)));
+    let mut observers = tokio::task::JoinSet::new();
+    for (n, (node, driver)) in (1_u32..).zip(&app.drivers) {
+        let observer = observe::Observer::new(
+            Arc::clone(&app),
+            Arc::clone(&workers),
+            node.clone(),
+            driver.clone(),
+        );
+        let share = f64::from(n) / app.drivers.len() as f64;
+        observers.spawn(observer.run(share));
+    }
+    let mut tick = interval(TICK);
+    loop {
+        tokio::select! {
+            _ = stop.changed() => break,
+            nudge = nudged.recv() => match nudge {
+                Some(nudge) => workers.wake(nudge.instance, Some(nudge.request_id)),
+                None => break,
+            },
+            _ = tick.tick() => match app.db.read(|rows| rows.pending()) {
+                Ok(pending) => pending.into_iter().for_each(|id| workers.start(id, None)),
+                Err(error) => {
+                    tracing::error!(error = %error.chain(), "cannot read the pending instances");
+                }
+            },
+        }
+    }
+    observers.shutdown().await;
+    workers.shutdown();
+}

@@ -1,0 +1,326 @@
+//! The observer of a node: its features, and whether its instances are as the rows say.
+
+use super::apply::Apply;
+use super::spec;
+use super::workers::Workers;
+use crate::{App, now};
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::mem;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use wharf_db::{Db, Read};
+use wharf_domain::driver::{Features, Observed, Phase, PluginError, Tag, Target};
+use wharf_domain::error::Error;
+use wharf_domain::ids::{InstanceId, NodeId};
+use wharf_domain::instance::{Instance, Intent, Progress};
+use wharf_domain::placement::Supports;
+use wharf_domain::time::Timestamp;
+use wharf_plugin::NodeDriver;
+
+/// Observes one node.
+pub struct Observer {
+    app: Arc<App>,
+    workers: Arc<Workers>,
+    node: NodeId,
+    driver: NodeDriver,
+    /// There was no gap since the last look, so an instance that is found dead died by itself. After a
+    /// gap (a start of Wharf, a node out of reach, a boot of the engine, a loss of contact) it is
+    /// started again.
+    continuous: bool,
+    boot_id: Option<String>,
+    probed: Option<Instant>,
+    /// The count of interruptions when the last look began.
+    interruptions: Option<u64>,
+    reachable: Option<bool>,
+    /// The number of commits and the digest of the list at the last comparison that found no
+    /// difference.
+    agreed: Option<(u64, u64)>,
+    /// Objects without a row at the last look.
+    orphans: HashSet<Tag>,
+    /// Unknown objects that were logged: they have this installation's label, but it never made them.
+    unknown: HashSet<InstanceId>,
+}
+
+/// Orphans removed at one look; the others wait for the next look.
+const MAX_REMOVALS: usize = 32;
+/// Unknown objects remembered, so that each is logged once.
+const MAX_UNKNOWN: usize = 100;
+
+impl Observer {
+    pub fn new(app: Arc<App>, workers: Arc<Workers>, node: NodeId, driver: NodeDriver) -> Self {
+        Self {
+            app,
+            workers,
+            node,
+            driver,
+            continuous: false,
+            boot_id: None,
+            probed: None,
+            interruptions: None,
+            reachable: None,
+            agreed: None,
+            orphans: HashSet::new(),
+            unknown: HashSet::new(),
+        }
+    }
+
+    /// Looks at once, and then regularly. `share` spreads the looks at all nodes over the interval, so
+    /// that they do not delay requests together.
+    pub async fn run(mut self, share: f64) {
+        let every = Duration::from_millis(self.app.config.limits.observe_every_ms.max(100));
+        let mut tick = interval_at(Instant::now() + every.mul_f64(share), every);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            self.look_and_tell().await;
+            tick.tick().await;
+        }
+    }
+
+    async fn look_and_tell(&mut self) {
+        let looked = self.look().await;
+        let reachable = looked.is_ok();
+        self.continuous = matches!(looked, Ok(true));
+        if self.reachable != Some(reachable) {
+            match &looked {
+                Ok(_) => tracing::info!(node = %self.node, "node is reachable"),
+                Err(error) => tracing::warn!(node = %self.node, %error, "node is out of reach"),
+            }
+            self.reachable = Some(reachable);
+        }
+    }
+
+    /// Looks once. True if every difference was dealt with: one that is left over after a gap must not
+    /// count as a death at the next look.
+    async fn look(&mut self) -> Result<bool, PluginError> {
+        let interruptions = self.driver.interruptions();
+        if self.is_probe_due(interruptions) {
+            self.probe().await?;
+        }
+        let listed = self.driver.list().await?;
+        let known = self.interruptions.replace(interruptions);
+        if known.is_some_and(|n| n != self.driver.interruptions()) {
+            tracing::info!(node = %self.node, "contact with the engine was lost since the last look");
+            self.continuous = false;
+        }
+        Ok(self.compare(listed).await.unwrap_or_else(|error| {
+            tracing::error!(node = %self.node, error = %error.chain(), "cannot compare the node with the database");
+            false
+        }))
+    }
+
+    /// A probe costs some engines far more than a list, and its result changes only with the engine,
+    /// whose end breaks contact. A driver that reports a boot id is probed at every look.
+    fn is_probe_due(&self, interruptions: u64) -> bool {
+        let every = Duration::from_millis(self.app.config.limits.probe_every_ms);
+        self.reachable != Some(true)
+            || self.interruptions != Some(interruptions)
+            || self.boot_id.as_ref().is_some_and(|id| !id.is_empty())
+            || self.probed.is_none_or(|at| at.elapsed() >= every)
+    }
+
+    async fn probe(&mut self) -> Result<(), PluginError> {
+        let health = self.driver.probe().await?;
+        if self
+            .boot_id
+            .as_ref()
+            .is_some_and(|id| *id != health.boot_id)
+        {
+            self.continuous = false;
+        }
+        self.boot_id = Some(health.boot_id);
+        self.probed = Some(Instant::now());
+        self.note_features(health.features);
+        Ok(())
+    }
+
+    fn note_features(&self, features: Features) {
+        if !self.app.features.set(&self.node, features) {
+            return;
+        }
+        let supports = Supports {
+            containers: features.containers,
+            vms: features.vms,
+            gpus: features.gpus,
+        };
+        self.app.scheduler.set_supports(&self.node, supports);
+    }
+
+    async fn compare(&mut self, listed: Vec<Observed>) -> Result<bool, Error> {
+        // Read before the rows are: a commit in between makes the next look compare again.
+        let seen = (self.app.db.commits(), digest(&listed));
+        if self.agreed == Some(seen) {
+            return Ok(true);
+        }
+        let (db, node) = (self.app.db.clone(), self.node.clone());
+        // Thousands of rows are read on a blocking thread. The read ends with this task, since a
+        // database that is being read cannot be closed.
+        let alive = Arc::new(());
+        let observer = Arc::downgrade(&alive);
+        let found = tokio::task::spawn_blocking(move || differences(&db, &node, listed, &observer));
+        let found = found
+            .await
+            .map_err(|e| Error::caused("the comparison was aborted", e))??;
+        drop(alive);
+        self.agreed = found.is_empty().then_some(seen);
+        let Differences {
+            suspects,
+            orphans,
+            unknown,
+        } = found;
+        let mut dealt_with = true;
+        for row in suspects {
+            dealt_with &= self.examine(row).await?;
+        }
+        // A list may be older than the end of a deletion. An orphan in two lists exists.
+        let before = mem::replace(&mut self.orphans, orphans.iter().copied().collect());
+        let twice = orphans.iter().filter(|orphan| before.contains(orphan));
+        for orphan in twice.take(MAX_REMOVALS) {
+            self.remove(orphan).await;
+        }
+        for id in unknown {
+            self.leave_alone(id);
+        }
+        Ok(dealt_with)
+    }
+
+    /// Inspects one instance, as the list may be older than the row. False if that is not possible
+    /// now.
+    async fn examine(&self, row: Instance) -> Result<bool, Error> {
+        if self.workers.is_running(row.id) {
+            return Ok(false);
+        }
+        let Ok(report) = self.driver.inspect(spec::tag(&row), row.generation).await else {
+            return Ok(false);
+        };
+        let apply = Apply {
+            db: self.app.db.clone(),
+            id: row.id,
+            generation: row.generation,
+        };
+        let gone = match report.phase {
+            Phase::Stopped(why) => why.unwrap_or_else(|| "stopped".to_owned()),
+            Phase::Failed(why) => why,
+            Phase::Absent => "the engine does not have it any more".to_owned(),
+            Phase::Booting | Phase::Ready if row.intent == Intent::Stop => {
+                tracing::warn!(instance = %row.id, "stopped instance is running, stopping it");
+                apply.pending(None).await?;
+                self.workers.wake(row.id, None);
+                return Ok(true);
+            }
+            _ => return Ok(true),
+        };
+        if row.intent != Intent::Run {
+            return Ok(true);
+        }
+        if self.continuous {
+            tracing::info!(instance = %row.id, why = gone, "instance ended by itself");
+            apply.died(gone).await?;
+        } else {
+            tracing::info!(instance = %row.id, why = gone, "instance is not running after a gap, starting it");
+            let full = self.app.config.provisioning_deadline_s.saturating_mul(1000);
+            let deadline = now()
+                .0
+                .saturating_add(i64::try_from(full).unwrap_or(i64::MAX));
+            apply.pending(Some(Timestamp(deadline))).await?;
+            self.workers.wake(row.id, None);
+        }
+        Ok(true)
+    }
+
+    /// Logs an unknown object and leaves it alone. It is newer than the database, which was restored, or
+    /// its label is false; it may hold a user's data.
+    fn leave_alone(&mut self, id: InstanceId) {
+        if self.unknown.len() < MAX_UNKNOWN && self.unknown.insert(id) {
+            tracing::warn!(instance = %id, node = %self.node, "unknown object with this installation's label, leaving it alone");
+        }
+    }
+
+    /// Removes an orphan: the late result of a call whose response was lost.
+    async fn remove(&self, tag: &Tag) {
+        tracing::warn!(instance = %tag.instance, node = %self.node, "object without a row, removing it");
+        let target = Target::orphan(*tag);
+        if let Err(error) = self.driver.delete(&target).await {
+            tracing::warn!(instance = %tag.instance, %error, "cannot remove the object");
+        }
+    }
+}
+
+/// The differences between the rows and the list.
+#[derive(Default)]
+struct Differences {
+    /// Settled rows that the list contradicts.
+    suspects: Vec<Instance>,
+    /// Objects whose row is gone.
+    orphans: Vec<Tag>,
+    /// Objects that this database never had.
+    unknown: Vec<InstanceId>,
+}
+
+impl Differences {
+    fn is_empty(&self) -> bool {
+        self.suspects.is_empty() && self.orphans.is_empty() && self.unknown.is_empty()
+    }
+}
+
+/// Compares the rows with the list. It ends early if the `observer` is gone.
+fn differences(
+    db: &Db,
+    node: &NodeId,
+    listed: Vec<Observed>,
+    observer: &Weak<()>,
+) -> Result<Differences, Error> {
+    let mut there: HashMap<InstanceId, Observed> = HashMap::new();
+    for observed in listed {
+        there.insert(observed.tag.instance, observed);
+    }
+    let mut found = Differences::default();
+    db.read(|rows| {
+        for id in rows.on_node(node)? {
+            if observer.strong_count() == 0 {
+                return Err(Error::internal("aborted"));
+            }
+            let observed = there.remove(&id);
+            if let Some(row) = rows.instance(id)?
+                && row.progress == Progress::Settled
+                && contradicts(&row, observed.as_ref())
+            {
+                found.suspects.push(row);
+            }
+        }
+        // The rest has no row on this node. A row may be newer than the list, and only objects that
+        // this database has made may be removed.
+        for (id, observed) in there {
+            if rows.instance(id)?.is_some() {
+                continue;
+            }
+            if rows.was_made(id)? {
+                found.orphans.push(observed.tag);
+            } else {
+                found.unknown.push(id);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// A digest of the list that does not depend on its order.
+fn digest(listed: &[Observed]) -> u64 {
+    let hash = BuildHasherDefault::<DefaultHasher>::default();
+    let lines = listed.iter().map(|observed| hash.hash_one(observed));
+    lines.fold(0, u64::wrapping_add)
+}
+
+/// Whether the list contradicts a settled row.
+fn contradicts(row: &Instance, observed: Option<&Observed>) -> bool {
+    let runs = observed.is_some_and(|o| {
+        o.tag.incarnation == row.incarnation && matches!(o.phase, Phase::Booting | Phase::Ready)
+    });
+    match row.intent {
+        Intent::Run => !runs,
+        Intent::Stop => runs,
+        Intent::Delete => false,
+    }
+}

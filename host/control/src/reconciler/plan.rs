@@ -1,0 +1,35 @@
+//! The plan: the next step for an instance. Pure.
+
+use wharf_domain::capacity::Size;
+use wharf_domain::instance::{Instance, Intent, Progress};
+
+/// The next step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The node follows the intent.
+    Nothing,
+    /// Create it, until it is reachable.
+    Make,
+    /// Start it again.
+    Start,
+    /// Change its size.
+    Resize(Size),
+    /// Stop it and release its compute.
+    Stop,
+    /// Delete it and free everything.
+    Delete,
+}
+
+/// The step that brings the node nearer to the row.
+pub fn plan(instance: &Instance) -> Step {
+    match (instance.progress, instance.intent) {
+        (Progress::Settled, _) => Step::Nothing,
+        (Progress::Pending, Intent::Delete) => Step::Delete,
+        (Progress::Pending, Intent::Stop) => Step::Stop,
+        (Progress::Pending, Intent::Run) if !instance.provisioned => Step::Make,
+        (Progress::Pending, Intent::Run) => match &instance.resize {
+            Some(resize) => Step::Resize(resize.size),
+            None => Step::Start,
+        },
+    }
+}

@@ -1,0 +1,117 @@
+//! The drivers' view of an instance, from its rows.
+
+use crate::App;
+use ipnet::Ipv4Net;
+use sha2::{Digest, Sha256};
+use std::net::Ipv4Addr;
+use wharf_config::NodeConfig;
+use wharf_db::Detail;
+use wharf_domain::driver::{Network, PublishedPort, Spec, Tag, Target};
+use wharf_domain::error::Error;
+use wharf_domain::instance::{Instance, Intent};
+use wharf_domain::placement::gateway;
+
+/// The SSH port inside an instance.
+const SSH: u16 = 22;
+
+/// Length of a network id. With the prefix of a driver it still fits an interface name.
+const NETWORK_ID: usize = 11;
+
+/// The tag of an instance's engine objects.
+pub fn tag(instance: &Instance) -> Tag {
+    Tag {
+        instance: instance.id,
+        incarnation: instance.incarnation,
+    }
+}
+
+/// The target of calls for an existing instance.
+pub fn target(app: &App, instance: &Instance) -> Result<Target, Error> {
+    let node = app.config.node.iter().find(|n| n.name == instance.node.0);
+    let node =
+        node.ok_or_else(|| Error::internal(format!("node {} is not configured", instance.node)))?;
+    let subnet = Ipv4Net::new(instance.lan_ipv4, node.lan_subnet_prefix)
+        .map_err(|e| Error::caused("lan_subnet_prefix", e))?
+        .trunc();
+    let public_network = instance
+        .public_ipv4
+        .map(|address| public_network(&app.installation, node, address))
+        .transpose();
+    let public_network = match instance.intent {
+        // A network that is no longer configured must not prevent a stop or a deletion.
+        Intent::Delete | Intent::Stop => public_network.ok().flatten(),
+        Intent::Run => public_network?,
+    };
+    Ok(Target {
+        tag: tag(instance),
+        generation: instance.generation,
+        resource_type: instance.resource_type,
+        size: instance.size,
+        network: Network {
+            id: network_id(&app.installation, &instance.owner.0.to_string()),
+            subnet,
+            gateway: gateway(subnet),
+            address: instance.lan_ipv4,
+        },
+        public_network,
+        wan_ports: instance.wan_ports.clone(),
+    })
+}
+
+/// The specification of an instance. `may_exist` tells the driver of an earlier request.
+pub fn spec(target: Target, instance: &Instance, detail: Detail, may_exist: bool) -> Spec {
+    let ssh = detail.blueprint.ssh.then_some(PublishedPort {
+        node_port: instance.ssh_port,
+        instance_port: SSH,
+    });
+    let web = instance
+        .web_port
+        .zip(detail.blueprint.web_port)
+        .map(|(node_port, instance_port)| PublishedPort {
+            node_port,
+            instance_port,
+        });
+    Spec {
+        target,
+        hostname: detail.hostname,
+        published: ssh.into_iter().chain(web).collect(),
+        gpu_devices: instance.gpus.iter().map(|g| g.device.clone()).collect(),
+        may_exist,
+        blueprint: detail.blueprint,
+    }
+}
+
+/// The node's public network that contains an address.
+fn public_network(
+    installation: &str,
+    node: &NodeConfig,
+    address: Ipv4Addr,
+) -> Result<Network, Error> {
+    let subnet = node.public_ipv4.iter().find(|net| net.contains(&address));
+    let subnet = subnet.ok_or_else(|| {
+        let name = &node.name;
+        Error::internal(format!(
+            "public_ipv4 of node {name} no longer has {address}"
+        ))
+    })?;
+    let mut id = network_id(installation, &subnet.to_string());
+    id.replace_range(..1, Network::PUBLIC);
+    Ok(Network {
+        id,
+        subnet: *subnet,
+        gateway: gateway(*subnet),
+        address,
+    })
+}
+
+/// The id of an owner's or a public network. It differs between installations on one engine.
+fn network_id(installation: &str, whose: &str) -> String {
+    // Public networks begin with a digit that is not among these.
+    const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let hash = Sha256::digest(format!("{installation}/{whose}"));
+    hash.iter()
+        .take(NETWORK_ID)
+        .filter_map(|byte| DIGITS.get(usize::from(byte % 32)))
+        .map(|digit| char::from(*digit))
+        .collect()
+}

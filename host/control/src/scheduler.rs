@@ -1,0 +1,63 @@
+//! The scheduler's inventory, which the database keeps equal to the sum of all claims.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wharf_db::{Projection, Read, Snapshot};
+use wharf_domain::capacity::{Claim, Size};
+use wharf_domain::error::Error;
+use wharf_domain::ids::NodeId;
+use wharf_domain::placement::{Inventory, Placement, PlacementRequest, Supports};
+
+/// The inventory. A decision holds only within the use case that asks for it: the database runs
+/// use cases one at a time, and applies the claims of one before it runs the next.
+#[derive(Debug, Clone)]
+pub struct Scheduler(Arc<Mutex<Inventory>>);
+
+impl Scheduler {
+    /// Nothing is claimed yet: the database adds the claims when it is opened.
+    pub fn new(empty: Inventory) -> Self {
+        Self(Arc::new(Mutex::new(empty)))
+    }
+
+    fn inventory(&self) -> MutexGuard<'_, Inventory> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a new instance.
+    pub fn place(&self, ask: &PlacementRequest) -> Result<Placement, Error> {
+        self.inventory().place(ask).map_err(Error::Insufficient)
+    }
+
+    /// Whether a stopped instance can have its compute back.
+    pub fn reclaim(&self, claim: &Claim) -> Result<(), Error> {
+        self.inventory().reclaim(claim).map_err(Error::Insufficient)
+    }
+
+    /// Whether a claim can grow.
+    pub fn grow(&self, claim: &Claim, to: Size) -> Result<(), Error> {
+        self.inventory()
+            .grow(claim, to)
+            .map_err(Error::Insufficient)
+    }
+
+    /// Notes what a node's driver said that the node can run. That is in no row.
+    pub fn set_supports(&self, node: &NodeId, supports: Supports) {
+        self.inventory().set_supports(node, supports);
+    }
+}
+
+impl Projection for Scheduler {
+    fn load(&mut self, rows: &Snapshot) -> Result<(), Error> {
+        self.inventory()
+            .add_all(|add| rows.each_claim(|_, claim| add(&claim)))
+    }
+
+    fn change(&mut self, before: Option<&Claim>, after: Option<&Claim>) {
+        let mut inventory = self.inventory();
+        match (before, after) {
+            (Some(before), Some(after)) => inventory.replace(before, after),
+            (Some(before), None) => inventory.remove(before),
+            (None, Some(after)) => inventory.add(after),
+            (None, None) => {}
+        }
+    }
+}

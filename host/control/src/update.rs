@@ -1,0 +1,235 @@
+//! `PATCH`: renames instances and resizes containers. A request takes effect as a whole or not at
+//! all.
+
+use super::clock::now;
+use super::find::{Selector, find};
+use super::{App, Caller, InstanceView, Scheduler};
+use wharf_db::{Change, Changes, Read, View};
+use wharf_domain::capacity::Size;
+use wharf_domain::driver::{DiskGrow, Features};
+use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::event::What;
+use wharf_domain::instance::{Instance, Intent, Progress, Resize, ResourceType};
+use wharf_domain::name::Name;
+use wharf_domain::request::UpdateRequest;
+use wharf_domain::state::InstanceState;
+
+impl App {
+    /// Changes the name, the size, or both.
+    ///
+    /// `errors` has the fields that could not be parsed. If there are any, the remaining fields are
+    /// checked too, and nothing changes.
+    pub async fn update(
+        &self,
+        caller: &Caller,
+        selector: &Selector,
+        request: UpdateRequest,
+        mut errors: FieldErrors,
+    ) -> Result<InstanceView, Error> {
+        let owner = caller.user;
+        let (id, features) = self.db.read(|rows| {
+            let instance = find(rows, owner, selector)?;
+            let features = self.features.get(&instance.node);
+            if !errors.0.is_empty() {
+                check_fields(rows, &instance, &request, features, &mut errors)?;
+            }
+            Ok((instance.id, features))
+        })?;
+        errors.into_result()?;
+        let scheduler = self.scheduler.clone();
+        let (instance, size) = self
+            .db
+            .write(move |view| {
+                let instance = find(view.rows, owner, &Selector::Id(id))?;
+                decide(view, &scheduler, instance, &request, features)
+            })
+            .await?;
+        let Some(size) = size else {
+            return self.view(caller, instance);
+        };
+        self.nudge(caller, id);
+        self.wait_settled(&instance).await;
+        self.withdraw(caller, &instance).await?;
+        let after = self.db.read(|rows| find(rows, owner, &Selector::Id(id)))?;
+        if after.size != size {
+            return Err(self.refusal(&instance)?);
+        }
+        self.view(caller, after)
+    }
+
+    /// Cancels a resize that the node has not confirmed in time. The old size stays, and is sent to the
+    /// node again.
+    async fn withdraw(&self, caller: &Caller, asked: &Instance) -> Result<(), Error> {
+        let (id, generation) = (asked.id, asked.generation);
+        let withdrawn = self
+            .db
+            .write(move |view| match view.rows.instance(id)? {
+                Some(mut row) if row.generation == generation && row.resize.is_some() => {
+                    let deadline = row.deadline;
+                    row.resize = None;
+                    row.intend(Intent::Run, deadline);
+                    let message = "the node did not answer in time".to_owned();
+                    let refused = What::ResizeRefused {
+                        field: None,
+                        message,
+                    };
+                    Ok((true, Changes::none().record(row, now(), refused)))
+                }
+                _ => Ok((false, Changes::none())),
+            })
+            .await?;
+        if withdrawn {
+            self.nudge(caller, id);
+        }
+        Ok(())
+    }
+
+    /// Returns the reason why a resize did not take effect.
+    fn refusal(&self, asked: &Instance) -> Result<Error, Error> {
+        let since = usize::try_from(asked.events).unwrap_or(usize::MAX);
+        let events = self.db.read(|rows| rows.events(asked.id))?;
+        let refused = events
+            .into_iter()
+            .skip(since)
+            .find_map(|event| match event.what {
+                What::ResizeRefused { field, message } => Some(match field {
+                    Some(field) => FieldErrors::one(&field, message).into(),
+                    None => Error::NodeUnreachable(message),
+                }),
+                What::ResizeShort(short) => Some(Error::Insufficient(short.into())),
+                _ => None,
+            });
+        let replaced = "a later change of this instance replaced this one";
+        Ok(refused.unwrap_or(Error::NotApplicable(replaced)))
+    }
+}
+
+/// Returns the updated instance, and the new size if the node must confirm it first.
+fn decide(
+    view: &View<'_>,
+    scheduler: &Scheduler,
+    mut instance: Instance,
+    request: &UpdateRequest,
+    features: Option<Features>,
+) -> Result<((Instance, Option<Size>), Changes), Error> {
+    let mut errors = FieldErrors::default();
+    let name = check_fields(view.rows, &instance, request, features, &mut errors)?;
+    errors.into_result()?;
+    let size = request.size_over(instance.size);
+    if size == instance.size {
+        let Some(name) = name else {
+            return Ok(((instance, None), Changes::none()));
+        };
+        instance.name = name;
+        // This name also replaces a name that still waits for a resize.
+        if let Some(resize) = &mut instance.resize {
+            resize.name = None;
+        }
+        let changes = Changes::none().record(instance, now(), What::Renamed);
+        return Ok(((changes.instance()?, None), changes));
+    }
+    check_state(&instance)?;
+    let mut claim = view
+        .rows
+        .claim(instance.id)?
+        .ok_or_else(|| Error::internal(format!("{} has no claim", instance.id)))?;
+    scheduler.grow(&claim, size)?;
+    let changes = Changes::none();
+    if instance.intent == Intent::Stop {
+        // A stop in progress claims the maximum of both sizes; a restart claims the rest.
+        claim.size = if claim.compute {
+            claim.size.max(size)
+        } else {
+            size
+        };
+        let changes = changes.with(Change::PutClaim(instance.id, claim));
+        instance.size = size;
+        instance.name = name.unwrap_or(instance.name);
+        let changes = changes.record(instance, now(), What::Resized);
+        return Ok(((changes.instance()?, None), changes));
+    }
+    claim.size = claim.size.max(size);
+    let deadline = instance.deadline;
+    instance.intend(Intent::Run, deadline);
+    instance.resize = Some(Resize { size, name });
+    let changes = changes
+        .with(Change::PutClaim(instance.id, claim))
+        .with(Change::PutInstance(Box::new(instance)));
+    Ok(((changes.instance()?, Some(size)), changes))
+}
+
+/// Checks the fields against the current instance. Returns the name if it changes.
+fn check_fields(
+    rows: &impl Read,
+    instance: &Instance,
+    request: &UpdateRequest,
+    features: Option<Features>,
+    errors: &mut FieldErrors,
+) -> Result<Option<Name>, Error> {
+    let name = request.name.clone().filter(|name| *name != instance.name);
+    if let Some(name) = &name
+        && rows.id_of_name(name.as_str())?.is_some()
+    {
+        errors.add("name", "is already taken");
+    }
+    request.check(instance, errors);
+    let grows = request.disk_size_gib > Some(instance.size.disk_size_gib);
+    if grows
+        && instance.resource_type == ResourceType::Container
+        && let Some(why) = features.and_then(|f| cannot_grow(f, instance.intent))
+    {
+        errors.add("disk_size_gib", why);
+    }
+    if instance.resource_type == ResourceType::Container
+        && instance.intent == Intent::Run
+        && features.is_some_and(|f| !f.live_resize)
+    {
+        let (old, new) = (instance.size, request.size_over(instance.size));
+        for (field, changes) in [
+            ("n_vcpus", new.n_vcpus != old.n_vcpus),
+            ("mem_gib", new.mem_gib != old.mem_gib),
+        ] {
+            if changes {
+                errors.add(field, NO_LIVE_RESIZE);
+            }
+        }
+    }
+    Ok(name)
+}
+
+const NO_LIVE_RESIZE: &str = "this instance's node cannot resize a running container; \
+     stop it first, and restart it after the change";
+
+/// Returns the reason why the disk cannot grow now, if any.
+///
+/// If the engine does not enforce disk sizes, growing only changes the claim. The driver still
+/// refuses it for a container that has a limit.
+fn cannot_grow(features: Features, intent: Intent) -> Option<&'static str> {
+    match features.disk_grow {
+        _ if !features.disk_limit => None,
+        DiskGrow::Running => None,
+        DiskGrow::Stopped if intent == Intent::Stop => None,
+        DiskGrow::Stopped => Some(
+            "this instance's node cannot grow the disk of a running container; stop it first, \
+             and restart it after the change",
+        ),
+        DiskGrow::No => Some("this instance's node cannot grow the disk of an existing container"),
+    }
+}
+
+fn check_state(instance: &Instance) -> Result<(), Error> {
+    let state = instance.state();
+    if !matches!(state, InstanceState::Running | InstanceState::Exited) {
+        return Err(Error::State {
+            verb: "resize",
+            state,
+            needed: "running or exited",
+        });
+    }
+    if instance.intent == Intent::Run && instance.progress == Progress::Pending {
+        return Err(Error::NotApplicable(
+            "an earlier change of this instance is still under way; try again shortly",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! Applies changes to the rows, indices included.
+
+use super::batch::{Change, Changes};
+use super::codec::internal;
+use super::projection::Projected;
+use super::rows::OwnerRow;
+use super::table::{Draft, Rows};
+use super::tables as t;
+use wharf_domain::error::Error;
+use wharf_domain::ids::{InstanceId, UserId};
+use wharf_domain::instance::{Instance, Intent, Progress};
+
+impl Draft<'_> {
+    /// Applies one use case's changes to the rows and to the projection of the claims.
+    pub(super) fn apply(
+        &mut self,
+        changes: Changes,
+        projected: &mut Projected,
+    ) -> Result<(), Error> {
+        for change in changes.0 {
+            self.apply_one(change, projected)?;
+        }
+        Ok(())
+    }
+
+    fn apply_one(&mut self, change: Change, projected: &mut Projected) -> Result<(), Error> {
+        match change {
+            Change::PutInstance(instance) => self.put_instance(&instance)?,
+            Change::DropInstance(id) => self.drop_instance(id, projected)?,
+            Change::PutClaim(id, claim) => {
+                let before = self.put(&t::CLAIMS, &*claim.node.0, id, &claim)?;
+                projected.change(before, Some(claim));
+            }
+            Change::PutDetail(id, detail) => {
+                self.put(&t::DETAILS, &id, (), &*detail)?;
+            }
+            Change::Event(number, event) => {
+                self.put(&t::EVENTS, &event.instance, number, &event)?;
+            }
+            Change::Entry(number, entry) => {
+                self.put(&t::LEDGER, &entry.instance, number, &entry)?;
+            }
+            Change::PutUser(id, email) => {
+                self.put(&t::EMAILS, &*email, (), &id)?;
+                self.put(&t::USERS, &id, (), &email)?;
+            }
+            Change::PutKey(key) => {
+                self.put(&t::KEYS, &*key.id, (), &key)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put_instance(&mut self, new: &Instance) -> Result<(), Error> {
+        let old = self.put(&t::INSTANCES, &new.id, (), new)?;
+        // A use case reads the row that it changes.
+        if new.version != old.as_ref().map_or(0, |old| old.version) + 1 {
+            return Err(internal(format!(
+                "{} was changed without being read",
+                new.id
+            )));
+        }
+        self.index(old.as_ref(), Some(new))
+    }
+
+    fn drop_instance(&mut self, id: InstanceId, projected: &mut Projected) -> Result<(), Error> {
+        let Some(old) = self.remove(&t::INSTANCES, &id, ())? else {
+            return Ok(());
+        };
+        self.remove(&t::DETAILS, &id, ())?;
+        if let Some(claim) = self.remove(&t::CLAIMS, &*old.node.0, id)? {
+            projected.change(Some(claim), None);
+        }
+        self.index(Some(&old), None)
+    }
+
+    /// Makes names, owners and pending follow a changed instance row.
+    fn index(&mut self, old: Option<&Instance>, new: Option<&Instance>) -> Result<(), Error> {
+        let Some(id) = new.or(old).map(|i| i.id) else {
+            return Ok(());
+        };
+        let (before, after) = (names(old), names(new));
+        for name in before.iter().filter(|name| !after.contains(name)) {
+            self.remove(&t::NAMES, *name, ())?;
+        }
+        for name in after.iter().filter(|name| !before.contains(name)) {
+            self.put(&t::NAMES, *name, (), &id)?;
+        }
+        let (before, after) = (place(old), place(new));
+        if let Some((owner, seq)) = after.or(before) {
+            let counters = self.get(&t::OWNERS, &owner, ())?.unwrap_or_default();
+            let counters = OwnerRow {
+                version: counters.version + 1,
+                last_seq: counters.last_seq.max(seq),
+            };
+            self.put(&t::OWNERS, &owner, (), &counters)?;
+            match after {
+                Some(_) if before.is_some() => {}
+                Some(_) => {
+                    self.put(&t::OWNED, &owner, seq, &id)?;
+                }
+                None => {
+                    self.remove(&t::OWNED, &owner, seq)?;
+                }
+            }
+        }
+        match (is_pending(old), is_pending(new)) {
+            (false, true) => {
+                self.put(&t::PENDING, &id, (), &())?;
+            }
+            (true, false) => {
+                self.remove(&t::PENDING, &id, ())?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The names that lead to an instance: its own and one reserved by a change under way.
+pub(super) fn names(instance: Option<&Instance>) -> Vec<&str> {
+    match instance {
+        Some(i) if i.intent != Intent::Delete => {
+            let reserved = i.resize.as_ref().and_then(|r| r.name.as_ref());
+            let mut names = vec![i.name.as_str()];
+            names.extend(reserved.map(wharf_domain::name::Name::as_str));
+            names
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Its key in the owner's list. It never changes while the instance is listed.
+pub(super) fn place(instance: Option<&Instance>) -> Option<(UserId, u64)> {
+    instance
+        .filter(|i| i.intent != Intent::Delete)
+        .map(|i| (i.owner, i.seq))
+}
+
+/// Whether the reconciler has work on it.
+pub(super) fn is_pending(instance: Option<&Instance>) -> bool {
+    instance.is_some_and(|i| i.progress == Progress::Pending)
+}

@@ -1,0 +1,99 @@
+//! What a use case wants written.
+
+use super::rows::{Detail, KeyRow};
+use wharf_domain::capacity::Claim;
+use wharf_domain::error::Error;
+use wharf_domain::event::{Event, What};
+use wharf_domain::ids::{InstanceId, UserId};
+use wharf_domain::instance::Instance;
+use wharf_domain::ledger::Entry;
+use wharf_domain::time::Timestamp;
+
+/// One change of rows. Indices (names, owners, pending) follow from the instance row.
+#[derive(Debug)]
+pub enum Change {
+    /// Writes an instance.
+    PutInstance(Box<Instance>),
+    /// Removes an instance with its detail row and its claim. Events and ledger stay.
+    DropInstance(InstanceId),
+    /// Writes a claim over the one that is there.
+    PutClaim(InstanceId, Claim),
+    /// Writes the detail row.
+    PutDetail(InstanceId, Box<Detail>),
+    /// Appends to the event log, with its number.
+    Event(u32, Event),
+    /// Appends to the ledger, with its number.
+    Entry(u32, Entry),
+    /// A new user.
+    PutUser(UserId, String),
+    /// A new or changed key.
+    PutKey(KeyRow),
+}
+
+/// Changes that hold together or not at all.
+#[derive(Debug, Default)]
+pub struct Changes(pub(super) Vec<Change>);
+
+impl Changes {
+    /// Nothing to write.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Adds a change. An instance that is put gets the next version of its row.
+    #[must_use]
+    pub fn with(mut self, mut change: Change) -> Self {
+        if let Change::PutInstance(instance) = &mut change {
+            instance.version += 1;
+        }
+        self.0.push(change);
+        self
+    }
+
+    /// Adds an instance's new row with the event that led to it and, where what is billed
+    /// changes, a ledger entry. Time never runs backwards within one instance.
+    #[must_use]
+    pub fn record(mut self, mut instance: Instance, now: Timestamp, what: What) -> Self {
+        let at = now.max(instance.last_event_at);
+        let state = instance.state();
+        self.0.push(Change::Event(
+            instance.events,
+            Event {
+                at,
+                instance: instance.id,
+                what,
+                state,
+                size: instance.size,
+            },
+        ));
+        instance.events += 1;
+        instance.last_event_at = at;
+        let billed = (state.billed(), instance.size);
+        if billed != instance.billed || instance.ledger_entries == 0 {
+            self.0.push(Change::Entry(
+                instance.ledger_entries,
+                Entry {
+                    instance: instance.id,
+                    owner: instance.owner,
+                    at,
+                    billed: billed.0,
+                    size: instance.size,
+                    n_gpus: u32::try_from(instance.gpus.len()).unwrap_or(u32::MAX),
+                    rates: instance.rates,
+                },
+            ));
+            instance.ledger_entries += 1;
+            instance.billed = billed;
+        }
+        self.with(Change::PutInstance(Box::new(instance)))
+    }
+
+    /// The instance row that was put last.
+    pub fn instance(&self) -> Result<Instance, Error> {
+        let puts = self.0.iter().rev().find_map(|change| match change {
+            Change::PutInstance(instance) => Some(Instance::clone(instance)),
+            _ => None,
+        });
+        puts.ok_or_else(|| Error::internal("no instance was written"))
+    }
+}

@@ -1,0 +1,30 @@
+//! Rows as bytes: one version byte, then postcard. A changed row type gets the next version and
+//! keeps a reader for the last.
+
+use serde::{Serialize, de::DeserializeOwned};
+use wharf_domain::error::Error;
+
+const VERSION: u8 = 1;
+/// Most rows are shorter.
+const USUAL: usize = 512;
+
+/// A row's bytes.
+pub fn encode<T: Serialize>(row: &T) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::with_capacity(USUAL);
+    bytes.push(VERSION);
+    postcard::to_extend(row, bytes).map_err(internal)
+}
+
+/// A row from its bytes.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
+    match bytes.split_first() {
+        Some((&VERSION, rest)) => postcard::from_bytes(rest).map_err(internal),
+        Some((version, _)) => Err(Error::internal(format!("row of unknown version {version}"))),
+        None => Err(Error::internal("empty row")),
+    }
+}
+
+/// Any error of the database is a fault of ours towards the user.
+pub fn internal(error: impl Into<wharf_domain::error::Cause>) -> Error {
+    Error::caused("database", error)
+}

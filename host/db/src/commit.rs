@@ -1,0 +1,187 @@
+//! One durable transaction for a batch of use cases.
+
+use super::batch::Changes;
+use super::codec::internal;
+use super::projection::{Projected, Projection};
+use super::table::Draft;
+use redb::WriteTransaction;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{oneshot, watch};
+use wharf_domain::error::Error;
+
+/// What a use case decides from.
+pub struct View<'a> {
+    /// The rows as earlier members of the batch leave them.
+    pub rows: &'a Draft<'a>,
+}
+
+/// A use case on its way through a batch.
+pub trait Job: Send {
+    /// Decides. Returns the changes, or none if the use case refused.
+    fn decide(&mut self, view: &View<'_>) -> Option<Changes>;
+    /// Replaces the decision, because it is not committed.
+    fn fail(&mut self, error: Error);
+    /// Answers the caller, after the commit.
+    fn answer(self: Box<Self>);
+}
+
+/// A use case with its caller.
+pub struct Waiting<T, F> {
+    decide: F,
+    decided: Option<Result<T, Error>>,
+    reply: oneshot::Sender<Result<T, Error>>,
+}
+
+impl<T, F> Waiting<T, F> {
+    /// A use case that has not decided yet.
+    pub fn new(decide: F, reply: oneshot::Sender<Result<T, Error>>) -> Self {
+        Self {
+            decide,
+            decided: None,
+            reply,
+        }
+    }
+}
+
+impl<T, F> Job for Waiting<T, F>
+where
+    T: Send + 'static,
+    F: Fn(&View<'_>) -> Result<(T, Changes), Error> + Send,
+{
+    fn decide(&mut self, view: &View<'_>) -> Option<Changes> {
+        let (decided, changes) = match (self.decide)(view) {
+            Ok((value, changes)) => (Ok(value), Some(changes)),
+            Err(error) => (Err(error), None),
+        };
+        self.decided = Some(decided);
+        changes
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.decided = Some(Err(error));
+    }
+
+    fn answer(self: Box<Self>) {
+        let undecided = || Err(internal("a use case did not run"));
+        // A caller that went away needs no answer; its changes hold.
+        drop(self.reply.send(self.decided.unwrap_or_else(undecided)));
+    }
+}
+
+/// Commits one batch after the other.
+pub struct Committer {
+    file: Arc<redb::Database>,
+    projected: Projected,
+    /// Number of commits that readers can see.
+    commits: Arc<AtomicU64>,
+    /// Turns true when the file takes no more writes.
+    lost: watch::Sender<bool>,
+}
+
+impl Committer {
+    /// Takes a projection that is loaded.
+    pub fn new(
+        file: Arc<redb::Database>,
+        projection: Box<dyn Projection>,
+        commits: Arc<AtomicU64>,
+        lost: watch::Sender<bool>,
+    ) -> Self {
+        Self {
+            file,
+            projected: Projected::new(projection),
+            commits,
+            lost,
+        }
+    }
+
+    /// Writes a batch. The members have their answers then.
+    pub fn run(&mut self, batch: &mut [Box<dyn Job>]) {
+        let Err(error) = self.commit(batch) else {
+            return;
+        };
+        if self.is_lost() || batch.len() == 1 {
+            tracing::error!(%error, "a write failed");
+            for job in batch {
+                job.fail(internal(error.to_string()));
+            }
+            return;
+        }
+        // One member may have made the others fail: each gets a commit of its own.
+        tracing::warn!(%error, members = batch.len(), "a batch failed; running its members singly");
+        for alone in batch.chunks_mut(1) {
+            self.run(alone);
+        }
+    }
+
+    /// Writes all members in one durable transaction, or none.
+    fn commit(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
+        if self.is_lost() {
+            return Err(internal("it takes no more writes"));
+        }
+        let decided = catch_unwind(AssertUnwindSafe(|| self.decide(batch)));
+        let txn = match decided.unwrap_or_else(|_| Err(internal("a batch panicked"))) {
+            Ok(Some(txn)) => txn,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                // After an error of the file redb refuses all transactions.
+                if self.file.begin_write().is_err() {
+                    self.give_up(&error);
+                }
+                self.projected.undo();
+                return Err(error);
+            }
+        };
+        let committed = catch_unwind(AssertUnwindSafe(|| commit_durably(txn)));
+        let committed = committed.unwrap_or_else(|_| Err(internal("a commit panicked")));
+        match &committed {
+            Ok(()) => {
+                self.projected.keep();
+                self.commits.fetch_add(1, Ordering::SeqCst);
+            }
+            // Only the next opening shows what the disk has kept.
+            Err(error) => self.give_up(error),
+        }
+        committed
+    }
+
+    /// Applies the decisions of all members. Returns none if that changed no row.
+    fn decide(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Option<WriteTransaction>, Error> {
+        let txn = self.file.begin_write().map_err(internal)?;
+        let mut rows = Draft::open(&txn)?;
+        for job in batch {
+            let view = View { rows: &rows };
+            // Caught here, because a transaction that a panic drops makes the next opening check
+            // the whole file.
+            let decided = catch_unwind(AssertUnwindSafe(|| job.decide(&view)));
+            let decided = decided.map_err(|_| internal("a use case panicked"))?;
+            if let Some(changes) = decided {
+                rows.apply(changes, &mut self.projected)?;
+            }
+        }
+        let changed = rows.is_changed();
+        drop(rows);
+        if !changed {
+            txn.abort().map_err(internal)?;
+            return Ok(None);
+        }
+        Ok(Some(txn))
+    }
+
+    fn is_lost(&self) -> bool {
+        *self.lost.borrow()
+    }
+
+    fn give_up(&self, error: &Error) {
+        tracing::error!(%error, "the database cannot be written any more");
+        self.lost.send_replace(true);
+    }
+}
+
+/// Commits with redb's quick repair: the commit has the state of redb's allocator, so that after a
+/// crash the file is not read whole to find it.
+pub fn commit_durably(mut txn: WriteTransaction) -> Result<(), Error> {
+    txn.set_quick_repair(true);
+    txn.commit().map_err(internal)
+}

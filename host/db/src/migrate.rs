@@ -1,0 +1,141 @@
+//! Moves the rows of format 2, which had ten tables in trees of their own and a journal before them,
+//! to the present format.
+
+use super::OpenError;
+use super::codec::{decode, internal};
+use super::rows::OwnerRow;
+use super::table::Draft;
+use super::tables as t;
+use redb::{Key, ReadableTable, Table, TableDefinition, Value, WriteTransaction};
+use std::path::Path;
+use uuid::Uuid;
+use wharf_domain::capacity::Claim;
+use wharf_domain::error::Error;
+use wharf_domain::ids::{InstanceId, UserId};
+
+/// The format that is moved.
+pub(super) const FORMAT: u64 = 2;
+
+type Rows<K> = TableDefinition<'static, K, &'static [u8]>;
+
+pub(super) const INSTALLATION: TableDefinition<(), u128> = TableDefinition::new("installation");
+pub(super) const USERS: TableDefinition<u64, &str> = TableDefinition::new("users");
+pub(super) const EMAILS: TableDefinition<&str, u64> = TableDefinition::new("emails");
+pub(super) const KEYS: Rows<&str> = Rows::new("keys");
+pub(super) const INSTANCES: Rows<u128> = Rows::new("instances");
+pub(super) const DETAILS: Rows<u128> = Rows::new("details");
+pub(super) const NAMES: TableDefinition<&str, u128> = TableDefinition::new("names");
+pub(super) const OWNED: TableDefinition<(u64, u64), u128> = TableDefinition::new("owned");
+pub(super) const CLAIMS: Rows<u128> = Rows::new("claims");
+pub(super) const ON_NODE: TableDefinition<(&str, u128), ()> = TableDefinition::new("on_node");
+pub(super) const PENDING: TableDefinition<u128, ()> = TableDefinition::new("pending");
+pub(super) const EVENTS: Rows<(u128, u32)> = Rows::new("events");
+pub(super) const LEDGER: Rows<(u128, u32)> = Rows::new("ledger");
+
+pub(super) const NEXT_SEQ: &str = "next_seq";
+/// Number of the latest opening.
+pub(super) const SESSION: &str = "session";
+/// Number of the opening at whose end the file had everything that was in the journal.
+pub(super) const CLOSED: &str = "closed";
+const EPOCH: &str = "epoch";
+
+/// Moves the rows within a transaction. The caller notes the new format.
+pub fn migrate(
+    txn: &WriteTransaction,
+    found: u64,
+    meta: &mut Table<'_, &'static str, u64>,
+) -> Result<(), OpenError> {
+    let mut take = |key| -> Result<Option<u64>, Error> {
+        let number = meta.remove(key).map_err(internal)?;
+        Ok(number.map(|number| number.value()))
+    };
+    let (session, closed) = (take(SESSION)?, take(CLOSED)?);
+    if found != FORMAT {
+        return Err(OpenError::Older { found });
+    }
+    if closed.is_none() || closed != session {
+        return Err(OpenError::NotClosed);
+    }
+    take(EPOCH)?;
+    let last_seq = take(NEXT_SEQ)?.map_or(0, |next| next.saturating_sub(1));
+    move_rows(txn, last_seq)?;
+    tracing::info!("moved the rows of the earlier version's database");
+    Ok(())
+}
+
+fn move_rows(txn: &WriteTransaction, last_seq: u64) -> Result<(), Error> {
+    let mut to = Draft::open(txn)?;
+    each(txn, INSTALLATION, |(), id| {
+        let id = Uuid::from_u128(id);
+        to.put(&t::INSTALLATION, &(), (), &id).map(drop)
+    })?;
+    each(txn, USERS, |id, email| {
+        let (id, email) = (UserId(id), email.to_owned());
+        to.put(&t::EMAILS, &*email, (), &id)?;
+        to.put(&t::USERS, &id, (), &email).map(drop)
+    })?;
+    each(txn, KEYS, |id, row| {
+        to.put_encoded(&t::KEYS, id, (), row).map(drop)
+    })?;
+    each(txn, INSTANCES, |id, row| {
+        // The version is the last field, so a row without one needs it at its end.
+        let row = [row, &[1]].concat();
+        to.put_encoded(&t::INSTANCES, &of(id), (), &row).map(drop)
+    })?;
+    each(txn, DETAILS, |id, row| {
+        to.put_encoded(&t::DETAILS, &of(id), (), row).map(drop)
+    })?;
+    each(txn, NAMES, |name, id| {
+        to.put(&t::NAMES, name, (), &of(id)).map(drop)
+    })?;
+    each(txn, OWNED, |(owner, seq), id| {
+        let owner = UserId(owner);
+        let version = 1;
+        to.put(&t::OWNERS, &owner, (), &OwnerRow { version, last_seq })?;
+        to.put(&t::OWNED, &owner, seq, &of(id)).map(drop)
+    })?;
+    each(txn, CLAIMS, |id, row| {
+        let claim: Claim = decode(row)?;
+        to.put(&t::CLAIMS, &*claim.node.0, of(id), &claim).map(drop)
+    })?;
+    each(txn, PENDING, |id, ()| {
+        to.put(&t::PENDING, &of(id), (), &()).map(drop)
+    })?;
+    each(txn, EVENTS, |(id, number), row| {
+        to.put_encoded(&t::EVENTS, &of(id), number, row).map(drop)
+    })?;
+    each(txn, LEDGER, |(id, number), row| {
+        to.put_encoded(&t::LEDGER, &of(id), number, row).map(drop)
+    })?;
+    txn.delete_table(EMAILS).map_err(internal)?;
+    txn.delete_table(ON_NODE).map_err(internal)?;
+    Ok(())
+}
+
+fn of(id: u128) -> InstanceId {
+    InstanceId(Uuid::from_u128(id))
+}
+
+/// Hands out the rows of a table, and removes it.
+fn each<K: Key + 'static, V: Value + 'static>(
+    txn: &WriteTransaction,
+    definition: TableDefinition<'static, K, V>,
+    mut f: impl FnMut(K::SelfType<'_>, V::SelfType<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let table = txn.open_table(definition).map_err(internal)?;
+    for row in table.iter().map_err(internal)? {
+        let (key, value) = row.map_err(internal)?;
+        f(key.value(), value.value())?;
+    }
+    txn.delete_table(table).map(drop).map_err(internal)
+}
+
+/// Removes the journal of format 2, which has nothing that the file has not.
+pub fn remove_journal(dir: &Path) {
+    let path = dir.join("wharf.journal");
+    if let Err(error) = std::fs::remove_file(&path)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!(path = %path.display(), %error, "cannot remove the earlier version's journal");
+    }
+}

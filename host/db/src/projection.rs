@@ -1,0 +1,50 @@
+//! State in memory that is derived from the claims.
+
+use super::table::Snapshot;
+use wharf_domain::capacity::Claim;
+use wharf_domain::error::Error;
+
+/// Follows the claims, so that use cases can decide from more than rows: which node has room, which
+/// port is free. It is ahead of the commits by the batch under way, and only the writer changes it.
+pub trait Projection: Send {
+    /// Derives the state from the committed rows.
+    fn load(&mut self, rows: &Snapshot) -> Result<(), Error>;
+    /// Follows a change of one claim. A new claim has no `before`, a removed one no `after`.
+    fn change(&mut self, before: Option<&Claim>, after: Option<&Claim>);
+}
+
+type Change = (Option<Claim>, Option<Claim>);
+
+/// A projection with the changes of the batch under way.
+pub(super) struct Projected {
+    projection: Box<dyn Projection>,
+    changes: Vec<Change>,
+}
+
+impl Projected {
+    pub fn new(projection: Box<dyn Projection>) -> Self {
+        let changes = Vec::new();
+        Self {
+            projection,
+            changes,
+        }
+    }
+
+    /// Follows a change, which holds only once it is kept.
+    pub fn change(&mut self, before: Option<Claim>, after: Option<Claim>) {
+        self.projection.change(before.as_ref(), after.as_ref());
+        self.changes.push((before, after));
+    }
+
+    /// The batch is committed.
+    pub fn keep(&mut self) {
+        self.changes.clear();
+    }
+
+    /// The batch is not committed: takes its changes back, the last one first.
+    pub fn undo(&mut self) {
+        while let Some((before, after)) = self.changes.pop() {
+            self.projection.change(after.as_ref(), before.as_ref());
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Questions to the rows, of a snapshot or within a write.
+
+use super::codec::internal;
+use super::rows::{Detail, KeyRow};
+use super::table::Rows;
+use super::tables as t;
+use uuid::Uuid;
+use wharf_domain::capacity::Claim;
+use wharf_domain::error::Error;
+use wharf_domain::event::Event;
+use wharf_domain::ids::{InstanceId, NodeId, UserId};
+use wharf_domain::instance::Instance;
+use wharf_domain::ledger::Entry;
+
+/// Questions to the rows.
+#[expect(
+    clippy::missing_errors_doc,
+    reason = "all fail only if the file is broken"
+)]
+pub trait Read: Rows {
+    /// The name of this installation towards engines.
+    fn installation(&self) -> Result<Uuid, Error> {
+        let found = self.get(&t::INSTALLATION, &(), ())?;
+        found.ok_or_else(|| internal("no installation id"))
+    }
+
+    /// One instance, deleted ones included.
+    fn instance(&self, id: InstanceId) -> Result<Option<Instance>, Error> {
+        self.get(&t::INSTANCES, &id, ())
+    }
+
+    /// The instance that has a name.
+    fn id_of_name(&self, name: &str) -> Result<Option<InstanceId>, Error> {
+        self.get(&t::NAMES, name, ())
+    }
+
+    /// An owner's instances, oldest first.
+    fn owned_by(&self, owner: UserId) -> Result<Vec<Instance>, Error> {
+        self.owned_after(owner, None, usize::MAX)
+    }
+
+    /// At most `limit` of an owner's instances, oldest first, that follow the sequence number
+    /// `after`.
+    fn owned_after(
+        &self,
+        owner: UserId,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Instance>, Error> {
+        let first = after.map_or(0, |after| after.saturating_add(1));
+        let mut found = Vec::new();
+        for row in self.under_from(&t::OWNED, &owner, first)?.take(limit) {
+            found.extend(self.instance(row?.1)?);
+        }
+        Ok(found)
+    }
+
+    /// The version of an owner's list: two readings of the list with the same version are equal.
+    fn owner_version(&self, owner: UserId) -> Result<u64, Error> {
+        let counters = self.get(&t::OWNERS, &owner, ())?;
+        Ok(counters.unwrap_or_default().version)
+    }
+
+    /// The place of an owner's next instance in the order of creation.
+    fn next_seq(&self, owner: UserId) -> Result<u64, Error> {
+        let counters = self.get(&t::OWNERS, &owner, ())?;
+        Ok(counters.unwrap_or_default().last_seq + 1)
+    }
+
+    /// The claim of an instance.
+    fn claim(&self, id: InstanceId) -> Result<Option<Claim>, Error> {
+        match self.instance(id)? {
+            Some(instance) => self.get(&t::CLAIMS, &instance.node.0, id),
+            None => Ok(None),
+        }
+    }
+
+    /// Calls `f` with the ledger of each instance that ever was.
+    fn each_ledger(&self, mut f: impl FnMut(InstanceId, &[Entry])) -> Result<(), Error> {
+        let mut entries: Vec<Entry> = Vec::new();
+        for row in self.all(&t::LEDGER)? {
+            let (id, _, entry) = row?;
+            if let Some(last) = entries.last().filter(|last| last.instance != id) {
+                f(last.instance, &entries);
+                entries.clear();
+            }
+            entries.push(entry);
+        }
+        if let Some(last) = entries.last() {
+            f(last.instance, &entries);
+        }
+        Ok(())
+    }
+
+    /// The part of an instance that only its creation needs.
+    fn detail(&self, id: InstanceId) -> Result<Option<Detail>, Error> {
+        self.get(&t::DETAILS, &id, ())
+    }
+
+    /// The instances that the reconciler has work on.
+    fn pending(&self) -> Result<Vec<InstanceId>, Error> {
+        self.all(&t::PENDING)?
+            .map(|row| row.map(|(id, (), ())| id))
+            .collect()
+    }
+
+    /// The instances with a claim on a node, deleted ones included.
+    fn on_node(&self, node: &NodeId) -> Result<Vec<InstanceId>, Error> {
+        self.keys_under(&t::CLAIMS, &node.0)?.collect()
+    }
+
+    /// The user with an e-mail address.
+    fn user_of_email(&self, email: &str) -> Result<Option<UserId>, Error> {
+        self.get(&t::EMAILS, email, ())
+    }
+
+    /// The number for a new user.
+    fn next_user(&self) -> Result<UserId, Error> {
+        let last = self.all(&t::USERS)?.next_back().transpose()?;
+        Ok(UserId(last.map_or(1, |(id, _, _)| id.0 + 1)))
+    }
+
+    /// A user's e-mail address.
+    fn email_of(&self, user: UserId) -> Result<Option<String>, Error> {
+        self.get(&t::USERS, &user, ())
+    }
+
+    /// One key.
+    fn key(&self, id: &str) -> Result<Option<KeyRow>, Error> {
+        self.get(&t::KEYS, id, ())
+    }
+
+    /// All keys, revoked ones included.
+    fn all_keys(&self) -> Result<Vec<KeyRow>, Error> {
+        self.all(&t::KEYS)?
+            .map(|row| row.map(|(_, (), key)| key))
+            .collect()
+    }
+
+    /// Calls `f` with each claim.
+    fn each_claim(&self, mut f: impl FnMut(InstanceId, Claim)) -> Result<(), Error> {
+        for row in self.all(&t::CLAIMS)? {
+            let (_, id, claim) = row?;
+            f(id, claim);
+        }
+        Ok(())
+    }
+
+    /// Calls `f` with each instance, deleted ones included.
+    fn each_instance(&self, mut f: impl FnMut(Instance)) -> Result<(), Error> {
+        for row in self.all(&t::INSTANCES)? {
+            f(row?.2);
+        }
+        Ok(())
+    }
+
+    /// The events of an instance in order.
+    fn events(&self, id: InstanceId) -> Result<Vec<Event>, Error> {
+        self.under(&t::EVENTS, &id)?
+            .map(|row| row.map(|(_, event)| event))
+            .collect()
+    }
+
+    /// Whether there ever was such an instance: its events outlive it.
+    fn was_made(&self, id: InstanceId) -> Result<bool, Error> {
+        Ok(self.get(&t::EVENTS, &id, 0)?.is_some())
+    }
+
+    /// The ledger of an instance in order.
+    fn ledger(&self, id: InstanceId) -> Result<Vec<Entry>, Error> {
+        self.under(&t::LEDGER, &id)?
+            .map(|row| row.map(|(_, entry)| entry))
+            .collect()
+    }
+}
+
+impl<T: Rows> Read for T {}

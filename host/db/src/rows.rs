@@ -1,0 +1,45 @@
+//! Row types that exist only in the database.
+
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use wharf_domain::blueprint::Blueprint;
+use wharf_domain::ids::UserId;
+use wharf_domain::secret::Sealed;
+use wharf_domain::time::Timestamp;
+
+/// The part of an instance that only its creation needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Detail {
+    /// Host name inside; a later rename does not change it.
+    pub hostname: String,
+    /// What it is made of.
+    pub blueprint: Arc<Blueprint>,
+    /// The user's secrets, encrypted.
+    pub secrets: Sealed,
+}
+
+/// An API key. The secret itself is not stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyRow {
+    /// Public part of the key.
+    pub id: String,
+    /// Its user.
+    pub user: UserId,
+    /// The name that its owner gave it.
+    pub name: String,
+    /// SHA-256 of the whole key.
+    pub sha256: [u8; 32],
+    /// Time of creation.
+    pub created_at: Timestamp,
+    /// Time of revocation.
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// Counters of an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct OwnerRow {
+    /// Number of changes of what the owner's list shows.
+    pub version: u64,
+    /// Place of the latest instance in the order of creation.
+    pub last_seq: u64,
+}

@@ -1,0 +1,245 @@
+//! Typed tables over one tree of the file.
+//!
+//! A commit writes a page of each leaf that it changes, with all pages above it. So all tables are
+//! in one tree, and rows that change together have keys that are neighbours: a key is the table's
+//! group, the first part of the row's key, the table's kind, and the rest. Rows of one group keep
+//! their rows of an equal first part side by side.
+
+use super::codec::{decode, encode, internal};
+use super::key::Part;
+use redb::{
+    AccessGuard, Range, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable,
+    TableDefinition, WriteTransaction,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use std::marker::PhantomData;
+use wharf_domain::error::Error;
+
+type Bytes = &'static [u8];
+
+const TREE: TableDefinition<Bytes, Bytes> = TableDefinition::new("rows");
+
+/// A table. Declaring it is all that a new one takes.
+pub struct Table<F: ?Sized, R, V> {
+    group: u8,
+    kind: u8,
+    key: PhantomData<fn(&F) -> R>,
+    value: PhantomData<fn() -> V>,
+}
+
+impl<F: Part + ?Sized, R: Part<Owned = R>, V> Table<F, R, V> {
+    /// A table whose rows are in this group, distinguished by this kind from others there.
+    pub const fn new(group: u8, kind: u8) -> Self {
+        Self {
+            group,
+            kind,
+            key: PhantomData,
+            value: PhantomData,
+        }
+    }
+
+    fn prefix(&self, first: &F, kind: u8) -> Vec<u8> {
+        let mut key = vec![self.group];
+        first.write(&mut key);
+        key.push(kind);
+        key
+    }
+
+    fn key(&self, first: &F, rest: &R) -> Vec<u8> {
+        let mut key = self.prefix(first, self.kind);
+        rest.write(&mut key);
+        key
+    }
+
+    /// The parts of a key of this group; none if it is of another kind.
+    fn parse(&self, key: &[u8]) -> Result<Option<(F::Owned, R)>, Error> {
+        let broken = || internal("a key cannot be read");
+        let mut bytes = key.get(1..).ok_or_else(broken)?;
+        let first = F::read(&mut bytes).ok_or_else(broken)?;
+        let (kind, mut bytes) = bytes.split_first().ok_or_else(broken)?;
+        if *kind != self.kind {
+            return Ok(None);
+        }
+        let rest = R::read(&mut bytes).ok_or_else(broken)?;
+        Ok(Some((first, rest)))
+    }
+}
+
+type Row<F, R, V> = Result<(<F as Part>::Owned, R, V), Error>;
+type Found<'a> = (AccessGuard<'a, Bytes>, AccessGuard<'a, Bytes>);
+
+/// Reads rows: of a commit, or of a write under way.
+pub trait Rows {
+    /// The tree that has all tables.
+    fn tree(&self) -> &impl ReadableTable<Bytes, Bytes>;
+
+    /// One row.
+    fn get<F: Part + ?Sized, R: Part<Owned = R>, V: DeserializeOwned>(
+        &self,
+        table: &Table<F, R, V>,
+        first: &F,
+        rest: R,
+    ) -> Result<Option<V>, Error> {
+        let key = table.key(first, &rest);
+        let row = self.tree().get(key.as_slice()).map_err(internal)?;
+        row.map(|row| decode(row.value())).transpose()
+    }
+
+    /// The rows of one first part, in order.
+    fn under<F: Part + ?Sized, R: Part<Owned = R>, V: DeserializeOwned>(
+        &self,
+        table: &Table<F, R, V>,
+        first: &F,
+    ) -> Result<impl Iterator<Item = Result<(R, V), Error>>, Error> {
+        let rows = range(self.tree(), table, first)?;
+        Ok(rows.filter_map(|row| {
+            read(table, row, decode)
+                .map(|found| found.map(|(_, rest, value)| (rest, value)))
+                .transpose()
+        }))
+    }
+
+    /// The rows of one first part whose rest is `from` or follows it, in order.
+    fn under_from<F: Part + ?Sized, R: Part<Owned = R>, V: DeserializeOwned>(
+        &self,
+        table: &Table<F, R, V>,
+        first: &F,
+        from: R,
+    ) -> Result<impl Iterator<Item = Result<(R, V), Error>>, Error> {
+        let (from, to) = (table.key(first, &from), table.prefix(first, table.kind + 1));
+        let rows = self.tree().range(from.as_slice()..to.as_slice());
+        Ok(rows.map_err(internal)?.filter_map(|row| {
+            read(table, row, decode)
+                .map(|found| found.map(|(_, rest, value)| (rest, value)))
+                .transpose()
+        }))
+    }
+
+    /// The rest of the keys of one first part, in order.
+    fn keys_under<F: Part + ?Sized, R: Part<Owned = R>, V>(
+        &self,
+        table: &Table<F, R, V>,
+        first: &F,
+    ) -> Result<impl Iterator<Item = Result<R, Error>>, Error> {
+        let rows = range(self.tree(), table, first)?;
+        Ok(rows.filter_map(|row| {
+            read(table, row, |_| Ok(()))
+                .map(|found| found.map(|(_, rest, ())| rest))
+                .transpose()
+        }))
+    }
+
+    /// All rows. This reads those of the other tables in the group too.
+    fn all<F: Part + ?Sized, R: Part<Owned = R>, V: DeserializeOwned>(
+        &self,
+        table: &Table<F, R, V>,
+    ) -> Result<impl DoubleEndedIterator<Item = Row<F, R, V>>, Error> {
+        let (from, to) = ([table.group], [table.group + 1]);
+        let rows = self.tree().range(&from[..]..&to[..]).map_err(internal)?;
+        Ok(rows.filter_map(|row| read(table, row, decode).transpose()))
+    }
+}
+
+fn range<'a, F: Part + ?Sized, R: Part<Owned = R>, V>(
+    tree: &'a impl ReadableTable<Bytes, Bytes>,
+    table: &Table<F, R, V>,
+    first: &F,
+) -> Result<Range<'a, Bytes, Bytes>, Error> {
+    let from = table.prefix(first, table.kind);
+    let to = table.prefix(first, table.kind + 1);
+    tree.range(from.as_slice()..to.as_slice()).map_err(internal)
+}
+
+fn read<F: Part + ?Sized, R: Part<Owned = R>, V, T>(
+    table: &Table<F, R, V>,
+    row: Result<Found<'_>, redb::StorageError>,
+    value: impl FnOnce(&[u8]) -> Result<T, Error>,
+) -> Result<Option<(F::Owned, R, T)>, Error> {
+    let (key, bytes) = row.map_err(internal)?;
+    match table.parse(key.value())? {
+        Some((first, rest)) => Ok(Some((first, rest, value(bytes.value())?))),
+        None => Ok(None),
+    }
+}
+
+/// The rows of the last commit.
+pub struct Snapshot(ReadOnlyTable<Bytes, Bytes>);
+
+impl Snapshot {
+    /// Opens the rows as they are now.
+    pub fn open(file: &redb::Database) -> Result<Self, Error> {
+        let txn: ReadTransaction = file.begin_read().map_err(internal)?;
+        Ok(Self(txn.open_table(TREE).map_err(internal)?))
+    }
+}
+
+impl Rows for Snapshot {
+    fn tree(&self) -> &impl ReadableTable<Bytes, Bytes> {
+        &self.0
+    }
+}
+
+/// The rows as a write leaves them.
+pub struct Draft<'t> {
+    tree: redb::Table<'t, Bytes, Bytes>,
+    changed: bool,
+}
+
+impl Rows for Draft<'_> {
+    fn tree(&self) -> &impl ReadableTable<Bytes, Bytes> {
+        &self.tree
+    }
+}
+
+impl<'t> Draft<'t> {
+    /// Opens the rows in a transaction; a new file gets its tree.
+    pub fn open(txn: &'t WriteTransaction) -> Result<Self, Error> {
+        Ok(Self {
+            tree: txn.open_table(TREE).map_err(internal)?,
+            changed: false,
+        })
+    }
+
+    /// Whether a row was written or removed.
+    pub fn is_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// Writes a row. Returns the one that was there.
+    pub fn put<F: Part + ?Sized, R: Part<Owned = R>, V: Serialize + DeserializeOwned>(
+        &mut self,
+        table: &Table<F, R, V>,
+        first: &F,
+        rest: R,
+        value: &V,
+    ) -> Result<Option<V>, Error> {
+        self.put_encoded(table, first, rest, &encode(value)?)
+    }
+
+    /// Writes a row whose value is encoded already.
+    pub fn put_encoded<F: Part + ?Sized, R: Part<Owned = R>, V: DeserializeOwned>(
+        &mut self,
+        table: &Table<F, R, V>,
+        first: &F,
+        rest: R,
+        value: &[u8],
+    ) -> Result<Option<V>, Error> {
+        self.changed = true;
+        let key = table.key(first, &rest);
+        let old = self.tree.insert(key.as_slice(), value).map_err(internal)?;
+        old.map(|old| decode(old.value())).transpose()
+    }
+
+    /// Removes a row. Returns the one that was there.
+    pub fn remove<F: Part + ?Sized, R: Part<Owned = R>, V: DeserializeOwned>(
+        &mut self,
+        table: &Table<F, R, V>,
+        first: &F,
+        rest: R,
+    ) -> Result<Option<V>, Error> {
+        let key = table.key(first, &rest);
+        let old = self.tree.remove(key.as_slice()).map_err(internal)?;
+        self.changed |= old.is_some();
+        old.map(|old| decode(old.value())).transpose()
+    }
+}

@@ -1,0 +1,43 @@
+//! The tables: group and kind, the two parts of the key, the value.
+//!
+//! Claims are in a group of their own, because a start reads all of them.
+
+use super::rows::{Detail, KeyRow, OwnerRow};
+use super::table::Table;
+use uuid::Uuid;
+use wharf_domain::capacity::Claim;
+use wharf_domain::event::Event;
+use wharf_domain::ids::{InstanceId, UserId};
+use wharf_domain::instance::Instance;
+use wharf_domain::ledger::Entry;
+
+/// The name of this installation towards engines.
+pub const INSTALLATION: Table<(), (), Uuid> = Table::new(b'#', 0);
+
+/// E-mail address of each user.
+pub const USERS: Table<UserId, (), String> = Table::new(b'u', 0);
+/// E-mail address → user.
+pub const EMAILS: Table<str, (), UserId> = Table::new(b'e', 0);
+/// Public key id → key.
+pub const KEYS: Table<str, (), KeyRow> = Table::new(b'k', 0);
+
+/// Instances.
+pub const INSTANCES: Table<InstanceId, (), Instance> = Table::new(b'i', 0);
+/// What only the creation of an instance needs.
+pub const DETAILS: Table<InstanceId, (), Detail> = Table::new(b'i', 1);
+/// Events of an instance by number. They outlive it.
+pub const EVENTS: Table<InstanceId, u32, Event> = Table::new(b'i', 2);
+/// Ledger entries of an instance by number. They outlive it.
+pub const LEDGER: Table<InstanceId, u32, Entry> = Table::new(b'i', 3);
+
+/// Claims by node.
+pub const CLAIMS: Table<str, InstanceId, Claim> = Table::new(b'c', 0);
+/// Instances whose node has not been seen to follow the intent.
+pub const PENDING: Table<InstanceId, (), ()> = Table::new(b'p', 0);
+
+/// Name → instance, of instances that are not deleted.
+pub const NAMES: Table<str, (), InstanceId> = Table::new(b'n', 0);
+/// Counters of an owner.
+pub const OWNERS: Table<UserId, (), OwnerRow> = Table::new(b'o', 0);
+/// Instances of an owner in order of creation, without deleted ones.
+pub const OWNED: Table<UserId, u64, InstanceId> = Table::new(b'o', 1);

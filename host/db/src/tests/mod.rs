@@ -1,0 +1,215 @@
+//! The database under concurrency, panics and power cuts.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod backend;
+mod fixture;
+mod migration;
+mod power;
+mod versions;
+
+use super::{Change, Changes, Db, Read, open};
+use backend::Disk;
+use fixture::{Taken, create, create_in, delete};
+use std::collections::BTreeSet;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use wharf_domain::error::Error;
+use wharf_domain::ids::InstanceId;
+
+fn open(disk: &Disk) -> Result<Db, String> {
+    open_with(disk, &Taken::default())
+}
+
+fn open_with(disk: &Disk, taken: &Taken) -> Result<Db, String> {
+    let file = redb::Builder::new()
+        .create_with_backend(disk.clone())
+        .map_err(|e| e.to_string())?;
+    open::initialise(&file).map_err(|e| e.to_string())?;
+    Db::on(file, Box::new(taken.clone())).map_err(|e| e.to_string())
+}
+
+fn ids(db: &Db) -> Vec<InstanceId> {
+    let mut ids = Vec::new();
+    db.read(|rows| rows.each_instance(|i| ids.push(i.id)))
+        .unwrap();
+    ids
+}
+
+fn ports(db: &Db) -> BTreeSet<u16> {
+    let mut ports = BTreeSet::new();
+    let read = db.read(|rows| {
+        rows.each_claim(|_, claim| {
+            ports.insert(claim.ssh_port);
+        })
+    });
+    read.unwrap();
+    ports
+}
+
+fn directory(name: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("wharf-db-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+fn assert_not_checked(disk: &Disk) {
+    let reopened = redb::Builder::new()
+        .set_repair_callback(|_| panic!("all of it is checked"))
+        .create_with_backend(disk.clone());
+    drop(reopened.unwrap());
+}
+
+#[test]
+fn many_writers_share_commits_and_no_port_is_given_twice() {
+    let (disk, taken) = (Disk::new(), Taken::default());
+    let db = open_with(&disk, &taken).unwrap();
+    let before = disk.syncs();
+    std::thread::scope(|scope| {
+        for _ in 0..64 {
+            scope.spawn(|| db.write_blocking(create_in(&taken)).unwrap());
+        }
+    });
+    assert_eq!(ids(&db).len(), 64);
+    assert_eq!(db.fsck().unwrap(), Vec::<String>::new());
+    assert_eq!(taken.ports().len(), 64);
+    let syncs = disk.syncs() - before;
+    // A commit of its own takes two.
+    assert!(syncs < 2 * 64, "{syncs} syncs for 64 writes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn writes_of_many_tasks_are_all_done() {
+    let db = open(&Disk::new()).unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..12 {
+        let db = db.clone();
+        tasks.spawn(async move {
+            for turn in 0..20 {
+                if (n + turn) % 3 == 1 {
+                    let refused = db.write(|_| Err::<((), Changes), _>(Error::NotFound));
+                    assert!(matches!(refused.await, Err(Error::NotFound)));
+                } else {
+                    db.write(create()).await.unwrap();
+                }
+            }
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    assert_eq!(ids(&db).len(), 12 * 20 * 2 / 3);
+    assert_eq!(db.fsck().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn a_use_case_that_fails_or_panics_costs_only_itself() {
+    let (disk, taken) = (Disk::new(), Taken::default());
+    let db = Arc::new(open_with(&disk, &taken).unwrap());
+    std::thread::scope(|scope| {
+        for n in 0..48 {
+            let (db, taken) = (&db, &taken);
+            scope.spawn(move || match n % 3 {
+                0 => drop(db.write_blocking(create_in(taken)).unwrap()),
+                1 => {
+                    let refused = db.write_blocking(|view| {
+                        create()(view)?;
+                        Err::<((), Changes), _>(Error::NotFound)
+                    });
+                    assert!(matches!(refused, Err(Error::NotFound)));
+                }
+                _ => {
+                    let broken: Result<(), _> = db.write_blocking(|_| panic!("on purpose"));
+                    assert!(matches!(broken, Err(Error::Internal(_))));
+                }
+            });
+        }
+    });
+    assert_eq!(ids(&db).len(), 16);
+    assert_eq!(db.fsck().unwrap(), Vec::<String>::new());
+    // What was projected for a batch that failed is taken back.
+    assert_eq!(taken.ports(), ports(&db));
+    // The writer goes on, and the file needs no check.
+    db.write_blocking(create()).unwrap();
+    assert_not_checked(&disk.after_the_cut(0));
+    drop(db);
+    assert_not_checked(&disk);
+}
+
+#[test]
+fn the_file_is_for_its_owner_alone() {
+    let dir = directory("modes");
+    let path = dir.join("wharf.redb");
+    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    drop(open::open(&dir).unwrap());
+    assert_eq!(mode(), 0o600);
+    // As something else has made it.
+    std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    drop(open::open(&dir).unwrap());
+    assert_eq!(mode(), 0o600);
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn the_last_user_closes_the_database() {
+    let dir = directory("close");
+    for count in 1..4 {
+        let db = Db::open(&dir, Box::new(Taken::default())).unwrap();
+        let other = db.clone();
+        drop(db);
+        other.write_blocking(create()).unwrap();
+        let refused = Db::open(&dir, Box::new(Taken::default())).err().unwrap();
+        assert!(refused.to_string().contains("in use"), "{refused}");
+        assert_eq!(ids(&other).len(), count);
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn a_disk_that_fails_once_ends_all_writes() {
+    let disk = Disk::new();
+    let db = open(&disk).unwrap();
+    db.write_blocking(create()).unwrap();
+    let refused = db.write_blocking(|_| Err::<((), Changes), _>(Error::NotFound));
+    assert!(refused.is_err() && db.takes_writes());
+    disk.cut_after(0);
+    assert!(db.write_blocking(create()).is_err());
+    assert!(!db.takes_writes());
+    // The rows can still be read.
+    assert_eq!(ids(&db).len(), 1);
+}
+
+#[test]
+fn a_projection_follows_every_change_of_a_claim_and_none_that_failed() {
+    let (disk, taken) = (Disk::new(), Taken::default());
+    let db = open_with(&disk, &taken).unwrap();
+    let [kept, gone] = [(); 2].map(|()| db.write_blocking(create_in(&taken)).unwrap());
+    db.write_blocking(delete(gone)).unwrap();
+    let before = taken.ports();
+    assert_eq!((before.len(), &before), (1, &ports(&db)));
+    // The last of these changes fails, after the claims were projected.
+    let fails = db.write_blocking(move |view| {
+        let stale = view.rows.instance(kept)?.ok_or(Error::NotFound)?;
+        let mut claim = view.rows.claim(kept)?.ok_or(Error::NotFound)?;
+        claim.ssh_port += 7;
+        let put = |row| Change::PutInstance(Box::new(row));
+        let changes = Changes::none()
+            .with(Change::PutClaim(kept, claim))
+            .with(Change::DropInstance(kept))
+            .with(put(stale));
+        Ok(((), changes))
+    });
+    assert!(fails.is_err());
+    assert_eq!(taken.ports(), before);
+    drop(db);
+    let loaded = Taken::default();
+    drop(open_with(&disk, &loaded).unwrap());
+    assert_eq!(loaded.ports(), before);
+}

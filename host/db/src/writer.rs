@@ -1,0 +1,115 @@
+//! The thread that commits: it drains its queue into a batch, commits the batch, and answers.
+
+use super::batch::Changes;
+use super::codec::internal;
+use super::commit::{Committer, Job, View, Waiting};
+use super::projection::Projection;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use tokio::sync::{oneshot, watch};
+use wharf_domain::error::Error;
+
+/// The most use cases in one commit; bounds how long the first of them waits.
+const BATCH: usize = 1024;
+
+/// Takes use cases. The last clone waits for the thread to end, so that the file is closed then.
+#[derive(Clone)]
+pub struct Writer(Arc<Shared>);
+
+struct Shared {
+    /// Present until it is dropped.
+    queue: Option<Sender<Box<dyn Job>>>,
+    /// Present until it is dropped.
+    thread: Option<JoinHandle<()>>,
+    commits: Arc<AtomicU64>,
+    lost: watch::Receiver<bool>,
+}
+
+impl Writer {
+    /// Starts the thread.
+    pub fn start(
+        file: Arc<redb::Database>,
+        projection: Box<dyn Projection>,
+    ) -> Result<Self, Error> {
+        let commits = Arc::<AtomicU64>::default();
+        let (losing, lost) = watch::channel(false);
+        let committer = Committer::new(file, projection, Arc::clone(&commits), losing);
+        let (queue, jobs) = channel();
+        let thread = std::thread::Builder::new()
+            .name("db-writer".to_owned())
+            .spawn(move || serve(committer, &jobs))
+            .map_err(internal)?;
+        Ok(Self(Arc::new(Shared {
+            queue: Some(queue),
+            thread: Some(thread),
+            commits,
+            lost,
+        })))
+    }
+
+    /// See [`super::Db::commits`].
+    pub fn commits(&self) -> u64 {
+        self.0.commits.load(Ordering::SeqCst)
+    }
+
+    /// Whether the file takes no more writes.
+    pub fn is_lost(&self) -> bool {
+        *self.0.lost.borrow()
+    }
+
+    /// Waits until the file takes no more writes.
+    pub async fn lost(&self) {
+        // The thread, which has the sender, outlives `self`.
+        let _ = self.0.lost.clone().wait_for(|lost| *lost).await;
+    }
+
+    /// See [`super::Db::write`].
+    pub async fn write<T: Send + 'static>(
+        &self,
+        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.submit(decide).await.map_err(internal)?
+    }
+
+    /// See [`super::Db::write_blocking`].
+    pub fn write_blocking<T: Send + 'static>(
+        &self,
+        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.submit(decide).blocking_recv().map_err(internal)?
+    }
+
+    fn submit<T: Send + 'static>(
+        &self,
+        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
+    ) -> oneshot::Receiver<Result<T, Error>> {
+        let (reply, answer) = oneshot::channel();
+        if let Some(queue) = &self.0.queue {
+            // A job that is not taken drops its `reply`, which the caller sees.
+            let _ = queue.send(Box::new(Waiting::new(decide, reply)));
+        }
+        answer
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Closing the queue ends the thread when it is empty.
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            // The thread has nothing to report.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve(mut committer: Committer, jobs: &Receiver<Box<dyn Job>>) {
+    while let Ok(first) = jobs.recv() {
+        let mut batch = vec![first];
+        batch.extend(jobs.try_iter().take(BATCH - 1));
+        committer.run(&mut batch);
+        batch.into_iter().for_each(|job| job.answer());
+    }
+}

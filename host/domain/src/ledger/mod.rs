@@ -1,0 +1,100 @@
+//! Billing. Each instance has an append-only list of entries that apply until the next entry.
+//! Sums over a time span use integers.
+
+use crate::capacity::Size;
+use crate::ids::{InstanceId, UserId};
+use crate::money::Rates;
+use crate::state::Billed;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// A ledger entry: the billed parts, size and rates from `at` until the instance's next entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub instance: InstanceId,
+    pub owner: UserId,
+    pub at: Timestamp,
+    pub billed: Billed,
+    pub size: Size,
+    pub n_gpus: u32,
+    pub rates: Rates,
+}
+
+impl Entry {
+    /// Returns the cost in nano-USD per hour.
+    fn hourly(&self) -> u128 {
+        let part = |rate: u64, units: u32| u128::from(rate) * u128::from(units);
+        let compute = part(self.rates.vcpu.0, self.size.n_vcpus)
+            + part(self.rates.mem.0, self.size.mem_gib)
+            + part(self.rates.gpu.0, self.n_gpus);
+        let storage = part(self.rates.disk.0, self.size.disk_size_gib);
+        u128::from(self.billed.compute) * compute + u128::from(self.billed.storage) * storage
+    }
+}
+
+const MILLIS_PER_HOUR: u128 = 3_600_000;
+
+/// Returns the cost of an instance in `[from, to)`, in nano-USD.
+///
+/// `entries` are all entries of the instance in order. Only the sum is divided, so rounding happens
+/// once.
+pub fn cost(entries: &[Entry], from: Timestamp, to: Timestamp) -> u128 {
+    let ends = entries.iter().skip(1).map(|e| e.at).chain([to]);
+    let total: u128 = entries
+        .iter()
+        .zip(ends)
+        .map(|(entry, end)| {
+            let end = if end < to { end } else { to };
+            let millis = end.millis_since(entry.at.max(from));
+            entry.hourly() * u128::from(millis)
+        })
+        .sum();
+    total / MILLIS_PER_HOUR
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, cost};
+    use crate::capacity::Size;
+    use crate::ids::{InstanceId, UserId};
+    use crate::money::{Rate, Rates};
+    use crate::state::Billed;
+    use crate::time::Timestamp;
+
+    fn entry(at: i64, compute: bool, storage: bool) -> Entry {
+        Entry {
+            instance: InstanceId(uuid::Uuid::nil()),
+            owner: UserId(1),
+            at: Timestamp(at),
+            billed: Billed { compute, storage },
+            size: Size {
+                n_vcpus: 2,
+                mem_gib: 4,
+                disk_size_gib: 10,
+            },
+            n_gpus: 0,
+            rates: Rates {
+                vcpu: Rate(10),
+                mem: Rate(5),
+                disk: Rate(1),
+                gpu: Rate(100),
+            },
+        }
+    }
+
+    #[test]
+    fn splits_at_changes_and_at_the_ends_of_the_span() {
+        let hour = 3_600_000;
+        let entries = [
+            entry(0, true, true),
+            entry(hour, false, true),
+            entry(3 * hour, false, false),
+        ];
+        let all = cost(&entries, Timestamp(0), Timestamp(10 * hour));
+        assert_eq!(all, (20 + 20 + 10) + 2 * 10);
+        let halves = cost(&entries, Timestamp(0), Timestamp(hour / 2))
+            + cost(&entries, Timestamp(hour / 2), Timestamp(10 * hour));
+        assert_eq!(all, halves);
+        assert_eq!(cost(&entries, Timestamp(5), Timestamp(5)), 0);
+    }
+}

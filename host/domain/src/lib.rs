@@ -1,0 +1,20 @@
+//! The domain types and rules. They do no I/O; callers pass in time and randomness.
+
+pub mod blueprint;
+pub mod capacity;
+pub mod draft;
+pub mod driver;
+pub mod error;
+pub mod event;
+pub mod flavor;
+pub mod ids;
+pub mod instance;
+pub mod ledger;
+pub mod money;
+pub mod name;
+pub mod placement;
+pub mod request;
+pub mod secret;
+pub mod shortage;
+pub mod state;
+pub mod time;

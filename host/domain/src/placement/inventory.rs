@@ -1,0 +1,108 @@
+//! All nodes and their claims.
+
+use super::node::{NodeSetup, NodeState, Supports};
+use super::ports::PortPool;
+use crate::capacity::Claim;
+use crate::ids::NodeId;
+use std::collections::{BTreeMap, HashMap};
+
+/// Port ranges that nodes share.
+#[derive(Debug, Clone, Copy)]
+pub struct Pools {
+    /// SSH ports, per login host.
+    pub ssh: (u16, u16),
+    /// Web ports.
+    pub web: (u16, u16),
+}
+
+/// The nodes, and the sums of the claims on each.
+#[derive(Debug, Clone)]
+pub struct Inventory {
+    pub(super) nodes: Vec<NodeState>,
+    numbers: HashMap<NodeId, usize>,
+    pub(super) ssh: BTreeMap<String, PortPool>,
+    pub(super) web: PortPool,
+}
+
+impl Inventory {
+    /// An inventory without claims. Nodes are sorted by name, so that ties go to the first name.
+    pub fn new(mut setups: Vec<NodeSetup>, pools: Pools) -> Self {
+        setups.sort_by(|a, b| a.id.cmp(&b.id));
+        let nodes: Vec<NodeState> = setups.into_iter().map(NodeState::new).collect();
+        Self {
+            numbers: nodes
+                .iter()
+                .enumerate()
+                .map(|(i, node)| (node.setup.id.clone(), i))
+                .collect(),
+            ssh: nodes
+                .iter()
+                .map(|node| {
+                    let pool = PortPool::new(pools.ssh.0, pools.ssh.1);
+                    (node.setup.ssh_host.clone(), pool)
+                })
+                .collect(),
+            web: PortPool::new(pools.web.0, pools.web.1),
+            nodes,
+        }
+    }
+
+    pub(super) fn node(&self, id: &NodeId) -> Option<&NodeState> {
+        self.nodes.get(*self.numbers.get(id)?)
+    }
+
+    fn node_mut(&mut self, id: &NodeId) -> Option<&mut NodeState> {
+        self.nodes.get_mut(*self.numbers.get(id)?)
+    }
+
+    /// Sets the kinds of instances that a node's driver supports.
+    pub fn set_supports(&mut self, id: &NodeId, supports: Supports) {
+        if let Some(node) = self.node_mut(id) {
+            node.set_supports(supports);
+        }
+    }
+
+    /// Adds a claim. Claims on nodes outside the configuration count nowhere.
+    pub fn add(&mut self, claim: &Claim) {
+        self.set_ports(claim, true);
+        if let Some(node) = self.node_mut(&claim.node) {
+            node.add(claim);
+        }
+    }
+
+    /// Adds every claim that `each` passes to its argument.
+    pub fn add_all<E>(
+        &mut self,
+        each: impl FnOnce(&mut dyn FnMut(&Claim)) -> Result<(), E>,
+    ) -> Result<(), E> {
+        each(&mut |claim| self.add(claim))
+    }
+
+    /// Replaces a claim by another one on the same node with the same ports.
+    pub fn replace(&mut self, old: &Claim, new: &Claim) {
+        if let Some(node) = self.node_mut(&old.node) {
+            node.remove(old);
+            node.add(new);
+        }
+    }
+
+    /// Removes a claim.
+    pub fn remove(&mut self, claim: &Claim) {
+        self.set_ports(claim, false);
+        if let Some(node) = self.node_mut(&claim.node) {
+            node.remove(claim);
+        }
+    }
+
+    fn set_ports(&mut self, claim: &Claim, taken: bool) {
+        let number = self.numbers.get(&claim.node);
+        if let Some(node) = number.and_then(|number| self.nodes.get(*number))
+            && let Some(pool) = self.ssh.get_mut(&node.setup.ssh_host)
+        {
+            pool.set(claim.ssh_port, taken);
+        }
+        if let Some(port) = claim.web_port {
+            self.web.set(port, taken);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A node in the inventory.
+
+use super::addresses::{Lan, Public};
+use crate::capacity::{Claim, CpuTier, GpuDevice, Size};
+use crate::ids::NodeId;
+use ipnet::Ipv4Net;
+use std::collections::BTreeSet;
+
+/// A node as the configuration describes it.
+#[derive(Debug, Clone)]
+pub struct NodeSetup {
+    /// Its name.
+    pub id: NodeId,
+    /// Total capacity.
+    pub capacity: Size,
+    /// GPUs.
+    pub gpus: Vec<GpuDevice>,
+    /// CPU tiers on offer.
+    pub cpu_tiers: Vec<CpuTier>,
+    /// SSH login host.
+    pub ssh_host: String,
+    /// Network of the private addresses.
+    pub lan_cidr: Ipv4Net,
+    /// Prefix length of each owner's subnet.
+    pub lan_subnet_prefix: u8,
+    /// Networks of the public addresses.
+    pub public_ipv4: Vec<Ipv4Net>,
+}
+
+/// The features of a node that its driver reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Supports {
+    /// Runs containers.
+    pub containers: bool,
+    /// Runs VMs.
+    pub vms: bool,
+    /// Attaches GPUs.
+    pub gpus: bool,
+}
+
+/// A node and the sums of its claims.
+#[derive(Debug, Clone)]
+pub(super) struct NodeState {
+    pub setup: NodeSetup,
+    /// All that the setup allows, until the driver is probed.
+    pub supports: Supports,
+    pub used: Used,
+    pub gpus_used: BTreeSet<String>,
+    pub lan: Lan,
+    pub public: Public,
+}
+
+/// Sums of the claimed quantities.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Used {
+    pub n_vcpus: u64,
+    pub mem_gib: u64,
+    pub disk_size_gib: u64,
+}
+
+impl NodeState {
+    pub fn new(setup: NodeSetup) -> Self {
+        let vms = !setup.public_ipv4.is_empty();
+        Self {
+            supports: Supports {
+                containers: true,
+                vms,
+                gpus: !setup.gpus.is_empty(),
+            },
+            used: Used::default(),
+            gpus_used: BTreeSet::new(),
+            lan: Lan::new(setup.lan_cidr, setup.lan_subnet_prefix),
+            public: Public::new(setup.public_ipv4.clone()),
+            setup,
+        }
+    }
+
+    /// Sets the driver's report. VMs need a public address besides.
+    pub fn set_supports(&mut self, supports: Supports) {
+        self.supports = Supports {
+            vms: supports.vms && !self.setup.public_ipv4.is_empty(),
+            ..supports
+        };
+    }
+
+    /// The free capacity; zero where the claims exceed a capacity that was made smaller.
+    pub fn free(&self) -> Size {
+        let left = |total: u32, used: u64| {
+            u32::try_from(u64::from(total).saturating_sub(used)).unwrap_or(0)
+        };
+        Size {
+            n_vcpus: left(self.setup.capacity.n_vcpus, self.used.n_vcpus),
+            mem_gib: left(self.setup.capacity.mem_gib, self.used.mem_gib),
+            disk_size_gib: left(self.setup.capacity.disk_size_gib, self.used.disk_size_gib),
+        }
+    }
+
+    /// A free GPU of the model.
+    pub fn free_gpu(&self, model: &str) -> Option<&GpuDevice> {
+        if !self.supports.gpus {
+            return None;
+        }
+        self.setup
+            .gpus
+            .iter()
+            .find(|gpu| gpu.model == model && !self.gpus_used.contains(&gpu.device))
+    }
+
+    /// Adds a claim's quantities and addresses.
+    pub fn add(&mut self, claim: &Claim) {
+        self.used.disk_size_gib += u64::from(claim.size.disk_size_gib);
+        if claim.compute {
+            self.used.n_vcpus += u64::from(claim.size.n_vcpus);
+            self.used.mem_gib += u64::from(claim.size.mem_gib);
+            for gpu in &claim.gpus {
+                self.gpus_used.insert(gpu.device.clone());
+            }
+        }
+        self.lan.take(claim.owner, claim.lan_subnet, claim.lan_ipv4);
+        if let Some(address) = claim.public_ipv4 {
+            self.public.set(address, true);
+        }
+    }
+
+    /// Removes a claim's quantities and addresses.
+    pub fn remove(&mut self, claim: &Claim) {
+        let less = |used: &mut u64, n: u32| *used = used.saturating_sub(u64::from(n));
+        less(&mut self.used.disk_size_gib, claim.size.disk_size_gib);
+        if claim.compute {
+            less(&mut self.used.n_vcpus, claim.size.n_vcpus);
+            less(&mut self.used.mem_gib, claim.size.mem_gib);
+            for gpu in &claim.gpus {
+                self.gpus_used.remove(&gpu.device);
+            }
+        }
+        self.lan.release(claim.lan_subnet, claim.lan_ipv4);
+        if let Some(address) = claim.public_ipv4 {
+            self.public.set(address, false);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The scheduler against its plain definition, after any sequence of changes.
+
+use super::node::NodeState;
+use super::{Inventory, NodeSetup, Placement, PlacementRequest, Pools, Supports};
+use crate::capacity::{Claim, CpuTier, GpuDevice, Size};
+use crate::error::Shortfall;
+use crate::ids::{NodeId, UserId};
+use crate::instance::ResourceType;
+use proptest::prelude::*;
+
+/// The definition: the first of the nodes with the most headroom. Where no node fits, the shortfall of
+/// the first of the nodes with the least distance.
+fn defined(
+    inventory: &Inventory,
+    request: &PlacementRequest,
+) -> Result<Placement, Option<Shortfall>> {
+    let mut best: Option<(f64, Placement)> = None;
+    let mut nearest: Option<(f64, Shortfall)> = None;
+    for node in inventory.nodes.iter().filter(|node| takes(node, request)) {
+        let (free, total) = (node.free(), node.setup.capacity);
+        let quantities = [
+            ("n_vcpus", request.size.n_vcpus, free.n_vcpus, total.n_vcpus),
+            ("mem_gib", request.size.mem_gib, free.mem_gib, total.mem_gib),
+            (
+                "disk_size_gib",
+                request.size.disk_size_gib,
+                free.disk_size_gib,
+                total.disk_size_gib,
+            ),
+        ];
+        let mut fields: Vec<(&str, u64, u64)> = Vec::new();
+        for (name, asked, free, _) in quantities {
+            if asked > free {
+                fields.push((name, asked.into(), free.into()));
+            }
+        }
+        let model = request.gpu_model.as_ref();
+        if model.is_some_and(|model| node.free_gpu(model).is_none()) {
+            fields.push(("n_gpus", 1, 0));
+        }
+        fields.extend(inventory.used_up(node, request).map(|name| (name, 1, 0)));
+        if fields.is_empty() {
+            let left = quantities
+                .map(|(_, asked, free, total)| f64::from(free - asked) / f64::from(total.max(1)));
+            let left = left.into_iter().fold(f64::INFINITY, f64::min);
+            if best.as_ref().is_none_or(|(most, _)| left > *most) {
+                best = Some((left, inventory.placement(node, request).unwrap()));
+            }
+            continue;
+        }
+        let relative = |(_, asked, free): &(&str, u64, u64)| (asked - free) as f64 / *asked as f64;
+        let distance: f64 = fields.iter().map(relative).sum();
+        if nearest.as_ref().is_none_or(|(least, _)| distance < *least) {
+            nearest = Some((distance, Shortfall { fields }));
+        }
+    }
+    match best {
+        Some((_, placement)) => Ok(placement),
+        None => Err(nearest.map(|(_, shortfall)| shortfall)),
+    }
+}
+
+fn takes(node: &NodeState, request: &PlacementRequest) -> bool {
+    let kind = match request.resource_type {
+        ResourceType::Vm => node.supports.vms,
+        ResourceType::Container => node.supports.containers,
+    };
+    kind && node.setup.cpu_tiers.contains(&request.cpu_tier)
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Place(PlacementRequest),
+    Release(usize),
+    /// Stops an instance: its compute no longer counts.
+    Stop(usize),
+    Supports(usize, [bool; 3]),
+}
+
+fn size() -> impl Strategy<Value = Size> {
+    (1..6_u32, 1..9_u32, 1..30_u32).prop_map(|(n_vcpus, mem_gib, disk_size_gib)| Size {
+        n_vcpus,
+        mem_gib,
+        disk_size_gib,
+    })
+}
+
+fn tier() -> impl Strategy<Value = CpuTier> {
+    prop_oneof![
+        4 => Just(CpuTier::GeneralPurpose),
+        1 => Just(CpuTier::HighPerformance),
+    ]
+}
+
+/// Few capacities make ties likely; few addresses and ports run out.
+fn node() -> impl Strategy<Value = NodeSetup> {
+    let capacity = prop_oneof![Just((16, 64, 100)), Just((7, 31, 999)), Just((64, 9, 40))];
+    let tiers = prop_oneof![
+        3 => Just(vec![CpuTier::GeneralPurpose, CpuTier::HighPerformance]),
+        1 => Just(vec![CpuTier::GeneralPurpose]),
+    ];
+    let public = prop_oneof![Just(vec![]), Just(vec!["203.0.113.0/30"])];
+    (capacity, 0..3_u32, tiers, 0..3_u32, public, 28..=30_u8).prop_map(
+        |((n_vcpus, mem_gib, disk_size_gib), gpus, cpu_tiers, host, public, prefix)| NodeSetup {
+            id: NodeId(String::new()),
+            capacity: Size {
+                n_vcpus,
+                mem_gib,
+                disk_size_gib,
+            },
+            gpus: (0..gpus)
+                .map(|n| GpuDevice {
+                    model: ["H100", "L4"][n as usize % 2].to_owned(),
+                    device: n.to_string(),
+                })
+                .collect(),
+            cpu_tiers,
+            ssh_host: format!("h{host}"),
+            lan_cidr: "10.80.0.0/26".parse().unwrap(),
+            lan_subnet_prefix: prefix,
+            public_ipv4: public.into_iter().map(|n| n.parse().unwrap()).collect(),
+        },
+    )
+}
+
+fn request() -> impl Strategy<Value = PlacementRequest> {
+    let gpu = prop_oneof![4 => Just(None), 1 => Just(Some("H100")), 1 => Just(Some("L4"))];
+    (0..4_u64, any::<bool>(), size(), tier(), gpu, any::<bool>()).prop_map(
+        |(owner, vm, size, cpu_tier, gpu_model, web)| PlacementRequest {
+            owner: UserId(owner),
+            resource_type: if vm {
+                ResourceType::Vm
+            } else {
+                ResourceType::Container
+            },
+            size,
+            cpu_tier,
+            gpu_model: gpu_model.map(str::to_owned),
+            web: web && !vm,
+        },
+    )
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        12 => request().prop_map(Step::Place),
+        3 => any::<usize>().prop_map(Step::Release),
+        2 => any::<usize>().prop_map(Step::Stop),
+        1 => (any::<usize>(), any::<[bool; 3]>()).prop_map(|(n, s)| Step::Supports(n, s)),
+    ]
+}
+
+fn inventory(nodes: Vec<NodeSetup>) -> Inventory {
+    let named = |(n, node)| NodeSetup {
+        id: NodeId(format!("n{n:04}")),
+        ..node
+    };
+    let pools = Pools {
+        ssh: (20_000, 20_039),
+        web: (30_000, 30_019),
+    };
+    Inventory::new(nodes.into_iter().enumerate().map(named).collect(), pools)
+}
+
+proptest! {
+    #[test]
+    fn decides_as_defined(
+        nodes in prop::collection::vec(node(), 0..40),
+        steps in prop::collection::vec(step(), 0..160),
+    ) {
+        let mut inventory = inventory(nodes);
+        let mut claims: Vec<Claim> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Place(request) => match (inventory.place(&request), defined(&inventory, &request)) {
+                    (Ok(placement), Ok(expected)) => {
+                        prop_assert_eq!(&placement, &expected);
+                        inventory.add(&placement.claim);
+                        claims.push(placement.claim);
+                    }
+                    (Err(shortfall), Err(Some(expected))) => prop_assert_eq!(shortfall, expected),
+                    (Err(_), Err(None)) => {}
+                    other => prop_assert!(false, "{other:?}"),
+                },
+                Step::Release(n) if !claims.is_empty() => {
+                    let claim = claims.swap_remove(n % claims.len());
+                    inventory.remove(&claim);
+                }
+                Step::Stop(n) if !claims.is_empty() => {
+                    let at = n % claims.len();
+                    let stopped = Claim { compute: false, ..claims[at].clone() };
+                    inventory.replace(&claims[at], &stopped);
+                    claims[at] = stopped;
+                }
+                Step::Supports(n, [containers, vms, gpus]) if !inventory.nodes.is_empty() => {
+                    let id = inventory.nodes[n % inventory.nodes.len()].setup.id.clone();
+                    inventory.set_supports(&id, Supports { containers, vms, gpus });
+                }
+                _ => {}
+            }
+        }
+        // An inventory derived from the claims equals the one reached step by step.
+        let setups = inventory.nodes.iter().map(|node| node.setup.clone()).collect();
+        let pools = Pools { ssh: (20_000, 20_039), web: (30_000, 30_019) };
+        let mut derived = Inventory::new(setups, pools);
+        for node in &inventory.nodes {
+            derived.set_supports(&node.setup.id, node.supports);
+        }
+        let all = derived.add_all(|add| {
+            claims.iter().for_each(add);
+            Ok::<_, ()>(())
+        });
+        prop_assert_eq!(all, Ok(()));
+        for (derived, node) in derived.nodes.iter().zip(&inventory.nodes) {
+            prop_assert_eq!((derived.used, derived.free()), (node.used, node.free()));
+        }
+    }
+}
+
+#[test]
+#[ignore]
+fn timing() {
+    for count in [100_u32, 1_000, 10_000] {
+        let setups = (0..count).map(|n| NodeSetup {
+            id: NodeId(format!("n{n:05}")),
+            capacity: Size {
+                n_vcpus: 64,
+                mem_gib: 256,
+                disk_size_gib: 2_000,
+            },
+            gpus: Vec::new(),
+            cpu_tiers: vec![CpuTier::GeneralPurpose],
+            ssh_host: format!("n{n}.example.org"),
+            lan_cidr: "10.80.0.0/16".parse().unwrap(),
+            lan_subnet_prefix: 24,
+            public_ipv4: Vec::new(),
+        });
+        let pools = Pools {
+            ssh: (20_000, 29_999),
+            web: (30_000, 32_000),
+        };
+        let mut inventory = Inventory::new(setups.collect(), pools);
+        let mut random = 42_u64;
+        let mut below = |bound: u32| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) as u32 % bound + 1
+        };
+        let mut request = |owner: u64| PlacementRequest {
+            owner: UserId(owner),
+            resource_type: ResourceType::Container,
+            size: Size {
+                n_vcpus: below(10),
+                mem_gib: below(40),
+                disk_size_gib: below(300),
+            },
+            cpu_tier: CpuTier::GeneralPurpose,
+            gpu_model: None,
+            web: false,
+        };
+        for n in 0..u64::from(count) * 6 {
+            if let Ok(placement) = inventory.place(&request(n % 50)) {
+                inventory.add(&placement.claim);
+            }
+        }
+        let requests: Vec<_> = (0..2_000).map(|n| request(n % 50)).collect();
+        let begin = std::time::Instant::now();
+        for request in &requests {
+            std::hint::black_box(inventory.place(request)).unwrap();
+        }
+        let fits = begin.elapsed() / 2_000;
+        let large = PlacementRequest {
+            size: Size {
+                n_vcpus: 65,
+                ..requests[0].size
+            },
+            ..requests[0].clone()
+        };
+        let begin = std::time::Instant::now();
+        for _ in 0..200 {
+            std::hint::black_box(inventory.place(&large)).unwrap_err();
+        }
+        println!(
+            "{count} nodes: {fits:?}, none fits: {:?}",
+            begin.elapsed() / 200
+        );
+    }
+}

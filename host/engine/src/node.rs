@@ -1,0 +1,69 @@
+//! One node's engine: its transport, policy and jobs.
+
+use super::job::Jobs;
+use super::policy::{Policy, PolicyError};
+use super::transport::Transport;
+use wharf_domain::ids::NodeId;
+
+/// The engine of one node, shared by all calls for it.
+#[derive(Debug)]
+pub struct EngineNode {
+    /// The node's name.
+    pub name: NodeId,
+    pub(super) transport: Transport,
+    pub(super) policy: Policy,
+    pub(super) jobs: Jobs,
+    pub(super) transfers: Jobs,
+}
+
+/// An error in the configuration of a node's engine.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// In the settings or the kind of engine.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The driver and the endpoint are not for the same kind of engine.
+    #[error("endpoint: a driver for {kind} engines needs {needed}")]
+    Mismatch {
+        /// The driver's engine kind.
+        kind: String,
+        /// The kind of endpoint that it needs.
+        needed: &'static str,
+    },
+}
+
+impl EngineNode {
+    /// Sets up a node's engine. Sends nothing yet.
+    pub fn open(
+        name: NodeId,
+        transport: Transport,
+        engine_kind: &str,
+        settings: &serde_json::Value,
+    ) -> Result<Self, OpenError> {
+        let policy = Policy::for_engine(engine_kind, settings)?;
+        let simulated = matches!(transport, Transport::InProcess(_));
+        if simulated != matches!(policy, Policy::Simulated) {
+            let needed = if simulated {
+                "unix:///path/to/socket"
+            } else {
+                "simulated:"
+            };
+            return Err(OpenError::Mismatch {
+                kind: engine_kind.to_owned(),
+                needed,
+            });
+        }
+        Ok(Self {
+            name,
+            transport,
+            policy,
+            jobs: Jobs::default(),
+            transfers: Jobs::default(),
+        })
+    }
+
+    /// How often contact with the engine was lost, however briefly.
+    pub fn interruptions(&self) -> u64 {
+        self.transport.interruptions()
+    }
+}

@@ -1,0 +1,357 @@
+//! Bodies that create and change containers. Unlisted keys are refused: privileges, devices, mounts,
+//! capabilities and namespaces of the node.
+
+use super::settings::Settings;
+use super::{creation, network, subject};
+use crate::policy::Refusal;
+use crate::policy::json::{Node, required};
+use crate::scope::{CallScope, Creation};
+use serde_json::Value;
+
+/// Most bytes of memory in a body: 1 PiB.
+const MAX_BYTES: u64 = 1 << 50;
+/// Most microseconds of CPU time in a period: one second of a thousand CPUs.
+const MAX_MICROS: u64 = 1_000_000_000;
+
+/// `POST /containers/create`.
+pub fn create(body: &Value, scope: &CallScope, settings: &Settings) -> Result<(), Refusal> {
+    let creation = creation(scope)?;
+    for (key, member) in Node::root(body).members()? {
+        match key {
+            "Image" => settings.image(member.text()?, creation)?,
+            "Hostname" => member.is(&creation.hostname)?,
+            "Labels" => labels(&member, scope)?,
+            "Env" => environment(&member, creation)?,
+            "Cmd" => command(&member, creation)?,
+            "ExposedPorts" => exposed(&member)?,
+            "HostConfig" => host_config(&member, scope, settings)?,
+            "NetworkingConfig" => networking(&member, scope)?,
+            "StopSignal" => member.one_of(&["SIGTERM", "SIGPWR", "SIGRTMIN+3"])?,
+            "StopTimeout" => member.between(0, 3600)?,
+            "Tty" | "OpenStdin" | "StdinOnce" | "AttachStdin" | "AttachStdout" | "AttachStderr" => {
+                member.is_bool(false)?;
+            }
+            _ => return member.unlisted(),
+        }
+    }
+    for pointer in [
+        "/Image",
+        "/Labels",
+        "/HostConfig/NetworkMode",
+        "/HostConfig/Memory",
+        "/HostConfig/PidsLimit",
+    ] {
+        required(body, pointer)?;
+    }
+    Ok(())
+}
+
+/// `POST /containers/NAME/update`.
+pub fn update(body: &Value, settings: &Settings) -> Result<(), Refusal> {
+    for (key, member) in Node::root(body).members()? {
+        match limit(key, &member, settings)? {
+            true => {}
+            false if key == "RestartPolicy" => no_restart(&member)?,
+            false => return member.unlisted(),
+        }
+    }
+    Ok(())
+}
+
+/// The update on Podman's own path.
+pub fn libpod_update(body: &Value) -> Result<(), Refusal> {
+    for (key, member) in Node::root(body).members()? {
+        for (inner, number) in member.members()? {
+            match (key, inner) {
+                ("cpu", "quota" | "period") => number.between(1, MAX_MICROS)?,
+                ("memory", "limit" | "swap") => number.between(1, MAX_BYTES)?,
+                _ => return number.unlisted(),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks a limit of creations and updates; false for another key. Zero and negative numbers are
+/// refused, as they mean "unlimited".
+fn limit(key: &str, member: &Node<'_>, settings: &Settings) -> Result<bool, Refusal> {
+    match key {
+        "Memory" | "MemorySwap" | "MemoryReservation" => member.between(1, MAX_BYTES)?,
+        "CpuPeriod" | "CpuQuota" => member.between(1000, MAX_MICROS)?,
+        "CpuShares" => member.between(2, 262_144)?,
+        "PidsLimit" => member.between(1, settings.pids_limit)?,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn host_config(host: &Node<'_>, scope: &CallScope, settings: &Settings) -> Result<(), Refusal> {
+    for (key, member) in host.members()? {
+        if limit(key, &member, settings)? {
+            continue;
+        }
+        match key {
+            "NetworkMode" => member.is(&network::name(network::of(scope)?))?,
+            "PortBindings" => bindings(&member, creation(scope)?, settings)?,
+            "RestartPolicy" => no_restart(&member)?,
+            "LogConfig" => log_config(&member)?,
+            "StorageOpt" => storage(&member)?,
+            "CapDrop" => member
+                .items()?
+                .try_for_each(|item| item.text().map(|_| ()))?,
+            "SecurityOpt" => each(&member, |item| item.is("no-new-privileges"))?,
+            "Sysctls" => sysctls(&member)?,
+            "Devices" => each(&member, |item| device(item, scope, settings))?,
+            "DeviceRequests" => each(&member, |item| gpus(&item, creation(scope)?))?,
+            "Init" => member.bool()?,
+            "Privileged" | "PublishAllPorts" | "AutoRemove" => member.is_bool(false)?,
+            "ShmSize" => member.between(1, MAX_BYTES)?,
+            "IpcMode" | "CgroupnsMode" => member.is("private")?,
+            "UsernsMode" => match &settings.userns {
+                Some(mode) => member.is(mode)?,
+                None => return Err(member.refuse("the node's settings name no userns")),
+            },
+            "Dns" => {
+                for item in member.items()? {
+                    if !settings
+                        .dns
+                        .iter()
+                        .any(|server| item.text().is_ok_and(|text| text == server.to_string()))
+                    {
+                        return Err(item.refuse("not in the node's settings"));
+                    }
+                }
+            }
+            "Ulimits" => ulimits(&member, settings)?,
+            _ => return member.unlisted(),
+        }
+    }
+    Ok(())
+}
+
+fn labels(labels: &Node<'_>, scope: &CallScope) -> Result<(), Refusal> {
+    let tag = subject(scope)?.tag;
+    let mut own = 0;
+    for (key, member) in labels.members()? {
+        match key {
+            "io.wharf.installation" => member.is(&scope.installation)?,
+            "io.wharf.instance" => member.is(&tag.instance.to_string())?,
+            "io.wharf.incarnation" => member.is(&tag.incarnation.to_string())?,
+            _ if key.starts_with("io.wharf.") => {
+                member.text()?;
+                continue;
+            }
+            _ => return member.unlisted(),
+        }
+        own += 1;
+    }
+    if own == 3 {
+        return Ok(());
+    }
+    Err(labels.refuse("io.wharf.installation, .instance and .incarnation are required"))
+}
+
+fn environment(env: &Node<'_>, creation: &Creation) -> Result<(), Refusal> {
+    for item in env.items()? {
+        let text = item.text()?;
+        let known = text.split_once('=').is_some_and(|(name, value)| {
+            creation
+                .environment
+                .iter()
+                .any(|(n, v)| n == name && v == value)
+        });
+        if !known {
+            return Err(item.refuse("not in the blueprint"));
+        }
+    }
+    Ok(())
+}
+
+fn command(cmd: &Node<'_>, creation: &Creation) -> Result<(), Refusal> {
+    let given: Vec<_> = cmd
+        .items()?
+        .map(|item| item.text())
+        .collect::<Result<_, _>>()?;
+    if given == creation.command {
+        Ok(())
+    } else {
+        Err(cmd.refuse("not the blueprint's"))
+    }
+}
+
+fn exposed(ports: &Node<'_>) -> Result<(), Refusal> {
+    for (key, member) in ports.members()? {
+        port(key).ok_or_else(|| member.refuse("not a TCP port"))?;
+        member.empty()?;
+    }
+    Ok(())
+}
+
+fn bindings(ports: &Node<'_>, creation: &Creation, settings: &Settings) -> Result<(), Refusal> {
+    for (key, member) in ports.members()? {
+        let inside = port(key).ok_or_else(|| member.refuse("not a TCP port"))?;
+        for binding in member.items()? {
+            let (mut address, mut outside) = (false, false);
+            for (key, member) in binding.members()? {
+                match key {
+                    "HostIp" => {
+                        member.is(&settings.publish_address.to_string())?;
+                        address = true;
+                    }
+                    "HostPort" => {
+                        let number = member.text()?.parse::<u16>().ok();
+                        outside = creation
+                            .published
+                            .iter()
+                            .any(|p| Some(p.node_port) == number && p.instance_port == inside);
+                        if !outside {
+                            return Err(member.refuse("not a port of this call"));
+                        }
+                    }
+                    _ => return member.unlisted(),
+                }
+            }
+            if !(address && outside) {
+                return Err(binding.refuse("HostIp and HostPort are required"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn each(
+    list: &Node<'_>,
+    check: impl FnMut(Node<'_>) -> Result<(), Refusal>,
+) -> Result<(), Refusal> {
+    list.items()?.try_for_each(check)
+}
+
+/// Checks a setting of the container's own network.
+fn sysctls(sysctls: &Node<'_>) -> Result<(), Refusal> {
+    for (key, member) in sysctls.members()? {
+        match key {
+            "net.ipv4.ip_unprivileged_port_start" => member.is("0")?,
+            _ => return member.unlisted(),
+        }
+    }
+    Ok(())
+}
+
+/// Checks a device: the node's hardware virtualisation, for a virtual machine.
+fn device(device: Node<'_>, scope: &CallScope, settings: &Settings) -> Result<(), Refusal> {
+    if subject(scope)?.vm_ports.is_none() || settings.kvm != "auto" {
+        return Err(device.refuse("not for this instance"));
+    }
+    for (key, member) in device.members()? {
+        match key {
+            "PathOnHost" | "PathInContainer" => member.is("/dev/kvm")?,
+            "CgroupPermissions" => member.is("rw")?,
+            _ => return member.unlisted(),
+        }
+    }
+    Ok(())
+}
+
+/// Checks for exactly the GPUs that the host has picked for the instance.
+fn gpus(request: &Node<'_>, creation: &Creation) -> Result<(), Refusal> {
+    for (key, member) in request.members()? {
+        match key {
+            "Driver" => member.is("cdi")?,
+            "DeviceIDs" => {
+                for item in member.items()? {
+                    let device = item.text()?;
+                    if !creation.gpu_devices.iter().any(|own| own == device) {
+                        return Err(item.refuse("not a GPU of this call"));
+                    }
+                }
+            }
+            _ => return member.unlisted(),
+        }
+    }
+    Ok(())
+}
+
+/// `22/tcp` → 22
+fn port(key: &str) -> Option<u16> {
+    key.strip_suffix("/tcp")?
+        .parse()
+        .ok()
+        .filter(|port| *port != 0)
+}
+
+/// Refuses restart policies: an engine would start instances that a user has stopped.
+fn no_restart(policy: &Node<'_>) -> Result<(), Refusal> {
+    for (key, member) in policy.members()? {
+        match key {
+            "Name" => member.one_of(&["", "no"])?,
+            "MaximumRetryCount" => member.between(0, 0)?,
+            _ => return member.unlisted(),
+        }
+    }
+    Ok(())
+}
+
+fn log_config(log: &Node<'_>) -> Result<(), Refusal> {
+    for (key, member) in log.members()? {
+        match key {
+            "Type" => member.one_of(&["json-file", "local", "k8s-file", "none"])?,
+            "Config" => {
+                for (key, member) in member.members()? {
+                    match key {
+                        "max-size" | "max-file" => member.text().map(|_| ())?,
+                        _ => return member.unlisted(),
+                    }
+                }
+            }
+            _ => return member.unlisted(),
+        }
+    }
+    Ok(())
+}
+
+fn storage(options: &Node<'_>) -> Result<(), Refusal> {
+    for (key, member) in options.members()? {
+        let text = member.text()?;
+        let digits = text.trim_end_matches(['G', 'M', 'g', 'm', 'b', 'B', 'i']);
+        if key != "size" || digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(member.refuse("only size=NUMBER with a unit"));
+        }
+    }
+    Ok(())
+}
+
+fn ulimits(limits: &Node<'_>, settings: &Settings) -> Result<(), Refusal> {
+    for item in limits.items()? {
+        let mut most = None;
+        for (key, member) in item.members()? {
+            if key == "Name" {
+                most = settings.ulimits.get(member.text()?).copied();
+            }
+        }
+        let most = most.ok_or_else(|| item.refuse("not in the node's settings"))?;
+        for (key, member) in item.members()? {
+            match key {
+                "Name" => {}
+                "Soft" | "Hard" => member.between(0, most)?,
+                _ => return member.unlisted(),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn networking(config: &Node<'_>, scope: &CallScope) -> Result<(), Refusal> {
+    let network = network::of(scope)?;
+    for (key, member) in config.members()? {
+        if key != "EndpointsConfig" {
+            return member.unlisted();
+        }
+        for (name, endpoint) in member.members()? {
+            if name != network::name(network) {
+                return endpoint.unlisted();
+            }
+            network::endpoint(&endpoint, network)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! Ids that the engine has reported in a call. An operator can rename the container of an instance, so a
+//! call may use the ids of containers that the engine has listed with the instance's labels. It may
+//! also use the id of a program that the engine has created in that container.
+
+use super::versioned;
+use crate::message::Response;
+use crate::policy::path::Target;
+use crate::scope::CallScope;
+use http::Method;
+use serde::Deserialize;
+use std::collections::HashMap;
+
+/// Most ids kept; one instance has one container.
+const MAX_CONTAINERS: usize = 16;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Row {
+    id: String,
+    #[serde(default)]
+    labels: Option<HashMap<String, String>>,
+}
+
+/// Learns the ids in an answer.
+pub fn learn(scope: &mut CallScope, method: &Method, target: &Target<'_>, answer: &Response) {
+    match (method.as_str(), answer.status, versioned(target).1) {
+        ("GET", 200, ["containers", "json"]) => containers(scope, answer),
+        ("POST", 201, ["containers", _, "exec"]) => program(scope, answer),
+        _ => {}
+    }
+}
+
+/// The policy has checked the request, so the program is in the call's own container.
+fn program(scope: &mut CallScope, answer: &Response) {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Made {
+        id: String,
+    }
+    if let Some(subject) = &mut scope.subject
+        && let Ok(made) = serde_json::from_slice::<Made>(&answer.body)
+        && is_id(&made.id)
+        && subject.programs.len() < MAX_CONTAINERS
+    {
+        subject.programs.push(made.id);
+    }
+}
+
+fn containers(scope: &mut CallScope, answer: &Response) {
+    let Ok(rows) = serde_json::from_slice::<Vec<Row>>(&answer.body) else {
+        return;
+    };
+    let instance = scope.subject.as_ref().map(|s| s.tag.instance.to_string());
+    let own = rows.into_iter().filter(|row| {
+        let label = |key: &str| row.labels.as_ref().and_then(|labels| labels.get(key));
+        is_id(&row.id)
+            && label("io.wharf.installation") == Some(&scope.installation)
+            && instance
+                .as_ref()
+                .is_none_or(|id| label("io.wharf.instance") == Some(id))
+    });
+    let own = own.take(MAX_CONTAINERS).map(|row| row.id).collect();
+    match &mut scope.subject {
+        Some(subject) => subject.containers = own,
+        None => scope.listed = own,
+    }
+}
+
+fn is_id(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit())
+}

@@ -1,0 +1,133 @@
+//! The scope of a call. The policy allows a guest nothing beyond it: a call about one instance cannot
+//! reach the container of another.
+
+use wharf_domain::blueprint::File;
+use wharf_domain::driver::{Network, PublishedPort, Spec, Tag, Target};
+use wharf_domain::instance::ResourceType;
+
+/// The scope of one call of a driver.
+#[derive(Debug, Clone)]
+pub struct CallScope {
+    /// The name of this installation, on every engine object.
+    pub installation: String,
+    /// Whether the called function may change anything.
+    pub changes: bool,
+    /// The instance of the call; `None` for calls about the whole node.
+    pub subject: Option<Subject>,
+    /// Ids that the engine has listed with the installation's label, in calls about the whole node.
+    pub listed: Vec<String>,
+}
+
+/// The instance of a call.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// Its tag.
+    pub tag: Tag,
+    /// Its owner's network, in calls that have it.
+    pub network: Option<Network>,
+    /// The network of its public address.
+    pub public_network: Option<Network>,
+    /// Its open ports, if it is a virtual machine.
+    pub vm_ports: Option<Vec<u16>>,
+    /// The permitted creation, in `ensure`.
+    pub creation: Option<Creation>,
+    /// Ids of containers that the engine has listed in this call with the instance's labels.
+    pub containers: Vec<String>,
+    /// Ids that the engine has given in this call to programs in the instance's container.
+    pub programs: Vec<String>,
+}
+
+impl Subject {
+    fn new(tag: Tag) -> Self {
+        Self {
+            tag,
+            network: None,
+            public_network: None,
+            vm_ports: None,
+            creation: None,
+            containers: Vec::new(),
+            programs: Vec::new(),
+        }
+    }
+}
+
+/// The permitted contents of a creation.
+#[derive(Debug, Clone)]
+pub struct Creation {
+    /// Host name inside.
+    pub hostname: String,
+    /// Image references for this kind of engine.
+    pub images: Vec<String>,
+    /// Environment of the first process.
+    pub environment: Vec<(String, String)>,
+    /// Command of the first process; the image's own if empty.
+    pub command: Vec<String>,
+    /// Ports of the node.
+    pub published: Vec<PublishedPort>,
+    /// Its GPU devices.
+    pub gpu_devices: Vec<String>,
+    /// Files to put into it before its first start.
+    pub files: Vec<File>,
+}
+
+impl CallScope {
+    /// A call about the whole node that changes nothing.
+    pub fn node(installation: &str) -> Self {
+        Self {
+            installation: installation.to_owned(),
+            changes: false,
+            subject: None,
+            listed: Vec::new(),
+        }
+    }
+
+    /// A call about one instance that changes nothing.
+    pub fn read(installation: &str, tag: Tag) -> Self {
+        Self {
+            installation: installation.to_owned(),
+            changes: false,
+            subject: Some(Subject::new(tag)),
+            listed: Vec::new(),
+        }
+    }
+
+    /// A call that changes an existing instance.
+    pub fn change(installation: &str, target: &Target) -> Self {
+        Self {
+            installation: installation.to_owned(),
+            changes: true,
+            subject: Some(Subject {
+                network: Some(target.network.clone()),
+                public_network: target.public_network.clone(),
+                vm_ports: (target.resource_type == ResourceType::Vm)
+                    .then(|| target.wan_ports.clone()),
+                ..Subject::new(target.tag)
+            }),
+            listed: Vec::new(),
+        }
+    }
+
+    /// The call that creates an instance.
+    pub fn create(installation: &str, spec: &Spec, engine_kind: &str) -> Self {
+        let blueprint = &spec.blueprint;
+        let creation = Creation {
+            hostname: spec.hostname.clone(),
+            images: blueprint
+                .images
+                .iter()
+                .filter(|image| image.engine_kind == engine_kind)
+                .map(|image| image.reference.clone())
+                .collect(),
+            environment: blueprint.environment.clone(),
+            command: blueprint.command.clone(),
+            published: spec.published.clone(),
+            gpu_devices: spec.gpu_devices.clone(),
+            files: blueprint.files.clone(),
+        };
+        let mut scope = Self::change(installation, &spec.target);
+        if let Some(subject) = &mut scope.subject {
+            subject.creation = Some(creation);
+        }
+        scope
+    }
+}

@@ -1,0 +1,139 @@
+//! The transports to an engine. They send requests that the policy has checked.
+
+use super::message::{EngineError, Response};
+use super::tar_pipe::TransferProgress;
+use super::unix::UnixTransport;
+use bytes::Bytes;
+use http::{Method, Request, header};
+use http_body_util::Full;
+use std::fmt::Debug;
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// A checked request with its body.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    /// HTTP method.
+    pub method: Method,
+    /// Path and query.
+    pub path: String,
+    /// Headers, without those of the body.
+    pub headers: Vec<(String, String)>,
+    /// Body and its media type.
+    pub body: Option<(&'static str, Bytes)>,
+}
+
+impl Outgoing {
+    /// The request for an HTTP client. The authority is a constant, as there is one engine.
+    pub fn into_http(self) -> Result<Request<Full<Bytes>>, EngineError> {
+        let mut request = Request::builder()
+            .method(self.method)
+            .uri(format!("http://localhost{}", self.path));
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let body = self.body.map_or_else(Bytes::new, |(media_type, body)| {
+            if let Some(headers) = request.headers_mut() {
+                headers.insert(
+                    header::CONTENT_TYPE,
+                    header::HeaderValue::from_static(media_type),
+                );
+            }
+            body
+        });
+        request
+            .body(Full::new(body))
+            .map_err(|_| EngineError::Refused("the request is not valid HTTP".into()))
+    }
+}
+
+/// An observer of a long answer.
+pub trait Progress: Send + Sync {
+    /// Takes the next piece.
+    fn chunk(&self, bytes: &[u8]);
+    /// The kept part of the answer.
+    fn kept(&self) -> Bytes;
+}
+
+/// An engine that lives inside this process, such as the simulated one.
+pub trait InProcessEngine: Debug + Send + Sync {
+    /// Answers one request.
+    fn send<'a>(
+        &'a self,
+        outgoing: &'a Outgoing,
+    ) -> Pin<Box<dyn Future<Output = Result<Response, EngineError>> + Send + 'a>>;
+}
+
+/// A connection to one engine.
+#[derive(Debug, Clone)]
+pub enum Transport {
+    /// A Unix socket.
+    Unix(Arc<UnixTransport>),
+    /// An engine inside this process.
+    InProcess(Arc<dyn InProcessEngine>),
+}
+
+impl Transport {
+    /// A transport to the engine that listens on a Unix socket. The socket need not exist yet.
+    pub fn unix(socket: &Path) -> Self {
+        Self::Unix(Arc::new(UnixTransport::new(socket)))
+    }
+
+    /// A transport to an engine inside this process.
+    pub fn in_process(engine: impl InProcessEngine + 'static) -> Self {
+        Self::InProcess(Arc::new(engine))
+    }
+
+    /// The number of times that contact was lost, as a restart of the engine does. Contact with an
+    /// engine in this process cannot be lost.
+    pub fn interruptions(&self) -> u64 {
+        match self {
+            Self::Unix(unix) => unix.interruptions(),
+            Self::InProcess(_) => 0,
+        }
+    }
+
+    /// Sends a request and reads the whole answer.
+    pub async fn send(&self, outgoing: Outgoing) -> Result<Response, EngineError> {
+        match self {
+            Self::Unix(unix) => unix.send(outgoing).await,
+            Self::InProcess(engine) => engine.send(&outgoing).await,
+        }
+    }
+
+    /// Sends the archive that answers one request as the body of another.
+    pub async fn pipe(
+        &self,
+        from: Outgoing,
+        to: Outgoing,
+        gone: &[String],
+        transferred: Arc<TransferProgress>,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Response, EngineError> {
+        match self {
+            Self::Unix(unix) => unix.pipe(from, to, gone, transferred, progress).await,
+            Self::InProcess(_) => Err(EngineError::Refused("this engine has no archives".into())),
+        }
+    }
+
+    /// Sends a request with a long answer; `progress` sees and keeps parts of it.
+    pub async fn stream(
+        &self,
+        outgoing: Outgoing,
+        progress: &dyn Progress,
+    ) -> Result<Response, EngineError> {
+        match self {
+            Self::Unix(unix) => unix.stream(outgoing, progress).await,
+            Self::InProcess(engine) => {
+                let answer = engine.send(&outgoing).await?;
+                progress.chunk(&answer.body);
+                Ok(Response {
+                    body: progress.kept(),
+                    ..answer
+                })
+            }
+        }
+    }
+}

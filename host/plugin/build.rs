@@ -1,0 +1,155 @@
+//! Builds the plugins that are embedded in the binary, with a cargo of their own because they have
+//! another target, and tells the crate where the components are (`WHARF_PLUGIN_…`).
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const TARGET: &str = "wasm32-wasip2";
+const PROFILE: &str = "plugin";
+
+/// Package, and the variable that names its component to `include_bytes!`.
+const PLUGINS: [(&str, &str); 3] = [
+    ("driver-docker", "WHARF_PLUGIN_DOCKER"),
+    ("driver-simulated", "WHARF_PLUGIN_SIMULATED"),
+    ("flavors-standard", "WHARF_PLUGIN_FLAVORS"),
+];
+
+/// A directory with components that were built before, such as `target/plugins/wasm32-wasip2/plugin`:
+/// nothing is built then. For toolchains that lack the target.
+const PREBUILT: &str = "WHARF_PREBUILT_PLUGINS";
+
+/// What cargo, clippy and rustc tell this script about the host's own build, and what would turn
+/// the plugins' build into something else.
+const INHERITED: [&str; 16] = [
+    "CARGO_BUILD_RUSTFLAGS",
+    "CARGO_BUILD_TARGET",
+    "CARGO_BUILD_TARGET_DIR",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "CARGO_TARGET_DIR",
+    "CLIPPY_ARGS",
+    "DEBUG",
+    "HOST",
+    "NUM_JOBS",
+    "OPT_LEVEL",
+    "OUT_DIR",
+    "PROFILE",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "RUSTDOCFLAGS",
+    "RUSTFLAGS",
+    "TARGET",
+];
+const INHERITED_PREFIXES: [&str; 7] = [
+    "CARGO_CFG_",
+    "CARGO_FEATURE_",
+    "CARGO_MANIFEST_",
+    "CARGO_PKG_",
+    "CARGO_PROFILE_",
+    "CARGO_TARGET_",
+    "DEP_",
+];
+
+fn main() -> ExitCode {
+    match build() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            for line in why.lines() {
+                println!("cargo::error={line}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn build() -> Result<(), String> {
+    let manifest = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
+    let workspace = manifest
+        .ancestors()
+        .nth(2)
+        .ok_or("the package is not in host/ of a workspace")?;
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed={PREBUILT}");
+    let components = match env::var_os(PREBUILT) {
+        // Relative to the workspace: cargo runs this elsewhere.
+        Some(directory) => workspace.join(directory),
+        None => compile(workspace)?,
+    };
+    for (package, name) in PLUGINS {
+        let file = format!("{}.wasm", package.replace('-', "_"));
+        let component = components.join(file);
+        if env::var_os(PREBUILT).is_some() {
+            println!("cargo::rerun-if-changed={}", component.display());
+        }
+        if !component.is_file() {
+            return Err(format!(
+                "there is no component of {package} at {}: if {PREBUILT} is set, is it the \
+                 directory of all of them? If not, is the package's crate-type cdylib?",
+                component.display()
+            ));
+        }
+        println!("cargo::rustc-env={name}={}", component.display());
+    }
+    Ok(())
+}
+
+/// Only what goes into the components: the images beside the flavors are none of it.
+fn watch(workspace: &Path) {
+    let packages = PLUGINS.map(|(package, _)| package);
+    for package in packages.into_iter().chain(["sdk"]) {
+        for part in ["src", "Cargo.toml"] {
+            let path = workspace.join("plugins").join(package).join(part);
+            println!("cargo::rerun-if-changed={}", path.display());
+        }
+    }
+    for path in ["wit", "Cargo.toml", "Cargo.lock"] {
+        println!("cargo::rerun-if-changed={}", workspace.join(path).display());
+    }
+}
+
+fn require_target() -> Result<(), String> {
+    let output = Command::new(variable("RUSTC")?)
+        .args(["--print", "target-libdir", "--target", TARGET])
+        .output()
+        .map_err(|error| format!("rustc does not run: {error}"))?;
+    let directory = String::from_utf8_lossy(&output.stdout);
+    if output.status.success() && Path::new(directory.trim()).is_dir() {
+        return Ok(());
+    }
+    Err(format!(
+        "the plugins need the Rust target {TARGET}, which is not installed.\n\
+         Run `rustup target add {TARGET}` and build again (`cargo xtask build` does both)."
+    ))
+}
+
+/// The directory of the components.
+fn compile(workspace: &Path) -> Result<PathBuf, String> {
+    watch(workspace);
+    require_target()?;
+    let target_dir = workspace.join("target/plugins");
+    let mut cargo = Command::new(variable("CARGO")?);
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if INHERITED.contains(&&*text) || INHERITED_PREFIXES.iter().any(|p| text.starts_with(p)) {
+            cargo.env_remove(&name);
+        }
+    }
+    cargo
+        .current_dir(workspace)
+        .args(["build", "--locked", "--lib", "--target", TARGET])
+        .args(["--profile", PROFILE, "--target-dir"])
+        .arg(&target_dir);
+    for (package, _) in PLUGINS {
+        cargo.args(["--package", package]);
+    }
+    let status = cargo
+        .status()
+        .map_err(|error| format!("cargo does not run: {error}"))?;
+    if status.success() {
+        return Ok(target_dir.join(TARGET).join(PROFILE));
+    }
+    Err("the plugins did not build; cargo's messages are above".to_owned())
+}
+
+fn variable(name: &str) -> Result<String, String> {
+    env::var(name).map_err(|_| format!("{name} is not set; cargo sets it for build scripts"))
+}

@@ -1,0 +1,58 @@
+//! Generated from `wit/v0.1`.
+#![allow(
+    missing_docs,
+    unused_qualifications,
+    clippy::all,
+    clippy::pedantic,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "generated code"
+)]
+
+/// World `node-driver`, and the types of all worlds.
+pub mod node_driver {
+    wasmtime::component::bindgen!({
+        path: "../../wit/v0.1",
+        world: "node-driver",
+        imports: { default: async },
+        exports: { default: async },
+    });
+}
+
+/// World `node-driver-with-ports`: its additions to `node-driver`.
+pub mod with_ports {
+    wasmtime::component::bindgen!({
+        path: "../../wit/v0.1",
+        world: "node-driver-with-ports",
+        imports: { default: async },
+        exports: { default: async },
+        with: {
+            "wharf:plugin/types": super::node_driver::wharf::plugin::types,
+            "wharf:plugin/log": super::node_driver::wharf::plugin::log,
+            "wharf:plugin/engine": super::node_driver::wharf::plugin::engine,
+            "wharf:plugin/driver-types": super::node_driver::wharf::plugin::driver_types,
+        },
+    });
+}
+
+/// World `flavor-provider`.
+pub mod flavor_provider {
+    wasmtime::component::bindgen!({
+        path: "../../wit/v0.1",
+        world: "flavor-provider",
+        imports: { default: async },
+        exports: { default: async },
+        with: {
+            "wharf:plugin/types": super::node_driver::wharf::plugin::types,
+            "wharf:plugin/log": super::node_driver::wharf::plugin::log,
+        },
+    });
+}
+
+pub use flavor_provider::exports::wharf::plugin::flavors;
+pub use flavor_provider::{FlavorProvider, FlavorProviderPre};
+pub use node_driver::wharf::plugin::{driver_types, engine, log, types};
+pub use node_driver::{NodeDriver, NodeDriverPre};
+pub use with_ports::NodeDriverWithPortsPre;

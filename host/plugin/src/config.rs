@@ -1,0 +1,84 @@
+//! Settings of the plugin runtime.
+
+use std::path::PathBuf;
+use std::time::Duration;
+use wharf_domain::ids::NodeId;
+use wharf_engine::Transport;
+
+/// The sources and limits of plugins.
+#[derive(Debug, Clone)]
+pub struct PluginsConfig {
+    /// Directory for compiled components. Made if missing; must be writable by this user only.
+    pub cache_dir: PathBuf,
+    /// Directory of `driver-*.wasm` and `flavors-*.wasm` that add to or replace the embedded ones.
+    pub plugins_dir: Option<PathBuf>,
+    /// Limits of every call.
+    pub limits: Limits,
+}
+
+/// Limits of one call of a plugin, and of all of them together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Linear memory of a guest, bytes. At most 64 MiB, the size of a pool slot.
+    pub memory: usize,
+    /// CPU time of a call. A choice, not a measurement: calls of the shipped drivers take microseconds,
+    /// and an endless loop must not hold a core for long.
+    pub cpu: Duration,
+    /// Wall-clock time of a call, waiting for the engine included; `stop` adds its grace.
+    pub wall: Duration,
+    /// Most guests in this process at once.
+    pub guests: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory: 64 << 20,
+            cpu: Duration::from_secs(2),
+            wall: Duration::from_secs(30),
+            guests: 256,
+        }
+    }
+}
+
+/// Bounds on the calls for one node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeLimits {
+    /// Most changing calls at once.
+    pub changes: usize,
+    /// Most reading calls at once. They have a queue of their own, so that a long stop does not delay
+    /// them.
+    pub reads: usize,
+    /// Most waiting calls in each queue. Further calls are refused as busy.
+    pub waiting: usize,
+    /// Longest wait before a call is refused as busy.
+    pub wait: Duration,
+}
+
+impl Default for NodeLimits {
+    fn default() -> Self {
+        Self {
+            changes: 32,
+            reads: 8,
+            waiting: 1024,
+            wait: Duration::from_secs(30),
+        }
+    }
+}
+
+/// The settings of one node.
+#[derive(Debug, Clone)]
+pub struct NodeConfig {
+    /// The node's name.
+    pub name: NodeId,
+    /// The driver: `docker` is the plugin `driver-docker`.
+    pub driver: String,
+    /// The name of this installation, on every engine object.
+    pub installation: String,
+    /// The transport to the node's engine.
+    pub transport: Transport,
+    /// The node's `settings` table.
+    pub settings: serde_json::Value,
+    /// Queue sizes.
+    pub limits: NodeLimits,
+}

@@ -1,0 +1,257 @@
+//! Conversion of drivers' arguments and results.
+
+use super::text::{clean, short};
+use super::{blueprint, nonsense, resource_type_to_guest, size_to_guest};
+use crate::bindings::driver_types as wit;
+use std::time::Duration;
+use tracing::warn;
+use wharf_domain::capacity::{GpuDevice, Size};
+use wharf_domain::driver::{
+    DiskGrow, Features, Network, NodeHealth, Observed, Phase, PluginError, Report, Spec, Tag,
+    Target, Usage,
+};
+use wharf_domain::ids::{Generation, InstanceId, NodeId};
+
+/// Longest version or boot id, bytes.
+const MAX_NAME: usize = 200;
+/// Most GPUs of a node.
+const MAX_GPUS: usize = 1024;
+/// Longest text in the probe cache, bytes.
+const MAX_PROBE_CACHE: usize = 1024;
+/// Most instances of a node.
+const MAX_ROWS: usize = 100_000;
+/// A larger total is invalid.
+const MAX_TOTAL: u32 = 10_000_000;
+/// Shortest and longest time after which a driver can ask for the next call.
+const AGAIN: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(600));
+
+/// To a guest.
+pub fn tag(tag: Tag) -> wit::Tag {
+    wit::Tag {
+        instance: tag.instance.to_string(),
+        incarnation: tag.incarnation,
+    }
+}
+
+/// To a guest.
+pub fn spec(spec: &Spec) -> wit::Spec {
+    let target = &spec.target;
+    wit::Spec {
+        tag: tag(target.tag),
+        generation: target.generation.0,
+        resource_type: resource_type_to_guest(target.resource_type),
+        hostname: spec.hostname.clone(),
+        size: size_to_guest(target.size),
+        network: network(&target.network),
+        published: spec
+            .published
+            .iter()
+            .map(|port| wit::PublishedPort {
+                node_port: port.node_port,
+                instance_port: port.instance_port,
+            })
+            .collect(),
+        public_network: target.public_network.as_ref().map(network),
+        wan_ports: target.wan_ports.clone(),
+        gpu_devices: spec.gpu_devices.clone(),
+        may_exist: spec.may_exist,
+        blueprint: blueprint::to_guest(&spec.blueprint),
+    }
+}
+
+/// To a guest.
+pub fn target(target: &Target) -> wit::Target {
+    wit::Target {
+        tag: tag(target.tag),
+        generation: target.generation.0,
+        resource_type: resource_type_to_guest(target.resource_type),
+        size: size_to_guest(target.size),
+        network: network(&target.network),
+        public_network: target.public_network.as_ref().map(network),
+        wan_ports: target.wan_ports.clone(),
+    }
+}
+
+fn network(network: &Network) -> wit::Network {
+    wit::Network {
+        id: network.id.clone(),
+        subnet: network.subnet.to_string(),
+        gateway: network.gateway.to_string(),
+        address: network.address.to_string(),
+    }
+}
+
+/// From a guest. A report for another generation is invalid.
+pub fn report(report: wit::Report, asked: Generation) -> Result<Report, PluginError> {
+    if report.generation != asked.0 {
+        return Err(nonsense(format!(
+            "a report for generation {}, asked for {}",
+            report.generation, asked.0
+        )));
+    }
+    Ok(Report {
+        generation: asked,
+        phase: phase(report.phase),
+        again: report
+            .again_ms
+            .map(|ms| Duration::from_millis(ms.into()).clamp(AGAIN.0, AGAIN.1)),
+    })
+}
+
+fn phase(phase: wit::Phase) -> Phase {
+    match phase {
+        wit::Phase::Absent => Phase::Absent,
+        wit::Phase::Pulling(progress) => Phase::Pulling(short(&progress)),
+        wit::Phase::Creating => Phase::Creating,
+        wit::Phase::Booting => Phase::Booting,
+        wit::Phase::Ready => Phase::Ready,
+        wit::Phase::Stopped(why) => Phase::Stopped(why.map(|why| short(&why))),
+        wit::Phase::Failed(why) => Phase::Failed(short(&why)),
+        wit::Phase::Growing(progress) => Phase::Growing(short(&progress)),
+    }
+}
+
+/// From a guest. An invalid id is skipped: foreign labels on the engine must not hide our objects.
+pub fn list(list: Vec<wit::Observed>, node: &NodeId) -> Result<Vec<Observed>, PluginError> {
+    let given = list.len();
+    if given > MAX_ROWS {
+        return Err(nonsense(format!(
+            "a list of {given} instances; at most {MAX_ROWS}"
+        )));
+    }
+    let known: Vec<_> = list
+        .into_iter()
+        .filter_map(|row| {
+            let instance = InstanceId::parse(&row.tag.instance)?;
+            Some(Observed {
+                tag: Tag {
+                    instance,
+                    incarnation: row.tag.incarnation,
+                },
+                phase: phase(row.phase),
+            })
+        })
+        .collect();
+    if known.len() < given {
+        warn!(%node, rows = given - known.len(), "the driver listed rows that name no instance; they are ignored");
+    }
+    Ok(known)
+}
+
+/// From a guest.
+pub fn health(health: wit::Health) -> Result<NodeHealth, PluginError> {
+    let totals = Size {
+        n_vcpus: health.n_vcpus,
+        mem_gib: health.mem_gib,
+        disk_size_gib: health.disk_size_gib,
+    };
+    if [totals.n_vcpus, totals.mem_gib, totals.disk_size_gib]
+        .iter()
+        .any(|total| *total > MAX_TOTAL)
+    {
+        return Err(nonsense(format!("a node of {totals:?}")));
+    }
+    if health.gpus.len() > MAX_GPUS {
+        return Err(nonsense(format!("a node of {} GPUs", health.gpus.len())));
+    }
+    let features = health.features;
+    Ok(NodeHealth {
+        version: clean(&health.version, MAX_NAME),
+        features: Features {
+            containers: features.containers,
+            vms: features.vms,
+            live_resize: features.live_resize,
+            disk_grow: match features.disk_grow {
+                wit::DiskGrow::No => DiskGrow::No,
+                wit::DiskGrow::Stopped => DiskGrow::Stopped,
+                wit::DiskGrow::Running => DiskGrow::Running,
+            },
+            disk_limit: features.disk_limit,
+            gpus: features.gpus,
+            stats: features.stats,
+            network: features.network,
+            kvm: features.kvm,
+        },
+        totals,
+        gpus: health
+            .gpus
+            .into_iter()
+            .map(|gpu| GpuDevice {
+                model: clean(&gpu.model, MAX_NAME),
+                device: clean(&gpu.device, MAX_NAME),
+            })
+            .collect(),
+        boot_id: clean(&health.boot_id, MAX_NAME),
+    })
+}
+
+/// From a guest, for the probe cache; unchanged.
+pub fn probe_cache(health: &mut wit::Health) -> Result<String, PluginError> {
+    let hint = std::mem::take(&mut health.hint);
+    if hint.len() > MAX_PROBE_CACHE {
+        let bytes = hint.len();
+        return Err(nonsense(format!(
+            "a hint of {bytes} bytes; at most {MAX_PROBE_CACHE}"
+        )));
+    }
+    Ok(hint)
+}
+
+/// From a guest.
+pub fn usage(usage: wit::Usage) -> Usage {
+    Usage {
+        cpu_ns: usage.cpu_ns,
+        at_ns: usage.at_ns,
+        mem_used_bytes: usage.mem_used_bytes,
+        disk_used_bytes: usage.disk_used_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stale_report_is_a_fault() {
+        let given = wit::Report {
+            generation: 3,
+            phase: wit::Phase::Ready,
+            again_ms: Some(0),
+        };
+        let fresh = report(given.clone(), Generation(3)).unwrap();
+        assert_eq!(fresh.phase, Phase::Ready);
+        assert_eq!(fresh.again, Some(AGAIN.0));
+        assert!(matches!(
+            report(given, Generation(4)),
+            Err(PluginError::Fault(_))
+        ));
+    }
+
+    #[test]
+    fn a_list_has_a_bound() {
+        let row = wit::Observed {
+            tag: wit::Tag {
+                instance: String::new(),
+                incarnation: 1,
+            },
+            phase: wit::Phase::Ready,
+        };
+        let node = NodeId("n".into());
+        assert!(list(vec![row.clone(); MAX_ROWS], &node).is_ok());
+        let endless = list(vec![row; MAX_ROWS + 1], &node);
+        assert!(matches!(endless, Err(PluginError::Fault(_))));
+    }
+
+    #[test]
+    fn foreign_rows_are_left_out() {
+        let row = |instance: &str| wit::Observed {
+            tag: wit::Tag {
+                instance: instance.into(),
+                incarnation: 1,
+            },
+            phase: wit::Phase::Creating,
+        };
+        let rows = vec![row("x"), row("0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f")];
+        assert_eq!(list(rows, &NodeId("n".into())).unwrap().len(), 1);
+    }
+}

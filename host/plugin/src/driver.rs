@@ -1,0 +1,395 @@
+//! The driver of one node, with a method for each function of its interface.
+
+use super::bindings::types;
+use super::bindings::{NodeDriver as WitDriver, driver_types as wit};
+use super::call::{Call, Caller, TRANSFER, TRANSFER_LIST};
+use super::config::NodeLimits;
+use super::convert::{driver as convert, error as convert_error};
+use super::guest::Guest;
+use super::load::DriverPlugin;
+use super::queue::Queue;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use wasmtime::Store;
+use wharf_domain::driver::{NodeHealth, Observed, PluginError, Report, Spec, Tag, Target, Usage};
+use wharf_domain::ids::{Generation, NodeId};
+use wharf_domain::secret::Secrets;
+use wharf_engine::{Access, CallScope, EngineNode};
+
+/// The driver of one node. Cheap to clone; calls are independent of each other.
+///
+/// Calls are idempotent. After a [`PluginError::Fault`], a [`PluginError::Unreachable`] or a dropped
+/// future the effect on the engine is unknown: inspect, then call again.
+#[derive(Clone)]
+pub struct NodeDriver(Arc<Inner>);
+
+struct Inner {
+    caller: Arc<Caller>,
+    plugin: Arc<DriverPlugin>,
+    engine: Arc<EngineNode>,
+    installation: String,
+    settings: String,
+    /// The text that the last probe left for later calls, and the count of interruptions before it.
+    /// After another interruption the text may be about an earlier engine.
+    probe_cache: Mutex<(u64, String)>,
+    changes: Queue,
+    reads: Queue,
+}
+
+/// The kind of a call: each has a queue of its own.
+#[derive(Clone, Copy)]
+enum Kind {
+    Read,
+    Change,
+}
+
+/// The differences between the functions.
+struct Options {
+    function: &'static str,
+    kind: Kind,
+    scope: CallScope,
+    secrets: Secrets,
+    grace: Duration,
+    transfer: usize,
+}
+
+impl NodeDriver {
+    pub(super) fn new(
+        caller: Arc<Caller>,
+        plugin: Arc<DriverPlugin>,
+        engine: EngineNode,
+        installation: String,
+        settings: String,
+        limits: NodeLimits,
+    ) -> Self {
+        let queue = |places| Queue::new(places, limits.waiting, limits.wait);
+        Self(Arc::new(Inner {
+            caller,
+            plugin,
+            engine: Arc::new(engine),
+            installation,
+            settings,
+            probe_cache: Mutex::default(),
+            changes: queue(limits.changes),
+            reads: queue(limits.reads),
+        }))
+    }
+
+    /// The node's name.
+    pub fn name(&self) -> &NodeId {
+        &self.0.engine.name
+    }
+
+    /// The kind of engine, such as `docker`; it selects among a blueprint's images.
+    pub fn engine_kind(&self) -> &str {
+        &self.0.plugin.engine_kind
+    }
+
+    /// How often contact with the engine was lost, however briefly. If the number is unchanged after a
+    /// span of time, the engine did not restart within it.
+    pub fn interruptions(&self) -> u64 {
+        self.0.engine.interruptions()
+    }
+
+    /// Asks the engine for its health and features.
+    pub async fn probe(&self) -> Result<NodeHealth, PluginError> {
+        let interruptions = self.interruptions();
+        let options = self.reads("probe", CallScope::node(&self.0.installation));
+        let mut health = self
+            .call(options, |mut store, guest, node| async move {
+                guest
+                    .wharf_plugin_driver()
+                    .call_probe(&mut store, &node)
+                    .await
+            })
+            .await?;
+        let text = convert::probe_cache(&mut health)?;
+        let health = convert::health(health)?;
+        *self.probe_cache() = (interruptions, text);
+        Ok(health)
+    }
+
+    fn probe_cache(&self) -> MutexGuard<'_, (u64, String)> {
+        let cache = &self.0.probe_cache;
+        cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The text of the last probe; empty if contact was lost since.
+    fn cached_probe(&self) -> String {
+        let cache = self.probe_cache();
+        let (interruptions, text) = &*cache;
+        match *interruptions == self.interruptions() {
+            true => text.clone(),
+            false => String::new(),
+        }
+    }
+
+    /// Moves an instance a step towards its specification. `secrets` are for the blueprint's files; the
+    /// guest sees none of them.
+    pub async fn ensure(&self, spec: &Spec, secrets: &Secrets) -> Result<Report, PluginError> {
+        let scope = CallScope::create(&self.0.installation, spec, self.engine_kind());
+        let options = Options {
+            secrets: secrets.clone(),
+            ..self.changes("ensure", scope)
+        };
+        let given = convert::spec(spec);
+        let report = self
+            .call(options, |mut store, guest, node| async move {
+                guest
+                    .wharf_plugin_driver()
+                    .call_ensure(&mut store, &node, &given)
+                    .await
+            })
+            .await?;
+        convert::report(report, spec.target.generation)
+    }
+
+    /// Starts an existing instance, at its target's size.
+    pub async fn start(&self, target: &Target) -> Result<Report, PluginError> {
+        let given = convert::target(target);
+        let report = self
+            .call(
+                self.change("start", target),
+                |mut store, guest, node| async move {
+                    guest
+                        .wharf_plugin_driver()
+                        .call_start(&mut store, &node, &given)
+                        .await
+                },
+            )
+            .await?;
+        convert::report(report, target.generation)
+    }
+
+    /// Moves a stopped instance to a larger disk.
+    pub async fn grow(&self, spec: &Spec) -> Result<Report, PluginError> {
+        let scope = CallScope::create(&self.0.installation, spec, self.engine_kind());
+        let given = convert::spec(spec);
+        let report = self
+            .call(
+                self.changes("grow", scope),
+                |mut store, guest, node| async move {
+                    guest
+                        .wharf_plugin_driver()
+                        .call_grow(&mut store, &node, &given)
+                        .await
+                },
+            )
+            .await?;
+        convert::report(report, spec.target.generation)
+    }
+
+    /// Stops an instance: gracefully within `grace`, then hard. The timeout of the call is extended by it.
+    pub async fn stop(&self, target: &Target, grace: Duration) -> Result<Report, PluginError> {
+        let given = convert::target(target);
+        let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
+        let options = Options {
+            grace,
+            ..self.change("stop", target)
+        };
+        let report = self
+            .call(options, |mut store, guest, node| async move {
+                guest
+                    .wharf_plugin_driver()
+                    .call_stop(&mut store, &node, &given, grace_ms)
+                    .await
+            })
+            .await?;
+        convert::report(report, target.generation)
+    }
+
+    /// Applies the target's size, whole or not at all.
+    pub async fn resize(&self, target: &Target) -> Result<Report, PluginError> {
+        let given = convert::target(target);
+        let report = self
+            .call(
+                self.change("resize", target),
+                |mut store, guest, node| async move {
+                    guest
+                        .wharf_plugin_driver()
+                        .call_resize(&mut store, &node, &given)
+                        .await
+                },
+            )
+            .await?;
+        convert::report(report, target.generation)
+    }
+
+    /// Opens exactly the target's ports on its public address, while it runs. Drivers without the
+    /// interface `ports` do that in `ensure` and `start`.
+    pub async fn set_ports(&self, target: &Target) -> Result<(), PluginError> {
+        let Some(pre) = self.0.plugin.with_ports.clone() else {
+            return Ok(());
+        };
+        let given = convert::target(target);
+        self.enter(
+            self.change("set-ports", target),
+            |mut store, node| async move {
+                let guest = pre.instantiate_async(&mut store).await?;
+                let ports = guest.wharf_plugin_ports();
+                ports.call_set_ports(&mut store, &node, &given).await
+            },
+        )
+        .await
+    }
+
+    /// Deletes an instance and everything it had on the node.
+    pub async fn delete(&self, target: &Target) -> Result<Report, PluginError> {
+        let given = convert::target(target);
+        let report = self
+            .call(
+                self.change("delete", target),
+                |mut store, guest, node| async move {
+                    guest
+                        .wharf_plugin_driver()
+                        .call_delete(&mut store, &node, &given)
+                        .await
+                },
+            )
+            .await?;
+        convert::report(report, target.generation)
+    }
+
+    /// Reports on an instance. The report has the caller's `generation`.
+    pub async fn inspect(&self, tag: Tag, generation: Generation) -> Result<Report, PluginError> {
+        let given = convert::tag(tag);
+        let report = self
+            .call(
+                self.reads("inspect", CallScope::read(&self.0.installation, tag)),
+                |mut store, guest, node| async move {
+                    guest
+                        .wharf_plugin_driver()
+                        .call_inspect(&mut store, &node, &given)
+                        .await
+                },
+            )
+            .await?;
+        // The function of the interface has no generation.
+        convert::report(
+            wit::Report {
+                generation: generation.0,
+                ..report
+            },
+            generation,
+        )
+    }
+
+    /// All of this installation's instances on the node, in any order.
+    pub async fn list(&self) -> Result<Vec<Observed>, PluginError> {
+        let options = Options {
+            transfer: TRANSFER_LIST,
+            ..self.reads("list", CallScope::node(&self.0.installation))
+        };
+        let list = self
+            .call(options, |mut store, guest, node| async move {
+                guest
+                    .wharf_plugin_driver()
+                    .call_list(&mut store, &node)
+                    .await
+            })
+            .await?;
+        convert::list(list, self.name())
+    }
+
+    /// Live usage of a running instance; with its disk if `disk`.
+    pub async fn stats(&self, tag: Tag, disk: bool) -> Result<Usage, PluginError> {
+        let given = convert::tag(tag);
+        let usage = self
+            .call(
+                self.reads("stats", CallScope::read(&self.0.installation, tag)),
+                |mut store, guest, node| async move {
+                    guest
+                        .wharf_plugin_driver()
+                        .call_stats(&mut store, &node, &given, disk)
+                        .await
+                },
+            )
+            .await?;
+        Ok(convert::usage(usage))
+    }
+
+    fn reads(&self, function: &'static str, scope: CallScope) -> Options {
+        Options {
+            function,
+            kind: Kind::Read,
+            scope,
+            secrets: Secrets::default(),
+            grace: Duration::ZERO,
+            transfer: TRANSFER,
+        }
+    }
+
+    fn changes(&self, function: &'static str, scope: CallScope) -> Options {
+        Options {
+            kind: Kind::Change,
+            ..self.reads(function, scope)
+        }
+    }
+
+    fn change(&self, function: &'static str, target: &Target) -> Options {
+        self.changes(function, CallScope::change(&self.0.installation, target))
+    }
+
+    async fn call<T, F, Fut>(&self, options: Options, body: F) -> Result<T, PluginError>
+    where
+        F: FnOnce(Store<Guest>, WitDriver, wit::Node) -> Fut,
+        Fut: Future<Output = wasmtime::Result<Result<T, types::Error>>>,
+    {
+        let pre = self.0.plugin.pre.clone();
+        self.enter(options, |mut store, node| async move {
+            let guest = pre.instantiate_async(&mut store).await?;
+            body(store, guest, node).await
+        })
+        .await
+    }
+
+    /// Makes one call: waits for a place in the queue, and gives a fresh guest the engine within its scope.
+    async fn enter<T, F, Fut>(&self, options: Options, body: F) -> Result<T, PluginError>
+    where
+        F: FnOnce(Store<Guest>, wit::Node) -> Fut,
+        Fut: Future<Output = wasmtime::Result<Result<T, types::Error>>>,
+    {
+        let inner = &*self.0;
+        let queue = match options.kind {
+            Kind::Read => &inner.reads,
+            Kind::Change => &inner.changes,
+        };
+        let _place = queue.enter().await?;
+        let wall = inner.caller.limits().wall.saturating_add(options.grace);
+        let deadline = Instant::now() + wall;
+        let call = Call {
+            plugin: Arc::clone(&inner.plugin.name),
+            node: Some(inner.engine.name.clone()),
+            function: options.function,
+            access: Some(Access::new(
+                Arc::clone(&inner.engine),
+                options.scope,
+                options.secrets,
+                deadline,
+            )),
+            wall,
+            transfer: options.transfer,
+        };
+        let node = wit::Node {
+            name: inner.engine.name.0.clone(),
+            installation: inner.installation.clone(),
+            settings: inner.settings.clone(),
+            hint: self.cached_probe(),
+        };
+        inner
+            .caller
+            .run(call, |store| body(store, node))
+            .await?
+            .map_err(convert_error::from_guest)
+    }
+}
+
+impl std::fmt::Debug for NodeDriver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NodeDriver")
+            .field("node", self.name())
+            .field("plugin", &self.0.plugin.name)
+            .finish()
+    }
+}

@@ -1,0 +1,88 @@
+//! Errors of plugins and nodes at start, for the operator.
+
+use std::path::PathBuf;
+use wharf_engine::OpenError;
+
+/// A plugin or a node that can't be used as configured.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A file or directory.
+    #[error("plugins: {path}: {source}", path = path.display())]
+    Read {
+        /// Its path.
+        path: PathBuf,
+        /// The error.
+        source: std::io::Error,
+    },
+    /// A file whose name is not that of a plugin.
+    #[error("plugins_dir: {name}: a plugin is called driver-NAME.wasm or flavors-NAME.wasm")]
+    Name {
+        /// The file's name.
+        name: String,
+    },
+    /// The runtime.
+    #[error("the WebAssembly runtime cannot start: {0}")]
+    Runtime(String),
+    /// A file that is no component or does not compile.
+    #[error("plugin {plugin}: not a usable WebAssembly component: {why}")]
+    Component {
+        /// The plugin.
+        plugin: String,
+        /// The error.
+        why: String,
+    },
+    /// A component with a forbidden import.
+    #[error("plugin {plugin}: imports {interface}, which this host does not offer to it")]
+    Import {
+        /// The plugin.
+        plugin: String,
+        /// The interface.
+        interface: String,
+    },
+    /// A component without the exports of its world.
+    #[error("plugin {plugin}: does not fit {interface}: {why}")]
+    Export {
+        /// The plugin.
+        plugin: String,
+        /// The interface.
+        interface: &'static str,
+        /// The difference.
+        why: String,
+    },
+    /// A plugin whose first call failed.
+    #[error("plugin {plugin}: {why}")]
+    FirstCall {
+        /// The plugin.
+        plugin: String,
+        /// The error.
+        why: String,
+    },
+    /// A flavor of two providers.
+    #[error("flavor {flavor:?} is offered by both {first} and {second}")]
+    DuplicateFlavor {
+        /// The flavor.
+        flavor: String,
+        /// One provider.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A node with an unknown driver.
+    #[error("node {node:?}: driver: {driver:?} is not one of {known:?}")]
+    UnknownDriver {
+        /// The node.
+        node: String,
+        /// The driver.
+        driver: String,
+        /// The known drivers.
+        known: Vec<String>,
+    },
+    /// A node whose engine cannot be set up.
+    #[error("node {node:?}: {source}")]
+    Node {
+        /// The node.
+        node: String,
+        /// The error.
+        source: OpenError,
+    },
+}

@@ -1,0 +1,111 @@
+//! Flavor providers: the flavors they offer, read once, and a blueprint for each instance.
+
+use super::bindings::FlavorProviderPre;
+use super::cache::Cache;
+use super::call::{Call, Caller, TRANSFER};
+use super::convert::{blueprint as convert, error as convert_error, flavor as convert_flavor};
+use super::error::LoadError;
+use super::guest::Guest;
+use super::load::{first_call, flavor_provider};
+use std::collections::HashMap;
+use std::sync::Arc;
+use wharf_domain::blueprint::Blueprint;
+use wharf_domain::driver::PluginError;
+use wharf_domain::flavor::{BlueprintRequest, Flavor};
+
+/// The flavors of all providers.
+#[derive(Default)]
+pub struct Flavors {
+    list: Vec<Arc<Flavor>>,
+    providers: HashMap<String, Arc<Provider>>,
+}
+
+struct Provider {
+    name: Arc<str>,
+    pre: FlavorProviderPre<Guest>,
+}
+
+impl Flavors {
+    /// The flavors on offer, by name.
+    pub fn list(&self) -> &[Arc<Flavor>] {
+        &self.list
+    }
+
+    /// Loads a provider and adds its flavors.
+    pub async fn add(
+        &mut self,
+        caller: &Caller,
+        cache: &Cache,
+        name: &str,
+        wasm: &[u8],
+    ) -> Result<(), LoadError> {
+        let pre = flavor_provider(caller, cache, name, wasm)?;
+        let once = pre.clone();
+        let offered = caller
+            .run(
+                first_call(caller, name, "flavors"),
+                |mut store| async move {
+                    let guest = once.instantiate_async(&mut store).await?;
+                    guest.wharf_plugin_flavors().call_flavors(&mut store).await
+                },
+            )
+            .await
+            .and_then(convert_flavor::list)
+            .map_err(|error| LoadError::FirstCall {
+                plugin: name.to_owned(),
+                why: error.to_string(),
+            })?;
+        let provider = Arc::new(Provider {
+            name: name.into(),
+            pre,
+        });
+        for flavor in offered {
+            if let Some(other) = self
+                .providers
+                .insert(flavor.name.clone(), Arc::clone(&provider))
+            {
+                return Err(LoadError::DuplicateFlavor {
+                    flavor: flavor.name,
+                    first: other.name.to_string(),
+                    second: name.to_owned(),
+                });
+            }
+            self.list.push(Arc::new(flavor));
+        }
+        self.list.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(())
+    }
+
+    /// Asks the flavor's provider for a blueprint.
+    pub async fn blueprint(
+        &self,
+        caller: &Caller,
+        request: &BlueprintRequest,
+    ) -> Result<Arc<Blueprint>, PluginError> {
+        let provider = self
+            .providers
+            .get(&request.flavor.name)
+            .ok_or(PluginError::NotFound)?;
+        let call = Call {
+            plugin: Arc::clone(&provider.name),
+            node: None,
+            function: "blueprint",
+            access: None,
+            wall: caller.limits().wall,
+            transfer: TRANSFER,
+        };
+        let pre = provider.pre.clone();
+        let given = convert_flavor::request(request);
+        let blueprint = caller
+            .run(call, |mut store| async move {
+                let guest = pre.instantiate_async(&mut store).await?;
+                guest
+                    .wharf_plugin_flavors()
+                    .call_blueprint(&mut store, &given)
+                    .await
+            })
+            .await?
+            .map_err(convert_error::from_guest)?;
+        convert::from_guest(blueprint, request).map(Arc::new)
+    }
+}

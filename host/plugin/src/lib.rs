@@ -1,0 +1,32 @@
+//! The plugin runtime: WebAssembly components that drive nodes or offer flavors. No other module knows
+//! wasmtime.
+//!
+//! Each call has a fresh guest, a memory limit, a CPU limit, a timeout and a place in a bounded queue. A
+//! trap, a hang or an invalid answer fails that call only. A driver reaches the engine of its node
+//! through [`wharf_engine`]; a flavor provider reaches nothing.
+
+mod bindings;
+mod cache;
+mod call;
+mod clock;
+mod config;
+mod convert;
+mod driver;
+mod embedded;
+mod error;
+mod flavors;
+mod guest;
+mod imports;
+mod load;
+mod meter;
+mod plugins;
+mod queue;
+mod runtime;
+#[cfg(test)]
+mod tests;
+
+pub use config::{Limits, NodeConfig, NodeLimits, PluginsConfig};
+pub use driver::NodeDriver;
+pub use error::LoadError;
+pub use plugins::Plugins;
+pub use runtime::EVENT_INTERVAL;

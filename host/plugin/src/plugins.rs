@@ -1,0 +1,109 @@
+//! All plugins of the process.
+
+use super::cache::Cache;
+use super::call::Caller;
+use super::config::{NodeConfig, PluginsConfig};
+use super::driver::NodeDriver;
+use super::error::LoadError;
+use super::flavors::Flavors;
+use super::load::{self, DriverPlugin};
+use super::runtime;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use wharf_domain::blueprint::Blueprint;
+use wharf_domain::driver::PluginError;
+use wharf_domain::flavor::{BlueprintRequest, Flavor};
+use wharf_engine::EngineNode;
+
+/// The loaded plugins. Cheap to clone.
+#[derive(Clone)]
+pub struct Plugins(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) caller: Arc<Caller>,
+    pub(super) drivers: BTreeMap<String, Arc<DriverPlugin>>,
+    flavors: Flavors,
+}
+
+impl Plugins {
+    /// Compiles and checks every plugin, and calls it once. Needs a tokio runtime.
+    pub async fn load(config: PluginsConfig) -> Result<Self, LoadError> {
+        let sources = load::sources(config.plugins_dir.as_deref())?;
+        let caller = Caller::new(runtime::engine(&config.limits)?, config.limits)?;
+        let cache = Cache::open(&config.cache_dir);
+        let mut drivers = BTreeMap::new();
+        let mut flavors = Flavors::default();
+        for (name, wasm) in &sources {
+            match name.strip_prefix("driver-") {
+                Some(driver) => {
+                    let plugin = load::driver(&caller, &cache, name, wasm).await?;
+                    drivers.insert(driver.to_owned(), Arc::new(plugin));
+                }
+                None => flavors.add(&caller, &cache, name, wasm).await?,
+            }
+        }
+        Ok(Self(Arc::new(Inner {
+            caller: Arc::new(caller),
+            drivers,
+            flavors,
+        })))
+    }
+
+    /// The flavors on offer, by name.
+    pub fn flavors(&self) -> &[Arc<Flavor>] {
+        self.0.flavors.list()
+    }
+
+    /// Asks the flavor's provider for a blueprint; [`PluginError::NotFound`] for an unknown flavor.
+    pub async fn blueprint(
+        &self,
+        request: &BlueprintRequest,
+    ) -> Result<Arc<Blueprint>, PluginError> {
+        self.0.flavors.blueprint(&self.0.caller, request).await
+    }
+
+    /// The driver of one node, with the node's queues and connections: call it once for each node,
+    /// within a tokio runtime. The engine need not be up yet.
+    pub fn node(&self, config: NodeConfig) -> Result<NodeDriver, LoadError> {
+        let inner = &*self.0;
+        let plugin = inner
+            .drivers
+            .get(&config.driver)
+            .ok_or_else(|| LoadError::UnknownDriver {
+                node: config.name.0.clone(),
+                driver: config.driver.clone(),
+                known: inner.drivers.keys().cloned().collect(),
+            })?;
+        let node = config.name.0.clone();
+        let engine = EngineNode::open(
+            config.name,
+            config.transport,
+            &plugin.engine_kind,
+            &config.settings,
+        )
+        .map_err(|source| LoadError::Node { node, source })?;
+        let settings = if config.settings.is_null() {
+            "{}".to_owned()
+        } else {
+            config.settings.to_string()
+        };
+        Ok(NodeDriver::new(
+            Arc::clone(&inner.caller),
+            Arc::clone(plugin),
+            engine,
+            config.installation,
+            settings,
+            config.limits,
+        ))
+    }
+}
+
+impl std::fmt::Debug for Plugins {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let flavors: Vec<_> = self.flavors().iter().map(|flavor| &flavor.name).collect();
+        f.debug_struct("Plugins")
+            .field("drivers", &self.0.drivers.keys())
+            .field("flavors", &flavors)
+            .finish()
+    }
+}

@@ -1,0 +1,187 @@
+//! Loading: accepted and refused plugins, and the cache.
+
+use super::{Scratch, faults};
+use crate::{Limits, LoadError, NodeConfig, NodeLimits, Plugins};
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use wharf_domain::ids::NodeId;
+
+#[tokio::test]
+async fn compiled_plugins_are_kept_and_damage_is_seen() {
+    let scratch = Scratch::new();
+    let files = || {
+        let mut files: Vec<_> = std::fs::read_dir(scratch.0.join("cache"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        files.sort();
+        files
+    };
+    Plugins::load(scratch.config(Limits::default()))
+        .await
+        .unwrap();
+    let kept = files();
+    assert_eq!(kept.len(), 3);
+    assert_eq!(
+        std::fs::metadata(scratch.0.join("cache"))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o700
+    );
+    let mut damaged = std::fs::read(&kept[0]).unwrap();
+    let last = damaged.len() - 1;
+    damaged[last] ^= 1;
+    std::fs::write(&kept[0], damaged).unwrap();
+    std::fs::write(&kept[1], "short").unwrap();
+    Plugins::load(scratch.config(Limits::default()))
+        .await
+        .unwrap();
+    assert_eq!(files(), kept);
+}
+
+#[tokio::test]
+async fn a_directory_that_others_can_write_to_is_not_used() {
+    let scratch = Scratch::new();
+    let cache = scratch.0.join("cache");
+    std::fs::create_dir(&cache).unwrap();
+    std::fs::write(cache.join("something"), "x").unwrap();
+    std::fs::set_permissions(&cache, std::fs::Permissions::from_mode(0o777)).unwrap();
+    Plugins::load(scratch.config(Limits::default()))
+        .await
+        .unwrap();
+    assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 1);
+}
+
+async fn refusal(scratch: &Scratch) -> LoadError {
+    Plugins::load(scratch.config(Limits::default()))
+        .await
+        .unwrap_err()
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_named() {
+    let scratch = Scratch::new();
+    let file = |name: &str| scratch.0.join("plugins").join(name);
+    std::fs::write(file("something.wasm"), "").unwrap();
+    assert!(
+        matches!(refusal(&scratch).await, LoadError::Name { name } if name == "something.wasm")
+    );
+    std::fs::remove_file(file("something.wasm")).unwrap();
+
+    std::fs::write(file("driver-x.wasm"), "no component").unwrap();
+    assert!(
+        matches!(refusal(&scratch).await, LoadError::Component { plugin, .. } if plugin == "driver-x")
+    );
+    std::fs::remove_file(file("driver-x.wasm")).unwrap();
+
+    // A driver in a provider's place asks for the engine.
+    std::fs::copy(faults::component(), file("flavors-x.wasm")).unwrap();
+    let error = refusal(&scratch).await;
+    assert!(matches!(&error, LoadError::Import { .. }), "{error}");
+    assert!(error.to_string().contains("wharf:plugin/"), "{error}");
+    std::fs::remove_file(file("flavors-x.wasm")).unwrap();
+
+    // A provider in a driver's place offers no driver.
+    let (_, flavors) = crate::embedded::EMBEDDED
+        .iter()
+        .find(|(name, _)| *name == "flavors-standard")
+        .unwrap();
+    std::fs::write(file("driver-x.wasm"), flavors).unwrap();
+    let error = refusal(&scratch).await;
+    assert!(
+        matches!(
+            &error,
+            LoadError::Export {
+                interface: "wharf:plugin/driver",
+                ..
+            }
+        ),
+        "{error}"
+    );
+    std::fs::remove_file(file("driver-x.wasm")).unwrap();
+
+    std::fs::write(file("flavors-again.wasm"), flavors).unwrap();
+    assert!(matches!(
+        refusal(&scratch).await,
+        LoadError::DuplicateFlavor { .. }
+    ));
+}
+
+#[tokio::test]
+async fn a_node_that_does_not_fit_is_named() {
+    let scratch = Scratch::new();
+    let plugins = Plugins::load(scratch.config(Limits::default()))
+        .await
+        .unwrap();
+    let open = |driver: &str, endpoint: &str, settings: Value| {
+        let transport = match super::transport(endpoint, &settings) {
+            Ok(transport) => transport,
+            Err(error) => return error.to_string(),
+        };
+        let config = NodeConfig {
+            name: NodeId("n1".into()),
+            driver: driver.into(),
+            installation: "home".into(),
+            transport,
+            settings,
+            limits: NodeLimits::default(),
+        };
+        plugins.node(config).map(|_| ()).unwrap_err().to_string()
+    };
+    for (error, names) in [
+        (open("incus", "unix:///x", json!({})), "\"incus\""),
+        (open("docker", "simulated:", json!({})), "endpoint"),
+        (open("simulated", "unix:///x", json!({})), "endpoint"),
+        (
+            open("simulated", "simulated:", json!({ "ready": 1 })),
+            "ready",
+        ),
+        (
+            open("docker", "unix:///x", json!({ "pids_limit": "many" })),
+            "pids_limit",
+        ),
+    ] {
+        assert!(error.contains("\"n1\"") && error.contains(names), "{error}");
+    }
+}
+
+/// The imports of the shipped plugins: their own interfaces, and the part of WASI that Rust's standard
+/// library always imports. Without files, sockets, clocks and randomness an answer depends on the
+/// arguments alone.
+#[tokio::test]
+async fn the_shipped_plugins_import_this_and_no_more() {
+    let scratch = Scratch::new();
+    let plugins = Plugins::load(scratch.config(Limits::default()))
+        .await
+        .unwrap();
+    let engine = plugins.0.caller.engine();
+    for (name, wasm) in crate::embedded::EMBEDDED {
+        let component = wasmtime::component::Component::from_binary(engine, wasm).unwrap();
+        let mut own = Vec::new();
+        for (import, _) in component.component_type().imports(engine) {
+            match import.strip_prefix("wharf:plugin/") {
+                Some(interface) => own.push(interface.to_owned()),
+                None => assert!(
+                    import.starts_with("wasi:cli/") || import.starts_with("wasi:io/"),
+                    "{name} imports {import}"
+                ),
+            }
+        }
+        own.sort();
+        let driver = [
+            "driver-types@0.1.0",
+            "engine@0.1.0",
+            "log@0.1.0",
+            "types@0.1.0",
+        ];
+        match *name {
+            "driver-docker" => assert_eq!(own, driver),
+            "driver-simulated" => {
+                assert_eq!(own, ["driver-types@0.1.0", "engine@0.1.0", "types@0.1.0"])
+            }
+            _ => assert_eq!(own, ["types@0.1.0"]),
+        }
+    }
+}

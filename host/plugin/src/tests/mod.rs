@@ -1,0 +1,120 @@
+//! The runtime with real components: the embedded plugins and a faulty one.
+
+mod faults;
+mod loading;
+mod whole;
+
+use super::{Limits, NodeConfig, NodeDriver, NodeLimits, Plugins, PluginsConfig};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use wharf_domain::blueprint::{Blueprint, Health, Image};
+use wharf_domain::capacity::Size;
+use wharf_domain::driver::{Network, PublishedPort, Spec, Tag, Target};
+use wharf_domain::ids::{Generation, InstanceId, NodeId};
+use wharf_domain::instance::ResourceType;
+use wharf_engine::{Endpoint, Transport};
+use wharf_simulated::{SimulatedEngine, SimulatedError};
+
+/// A directory that is removed after the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("wharf-plugins-{}-{n}", std::process::id()));
+        std::fs::create_dir_all(path.join("plugins")).unwrap();
+        Self(path)
+    }
+
+    fn config(&self, limits: Limits) -> PluginsConfig {
+        PluginsConfig {
+            cache_dir: self.0.join("cache"),
+            plugins_dir: Some(self.0.join("plugins")),
+            limits,
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+fn node(plugins: &Plugins, driver: &str, endpoint: &str, settings: Value) -> NodeDriver {
+    plugins
+        .node(NodeConfig {
+            name: NodeId("n1".into()),
+            driver: driver.into(),
+            installation: "home".into(),
+            transport: transport(endpoint, &settings).unwrap(),
+            settings,
+            limits: NodeLimits::default(),
+        })
+        .unwrap()
+}
+
+fn transport(endpoint: &str, settings: &Value) -> Result<Transport, SimulatedError> {
+    match Endpoint::parse(endpoint).unwrap() {
+        Endpoint::Unix(socket) => Ok(Transport::unix(&socket)),
+        Endpoint::Simulated(file) => {
+            SimulatedEngine::open(settings, file.as_deref()).map(Transport::in_process)
+        }
+    }
+}
+
+fn id(n: u128) -> InstanceId {
+    InstanceId(uuid::Uuid::from_u128(n))
+}
+
+fn spec(n: u32) -> Spec {
+    Spec {
+        target: Target {
+            tag: Tag {
+                instance: id(n.into()),
+                incarnation: 1,
+            },
+            generation: Generation(5),
+            resource_type: ResourceType::Container,
+            size: Size {
+                n_vcpus: 1,
+                mem_gib: 2,
+                disk_size_gib: 10,
+            },
+            network: Network {
+                id: "o1".into(),
+                subnet: "10.0.0.0/8".parse().unwrap(),
+                gateway: "10.0.0.1".parse().unwrap(),
+                address: std::net::Ipv4Addr::from(0x0a00_0010 + n),
+            },
+            public_network: None,
+            wan_ports: Vec::new(),
+        },
+        hostname: format!("h{n}"),
+        published: if n < 40_000 {
+            vec![PublishedPort {
+                node_port: 20_000 + n as u16,
+                instance_port: 22,
+            }]
+        } else {
+            Vec::new()
+        },
+        gpu_devices: Vec::new(),
+        may_exist: false,
+        blueprint: Arc::new(Blueprint {
+            images: vec![Image {
+                engine_kind: "simulated".into(),
+                reference: "base:1".into(),
+            }],
+            files: Vec::new(),
+            environment: Vec::new(),
+            command: Vec::new(),
+            health: Health::Ssh,
+            ssh: true,
+            web_port: None,
+        }),
+    }
+}

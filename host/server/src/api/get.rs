@@ -1,0 +1,11 @@
+//! `GET /api/instance/{uuid}/`.
+
+use super::{Api, Reply, wire};
+use wharf_control::{Caller, Selector};
+use wharf_domain::error::Error;
+
+/// One instance.
+pub fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
+    let view = api.app.get(caller, selector)?;
+    Ok(Reply::Done(wire::instance(&view)?))
+}

@@ -1,0 +1,131 @@
+//! `GET /api/instance/`: the whole list, or a page of it.
+
+pub use super::list_cache::List;
+
+use super::{Api, wire};
+use bytes::Bytes;
+use std::borrow::Cow;
+use std::sync::Arc;
+use wharf_control::Caller;
+use wharf_domain::error::{Error, FieldErrors};
+
+/// The largest `limit`.
+const MAX_LIMIT: usize = 1000;
+
+/// A part of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// The largest number of instances.
+    pub limit: usize,
+    /// The position after which the page begins, from the preceding page.
+    pub after: Option<u64>,
+}
+
+impl Page {
+    /// Reads the query parameters; none ask for the whole list. Unknown parameters are ignored.
+    pub fn parse<'a>(
+        query: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
+    ) -> Result<Option<Self>, FieldErrors> {
+        let mut errors = FieldErrors::default();
+        let (mut limit, mut after) = (None, None);
+        for (name, value) in query {
+            let first = match &*name {
+                "limit" => limit.replace(value).is_none(),
+                "after" => after.replace(value).is_none(),
+                _ => true,
+            };
+            if !first {
+                errors.add(&name, "must be given once");
+            }
+        }
+        let given = limit.is_some();
+        let number = limit.and_then(|limit| limit.parse().ok());
+        let number = number.filter(|limit| (1..=MAX_LIMIT).contains(limit));
+        if given && number.is_none() {
+            errors.add("limit", "must be an integer from 1 to 1000");
+        }
+        let position = after.as_ref().map(|after| after.parse().ok());
+        match position {
+            Some(None) => errors.add("after", "must be from the `Link` header of a page"),
+            Some(Some(_)) if !given => errors.add("after", "must be given together with `limit`"),
+            _ => {}
+        }
+        errors.into_result()?;
+        Ok(number.map(|limit| Self {
+            limit,
+            after: position.flatten(),
+        }))
+    }
+}
+
+/// The caller's whole list, if the cached one is valid.
+pub fn cached(api: &Api, caller: &Caller) -> Result<Option<Arc<List>>, Error> {
+    let Some(list) = api.lists.get(caller.user) else {
+        return Ok(None);
+    };
+    let version = api.app.list_version(caller)?;
+    Ok((list.version == version).then_some(list))
+}
+
+/// The caller's whole list, rendered unless the cached one is valid. It computes for long if the list
+/// is long.
+pub fn whole(api: &Api, caller: &Caller) -> Result<Arc<List>, Error> {
+    let cached = api.lists.get(caller.user);
+    let known = cached.as_ref().map(|list| list.version);
+    match (api.app.list(caller, known)?, cached) {
+        (Some((version, instances)), _) => {
+            let list = Arc::new(List::new(version, wire::list(&instances)?));
+            api.lists.insert(caller.user, Arc::clone(&list));
+            Ok(list)
+        }
+        (None, Some(list)) => Ok(list),
+        (None, None) => Err(Error::internal("no list is cached")),
+    }
+}
+
+/// A page of the caller's list, and the page that follows it, if any.
+pub fn page(api: &Api, caller: &Caller, page: Page) -> Result<(Bytes, Option<Page>), Error> {
+    // One more than asked for shows whether a page follows.
+    let mut instances = api.app.list_page(caller, page.after, page.limit + 1)?;
+    let more = instances.len() > page.limit;
+    instances.truncate(page.limit);
+    let last = instances.last().filter(|_| more);
+    let next = last.map(|view| Page {
+        after: Some(view.instance.seq),
+        ..page
+    });
+    Ok((wire::list(&instances)?, next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Page;
+
+    fn parse(query: &str) -> Result<Option<Page>, Vec<String>> {
+        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        let page = Page::parse(pairs.map(|(name, value)| (name.into(), value.into())));
+        page.map_err(|errors| errors.0.keys().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn pages() {
+        let page = |limit, after| Ok(Some(Page { limit, after }));
+        assert_eq!(parse(""), Ok(None));
+        assert_eq!(parse("x=1&offset=2"), Ok(None));
+        assert_eq!(parse("limit=1"), page(1, None));
+        assert_eq!(parse("after=0&limit=1000"), page(1000, Some(0)));
+        for (query, fields) in [
+            ("limit=0", &["limit"][..]),
+            ("limit=1001", &["limit"]),
+            ("limit=", &["limit"]),
+            ("limit=1.0", &["limit"]),
+            ("limit=-1&after=x", &["after", "limit"]),
+            ("limit=1&limit=1", &["limit"]),
+            ("after=1", &["after"]),
+            ("limit=1&after=", &["after"]),
+        ] {
+            let fields = fields.iter().map(ToString::to_string).collect();
+            assert_eq!(parse(query), Err(fields), "{query}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! A bounded cache of rendered lists. A list is valid as long as its version is the one that the
+//! database has for its owner, so the cache needs no invalidation.
+
+use bytes::Bytes;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use std::sync::{Arc, OnceLock};
+use wharf_domain::ids::UserId;
+
+/// The approximate memory of an entry without its body.
+const ENTRY_BYTES: usize = 256;
+/// The usual size of a body; sizes the cache's own tables.
+const USUAL_BYTES: u64 = 1024;
+
+/// A rendered list.
+pub struct List {
+    pub(super) version: u64,
+    /// The JSON array.
+    pub body: Bytes,
+    /// The body compressed, once a client has asked for that.
+    pub gzipped: OnceLock<Bytes>,
+}
+
+impl List {
+    /// Takes a rendered body.
+    pub fn new(version: u64, body: Bytes) -> Self {
+        Self {
+            version,
+            body,
+            gzipped: OnceLock::new(),
+        }
+    }
+}
+
+/// Rendered lists by owner.
+pub(super) struct ListCache(Cache<UserId, Arc<List>, Weight>);
+
+#[derive(Clone)]
+struct Weight;
+
+impl Weighter<UserId, Arc<List>> for Weight {
+    fn weight(&self, _: &UserId, list: &Arc<List>) -> u64 {
+        // A compressed list is about an eighth.
+        let bytes = ENTRY_BYTES + list.body.len() + list.body.len() / 8;
+        u64::try_from(bytes).unwrap_or(u64::MAX / 2)
+    }
+}
+
+impl ListCache {
+    /// Makes a cache of at most this many bytes.
+    pub fn new(bytes: u64) -> Self {
+        let items = usize::try_from(bytes / USUAL_BYTES).unwrap_or(usize::MAX);
+        Self(Cache::with_weighter(items, bytes, Weight))
+    }
+
+    /// The list of an owner, of whatever version.
+    pub fn get(&self, owner: UserId) -> Option<Arc<List>> {
+        self.0.get(&owner)
+    }
+
+    /// Keeps a list instead of the owner's earlier one.
+    pub fn insert(&self, owner: UserId, list: Arc<List>) {
+        self.0.insert(owner, list);
+    }
+}

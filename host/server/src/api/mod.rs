@@ -1,0 +1,68 @@
+//! One file per endpoint: parse, call the use case, render. This module knows no HTTP; the statuses
+//! of the responses are in `http`.
+
+pub mod create;
+pub mod delete;
+pub mod get;
+pub mod list;
+mod list_cache;
+pub mod ports;
+pub mod public_key;
+pub mod restart;
+mod s3_url;
+pub mod stats;
+pub mod stop;
+#[cfg(test)]
+mod tied;
+pub mod update;
+mod wire;
+
+use crate::schema::{SchemaError, Schemas};
+use bytes::Bytes;
+use list_cache::ListCache;
+use serde::Serialize;
+use std::sync::Arc;
+use wharf_control::App;
+use wharf_domain::error::Error;
+
+/// The state that endpoints share.
+pub struct Api {
+    app: Arc<App>,
+    schemas: Schemas,
+    lists: ListCache,
+}
+
+impl Api {
+    /// Compiles the schemas.
+    pub fn new(app: Arc<App>) -> Result<Self, SchemaError> {
+        Ok(Self {
+            lists: ListCache::new(app.answer_cache_bytes()),
+            schemas: Schemas::compile()?,
+            app,
+        })
+    }
+
+    /// The use cases.
+    pub fn app(&self) -> &App {
+        &self.app
+    }
+}
+
+/// The result of an endpoint; bodies are JSON.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// The request was done with this result.
+    Done(Bytes),
+    /// Something was created.
+    Created(Bytes),
+    /// The request was done, and there is no result.
+    Gone,
+}
+
+/// Serialises into a buffer of this capacity.
+fn render<T: Serialize>(value: &T, capacity: usize) -> Result<Bytes, Error> {
+    let mut out = Vec::with_capacity(capacity);
+    serde_json::to_writer(&mut out, value)
+        .map_err(|error| Error::caused("cannot render an answer", error))?;
+    Ok(out.into())
+}

@@ -1,0 +1,108 @@
+//! `public_key`: one OpenSSH public key line.
+
+use ssh_key::public::KeyData;
+use ssh_key::{Algorithm, PublicKey};
+
+/// The smallest RSA key that OpenSSH's server lets in.
+const RSA_BITS: usize = 1024;
+
+/// What may stand around the line: the schema's pattern knows the same four. Unicode's white space
+/// is not one set (U+0085 is in Rust's and not in ECMAScript's), so it is no part of the contract.
+const AROUND: [char; 4] = [' ', '\t', '\r', '\n'];
+
+/// Reads the line and gives it in its plain form: algorithm, key, comment.
+pub fn parse(text: &str) -> Result<String, String> {
+    let refuse = |why: &str| Err(why.to_owned());
+    if text.contains("PRIVATE KEY") {
+        return refuse("is a private key; give the public one, from the file that ends in .pub");
+    }
+    let line = text.trim_matches(AROUND);
+    if line.contains(['\n', '\r']) {
+        return refuse("must be a single line");
+    }
+    if line.chars().any(char::is_control) {
+        return refuse("must not contain control characters");
+    }
+    let mut words = line.splitn(2, ' ');
+    let algorithm = words.next().unwrap_or_default();
+    let rest = words.next().unwrap_or_default().trim_start_matches(' ');
+    let mut rest = rest.splitn(2, ' ');
+    let data = rest.next().unwrap_or_default();
+    let comment = rest.next().unwrap_or_default().trim_matches(AROUND);
+    let plain = format!("{algorithm} {data} {comment}");
+    let plain = plain.trim_end_matches(AROUND);
+    // The parser takes Unicode's white space off the data by itself.
+    let key = data.is_ascii().then(|| PublicKey::from_openssh(plain));
+    let Some(Ok(key)) = key else {
+        return refuse(
+            "must be one OpenSSH public key line without options, such as \
+             \"ssh-ed25519 AAAA… me@laptop\"",
+        );
+    };
+    let bits = match key.key_data() {
+        KeyData::Rsa(rsa) => rsa.n.as_positive_bytes().map_or(0, |n| n.len() * 8),
+        _ => RSA_BITS,
+    };
+    match key.algorithm() {
+        Algorithm::Rsa { .. } if bits < RSA_BITS => {
+            Err(format!("an RSA key must have at least {RSA_BITS} bits"))
+        }
+        Algorithm::Ed25519
+        | Algorithm::Rsa { .. }
+        | Algorithm::Ecdsa { .. }
+        | Algorithm::SkEd25519
+        | Algorithm::SkEcdsaSha2NistP256 => Ok(plain.to_owned()),
+        _ => refuse("must be an Ed25519, RSA or ECDSA key"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    const ED25519: &str =
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFIkGWuBbBTx9nTEHwsrBJV4jF7lFQyMDmE6pDnoO4Yg";
+
+    #[test]
+    fn one_line_in_its_plain_form() {
+        assert_eq!(parse(ED25519).as_deref(), Ok(ED25519));
+        let commented = format!("{ED25519} me@laptop with spaces");
+        assert_eq!(parse(&commented).as_deref(), Ok(commented.as_str()));
+        let loose = format!("  {} me \n", ED25519.replace(' ', "   "));
+        assert_eq!(parse(&loose), Ok(format!("{ED25519} me")));
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        let two = format!("{ED25519}\n{ED25519}");
+        let options = format!("no-pty {ED25519}");
+        let command = format!("command=\"id\" {ED25519}");
+        let other_algorithm = ED25519.replace("ssh-ed25519", "ssh-rsa");
+        let cut = &ED25519[..ED25519.len() - 4];
+        let control = format!("{ED25519} a\u{7}b");
+        let wide = format!("{ED25519}\u{3000}");
+        let next_line = format!("{ED25519}\u{85}");
+        for bad in [
+            "",
+            "hello",
+            "ssh-ed25519",
+            "ssh-ed25519 AAAA",
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n",
+            &two,
+            &options,
+            &command,
+            &other_algorithm,
+            cut,
+            &control,
+            &wide,
+            &next_line,
+        ] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+        assert!(
+            parse("-----BEGIN RSA PRIVATE KEY-----")
+                .unwrap_err()
+                .contains("private key")
+        );
+    }
+}

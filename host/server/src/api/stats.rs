@@ -1,0 +1,59 @@
+//! `GET /api/instance/{uuid}/stats/`.
+
+use super::{Api, Reply, render};
+use serde::Serialize;
+use wharf_control::{Caller, Selector, Stats};
+use wharf_domain::error::Error;
+
+/// The stats object: specification 2.5.
+#[derive(Serialize)]
+struct Wire {
+    cpu_percent: f64,
+    mem_used_gib: f64,
+    mem_total_gib: f64,
+    disk_used_gib: f64,
+    disk_total_gib: u32,
+}
+
+/// What a running container uses.
+pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
+    let stats = api.app.stats(caller, selector).await?;
+    Ok(Reply::Done(render(&wire(&stats), 192)?))
+}
+
+fn wire(stats: &Stats) -> Wire {
+    Wire {
+        cpu_percent: (stats.cpu_percent * 100.0).round() / 100.0,
+        mem_used_gib: gib(stats.mem_used_bytes),
+        mem_total_gib: f64::from(stats.mem_total_gib),
+        disk_used_gib: gib(stats.disk_used_bytes),
+        disk_total_gib: stats.disk_total_gib,
+    }
+}
+
+/// To six decimals, which is about a KiB.
+#[expect(clippy::cast_precision_loss, reason = "six decimals are shown")]
+fn gib(bytes: u64) -> f64 {
+    (bytes as f64 / f64::from(1_u32 << 30) * 1e6).round() / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wire;
+    use wharf_control::Stats;
+
+    #[test]
+    fn units() {
+        let stats = Stats {
+            cpu_percent: 137.504_2,
+            mem_used_bytes: 3 << 29,
+            mem_total_gib: 4,
+            disk_used_bytes: 1 << 20,
+            disk_total_gib: 40,
+        };
+        assert_eq!(
+            serde_json::to_string(&wire(&stats)).unwrap(),
+            r#"{"cpu_percent":137.5,"mem_used_gib":1.5,"mem_total_gib":4.0,"disk_used_gib":0.000977,"disk_total_gib":40}"#
+        );
+    }
+}

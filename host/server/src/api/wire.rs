@@ -1,0 +1,139 @@
+//! Answers as the wire has them, apart from the domain's types.
+
+use super::render;
+use bytes::Bytes;
+use serde::Serialize;
+use std::net::Ipv4Addr;
+use wharf_control::InstanceView;
+use wharf_domain::error::Error;
+use wharf_domain::money::{NANO, Rate};
+
+/// Bytes to reserve for one rendered instance; most are a little shorter.
+const INSTANCE_BYTES: usize = 896;
+
+/// The instance object: specification 2.3.
+#[derive(Serialize)]
+struct Instance<'a> {
+    uuid: uuid::Uuid,
+    name: &'a str,
+    lan_ipv4: Ipv4Addr,
+    state: &'static str,
+    n_vcpus: u32,
+    mem_gib: f64,
+    disk_size_gib: u32,
+    n_gpus: usize,
+    gpu_model: Option<&'a str>,
+    wan_ssh_port: u16,
+    resource_type: &'static str,
+    flavor: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner_email: Option<&'a str>,
+    public_ipv4: Option<Ipv4Addr>,
+    original_service_password: &'a str,
+    created_at: String,
+    vcpu_cost_hourly_usd: f64,
+    ram_cost_hourly_usd: f64,
+    storage_cost_hourly_usd: f64,
+    gpu_cost_hourly_usd: f64,
+    cpu_tier: &'static str,
+    ssh_command: Option<String>,
+    webapp_url: Option<String>,
+    wan_ports: &'a [u16],
+}
+
+impl<'a> Instance<'a> {
+    fn new(view: &'a InstanceView, owner_email: Option<&'a str>) -> Self {
+        let i = &view.instance;
+        Self {
+            uuid: i.id.0,
+            name: i.name.as_str(),
+            lan_ipv4: i.lan_ipv4,
+            state: i.state().as_str(),
+            n_vcpus: i.size.n_vcpus,
+            mem_gib: f64::from(i.size.mem_gib),
+            disk_size_gib: i.size.disk_size_gib,
+            n_gpus: i.gpus.len(),
+            gpu_model: i.gpu_model.as_deref(),
+            wan_ssh_port: i.ssh_port,
+            resource_type: i.resource_type.as_str(),
+            flavor: &i.flavor,
+            owner_email,
+            public_ipv4: i.public_ipv4,
+            original_service_password: view.password.expose(),
+            created_at: i.created_at.to_rfc3339(),
+            vcpu_cost_hourly_usd: decimal(i.rates.vcpu),
+            ram_cost_hourly_usd: decimal(i.rates.mem),
+            storage_cost_hourly_usd: decimal(i.rates.disk),
+            gpu_cost_hourly_usd: decimal(i.rates.gpu),
+            cpu_tier: i.cpu_tier.as_str(),
+            ssh_command: i
+                .ssh
+                .then(|| format!("ssh -p {} {}@{}", i.ssh_port, i.login_user, i.ssh_host)),
+            webapp_url: i
+                .web_port
+                .map(|port| format!("http://{}:{port}/", view.web_host)),
+            wan_ports: &i.wan_ports,
+        }
+    }
+}
+
+/// The double nearest to a rate. Its shortest decimal, which is what serde_json writes, is exactly
+/// the rate: a rate has at most 13 digits, and doubles tell all decimals of 15 digits apart.
+#[expect(clippy::cast_precision_loss, reason = "both are integers below 2^53")]
+fn decimal(rate: Rate) -> f64 {
+    rate.0 as f64 / NANO as f64
+}
+
+/// One instance, for its owner.
+pub(super) fn instance(view: &InstanceView) -> Result<Bytes, Error> {
+    render(
+        &Instance::new(view, Some(&view.owner_email)),
+        INSTANCE_BYTES,
+    )
+}
+
+/// A list of instances.
+pub(super) fn list(views: &[InstanceView]) -> Result<Bytes, Error> {
+    struct List<'a>(&'a [InstanceView]);
+    impl Serialize for List<'_> {
+        fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_seq(self.0.iter().map(|view| Instance::new(view, None)))
+        }
+    }
+    render(&List(views), 2 + views.len() * INSTANCE_BYTES)
+}
+
+/// The result of stop and restart: specification 2.6.
+pub(super) fn action(view: &InstanceView, done: &str, state: &str) -> Result<Bytes, Error> {
+    #[derive(Serialize)]
+    struct Action<'a> {
+        message: String,
+        uuid: uuid::Uuid,
+        state: &'a str,
+    }
+    let result = Action {
+        message: format!("Instance {} {done}.", view.instance.name),
+        uuid: view.instance.id.0,
+        state,
+    };
+    render(&result, 256)
+}
+
+/// The result of add-port and remove-port: specification 2.6.
+pub(super) fn ports(view: &InstanceView, message: String) -> Result<Bytes, Error> {
+    #[derive(Serialize)]
+    struct Ports<'a> {
+        message: String,
+        uuid: uuid::Uuid,
+        wan_ports: &'a [u16],
+    }
+    let result = Ports {
+        message,
+        uuid: view.instance.id.0,
+        wan_ports: &view.instance.wan_ports,
+    };
+    render(&result, 640)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! Authentication by API key.
+
+use super::access_log::Entry;
+use super::respond::{Refusal, Response};
+use super::server::Interface;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::IntoResponse;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use std::sync::Arc;
+use wharf_control::Caller;
+
+const SCHEME: &str = "Bearer";
+
+/// The caller of a request whose key is valid.
+#[derive(Clone)]
+pub(super) struct Authenticated(pub(super) Caller);
+
+/// Middleware of all routes but the public ones, and of paths under `/api/` without a route: nothing
+/// is learnt about them without a key.
+pub(super) async fn authenticate(
+    State(interface): State<Arc<Interface>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let path = request.uri().path();
+    if path == "/api" || path.starts_with("/api/") {
+        let entry = request.extensions().get::<Entry>();
+        let caller = bearer(request.headers())
+            .zip(entry)
+            .and_then(|(key, entry)| {
+                let caller =
+                    (interface.api.app()).authenticate(key, Arc::clone(&entry.request_id))?;
+                let _ = entry.user.set(caller.user);
+                Some(caller)
+            });
+        let Some(caller) = caller else {
+            return Refusal::Unauthorized.into_response();
+        };
+        request.extensions_mut().insert(Authenticated(caller));
+    }
+    next.run(request).await
+}
+
+/// The key of `Authorization: Bearer KEY`; none if the header is missing, repeated, or of another
+/// form.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let value = str::from_utf8(values.next()?.as_bytes()).ok()?;
+    if values.next().is_some() {
+        return None;
+    }
+    let (scheme, key) = value.split_at_checked(SCHEME.len())?;
+    let key = key.strip_prefix(' ')?.trim();
+    // The lookup rejects all other characters that no key has.
+    let one_token = !key.is_empty() && !key.contains(' ');
+    (scheme.eq_ignore_ascii_case(SCHEME) && one_token).then_some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bearer;
+    use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
+
+    fn headers(values: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn one_bearer_key() {
+        for good in ["Bearer abc", "bearer abc", "BEARER   abc"] {
+            assert_eq!(bearer(&headers(&[good])), Some("abc"), "{good}");
+        }
+        for bad in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Basic abc",
+            "abc",
+            "Bearer a b",
+            "Bearer\tabc",
+        ] {
+            assert_eq!(bearer(&headers(&[bad])), None, "{bad}");
+        }
+        assert_eq!(bearer(&headers(&[])), None);
+        assert_eq!(bearer(&headers(&["Bearer abc", "Bearer abc"])), None);
+    }
+}

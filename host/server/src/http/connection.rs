@@ -1,0 +1,281 @@
+//! One connection, HTTP/1.1 or HTTP/2: served until it is idle, makes no progress, or the server
+//! stops.
+
+use super::body::RequestBody;
+use super::unsent::{Unsent, UnsentBody};
+use axum::Router;
+use axum::body::Body;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio::time::{Instant, interval_at};
+use tower::Service;
+use wharf_config::Limits;
+
+/// The largest number of headers of one request.
+const MAX_HEADERS: usize = 64;
+
+/// The size limit of the head of one request in bytes.
+const MAX_HEADER_BYTES: u32 = 32 * 1024;
+
+/// The interval of HTTP/2 keep-alive pings, and the time for their answer.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest interval between two looks at a connection.
+const MAX_LOOK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The time for an idle peer to close its connection when the server stops. HTTP/2 peers are asked
+/// to, and some never answer.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Serves connections with these settings.
+#[derive(Clone)]
+pub(super) struct Connections {
+    builder: Builder<TokioExecutor>,
+    router: Router,
+    unsent: Arc<Unsent>,
+    idle_timeout: Duration,
+    write_timeout: Duration,
+}
+
+impl Connections {
+    pub(super) fn new(router: Router, limits: &Limits, unsent: Arc<Unsent>) -> Self {
+        let idle_timeout = Duration::from_millis(limits.header_timeout_ms);
+        let mut builder = Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(idle_timeout)
+            .max_headers(MAX_HEADERS)
+            .max_buf_size(MAX_HEADER_BYTES as usize);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_header_list_size(MAX_HEADER_BYTES)
+            .max_concurrent_streams(limits.streams_per_connection)
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT);
+        Self {
+            builder,
+            router,
+            unsent,
+            idle_timeout,
+            write_timeout: Duration::from_millis(limits.write_timeout_ms),
+        }
+    }
+
+    /// Serves a connection to its end, gracefully when `stopped` turns true.
+    pub(super) async fn serve<I>(&self, io: I, mut stopped: watch::Receiver<bool>)
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let activity = Arc::<Activity>::default();
+        let service = service_fn(|request| self.respond(request, &activity));
+        let mut connection = pin!(self.builder.serve_connection(TokioIo::new(io), service));
+        let mut stopped = pin!(async move { drop(stopped.wait_for(|stopped| *stopped).await) });
+        let mut watchdog = Watchdog::new(self.idle_timeout, self.write_timeout);
+        let interval = self.idle_timeout.min(self.write_timeout) / 2;
+        let interval = interval.clamp(Duration::from_millis(1), MAX_LOOK_INTERVAL);
+        let mut tick = interval_at(Instant::now() + interval, interval);
+        loop {
+            let verdict = tokio::select! {
+                biased;
+                ended = connection.as_mut() => {
+                    if let Err(error) = ended {
+                        tracing::debug!("connection ended: {error}");
+                    }
+                    return;
+                }
+                () = &mut stopped, if !watchdog.stopping => {
+                    watchdog.stopping = true;
+                    Verdict::Close
+                }
+                now = tick.tick() => watchdog.look(&activity, now),
+            };
+            match verdict {
+                Verdict::Keep => {}
+                Verdict::Close => connection.as_mut().graceful_shutdown(),
+                Verdict::Drop => return,
+            }
+        }
+    }
+
+    fn respond(
+        &self,
+        request: Request<Incoming>,
+        activity: &Arc<Activity>,
+    ) -> impl Future<Output = Result<http::Response<UnsentBody>, std::convert::Infallible>> + Send + use<>
+    {
+        let running = Running::begin(activity);
+        let unsent = Arc::clone(&self.unsent);
+        let request = RequestBody::wrap(request).map(Body::new);
+        let response = self.router.clone().call(request);
+        async move {
+            let response = response.await?;
+            Ok(UnsentBody::track(response, &running.0, &unsent))
+        }
+    }
+}
+
+/// What happens on one connection, as counters that only grow or go back to zero.
+#[derive(Debug, Default)]
+pub(super) struct Activity {
+    requests: AtomicU64,
+    running: AtomicUsize,
+    sending: AtomicUsize,
+    progress: AtomicU64,
+}
+
+impl Activity {
+    /// A response body exists from now on.
+    pub(super) fn body_begun(&self) {
+        self.sending.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The socket has taken a response body, or the connection has given it up.
+    pub(super) fn body_sent(&self) {
+        self.sending.fetch_sub(1, Ordering::Relaxed);
+        self.progressed();
+    }
+
+    /// The connection takes a piece of a response body.
+    pub(super) fn progressed(&self) {
+        self.progress.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether some response is not sent completely.
+    pub(super) fn is_sending(&self) -> bool {
+        self.sending.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// A request whose response does not exist yet.
+struct Running(Arc<Activity>);
+
+impl Running {
+    fn begin(activity: &Arc<Activity>) -> Self {
+        activity.requests.fetch_add(1, Ordering::Relaxed);
+        activity.running.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(activity))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What to do with a connection.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Keep,
+    /// Close it gracefully.
+    Close,
+    Drop,
+}
+
+/// Detects connections that are idle or do not read their responses. One timer for each connection
+/// is cheaper than one for each request, and hyper has none for HTTP/2 or before the first byte.
+struct Watchdog {
+    idle_timeout: Duration,
+    write_timeout: Duration,
+    stopping: bool,
+    requests: u64,
+    progress: u64,
+    idle_since: Instant,
+    stalled_since: Instant,
+}
+
+impl Watchdog {
+    fn new(idle_timeout: Duration, write_timeout: Duration) -> Self {
+        let now = Instant::now();
+        Self {
+            idle_timeout,
+            write_timeout,
+            stopping: false,
+            requests: 0,
+            progress: 0,
+            idle_since: now,
+            stalled_since: now,
+        }
+    }
+
+    fn look(&mut self, activity: &Activity, now: Instant) -> Verdict {
+        let requests = activity.requests.load(Ordering::Relaxed);
+        let progress = activity.progress.load(Ordering::Relaxed);
+        let running = activity.running.load(Ordering::Relaxed) > 0;
+        let sending = activity.is_sending();
+        if !sending || progress != self.progress {
+            self.stalled_since = now;
+        }
+        if running || sending || requests != self.requests {
+            self.idle_since = now;
+        }
+        (self.requests, self.progress) = (requests, progress);
+        let idle = now - self.idle_since;
+        if now - self.stalled_since >= self.write_timeout {
+            tracing::debug!("connection dropped: its client does not read");
+            Verdict::Drop
+        } else if self.stopping && idle >= self.idle_timeout.min(CLOSE_TIMEOUT) {
+            Verdict::Drop
+        } else if idle < self.idle_timeout {
+            Verdict::Keep
+        } else if requests == 0 || idle >= 2 * self.idle_timeout {
+            Verdict::Drop
+        } else {
+            Verdict::Close
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Activity, Running, Verdict, Watchdog};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_connection_without_requests_is_dropped_and_an_idle_one_closed_first() {
+        let activity = Arc::<Activity>::default();
+        let mut watchdog = Watchdog::new(10 * SECOND, 30 * SECOND);
+        let start = watchdog.idle_since;
+        assert_eq!(watchdog.look(&activity, start + 9 * SECOND), Verdict::Keep);
+        assert_eq!(watchdog.look(&activity, start + 10 * SECOND), Verdict::Drop);
+        drop(Running::begin(&activity));
+        let mut look = |seconds| watchdog.look(&activity, start + seconds * SECOND);
+        assert_eq!(look(20), Verdict::Keep);
+        assert_eq!(look(30), Verdict::Close);
+        assert_eq!(look(40), Verdict::Drop);
+    }
+
+    #[test]
+    fn a_running_request_is_waited_for_and_an_unread_response_is_not() {
+        let activity = Arc::<Activity>::default();
+        let mut watchdog = Watchdog::new(10 * SECOND, 30 * SECOND);
+        let start = watchdog.idle_since;
+        let running = Running::begin(&activity);
+        let mut look = |seconds| watchdog.look(&activity, start + seconds * SECOND);
+        assert_eq!(look(100), Verdict::Keep);
+        activity.body_begun();
+        drop(running);
+        assert_eq!(look(129), Verdict::Keep);
+        activity.progressed();
+        assert_eq!(look(140), Verdict::Keep);
+        assert_eq!(look(169), Verdict::Keep);
+        // Requests that come meanwhile are no progress of the response.
+        drop(Running::begin(&activity));
+        assert_eq!(look(170), Verdict::Drop);
+    }
+}

@@ -1,0 +1,107 @@
+//! What handlers take from a request. Extraction follows the contract's order of checks: content
+//! type, size and time of the body, then a free place among the running requests.
+
+use super::auth::Authenticated;
+use super::respond::{self, Refusal, Response};
+use super::server::Interface;
+use super::{body, media_type};
+use crate::api::Reply;
+use axum::RequestPartsExt;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use bytes::Bytes;
+use http::request::Parts;
+use std::convert::Infallible;
+use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
+use wharf_control::{Caller, Selector};
+use wharf_domain::error::Error;
+
+/// The absence of a body: one that is sent is not read, but its declared size is checked.
+pub(super) struct NoBody;
+
+/// A JSON body, not parsed yet.
+pub(super) struct Json(pub(super) Bytes);
+
+/// An authenticated request. It counts as running until it is dropped.
+pub(super) struct Call<B = NoBody> {
+    pub(super) caller: Caller,
+    pub(super) body: B,
+    _in_flight: OwnedSemaphorePermit,
+}
+
+impl<B> Call<B> {
+    /// The response to this request; an internal error goes to the log.
+    pub(super) fn respond(&self, result: Result<Reply, Error>) -> Response {
+        result.map_or_else(|error| self.fail(&error), respond::reply)
+    }
+
+    /// The response to a request that failed.
+    pub(super) fn fail(&self, error: &Error) -> Response {
+        let id = &*self.caller.request_id;
+        match error {
+            Error::Internal(_) => tracing::error!(id, error = %error.chain(), "internal error"),
+            Error::NodeUnreachable(text) => tracing::warn!(id, "node out of reach: {text}"),
+            Error::NotStarted(text) => tracing::warn!(id, "not started: {text}"),
+            Error::Overloaded => tracing::warn!(id, "overloaded"),
+            _ => {}
+        }
+        respond::error(error)
+    }
+}
+
+impl<S: Send + Sync> FromRequest<S> for NoBody {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Refusal> {
+        body::check_size(request.body()).map(|()| Self)
+    }
+}
+
+impl FromRequest<Arc<Interface>> for Json {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &Arc<Interface>) -> Result<Self, Refusal> {
+        if !media_type::is_json(request.headers()) {
+            return Err(Refusal::MediaType);
+        }
+        let body = body::read(request.into_body(), state.body_timeout).await?;
+        Ok(Self(body))
+    }
+}
+
+impl<B> FromRequest<Arc<Interface>> for Call<B>
+where
+    B: FromRequest<Arc<Interface>, Rejection = Refusal>,
+{
+    type Rejection = Refusal;
+
+    async fn from_request(mut request: Request, state: &Arc<Interface>) -> Result<Self, Refusal> {
+        // The middleware puts it there, so only a route outside of it has none.
+        let Some(Authenticated(caller)) = request.extensions_mut().remove() else {
+            return Err(Refusal::Unauthorized);
+        };
+        let body = B::from_request(request, state).await?;
+        if state.unsent.is_full() {
+            return Err(Refusal::Busy);
+        }
+        let in_flight = Arc::clone(&state.in_flight).try_acquire_owned();
+        Ok(Self {
+            caller,
+            body,
+            _in_flight: in_flight.map_err(|_| Refusal::Busy)?,
+        })
+    }
+}
+
+/// The instance that the path names. A segment that cannot be decoded names none.
+pub struct Named(pub Selector);
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let segment = parts.extract::<Path<String>>().await;
+        let segment = segment.map_or_else(|_| String::new(), |Path(segment)| segment);
+        Ok(Self(Selector::parse(&segment)))
+    }
+}

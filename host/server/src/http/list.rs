@@ -1,0 +1,151 @@
+//! The handler of `GET /api/instance/`. A list can be long: it is rendered and compressed by the
+//! workers, so that no other request waits for it.
+
+use super::compress::{self, accepts_gzip, is_long};
+use super::extract::Call;
+use super::respond::{self, Response};
+use super::server::Interface;
+use crate::api::list::{self, List, Page};
+use axum::extract::State;
+use bytes::Bytes;
+use http::{HeaderMap, Uri};
+use std::sync::Arc;
+use wharf_control::Caller;
+use wharf_domain::error::Error;
+
+/// A list in the form the client asked for.
+struct Encoded {
+    body: Bytes,
+    gzipped: bool,
+    next: Option<Page>,
+}
+
+pub(super) async fn handler(
+    State(interface): State<Arc<Interface>>,
+    uri: Uri,
+    headers: HeaderMap,
+    call: Call,
+) -> Response {
+    let query = uri.query().unwrap_or_default();
+    let gzip = accepts_gzip(&headers);
+    let encoded = match Page::parse(form_urlencoded::parse(query.as_bytes())) {
+        Ok(None) => whole(interface, &call.caller, gzip).await,
+        Ok(Some(page)) => part(interface, &call.caller, page, gzip).await,
+        Err(errors) => Err(errors.into()),
+    };
+    match encoded {
+        Ok(encoded) => {
+            let next = encoded.next.map(link);
+            let mut response = respond::list(encoded.body, next);
+            compress::declare(response.headers_mut(), encoded.gzipped);
+            response
+        }
+        Err(error) => call.fail(&error),
+    }
+}
+
+async fn whole(interface: Arc<Interface>, caller: &Caller, gzip: bool) -> Result<Encoded, Error> {
+    if let Some(list) = list::cached(&interface.api, caller)?
+        && let Some(encoded) = encoded_already(&list, gzip)
+    {
+        return Ok(encoded);
+    }
+    let caller = caller.clone();
+    on_worker(interface, move |interface| {
+        Ok(encode(&*list::whole(&interface.api, &caller)?, gzip))
+    })
+    .await
+}
+
+async fn part(
+    interface: Arc<Interface>,
+    caller: &Caller,
+    page: Page,
+    gzip: bool,
+) -> Result<Encoded, Error> {
+    let caller = caller.clone();
+    on_worker(interface, move |interface| {
+        let (body, next) = list::page(&interface.api, &caller, page)?;
+        let encoded = encode(&List::new(0, body), gzip);
+        Ok(Encoded { next, ..encoded })
+    })
+    .await
+}
+
+async fn on_worker<T: Send + 'static>(
+    interface: Arc<Interface>,
+    work: impl FnOnce(&Interface) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let shared = Arc::clone(&interface);
+    let done = interface.workers.run(move || work(&shared)).await;
+    done.unwrap_or_else(|| Err(Error::internal("a list could not be rendered")))
+}
+
+fn encode(list: &List, gzip: bool) -> Encoded {
+    if gzip && is_long(&list.body) {
+        list.gzipped.get_or_init(|| compress::gzip(&list.body));
+    }
+    encoded_already(list, gzip).unwrap_or_else(|| plain(list))
+}
+
+/// The list, if it need not be compressed first.
+fn encoded_already(list: &List, gzip: bool) -> Option<Encoded> {
+    if !gzip || !is_long(&list.body) {
+        return Some(plain(list));
+    }
+    let body = list.gzipped.get()?.clone();
+    Some(Encoded {
+        body,
+        gzipped: true,
+        next: None,
+    })
+}
+
+fn plain(list: &List) -> Encoded {
+    Encoded {
+        body: list.body.clone(),
+        gzipped: false,
+        next: None,
+    }
+}
+
+/// The value of `Link` for the next page.
+fn link(page: Page) -> String {
+    let after = page.after.unwrap_or_default();
+    let limit = page.limit;
+    format!("</api/instance/?limit={limit}&after={after}>; rel=\"next\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{encode, encoded_already};
+    use crate::api::list::List;
+    use flate2::read::GzDecoder;
+    use std::io::Read;
+
+    fn list(bytes: usize) -> List {
+        List::new(1, vec![b' '; bytes].into())
+    }
+
+    #[test]
+    fn a_long_list_is_compressed_once_where_accepted() {
+        let long = list(10_000);
+        assert!(!encode(&long, false).gzipped);
+        assert!(encoded_already(&long, true).is_none());
+        let (first, second) = (encode(&long, true), encode(&long, true));
+        assert!(first.gzipped && second.gzipped);
+        assert_eq!(first.body.as_ptr(), second.body.as_ptr());
+        let mut plain = Vec::new();
+        GzDecoder::new(&first.body[..])
+            .read_to_end(&mut plain)
+            .unwrap();
+        assert_eq!(plain, long.body);
+        assert!(encoded_already(&long, true).is_some());
+    }
+
+    #[test]
+    fn a_short_list_is_not_compressed() {
+        assert!(!encode(&list(1399), true).gzipped);
+        assert!(encode(&list(1400), true).gzipped);
+    }
+}

@@ -1,0 +1,81 @@
+//! The accept loop: takes connections, bounded in number, until the server stops.
+
+use super::connection::Connections;
+use super::peers::Peers;
+use super::unsent::Unsent;
+use axum::Router;
+use axum::serve::Listener;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+use wharf_config::Limits;
+
+/// A service and the way it is reached.
+pub(super) struct Served {
+    pub(super) router: Router,
+    pub(super) limits: Limits,
+    pub(super) tls: Option<TlsAcceptor>,
+    pub(super) unsent: Arc<Unsent>,
+}
+
+/// Serves until `stopped` turns true, then finishes running requests within the shutdown timeout.
+/// `address` is that of a peer whose connections are counted.
+pub(super) async fn serve<L: Listener>(
+    mut listener: L,
+    address: fn(&L::Addr) -> Option<IpAddr>,
+    served: Served,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let Served {
+        router,
+        limits,
+        tls,
+        unsent,
+    } = served;
+    let header_timeout = Duration::from_millis(limits.header_timeout_ms);
+    let connections = Arc::new(Connections::new(router, &limits, unsent));
+    let peers = Peers::new(&limits);
+    let max = limits.max_connections.min(Semaphore::MAX_PERMITS);
+    let permits = Arc::new(Semaphore::new(max));
+    loop {
+        let accepted = async {
+            let permit = Arc::clone(&permits).acquire_owned().await;
+            (permit, listener.accept().await)
+        };
+        let (permit, (io, peer)) = tokio::select! {
+            accepted = accepted => accepted,
+            _ = stopped.wait_for(|stopped| *stopped) => break,
+        };
+        let peer = address(&peer).map(|address| (address, peers.connect(address)));
+        if let Some((address, None)) = &peer {
+            tracing::debug!(peer = %address, "connection closed: its peer has too many");
+            continue;
+        }
+        let (tls, connections, stopped) = (tls.clone(), Arc::clone(&connections), stopped.clone());
+        tokio::spawn(async move {
+            let _counted = (permit, peer);
+            let Some(tls) = tls else {
+                return connections.serve(io, stopped).await;
+            };
+            match tokio::time::timeout(header_timeout, tls.accept(io)).await {
+                Ok(Ok(io)) => connections.serve(io, stopped).await,
+                Ok(Err(error)) => tracing::debug!("TLS handshake failed: {error}"),
+                Err(_) => tracing::debug!("TLS handshake timed out"),
+            }
+        });
+    }
+    drop(listener);
+    let all = u32::try_from(max).unwrap_or(u32::MAX);
+    let shutdown_timeout = Duration::from_millis(limits.shutdown_timeout_ms);
+    if tokio::time::timeout(shutdown_timeout, permits.acquire_many(all))
+        .await
+        .is_err()
+    {
+        tracing::warn!("requests were still running at the end of the shutdown timeout");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+use super::{Served, serve};
+use crate::http::unsent::Unsent;
+use axum::Router;
+use axum::routing::any;
+use hyper::{Request, Uri};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use wharf_config::Limits;
+
+/// Answers with the path; `/slow` takes a while, and `/long` is more than sockets buffer.
+async fn echo(uri: Uri) -> String {
+    match uri.path() {
+        "/slow" => tokio::time::sleep(Duration::from_millis(300)).await,
+        "/long" => return "x".repeat(LONG),
+        _ => {}
+    }
+    uri.path().to_owned()
+}
+
+const LONG: usize = 64 << 20;
+
+async fn start(limits: Limits) -> (SocketAddr, watch::Sender<bool>, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = watch::channel(false);
+    let served = Served {
+        router: Router::new().fallback(any(echo)),
+        limits,
+        tls: None,
+        unsent: Unsent::new(u64::MAX),
+    };
+    let peer = |address: &SocketAddr| Some(address.ip());
+    let task = tokio::spawn(serve(listener, peer, served, stopped));
+    (address, stop, task)
+}
+
+fn limits() -> Limits {
+    Limits {
+        header_timeout_ms: 200,
+        ..Limits::default()
+    }
+}
+
+/// Sends bytes, and reads until the server closes the connection.
+async fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let _ = stream.write_all(bytes).await;
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn pipelined_requests_are_answered_in_order() {
+    let (address, _stop, _task) = start(limits()).await;
+    let one = |path: &str| format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
+    let three = [one("/slow"), one("/b"), one("/c")].concat();
+    let answer = exchange(address, three.as_bytes()).await;
+    let found: Vec<usize> = ["/slow", "/b", "/c"]
+        .iter()
+        .map(|p| answer.find(p).unwrap())
+        .collect();
+    assert!(
+        found.is_sorted() && answer.matches("200 OK").count() == 3,
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn silent_connections_are_closed() {
+    let (address, _stop, _task) = start(limits()).await;
+    for bytes in [
+        &b""[..],
+        b"P",
+        b"GET / HTTP/1.1\r\nhost: x\r\nx-half",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost: x\r\n\r\nGET / HTTP/1.1\r\nx-half",
+    ] {
+        let started = Instant::now();
+        let _ = tokio::time::timeout(Duration::from_secs(3), exchange(address, bytes))
+            .await
+            .unwrap();
+        assert!(started.elapsed() >= Duration::from_millis(150), "{bytes:?}");
+    }
+}
+
+#[tokio::test]
+async fn heads_that_are_broken_or_too_large_are_refused() {
+    let (address, _stop, _task) = start(limits()).await;
+    let many = format!(
+        "GET / HTTP/1.1\r\nhost: x\r\n{}\r\n",
+        "a: b\r\n".repeat(100)
+    );
+    let large = format!(
+        "GET / HTTP/1.1\r\nhost: x\r\na: {}\r\n\r\n",
+        "b".repeat(100_000)
+    );
+    for (bytes, status) in [
+        (many.as_str(), "431"),
+        (&large, "431"),
+        ("GET / HTTP/9.9\r\n\r\n", "400"),
+        ("nonsense\r\n\r\n", "400"),
+        (
+            "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab",
+            "400",
+        ),
+        (
+            "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n",
+            "400",
+        ),
+        (
+            "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip\r\n\r\n",
+            "400",
+        ),
+        (
+            "POST / HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+            "400",
+        ),
+    ] {
+        let answer = exchange(address, bytes.as_bytes()).await;
+        let line = answer.lines().next().unwrap_or_default();
+        assert!(
+            line.contains(status),
+            "{line} for {}",
+            &bytes[..40.min(bytes.len())]
+        );
+    }
+}
+
+/// With both lengths, the chunks count, and bytes after them are not taken for a request.
+#[tokio::test]
+async fn two_lengths_smuggle_nothing() {
+    let (address, _stop, _task) = start(limits()).await;
+    for (first, second) in [
+        ("content-length: 5", "transfer-encoding: chunked"),
+        ("transfer-encoding: chunked", "content-length: 5"),
+    ] {
+        let bytes = format!(
+            "POST /outer HTTP/1.1\r\nhost: x\r\n{first}\r\n{second}\r\n\r\n0\r\n\r\n\
+             GET /smuggled HTTP/1.1\r\nhost: x\r\n\r\n"
+        );
+        let answer = exchange(address, bytes.as_bytes()).await;
+        assert!(
+            answer.contains("/outer") && !answer.contains("/smuggled"),
+            "{answer}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn running_requests_are_finished_at_shutdown() {
+    let (address, stop, task) = start(limits()).await;
+    let request = b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n";
+    let running = tokio::spawn(async move { exchange(address, request).await });
+    let idle = tokio::spawn(async move { exchange(address, b"").await });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    stop.send(true).unwrap();
+    task.await.unwrap();
+    assert!(running.await.unwrap().contains("/slow"));
+    assert_eq!(idle.await.unwrap(), "");
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait() {
+    let one_place = Limits {
+        max_connections: 1,
+        ..limits()
+    };
+    let (address, _stop, _task) = start(one_place).await;
+    let first = TcpStream::connect(address).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let started = Instant::now();
+    let request = b"GET /b HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let second = tokio::spawn(async move { exchange(address, request).await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    drop(first);
+    assert!(second.await.unwrap().contains("/b"));
+    assert!(started.elapsed() >= Duration::from_millis(50));
+}
+
+#[tokio::test]
+async fn http2() {
+    let (address, _stop, _task) = start(limits()).await;
+    let stream = TcpStream::connect(address).await.unwrap();
+    let io = hyper_util::rt::TokioIo::new(stream);
+    let executor = hyper_util::rt::TokioExecutor::new();
+    let (mut send, connection) = hyper::client::conn::http2::handshake(executor, io)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    let request = |path: &str| {
+        let uri = format!("http://{address}{path}");
+        Request::get(uri)
+            .body(http_body_util::Empty::<bytes::Bytes>::new())
+            .unwrap()
+    };
+    let (slow, quick) = (
+        send.send_request(request("/slow")),
+        send.clone().send_request(request("/b")),
+    );
+    let started = Instant::now();
+    assert_eq!(quick.await.unwrap().status(), 200);
+    assert!(started.elapsed() < Duration::from_millis(250));
+    assert_eq!(slow.await.unwrap().version(), http::Version::HTTP_2);
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_of_their_peer_are_closed() {
+    let (address, _stop, _task) = start(Limits {
+        connections_per_local_peer: 2,
+        header_timeout_ms: 5_000,
+        ..Limits::default()
+    })
+    .await;
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream
+            .write_all(b"GET /b HTTP/1.1\r\nhost: x\r\n\r\n")
+            .await
+            .unwrap();
+        assert!(stream.read(&mut [0; 512]).await.unwrap() > 0);
+        held.push(stream);
+    }
+    let started = Instant::now();
+    let request = b"GET /b HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    assert_eq!(exchange(address, request).await, "");
+    assert!(started.elapsed() < Duration::from_secs(3));
+    held.pop();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(exchange(address, request).await.contains("/b"));
+}
+
+/// How many bytes of `/long` a client gets that pauses for this time after the first piece.
+async fn read_with_pause(address: SocketAddr, pause: Duration) -> usize {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = b"GET /long HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    stream.write_all(request).await.unwrap();
+    let mut piece = vec![0; 65_536];
+    let mut read = stream.read(&mut piece).await.unwrap();
+    tokio::time::sleep(pause).await;
+    while let Ok(n @ 1..) = stream.read(&mut piece).await {
+        read += n;
+    }
+    read
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_loses_its_connection_and_a_slow_one_does_not() {
+    let (address, _stop, _task) = start(Limits {
+        write_timeout_ms: 1_000,
+        header_timeout_ms: 200,
+        ..Limits::default()
+    })
+    .await;
+    assert!(read_with_pause(address, Duration::from_millis(500)).await > LONG);
+    assert!(read_with_pause(address, Duration::from_millis(2_500)).await < LONG);
+}

@@ -1,0 +1,29 @@
+//! The REST interface: the only module that knows axum and hyper's server, and with [`respond`] the
+//! only one that knows status codes.
+//!
+//! `server` puts it together, `listen` accepts connections, `connection` serves one of them, and
+//! `routes` leads a request through the access log and authentication to an endpoint of
+//! [`crate::api`]. The `admin` service on a Unix socket serves the subcommands of `wharf`.
+
+mod access_log;
+mod admin;
+mod admin_client;
+mod auth;
+mod body;
+mod compress;
+mod connection;
+mod docs;
+mod extract;
+mod list;
+mod listen;
+mod media_type;
+mod peers;
+pub mod respond;
+pub mod routes;
+mod server;
+mod tls;
+mod unsent;
+
+pub use admin_client::{AdminClient, AdminError};
+pub use extract::Named;
+pub use server::{Server, StartError};

@@ -1,0 +1,315 @@
+//! Responses: the only place that knows status codes.
+
+use crate::api::Reply;
+use axum::body::Body;
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue, LINK, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{StatusCode, header::HeaderName};
+use serde::Serialize;
+use serde_json::json;
+use std::collections::BTreeMap;
+use wharf_domain::error::{Error, FieldErrors, Shortfall};
+
+/// A response; its body is one piece.
+pub use axum::response::Response;
+
+/// A request that is refused before any use case sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// No valid key.
+    Unauthorized,
+    /// No route has this path.
+    UnknownPath,
+    /// The route has other methods; the router adds `Allow`.
+    Method,
+    /// The path lacks its final slash; the path with it.
+    Slash(String),
+    /// The body is not declared as JSON.
+    MediaType,
+    /// The body is too large.
+    TooLarge,
+    /// The body took too long.
+    BodyTimeout,
+    /// The body broke off or was garbled.
+    BodyBroken,
+    /// HTTP/1.1 requires exactly one `Host`.
+    Host,
+    /// Too many requests are running, or too much is unsent.
+    Busy,
+    /// The service does not accept requests now.
+    NotReady,
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        refusal(&self)
+    }
+}
+
+/// The response to a request that was done.
+pub fn reply(reply: Reply) -> Response {
+    match reply {
+        Reply::Done(body) => json_bytes(StatusCode::OK, body),
+        Reply::Created(body) => json_bytes(StatusCode::CREATED, body),
+        Reply::Gone => {
+            let mut response = Response::default();
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            response
+        }
+    }
+}
+
+/// A list, with the value of its `Link` header.
+pub fn list(body: Bytes, link: Option<String>) -> Response {
+    let response = json_bytes(StatusCode::OK, body);
+    match link.and_then(|link| HeaderValue::try_from(link).ok()) {
+        Some(link) => with(response, LINK, link),
+        None => response,
+    }
+}
+
+/// The response to a request that a use case refused.
+pub fn error(error: &Error) -> Response {
+    match error {
+        Error::Fields(FieldErrors(fields)) => json_value(StatusCode::BAD_REQUEST, fields),
+        Error::NotFound => detail(StatusCode::NOT_FOUND, "Instance not found."),
+        Error::State { needed, .. } => {
+            let text = format!("{}; it must be {needed}.", sentence(&error.to_string()));
+            detail(StatusCode::BAD_REQUEST, &text)
+        }
+        Error::NotApplicable(why) => {
+            detail(StatusCode::BAD_REQUEST, &format!("{}.", sentence(why)))
+        }
+        Error::Insufficient(shortfall) => {
+            json_value(StatusCode::UNPROCESSABLE_ENTITY, &insufficient(shortfall))
+        }
+        Error::NodeUnreachable(_) => detail(
+            StatusCode::BAD_GATEWAY,
+            "The host of this instance could not be reached.",
+        ),
+        Error::NotStarted(_) => detail(
+            StatusCode::BAD_GATEWAY,
+            "The host of this instance could not start it; it stays stopped.",
+        ),
+        Error::Overloaded => refusal(&Refusal::Busy),
+        Error::Internal(_) => internal_error(),
+    }
+}
+
+/// The response to a request that no use case saw.
+pub fn refusal(refusal: &Refusal) -> Response {
+    match refusal {
+        Refusal::Unauthorized => with(
+            detail(StatusCode::UNAUTHORIZED, "Invalid or missing API key."),
+            WWW_AUTHENTICATE,
+            HeaderValue::from_static("Bearer"),
+        ),
+        Refusal::UnknownPath => detail(StatusCode::NOT_FOUND, "Not found."),
+        Refusal::Method => detail(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed."),
+        Refusal::Slash(location) => match HeaderValue::try_from(location) {
+            Ok(location) => with(
+                detail(
+                    StatusCode::PERMANENT_REDIRECT,
+                    "The path ends with a slash.",
+                ),
+                LOCATION,
+                location,
+            ),
+            Err(_) => detail(StatusCode::NOT_FOUND, "Not found."),
+        },
+        Refusal::MediaType => detail(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "The body must be sent as Content-Type: application/json.",
+        ),
+        Refusal::TooLarge => detail(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "The body must not be larger than 64 KiB.",
+        ),
+        Refusal::BodyTimeout => detail(
+            StatusCode::REQUEST_TIMEOUT,
+            "The body of the request did not arrive in time.",
+        ),
+        Refusal::BodyBroken => detail(
+            StatusCode::BAD_REQUEST,
+            "The body of the request could not be read.",
+        ),
+        Refusal::Host => detail(
+            StatusCode::BAD_REQUEST,
+            "The request must have exactly one Host header.",
+        ),
+        Refusal::Busy => retry_later("The service is busy; try again shortly."),
+        Refusal::NotReady => retry_later("The service is not ready."),
+    }
+}
+
+/// The response to a request whose handler failed or panicked.
+pub fn internal_error() -> Response {
+    detail(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "Internal error. The service's log has it under the request id.",
+    )
+}
+
+/// A page or a file of the service's own.
+pub fn document(content_type: &'static str, body: Bytes) -> Response {
+    let mut response = Response::new(Body::from(body));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// `200` with a small JSON value.
+pub fn ok(value: &impl Serialize) -> Response {
+    json_value(StatusCode::OK, value)
+}
+
+/// The body of specification 2.7.
+#[derive(Serialize)]
+struct Insufficient<'a> {
+    message: String,
+    bottleneck: Vec<&'a str>,
+    requested: BTreeMap<&'a str, u64>,
+    nearest_available: BTreeMap<&'a str, u64>,
+}
+
+fn insufficient(Shortfall { fields }: &Shortfall) -> BTreeMap<&'static str, Insufficient<'static>> {
+    let bottleneck: Vec<&str> = fields.iter().map(|row| row.0).collect();
+    let names = bottleneck.join(", ");
+    let body = Insufficient {
+        message: format!("Insufficient resources: not enough {names} available."),
+        bottleneck,
+        requested: fields.iter().map(|row| (row.0, row.1)).collect(),
+        nearest_available: fields.iter().map(|row| (row.0, row.2)).collect(),
+    };
+    BTreeMap::from([("detail", body)])
+}
+
+fn retry_later(text: &str) -> Response {
+    let response = detail(StatusCode::SERVICE_UNAVAILABLE, text);
+    with(response, RETRY_AFTER, HeaderValue::from_static("1"))
+}
+
+/// The text with a capital first letter.
+fn sentence(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(characters).collect()
+    })
+}
+
+fn detail(status: StatusCode, text: &str) -> Response {
+    json_value(status, &json!({ "detail": text }))
+}
+
+fn json_value(status: StatusCode, value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(body) => json_bytes(status, body.into()),
+        Err(_) => json_bytes(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            Bytes::from_static(b"{\"detail\":\"Internal error.\"}"),
+        ),
+    }
+}
+
+fn json_bytes(status: StatusCode, body: Bytes) -> Response {
+    let mut response = document("application/json", body);
+    *response.status_mut() = status;
+    response
+}
+
+fn with(mut response: Response, name: HeaderName, value: HeaderValue) -> Response {
+    response.headers_mut().insert(name, value);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Refusal, Response, error, refusal, reply};
+    use crate::api::Reply;
+    use bytes::Bytes;
+    use http_body_util::BodyExt;
+    use serde_json::{Value, json};
+    use wharf_domain::error::{Error, FieldErrors, Shortfall};
+    use wharf_domain::state::InstanceState;
+
+    async fn parts(response: Response) -> (u16, Value) {
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
+    }
+
+    #[tokio::test]
+    async fn every_error() {
+        let shortfall = Shortfall {
+            fields: vec![("n_vcpus", 8, 2), ("n_gpus", 1, 0)],
+        };
+        let short = json!({ "detail": {
+            "message": "Insufficient resources: not enough n_vcpus, n_gpus available.",
+            "bottleneck": ["n_vcpus", "n_gpus"],
+            "requested": { "n_vcpus": 8, "n_gpus": 1 },
+            "nearest_available": { "n_vcpus": 2, "n_gpus": 0 },
+        }});
+        let state = Error::State {
+            verb: "stop",
+            state: InstanceState::Provisioning,
+            needed: "running",
+        };
+        for (given, expected) in [
+            (
+                FieldErrors::one("name", "taken").into(),
+                (400, json!({ "name": ["taken"] })),
+            ),
+            (
+                Error::NotFound,
+                (404, json!({ "detail": "Instance not found." })),
+            ),
+            (
+                state,
+                (
+                    400,
+                    json!({ "detail": "Cannot stop an instance that is provisioning; it must be running." }),
+                ),
+            ),
+            (
+                Error::NotApplicable("only so"),
+                (400, json!({ "detail": "Only so." })),
+            ),
+            (Error::Insufficient(shortfall), (422, short)),
+        ] {
+            assert_eq!(parts(error(&given)).await, expected);
+        }
+        for (given, status) in [
+            (Error::NodeUnreachable("SECRET".to_owned()), 502),
+            (Error::NotStarted("SECRET".to_owned()), 502),
+            (
+                Error::caused("SECRET", std::io::Error::other("SECRET")),
+                500,
+            ),
+            (Error::Overloaded, 503),
+        ] {
+            let (got, body) = parts(error(&given)).await;
+            assert_eq!(got, status);
+            assert!(!body.to_string().contains("SECRET"));
+        }
+    }
+
+    #[tokio::test]
+    async fn headers_that_go_with_a_status() {
+        let unauthorized = refusal(&Refusal::Unauthorized);
+        assert_eq!(unauthorized.headers()["www-authenticate"], "Bearer");
+        assert_eq!(refusal(&Refusal::Busy).headers()["retry-after"], "1");
+        let moved = refusal(&Refusal::Slash("/api/instance/?a=b".to_owned()));
+        assert_eq!(
+            (moved.status().as_u16(), &moved.headers()["location"]),
+            (308, &"/api/instance/?a=b".parse().unwrap())
+        );
+        let gone = reply(Reply::Gone);
+        assert!(gone.headers().get("content-type").is_none());
+        assert_eq!(parts(gone).await.0, 204);
+        assert_eq!(
+            parts(reply(Reply::Created(Bytes::from_static(b"{}")))).await,
+            (201, json!({}))
+        );
+    }
+}

@@ -1,0 +1,170 @@
+//! All routes, and a handler for each: it takes what its endpoint needs, and returns the response.
+
+use super::access_log::observe;
+use super::auth::authenticate;
+use super::docs::Docs;
+use super::extract::{Call, Json, Named, NoBody};
+use super::list;
+use super::respond::{self, Refusal, Response};
+use super::server::Interface;
+use crate::api;
+use axum::Router;
+use axum::extract::{Path, Request, State};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::routing::{MethodRouter, get, post};
+use http::HeaderMap;
+use serde_json::json;
+use std::sync::Arc;
+
+type Shared = State<Arc<Interface>>;
+type Routes<const N: usize> = [(&'static str, MethodRouter<Arc<Interface>>); N];
+
+/// Routes for callers with a key.
+pub(super) fn private() -> Routes<7> {
+    [
+        ("/api/instance/", get(list::handler).post(create)),
+        (
+            "/api/instance/{uuid}/",
+            get(get_one).patch(update).delete(delete),
+        ),
+        ("/api/instance/{uuid}/stop/", post(stop)),
+        ("/api/instance/{uuid}/restart/", post(restart)),
+        ("/api/instance/{uuid}/add-port/", post(add_port)),
+        ("/api/instance/{uuid}/remove-port/", post(remove_port)),
+        ("/api/instance/{uuid}/stats/", get(stats)),
+    ]
+}
+
+/// The path templates of all routes.
+pub fn paths() -> impl Iterator<Item = &'static str> {
+    let private = private().map(|(path, _)| path);
+    private.into_iter().chain(public().map(|(path, _)| path))
+}
+
+/// Routes for everyone.
+pub(super) fn public() -> Routes<5> {
+    [
+        ("/healthz", get(health)),
+        ("/readyz", get(ready)),
+        ("/api/openapi.json", get(document)),
+        ("/api/docs/", get(docs_page)),
+        ("/api/docs/{file}", get(docs_file)),
+    ]
+}
+
+/// The whole interface.
+pub(super) fn router(interface: Arc<Interface>) -> Router {
+    let authenticate = from_fn_with_state(Arc::clone(&interface), authenticate);
+    let private = with_routes(private())
+        .fallback(async || Refusal::UnknownPath)
+        .layer(authenticate);
+    observe(with_routes(public()).merge(private)).with_state(interface)
+}
+
+fn with_routes<const N: usize>(routes: Routes<N>) -> Router<Arc<Interface>> {
+    let mut router = Router::new();
+    for (path, methods) in routes {
+        if let Some(unslashed) = path.strip_suffix('/') {
+            let redirect = methods.clone().route_layer(from_fn(redirect_to_slash));
+            router = router.route(unslashed, redirect);
+        }
+        router = router.route(path, methods);
+    }
+    router.method_not_allowed_fallback(async || Refusal::Method)
+}
+
+async fn redirect_to_slash(request: Request, _: Next) -> Refusal {
+    let uri = request.uri();
+    let query = uri.query().map(|query| format!("?{query}"));
+    Refusal::Slash(format!("{}/{}", uri.path(), query.unwrap_or_default()))
+}
+
+async fn create(State(interface): Shared, call: Call<Json>) -> Response {
+    let api = &interface.api;
+    call.respond(api::create::run(api, &call.caller, &call.body.0).await)
+}
+
+async fn get_one(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
+    call.respond(api::get::run(&interface.api, &call.caller, &selector))
+}
+
+async fn update(State(interface): Shared, Named(selector): Named, call: Call<Json>) -> Response {
+    let api = &interface.api;
+    call.respond(api::update::run(api, &call.caller, &selector, &call.body.0).await)
+}
+
+async fn delete(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
+    call.respond(api::delete::run(&interface.api, &call.caller, &selector).await)
+}
+
+async fn stop(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
+    call.respond(api::stop::run(&interface.api, &call.caller, &selector).await)
+}
+
+async fn restart(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
+    call.respond(api::restart::run(&interface.api, &call.caller, &selector).await)
+}
+
+async fn add_port(State(interface): Shared, Named(selector): Named, call: Call<Json>) -> Response {
+    let api = &interface.api;
+    call.respond(api::ports::add(api, &call.caller, &selector, &call.body.0).await)
+}
+
+async fn remove_port(
+    State(interface): Shared,
+    Named(selector): Named,
+    call: Call<Json>,
+) -> Response {
+    let api = &interface.api;
+    call.respond(api::ports::remove(api, &call.caller, &selector, &call.body.0).await)
+}
+
+async fn stats(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
+    call.respond(api::stats::run(&interface.api, &call.caller, &selector).await)
+}
+
+async fn health(_: NoBody) -> Response {
+    respond::ok(&json!({ "status": "ok" }))
+}
+
+async fn ready(State(interface): Shared, _: NoBody) -> Result<Response, Refusal> {
+    match interface.api.app().ready() {
+        true => Ok(respond::ok(&json!({ "status": "ready" }))),
+        false => Err(Refusal::NotReady),
+    }
+}
+
+async fn document(State(interface): Shared, headers: HeaderMap, _: NoBody) -> Response {
+    interface.docs.document(&headers)
+}
+
+async fn docs_page(_: NoBody) -> Response {
+    Docs::page()
+}
+
+async fn docs_file(
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    _: NoBody,
+) -> Result<Response, Refusal> {
+    Docs::file(&name, &headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{private, public};
+    use std::collections::BTreeSet;
+
+    /// Methods are held against the document by `tests/rest/transport.rs`.
+    #[test]
+    fn the_document_has_every_route() {
+        let document = include_str!("../../../../schemas/generated/openapi.json");
+        let document: serde_json::Value = serde_json::from_str(document).unwrap();
+        let documented: BTreeSet<_> = document["paths"].as_object().unwrap().keys().collect();
+        let undocumented = ["/api/openapi.json", "/api/docs/", "/api/docs/{file}"];
+        let routes = private().into_iter().chain(public());
+        let paths: BTreeSet<_> = routes.map(|(path, _)| path.to_owned()).collect();
+        let routed = paths.iter().filter(|p| !undocumented.contains(&p.as_str()));
+        assert!(documented.into_iter().eq(routed));
+    }
+}

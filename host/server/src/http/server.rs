@@ -1,0 +1,111 @@
+//! The REST interface and the admin service, put together and running.
+
+use super::admin;
+use super::compress::Workers;
+use super::docs::Docs;
+use super::listen::{self, Served};
+use super::routes;
+use super::tls;
+use super::unsent::Unsent;
+use crate::api::Api;
+use axum::serve::ListenerExt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+use wharf_config::Config;
+use wharf_control::App;
+
+/// Why the interface cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A TLS file cannot be used.
+    #[error("setting `{setting}`: {message}")]
+    Tls {
+        /// The setting that names it.
+        setting: &'static str,
+        /// What is wrong.
+        message: String,
+    },
+    /// The admin service's socket cannot be opened.
+    #[error("cannot listen on {path}")]
+    AdminSocket {
+        /// Where it should be.
+        path: PathBuf,
+        /// Why it cannot.
+        source: std::io::Error,
+    },
+    /// An embedded schema or document is broken.
+    #[error("the built-in interface description is broken: {0}")]
+    Broken(String),
+}
+
+/// The state that handlers share.
+pub(super) struct Interface {
+    pub(super) api: Api,
+    pub(super) docs: Docs,
+    pub(super) body_timeout: Duration,
+    /// A permit for each authenticated request that runs.
+    pub(super) in_flight: Arc<Semaphore>,
+    pub(super) unsent: Arc<Unsent>,
+    pub(super) workers: Workers,
+}
+
+/// The running interface.
+pub struct Server {
+    rest: JoinHandle<()>,
+    admin: JoinHandle<()>,
+}
+
+impl Server {
+    /// Starts to serve: REST on the listener, over TLS only if the configuration has it, and the
+    /// admin service on its socket. Both end when `stopped` turns true.
+    pub fn start(
+        config: &Config,
+        listener: TcpListener,
+        app: Arc<App>,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Self, StartError> {
+        fn broken(error: impl std::fmt::Display) -> StartError {
+            StartError::Broken(error.to_string())
+        }
+        let limits = config.limits;
+        let unsent = Unsent::new(limits.unsent_mib.saturating_mul(1 << 20));
+        let interface = Interface {
+            docs: Docs::new(app.flavors(), &app.gpu_models()).map_err(broken)?,
+            api: Api::new(Arc::clone(&app)).map_err(broken)?,
+            body_timeout: Duration::from_millis(limits.body_timeout_ms),
+            in_flight: Arc::new(Semaphore::new(
+                limits.max_connections.min(Semaphore::MAX_PERMITS),
+            )),
+            unsent: Arc::clone(&unsent),
+            workers: Workers::new(),
+        };
+        let served = Served {
+            router: routes::router(Arc::new(interface)),
+            tls: config.tls.as_ref().map(tls::acceptor).transpose()?,
+            limits,
+            unsent,
+        };
+        let admin = admin::start(config.admin_socket(), app, limits, stopped.clone())?;
+        // Responses are written whole, so waiting for more data to send only costs time.
+        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+        let address = |address: &SocketAddr| Some(address.ip());
+        let rest = tokio::spawn(listen::serve(listener, address, served, stopped));
+        Ok(Self { rest, admin })
+    }
+
+    /// Waits until both services have ended; running requests are finished, within the configured
+    /// time.
+    pub async fn finished(self) {
+        let (rest, admin) = tokio::join!(self.rest, self.admin);
+        for ended in [rest, admin] {
+            if let Err(error) = ended {
+                tracing::error!("a service failed: {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Validation of request bodies against their JSON Schemas. It reports all invalid fields at once,
+//! with messages for people. The schemas are generated from `schemas/openapi.yaml`.
+
+mod body;
+mod rule;
+
+pub use body::Body;
+
+use jsonschema::Validator;
+use jsonschema::error::ValidationErrorKind as Kind;
+use rule::Rule;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use wharf_domain::error::FieldErrors;
+
+/// The compiled schemas of all request bodies.
+#[derive(Debug)]
+pub struct Schemas {
+    /// Schema of `POST /api/instance/`.
+    pub create: Schema,
+    /// Schema of `PATCH /api/instance/{uuid}/`.
+    pub update: Schema,
+    /// Schema of `add-port/` and `remove-port/`.
+    pub port: Schema,
+}
+
+impl Schemas {
+    /// Compiles the schemas. The server calls this once at start.
+    pub fn compile() -> Result<Self, SchemaError> {
+        let create = json(include_str!(
+            "../../../../schemas/generated/create-request.json"
+        ))?;
+        let update = json(include_str!(
+            "../../../../schemas/generated/update-request.json"
+        ))?;
+        let port = json(include_str!(
+            "../../../../schemas/generated/port-request.json"
+        ))?;
+        let instance = json(include_str!("../../../../schemas/generated/instance.json"))?;
+        // Fields of responses or of creation exist, but not every request can set them.
+        let mut known = property_names(&instance);
+        for definition in instance
+            .get("$defs")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
+            known.extend(property_names(definition.1));
+        }
+        known.extend(property_names(&create));
+        Ok(Self {
+            create: Schema::compile(&create, &known)?,
+            update: Schema::compile(&update, &known)?,
+            port: Schema::compile(&port, &known)?,
+        })
+    }
+}
+
+/// An embedded schema does not compile.
+#[derive(Debug, thiserror::Error)]
+#[error("a request schema is invalid: {0}")]
+pub struct SchemaError(String);
+
+/// The schema of one request body.
+#[derive(Debug)]
+pub struct Schema {
+    validator: Validator,
+    rules: BTreeMap<String, Rule>,
+    read_only: BTreeSet<String>,
+}
+
+impl Schema {
+    fn compile(schema: &Value, known: &BTreeSet<String>) -> Result<Self, SchemaError> {
+        let validator =
+            jsonschema::draft202012::new(schema).map_err(|error| SchemaError(error.to_string()))?;
+        let rules: BTreeMap<String, Rule> = schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+            .map(|(name, property)| (name.clone(), Rule::read(property, schema)))
+            .collect();
+        let read_only = known
+            .iter()
+            .filter(|name| !rules.contains_key(*name))
+            .cloned()
+            .collect();
+        Ok(Self {
+            validator,
+            rules,
+            read_only,
+        })
+    }
+
+    /// Validates every field.
+    pub fn check(&self, body: Body) -> Checked {
+        let mut errors = FieldErrors::default();
+        for field in body.repeated {
+            errors.add(&field, "given more than once");
+        }
+        let value = Value::Object(body.fields);
+        if !self.validator.is_valid(&value) {
+            for error in self.validator.iter_errors(&value) {
+                self.describe(&error, &mut errors);
+            }
+        }
+        let Value::Object(fields) = value else {
+            return Checked::default();
+        };
+        Checked { fields, errors }
+    }
+
+    fn describe(&self, error: &jsonschema::ValidationError<'_>, errors: &mut FieldErrors) {
+        let mut add = |field: &str, message: String| {
+            // The first message states the rule; a second message on the field would repeat it.
+            if !errors.has(field) {
+                errors.add(field, message);
+            }
+        };
+        match error.kind() {
+            Kind::AdditionalProperties { unexpected } => {
+                for field in unexpected {
+                    let read_only = self.read_only.contains(field);
+                    add(
+                        field,
+                        if read_only {
+                            "read-only"
+                        } else {
+                            "unknown field"
+                        }
+                        .to_owned(),
+                    );
+                }
+            }
+            Kind::Required { property } => {
+                add(property.as_str().unwrap_or_default(), "required".to_owned());
+            }
+            kind => {
+                let path = error.instance_path().to_string();
+                let field = path.trim_start_matches('/');
+                let message = self.rules.get(field).map(|rule| rule.message(kind));
+                add(field, message.unwrap_or_else(|| "is not valid".to_owned()));
+            }
+        }
+    }
+}
+
+/// A validated body. Valid fields can be read; invalid fields are in `errors`.
+#[derive(Debug, Default)]
+pub struct Checked {
+    fields: serde_json::Map<String, Value>,
+    /// Errors so far.
+    pub errors: FieldErrors,
+}
+
+impl Checked {
+    /// Returns whether the field is present, valid or not. `null` counts as absent.
+    pub fn given(&self, field: &str) -> bool {
+        self.fields.get(field).is_some_and(|value| !value.is_null())
+    }
+
+    /// Returns a valid string field.
+    pub fn text(&self, field: &str) -> Option<&str> {
+        let value = self.fields.get(field).and_then(Value::as_str);
+        value.filter(|_| !self.errors.has(field))
+    }
+
+    /// Returns a valid integer field.
+    pub fn integer(&self, field: &str) -> Option<u32> {
+        let value = self.fields.get(field).filter(|_| !self.errors.has(field))?;
+        match value.as_u64() {
+            Some(n) => u32::try_from(n).ok(),
+            // JSON Schema counts 4.0 as an integer.
+            None => value
+                .as_f64()
+                .filter(|n| n.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(n))
+                .and_then(|n| format!("{n:.0}").parse().ok()),
+        }
+    }
+
+    /// Parses a string field. The parser's message replaces the schema's, which is less precise.
+    pub fn parse<T>(
+        &mut self,
+        field: &str,
+        parser: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let text = self.fields.get(field).and_then(Value::as_str)?;
+        match parser(text) {
+            Ok(value) => (!self.errors.has(field)).then_some(value),
+            Err(message) => {
+                self.errors.0.insert(field.to_owned(), vec![message]);
+                None
+            }
+        }
+    }
+}
+
+fn json(text: &str) -> Result<Value, SchemaError> {
+    serde_json::from_str(text).map_err(|error| SchemaError(error.to_string()))
+}
+
+fn property_names(schema: &Value) -> BTreeSet<String> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+//! Builds a server from its configuration and runs it.
+
+use crate::http;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use wharf_config::{Config, NodeConfig};
+use wharf_control::reconciler;
+use wharf_control::{App, Nudge, Parts, Scheduler, Vault, VaultError};
+use wharf_db::{Db, OpenError, Read};
+use wharf_domain::capacity::{GpuDevice, Size};
+use wharf_domain::error::Error;
+use wharf_domain::ids::NodeId;
+use wharf_domain::placement::{Inventory, NodeSetup, Pools};
+use wharf_engine::{Endpoint, EndpointError, Transport};
+use wharf_plugin::{LoadError, NodeDriver, Plugins, PluginsConfig};
+use wharf_simulated::{SimulatedEngine, SimulatedError};
+
+/// An error that prevents a server from starting or ends it.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data directory cannot be created.
+    #[error("cannot create data_dir {path}")]
+    DataDir { path: String, source: io::Error },
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The key file cannot be used.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
+    /// A plugin cannot be loaded.
+    #[error(transparent)]
+    Plugin(#[from] LoadError),
+    /// A node's endpoint is not valid.
+    #[error("setting `node.{node}.endpoint`")]
+    Endpoint { node: String, source: EndpointError },
+    /// A node's settings are not valid.
+    #[error("setting `node.{node}.settings`: {message}")]
+    Settings { node: String, message: String },
+    /// A simulated engine cannot be set up.
+    #[error("setting `node.{node}`: {source}")]
+    Simulated {
+        node: String,
+        source: SimulatedError,
+    },
+    /// The listening socket cannot be opened.
+    #[error("cannot listen on {listen}")]
+    Listen { listen: String, source: io::Error },
+    /// The reconciler's threads cannot be started.
+    #[error("cannot start the reconciler's threads")]
+    Threads(#[source] io::Error),
+    /// The REST interface cannot be started.
+    #[error(transparent)]
+    Http(#[from] http::StartError),
+    /// The database cannot be read.
+    #[error(transparent)]
+    Rows(#[from] Error),
+    /// The database can no longer be written.
+    #[error("the database could not be written; see the log, fix the cause and start again")]
+    Lost,
+}
+
+/// Opens the database of a configuration. The command line uses it too while no server runs.
+pub fn open_db(config: &Config) -> Result<(Db, Scheduler), StartError> {
+    wharf_secure_fs::make_dir(&config.data_dir).map_err(|source| StartError::DataDir {
+        path: config.data_dir.display().to_string(),
+        source,
+    })?;
+    let scheduler = Scheduler::new(empty_inventory(config));
+    let db = Db::open(&config.data_dir, Box::new(scheduler.clone()))?;
+    Ok((db, scheduler))
+}
+
+/// Maximum time for background work to finish after the last response.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Runs a server until `stop` completes or the database can no longer be written. Calls `listening`
+/// with the address once the server accepts requests.
+pub async fn serve(
+    config: Config,
+    listening: impl FnOnce(std::net::SocketAddr),
+    stop: impl Future<Output = ()>,
+) -> Result<(), StartError> {
+    raise_open_files();
+    let config = Arc::new(config);
+    let (db, scheduler) = open_db(&config)?;
+    let threads = reconciler::Threads::start().map_err(StartError::Threads)?;
+    let (app, nudged) = assemble(&config, db, scheduler, &threads).await?;
+    let listen = |source| StartError::Listen {
+        listen: config.listen.to_string(),
+        source,
+    };
+    let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
+    let address = listener.local_addr().map_err(listen)?;
+    let (stopping, stopped) = watch::channel(false);
+    // The last requests still need the reconciler.
+    let (ending, ended) = watch::channel(false);
+    let reconciler = threads.spawn(reconciler::run(Arc::clone(&app), nudged, ended));
+    let interface = http::Server::start(&config, listener, Arc::clone(&app), stopped)?;
+    listening(address);
+    let lost = {
+        tokio::select! {
+            () = stop => false,
+            () = app.lost() => true,
+        }
+    };
+    tracing::info!("stopping after the requests in progress");
+    let _ = stopping.send(true);
+    interface.finished().await;
+    let _ = ending.send(true);
+    // The next start continues the interrupted work.
+    drop(tokio::time::timeout(DRAIN_TIMEOUT, reconciler).await);
+    // The database file is closed when its last reference is dropped.
+    drop(app);
+    threads.end(DRAIN_TIMEOUT).await;
+    if lost { Err(StartError::Lost) } else { Ok(()) }
+}
+
+/// Raises the limit on open files to its maximum, since each connection is an open file and the
+/// default limit is low.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, open_files = ?limit.current, "cannot raise the limit on open files");
+    }
+}
+
+async fn assemble(
+    config: &Arc<Config>,
+    db: Db,
+    scheduler: Scheduler,
+    threads: &reconciler::Threads,
+) -> Result<(Arc<App>, mpsc::UnboundedReceiver<Nudge>), StartError> {
+    let installation = db
+        .read(|rows| rows.installation())?
+        .hyphenated()
+        .to_string();
+    let limits = &config.limits;
+    let plugins = Plugins::load(PluginsConfig {
+        cache_dir: config.data_dir.join("plugins-cache"),
+        plugins_dir: config.plugins_dir.clone(),
+        limits: wharf_plugin::Limits {
+            memory: limits.guest_memory_mib << 20,
+            cpu: Duration::from_millis(limits.call_cpu_ms),
+            wall: Duration::from_millis(limits.call_timeout_ms),
+            ..wharf_plugin::Limits::default()
+        },
+    })
+    .await?;
+    let mut drivers = BTreeMap::new();
+    for node in &config.node {
+        let driver = driver(config, &plugins, node, &installation)?;
+        drivers.insert(NodeId(node.name.clone()), driver);
+    }
+    let parts = Parts {
+        config: Arc::clone(config),
+        db,
+        scheduler,
+        plugins,
+        drivers,
+        vault: Vault::open(&config.data_dir)?,
+        installation,
+        guests: threads.handle(),
+    };
+    Ok(App::new(parts)?)
+}
+
+fn driver(
+    config: &Config,
+    plugins: &Plugins,
+    node: &NodeConfig,
+    installation: &str,
+) -> Result<NodeDriver, StartError> {
+    let endpoint = Endpoint::parse(&node.endpoint).map_err(|source| StartError::Endpoint {
+        node: node.name.clone(),
+        source,
+    })?;
+    let settings = serde_json::to_value(&node.settings).map_err(|error| StartError::Settings {
+        node: node.name.clone(),
+        message: error.to_string(),
+    })?;
+    let transport = match endpoint {
+        Endpoint::Unix(socket) => Transport::unix(&socket),
+        Endpoint::Simulated(file) => {
+            let engine = SimulatedEngine::open(&settings, file.as_deref());
+            Transport::in_process(engine.map_err(|source| StartError::Simulated {
+                node: node.name.clone(),
+                source,
+            })?)
+        }
+    };
+    Ok(plugins.node(wharf_plugin::NodeConfig {
+        name: NodeId(node.name.clone()),
+        driver: node.driver.clone(),
+        installation: installation.to_owned(),
+        transport,
+        settings,
+        limits: wharf_plugin::NodeLimits {
+            changes: config.limits.calls_per_node,
+            waiting: config.limits.queue_per_node,
+            ..wharf_plugin::NodeLimits::default()
+        },
+    })?)
+}
+
+/// Returns the inventory of all nodes without claims.
+fn empty_inventory(config: &Config) -> Inventory {
+    let setups = config.node.iter().map(|node| NodeSetup {
+        id: NodeId(node.name.clone()),
+        capacity: Size {
+            n_vcpus: node.capacity.n_vcpus,
+            mem_gib: node.capacity.mem_gib,
+            disk_size_gib: node.capacity.disk_size_gib,
+        },
+        gpus: gpus(node),
+        cpu_tiers: node.cpu_tiers.clone(),
+        ssh_host: config.ssh_host_of(node),
+        lan_cidr: node.lan_cidr,
+        lan_subnet_prefix: node.lan_subnet_prefix,
+        public_ipv4: node.public_ipv4.clone(),
+    });
+    let pools = Pools {
+        ssh: (config.ssh_ports.from, config.ssh_ports.to),
+        web: (config.web.from, config.web.to),
+    };
+    Inventory::new(setups.collect(), pools)
+}
+
+fn gpus(node: &NodeConfig) -> Vec<GpuDevice> {
+    let of_model = |gpu: &wharf_config::Gpu| {
+        let model = gpu.model.clone();
+        let device = move |device| GpuDevice {
+            model: model.clone(),
+            device,
+        };
+        gpu.device_names()
+            .into_iter()
+            .map(device)
+            .collect::<Vec<_>>()
+    };
+    node.gpus.iter().flat_map(of_model).collect()
+}

@@ -1,0 +1,101 @@
+//! The REST interface of the simulated engine, with one path for each driver function.
+
+use http::Method;
+use serde::Deserialize;
+use serde_json::Value;
+use uuid::Uuid;
+use wharf_engine::Outgoing;
+
+/// A driver function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Call {
+    /// `GET /info`
+    Probe,
+    /// `PUT /instances/ID`
+    Ensure,
+    /// `POST /instances/ID/start`
+    Start,
+    /// `POST /instances/ID/grow`
+    Grow,
+    /// `POST /instances/ID/stop`
+    Stop,
+    /// `PATCH /instances/ID`
+    Resize,
+    /// `DELETE /instances/ID`
+    Delete,
+    /// `GET /instances/ID`
+    Inspect,
+    /// `GET /instances`
+    List,
+    /// `GET /instances/ID/usage`
+    Stats,
+    /// `PUT /instances/ID/ports`
+    Ports,
+}
+
+impl Call {
+    /// The number of driver functions.
+    pub const COUNT: usize = Self::Ports as usize + 1;
+}
+
+/// A parsed request.
+#[derive(Debug)]
+pub struct Route<'a> {
+    /// Driver function that the request calls.
+    pub call: Call,
+    /// Id of the machine.
+    pub id: Option<Uuid>,
+    /// JSON body, or null.
+    pub body: Value,
+    query: &'a str,
+}
+
+impl<'a> Route<'a> {
+    /// Parses a request. Returns `None` for an unknown path or an invalid body.
+    pub fn of(outgoing: &'a Outgoing) -> Option<Self> {
+        let (path, query) = outgoing
+            .path
+            .split_once('?')
+            .unwrap_or((&outgoing.path, ""));
+        let mut parts = path.split('/').skip(1);
+        let (first, id, verb) = (parts.next()?, parts.next(), parts.next());
+        let call = match (&outgoing.method, first, id, verb) {
+            (&Method::GET, "info", None, None) => Call::Probe,
+            (&Method::GET, "instances", None, None) => Call::List,
+            (&Method::PUT, "instances", Some(_), None) => Call::Ensure,
+            (&Method::PATCH, "instances", Some(_), None) => Call::Resize,
+            (&Method::DELETE, "instances", Some(_), None) => Call::Delete,
+            (&Method::GET, "instances", Some(_), None) => Call::Inspect,
+            (&Method::GET, "instances", Some(_), Some("usage")) => Call::Stats,
+            (&Method::PUT, "instances", Some(_), Some("ports")) => Call::Ports,
+            (&Method::POST, "instances", Some(_), Some("start")) => Call::Start,
+            (&Method::POST, "instances", Some(_), Some("grow")) => Call::Grow,
+            (&Method::POST, "instances", Some(_), Some("stop")) => Call::Stop,
+            _ => return None,
+        };
+        let id = match id {
+            Some(text) => Some(Uuid::try_parse(text).ok()?),
+            None => None,
+        };
+        let body = match &outgoing.body {
+            Some((_, bytes)) => serde_json::from_slice(bytes).ok()?,
+            None => Value::Null,
+        };
+        Some(Self {
+            call,
+            id,
+            body,
+            query,
+        })
+    }
+
+    /// Returns a query parameter without decoding it, since no value of this interface is encoded.
+    pub fn parameter(&self, key: &str) -> Option<&'a str> {
+        self.query.split('&').find_map(|pair| {
+            pair.split_once('=')
+                .filter(|(name, _)| *name == key)
+                .map(|(_, v)| v)
+        })
+    }
+}

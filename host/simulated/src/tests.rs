@@ -1,0 +1,235 @@
+//! Tests that send the driver's requests to the simulated engine.
+
+use super::SimulatedEngine;
+use http::Method;
+use serde_json::{Value, json};
+use wharf_engine::{EngineError, InProcessEngine as _, Outgoing};
+
+const ONE: &str = "0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f";
+const TWO: &str = "1b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f";
+
+async fn ask(
+    engine: &SimulatedEngine,
+    method: Method,
+    path: &str,
+    body: Option<Value>,
+) -> Result<(u16, Value), EngineError> {
+    let body = body.map(|body| ("application/json", body.to_string().into()));
+    let outgoing = Outgoing {
+        method,
+        path: path.into(),
+        headers: Vec::new(),
+        body,
+    };
+    let answer = engine.send(&outgoing).await?;
+    Ok((answer.status, serde_json::from_slice(&answer.body).unwrap()))
+}
+
+fn wanted(n: u8) -> Value {
+    json!({
+        "installation": "home", "incarnation": 1, "kind": "container", "hostname": format!("h{n}"),
+        "image": "x", "address": format!("10.0.0.{n}"), "node_ports": [20000 + u32::from(n)],
+        "n_vcpus": 2, "mem_gib": 4, "disk_size_gib": 10,
+    })
+}
+
+fn of(id: &str) -> String {
+    format!("/instances/{id}")
+}
+
+#[tokio::test]
+async fn lifecycle() {
+    let engine = SimulatedEngine::open(&json!({ "ready_after_ms": 30 }), None).unwrap();
+    let (_, made) = ask(&engine, Method::PUT, &of(ONE), Some(wanted(1)))
+        .await
+        .unwrap();
+    assert_eq!(made["phase"], "booting");
+    tokio::time::sleep(std::time::Duration::from_millis(40)).await;
+    assert_eq!(
+        ask(&engine, Method::GET, &of(ONE), None).await.unwrap().1["phase"],
+        "ready"
+    );
+    let mut other = wanted(1);
+    other["image"] = json!("y");
+    assert_eq!(
+        ask(&engine, Method::PUT, &of(ONE), Some(other))
+            .await
+            .unwrap()
+            .0,
+        409
+    );
+    let stopped = ask(&engine, Method::POST, &format!("{}/stop", of(ONE)), None)
+        .await
+        .unwrap();
+    assert_eq!(stopped.1["phase"], "stopped");
+    let again = ask(&engine, Method::PUT, &of(ONE), Some(wanted(1)))
+        .await
+        .unwrap();
+    assert_eq!(
+        again.1["phase"], "stopped",
+        "ensure does not start a stopped machine"
+    );
+    let listed = ask(&engine, Method::GET, "/instances?installation=home", None)
+        .await
+        .unwrap()
+        .1;
+    assert_eq!(listed["rows"], json!([[ONE, [1, "stopped", null]]]));
+    assert_eq!(
+        ask(&engine, Method::DELETE, &of(ONE), None)
+            .await
+            .unwrap()
+            .0,
+        200
+    );
+    assert_eq!(
+        ask(&engine, Method::GET, &of(ONE), None).await.unwrap().1["phase"],
+        "absent"
+    );
+}
+
+#[tokio::test]
+async fn room_and_addresses_run_out() {
+    let capacity = json!({ "n_vcpus": 3, "mem_gib": 100, "disk_size_gib": 100 });
+    let engine = SimulatedEngine::open(&json!({ "capacity": capacity }), None).unwrap();
+    assert_eq!(
+        ask(&engine, Method::PUT, &of(ONE), Some(wanted(1)))
+            .await
+            .unwrap()
+            .0,
+        200
+    );
+    let full = ask(&engine, Method::PUT, &of(TWO), Some(wanted(2)))
+        .await
+        .unwrap();
+    assert_eq!(
+        full,
+        (
+            507,
+            json!({ "shortages": [{ "field": "n_vcpus", "requested": 2, "available": 1 }] })
+        )
+    );
+    ask(&engine, Method::POST, &format!("{}/stop", of(ONE)), None)
+        .await
+        .unwrap();
+    assert_eq!(
+        ask(&engine, Method::PUT, &of(TWO), Some(wanted(1)))
+            .await
+            .unwrap()
+            .0,
+        409,
+        "same address"
+    );
+    assert_eq!(
+        ask(&engine, Method::PUT, &of(TWO), Some(wanted(2)))
+            .await
+            .unwrap()
+            .0,
+        200
+    );
+    let start = ask(&engine, Method::POST, &format!("{}/start", of(ONE)), None)
+        .await
+        .unwrap();
+    assert_eq!(start.0, 507);
+}
+
+#[tokio::test]
+async fn late_calls_take_effect_late() {
+    let faults = json!([{ "call": "stop", "hostname": "h1", "error": "late", "after_ms": 60 }]);
+    let engine = SimulatedEngine::open(&json!({ "faults": faults }), None).unwrap();
+    ask(&engine, Method::PUT, &of(ONE), Some(wanted(1)))
+        .await
+        .unwrap();
+    let path = format!("{}/stop", of(ONE));
+    let begin = std::time::Instant::now();
+    let stop = ask(&engine, Method::POST, &path, None);
+    let meanwhile = async {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        ask(&engine, Method::GET, &of(ONE), None).await.unwrap()
+    };
+    let (stopped, meanwhile) = tokio::join!(stop, meanwhile);
+    assert_eq!(stopped.unwrap().1["phase"], "stopped");
+    assert!(begin.elapsed().as_millis() >= 60);
+    assert_eq!(meanwhile.1["phase"], "ready");
+}
+
+#[tokio::test]
+async fn scripted_faults() {
+    let faults = json!([
+        { "call": "ensure", "nth": 1, "error": "unreachable" },
+        { "call": "ensure", "nth": 2, "error": "lost" },
+        { "call": "inspect", "every": 2, "error": "error" },
+        { "call": "start", "hostname": "h1", "error": "dies", "after_ms": 0 },
+    ]);
+    let engine = SimulatedEngine::open(
+        &json!({ "faults": faults, "latency_ms": [0, 2], "seed": 7 }),
+        None,
+    )
+    .unwrap();
+    let put = || {
+        ask(
+            &engine,
+            Method::PUT,
+            "/instances/0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f",
+            Some(wanted(1)),
+        )
+    };
+    assert!(put().await.is_err());
+    assert_eq!(
+        ask(&engine, Method::GET, &of(ONE), None).await.unwrap().1["phase"],
+        "absent"
+    );
+    assert!(put().await.is_err());
+    assert_eq!(
+        ask(&engine, Method::GET, &of(ONE), None).await.unwrap().0,
+        500
+    );
+    assert_eq!(
+        ask(&engine, Method::GET, &of(ONE), None).await.unwrap().1["phase"],
+        "ready"
+    );
+    ask(&engine, Method::POST, &format!("{}/stop", of(ONE)), None)
+        .await
+        .unwrap();
+    let dead = ask(&engine, Method::POST, &format!("{}/start", of(ONE)), None)
+        .await
+        .unwrap();
+    assert_eq!(dead.1["phase"], "stopped");
+    assert!(
+        SimulatedEngine::open(&json!({ "ready_after": 1 }), None).is_err(),
+        "a misspelled setting"
+    );
+    assert!(
+        SimulatedEngine::open(
+            &json!({ "faults": [{ "call": "fly", "error": "lost" }] }),
+            None
+        )
+        .is_err()
+    );
+}
+
+#[tokio::test]
+async fn a_file_keeps_machines() {
+    let file = std::env::temp_dir().join(format!("wharf-simulated-{}", std::process::id()));
+    let open = || SimulatedEngine::open(&Value::Null, Some(&file)).unwrap();
+    let engine = open();
+    for (id, n) in [(ONE, 1), (TWO, 2)] {
+        ask(&engine, Method::PUT, &of(id), Some(wanted(n)))
+            .await
+            .unwrap();
+    }
+    ask(&engine, Method::DELETE, &of(TWO), None).await.unwrap();
+    ask(&engine, Method::POST, &format!("{}/stop", of(ONE)), None)
+        .await
+        .unwrap();
+    drop(engine);
+    let engine = open();
+    assert_eq!(
+        ask(&engine, Method::GET, &of(ONE), None).await.unwrap().1["phase"],
+        "stopped"
+    );
+    assert_eq!(
+        ask(&engine, Method::GET, &of(TWO), None).await.unwrap().1["phase"],
+        "absent"
+    );
+    std::fs::remove_file(&file).unwrap();
+}

@@ -1,8 +1,0 @@
-//! The wall clock.
-
-use crate::domain::time::Timestamp;
-
-/// Returns the current time.
-pub fn now() -> Timestamp {
-    Timestamp(chrono::Utc::now().timestamp_millis())
-}
