@@ -1,21 +1,21 @@
-//! Many creates at once, for longer than it takes to make one.
+//! A sustained burst of creates that outlasts a creation.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use wharf_tests::{Server, simulated_node, small};
 
-/// Creates, at most: enough for a rush in which some of the first come up.
+/// Maximum number of creates: enough that some instances come up during the burst.
 const MOST: usize = 9_000;
-/// More than begin before the server knows that there is a rush.
+/// More instances than begin before the server detects the burst.
 const SOME: usize = 30;
 
 #[test]
-fn what_is_accepted_in_a_rush_is_made_some_of_it_meanwhile_and_the_rest_behind_it() {
+fn a_burst_of_creates_is_provisioned_during_and_after_it() {
     let node = simulated_node("one", "").replace(
         "capacity = { n_vcpus = 16, mem_gib = 32, disk_size_gib = 500 }",
         "capacity = { n_vcpus = 10000, mem_gib = 10000, disk_size_gib = 100000 }\n\
          lan_cidr = \"10.0.0.0/12\"\nlan_subnet_prefix = 18",
     );
-    // The simulated engine opens none of them.
+    // The simulated engine opens no ports.
     let ports = "[ssh_ports]\nfrom = 20000\nto = 29999\n[web]\nfrom = 30000\nto = 30999\n";
     let server = Server::start(&format!("{ports}{node}")).unwrap();
     let api = server.user("ann@example.com").unwrap();
@@ -47,7 +47,7 @@ fn what_is_accepted_in_a_rush_is_made_some_of_it_meanwhile_and_the_rest_behind_i
     });
     assert!(
         some_came_up,
-        "too few of {MOST} came up while more were asked for"
+        "too few of {MOST} came up during the burst"
     );
     let mut looks = 0;
     while running() < made.load(Ordering::Relaxed) {

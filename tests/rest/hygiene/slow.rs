@@ -1,4 +1,4 @@
-//! Clients that take their time, one and many.
+//! Slow clients, one and many.
 
 use super::impatient;
 use super::wire::{Heard, connect, listen};
@@ -7,11 +7,11 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use wharf_tests::Server;
 
-/// Well above the server's own limits, well below a hang.
+/// Far above the server's own limits, far below a hang.
 const BOUND: Duration = Duration::from_secs(10);
 
-/// Sends the start, and then a byte now and then until the server has had enough; how long that
-/// took, and what it said.
+/// Sends the start, and then one byte at a time until the server closes the connection. Returns the
+/// duration and the answer.
 fn trickle(mut stream: TcpStream, start: &str, byte: &[u8]) -> (Duration, Heard) {
     let begin = Instant::now();
     stream.write_all(start.as_bytes()).unwrap();
@@ -64,7 +64,7 @@ fn slow_heads_and_bodies_end_in_time() {
 }
 
 #[test]
-fn many_slow_clients_keep_nobody_waiting() {
+fn many_slow_clients_do_not_delay_others() {
     let (server, api) = impatient();
     let streams: Vec<_> = (0..300)
         .map(|n| {
