@@ -79,9 +79,9 @@ fn without_other_owners(
     }
     let members = members(ctx, network)?;
     match members.iter().find(|member| !is_theirs(&member.labels)) {
-        Some(stranger) => Err(Error::Conflict(format!(
+        Some(other) => Err(Error::Conflict(format!(
             "container {} of another owner is on network {}",
-            stranger.id,
+            other.id,
             names::network(network)
         ))),
         None => Ok(()),
