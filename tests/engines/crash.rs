@@ -244,14 +244,17 @@ impl Victim<'_> {
     /// Waits until the engine lists exactly one container, in this state. A busy dockerd updates
     /// its list later than a login.
     fn engine_lists(&self, state: &str, instance: &Value) -> Result<()> {
-        until(&format!("the engine lists a container that is {state}"), || {
-            let containers = self.context.containers_of(instance)?;
-            ensure!(containers.len() == 1, "{containers:?}");
-            Ok(containers
-                .iter()
-                .all(|one| one["State"] == state)
-                .then_some(()))
-        })
+        until(
+            &format!("the engine lists a container that is {state}"),
+            || {
+                let containers = self.context.containers_of(instance)?;
+                ensure!(containers.len() == 1, "{containers:?}");
+                Ok(containers
+                    .iter()
+                    .all(|one| one["State"] == state)
+                    .then_some(()))
+            },
+        )
     }
 
     fn gone(&self, instance: &Value) -> Result<()> {

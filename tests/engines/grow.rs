@@ -124,7 +124,10 @@ pub fn with_all_that_is_on_it(context: &Context) -> Result<()> {
         )),
         "{names}"
     );
-    ensure!(images == self::images(context)?, "there is another image");
+    ensure!(
+        images == self::images(context)?,
+        "the growth has left another image"
+    );
     // The instance stops and starts as before, and its disk can grow again.
     api.act("growing", "stop")?.expect(200)?;
     ask(&api, "growing", 13)?;
@@ -132,9 +135,11 @@ pub fn with_all_that_is_on_it(context: &Context) -> Result<()> {
     std::thread::sleep(Duration::from_secs(2));
     // A deletion during growth leaves nothing.
     api.delete("growing")?.expect(204)?;
-    eventually("nothing of it is left", Duration::from_secs(120), || {
-        Ok(context.containers_of(&after)?.is_empty().then_some(()))
-    })?;
+    eventually(
+        "the engine has no object of the instance",
+        Duration::from_secs(120),
+        || Ok(context.containers_of(&after)?.is_empty().then_some(())),
+    )?;
     server.finish()
 }
 

@@ -70,11 +70,9 @@ pub fn converges(context: &Context) -> Result<()> {
         context.container_of(&running)?;
         api.wait_for(&id, "running")?;
     }
-    println!(
-        "undisturbed: {undisturbed:.1?}; killed at {POINTS:?} of that, no data was lost"
-    );
+    println!("undisturbed: {undisturbed:.1?}; killed at {POINTS:?} of that, no data was lost");
     api.delete(&id)?.expect(204)?;
-    eventually("nothing of it is left", DEADLINE, || {
+    eventually("the engine has no object of the instance", DEADLINE, || {
         Ok(context.containers_of(&running)?.is_empty().then_some(()))
     })?;
     server.finish()

@@ -11,8 +11,11 @@ fn network_of(context: &Context, instance: &Value) -> Result<String> {
     let container = context.container_of(instance)?;
     let networks = container["NetworkSettings"]["Networks"].as_object();
     let mut names = networks.into_iter().flat_map(|networks| networks.keys());
-    let name = names.next().context("it is on no network")?;
-    ensure!(names.next().is_none(), "the container is on another network than {name}");
+    let name = names.next().context("the container is on no network")?;
+    ensure!(
+        names.next().is_none(),
+        "the container is on another network than {name}"
+    );
     Ok(name.clone())
 }
 
@@ -79,7 +82,7 @@ pub fn a_network(context: &Context) -> Result<()> {
     ensure!(context.networks()?.contains(&network));
 
     // The addresses are free once the deletion has completed, a moment later.
-    let second = until("they are another owner's", || {
+    let second = until("another owner has the addresses", || {
         std::thread::sleep(Duration::from_secs(1));
         let instance = bob.wait_for(&uuid(&bob.small_container()?), "running")?;
         if instance["lan_ipv4"] == first["lan_ipv4"] {

@@ -77,7 +77,7 @@ pub fn data_survives(context: &Context) -> Result<()> {
     let restarted = api.act("keeps-data", "restart")?.expect(200)?;
     ensure!(restarted["state"] == "running", "{restarted}");
     let running = api.wait_for("keeps-data", "running")?;
-    login.comes_back(&running)?;
+    login.wait_for_login(&running)?;
     ensure!(login.output(&running, "cat ~/file")? == "precious");
     ensure!(login.output(&running, "cat /etc/ssh/ssh_host_ed25519_key.pub")? == identity);
     ensure!(login.output(&running, hardware_address)? == known);
@@ -106,7 +106,7 @@ pub fn poweroff_inside(context: &Context) -> Result<()> {
     ensure!(api.instance(uuid)?.expect(200)?["state"] == "exited");
     api.act(uuid, "restart")?.expect(200)?;
     let running = api.wait_for(uuid, "running")?;
-    login.comes_back(&running)?;
+    login.wait_for_login(&running)?;
     login.output(&running, "test -e ~/kept")?;
     api.delete(uuid)?.expect(204)?;
     server.finish()

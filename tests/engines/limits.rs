@@ -41,7 +41,7 @@ pub fn seen_from_inside(context: &Context) -> Result<()> {
     api.act("limited", "stop")?.expect(200)?;
     api.act("limited", "restart")?.expect(200)?;
     api.wait_for("limited", "running")?;
-    login.comes_back(&running)?;
+    login.wait_for_login(&running)?;
     check()?;
     // Memory beyond the limit is not available.
     let greedy = "python3 -c 'x = b\"x\" * (3 << 30)'";

@@ -43,7 +43,7 @@ pub fn key_and_password(context: &Context) -> Result<()> {
         "the engine shows the password"
     );
     api.delete("login-box")?.expect(204)?;
-    let wrote = server.all_it_wrote()?;
+    let wrote = server.data_and_log()?;
     for secret in [password, api.key()] {
         let found = wrote.windows(secret.len()).any(|w| w == secret.as_bytes());
         ensure!(!found, "a secret is in the log or the data directory");

@@ -185,7 +185,10 @@ const TESTS: &[(&str, Test)] = &[
         "an_instance_stopped_or_started_by_hand_follows_the_intent",
         out_of_band::stopped_and_started,
     ),
-    ("an_instance_renamed_by_hand_keeps_working", out_of_band::renamed),
+    (
+        "an_instance_renamed_by_hand_keeps_working",
+        out_of_band::renamed,
+    ),
     (
         "two_installations_on_one_engine_leave_each_other_alone",
         out_of_band::two_installations,

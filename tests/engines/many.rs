@@ -48,7 +48,10 @@ pub fn at_once(context: &Context) -> Result<()> {
         );
     }
     let listed: BTreeSet<_> = api.list()?.iter().map(|i| i["uuid"].to_string()).collect();
-    ensure!(listed == ids, "the list must have exactly the created instances");
+    ensure!(
+        listed == ids,
+        "the list must have exactly the created instances"
+    );
     for instance in &created {
         let container = context.container_of(instance)?;
         ensure!(container["State"] == "running", "{container}");
@@ -81,7 +84,7 @@ pub fn at_once(context: &Context) -> Result<()> {
         api.delete(instance["uuid"].as_str().unwrap_or_default())?
             .expect(204)?;
     }
-    eventually("these are gone too", DEADLINE, || {
+    eventually("the second set is gone from the engine", DEADLINE, || {
         let mut left = 0;
         for instance in &again {
             left += context.containers_of(instance)?.len();
@@ -110,7 +113,7 @@ fn side_by_side<T: Send>(many: u16, each: impl Fn(u16) -> Result<T> + Sync) -> R
             .map(|thread| {
                 thread
                     .join()
-                    .unwrap_or_else(|_| anyhow::bail!("it panicked"))
+                    .unwrap_or_else(|_| anyhow::bail!("a thread panicked"))
             })
             .collect()
     })

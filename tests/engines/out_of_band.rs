@@ -91,7 +91,7 @@ pub fn stopped_and_started(context: &Context) -> Result<()> {
     ensure!(api.instance(uuid(&instance))?.expect(200)?["state"] == "exited");
     api.act(uuid(&instance), "restart")?.expect(200)?;
     let instance = api.wait_for(uuid(&instance), "running")?;
-    user(&instance).comes_back(&instance)?;
+    user(&instance).wait_for_login(&instance)?;
     login(&instance, "test -e kept")?;
     api.delete(uuid(&instance))?.expect(204)?;
     gone(context, &instance)?;
@@ -123,7 +123,7 @@ pub fn renamed(context: &Context) -> Result<()> {
     ensure!(context.container_of(&instance)?["State"] == "exited");
     api.act(uuid(&instance), "restart")?.expect(200)?;
     api.wait_for(uuid(&instance), "running")?;
-    user(&instance).comes_back(&instance)?;
+    user(&instance).wait_for_login(&instance)?;
     login(&instance, "test -e kept")?;
     ensure!(context.container_of(&instance)?["State"] == "running");
     // Renamed while stopped, and deleted under the new name.
@@ -162,7 +162,10 @@ pub fn two_installations(context: &Context) -> Result<()> {
             .flat_map(|n| n.keys().cloned())
             .collect())
     };
-    ensure!(networks(&hers)? != networks(&his)?, "they share a network");
+    ensure!(
+        networks(&hers)? != networks(&his)?,
+        "the installations share a network"
+    );
     let installation = |instance: &Value| -> Result<Value> {
         Ok(context.container_of(instance)?["Labels"]["io.wharf.installation"].clone())
     };

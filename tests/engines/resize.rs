@@ -78,7 +78,7 @@ pub fn live(context: &Context) -> Result<()> {
     patch(&api, &json!({ "n_vcpus": 2 }))?.expect(200)?;
     api.act("elastic", "restart")?.expect(200)?;
     let running = api.wait_for("elastic", "running")?;
-    login.comes_back(&running)?;
+    login.wait_for_login(&running)?;
     check(&login, &running, 2.0, 2)?;
     api.delete("elastic")?.expect(204)?;
     server.finish()

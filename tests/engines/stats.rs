@@ -102,7 +102,7 @@ fn is_right(what: &str, shown: f64, real: f64) -> Result<()> {
     Ok(())
 }
 
-/// Seconds since 1970; the instance has the same clock.
+/// Seconds since 1970; an instance shares the node's clock.
 fn now() -> Result<f64> {
     Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64())
 }

@@ -57,7 +57,7 @@ fn through_wharf(api: &Api) -> Result<(Duration, Duration)> {
     Ok((accepted, running))
 }
 
-/// The same image with a banner on a published port; no files and no network of its own.
+/// Measures a bare container of `base` until its banner on a published port.
 fn engine_alone(context: &Context) -> Result<Duration> {
     let client = context.client();
     let call = |method: &str, path: &str, body: Option<Value>| -> Result<Vec<u8>> {

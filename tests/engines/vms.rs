@@ -136,7 +136,10 @@ fn ports_open_and_close(
         ensure!(&banner == b"SSH-", "{address}");
     }
     serve_a_page(login, instance)?;
-    ensure!(page(public, WEB).is_none(), "the port is open before add-port");
+    ensure!(
+        page(public, WEB).is_none(),
+        "the port is open before add-port"
+    );
     let port = json!({ "port": WEB });
     let path = |action: &str| format!("/api/instance/{name}/{action}/");
     let opened = api.send("POST", &path("add-port"), &port)?.expect(200)?;
@@ -153,7 +156,10 @@ fn ports_open_and_close(
     }
     let closed = api.send("POST", &path("remove-port"), &port)?.expect(200)?;
     ensure!(closed["wan_ports"] == json!([22]), "{closed}");
-    ensure!(page(public, WEB).is_none(), "the port is open after remove-port");
+    ensure!(
+        page(public, WEB).is_none(),
+        "the port is open after remove-port"
+    );
     api.send("POST", &path("add-port"), &port)?.expect(200)?;
     Ok(())
 }
@@ -199,7 +205,7 @@ fn data_and_ports_survive(api: &Api, login: &Login<'_>, instance: &Value) -> Res
     api.act(name, "restart")?.expect(200)?;
     let running = api.wait_for(name, "running")?;
     ensure!(running["wan_ports"] == json!([22, WEB]), "{running}");
-    login.comes_back(&running)?;
+    login.wait_for_login(&running)?;
     ensure!(login.output(&running, "cat ~/file")? == "precious");
     serve_a_page(login, &running)?;
     page(public, WEB).context("the port is closed after a restart")?;
@@ -324,7 +330,7 @@ pub fn ends_by_itself(context: &Context) -> Result<()> {
     api.wait_for("mortal", "shut_off")?;
     api.act("mortal", "restart")?.expect(200)?;
     let running = api.wait_for("mortal", "running")?;
-    login.comes_back(&running)?;
+    login.wait_for_login(&running)?;
     ensure!(login.output(&running, "cat ~/file")? == "kept");
     let qemu = process_of(&context.container_of(&running)?)?;
     let killed = Command::new("kill")
@@ -334,7 +340,7 @@ pub fn ends_by_itself(context: &Context) -> Result<()> {
     api.wait_for("mortal", "shut_off")?;
     api.act("mortal", "restart")?.expect(200)?;
     let running = api.wait_for("mortal", "running")?;
-    login.comes_back(&running)?;
+    login.wait_for_login(&running)?;
     ensure!(login.output(&running, "cat ~/file")? == "kept");
     // Each probe reads the acceleration from the running machines.
     let read = |line: &&str| line.contains("%2Facceleration") && line.contains("status=200");

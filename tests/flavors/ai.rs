@@ -59,7 +59,7 @@ pub fn reaches_the_assistants(context: &Context) -> Result<()> {
     provider.is_asked_by_jupyternaut(context, &page.instance, &browser)?;
     page.delete(&api)?;
 
-    let written = server.all_it_wrote()?;
+    let written = server.data_and_log()?;
     let key = KEY.as_bytes();
     ensure!(
         !written.windows(key.len()).any(|part| part == key),

@@ -128,13 +128,22 @@ impl Page {
 pub fn hides(context: &Context, instance: &Value, secret: &str) -> Result<()> {
     ensure!(secret.len() >= 8, "the secret is too short for a search");
     let inspected = context.inspect(instance)?.to_string();
-    ensure!(!inspected.contains(secret), "the secret is in the engine's inspect");
+    ensure!(
+        !inspected.contains(secret),
+        "the secret is in the engine's inspect"
+    );
     let seen = "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'";
     let seen = context.inside(instance, seen)?;
     ensure!(seen.contains("HOME="), "no environments: {seen}");
-    ensure!(!seen.contains(secret), "the secret is in an argument or an environment");
+    ensure!(
+        !seen.contains(secret),
+        "the secret is in an argument or an environment"
+    );
     let logged = context.output_of(instance)?;
-    ensure!(!logged.contains(secret), "the secret is in the container's output");
+    ensure!(
+        !logged.contains(secret),
+        "the secret is in the container's output"
+    );
     ensure!(
         context.inside(instance, "ls -A /etc/wharf")?.is_empty(),
         "the files of the first start are still there"

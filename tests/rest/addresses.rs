@@ -93,7 +93,7 @@ fn no_log_and_no_file_contains_a_secret() {
     assert!(!created.to_string().contains(secret));
     api.wait_for(crate::uuid(&created), "running").unwrap();
     let password = created["original_service_password"].as_str().unwrap();
-    let wrote = server.all_it_wrote().unwrap();
+    let wrote = server.data_and_log().unwrap();
     for hidden in [secret, password, api.key()] {
         let found = wrote.windows(hidden.len()).any(|w| w == hidden.as_bytes());
         assert!(!found, "a secret was written in clear text");

@@ -290,7 +290,7 @@ fn s3_prefill_is_for_three_flavors_and_all_four_fields() {
         let created = api.create(&body).unwrap().expect(201).unwrap();
         assert!(!created.to_string().contains("very-secret-value"));
     }
-    let wrote = server.all_it_wrote().unwrap();
+    let wrote = server.data_and_log().unwrap();
     for secret in ["very-secret-value", "id-of-the-key"] {
         assert!(
             !wrote.windows(secret.len()).any(|w| w == secret.as_bytes()),
@@ -315,7 +315,7 @@ fn a_failed_creation_becomes_error_and_frees_its_compute() {
             "{answer:?}"
         );
     }
-    let next = wharf_tests::until("its compute is free", || {
+    let next = wharf_tests::until("the compute of the failed instance is free", || {
         let answer = api.create(&body)?;
         Ok((answer.status == 201).then_some(answer.body))
     });

@@ -33,7 +33,7 @@ fn a_deletion_frees_the_resources() {
     let mut body = small("container");
     body["n_vcpus"] = serde_json::json!(16);
     for _ in 0..3 {
-        let created = until("there is room", || {
+        let created = until("the resources are free", || {
             let answer = api.create(&body)?;
             Ok((answer.status == 201).then_some(answer.body))
         });

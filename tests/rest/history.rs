@@ -3,7 +3,7 @@
 use crate::{start, start_with, uuid};
 use std::time::Duration;
 
-fn whats(lines: &str) -> Vec<&str> {
+fn kinds(lines: &str) -> Vec<&str> {
     lines
         .lines()
         .map(|line| line.split('\t').nth(1).unwrap())
@@ -36,7 +36,7 @@ fn the_event_log_outlives_the_instance() {
     let name = created["name"].as_str().unwrap();
     let lines = server.cli(&["events", name]).unwrap();
     assert_eq!(
-        whats(&lines),
+        kinds(&lines),
         [
             "created",
             "ready",
@@ -48,8 +48,8 @@ fn the_event_log_outlives_the_instance() {
     );
     api.delete(name).unwrap().expect(204).unwrap();
     assert!(server.cli(&["events", name]).is_err());
-    wharf_tests::until("it is purged", || {
-        Ok(whats(&server.cli(&["events", uuid(&created)])?)
+    wharf_tests::until("the instance is purged", || {
+        Ok(kinds(&server.cli(&["events", uuid(&created)])?)
             .ends_with(&["deleted", "purged"])
             .then_some(()))
     })

@@ -45,10 +45,7 @@ fn a_burst_of_creates_is_provisioned_during_and_after_it() {
         over.store(true, Ordering::Relaxed);
         some
     });
-    assert!(
-        some_came_up,
-        "too few of {MOST} came up during the burst"
-    );
+    assert!(some_came_up, "too few of {MOST} came up during the burst");
     let mut looks = 0;
     while running() < made.load(Ordering::Relaxed) {
         looks += 1;

@@ -34,7 +34,10 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         return Ok(settled(spec.generation, Phase::Failed(reason)));
     };
     let mut options = Options {
-        disk_limit: ctx.settings.disk_limit.is_asked_for(ctx.probe_cache.disk_limit),
+        disk_limit: ctx
+            .settings
+            .disk_limit
+            .is_requested(ctx.probe_cache.disk_limit),
         kvm: ctx.settings.kvm != Kvm::Off,
     };
     if spec.may_exist
@@ -167,10 +170,7 @@ fn adopt(ctx: &Context, spec: &Spec, found: &Found) -> Result<First, Error> {
         .label(names::SPEC)
         .is_some_and(|label| label != digest::of(spec))
     {
-        let why = format!(
-            "container {} has another specification",
-            found.name
-        );
+        let why = format!("container {} has another specification", found.name);
         return Err(Error::Conflict(why));
     }
     match found.phase() {
@@ -239,7 +239,10 @@ fn unmade(spec: &Spec, refusal: &Refusal) -> Result<Report, Error> {
     if refusal.is_final() || refusal.is_no_disk_limit() || refusal.is_no_device() {
         return Ok(failed(
             spec,
-            format!("the engine refuses to create the container: {}", refusal.message),
+            format!(
+                "the engine refuses to create the container: {}",
+                refusal.message
+            ),
         ));
     }
     Err(refusal.during("creating the container"))

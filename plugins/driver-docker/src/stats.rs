@@ -92,13 +92,19 @@ fn used(memory: &MemoryStats) -> u64 {
 #[must_use]
 pub fn too_little(used: u64) -> Error {
     let gib = used.div_ceil(GIB);
-    Error::invalid("mem_gib", format!("{gib} GiB of memory are in use; free some first"))
+    Error::invalid(
+        "mem_gib",
+        format!("{gib} GiB of memory are in use; free some first"),
+    )
 }
 
 /// The error for such a size if the engine refuses it without naming the usage.
 #[must_use]
 pub fn more_in_use() -> Error {
-    Error::invalid("mem_gib", "more than that is in use; free some memory first")
+    Error::invalid(
+        "mem_gib",
+        "more than that is in use; free some memory first",
+    )
 }
 
 fn not_running() -> Error {

@@ -176,7 +176,10 @@ fn probe_reports_the_product() {
     }
     let health = probe::probe(&ctx).unwrap();
     assert!(health.features.live_resize && health.features.disk_grow == DiskGrow::No);
-    assert!(!health.features.vms, "virtual machines are untested on Podman");
+    assert!(
+        !health.features.vms,
+        "virtual machines are untested on Podman"
+    );
     let report = ensure::ensure(&ctx, &spec(1)).unwrap();
     assert!(matches!(report.phase, Phase::Booting));
 }

@@ -158,7 +158,10 @@ fn only_base_has_a_vm_image() {
         expected.map(|name| format!("/var/lib/wharf/first-boot/{name}"))
     );
     let owned = |f: &wharf_guest::File| (f.mode, f.uid, f.gid) == (0o600, 1000, 1000);
-    assert!(blueprint.files.iter().all(owned), "every file must belong to QEMU's user");
+    assert!(
+        blueprint.files.iter().all(owned),
+        "every file must belong to QEMU's user"
+    );
     vm.flavor = "marimo".into();
     assert!(matches!(Standard::blueprint(&vm), Err(Error::Invalid(e)) if e.field == "flavor"));
 }

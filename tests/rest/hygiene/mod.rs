@@ -13,7 +13,7 @@ pub use wire::send;
 use wharf_tests::{Api, Ports, Server, simulated_node};
 
 /// Starts a server with short timeouts.
-fn impatient() -> (Server, Api) {
+fn start_with_short_timeouts() -> (Server, Api) {
     let limits = "[limits]\nheader_timeout_ms = 500\nbody_timeout_ms = 500\n";
     let node = simulated_node("one", "");
     let server = Server::start(&format!("{}{limits}{node}", Ports::take().settings())).unwrap();

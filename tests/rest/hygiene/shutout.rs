@@ -85,7 +85,10 @@ fn a_peer_has_a_bounded_number_of_connections() {
         .filter_map(|stream| (!closed(stream)).then_some(()));
     assert!((1..=8).contains(&open.count()));
     drop(streams);
-    until("the peer has a free connection again", || Ok(api.get("/healthz").ok())).unwrap();
+    until("the peer has a free connection again", || {
+        Ok(api.get("/healthz").ok())
+    })
+    .unwrap();
     server.finish().unwrap();
 }
 

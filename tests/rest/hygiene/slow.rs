@@ -1,6 +1,6 @@
 //! Slow clients, one and many.
 
-use super::impatient;
+use super::start_with_short_timeouts;
 use super::wire::{Heard, connect, listen};
 use std::io::Write;
 use std::net::TcpStream;
@@ -39,7 +39,7 @@ fn slow_body(server: &Server, key: &str, framing: &str, byte: &[u8]) {
 
 #[test]
 fn slow_heads_and_bodies_end_in_time() {
-    let (server, api) = impatient();
+    let (server, api) = start_with_short_timeouts();
     for start in [
         "",
         "GET /healthz HTTP/1.1\r\n",
@@ -65,7 +65,7 @@ fn slow_heads_and_bodies_end_in_time() {
 
 #[test]
 fn many_slow_clients_do_not_delay_others() {
-    let (server, api) = impatient();
+    let (server, api) = start_with_short_timeouts();
     let streams: Vec<_> = (0..300)
         .map(|n| {
             let mut stream = connect(&server);

@@ -43,7 +43,7 @@ pub struct Container {
     pub limit: u64,
     /// The id of its last network.
     pub network: Option<u64>,
-    /// Its addresses on other networks.
+    /// The container's addresses on other networks.
     pub others: BTreeMap<String, String>,
     /// The programs that were run in it.
     pub programs: Vec<Vec<String>>,
@@ -161,7 +161,10 @@ impl Engine for Fake {
         let (from, to) = (name(&transfer.read), name(&transfer.write));
         let mut world = self.world.borrow_mut();
         assert!(!world.containers[&from].running && !world.containers[&to].started);
-        assert!(world.containers[&to].files.is_empty(), "the destination must be empty");
+        assert!(
+            world.containers[&to].files.is_empty(),
+            "the destination must be empty"
+        );
         // A transfer in progress has written some of the files.
         let part = world.containers[&from].files.iter().take(1).cloned();
         let part = part.collect();
