@@ -1,11 +1,11 @@
-//! A sustained burst of creates that outlasts a creation.
+//! Many creates at once.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use wharf_tests::{Server, simulated_node, small};
 
-/// Maximum number of creates: enough that some instances come up during the burst.
+/// Most creates. The first instances run long before the last create.
 const MOST: usize = 9_000;
-/// More instances than begin before the server detects the burst.
+/// Instances that must run before the creates end.
 const SOME: usize = 30;
 
 #[test]
