@@ -157,7 +157,7 @@ fn every_route_succeeds_with_its_example_bodies() {
 
 /// Creates an instance, brings it to a state, and returns its UUID.
 fn prepared(api: &Api, kind: &str, state: &str) -> String {
-    let created = wharf_tests::until("there is room", || {
+    let created = wharf_tests::until("the resources are free", || {
         let answer = api.create(&small(kind))?;
         Ok((answer.status == 201).then_some(answer.body))
     });

@@ -1,5 +1,5 @@
-//! The node's clock set back, and forward, while Wharf runs. The machine's own clock is left alone:
-//! Wharf is shown another one.
+//! Changes of the node's clock while Wharf runs. Only Wharf sees the fake clock; the machine's own
+//! is untouched.
 
 use crate::context::Context;
 use anyhow::{Context as _, Result, ensure};
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use wharf_testkit::packages::{Need, ensure as installed};
 use wharf_tests::{Login, Ports, Server, until};
 
-/// Short, so that a deadline that moved with the clock would show.
+/// Short intervals, so that a deadline that depends on the clock would be visible.
 const SETTINGS: &str = "provisioning_deadline_s = 5\n[limits]\nobserve_every_ms = 300\n";
-/// Far enough that nothing could be mistaken for slowness.
+/// An offset far beyond any slowness of the machine.
 const FORWARD: &str = "+7200";
 const BACK: &str = "-7200";
 
@@ -19,7 +19,7 @@ fn uuid(instance: &Value) -> &str {
     instance["uuid"].as_str().unwrap_or_default()
 }
 
-/// The library that comes with the program `faketime`.
+/// Returns the library of the program `faketime`.
 fn library() -> Result<PathBuf> {
     installed(&[Need {
         program: "faketime",
@@ -47,7 +47,7 @@ pub fn set_back(context: &Context) -> Result<()> {
         ("LD_PRELOAD", library.to_str().context("path")?),
         ("FAKETIME_TIMESTAMP_FILE", clock.to_str().context("path")?),
         ("FAKETIME_NO_CACHE", "1"),
-        // What counts from the start of the machine nobody sets.
+        // The monotonic clock never changes.
         ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
     ];
     let settings = context.settings(Ports::take(), SETTINGS)?;
@@ -60,12 +60,12 @@ pub fn set_back(context: &Context) -> Result<()> {
     let second = api.small_container()?;
     ensure!(
         second["created_at"].as_str() < first["created_at"].as_str(),
-        "Wharf was shown no other clock: {} {}",
+        "Wharf did not see the fake clock: {} {}",
         first["created_at"],
         second["created_at"]
     );
     let running = api.wait_for(uuid(&second), "running")?;
-    // In the order of creation, which is not the clock's.
+    // The list is in the order of creation, which differs from that of the clock.
     let listed: Vec<_> = api.list()?.iter().map(|i| i["uuid"].clone()).collect();
     ensure!(
         listed == [first["uuid"].clone(), second["uuid"].clone()],
@@ -82,7 +82,7 @@ pub fn set_back(context: &Context) -> Result<()> {
         stats["cpu_percent"].as_f64().is_some_and(|p| p >= 0.0),
         "{stats}"
     );
-    // Everything goes on, back and forth, and over a kill.
+    // Operations work under forward and backward changes, and over a kill.
     for offset in ["+0", BACK, FORWARD, BACK] {
         set(offset)?;
         api.act(uuid(&first), "stop")?.expect(200)?;
@@ -96,14 +96,14 @@ pub fn set_back(context: &Context) -> Result<()> {
     api = server.again(&api);
     ensure!(api.list()?.iter().all(|i| i["state"] == "running"));
 
-    // A deadline is a span of time: the clock neither shortens nor lengthens it. This one cannot
-    // come up, because its port is taken, and fails when its time is over.
+    // A deadline is a duration: changes of the clock must not affect it. This instance cannot come
+    // up, because its port is in use, and fails at the deadline.
     set("+0")?;
     let (held, taken) = take_the_rest(&running)?;
     let begin = Instant::now();
     let late = api.small_container()?;
     set(BACK)?;
-    until("it has failed", || {
+    until("the instance has failed", || {
         let state = api.instance(uuid(&late))?.expect(200)?["state"].clone();
         Ok((state == "error").then_some(()))
     })
@@ -115,7 +115,7 @@ pub fn set_back(context: &Context) -> Result<()> {
     );
     drop(held);
 
-    // Time never runs backwards in what was written down.
+    // The times of recorded events never decrease.
     for instance in [&first, &second, &late] {
         let events = server.cli(&["events", uuid(instance)])?;
         let times: Vec<_> = events
@@ -137,7 +137,7 @@ pub fn set_back(context: &Context) -> Result<()> {
     server.finish()
 }
 
-/// Listens on the ports after those in use, which are the next to be given.
+/// Listens on the ports after those in use, which would be assigned next.
 fn take_the_rest(instance: &Value) -> Result<(Vec<std::net::TcpListener>, usize)> {
     let port = u16::try_from(instance["wan_ssh_port"].as_u64().context("no port")?)?;
     let held: Vec<_> = (port + 1..port + 20)

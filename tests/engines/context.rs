@@ -9,7 +9,7 @@ use wharf_testkit::engine::{Kind, Options, PrivateEngine};
 use wharf_testkit::http::{Client, Endpoint, Request};
 use wharf_tests::{Ports, Server, docker_node, free_network};
 
-/// What an engine may take for one thing that is done to it by hand, many at once.
+/// The deadline of a manual request to the engine, with many at once.
 const BY_HAND: Duration = Duration::from_secs(300);
 
 /// A private engine with the base image.
@@ -18,7 +18,7 @@ pub struct Context {
     has_vm_image: Mutex<bool>,
 }
 
-/// Where the engine of these tests keeps its data; another directory lets two runs go side by side.
+/// Returns the data directory of the tests' engine. Concurrent runs need different directories.
 fn directory(kind: Kind) -> PathBuf {
     let usual = || wharf_testkit::workspace::root().join("target/test-engine");
     let all = std::env::var_os("WHARF_TEST_ENGINE_DIR").map_or_else(usual, PathBuf::from);
@@ -43,7 +43,7 @@ impl Context {
         Self::at(kind, directory(kind))
     }
 
-    /// A second engine, for a test that ends and restarts it.
+    /// Starts a second engine, for a test that restarts it.
     pub fn another(&self, name: &str) -> Result<Self> {
         let kind = self.engine.kind();
         let mut path = directory(kind).into_os_string();
@@ -65,7 +65,7 @@ impl Context {
         })
     }
 
-    /// Has the image of virtual machines made, for the first test that needs it.
+    /// Builds the image of virtual machines, for the first test that needs it.
     pub fn with_vm_image(&self) -> Result<()> {
         let mut has = self
             .has_vm_image
@@ -78,7 +78,7 @@ impl Context {
         Ok(())
     }
 
-    /// Ends the engine, lets something happen without it, and starts it again.
+    /// Stops the engine, calls `meanwhile`, and starts the engine again.
     pub fn restart(&mut self, meanwhile: impl FnOnce() -> Result<()>) -> Result<()> {
         self.engine.pause();
         let done = meanwhile();
@@ -86,37 +86,37 @@ impl Context {
         done
     }
 
-    /// Ends the engine and checks that nothing stays.
+    /// Stops the engine and checks that nothing is left.
     pub fn stop(self) -> Result<()> {
         self.engine.stop()
     }
 
-    /// Speaks to the engine directly.
+    /// Returns a client of the engine itself.
     pub fn client(&self) -> Client {
         self.engine.client()
     }
 
-    /// Whether disk sizes are enforced here.
+    /// Returns whether the engine enforces disk sizes.
     pub fn enforces_disk_size(&self) -> bool {
         self.engine.enforces_disk_size()
     }
 
-    /// Whether the disk of a stopped container can grow here.
+    /// Returns whether the disk of a stopped container can grow.
     pub fn grows_disks(&self) -> bool {
         self.enforces_disk_size() && self.engine.kind() == Kind::Dockerd
     }
 
-    /// Whether root inside is nobody on the node.
+    /// Returns whether root in a container is an unprivileged user on the node.
     pub fn remaps_root(&self) -> bool {
         self.engine.kind().remaps_root()
     }
 
-    /// Where files on devices for this engine go, if it hands out devices.
+    /// Returns the directory of CDI files for this engine, if it supports devices.
     pub fn device_files(&self) -> Option<PathBuf> {
         self.engine.device_files()
     }
 
-    /// The engine's socket.
+    /// Returns the engine's socket.
     pub fn socket(&self) -> Result<PathBuf> {
         match self.engine.endpoint() {
             Endpoint::Unix(path) => Ok(path),
@@ -124,17 +124,18 @@ impl Context {
         }
     }
 
-    /// A server with this engine as its only node.
+    /// Starts a server with this engine as its only node.
     pub fn server(&self) -> Result<Server> {
         self.server_on(&self.socket()?)
     }
 
-    /// The same through another socket.
+    /// Starts a server that reaches the engine through another socket.
     pub fn server_on(&self, socket: &Path) -> Result<Server> {
         Server::start(&self.settings_on(socket, Ports::take(), "")?)
     }
 
-    /// The settings of a server with this engine as its only node, and some more.
+    /// Returns the settings of a server with this engine as its only node, with additional
+    /// settings.
     pub fn settings(&self, ports: Ports, more: &str) -> Result<String> {
         self.settings_on(&self.socket()?, ports, more)
     }
@@ -152,13 +153,13 @@ impl Context {
         Ok(format!("{more}{}{node}", ports.settings()))
     }
 
-    /// Whether each new container costs a copy of its image's top layer.
+    /// Returns whether each new container copies its image's top layer.
     pub fn copies_layers(&self) -> bool {
         self.engine.kind() == Kind::Podman5
     }
 
-    /// The `HostConfig` of a container that is made beside Wharf, under the same conditions: with
-    /// the user namespace that Wharf's have.
+    /// Completes the `HostConfig` of a container without Wharf by the user namespace of Wharf's
+    /// containers.
     pub fn host_config(&self, mut config: Value) -> Value {
         if self.engine.kind() == Kind::Podman5 {
             config["UsernsMode"] = "auto".into();
@@ -166,7 +167,7 @@ impl Context {
         config
     }
 
-    /// Does something to the engine by hand; the answer, which must be a success.
+    /// Sends a manual request to the engine, which must succeed, and returns the answer.
     pub fn by_hand(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
         let request = Request::new(method, path).timeout(BY_HAND);
         let request = match body {
@@ -178,14 +179,14 @@ impl Context {
         Ok(serde_json::from_slice(&answer.body).unwrap_or(Value::Null))
     }
 
-    /// The one container of an instance.
+    /// Returns the only container of an instance.
     pub fn container_of(&self, instance: &Value) -> Result<Value> {
         let mut all = self.containers_of(instance)?;
         ensure!(all.len() == 1, "{} containers: {all:?}", all.len());
         all.pop().context("no container")
     }
 
-    /// The engine's containers of an instance.
+    /// Lists the engine's containers of an instance.
     pub fn containers_of(&self, instance: &Value) -> Result<Vec<Value>> {
         let uuid = instance["uuid"].as_str().context("uuid")?;
         let filter = format!("%7B%22label%22%3A%5B%22io.wharf.instance%3D{uuid}%22%5D%7D");
@@ -194,7 +195,7 @@ impl Context {
         Ok(list.as_array().cloned().unwrap_or_default())
     }
 
-    /// Names of the engine's networks that Wharf made.
+    /// Lists the names of Wharf's networks on the engine.
     pub fn networks(&self) -> Result<Vec<String>> {
         let list = self.client().get("/networks")?;
         Ok(names(&list, "Name")
@@ -203,7 +204,7 @@ impl Context {
             .collect())
     }
 
-    /// Names of the engine's volumes.
+    /// Lists the names of the engine's volumes.
     pub fn volumes(&self) -> Result<Vec<String>> {
         let list = self.client().get("/volumes")?;
         Ok(names(&list["Volumes"], "Name"))

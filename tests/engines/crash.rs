@@ -1,4 +1,4 @@
-//! Wharf killed with SIGKILL in the middle of its work, and started again.
+//! Wharf killed with SIGKILL during its work, and restarted.
 
 use crate::context::Context;
 use anyhow::{Context as _, Result, ensure};
@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use wharf_tests::{Api, Login, Server, until};
 
-/// Where in each step Wharf is killed, as parts of the time the step takes when left alone.
+/// The points of a kill, as fractions of a step's undisturbed duration.
 const POINTS: [f64; 5] = [0.02, 0.25, 0.5, 0.75, 1.0];
-/// What a user keeps, whatever happens to the server.
+/// Fields that must never change.
 const KEPT: [&str; 5] = [
     "name",
     "lan_ipv4",
@@ -18,7 +18,7 @@ const KEPT: [&str; 5] = [
     "created_at",
 ];
 
-/// How long each step takes when nobody is killed.
+/// The undisturbed duration of each step.
 struct Durations {
     provisioning: Duration,
     stop: Duration,
@@ -26,14 +26,14 @@ struct Durations {
     deletion: Duration,
 }
 
-/// A server that is killed again and again, and its user.
+/// A server that is killed repeatedly, and its user.
 struct Victim<'a> {
     context: &'a Context,
     server: Server,
     api: Api,
-    /// All it ever made.
+    /// All instances that were ever created.
     made: Vec<Value>,
-    /// The networks they were on.
+    /// The networks of those instances.
     networks: BTreeSet<String>,
 }
 
@@ -69,10 +69,10 @@ pub fn at_twenty_points(context: &Context) -> Result<()> {
     }
     println!(
         "20 kills; undisturbed: provisioning {:.0?}, stop {:.0?}, restart {:.0?}, deletion {:.0?}; \
-         from the kill to what was asked for, server start included: at most {slowest:.0?}",
+         from the kill to the requested state, including the server's start: at most {slowest:.0?}",
         own.provisioning, own.stop, own.restart, own.deletion
     );
-    // Deleted while it was still being made.
+    // Deletions during the creation.
     for after_ms in [0, 60, 150] {
         let created = victim.create()?;
         std::thread::sleep(Duration::from_millis(after_ms));
@@ -142,7 +142,7 @@ impl Victim<'_> {
         let now = self.state(&created)?;
         ensure!(
             seen != "running" || now == "running",
-            "it was running, and is {now} after the kill"
+            "the instance was running, but is {now} after the kill"
         );
         let running = self.api.wait_for(uuid(&created), "running")?;
         let took = killed.elapsed();
@@ -163,10 +163,10 @@ impl Victim<'_> {
         let now = self.state(instance)?;
         ensure!(
             !acknowledged || now == "exited",
-            "the stop was acknowledged, and it is {now}"
+            "the stop was acknowledged, but the instance is {now}"
         );
         if now == "running" {
-            // The request never got through; then it is as if it had not been sent.
+            // The request did not arrive before the kill.
             self.api.act(uuid(instance), "stop")?.expect(200)?;
         }
         let exited = self.api.wait_for(uuid(instance), "exited")?;
@@ -181,14 +181,14 @@ impl Victim<'_> {
         let now = self.state(instance)?;
         ensure!(
             !acknowledged || now == "running",
-            "the restart was acknowledged, and it is {now}"
+            "the restart was acknowledged, but the instance is {now}"
         );
         if now == "exited" {
             self.api.act(uuid(instance), "restart")?.expect(200)?;
         }
         let running = self.api.wait_for(uuid(instance), "running")?;
         self.kept(instance, &running)?;
-        until("it can be logged in to", || Ok(login_works(&running).ok()))?;
+        until("the login works", || Ok(login_works(&running).ok()))?;
         let took = killed.elapsed();
         self.engine_lists("running", instance)?;
         Ok(took)
@@ -203,8 +203,8 @@ impl Victim<'_> {
         Ok(killed.elapsed())
     }
 
-    /// Sends an action and gives up on its answer after a while; whether it was answered, or its
-    /// effect was shown, by then.
+    /// Sends an action and kills the server after a delay. Returns whether the action was answered,
+    /// or its effect was visible, by then.
     fn act_and_kill(&mut self, instance: &Value, action: &str, after: Duration) -> Result<bool> {
         let (api, id, action) = (
             self.api.clone(),
@@ -241,21 +241,24 @@ impl Victim<'_> {
         Ok(())
     }
 
-    /// One container, not more, in this state; soon, for dockerd lists what it has written to its
-    /// disk, which on a busy one can take longer than a login.
+    /// Waits until the engine lists exactly one container, in this state. A busy dockerd updates
+    /// its list later than a login.
     fn engine_lists(&self, state: &str, instance: &Value) -> Result<()> {
-        until(&format!("the engine lists one that is {state}"), || {
-            let containers = self.context.containers_of(instance)?;
-            ensure!(containers.len() == 1, "{containers:?}");
-            Ok(containers
-                .iter()
-                .all(|one| one["State"] == state)
-                .then_some(()))
-        })
+        until(
+            &format!("the engine lists a container that is {state}"),
+            || {
+                let containers = self.context.containers_of(instance)?;
+                ensure!(containers.len() == 1, "{containers:?}");
+                Ok(containers
+                    .iter()
+                    .all(|one| one["State"] == state)
+                    .then_some(()))
+            },
+        )
     }
 
     fn gone(&self, instance: &Value) -> Result<()> {
-        until("nothing of it is in the engine", || {
+        until("the engine has no object of the instance", || {
             Ok(self
                 .context
                 .containers_of(instance)?
@@ -264,7 +267,7 @@ impl Victim<'_> {
         })
     }
 
-    /// Nothing that it ever made, and no network of it.
+    /// Checks that no instance and no network is left.
     fn nothing_is_left(&self) -> Result<()> {
         ensure!(!self.networks.is_empty());
         until("the owner's network is gone", || {
@@ -274,7 +277,7 @@ impl Victim<'_> {
                 .all(|n| !self.networks.contains(n))
                 .then_some(()))
         })?;
-        // What the engine was still making when Wharf looked is found as an orphan.
+        // A container that was still being created when Wharf looked is found as an orphan.
         self.made
             .iter()
             .try_for_each(|instance| self.gone(instance))

@@ -1,4 +1,4 @@
-//! The engine ended and started again. On an engine of its own: the other tests share theirs.
+//! Restarts of the engine, on a private engine: the other tests share theirs.
 
 use crate::context::Context;
 use anyhow::{Context as _, Result, ensure};
@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use wharf_tests::{Api, Login, Ports, Server, until};
 
-/// So seldom that the engine is gone and back between two looks.
+/// An interval long enough for the engine to restart between two observations.
 const SELDOM: &str = "[limits]\nobserve_every_ms = 6000\n";
 
 fn uuid(instance: &Value) -> &str {
@@ -27,12 +27,12 @@ fn uptime(instance: &Value) -> Result<String> {
 }
 
 fn reachable_since(instance: &Value, began: &str) -> Result<()> {
-    let now = until("it can be logged in to", || Ok(uptime(instance).ok()))?;
-    ensure!(now == began, "it was started again");
+    let now = until("the login works", || Ok(uptime(instance).ok()))?;
+    ensure!(now == began, "the instance was restarted");
     Ok(())
 }
 
-pub fn nothing_is_taken_for_dead(context: &Context) -> Result<()> {
+pub fn instances_survive(context: &Context) -> Result<()> {
     let mut engine = context.another("restart")?;
     let outcome = restarts(&mut engine);
     let stopped = engine.stop();
@@ -46,29 +46,29 @@ fn restarts(engine: &mut Context) -> Result<()> {
     api.act(uuid(&off), "stop")?.expect(200)?;
     let began = uptime(&kept)?;
 
-    // The engine alone: instances go on through it, and so does the interface. Their published
-    // ports may be closed until it is back.
+    // Only the engine restarts. Instances keep running, and the interface shows them as running.
+    // Their published ports may be closed meanwhile.
     engine.restart(|| {
         ensure!(api.instance(uuid(&kept))?.expect(200)?["state"] == "running");
         Ok(())
     })?;
-    after_a_look(&server)?;
+    after_an_observation(&server)?;
     reachable_since(&kept, &began)?;
 
-    // The engine and an instance with it, back before anyone looks: it is started again, because
-    // it did not end by itself.
+    // The engine restarts between two observations, and an instance ends with it. Wharf starts that
+    // one again, because it did not end by itself.
     let pid = engine.container_pid(&lost)?;
-    after_a_look(&server)?;
+    after_an_observation(&server)?;
     let begin = Instant::now();
     engine.restart(|| end(&pid))?;
     println!("the engine was gone for {:.1?}", begin.elapsed());
-    until("the lost one runs again", || {
+    until("the lost instance runs again", || {
         Ok(engine
             .container_of(&lost)
             .is_ok_and(|c| c["State"] == "running")
             .then_some(()))
     })?;
-    until("and can be logged in to", || Ok(uptime(&lost).ok()))?;
+    until("the login to it works", || Ok(uptime(&lost).ok()))?;
     reachable_since(&kept, &began)?;
     for (instance, state) in [(&kept, "running"), (&lost, "running"), (&off, "exited")] {
         let now = api.instance(uuid(instance))?.expect(200)?["state"].clone();
@@ -81,9 +81,9 @@ fn restarts(engine: &mut Context) -> Result<()> {
         server.log()
     );
 
-    // One that ends while the engine stays has ended by itself.
+    // An instance that ends without the engine has ended by itself.
     let pid = engine.container_pid(&lost)?;
-    after_a_look(&server)?;
+    after_an_observation(&server)?;
     end(&pid)?;
     api.wait_for(uuid(&lost), "exited")?;
     for instance in [&kept, &lost, &off] {
@@ -99,18 +99,18 @@ fn restarts(engine: &mut Context) -> Result<()> {
     server.finish()
 }
 
-/// Returns right after the node was looked at once more.
-fn after_a_look(server: &Server) -> Result<()> {
-    // Other lists ask for more than the installation.
-    let is_look = |line: &&str| {
+/// Waits for the next observation of the node.
+fn after_an_observation(server: &Server) -> Result<()> {
+    // Other list requests have additional filters.
+    let is_observation = |line: &&str| {
         line.contains("path=\"/containers/json")
             && line.contains("io.wharf.installation")
             && !line.contains("io.wharf.instance")
             && !line.contains("io.wharf.network")
     };
-    let looks = || server.log().lines().filter(is_look).count();
+    let looks = || server.log().lines().filter(is_observation).count();
     let before = looks();
-    until("another look at the node", || {
+    until("another observation of the node", || {
         Ok((looks() > before).then_some(()))
     })?;
     std::thread::sleep(Duration::from_millis(300));
@@ -124,7 +124,7 @@ fn end(pid: &str) -> Result<()> {
 }
 
 impl Context {
-    /// The node's process id of an instance's first process.
+    /// Returns the process id on the node of an instance's first process.
     fn container_pid(&self, instance: &Value) -> Result<String> {
         let path = format!("/containers/wharf-{}/json", uuid(instance));
         let pid = self.by_hand("GET", &path, None)?["State"]["Pid"].as_u64();

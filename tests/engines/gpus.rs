@@ -1,4 +1,4 @@
-//! GPUs through the Container Device Interface, played by device nodes that do no harm.
+//! GPUs through the Container Device Interface, simulated by harmless device nodes.
 
 use crate::context::Context;
 use anyhow::{Context as _, Result, ensure};
@@ -9,13 +9,13 @@ use wharf_testkit::process::{command, run};
 use wharf_tests::{Answer, Api, Login, Ports, Server, small, until};
 
 const MODEL: &str = "A100";
-/// In the configuration, but no file says what it is.
+/// A model of the configuration without a CDI file.
 const BROKEN: &str = "H100";
 
-/// Of the two devices. No digits: older versions of the interface take none first.
+/// The names of the two devices. Older versions of CDI do not allow a leading digit.
 const NAMES: [&str; 2] = ["a", "b"];
 
-/// Two nodes like `/dev/null`, and the file that tells the engine of them.
+/// Two nodes like `/dev/null`, and the CDI file that describes them.
 struct Devices {
     nodes: [PathBuf; 2],
     file: PathBuf,
@@ -79,7 +79,7 @@ fn running(api: &Api, body: &Value) -> Result<Value> {
     api.wait_for(uuid(&created), "running")
 }
 
-/// The test's device nodes that are there inside, and can be read.
+/// Lists the test's device nodes that an instance can read.
 fn inside(instance: &Value) -> Result<String> {
     let password = instance["original_service_password"]
         .as_str()
@@ -115,7 +115,7 @@ pub fn one_at_a_time(context: &Context) -> Result<()> {
     ensure!(inside(&running(&api, &small("container"))?)?.is_empty());
     none_is_free(&api.create(&with_gpu(MODEL))?)?;
 
-    // Stopped, it gives its GPU away, and cannot be restarted while another has it.
+    // A stopped instance releases its GPU, and cannot restart while another instance has it.
     api.act(uuid(&a), "stop")?.expect(200)?;
     let c = until("the GPU is free", || {
         let answer = api.create(&with_gpu(MODEL))?;
@@ -126,13 +126,13 @@ pub fn one_at_a_time(context: &Context) -> Result<()> {
     none_is_free(&api.act(uuid(&a), "restart")?)?;
     ensure!(api.instance(uuid(&a))?.expect(200)?["state"] == "exited");
     api.delete(uuid(&c))?.expect(204)?;
-    until("it can be restarted", || {
+    until("the restart succeeds", || {
         Ok((api.act(uuid(&a), "restart")?.status == 200).then_some(()))
     })?;
     let a = api.wait_for(uuid(&a), "running")?;
-    ensure!(inside(&a)? == first, "it has another GPU now");
+    ensure!(inside(&a)? == first, "the instance has another GPU now");
 
-    // One that the node does not know is an error, and says so.
+    // A device without a CDI file is an error whose reason is reported.
     let broken = api.create(&with_gpu(BROKEN))?.expect(201)?;
     api.wait_for(uuid(&broken), "error")?;
     let events = server.cli(&["events", uuid(&broken)])?;
@@ -143,7 +143,7 @@ pub fn one_at_a_time(context: &Context) -> Result<()> {
     server.finish()
 }
 
-/// On an engine without such devices, a node's GPUs are not handed out.
+/// An engine without CDI support does not offer the node's GPUs.
 fn not_at_all(context: &Context) -> Result<()> {
     let known = &context.client().get("/info")?["CDISpecDirs"];
     if known.as_array().is_some_and(|dirs| !dirs.is_empty()) {
@@ -151,7 +151,7 @@ fn not_at_all(context: &Context) -> Result<()> {
         return Ok(());
     }
     let (server, api) = server(context)?;
-    let refused = until("the node has said what it can do", || {
+    let refused = until("the node's probe has succeeded", || {
         let answer = api.create(&with_gpu(MODEL))?;
         if answer.status == 201 {
             api.delete(uuid(&answer.body))?.expect(204)?;

@@ -1,4 +1,4 @@
-//! A larger disk for an instance that is stopped.
+//! Growth of the disk of a stopped instance.
 
 use crate::context::Context;
 use anyhow::{Context as _, Result, bail, ensure};
@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use wharf_tests::{Answer, Api, KeyPair, Login, eventually, small, until};
 
-/// Content of every kind, as root: 300 MiB, links, a pipe, owners, rights, times, a capability, names
-/// that do not fit into an archive's plain headers; and something of the image's taken away.
+/// Content of every kind, as root: 300 MiB, links, a pipe, owners, modes, times, a capability, and
+/// names too long for an archive's plain headers. It also removes some files of the image.
 const FILL: &str = r#"set -e
 mkdir -p /root/d; cd /root/d; head -c 314572800 /dev/urandom > random; ln random hard; ln -s random soft
 mkfifo pipe; truncate -s 64M holes; cp /bin/ls listing; chown 1234:4321 pipe listing; chmod 4751 listing
@@ -18,13 +18,13 @@ mkdir -p grüße/etc etc; echo kept > etc/kept; chown -R 1000:1000 grüße
 python3 -c "import os, struct; os.setxattr('/root/d/random', 'security.capability', struct.pack('<5I', 0x02000001, 1 << 10, 0, 0, 0))"
 rm -r /usr/share/common-licenses /srv; rm /etc/issue; mkdir /top; echo more > /top/file; echo own >> /etc/profile"#;
 
-/// All that there is: names, kinds, rights, owners, links, sizes; and what is in it.
+/// Lists all files with kind, mode, owner, links and size, and their content.
 const LIST: &str = r#"cd /; for d in etc home opt root top usr; do find $d -printf '%p %y %m %U %G %n %l\n'; done | sort
 find /root/d -type f -printf '%p %s %TY-%Tm-%Td %TH:%TM\n' | sort; sha256sum /root/d/random /root/d/hard /etc/profile /etc/shadow
 python3 -c "import os; print(os.getxattr('/root/d/random', 'security.capability').hex())"
 test /root/d/random -ef /root/d/hard && echo one file; find /srv 2>/dev/null | wc -l"#;
 
-/// What an instance is known by.
+/// Returns the instance's SSH host key.
 pub fn host_key(instance: &Value) -> Result<String> {
     let port = instance["wan_ssh_port"].to_string();
     let mut scan = Command::new("ssh-keyscan");
@@ -41,7 +41,7 @@ fn patch(api: &Api, selector: &str, disk: u32) -> Result<Answer> {
     api.send("PATCH", &format!("/api/instance/{selector}/"), &body)
 }
 
-/// Wants a larger disk for an instance that is stopped.
+/// Requests a larger disk for a stopped instance.
 pub fn ask(api: &Api, selector: &str, disk: u32) -> Result<()> {
     let resized = patch(api, selector, disk)?.expect(200)?;
     ensure!(resized["disk_size_gib"] == disk, "{resized}");
@@ -91,7 +91,7 @@ pub fn with_all_that_is_on_it(context: &Context) -> Result<()> {
         answered < Duration::from_secs(20),
         "answered in {answered:?}"
     );
-    eventually("it can be logged in to", Duration::from_secs(240), || {
+    eventually("the login works", Duration::from_secs(240), || {
         Ok(login.output(&before, "id -un").ok())
     })?;
     println!(
@@ -124,21 +124,27 @@ pub fn with_all_that_is_on_it(context: &Context) -> Result<()> {
         )),
         "{names}"
     );
-    ensure!(images == self::images(context)?, "there is another image");
-    // It stops and starts as before, and grows again.
+    ensure!(
+        images == self::images(context)?,
+        "the growth has left another image"
+    );
+    // The instance stops and starts as before, and its disk can grow again.
     api.act("growing", "stop")?.expect(200)?;
     ask(&api, "growing", 13)?;
     api.act("growing", "restart")?.expect(200)?;
     std::thread::sleep(Duration::from_secs(2));
-    // Deleted on its way, it leaves nothing.
+    // A deletion during growth leaves nothing.
     api.delete("growing")?.expect(204)?;
-    eventually("nothing of it is left", Duration::from_secs(120), || {
-        Ok(context.containers_of(&after)?.is_empty().then_some(()))
-    })?;
+    eventually(
+        "the engine has no object of the instance",
+        Duration::from_secs(120),
+        || Ok(context.containers_of(&after)?.is_empty().then_some(())),
+    )?;
     server.finish()
 }
 
-/// Ids of the engine's images, but for the virtual machines', which may be made at the same time.
+/// Returns the ids of the engine's images, except those for virtual machines, which may be built
+/// concurrently.
 fn images(context: &Context) -> Result<BTreeSet<String>> {
     let list = context.client().get("/images/json?all=true")?;
     let all = list.as_array().context("images")?.iter();
@@ -153,8 +159,8 @@ fn is_mtab(line: &str) -> bool {
 fn same(before: &str, after: &str) -> Result<()> {
     let lines = |text: &str| -> BTreeSet<String> { text.lines().map(str::to_owned).collect() };
     let (before, after) = (lines(before), lines(after));
-    // The image's top level cannot be removed again; what was in it is. And a link of the engine's
-    // own is of nobody who exists inside, until it moves.
+    // The image's top-level directories cannot be removed, but their content is. The owner of a
+    // link by the engine itself does not exist in the container until the link is copied.
     let differs = |line: &&String| !matches!(line.as_str(), "0" | "1") && !is_mtab(line);
     ensure!(after.iter().any(|line| is_mtab(line)), "/etc/mtab is gone");
     let gone: Vec<_> = before.difference(&after).filter(differs).take(10).collect();
@@ -162,5 +168,5 @@ fn same(before: &str, after: &str) -> Result<()> {
     if gone.is_empty() && new.is_empty() {
         return Ok(());
     }
-    bail!("no more: {gone:#?}, new: {new:#?}")
+    bail!("missing: {gone:#?}, new: {new:#?}")
 }

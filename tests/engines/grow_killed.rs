@@ -1,4 +1,4 @@
-//! Wharf is killed while a disk grows, at points all over the way.
+//! Wharf killed at various points during the growth of a disk.
 
 use crate::context::Context;
 use crate::grow::{ask, host_key};
@@ -6,12 +6,12 @@ use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
 use wharf_tests::{Login, eventually};
 
-/// How much there is to move: enough to be in the middle of it for a while.
+/// Enough content for a copy that takes a while.
 const FILL: &str = "head -c 200000000 /dev/urandom > data; sha256sum data";
-/// Parts of the time that it takes undisturbed.
+/// The points of a kill, as fractions of the undisturbed duration.
 const POINTS: [f64; 5] = [0.05, 0.3, 0.6, 0.9, 1.0];
-/// A slow engine, twice the work.
-const PATIENCE: Duration = Duration::from_secs(240);
+/// The deadline for a slow engine, with two copies.
+const DEADLINE: Duration = Duration::from_secs(240);
 
 pub fn converges(context: &Context) -> Result<()> {
     if !context.grows_disks() {
@@ -46,12 +46,12 @@ pub fn converges(context: &Context) -> Result<()> {
             drop(request.join());
             server.run()?;
             api = server.again(&api);
-            // If the request never got through, it is as if it had not been sent.
+            // The request did not arrive before the kill.
             if api.instance(&id)?.expect(200)?["state"] == "exited" {
                 api.act(&id, "restart")?.expect(200)?;
             }
         }
-        let found = eventually("its data can be read", PATIENCE, || {
+        let found = eventually("the data can be read", DEADLINE, || {
             Ok(login.output(&running, "sha256sum data").ok())
         })?;
         if point.is_none() {
@@ -64,17 +64,15 @@ pub fn converges(context: &Context) -> Result<()> {
         let more = format!("fallocate -l {}G more", disk + 1);
         ensure!(
             !login.run(&running, &more)?.status.success(),
-            "{disk} GiB are no limit"
+            "the limit of {disk} GiB is not enforced"
         );
-        // One container, and the old one's limit is gone with it.
+        // One container is left, so the old disk's limit is gone too.
         context.container_of(&running)?;
         api.wait_for(&id, "running")?;
     }
-    println!(
-        "undisturbed: {undisturbed:.1?}; killed at {POINTS:?} of it, everything was there each time"
-    );
+    println!("undisturbed: {undisturbed:.1?}; killed at {POINTS:?} of that, no data was lost");
     api.delete(&id)?.expect(204)?;
-    eventually("nothing of it is left", PATIENCE, || {
+    eventually("the engine has no object of the instance", DEADLINE, || {
         Ok(context.containers_of(&running)?.is_empty().then_some(()))
     })?;
     server.finish()

@@ -1,4 +1,4 @@
-//! What an instance reaches from inside, and listeners of the node for it to try.
+//! The network as seen from an instance, and listeners on the node for it to try.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
@@ -7,26 +7,27 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wharf_tests::Login;
 
-/// An address of the link-local range that these tests put on an interface of their own.
+/// A link-local address that these tests assign to their own interface.
 const LINK_LOCAL: &str = "169.254.77.1";
 const INTERFACE: &str = "whtest0";
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// The password that the interface shows.
+/// Returns the password that the interface shows.
 pub fn password(instance: &Value) -> &str {
     instance["original_service_password"]
         .as_str()
         .unwrap_or_default()
 }
 
-/// Whether a TCP connection from inside, as root, is accepted.
+/// Returns whether a TCP connection from the instance, as root, is accepted.
 pub fn connects(from: &Value, address: &str, port: u16) -> Result<bool> {
     Ok(reached(from, &[address], port)?.len() == 1)
 }
 
-/// Which of these addresses accept a TCP connection from inside, as root; one login for all.
+/// Returns the addresses that accept a TCP connection from the instance, as root. It uses one login
+/// for all.
 pub fn reached(from: &Value, addresses: &[&str], port: u16) -> Result<Vec<String>> {
-    // Side by side: what drops packets takes the whole time limit.
+    // Concurrent attempts: a dropped packet costs the whole timeout.
     let script = format!(
         r#"
 import socket, concurrent.futures
@@ -47,7 +48,7 @@ with concurrent.futures.ThreadPoolExecutor(32) as threads:
     Ok(output.split_whitespace().map(str::to_owned).collect())
 }
 
-/// A listener on every address of the node, and on a link-local one; all answer from the node itself.
+/// A listener on every address of the node, and on a link-local one.
 pub struct Listener {
     tcp: TcpListener,
     port: u16,
@@ -55,7 +56,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Starts it.
+    /// Starts the listener.
     pub fn everywhere() -> Result<Self> {
         let link_local = LinkLocal::up()?;
         let tcp = TcpListener::bind("0.0.0.0:0")?;
@@ -67,12 +68,13 @@ impl Listener {
         })
     }
 
-    /// Where it listens.
+    /// Returns its port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The addresses at which the node itself reaches it: these, which it must, and all others.
+    /// Returns all addresses at which the node itself reaches the listener, which must include
+    /// `more`.
     pub fn addresses(&self, more: &[&str]) -> Result<Vec<String>> {
         let reaches = |address: &str| TcpStream::connect((address, self.port));
         let mut addresses: Vec<_> = more
@@ -86,8 +88,8 @@ impl Listener {
         }
         let known = addresses.len();
         let all = String::from_utf8(Command::new("hostname").arg("-I").output()?.stdout)?;
-        // Bridges of other tests' networks come and go meanwhile: what the node itself cannot reach
-        // now is no address of it any more.
+        // Bridges of other tests come and go meanwhile. An address that the node itself cannot
+        // reach no longer exists.
         let others = all
             .split_whitespace()
             .filter(|a| !a.contains(':') && reaches(a).is_ok());

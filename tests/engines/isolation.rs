@@ -1,4 +1,4 @@
-//! What an instance reaches, tried from a root shell inside.
+//! Attempts to reach the node from a root shell in an instance.
 
 use crate::context::Context;
 use crate::inside::{Listener, connects, password, reached};
@@ -30,7 +30,7 @@ pub fn root_shell(context: &Context) -> Result<()> {
     let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
     let of_node = reached(&mine, &addresses, listener.port())?;
     ensure!(of_node.is_empty(), "the node is reachable at {of_node:?}");
-    // The interface itself, which listens on the node's loopback.
+    // The REST interface itself, which listens on the node's loopback.
     let api_port: u16 = server
         .base_url()
         .rsplit(':')
@@ -47,14 +47,14 @@ pub fn root_shell(context: &Context) -> Result<()> {
         !connects(&mine, lan, 22)?,
         "another owner's {lan} is reachable"
     );
-    // Not that nothing at all were reachable from in there.
+    // A counter-check: the instance does reach something.
     ensure!(connects(
         &mine,
         mine["lan_ipv4"].as_str().unwrap_or_default(),
         22
     )?);
 
-    // The engine's socket is on no file system of the instance.
+    // No file system of the instance contains the engine's socket.
     let sockets = inside.output(
         &mine,
         "sudo find / -xdev -name '*.sock' 2>/dev/null || true",
@@ -68,7 +68,7 @@ pub fn root_shell(context: &Context) -> Result<()> {
         !unix.contains("engine.sock") && !unix.contains("docker"),
         "{unix}"
     );
-    // No way to devices or kernel settings of the node either.
+    // Devices and kernel settings of the node are out of reach too.
     let data = server.data_dir();
     let above = format!("sudo chroot /proc/1/root/../.. test -d {}", data.display());
     for attempt in [

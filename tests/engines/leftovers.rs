@@ -1,4 +1,4 @@
-//! What stays in the engine: nothing.
+//! Objects left on the engine after a deletion: none.
 
 use crate::context::Context;
 use anyhow::{Context as _, Result, ensure};
@@ -6,13 +6,16 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use wharf_tests::{Api, Login, until};
 
-/// The engine's name for the network of an instance.
+/// Returns the engine's name of an instance's network.
 fn network_of(context: &Context, instance: &Value) -> Result<String> {
     let container = context.container_of(instance)?;
     let networks = container["NetworkSettings"]["Networks"].as_object();
     let mut names = networks.into_iter().flat_map(|networks| networks.keys());
-    let name = names.next().context("it is on no network")?;
-    ensure!(names.next().is_none(), "it is on another one than {name}");
+    let name = names.next().context("the container is on no network")?;
+    ensure!(
+        names.next().is_none(),
+        "the container is on another network than {name}"
+    );
     Ok(name.clone())
 }
 
@@ -33,7 +36,7 @@ pub fn nothing_is_left(context: &Context) -> Result<()> {
     until("the first container is gone", || {
         Ok(context.containers_of(&first)?.is_empty().then_some(()))
     })?;
-    // The other one still lives on the owner's network.
+    // The second container still uses the owner's network.
     ensure!(context.networks()?.contains(&network));
     ensure!(api.instance(&uuid(&second))?.expect(200)?["state"] == "running");
 
@@ -52,9 +55,9 @@ pub fn nothing_is_left(context: &Context) -> Result<()> {
     server.finish()
 }
 
-/// The engine does not let go of an owner's network: the addresses are another owner's next.
+/// The engine keeps an owner's network, and the next owner of the addresses uses it.
 pub fn a_network(context: &Context) -> Result<()> {
-    const STRANGER: &str = "stranger-on-a-network";
+    const OTHER: &str = "unknown-object-on-a-network";
     let server = context.server()?;
     let uuid = |i: &Value| i["uuid"].as_str().unwrap_or_default().to_owned();
     let running = |api: &Api| api.wait_for(&uuid(&api.small_container()?), "running");
@@ -65,21 +68,21 @@ pub fn a_network(context: &Context) -> Result<()> {
     let first = running(&ann)?;
     let network = network_of(context, &first)?;
     let config = context.host_config(json!({ "NetworkMode": network }));
-    let stranger = json!({
+    let other = json!({
         "Image": "localhost/wharf/base:1", "Entrypoint": ["sleep"], "Cmd": ["600"],
         "HostConfig": config,
     });
-    let path = format!("/containers/create?name={STRANGER}");
-    context.by_hand("POST", &path, Some(stranger))?;
-    context.by_hand("POST", &format!("/containers/{STRANGER}/start"), None)?;
+    let path = format!("/containers/create?name={OTHER}");
+    context.by_hand("POST", &path, Some(other))?;
+    context.by_hand("POST", &format!("/containers/{OTHER}/start"), None)?;
     ann.delete(&uuid(&first))?.expect(204)?;
     until("the container is gone", || {
         Ok(context.containers_of(&first)?.is_empty().then_some(()))
     })?;
     ensure!(context.networks()?.contains(&network));
 
-    // The addresses are free as soon as the deletion has ended, a moment later.
-    let second = until("they are another owner's", || {
+    // The addresses are free once the deletion has completed, a moment later.
+    let second = until("another owner has the addresses", || {
         std::thread::sleep(Duration::from_secs(1));
         let instance = bob.wait_for(&uuid(&bob.small_container()?), "running")?;
         if instance["lan_ipv4"] == first["lan_ipv4"] {
@@ -90,10 +93,10 @@ pub fn a_network(context: &Context) -> Result<()> {
     })?;
     let password = second["original_service_password"].as_str();
     Login::Password(password.unwrap_or_default()).output(&second, "true")?;
-    // Meanwhile the first owner has others, and the same again later.
+    // Meanwhile the first owner gets other addresses, and later these again.
     let third = running(&ann)?;
     ensure!(network_of(context, &third)? != network_of(context, &second)?);
-    let path = format!("/containers/{STRANGER}?force=true");
+    let path = format!("/containers/{OTHER}?force=true");
     context.by_hand("DELETE", &path, None)?;
     ann.delete(&uuid(&third))?.expect(204)?;
     bob.delete(&uuid(&second))?.expect(204)?;

@@ -1,4 +1,4 @@
-//! Create, stop, restart, and an end by itself.
+//! Create, stop, restart, and an instance that ends by itself.
 
 use crate::context::Context;
 use anyhow::{Result, ensure};
@@ -17,7 +17,7 @@ pub fn create_answers_at_once(context: &Context) -> Result<()> {
     ensure!(created["state"] == "provisioning", "{created}");
     ensure!(created["owner_email"] == "ann@example.com", "{created}");
     let uuid = created["uuid"].as_str().unwrap_or_default();
-    // The engine cannot have finished in that time; the answer did not wait for it.
+    // The engine cannot have finished in that time, so the answer did not wait for it.
     ensure!(api.instance(uuid)?.expect(200)?["name"] == created["name"]);
     api.wait_for(uuid, "running")?;
     api.delete(uuid)?.expect(204)?;
@@ -31,7 +31,7 @@ pub fn running_means_ssh_accepts(context: &Context) -> Result<()> {
         let created = api.small_container()?;
         let uuid = created["uuid"].as_str().unwrap_or_default();
         let running = api.wait_for(uuid, "running")?;
-        // No patience at all: it was said to be reachable.
+        // A single attempt, without retries: the interface says that the instance is reachable.
         let port = u16::try_from(running["wan_ssh_port"].as_u64().unwrap_or(0))?;
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_read_timeout(Some(Duration::from_secs(5)))?;
@@ -55,7 +55,7 @@ pub fn data_survives(context: &Context) -> Result<()> {
     let login = Login::Key(&pair);
     login.output(&running, "echo precious > ~/file && sync")?;
     let identity = login.output(&running, "cat /etc/ssh/ssh_host_ed25519_key.pub")?;
-    // Neighbours that have known it would send to the old one for a while after a restart.
+    // A changed address would leave stale ARP entries on neighbours after a restart.
     let hardware_address = "cat /sys/class/net/eth0/address";
     let known = login.output(&running, hardware_address)?;
 
@@ -77,7 +77,7 @@ pub fn data_survives(context: &Context) -> Result<()> {
     let restarted = api.act("keeps-data", "restart")?.expect(200)?;
     ensure!(restarted["state"] == "running", "{restarted}");
     let running = api.wait_for("keeps-data", "running")?;
-    login.comes_back(&running)?;
+    login.wait_for_login(&running)?;
     ensure!(login.output(&running, "cat ~/file")? == "precious");
     ensure!(login.output(&running, "cat /etc/ssh/ssh_host_ed25519_key.pub")? == identity);
     ensure!(login.output(&running, hardware_address)? == known);
@@ -101,12 +101,12 @@ pub fn poweroff_inside(context: &Context) -> Result<()> {
     // The connection may break before the command answers.
     login.run(&running, "sudo poweroff")?;
     api.wait_for(uuid, "exited")?;
-    // The engine restarts nothing by itself.
+    // The engine does not restart the instance.
     std::thread::sleep(Duration::from_secs(3));
     ensure!(api.instance(uuid)?.expect(200)?["state"] == "exited");
     api.act(uuid, "restart")?.expect(200)?;
     let running = api.wait_for(uuid, "running")?;
-    login.comes_back(&running)?;
+    login.wait_for_login(&running)?;
     login.output(&running, "test -e ~/kept")?;
     api.delete(uuid)?.expect(204)?;
     server.finish()

@@ -1,11 +1,11 @@
-//! CPU, memory, processes and disk, as the instance itself meets them.
+//! Limits of CPU, memory, processes and disk, as seen from the instance.
 
 use crate::context::Context;
 use anyhow::{Result, ensure};
 use serde_json::json;
 use wharf_tests::{Login, small};
 
-/// Reads a limit under cgroup v2 or v1, whichever the node has.
+/// Reads a limit under cgroups v2 or v1.
 const CPU: &str = "cat /sys/fs/cgroup/cpu.max 2>/dev/null || \
     echo $(cat /sys/fs/cgroup/cpu/cpu.cfs_quota_us) $(cat /sys/fs/cgroup/cpu/cpu.cfs_period_us)";
 const MEMORY: &str = "cat /sys/fs/cgroup/memory.max 2>/dev/null || \
@@ -37,26 +37,26 @@ pub fn seen_from_inside(context: &Context) -> Result<()> {
         Ok(())
     };
     check()?;
-    // They hold after a restart too.
+    // The limits stay in effect after a restart.
     api.act("limited", "stop")?.expect(200)?;
     api.act("limited", "restart")?.expect(200)?;
     api.wait_for("limited", "running")?;
-    login.comes_back(&running)?;
+    login.wait_for_login(&running)?;
     check()?;
-    // Memory beyond the limit is not to be had.
+    // Memory beyond the limit is not available.
     let greedy = "python3 -c 'x = b\"x\" * (3 << 30)'";
     ensure!(
         !login.run(&running, greedy)?.status.success(),
         "3 GiB fit into 2"
     );
     ensure!(login.output(&running, "echo alive")? == "alive");
-    // Capabilities are the engine's default less raw sockets.
+    // Capabilities are the engine's default without raw sockets.
     let raw = "sudo python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)'";
     ensure!(
         !login.run(&running, raw)?.status.success(),
         "raw sockets are allowed"
     );
-    // Root inside is nobody on the node, but on the one engine that cannot do it.
+    // Root in the instance is unprivileged on the node, on all engines that support it.
     let map = login.output(&running, "cat /proc/self/uid_map")?;
     let outside = map.split_whitespace().nth(1).unwrap_or("0");
     ensure!(
@@ -85,7 +85,7 @@ pub fn disk(context: &Context) -> Result<()> {
         .as_str()
         .unwrap_or_default();
     let login = Login::Password(password);
-    // All of it is the instance's own: the image is not counted.
+    // The instance can use all of it: the image does not count.
     login.output(&running, "fallocate -l 10G ~/ten && rm ~/ten")?;
     let output = login.run(&running, "fallocate -l 12G ~/twelve")?;
     ensure!(!output.status.success(), "12 GiB fit on a disk of 10");

@@ -1,4 +1,4 @@
-//! Who gets in, and who does not.
+//! Logins that succeed, and logins that are refused.
 
 use crate::context::Context;
 use anyhow::{Result, ensure};
@@ -29,7 +29,7 @@ pub fn key_and_password(context: &Context) -> Result<()> {
         inside.split_whitespace().any(|a| a == lan),
         "{inside} lacks {lan}"
     );
-    // What the first boot was given is gone, and the engine shows no secret.
+    // The files of the first boot are gone, and the engine shows no secret.
     let left = Login::Key(&pair).output(&running, "sudo ls /etc/wharf 2>/dev/null || true")?;
     ensure!(!left.contains("first-boot"), "{left}");
     let container = &context.containers_of(&running)?[0];
@@ -43,7 +43,7 @@ pub fn key_and_password(context: &Context) -> Result<()> {
         "the engine shows the password"
     );
     api.delete("login-box")?.expect(204)?;
-    let wrote = server.all_it_wrote()?;
+    let wrote = server.data_and_log()?;
     for secret in [password, api.key()] {
         let found = wrote.windows(secret.len()).any(|w| w == secret.as_bytes());
         ensure!(!found, "a secret is in the log or the data directory");
@@ -63,11 +63,11 @@ pub fn refused(context: &Context) -> Result<()> {
     let password = running["original_service_password"]
         .as_str()
         .unwrap_or_default();
-    let stranger = KeyPair::new()?;
+    let unknown = KeyPair::new()?;
     for (who, login) in [
         ("a wrong password", Login::Password("not-the-password")),
         ("an empty password", Login::Password("")),
-        ("a stranger's key", Login::Key(&stranger)),
+        ("an unknown key", Login::Key(&unknown)),
     ] {
         let output = login.run(&running, "id")?;
         ensure!(!output.status.success(), "{who} was accepted");
@@ -80,7 +80,7 @@ pub fn refused(context: &Context) -> Result<()> {
         let output = login.run_as(&running, "root@127.0.0.1", "id")?;
         ensure!(!output.status.success(), "root was accepted");
     }
-    // It was these logins that were refused, not all.
+    // The instance does accept the right login.
     ensure!(Login::Key(&pair).output(&running, "id -un")? == "user");
     api.delete("closed-box")?.expect(204)?;
     server.finish()

@@ -1,5 +1,5 @@
-//! Tests on real engines, each of which this binary starts for itself and takes away again. Every
-//! test runs on every kind: `dockerd::…`, `podman-4::…`, `podman-5::…`.
+//! Tests on real engines, which this binary starts and removes. Every test runs on every kind:
+//! `dockerd::…`, `podman-4::…`, `podman-5::…`.
 
 #![allow(
     clippy::unwrap_used,
@@ -39,30 +39,30 @@ use wharf_tests::{is_wanted, trial};
 
 type Test = wharf_tests::Test<Context>;
 
-/// What a test leaves to others that run at the same time.
+/// The resources that a test leaves to concurrent tests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Beside {
-    /// Most of it is waiting.
+    /// Mostly waiting.
     Much,
-    /// It keeps a core or the disk busy.
+    /// Keeps a core or the disk busy.
     Little,
-    /// It loads the machine, or measures it.
+    /// Loads the machine, or measures it.
     Nothing,
 }
 
-/// In this order.
+/// The order of the parts.
 const PARTS: [Beside; 3] = [Beside::Much, Beside::Little, Beside::Nothing];
 
 const ALONE: [&str; 7] = [
     "stats_are_those_of_a_known_load",
     "stats_are_502_while_the_engine_hangs",
-    "a_clock_that_is_set_changes_nothing",
-    "many_at_once_come_up_and_go",
+    "changes_of_the_clock_have_no_effect",
+    "many_instances_come_up_and_go_at_once",
     "time_to_running_beside_the_engines_own",
     TWO_VMS,
     VM_TIMING,
 ];
-/// All that is on a disk is moved, or one virtual machine runs.
+/// Tests that copy a whole disk, or run one virtual machine.
 const BUSY: [&str; 4] = [GROW_KILLED, GROW, VM_ISOLATION, VM_ENDS];
 
 impl Beside {
@@ -76,10 +76,10 @@ impl Beside {
         }
     }
 
-    /// Tests at once, on so many cores.
+    /// The number of concurrent tests on this number of cores.
     fn threads(self, kind: Kind, cores: usize) -> usize {
         match self {
-            // Where each new container is a copy of its image, others wait for it.
+            // Each new container copies its image, and creations wait for each other.
             Self::Much if kind == Kind::Podman5 => cores,
             Self::Much => 2 * cores,
             Self::Little => cores,
@@ -88,24 +88,24 @@ impl Beside {
     }
 }
 
-const GROW: &str = "a_stopped_instances_disk_grows_with_all_that_is_on_it";
-const GROW_KILLED: &str = "killed_while_a_disk_grows_it_converges";
+const GROW: &str = "a_disk_grows_with_all_its_content";
+const GROW_KILLED: &str = "disk_growth_completes_after_kills";
 
-/// Virtual machines: emulated, each wants a core for itself.
+/// Tests of virtual machines; an emulated one needs a core of its own.
 const TWO_VMS: &str = "two_vms_of_two_owners_with_logins_disks_ports_and_networks";
 const VM_ISOLATION: &str = "from_a_vm_nothing_of_the_node_is_reachable";
 const VM_ENDS: &str = "a_vm_that_ends_by_itself_is_shut_off_and_restarts";
 const VM_TIMING: &str = "time_of_a_vm_to_ssh_beside_plain_qemu";
 const VMS: [&str; 4] = [TWO_VMS, VM_ISOLATION, VM_ENDS, VM_TIMING];
-/// They would take as long again on every other kind.
+/// The only engine with these tests: they would take as long on every other kind.
 const VMS_ON: Kind = Kind::Dockerd;
 
-/// Names of engines with commas between, or `all`: each test runs on these.
+/// Comma-separated names of engines, or `all`: each test runs on these.
 const ENGINES: &str = "WHARF_TEST_ENGINES";
-/// Where each test runs unless the variable says otherwise; the other engines then get [`CORE`].
+/// The engine for all tests unless the variable is set; the other engines then run [`CORE`].
 const PLAIN_RUN: Kind = Kind::Dockerd;
-/// What is different from engine to engine. All of it on all of them takes half an hour. None of it
-/// starts another engine beside: two Podmans share their rules for ports on a node.
+/// Tests of differences between engines. A run of all tests on all engines takes half an hour. None
+/// of these starts a second engine: two Podmans on a node share their firewall rules for ports.
 const CORE: [&str; 11] = [
     "running_means_that_ssh_accepts",
     "data_in_the_home_directory_survives_stop_and_restart",
@@ -114,17 +114,17 @@ const CORE: [&str; 11] = [
     "the_limits_are_seen_from_inside",
     "the_disk_size_is_a_limit",
     "sizes_change_while_it_runs_and_are_seen_from_inside",
-    "a_gpu_is_one_instances_until_that_stops",
+    "an_instance_has_its_gpu_exclusively_until_it_stops",
     "a_deleted_instance_leaves_nothing_in_the_engine",
-    "removed_by_hand_it_is_exited_and_can_be_deleted",
+    "an_instance_removed_by_hand_is_exited_and_can_be_deleted",
     "from_a_root_shell_inside_nothing_of_the_node_is_reachable",
 ];
 
 const TESTS: &[(&str, Test)] = &[
-    // The longest first: what runs beside them is done when they are.
+    // The longest first, so that the others run beside it.
     (GROW_KILLED, grow_killed::converges),
     (
-        "killed_at_twenty_points_it_converges",
+        "operations_complete_after_twenty_kills",
         crash::at_twenty_points,
     ),
     (
@@ -157,7 +157,7 @@ const TESTS: &[(&str, Test)] = &[
         resize::live,
     ),
     (
-        "a_gpu_is_one_instances_until_that_stops",
+        "an_instance_has_its_gpu_exclusively_until_it_stops",
         gpus::one_at_a_time,
     ),
     ("stats_are_those_of_a_known_load", stats::of_a_known_load),
@@ -170,31 +170,34 @@ const TESTS: &[(&str, Test)] = &[
         leftovers::nothing_is_left,
     ),
     (
-        "a_network_that_the_engine_keeps_is_the_next_owners",
+        "a_network_kept_by_the_engine_serves_the_next_owner",
         leftovers::a_network,
     ),
     (
-        "without_the_engine_requests_are_answered_and_it_goes_on_when_it_is_back",
+        "requests_are_answered_during_an_outage_and_work_resumes_after_it",
         outage::socket_gone,
     ),
     (
-        "removed_by_hand_it_is_exited_and_can_be_deleted",
+        "an_instance_removed_by_hand_is_exited_and_can_be_deleted",
         out_of_band::removed,
     ),
     (
-        "stopped_or_started_by_hand_it_follows_the_intent",
+        "an_instance_stopped_or_started_by_hand_follows_the_intent",
         out_of_band::stopped_and_started,
     ),
-    ("renamed_by_hand_it_stays_what_it_is", out_of_band::renamed),
+    (
+        "an_instance_renamed_by_hand_keeps_working",
+        out_of_band::renamed,
+    ),
     (
         "two_installations_on_one_engine_leave_each_other_alone",
         out_of_band::two_installations,
     ),
     (
-        "an_engine_that_restarts_costs_no_instance",
-        engine_restart::nothing_is_taken_for_dead,
+        "instances_survive_a_restart_of_the_engine",
+        engine_restart::instances_survive,
     ),
-    ("a_clock_that_is_set_changes_nothing", clock::set_back),
+    ("changes_of_the_clock_have_no_effect", clock::set_back),
     (
         "from_a_root_shell_inside_nothing_of_the_node_is_reachable",
         isolation::root_shell,
@@ -208,8 +211,8 @@ const TESTS: &[(&str, Test)] = &[
     (VM_ENDS, vms::ends_by_itself),
     ("time_to_running_beside_the_engines_own", timing::to_running),
     (VM_TIMING, vm_timing::to_ssh),
-    // The last: storage cleans up after it for a while.
-    ("many_at_once_come_up_and_go", many::at_once),
+    // The last one: storage cleans up after it for a while.
+    ("many_instances_come_up_and_go_at_once", many::at_once),
 ];
 
 fn main() -> ExitCode {
@@ -221,7 +224,7 @@ fn main() -> ExitCode {
         return wharf_tests::without_engine(&arguments, all.collect());
     }
     let mut failed = false;
-    // One after the other: side by side they would take each other's time.
+    // One kind after the other: concurrent engines would slow each other down.
     for kind in kinds() {
         if TESTS
             .iter()
@@ -237,7 +240,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The engines to test on.
+/// Returns the engines to test on.
 fn kinds() -> Vec<Kind> {
     let Ok(wanted) = std::env::var(ENGINES) else {
         return Kind::ALL.to_vec();
@@ -246,7 +249,7 @@ fn kinds() -> Vec<Kind> {
     Kind::ALL.into_iter().filter(named).collect()
 }
 
-/// The tests that are for one kind of engine; says which are not.
+/// Returns the tests for one kind of engine; reports those that do not run.
 fn tests_on(kind: Kind) -> Vec<&'static (&'static str, Test)> {
     if kind != VMS_ON {
         eprintln!("NOT RUN on {kind}: the tests of virtual machines, which run on {VMS_ON}");
@@ -264,7 +267,7 @@ fn tests_on(kind: Kind) -> Vec<&'static (&'static str, Test)> {
     run
 }
 
-/// Runs what is wanted on one kind of engine; whether all went well.
+/// Runs the selected tests on one kind of engine; returns whether all passed.
 fn on(kind: Kind, arguments: &Arguments) -> bool {
     let context = match Context::start(kind) {
         Ok(context) => Arc::new(context),
@@ -278,8 +281,8 @@ fn on(kind: Kind, arguments: &Arguments) -> bool {
     let vms = tests
         .iter()
         .any(|(name, _)| VMS.contains(name) && is_wanted(arguments, &full(kind, name)));
-    // It takes a minute, most of which is waiting: meanwhile the tests without VMs run. If it fails,
-    // the first test with one says why.
+    // The image takes a minute, mostly waiting, so the tests without VMs run meanwhile. If the
+    // build fails, the first test of a VM reports it.
     let image = vms.then(|| {
         let context = Arc::clone(&context);
         std::thread::spawn(move || drop(context.with_vm_image()))

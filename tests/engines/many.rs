@@ -1,4 +1,4 @@
-//! Many at once.
+//! Many instances at once.
 
 use crate::context::Context;
 use crate::timing::banner;
@@ -8,18 +8,18 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use wharf_tests::{Api, Ports, Server, eventually};
 
-/// How many.
+/// The number of instances.
 const MANY: u16 = 32;
-/// How many where each copies the image's top layer for accounts of its own, which the engine does
-/// one after the other, 5 to 10 s each: 32 would take longer than an instance is waited for.
+/// The number on an engine that copies the image's top layer for each user namespace. It makes one
+/// copy at a time, 5 to 10 s each, so 32 would exceed the deadline.
 const MANY_COPIES: u16 = 8;
-/// Outside of the ports that other tests take.
+/// A range outside the ports of other tests.
 const PORTS: Ports = Ports {
     from: 15_000,
     to: 15_199,
 };
-/// A slow, shared machine starts containers one by one.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// The deadline on a slow, shared machine that starts containers one by one.
+const DEADLINE: Duration = Duration::from_secs(300);
 
 fn how_many(context: &Context) -> u16 {
     if context.copies_layers() {
@@ -29,9 +29,8 @@ fn how_many(context: &Context) -> u16 {
     }
 }
 
-/// All come up, none shares anything, none is left, and what they held can be had again. How long it
-/// takes beside the engine's own is for the benchmarks to say: storage that is still clearing up after
-/// other tests decides here.
+/// All instances come up, share nothing, and leave nothing, and their resources are free again. The
+/// benchmarks measure the time; storage that cleans up after other tests distorts it here.
 pub fn at_once(context: &Context) -> Result<()> {
     let many = how_many(context);
     let server = Server::start(&context.settings(PORTS, "")?)?;
@@ -49,7 +48,10 @@ pub fn at_once(context: &Context) -> Result<()> {
         );
     }
     let listed: BTreeSet<_> = api.list()?.iter().map(|i| i["uuid"].to_string()).collect();
-    ensure!(listed == ids, "the list is not what was made");
+    ensure!(
+        listed == ids,
+        "the list must have exactly the created instances"
+    );
     for instance in &created {
         let container = context.container_of(instance)?;
         ensure!(container["State"] == "running", "{container}");
@@ -64,7 +66,7 @@ pub fn at_once(context: &Context) -> Result<()> {
     })?;
     let answered = begin.elapsed();
     ensure!(api.list()?.is_empty());
-    eventually("all are gone from the engine", PATIENCE, || {
+    eventually("all are gone from the engine", DEADLINE, || {
         let mut left = 0;
         for instance in &created {
             left += context.containers_of(instance)?.len();
@@ -76,13 +78,13 @@ pub fn at_once(context: &Context) -> Result<()> {
         "{many} at once: all accepted after {accepted:.2?}, all reachable after {up:.2?}; all \
          deleted for their user after {answered:.2?}, in the engine after {down:.2?}"
     );
-    // Everything they held can be had again.
+    // All of their resources are free again.
     let again = side_by_side(many, |_| api.small_container())?;
     for instance in &again {
         api.delete(instance["uuid"].as_str().unwrap_or_default())?
             .expect(204)?;
     }
-    eventually("these are gone too", PATIENCE, || {
+    eventually("the second set is gone from the engine", DEADLINE, || {
         let mut left = 0;
         for instance in &again {
             left += context.containers_of(instance)?.len();
@@ -93,7 +95,7 @@ pub fn at_once(context: &Context) -> Result<()> {
 }
 
 fn all_running(api: &Api, begin: Instant) -> Result<Duration> {
-    eventually("all are running", PATIENCE, || {
+    eventually("all are running", DEADLINE, || {
         let list = api.list()?;
         let stuck = list.iter().find(|i| i["state"] == "error");
         ensure!(stuck.is_none(), "{stuck:?}");
@@ -111,7 +113,7 @@ fn side_by_side<T: Send>(many: u16, each: impl Fn(u16) -> Result<T> + Sync) -> R
             .map(|thread| {
                 thread
                     .join()
-                    .unwrap_or_else(|_| anyhow::bail!("it panicked"))
+                    .unwrap_or_else(|_| anyhow::bail!("a thread panicked"))
             })
             .collect()
     })

@@ -1,4 +1,4 @@
-//! What someone with access to the engine does behind Wharf's back.
+//! Changes on the engine behind Wharf's back.
 
 use crate::context::Context;
 use anyhow::{Context as _, Result, ensure};
@@ -7,9 +7,9 @@ use std::time::Duration;
 use wharf_testkit::http::Request;
 use wharf_tests::{Api, Login, Ports, Server, until};
 
-/// Looks at the node often, so that the tests need not wait for it.
+/// A short interval of observations, so that tests need not wait.
 const OFTEN: &str = "[limits]\nobserve_every_ms = 300\n";
-/// Some looks.
+/// The time of several observations.
 const A_WHILE: Duration = Duration::from_millis(1500);
 
 fn start(context: &Context) -> Result<(Server, Api)> {
@@ -41,7 +41,7 @@ fn login(instance: &Value, command: &str) -> Result<String> {
 }
 
 fn gone(context: &Context, instance: &Value) -> Result<()> {
-    until("nothing of it is in the engine", || {
+    until("the engine has no object of the instance", || {
         Ok(context.containers_of(instance)?.is_empty().then_some(()))
     })
 }
@@ -54,10 +54,10 @@ pub fn removed(context: &Context) -> Result<()> {
         let path = format!("/containers/{}?force=true", name(instance));
         context.by_hand("DELETE", &path, None)?;
     }
-    // It has ended, and is billed for compute no more; what was stopped stays stopped.
+    // It has ended and is no longer billed for compute. A stopped instance stays stopped.
     api.wait_for(uuid(&up), "exited")?;
     for instance in [&up, &down] {
-        // There is nothing to start any more: it goes back to what it was, and none is made anew
+        // The restart has no container to start, so it is undone. No new container is created
         // without the user's data.
         let answer = api.act(uuid(instance), "restart")?;
         ensure!(answer.status == 502, "{answer:?}");
@@ -79,19 +79,19 @@ pub fn stopped_and_started(context: &Context) -> Result<()> {
         None,
     )?;
     api.wait_for(uuid(&instance), "exited")?;
-    // Started by hand it runs, and nobody pays for it: it is stopped again.
+    // A manual start contradicts the intent and is not billed, so Wharf stops it again.
     context.by_hand(
         "POST",
         &format!("/containers/{}/start", name(&instance)),
         None,
     )?;
-    until("it is stopped again", || {
+    until("the container is stopped again", || {
         Ok((context.container_of(&instance)?["State"] == "exited").then_some(()))
     })?;
     ensure!(api.instance(uuid(&instance))?.expect(200)?["state"] == "exited");
     api.act(uuid(&instance), "restart")?.expect(200)?;
     let instance = api.wait_for(uuid(&instance), "running")?;
-    user(&instance).comes_back(&instance)?;
+    user(&instance).wait_for_login(&instance)?;
     login(&instance, "test -e kept")?;
     api.delete(uuid(&instance))?.expect(204)?;
     gone(context, &instance)?;
@@ -111,11 +111,11 @@ pub fn renamed(context: &Context) -> Result<()> {
     };
     let other = format!("pets-{}", uuid(&instance));
     rename(&name(&instance), &other)?;
-    // It runs, and stays what it is.
+    // The renamed instance keeps running.
     std::thread::sleep(A_WHILE);
     ensure!(api.instance(uuid(&instance))?.expect(200)?["state"] == "running");
     login(&instance, "test -e kept")?;
-    until("it has stats", || {
+    until("the instance has stats", || {
         let stats = api.get(&format!("/api/instance/{}/stats/", uuid(&instance)))?;
         Ok((stats.status == 200).then_some(()))
     })?;
@@ -123,16 +123,16 @@ pub fn renamed(context: &Context) -> Result<()> {
     ensure!(context.container_of(&instance)?["State"] == "exited");
     api.act(uuid(&instance), "restart")?.expect(200)?;
     api.wait_for(uuid(&instance), "running")?;
-    user(&instance).comes_back(&instance)?;
+    user(&instance).wait_for_login(&instance)?;
     login(&instance, "test -e kept")?;
     ensure!(context.container_of(&instance)?["State"] == "running");
-    // Renamed while it is stopped, and deleted under the other name.
+    // Renamed while stopped, and deleted under the new name.
     api.act(uuid(&instance), "stop")?.expect(200)?;
     rename(&other, &format!("{other}-again"))?;
     api.delete(uuid(&instance))?.expect(204)?;
     gone(context, &instance)?;
 
-    // Renamed as soon as the engine has it, long before it runs.
+    // Renamed during its creation, before it runs.
     let young = api.small_container()?;
     let other = format!("young-{}", uuid(&young));
     until("the engine lets it be renamed", || {
@@ -162,19 +162,22 @@ pub fn two_installations(context: &Context) -> Result<()> {
             .flat_map(|n| n.keys().cloned())
             .collect())
     };
-    ensure!(networks(&hers)? != networks(&his)?, "they share a network");
+    ensure!(
+        networks(&hers)? != networks(&his)?,
+        "the installations share a network"
+    );
     let installation = |instance: &Value| -> Result<Value> {
         Ok(context.container_of(instance)?["Labels"]["io.wharf.installation"].clone())
     };
     let (first, second) = (installation(&hers)?, installation(&his)?);
     ensure!(first != second, "{first}");
 
-    // Of the first installation by its label: one that it made and has deleted since, which is an
-    // orphan, and one that it never made.
+    // Two containers with the first installation's label: an orphan whose instance was deleted, and
+    // one of an unknown instance.
     ann.delete(uuid(&doomed))?.expect(204)?;
     gone(context, &doomed)?;
-    let stranger = json!({"uuid": "5f0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f"});
-    for labelled in [&doomed, &stranger] {
+    let unknown = json!({"uuid": "5f0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f"});
+    for labelled in [&doomed, &unknown] {
         let body = json!({
             "Image": "localhost/wharf/base:1",
             "HostConfig": { "NetworkMode": "none" },
@@ -190,11 +193,11 @@ pub fn two_installations(context: &Context) -> Result<()> {
     gone(context, &doomed).context("the orphan")?;
     std::thread::sleep(A_WHILE);
     ensure!(
-        context.containers_of(&stranger)?.len() == 1,
-        "a stranger was removed"
+        context.containers_of(&unknown)?.len() == 1,
+        "an unknown object was removed"
     );
 
-    // The second is killed, started, and emptied: the first does not notice.
+    // The second server is killed, restarted and emptied; the first is not affected.
     two.kill()?;
     two.run()?;
     let bob = two.again(&bob);
@@ -211,7 +214,7 @@ pub fn two_installations(context: &Context) -> Result<()> {
     login(&hers, "true")?;
     ann.delete(uuid(&hers))?.expect(204)?;
     gone(context, &hers)?;
-    context.by_hand("DELETE", &format!("/containers/{}", name(&stranger)), None)?;
+    context.by_hand("DELETE", &format!("/containers/{}", name(&unknown)), None)?;
     two.finish()?;
     one.finish()
 }

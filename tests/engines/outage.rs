@@ -1,11 +1,11 @@
-//! The engine out of reach.
+//! An outage of the engine.
 
 use crate::context::Context;
 use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
 use wharf_tests::{Login, Proxy, until};
 
-/// Far below what any call of an engine that is gone could take to be given up.
+/// Far below the timeout of any call to a missing engine.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
 pub fn socket_gone(context: &Context) -> Result<()> {
@@ -37,7 +37,7 @@ pub fn socket_gone(context: &Context) -> Result<()> {
     api.delete(&uuid(&doomed))?.expect(204)?;
     at_once("delete", begin)?;
     ensure!(api.instance(&uuid(&doomed))?.status == 404);
-    // Long enough for a look at the node to fail: its instances are not taken for dead.
+    // Long enough for a failed observation: the instances still count as running.
     std::thread::sleep(Duration::from_secs(5));
     ensure!(api.instance(&uuid(&kept))?.expect(200)?["state"] == "running");
     ensure!(api.instance(&uuid(&waiting))?.expect(200)?["state"] == "provisioning");
@@ -45,7 +45,7 @@ pub fn socket_gone(context: &Context) -> Result<()> {
 
     proxy.up()?;
     let running = api.wait_for(&uuid(&waiting), "running")?;
-    until("the deleted one is gone", || {
+    until("the deleted instance is gone", || {
         Ok(context.containers_of(&doomed)?.is_empty().then_some(()))
     })?;
     let password = running["original_service_password"]

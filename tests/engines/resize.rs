@@ -1,4 +1,4 @@
-//! Live resize, seen from inside.
+//! Live resize, as seen from the instance.
 
 use crate::context::Context;
 use anyhow::{Result, ensure};
@@ -32,7 +32,8 @@ fn check(login: &Login<'_>, instance: &Value, n_vcpus: f64, mem_gib: u64) -> Res
     Ok(())
 }
 
-/// vCPUs and RAM change while it runs: the same processes go on, and when the call answers it is so.
+/// vCPUs and RAM change on a running instance: its processes continue, and the answer comes after
+/// the change.
 pub fn live(context: &Context) -> Result<()> {
     let server = context.server()?;
     let api = server.user("ann@example.com")?;
@@ -59,7 +60,7 @@ pub fn live(context: &Context) -> Result<()> {
     }
     login.output(&running, &format!("kill -0 {pid}"))?;
 
-    // More is in use than it would have afterwards: refused, and nothing is changed.
+    // A size below the usage is refused, and nothing changes.
     let hold = "python3 -c 'x = b\"x\" * (1300 << 20); print(\"held\", flush=True); \
                 import time; time.sleep(20)' >held 2>&1 & while ! grep -q held held; do sleep 0.1; done";
     login.output(&running, hold)?;
@@ -72,12 +73,12 @@ pub fn live(context: &Context) -> Result<()> {
     let shown = api.instance("elastic")?.expect(200)?;
     ensure!(shown["n_vcpus"] == 4 && shown["mem_gib"] == 2.0, "{shown}");
 
-    // The new sizes hold after a restart.
+    // The new sizes stay in effect after a restart.
     api.act("elastic", "stop")?.expect(200)?;
     patch(&api, &json!({ "n_vcpus": 2 }))?.expect(200)?;
     api.act("elastic", "restart")?.expect(200)?;
     let running = api.wait_for("elastic", "running")?;
-    login.comes_back(&running)?;
+    login.wait_for_login(&running)?;
     check(&login, &running, 2.0, 2)?;
     api.delete("elastic")?.expect(204)?;
     server.finish()

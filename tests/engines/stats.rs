@@ -1,4 +1,4 @@
-//! Live stats against a load that is known.
+//! Live stats under a known load.
 
 use crate::context::Context;
 use anyhow::{Context as _, Result, ensure};
@@ -7,19 +7,19 @@ use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wharf_tests::{Login, Proxy, small};
 
-/// How far off each figure may be, of itself.
+/// The maximum relative error of each figure.
 const TOLERANCE: f64 = 0.10;
 const HELD_MIB: u32 = 800;
 const FILE_MIB: u32 = 300;
-/// Of a CPU: all of it, and a part.
+/// Shares of a CPU: all of it, and a part.
 const SHARES: [f64; 2] = [1.0, 0.4];
 /// Longer than the host's shortest window, shorter than its longest.
 const WINDOW: Duration = Duration::from_secs(3);
-/// Of which the one in the middle counts: on a busy machine a window may be cut short.
+/// Number of windows, of which the median counts: a busy machine may shorten a window.
 const WINDOWS: usize = 3;
 
-/// Holds memory, keeps a share of a CPU busy, and writes down what it got: seconds since 1970, and
-/// seconds of CPU, twenty times a second.
+/// A load that holds memory, keeps a share of a CPU busy, and records its progress twenty times per
+/// second: seconds since 1970, and seconds of CPU.
 const LOAD: &str = r#"
 import sys, time
 share, mib = float(sys.argv[1]), int(sys.argv[2])
@@ -94,7 +94,7 @@ fn of(stats: &Value, field: &str) -> Result<f64> {
 }
 
 fn is_right(what: &str, shown: f64, real: f64) -> Result<()> {
-    println!("{what}: {shown:.3}, really {real:.3}");
+    println!("{what}: {shown:.3}, actual {real:.3}");
     ensure!(
         (shown / real - 1.0).abs() <= TOLERANCE,
         "{what}: {shown} is shown, {real} is right"
@@ -102,19 +102,19 @@ fn is_right(what: &str, shown: f64, real: f64) -> Result<()> {
     Ok(())
 }
 
-/// Seconds since 1970; the same clock inside.
+/// Seconds since 1970; an instance shares the node's clock.
 fn now() -> Result<f64> {
     Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64())
 }
 
-/// Seconds of CPU that the load had had by then, between two of its lines in proportion.
+/// Returns the load's CPU seconds at a time, interpolated between two lines.
 fn cpu_at(got: &str, then: f64) -> Result<f64> {
     let mut before: Option<(f64, f64)> = None;
     for line in got.lines() {
         let Some((time, cpu)) = line.split_once(' ') else {
             continue;
         };
-        // The last line may be cut off.
+        // The last line may be incomplete.
         let (Ok(time), Ok(cpu)) = (time.parse::<f64>(), cpu.parse::<f64>()) else {
             continue;
         };
@@ -128,7 +128,7 @@ fn cpu_at(got: &str, then: f64) -> Result<f64> {
     anyhow::bail!("the load wrote nothing after {then}")
 }
 
-/// An engine that accepts and never answers.
+/// The engine accepts connections and never answers.
 pub fn while_the_engine_hangs(context: &Context) -> Result<()> {
     let mut proxy = Proxy::new(&context.socket()?)?;
     let server = context.server_on(&proxy.socket())?;

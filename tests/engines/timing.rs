@@ -1,4 +1,4 @@
-//! How long it takes until an instance is reachable, beside the engine's own create and start.
+//! Time until an instance is reachable, compared with the engine's own create and start.
 
 use crate::context::Context;
 use anyhow::{Context as _, Result, ensure};
@@ -10,13 +10,13 @@ use wharf_testkit::http::Request;
 use wharf_tests::Api;
 
 const RUNS: usize = 3;
-/// The engine's own container listens here.
+/// The port of the engine's own container.
 const PORT: u16 = 19_977;
 
-/// What the engine may take for one thing.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The deadline of a request to the engine.
+const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Prints the ratio; what it must be is for the benchmarks to say.
+/// Prints the ratio; the benchmarks have the target.
 pub fn to_running(context: &Context) -> Result<()> {
     let server = context.server()?;
     let api = server.user("ann@example.com")?;
@@ -24,7 +24,7 @@ pub fn to_running(context: &Context) -> Result<()> {
     for run in 0..=RUNS {
         let (answer, running) = through_wharf(&api)?;
         let engine = engine_alone(context)?;
-        // The first of each is to warm up.
+        // The first run warms up.
         if run > 0 {
             accepted.push(answer);
             ours.push(running);
@@ -57,11 +57,11 @@ fn through_wharf(api: &Api) -> Result<(Duration, Duration)> {
     Ok((accepted, running))
 }
 
-/// The same image, a banner on a published port; nothing injected, no network of its own.
+/// Measures a bare container of `base` until its banner on a published port.
 fn engine_alone(context: &Context) -> Result<Duration> {
     let client = context.client();
     let call = |method: &str, path: &str, body: Option<Value>| -> Result<Vec<u8>> {
-        let mut request = Request::new(method, path).timeout(PATIENCE);
+        let mut request = Request::new(method, path).timeout(DEADLINE);
         if let Some(body) = body {
             request = request.json(body);
         }
@@ -96,18 +96,18 @@ fn engine_alone(context: &Context) -> Result<Duration> {
     Ok(took)
 }
 
-/// Whether an SSH server greets at this port of the node.
+/// Returns whether an SSH server greets at this port of the node.
 pub fn banner(port: u16) -> bool {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else {
         return false;
     };
-    // Something in between may accept long before the server does, and say nothing.
-    let patient = stream.set_read_timeout(Some(Duration::from_secs(1)));
+    // A proxy may accept long before the server does, and send nothing.
+    let limited = stream.set_read_timeout(Some(Duration::from_secs(1)));
     let mut banner = [0; 4];
-    patient.is_ok() && stream.read_exact(&mut banner).is_ok() && &banner == b"SSH-"
+    limited.is_ok() && stream.read_exact(&mut banner).is_ok() && &banner == b"SSH-"
 }
 
-/// The one in the middle.
+/// Returns the median.
 fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()

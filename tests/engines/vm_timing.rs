@@ -1,4 +1,4 @@
-//! How long a virtual machine takes until SSH answers, beside plain QEMU with the same disk.
+//! Time of a virtual machine until SSH answers, compared with plain QEMU on that disk.
 
 use crate::context::Context;
 use crate::timing::banner;
@@ -7,12 +7,12 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use wharf_tests::{Api, small};
 
-/// Plain QEMU's machine listens here.
+/// The port of plain QEMU's machine.
 const PORT: u16 = 19_978;
 const LIMIT: Duration = Duration::from_secs(300);
 const NAME: &str = "timing-qemu";
 
-/// The arguments that anyone would start it with. What the first boot wants is made up.
+/// Ordinary arguments of QEMU, with made-up credentials for the first boot.
 const PLAIN: &str = r#"
 set -e
 disk=/tmp/disk.qcow2 image=/usr/local/share/wharf-vm
@@ -29,12 +29,12 @@ exec qemu-system-x86_64 "$@" -nodefaults -display none -machine q35 -m 1024 -smp
     -netdev user,id=net0,hostfwd=tcp::22-:22 -device virtio-net-pci,netdev=net0
 "#;
 
-/// Prints the ratio; what it must be is for the benchmarks to say.
+/// Prints the ratio; the benchmarks have the target.
 pub fn to_ssh(context: &Context) -> Result<()> {
     context.with_vm_image()?;
     let server = context.server()?;
     let api = server.user("ann@example.com")?;
-    // Booted before, so that neither waits for the disk.
+    // An earlier boot fills the disk cache for both.
     let ours = through_wharf(&api)?.as_secs_f64();
     let plain = plain_qemu(context)?.as_secs_f64();
     println!(

@@ -1,4 +1,4 @@
-//! Virtual machines: the real thing, emulated where the machine has no virtualisation.
+//! Virtual machines on real engines, emulated on a node without hardware virtualisation.
 
 use crate::context::Context;
 use crate::inside::{Listener, connects, password, reached};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use wharf_tests::{Api, KeyPair, Login, Ports, Server, small, until};
 
 const GIB: u64 = 1 << 30;
-/// Where the web server inside listens.
+/// The port of the web server in the machine.
 const WEB: u16 = 8080;
 
 fn vm(api: &Api, name: &str, pair: &KeyPair) -> Result<Value> {
@@ -27,7 +27,7 @@ fn text<'a>(instance: &'a Value, key: &str) -> &'a str {
     instance[key].as_str().unwrap_or_default()
 }
 
-/// The first bytes that a web server at this address answers with; nothing if there is none.
+/// Returns the start of a web server's answer at this address; none without a server.
 fn page(address: &str, port: u16) -> Option<String> {
     let address: SocketAddr = format!("{address}:{port}").parse().ok()?;
     let limit = Duration::from_secs(5);
@@ -79,7 +79,8 @@ pub fn two_owners(context: &Context) -> Result<()> {
     server.finish()
 }
 
-/// Its own kernel, and the sizes that were asked for. One login for all: emulated, each takes seconds.
+/// Checks for a separate kernel and the requested sizes. It uses one login, which takes seconds
+/// under emulation.
 fn is_a_machine_of_its_own(login: &Login<'_>, instance: &Value) -> Result<()> {
     let told = login.output(
         instance,
@@ -135,7 +136,10 @@ fn ports_open_and_close(
         ensure!(&banner == b"SSH-", "{address}");
     }
     serve_a_page(login, instance)?;
-    ensure!(page(public, WEB).is_none(), "open before it was opened");
+    ensure!(
+        page(public, WEB).is_none(),
+        "the port is open before add-port"
+    );
     let port = json!({ "port": WEB });
     let path = |action: &str| format!("/api/instance/{name}/{action}/");
     let opened = api.send("POST", &path("add-port"), &port)?.expect(200)?;
@@ -152,7 +156,10 @@ fn ports_open_and_close(
     }
     let closed = api.send("POST", &path("remove-port"), &port)?.expect(200)?;
     ensure!(closed["wan_ports"] == json!([22]), "{closed}");
-    ensure!(page(public, WEB).is_none(), "open after remove-port");
+    ensure!(
+        page(public, WEB).is_none(),
+        "the port is open after remove-port"
+    );
     api.send("POST", &path("add-port"), &port)?.expect(200)?;
     Ok(())
 }
@@ -178,7 +185,7 @@ fn networks_are_the_owners(ann: &Api, anns: &Value, bob: &Api, bobs: &Value) -> 
         let own = [&vms[mine], &boxes[mine]].map(String::as_str);
         ensure!(reached == own, "{what} reaches {reached:?}, not {own:?}");
     }
-    // What is public is for everyone.
+    // Public addresses are reachable for everyone.
     ensure!(connects(&bobbox, text(anns, "public_ipv4"), 22)?);
     for (api, instance) in [(ann, &annbox), (bob, &bobbox)] {
         api.delete(text(instance, "uuid"))?.expect(204)?;
@@ -193,15 +200,15 @@ fn data_and_ports_survive(api: &Api, login: &Login<'_>, instance: &Value) -> Res
     ensure!(stopped["state"] == "shut_off", "{stopped}");
     ensure!(
         TcpStream::connect((public, 22)).is_err(),
-        "stopped, and open"
+        "the port is open while the machine is stopped"
     );
     api.act(name, "restart")?.expect(200)?;
     let running = api.wait_for(name, "running")?;
     ensure!(running["wan_ports"] == json!([22, WEB]), "{running}");
-    login.comes_back(&running)?;
+    login.wait_for_login(&running)?;
     ensure!(login.output(&running, "cat ~/file")? == "precious");
     serve_a_page(login, &running)?;
-    page(public, WEB).context("not open after a restart")?;
+    page(public, WEB).context("the port is closed after a restart")?;
     Ok(())
 }
 
@@ -241,7 +248,7 @@ pub fn isolation(context: &Context) -> Result<()> {
         .collect();
     ensure!(!gateways.is_empty(), "{container}");
     let listener = Listener::everywhere()?;
-    // And what user networking makes of the container's own loopback.
+    // User networking forwards to the container's own loopback.
     let mut addresses = listener.addresses(&gateways)?;
     addresses.push("10.0.2.2".to_owned());
     let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
@@ -250,7 +257,7 @@ pub fn isolation(context: &Context) -> Result<()> {
     let api_port = server.base_url().rsplit(':').next().unwrap_or_default();
     let reached_wharf = reached(&mine, &addresses, api_port.parse()?)?;
     ensure!(reached_wharf.is_empty(), "Wharf at {reached_wharf:?}");
-    // Not that nothing at all were reachable from in there.
+    // A counter-check: the machine does reach something.
     ensure!(connects(&mine, text(&mine, "lan_ipv4"), 22)?);
 
     let qemu = process_of(&container)?;
@@ -268,7 +275,7 @@ pub fn isolation(context: &Context) -> Result<()> {
     server.finish()
 }
 
-/// The pid of QEMU on the node.
+/// Returns the pid of QEMU on the node.
 fn process_of(container: &Value) -> Result<u32> {
     let id = text(container, "Id");
     let listed = Command::new("pgrep")
@@ -285,7 +292,7 @@ fn process_of(container: &Value) -> Result<u32> {
     Ok(pid.parse()?)
 }
 
-/// In the container's network nothing listens but the machine's own ports.
+/// Checks that only the machine's own ports listen in the container's network.
 fn only_unix_sockets_control_it(qemu: u32) -> Result<()> {
     const LISTENING: &str = "0A";
     let table = std::fs::read_to_string(format!("/proc/{qemu}/net/tcp"))?;
@@ -297,7 +304,7 @@ fn only_unix_sockets_control_it(qemu: u32) -> Result<()> {
             let (local, _, state) = (fields.next()?, fields.next()?, fields.next()?);
             (state == LISTENING).then(|| local.rsplit(':').next().unwrap_or_default().to_owned())
         })
-        // The engine's name server for containers is on a port of its own choice.
+        // The engine's name server for containers listens on a random port.
         .filter(|port| port == "0016" || !table_has_loopback(&table, port))
         .collect();
     ensure!(listening == ["0016"], "listening: {listening:?}");
@@ -323,7 +330,7 @@ pub fn ends_by_itself(context: &Context) -> Result<()> {
     api.wait_for("mortal", "shut_off")?;
     api.act("mortal", "restart")?.expect(200)?;
     let running = api.wait_for("mortal", "running")?;
-    login.comes_back(&running)?;
+    login.wait_for_login(&running)?;
     ensure!(login.output(&running, "cat ~/file")? == "kept");
     let qemu = process_of(&context.container_of(&running)?)?;
     let killed = Command::new("kill")
@@ -333,12 +340,12 @@ pub fn ends_by_itself(context: &Context) -> Result<()> {
     api.wait_for("mortal", "shut_off")?;
     api.act("mortal", "restart")?.expect(200)?;
     let running = api.wait_for("mortal", "running")?;
-    login.comes_back(&running)?;
+    login.wait_for_login(&running)?;
     ensure!(login.output(&running, "cat ~/file")? == "kept");
-    // What machines run on is read from them, each time that the node is asked what it can do.
+    // Each probe reads the acceleration from the running machines.
     let read = |line: &&str| line.contains("%2Facceleration") && line.contains("status=200");
     ensure!(server.log().lines().any(|line| read(&line)), "never read");
-    // Wharf ends and comes back; the machine goes on.
+    // The machine keeps running while Wharf restarts.
     server.kill()?;
     server.run()?;
     let api = server.again(&api);

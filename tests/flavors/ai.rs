@@ -1,4 +1,4 @@
-//! The AI key, where the assistants look for it and nowhere else; and on its way to the provider.
+//! The AI key: only in the assistants' files, and on its way to the provider.
 
 use crate::browser::Browser;
 use crate::context::Context;
@@ -13,9 +13,10 @@ use wharf_testkit::workspace::root;
 use wharf_tests::until;
 
 pub const KEY: &str = "sk-test-9f41c07be2d84c5c9d";
-/// A notebook's session, as marimo's pages name theirs.
+/// A notebook's session id, in the form of marimo's pages.
 const SESSION: &str = "s_abc123";
-/// Asks Jupyternaut again and again, as the page's chat does: it hears nothing until it has joined.
+/// Sends messages to Jupyternaut repeatedly, as the page's chat does: it misses those before it has
+/// joined.
 const ASK_JUPYTERNAUT: &str = r"
     window.said = [];
     window.chat = new WebSocket(`ws://${location.host}/api/chat/ws/question.chat`);
@@ -25,9 +26,9 @@ const ASK_JUPYTERNAUT: &str = r"
         type: 'client', action: 'send', id: `${Math.random()}`, body: 'hello',
         metadata: { to_persona: persona },
     })), 3000);";
-/// Where it keeps its settings.
+/// The directory of Jupyternaut's settings.
 const JUPYTERNAUT: &str = "~/.local/share/jupyter/jupyter_ai";
-/// Where each assistant keeps its keys: the terminal's, marimo, Jupyter AI.
+/// The key files of the assistants: the terminal's, marimo's, Jupyter AI's.
 pub const TERMINAL: &str = "/home/user/.local/share/opencode/auth.json";
 pub const MARIMO: &str = "/home/user/.config/marimo/marimo.toml";
 pub const JUPYTER: &str = "/home/user/.env";
@@ -58,16 +59,16 @@ pub fn reaches_the_assistants(context: &Context) -> Result<()> {
     provider.is_asked_by_jupyternaut(context, &page.instance, &browser)?;
     page.delete(&api)?;
 
-    let written = server.all_it_wrote()?;
+    let written = server.data_and_log()?;
     let key = KEY.as_bytes();
     ensure!(
         !written.windows(key.len()).any(|part| part == key),
-        "the key is in what the server wrote"
+        "the server's log or data contains the key"
     );
     server.finish()
 }
 
-/// These files alone hold it, and only the login user reads them.
+/// Checks that only these files contain the key, and that only the login user can read them.
 pub fn is_kept_in(context: &Context, instance: &Value, files: &[&str]) -> Result<()> {
     let find = format!("grep -srlF {KEY} /etc /var /home /root /tmp /run /opt/opencode | sort");
     let found = context.inside(instance, &find)?;
@@ -81,12 +82,12 @@ pub fn is_kept_in(context: &Context, instance: &Value, files: &[&str]) -> Result
     Ok(())
 }
 
-/// What Jupyter AI's settings say that they have; they show names only.
+/// Checks that Jupyter AI's settings list the key by name, without its value.
 fn is_known_to_jupyter_ai(browser: &Browser) -> Result<()> {
     let ask = "return fetch('/api/jupyternaut/secrets').then(answer => answer.text())";
     until("Jupyter AI knows the key", || {
         let known = browser.run(ask).unwrap_or_default().to_string();
-        ensure!(!known.contains(KEY), "it shows the key");
+        ensure!(!known.contains(KEY), "the output shows the key");
         Ok(known.contains("OPENAI_API_KEY").then_some(()))
     })
 }
@@ -119,14 +120,14 @@ impl Provider {
         })
     }
 
-    /// Waits for a request with the key since `before`.
+    /// Waits for a request with the key.
     fn is_asked(&self, what: &str) -> Result<()> {
         let line = until(what, || {
             let asked = fs::read_to_string(self.asked.path())?;
             Ok(asked.lines().next().map(str::to_owned))
         })?;
         ensure!(line.ends_with(&format!(" Bearer {KEY}")), "{line}");
-        // The next one starts from nothing.
+        // The next assistant starts with an empty record.
         fs::OpenOptions::new()
             .write(true)
             .open(self.asked.path())?
@@ -146,7 +147,7 @@ impl Provider {
              && timeout 100 opencode run hello 2>&1; true"
         );
         let said = context.inside_as_user(instance, &command)?;
-        ensure!(!said.contains(KEY), "it shows the key");
+        ensure!(!said.contains(KEY), "the output shows the key");
         println!("opencode: {said}");
         self.is_asked("the terminal's assistant asks the provider")
     }
@@ -164,7 +165,7 @@ impl Provider {
              body: JSON.stringify({{prompt: 'add', code: '', includeOtherCode: ''}})}}) \
              .then(answer => answer.text())"
         );
-        // A page that loads anew takes its scripts with it.
+        // A page that reloads discards its scripts.
         let said = until("marimo answers", || Ok(browser.run(&ask).ok()))?;
         println!("marimo: {said}");
         self.is_asked("marimo asks the provider")
@@ -186,7 +187,7 @@ impl Provider {
         browser.run(ASK_JUPYTERNAUT)?;
         let asked = self.is_asked("Jupyternaut asks the provider");
         let said = browser.run("return said.join('\\n')")?.to_string();
-        ensure!(!said.contains(KEY), "it shows the key");
+        ensure!(!said.contains(KEY), "the output shows the key");
         println!("Jupyternaut: {said}");
         asked
     }

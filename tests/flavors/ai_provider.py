@@ -1,5 +1,5 @@
-"""An AI provider that only takes down who asks: method, path and key of each request are a line on
-standard output. It answers that the key is not good, so that nobody asks twice.
+"""A fake AI provider that only records requests: method, path and key of each are a line on
+standard output. It answers that the key is invalid, so that clients do not retry.
 
 Argument: the address to listen on. Serves until its standard input ends.
 """

@@ -1,4 +1,4 @@
-//! Chromium without a screen, driven over WebDriver's HTTP interface.
+//! Headless Chromium, driven over WebDriver's HTTP interface.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use base64::Engine as _;
@@ -26,7 +26,7 @@ const NEEDS: [Need; 2] = [
         why: "the tests drive the browser with it",
     },
 ];
-/// It speaks to the page under test and to nobody else.
+/// The browser may connect to the page under test only.
 const ARGUMENTS: [&str; 10] = [
     "--headless",
     "--no-sandbox",
@@ -39,20 +39,20 @@ const ARGUMENTS: [&str; 10] = [
     "--disable-sync",
     "--window-size=1280,900",
 ];
-/// For one try at a page.
-const PAGE_PATIENCE: Duration = Duration::from_secs(30);
+/// The deadline of one attempt to load a page.
+const PAGE_DEADLINE: Duration = Duration::from_secs(30);
 /// WebDriver's name for an element's id.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// WebDriver's characters for keys.
 pub const CONTROL: &str = "\u{E009}";
 pub const ENTER: &str = "\u{E007}";
 
-/// Installs the browser where it is missing.
+/// Installs the browser if it is missing.
 pub fn install() -> Result<()> {
     packages::ensure(&NEEDS)
 }
 
-/// A browser with one page and a profile of its own. Dropping it ends it.
+/// A browser with one page and its own profile. Dropping it ends it.
 pub struct Browser {
     driver: Child,
     agent: Agent,
@@ -60,10 +60,11 @@ pub struct Browser {
     profile: TempDir,
 }
 
-/// It takes a free port and wants the same for IPv6, where another process may have it: then it ends.
+/// Number of attempts to start. The driver picks a free IPv4 port and ends if that port is taken
+/// for IPv6.
 const STARTS: usize = 5;
 
-/// A driver and its port; none if it has ended.
+/// Starts a driver and returns its port; none if it has ended.
 fn driver() -> Result<Option<(Child, u16)>> {
     let mut driver = Command::new(find("chromedriver").context("chromedriver")?)
         .arg("--port=0")
@@ -83,14 +84,14 @@ fn driver() -> Result<Option<(Child, u16)>> {
 }
 
 impl Browser {
-    /// Starts one.
+    /// Starts a browser.
     pub fn start() -> Result<Self> {
         let profile = tempfile::Builder::new()
             .prefix("wharf-browser-")
             .tempdir()?;
         let (driver, port) = (0..STARTS)
             .find_map(|_| driver().transpose())
-            .context("chromedriver ends without a port, each time")??;
+            .context("chromedriver ended without a port at each attempt")??;
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(Duration::from_secs(120)))
@@ -131,15 +132,15 @@ impl Browser {
         )
     }
 
-    /// Goes to a page until this element is on it: the page of an instance that is started again
-    /// may not be there at once, and on a busy machine a part of a page may not arrive.
+    /// Opens a page until it has this element. A restarted instance may not serve its page at once,
+    /// and a busy machine may serve it in part.
     pub fn open(&self, url: &str, selector: &str) -> Result<()> {
         let find = json!({ "using": "css selector", "value": selector });
         until(&format!("{url} has {selector}"), || {
             if self.post("/url", &json!({ "url": url })).is_err() {
                 return Ok(None);
             }
-            let appears = eventually("element", PAGE_PATIENCE, || {
+            let appears = eventually("element", PAGE_DEADLINE, || {
                 Ok(self.post("/element", &find).ok())
             });
             Ok(appears.ok().map(drop))
@@ -147,7 +148,7 @@ impl Browser {
         .with_context(|| self.text())
     }
 
-    /// Where it is now.
+    /// Returns the current address.
     pub fn address(&self) -> Result<String> {
         let url = self.get("/url")?;
         url.as_str().map(str::to_owned).context("no address")
@@ -161,7 +162,7 @@ impl Browser {
                 return Ok(None);
             };
             let id = found[ELEMENT].as_str().unwrap_or_default();
-            // It may be covered, or drawn anew, while the page builds itself up.
+            // The element may be covered or redrawn while the page loads.
             let clicked = self.post(&format!("/element/{id}/click"), &json!({}));
             Ok(clicked.ok())
         })
@@ -172,7 +173,7 @@ impl Browser {
         self.type_keys(text)
     }
 
-    /// Types where the cursor is. Control is held until the end of `text`.
+    /// Types at the cursor. Control is held until the end of `text`.
     pub fn type_keys(&self, text: &str) -> Result<()> {
         let mut actions = Vec::new();
         for key in text.chars().map(String::from) {
@@ -189,12 +190,12 @@ impl Browser {
             .map(drop)
     }
 
-    /// What a script gives.
+    /// Runs a script and returns its result.
     pub fn run(&self, script: &str) -> Result<Value> {
         self.post("/execute/sync", &json!({ "script": script, "args": [] }))
     }
 
-    /// All words on the page; none while it gives way to the next one.
+    /// Returns the text of the page; empty while another page loads.
     pub fn text(&self) -> String {
         let text = self.run("return document.body?.innerText ?? ''");
         text.ok()
@@ -202,7 +203,7 @@ impl Browser {
             .unwrap_or_default()
     }
 
-    /// Waits until these words are on the page.
+    /// Waits until the page has this text.
     pub fn wait_for_text(&self, words: &str) -> Result<()> {
         until(&format!("{words:?} is on the page"), || {
             Ok(self.text().contains(words).then_some(()))
@@ -210,15 +211,15 @@ impl Browser {
         .with_context(|| self.text())
     }
 
-    /// Waits until these words are on the page that it is on the way to; goes to `url` again where a
-    /// part of that did not arrive and it stays empty, as on a busy machine it may.
+    /// Waits until the next page has this text. Opens `url` again if the page stays incomplete,
+    /// which happens on a busy machine.
     pub fn loads_with(&self, url: &str, words: &str) -> Result<()> {
         until(&format!("{words:?} is on {url}"), || {
-            let appears = eventually("words", PAGE_PATIENCE, || {
+            let appears = eventually("words", PAGE_DEADLINE, || {
                 Ok(self.text().contains(words).then_some(()))
             });
             if appears.is_err() {
-                println!("once more to {url}, which says {:?}", self.text());
+                println!("loading {url} again, which shows {:?}", self.text());
                 drop(self.post("/url", &json!({ "url": url })));
             }
             Ok(appears.ok())
@@ -226,7 +227,7 @@ impl Browser {
         .with_context(|| self.text())
     }
 
-    /// Keeps a picture of the page as `target/flavors/NAME.png`, to be looked at.
+    /// Saves a screenshot as `target/flavors/NAME.png`, for inspection by hand.
     pub fn screenshot(&self, name: &str) -> Result<PathBuf> {
         let picture = self.get("/screenshot")?;
         let picture = BASE64_STANDARD.decode(picture.as_str().context("no picture")?)?;
@@ -241,7 +242,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Ends the browser; the driver alone would leave it behind.
+        // Ends the browser, which would outlive the driver.
         drop(self.agent.delete(&self.session).call());
         drop(self.driver.kill());
         drop(self.driver.wait());

@@ -8,7 +8,7 @@ use wharf_testkit::engine::{Kind, Options, PrivateEngine};
 use wharf_testkit::http::{Client, Endpoint, Request};
 use wharf_tests::{Ports, Server, docker_node, free_network, until};
 
-/// A private dockerd. Its storage outlives the run, because images take long to make.
+/// A private dockerd. Its storage is kept between runs, because images are slow to build.
 pub struct Context {
     engine: PrivateEngine,
 }
@@ -20,7 +20,7 @@ fn directory() -> PathBuf {
 }
 
 impl Context {
-    /// Starts the engine and makes these images, those that it does not have yet.
+    /// Starts the engine and builds the missing ones of these images.
     pub fn start(images: &[&str]) -> Result<Self> {
         let engine = PrivateEngine::start(Options {
             kind: Kind::Dockerd,
@@ -34,7 +34,7 @@ impl Context {
         Ok(context)
     }
 
-    /// Ends the engine.
+    /// Stops the engine.
     pub fn stop(self) -> Result<()> {
         self.remove_containers()?;
         self.engine.stop()
@@ -44,7 +44,7 @@ impl Context {
         self.engine.client()
     }
 
-    /// Those of a run that was killed, and at the end what a failed test left.
+    /// Removes containers of an interrupted run or of a failed test.
     fn remove_containers(&self) -> Result<()> {
         until("the engine has no containers", || {
             let all = self.client().get("/containers/json?all=true")?;
@@ -53,7 +53,7 @@ impl Context {
                 let id = one["Id"].as_str().unwrap_or_default();
                 let path = format!("/containers/{id}?force=true&v=true");
                 let delete = Request::new("DELETE", &path).timeout(Duration::from_secs(60));
-                // What Wharf has had deleted may still be on its way out, and that may take a while.
+                // A container that Wharf has deleted may take a while to disappear.
                 if let Ok(answer) = self.client().send(delete)
                     && ![404, 409].contains(&answer.status)
                 {
@@ -68,7 +68,7 @@ impl Context {
             .map(drop)
     }
 
-    /// A server with this engine as its only node.
+    /// Starts a server with this engine as its only node.
     pub fn server(&self) -> Result<Server> {
         let Endpoint::Unix(socket) = self.engine.endpoint() else {
             bail!("a private engine listens on a socket");
@@ -83,7 +83,7 @@ impl Context {
         Server::start(&format!("{}{node}", Ports::take().settings()))
     }
 
-    /// The container of an instance, as the engine's `inspect` shows it.
+    /// Returns the engine's `inspect` output for an instance's container.
     pub fn inspect(&self, instance: &Value) -> Result<Value> {
         let uuid = instance["uuid"].as_str().context("uuid")?;
         let filter = format!("%7B%22label%22%3A%5B%22io.wharf.instance%3D{uuid}%22%5D%7D");
@@ -94,7 +94,7 @@ impl Context {
         self.client().get(&format!("/containers/{id}/json"))
     }
 
-    /// What the engine has kept of a container's output.
+    /// Returns the output of an instance's container.
     pub fn output_of(&self, instance: &Value) -> Result<String> {
         let container = self.inspect(instance)?;
         let id = container["Id"].as_str().context("no container")?;
@@ -103,7 +103,7 @@ impl Context {
         Ok(String::from_utf8_lossy(&answer.body).into_owned())
     }
 
-    /// Runs a shell's command in an image, without Wharf; what it printed.
+    /// Runs a shell command in an image, without Wharf, and returns its output.
     pub fn run_in(&self, image: &str, command: &str) -> Result<String> {
         let wanted = json!({ "Image": image, "Entrypoint": ["bash", "-c", command] });
         let post = |path: &str| self.client().send(Request::new("POST", path));
@@ -130,7 +130,7 @@ impl Context {
         Ok(text.trim().to_owned())
     }
 
-    /// Runs a shell's command in an instance, as root: what `sudo` in the page's terminal could do.
+    /// Runs a shell command in an instance as root, like `sudo` in the page's terminal.
     pub fn inside(&self, instance: &Value, command: &str) -> Result<String> {
         let container = self.inspect(instance)?;
         let id = container["Id"].as_str().context("no container")?;
@@ -156,7 +156,7 @@ impl Context {
         Ok(text.trim().to_owned())
     }
 
-    /// The same as the login user.
+    /// Runs a shell command in an instance as the login user.
     pub fn inside_as_user(&self, instance: &Value, command: &str) -> Result<String> {
         let quoted = command.replace('\'', r"'\''");
         self.inside(
@@ -166,7 +166,8 @@ impl Context {
     }
 }
 
-/// The engine's stream is cut into frames: eight bytes of which four are the length.
+/// Extracts the text of the engine's framed stream. A frame begins with eight bytes, of which four
+/// are its length.
 fn plain(mut stream: &[u8]) -> String {
     let mut text = Vec::new();
     while let Some((head, rest)) = stream.split_at_checked(8) {

@@ -1,5 +1,5 @@
-//! The flavors that take long to make: what they promise is there and works, and the AI key is where
-//! their assistants look for it. What runs inside is in `inside/`.
+//! The flavors with large images: their tools work, and their assistants have the AI key. The
+//! scripts that run in the instances are in `inside/`.
 
 use crate::ai::{self, JUPYTER, KEY, MARIMO, TERMINAL};
 use crate::context::Context;
@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use wharf_tests::{Api, KeyPair, Login, small};
 
-/// One line each: they are typed into a cell, and write 42001.
+/// One-line scripts, since they are typed into a cell. Each writes 42001.
 const STACK_IN_A_CELL: &str = "import polars, torch; \
      x = torch.tensor(polars.Series([6.0, 7.0]).to_list()); print(int(x.prod() * 1000 + 1))";
 const BIOCONDUCTOR_IN_A_CELL: &str = "suppressMessages(library(DESeq2)); \
@@ -17,7 +17,7 @@ const BIOCONDUCTOR_IN_A_CELL: &str = "suppressMessages(library(DESeq2)); \
 const MAPS_IN_A_CELL: &str = "suppressMessages({library(sf); library(stars)}); \
      cat(st_distance(st_point(c(0, 0)), st_point(c(3, 4))) * 8400 + 1)";
 
-/// Clean: it has no assistant, and so the key nowhere.
+/// The clean flavor: it has no assistant, so it never stores the key.
 pub fn base(context: &Context) -> Result<()> {
     let script = "python3 -c 'import ssl, sqlite3; print(6 * 7)' && ! command -v opencode";
     over_ssh(context, "base", &[], script, "42")
@@ -28,8 +28,8 @@ pub fn datascience(context: &Context) -> Result<()> {
     over_ssh(context, "datascience", &[TERMINAL], &script, "all agree")
 }
 
-/// What an instance with a GPU is made of. It runs here without one: this engine, of Debian 12, hands
-/// out no devices.
+/// The image of instances with a GPU, tested without one: this engine, of Debian 12, supports no
+/// devices.
 pub fn datascience_cuda(context: &Context) -> Result<()> {
     let script = [
         include_str!("inside/cuda.py"),
@@ -64,7 +64,7 @@ pub fn rserver(context: &Context) -> Result<()> {
         context.inside_as_user(&page.instance, include_str!("inside/rserver.sh"))?;
         page.runs_a_cell(BIOCONDUCTOR_IN_A_CELL)?;
         page.delete(api)?;
-        // The one of these that has the S3 prefill.
+        // The only one of these flavors with the S3 prefill.
         let s3 = s3::downloads_once(context, api, "rserver")?;
         s3::is_not_waited_for(context, api, "rserver", &s3)
     })
@@ -78,8 +78,8 @@ pub fn rgeospatial(context: &Context) -> Result<()> {
     })
 }
 
-/// By key and by password, as for every flavor with SSH; the AI key is `kept` in these files, and
-/// the script says this last.
+/// Checks logins by key and by password. The AI key is in the `kept` files only, and the script's
+/// last line is `last`.
 fn over_ssh(
     context: &Context,
     flavor: &str,
@@ -111,7 +111,7 @@ fn over_ssh(
     server.finish()
 }
 
-/// With the key of a provider, which `settings` keeps for the page's own assistant.
+/// Checks a web flavor with a provider's key, which `settings` stores for the page's assistant.
 fn on_a_page(
     context: &Context,
     flavor: &str,
@@ -129,7 +129,7 @@ fn on_a_page(
     server.finish()
 }
 
-/// For a shell.
+/// Quotes a script for a shell.
 fn python(script: &str) -> String {
     format!("python3 - <<'END'\n{script}END")
 }

@@ -1,8 +1,8 @@
-//! What is in the flavors, on a private dockerd with the real images: pages in a real browser, the
-//! S3 prefill from a real S3 server, the AI key where the assistants look for it.
+//! The contents of the flavors, on a private dockerd with the real images: pages in a real browser,
+//! the S3 prefill from a real S3 server, and the assistants' AI keys.
 //!
-//! A plain run makes and proves `marimo` and `jupyterlab`, since the tests on engines prove `base`;
-//! WHARF_TEST_FLAVORS=all (what `cargo xtask test --all-flavors` sets) all eight.
+//! A plain run tests `marimo` and `jupyterlab`; the tests on engines cover `base`. All eight run
+//! with WHARF_TEST_FLAVORS=all, which `cargo xtask test --all-flavors` sets.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +30,7 @@ use wharf_tests::{is_wanted, trial};
 
 type Test = wharf_tests::Test<Context>;
 
-/// A test, and the images it needs.
+/// A test and its images.
 struct Case {
     name: &'static str,
     images: &'static [&'static str],
@@ -41,7 +41,7 @@ const fn case(name: &'static str, images: &'static [&'static str], test: Test) -
     Case { name, images, test }
 }
 
-/// What every run proves.
+/// The tests of every run.
 const PLAIN: &[Case] = &[
     case(
         "marimos_page_asks_for_the_password_and_runs_a_cell",
@@ -64,7 +64,7 @@ const PLAIN: &[Case] = &[
         ai::reaches_the_assistants,
     ),
 ];
-/// What takes long to make.
+/// The tests whose images are slow to build.
 const MORE: &[Case] = &[
     case("base_is_a_clean_python_over_ssh", &["base"], larger::base),
     case(
@@ -99,7 +99,7 @@ const MORE: &[Case] = &[
     ),
 ];
 
-/// `all`, or nothing.
+/// Selects all tests with the value `all`.
 const FLAVORS: &str = "WHARF_TEST_FLAVORS";
 
 fn main() -> ExitCode {
@@ -134,7 +134,7 @@ fn run(mut arguments: Arguments, cases: &[&'static Case]) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // Browsers and notebook servers side by side would be slow rather than wrong.
+    // One test at a time: concurrent browsers and notebook servers would be too slow.
     arguments.test_threads = Some(1);
     let trials = cases
         .iter()

@@ -1,4 +1,4 @@
-//! The notebook servers that every run proves.
+//! The notebook servers that every run tests.
 
 use crate::browser::Browser;
 use crate::context::Context;
@@ -16,8 +16,8 @@ pub fn jupyterlab(context: &Context) -> Result<()> {
     runs_a_cell(context, "jupyterlab")
 }
 
-/// Behind its password, and nowhere else; the password and what is in the home directory outlive a
-/// stop.
+/// Runs a cell on a page behind the instance's password. The password and the home directory
+/// survive a stop.
 fn runs_a_cell(context: &Context, flavor: &str) -> Result<()> {
     let server = context.server()?;
     let api = server.user("ann@example.com")?;

@@ -1,5 +1,5 @@
-//! Another machine, as instances see it: a network namespace at the other end of a cable. The node
-//! itself is closed to them, so servers that they are to reach cannot be on it.
+//! Another machine from the instances' point of view: a network namespace behind a virtual cable.
+//! Instances cannot reach the node, so their servers must not run on it.
 
 use anyhow::Result;
 use std::process::Command;
@@ -9,16 +9,16 @@ use wharf_tests::free_network;
 
 static NEXT: AtomicU8 = AtomicU8::new(0);
 
-/// Exists until it is dropped.
+/// A machine, which exists until it is dropped.
 pub struct Outside {
     name: String,
     cable: String,
-    /// Where it is reached.
+    /// The machine's address.
     pub address: String,
 }
 
 impl Outside {
-    /// Makes it.
+    /// Creates the machine.
     pub fn new() -> Result<Self> {
         let prefix = format!("10.{}.0.", free_network()?);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -46,7 +46,7 @@ impl Outside {
         Ok(outside)
     }
 
-    /// A command that runs there.
+    /// Wraps a command so that it runs on the machine.
     pub fn command(&self, program: &Command) -> Command {
         let mut command = Command::new("ip");
         command
@@ -62,7 +62,7 @@ impl Outside {
 
 impl Drop for Outside {
     fn drop(&mut self) {
-        // The namespace itself goes a while after its name, and would take the cable with it.
+        // The namespace outlives its name for a while, and would keep the cable.
         succeeds(Command::new("ip").args(["link", "delete", &self.cable]));
         succeeds(Command::new("ip").args(["netns", "delete", &self.name]));
     }

@@ -1,4 +1,4 @@
-//! What holds for the page of every web flavor.
+//! Tests of the page that all web flavors share.
 
 use crate::browser::{Browser, CONTROL, ENTER};
 use crate::context::Context;
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use ureq::Agent;
 use wharf_tests::{Api, eventually, small, until};
 
-/// A kernel that is ready answers sooner.
-const OUTPUT_PATIENCE: Duration = Duration::from_secs(20);
+/// The deadline of a cell's output; a ready kernel answers sooner.
+const OUTPUT_DEADLINE: Duration = Duration::from_secs(20);
 
-/// Where all notebook servers ask for the password.
+/// The password field of all notebook servers.
 const PASSWORD: &str = "input[name=password]";
 
 /// A running instance of a web flavor.
@@ -27,7 +27,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// Creates it and waits until it is running: the page answers from then on.
+    /// Creates it and waits until it is running, so that the page answers.
     pub fn create(api: &Api, flavor: &str, more: &Value) -> Result<Self> {
         let mut body = small("container");
         body["flavor"] = json!(flavor);
@@ -51,15 +51,15 @@ impl Page {
             name,
             instance,
         };
-        let answer = status(&page.url, "").with_context(|| "running, and no page")?;
+        let answer = status(&page.url, "").with_context(|| "running, but without a page")?;
         ensure!(
             [200, 302, 303].contains(&answer),
-            "running, and the page answers {answer}"
+            "running, but the page answers {answer}"
         );
         Ok(page)
     }
 
-    /// There is no other way in than the page.
+    /// Checks that the instance has no SSH.
     pub fn has_no_ssh(&self, context: &Context) -> Result<()> {
         ensure!(self.instance["ssh_command"].is_null());
         let port = self.instance["wan_ssh_port"].as_u64().context("port")?;
@@ -73,8 +73,8 @@ impl Page {
         Ok(())
     }
 
-    /// A wrong password is refused, the right one let in, and a cell of a new notebook runs; its `code`
-    /// writes 42001.
+    /// Checks that a wrong password is refused, that the right one works, and that `code` in a cell
+    /// of a new notebook writes 42001.
     pub fn runs_a_cell(&self, code: &str) -> Result<()> {
         let closed = status(&format!("{}{}", self.url, self.tool.interface), "")?;
         ensure!(
@@ -97,7 +97,7 @@ impl Page {
         Ok(())
     }
 
-    /// Gives the password to the page, which is whole after it.
+    /// Enters the password and waits for the complete page.
     pub fn log_in(&self, browser: &Browser) -> Result<()> {
         browser.open(&self.url, PASSWORD)?;
         let password = format!("{}{ENTER}", self.password);
@@ -105,35 +105,45 @@ impl Page {
         browser.loads_with(&self.url, self.tool.inside)
     }
 
-    /// Stops it and starts it again.
+    /// Stops and restarts the instance.
     pub fn restart(&self, api: &Api) -> Result<()> {
         api.act(&self.name, "stop")?.expect(200)?;
         api.act(&self.name, "restart")?.expect(200)?;
         api.wait_for(&self.name, "running").map(drop)
     }
 
-    /// The end of it.
+    /// Deletes the instance.
     pub fn delete(&self, api: &Api) -> Result<()> {
         api.delete(&self.name)?.expect(204).map(drop)
     }
 
-    /// The password is where nobody but the instance's user sees it.
+    /// Checks that only the instance's user can see the password.
     pub fn keeps_its_password(&self, context: &Context) -> Result<()> {
         hides(context, &self.instance, &self.password)
     }
 }
 
-/// A secret is in no inspect output, process list, environment or output of the container.
+/// Checks that a secret is in no inspect output, process list, environment or output of the
+/// container.
 pub fn hides(context: &Context, instance: &Value, secret: &str) -> Result<()> {
-    ensure!(secret.len() >= 8, "too short to be looked for");
+    ensure!(secret.len() >= 8, "the secret is too short for a search");
     let inspected = context.inspect(instance)?.to_string();
-    ensure!(!inspected.contains(secret), "in the engine's inspect");
+    ensure!(
+        !inspected.contains(secret),
+        "the secret is in the engine's inspect"
+    );
     let seen = "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'";
     let seen = context.inside(instance, seen)?;
     ensure!(seen.contains("HOME="), "no environments: {seen}");
-    ensure!(!seen.contains(secret), "in an argument or an environment");
+    ensure!(
+        !seen.contains(secret),
+        "the secret is in an argument or an environment"
+    );
     let logged = context.output_of(instance)?;
-    ensure!(!logged.contains(secret), "in the container's output");
+    ensure!(
+        !logged.contains(secret),
+        "the secret is in the container's output"
+    );
     ensure!(
         context.inside(instance, "ls -A /etc/wharf")?.is_empty(),
         "the files of the first start are still there"
@@ -141,14 +151,14 @@ pub fn hides(context: &Context, instance: &Value, secret: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes code into a notebook's first cell and runs it, until this is its output. A page that is
-/// still building itself up, or has no kernel yet, drops what is typed: so it is done again.
+/// Runs code in a notebook's first cell until it has this output. A page without a kernel, or one
+/// that still loads, drops the input.
 fn run_cell(browser: &Browser, cell: &str, code: &str, output: &str) -> Result<()> {
     until(&format!("`{code}` gives {output}"), || {
         browser.click_and_type(cell, &format!("{CONTROL}a"))?;
         browser.type_keys(code)?;
         browser.type_keys(&format!("{CONTROL}{ENTER}"))?;
-        let appears = eventually("output", OUTPUT_PATIENCE, || {
+        let appears = eventually("output", OUTPUT_DEADLINE, || {
             Ok(browser.text().contains(output).then_some(()))
         });
         Ok(appears.ok())
@@ -156,7 +166,7 @@ fn run_cell(browser: &Browser, cell: &str, code: &str, output: &str) -> Result<(
     .with_context(|| browser.text())
 }
 
-/// The status of an answer, redirects not followed.
+/// Returns the status of an answer, without following redirects.
 fn status(url: &str, cookie: &str) -> Result<u16> {
     let config = Agent::config_builder()
         .http_status_as_error(false)

@@ -10,7 +10,8 @@ use wharf_tests::{Api, until};
 const OBJECTS: usize = 12;
 const LOG: &str = "cat ~/s3-prefill/s3-prefill.log 2>/dev/null || true";
 
-/// All is downloaded, into the user's own files, once; and the secrets are nowhere to be seen.
+/// Checks that all objects are downloaded once, as the user's own files, and that no secret is
+/// visible.
 pub fn prefill(context: &Context) -> Result<()> {
     let s3 = S3Server::start(OBJECTS)?;
     let server = context.server()?;
@@ -28,7 +29,7 @@ pub fn prefill(context: &Context) -> Result<()> {
         let kept = context.inside(instance, &kept)?;
         ensure!(kept.is_empty(), "the key is still in {kept}");
     }
-    // A restart, after which the user's own changes are still there, downloads nothing.
+    // After a restart, the user's own changes are still there, and nothing is downloaded.
     context.inside_as_user(instance, "rm ~/s3-prefill/part/3.txt")?;
     page.restart(&api)?;
     let left = context.inside_as_user(instance, "ls ~/s3-prefill/part | wc -l")?;
@@ -49,7 +50,7 @@ pub fn prefill(context: &Context) -> Result<()> {
     server.finish()
 }
 
-/// The same in short, for another flavor.
+/// A shorter check for another flavor.
 pub fn downloads_once(context: &Context, api: &Api, flavor: &str) -> Result<S3Server> {
     let s3 = S3Server::start(OBJECTS)?;
     let page = Page::create(api, flavor, &s3.fields("data/set"))?;
@@ -60,7 +61,7 @@ pub fn downloads_once(context: &Context, api: &Api, flavor: &str) -> Result<S3Se
     Ok(s3)
 }
 
-/// All of `data/set` is in the home directory, and nothing else; the log.
+/// Checks that exactly `data/set` is in the home directory; returns the log.
 fn has_arrived(context: &Context, instance: &Value, s3: &S3Server) -> Result<String> {
     let log = log_with(context, instance, "S3 prefill: done")?;
     ensure!(log.contains(&format!("{OBJECTS} files")), "{log}");
@@ -72,11 +73,11 @@ fn has_arrived(context: &Context, instance: &Value, s3: &S3Server) -> Result<Str
     Ok(log)
 }
 
-/// Where nobody answers at all, the instance runs while the download is still trying, and that hides
-/// the keys it tries with.
+/// With an unreachable server, the instance runs while the download still tries, and the keys stay
+/// hidden.
 pub fn is_not_waited_for(context: &Context, api: &Api, flavor: &str, s3: &S3Server) -> Result<()> {
     let mut silent = s3.fields("data/set");
-    // The node's own end of the cable, which is closed to instances.
+    // The node's own end of the cable, which instances cannot reach.
     silent["s3_endpoint_url"] = json!(s3.url.replace(".2:9000", ".1:9000"));
     let page = Page::create(api, flavor, &silent)?;
     let log = log_with(context, &page.instance, "begins")?;
@@ -86,11 +87,12 @@ pub fn is_not_waited_for(context: &Context, api: &Api, flavor: &str, s3: &S3Serv
     }
     context
         .inside(&page.instance, "pgrep -x rclone")
-        .context("the download has ended")?;
+        .context("the download has ended too early")?;
     page.delete(api)
 }
 
-/// The instance runs all the same, and the log says what was wrong, without a secret.
+/// Checks that the instance runs after a failed download, and that the log has the reason but no
+/// secret.
 fn goes_wrong(context: &Context, api: &Api, fields: &Value, words: &str) -> Result<()> {
     let page = Page::create(api, "marimo", fields)?;
     let log = log_with(context, &page.instance, "FAILED")?;
@@ -103,7 +105,7 @@ fn goes_wrong(context: &Context, api: &Api, fields: &Value, words: &str) -> Resu
     page.delete(api)
 }
 
-/// The prefill's log, once it says so.
+/// Waits until the prefill's log has this text; returns the log.
 fn log_with(context: &Context, instance: &Value, words: &str) -> Result<String> {
     until(&format!("the prefill's log says {words:?}"), || {
         let log = context.inside_as_user(instance, LOG)?;

@@ -1,4 +1,4 @@
-"""An S3 server that checks keys and signatures, with a bucket in it.
+"""An S3 server with a bucket that checks keys and signatures.
 
 Arguments: the address to listen on, the number of objects. Prints what a client needs, as JSON;
 serves until its standard input ends. Every request is a line on standard error.
@@ -31,7 +31,7 @@ for number in range(objects):
     s3.put_object(Bucket="data", Key=f"set/part/{number}.txt", Body=body)
 s3.put_object(Bucket="data", Key="elsewhere.txt", Body=b"not in the prefix")
 
-# From here on every request needs a key that was given out.
+# From here on, every request needs a valid key.
 plain = {"Content-Type": "text/plain"}
 urllib.request.urlopen(urllib.request.Request(f"{url}/moto-api/reset-auth", b"0", plain))
 print(json.dumps({"url": url, "key": key["AccessKeyId"], "secret": key["SecretAccessKey"]}), flush=True)

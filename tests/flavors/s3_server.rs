@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use wharf_testkit::workspace::root;
 use wharf_tests::Python;
 
-/// Runs until it is dropped.
+/// The server, which runs until it is dropped.
 pub struct S3Server {
     process: Child,
     log: TempDir,
@@ -21,7 +21,8 @@ pub struct S3Server {
 }
 
 impl S3Server {
-    /// With the bucket `data`, which has so many objects below `set/` and one elsewhere.
+    /// Starts a server with the bucket `data`, which has `objects` objects below `set/` and one
+    /// elsewhere.
     pub fn start(objects: usize) -> Result<Self> {
         let here = root().join("tests/flavors");
         let python = Python::ensure(&here.join("requirements.txt"))?;
@@ -58,7 +59,7 @@ impl S3Server {
         })
     }
 
-    /// The four fields of a request, for a bucket path.
+    /// Returns the four fields of a request for a bucket path.
     pub fn fields(&self, bucket: &str) -> Value {
         json!({
             "s3_endpoint_url": self.url,
@@ -68,7 +69,7 @@ impl S3Server {
         })
     }
 
-    /// How many objects were downloaded so far.
+    /// Returns the number of downloads so far.
     pub fn downloads(&self) -> Result<usize> {
         let log = fs::read_to_string(self.log.path().join("requests"))?;
         Ok(log

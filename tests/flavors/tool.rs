@@ -1,25 +1,25 @@
-//! In what the notebook servers differ, in a browser.
+//! Differences between the notebook servers in a browser.
 
 use crate::browser::Browser;
 use anyhow::Result;
 
-/// What is behind a page.
+/// The tool behind a page.
 pub struct Tool {
-    /// A part of its interface, closed without the password as well.
+    /// A path of its API, which also requires the password.
     pub interface: &'static str,
-    /// Where it asks for the password.
+    /// The path of the login page.
     pub login: &'static str,
-    /// What it says to a wrong one.
+    /// The text after a wrong password.
     pub refusal: &'static str,
-    /// What is on the page once one is in, whatever was open the last time.
+    /// An element that is always on the page after the login.
     pub inside: &'static str,
     notebook: Notebook,
 }
 
-/// How a new notebook is opened.
+/// The way to open a new notebook.
 enum Notebook {
     At(&'static str),
-    /// By the card of this kernel in the launcher.
+    /// By this kernel's card in the launcher.
     Card(&'static str),
 }
 
@@ -37,14 +37,14 @@ const JUPYTERLAB: Tool = Tool {
     inside: "Kernel",
     notebook: Notebook::Card("Python 3"),
 };
-/// JupyterLab, in which R is a language.
+/// JupyterLab with R as a language.
 const R: Tool = Tool {
     notebook: Notebook::Card("R"),
     ..JUPYTERLAB
 };
 
 impl Tool {
-    /// That of a flavor with a page.
+    /// Returns the tool of a flavor with a page.
     pub fn of(flavor: &str) -> &'static Self {
         match flavor {
             "marimo" | "datasciencemarimo" => &MARIMO,
@@ -54,7 +54,7 @@ impl Tool {
         }
     }
 
-    /// Opens a new notebook in a browser that is logged in; where its first cell is.
+    /// Opens a new notebook in a browser after the login; returns the selector of its first cell.
     pub fn new_notebook(&self, browser: &Browser, url: &str) -> Result<&'static str> {
         match self.notebook {
             Notebook::At(path) => {

@@ -39,7 +39,7 @@ fn latency(api: &Api) -> (Times, Times) {
     for _ in 0..ROUNDS {
         let begin = Instant::now();
         let created = api.small_container().unwrap();
-        until("it runs", || {
+        until("the instance runs", || {
             let asked = Instant::now();
             let now = api.instance(uuid(&created))?.expect(200)?;
             gets.push(asked.elapsed());

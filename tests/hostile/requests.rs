@@ -13,7 +13,7 @@ fn no_dangerous_request_reaches_the_engine() {
     let (server, api) = server(&plugins, &[("ensure-breaks-out", &socket)]);
     let created = create_on(&api, "ensure-breaks-out");
     let id = format!("instance={}", uuid(&created));
-    until("it has tried", || {
+    until("the driver has sent all requests", || {
         let tried = logged(&server, &[&id, " passed: "]);
         assert!(
             !logged(&server, &["not even what is allowed"]),

@@ -67,7 +67,7 @@ fn imports(component: &Path) -> Vec<String> {
     let mut names = Vec::new();
     for payload in wasmparser::Parser::new(0).parse_all(&bytes) {
         match payload.unwrap() {
-            // Only the outermost component's own.
+            // Only the imports of the outermost component.
             wasmparser::Payload::ComponentImportSection(section) if names.is_empty() => {
                 for import in section {
                     names.push(import.unwrap().name.name.to_owned());

@@ -1,11 +1,11 @@
-//! Addresses, ports and login hosts of instances, and what happens when they are used up.
+//! Addresses, ports and login hosts of instances, and their exhaustion.
 
 use crate::start;
 use serde_json::json;
 use wharf_tests::{Ports, Server, simulated_node, small};
 
 #[test]
-fn a_node_can_have_a_login_host_of_its_own() {
+fn a_node_can_have_its_own_login_host() {
     let own = "ssh_host = \"login.example.org\"\nprobe_host = \"127.0.0.1\"\nsettings";
     let node = simulated_node("one", "").replace("settings", own);
     let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
@@ -17,7 +17,7 @@ fn a_node_can_have_a_login_host_of_its_own() {
 }
 
 #[test]
-fn login_ports_that_are_used_up_are_a_422() {
+fn exhausted_login_ports_are_a_422() {
     let Ports { from, to } = Ports::take();
     let ports = format!(
         "[ssh_ports]\nfrom = {from}\nto = {from}\n[web]\nfrom = {}\nto = {to}\n",
@@ -42,12 +42,12 @@ fn login_ports_that_are_used_up_are_a_422() {
 }
 
 #[test]
-fn private_addresses_that_are_used_up_are_a_422() {
+fn exhausted_private_addresses_are_a_422() {
     let lan = "lan_cidr = \"10.90.0.0/29\"\nlan_subnet_prefix = 29\nsettings";
     let node = simulated_node("one", "").replace("settings", lan);
     let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
     let api = server.user("ann@example.com").unwrap();
-    // Eight addresses less network, broadcast and router.
+    // Eight addresses without network, broadcast and router.
     for _ in 0..5 {
         api.small_container().unwrap();
     }
@@ -57,7 +57,7 @@ fn private_addresses_that_are_used_up_are_a_422() {
         .expect(422)
         .unwrap();
     assert_eq!(detail["detail"]["bottleneck"], json!(["lan_ipv4"]));
-    // The one subnet is ann's: another owner gets no part of it.
+    // The only subnet is ann's, so another owner gets no address.
     let bob = server.user("bob@example.com").unwrap();
     let detail = bob
         .create(&small("container"))
@@ -69,7 +69,7 @@ fn private_addresses_that_are_used_up_are_a_422() {
 }
 
 #[test]
-fn owners_have_subnets_of_their_own() {
+fn each_owner_has_a_subnet() {
     let (server, ann) = start();
     let bob = server.user("bob@example.com").unwrap();
     let subnet = |api: &wharf_tests::Api| {
@@ -84,7 +84,7 @@ fn owners_have_subnets_of_their_own() {
 }
 
 #[test]
-fn secrets_are_in_no_log_and_no_file() {
+fn no_log_and_no_file_contains_a_secret() {
     let (server, api) = start();
     let mut body = small("container");
     let secret = "sk-ai-0123456789-not-to-be-seen";
@@ -93,10 +93,10 @@ fn secrets_are_in_no_log_and_no_file() {
     assert!(!created.to_string().contains(secret));
     api.wait_for(crate::uuid(&created), "running").unwrap();
     let password = created["original_service_password"].as_str().unwrap();
-    let wrote = server.all_it_wrote().unwrap();
+    let wrote = server.data_and_log().unwrap();
     for hidden in [secret, password, api.key()] {
         let found = wrote.windows(hidden.len()).any(|w| w == hidden.as_bytes());
-        assert!(!found, "one of the secrets was written as it is");
+        assert!(!found, "a secret was written in clear text");
     }
     server.finish().unwrap();
 }

@@ -1,4 +1,4 @@
-//! Section 5.
+//! Section 5: authentication.
 
 use crate::{start, uuid};
 use wharf_tests::Api;
@@ -30,10 +30,10 @@ fn every_endpoint_answers_401_without_a_valid_key() {
         &almost,
         &other_secret,
     ] {
-        let stranger = Api::new(server.base_url(), key);
+        let anonymous = Api::new(server.base_url(), key);
         for (method, path) in PATHS {
-            // A body that would be refused too: the key is looked at first.
-            let answer = stranger
+            // An invalid body: the key is checked first.
+            let answer = anonymous
                 .raw(method, path, Some(("text/plain", b"{")))
                 .unwrap();
             assert_eq!(answer.status, 401, "{method} {path}: {answer:?}");
@@ -51,11 +51,11 @@ fn every_endpoint_answers_401_without_a_valid_key() {
 }
 
 #[test]
-fn a_wrong_key_learns_nothing_about_paths() {
+fn a_wrong_key_reveals_nothing_about_paths() {
     let (server, _) = start();
-    let stranger = Api::new(server.base_url(), "");
+    let anonymous = Api::new(server.base_url(), "");
     for path in ["/api/instance", "/api/nothing/", "/api/instance/a/b/c/"] {
-        assert_eq!(stranger.get(path).unwrap().status, 401, "{path}");
+        assert_eq!(anonymous.get(path).unwrap().status, 401, "{path}");
     }
     server.finish().unwrap();
 }

@@ -1,11 +1,11 @@
-//! Section 2.7.
+//! Section 2.7: capacity.
 
 use crate::{start, uuid};
 use serde_json::{Value, json};
 use wharf_tests::{Ports, Server, simulated_node, small};
 
 #[test]
-fn the_422_names_what_is_short_and_its_values_succeed() {
+fn the_422_names_the_bottleneck_and_its_values_succeed() {
     let (server, api) = start();
     let body =
         json!({ "resource_type": "container", "n_vcpus": 17, "mem_gib": 40, "disk_size_gib": 10 });
@@ -26,7 +26,7 @@ fn the_422_names_what_is_short_and_its_values_succeed() {
 }
 
 #[test]
-fn the_body_speaks_of_the_node_with_the_least_shortfall() {
+fn the_422_is_about_the_node_with_the_least_shortfall() {
     let (small_node, large) = (
         simulated_node("a-small", "").replace("n_vcpus = 16", "n_vcpus = 4"),
         simulated_node("b-large", "").replace("mem_gib = 32", "mem_gib = 30"),
@@ -86,7 +86,7 @@ fn gpus_are_placed_on_nodes_that_have_them() {
         json!({ "n_gpus": 0 })
     );
     api.wait_for(uuid(&created), "running").unwrap();
-    // A stopped instance's GPU can go to another; then it cannot start.
+    // The GPU of a stopped instance can go to another instance; then the first cannot start.
     api.act(uuid(&created), "stop")
         .unwrap()
         .expect(200)
@@ -102,7 +102,7 @@ fn gpus_are_placed_on_nodes_that_have_them() {
 }
 
 #[test]
-fn tiers_are_kept_to() {
+fn instances_run_on_nodes_of_their_cpu_tier() {
     let tier = "cpu_tiers = [\"high-performance\"]\nsettings";
     let node = simulated_node("one", "").replace("settings", tier);
     let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
@@ -116,11 +116,11 @@ fn tiers_are_kept_to() {
 }
 
 #[test]
-fn ports_and_addresses_that_are_used_up_are_a_422_too() {
+fn exhausted_public_addresses_are_a_422() {
     let node = simulated_node("one", "").replace("203.0.113.0/28", "203.0.113.0/30");
     let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
     let api = server.user("ann@example.com").unwrap();
-    // Four addresses less network, broadcast and router.
+    // Four addresses without network, broadcast and router.
     api.create(&small("vm")).unwrap().expect(201).unwrap();
     let detail = api.create(&small("vm")).unwrap().expect(422).unwrap();
     assert_eq!(detail["detail"]["bottleneck"], json!(["public_ipv4"]));
@@ -128,7 +128,7 @@ fn ports_and_addresses_that_are_used_up_are_a_422_too() {
 }
 
 #[test]
-fn many_at_once_share_no_port_and_no_address() {
+fn concurrent_creates_share_no_port_and_no_address() {
     let (server, api) = start();
     let made: Vec<Value> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..12)

@@ -1,4 +1,4 @@
-//! What a wrong configuration says.
+//! Error messages of a wrong configuration.
 
 use wharf_tests::{Server, simulated_node};
 
@@ -10,7 +10,7 @@ fn refused(settings: &str) -> String {
 }
 
 #[test]
-fn errors_name_the_setting_and_what_would_be_right() {
+fn errors_name_the_setting_and_the_valid_values() {
     let node = simulated_node("one", "");
     for (settings, expected) in [
         (String::new(), "node"),

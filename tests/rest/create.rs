@@ -1,4 +1,4 @@
-//! Section 4.3.
+//! Section 4.3: create.
 
 use crate::{start, start_with, uuid};
 use serde_json::{Value, json};
@@ -167,7 +167,7 @@ fn numbers_written_as_4_0_are_integers_and_null_means_absent() {
 }
 
 #[test]
-fn names_follow_section_2_2_and_are_unique_among_everyones_living_instances() {
+fn names_follow_section_2_2_and_are_unique_among_all_existing_instances() {
     let (server, ann) = start();
     let bob = server.user("bob@example.com").unwrap();
     for wrong in [
@@ -190,7 +190,7 @@ fn names_follow_section_2_2_and_are_unique_among_everyones_living_instances() {
         let errors = api.create(&body).unwrap().expect(400).unwrap();
         assert!(errors["name"].is_array(), "{errors}");
     }
-    // Taken and otherwise wrong: both are said.
+    // Both errors are reported: the taken name and the invalid field.
     let errors = bob
         .create(&with(body.clone(), json!({ "n_vcpus": 0 })))
         .unwrap();
@@ -229,7 +229,7 @@ fn public_keys_are_parsed_not_matched() {
 }
 
 #[test]
-fn flavors_know_their_resource_types_and_pages() {
+fn flavors_have_their_resource_types_and_pages() {
     let (server, api) = start();
     for flavor in [
         "datascience",
@@ -290,7 +290,7 @@ fn s3_prefill_is_for_three_flavors_and_all_four_fields() {
         let created = api.create(&body).unwrap().expect(201).unwrap();
         assert!(!created.to_string().contains("very-secret-value"));
     }
-    let wrote = server.all_it_wrote().unwrap();
+    let wrote = server.data_and_log().unwrap();
     for secret in ["very-secret-value", "id-of-the-key"] {
         assert!(
             !wrote.windows(secret.len()).any(|w| w == secret.as_bytes()),
@@ -301,7 +301,7 @@ fn s3_prefill_is_for_three_flavors_and_all_four_fields() {
 }
 
 #[test]
-fn an_instance_that_cannot_be_made_becomes_error_and_frees_its_compute() {
+fn a_failed_creation_becomes_error_and_frees_its_compute() {
     let (server, api) = start_with("faults = [{ call = \"ensure\", nth = 1, error = \"failed\" }]");
     let mut body = small("container");
     body["n_vcpus"] = json!(16);
@@ -315,7 +315,7 @@ fn an_instance_that_cannot_be_made_becomes_error_and_frees_its_compute() {
             "{answer:?}"
         );
     }
-    let next = wharf_tests::until("its compute is free", || {
+    let next = wharf_tests::until("the compute of the failed instance is free", || {
         let answer = api.create(&body)?;
         Ok((answer.status == 201).then_some(answer.body))
     });
@@ -325,7 +325,7 @@ fn an_instance_that_cannot_be_made_becomes_error_and_frees_its_compute() {
 }
 
 #[test]
-fn an_engine_that_stutters_only_costs_time() {
+fn temporary_engine_errors_are_retried() {
     for error in ["unreachable", "lost", "error", "retry"] {
         let faults = format!("faults = [{{ call = \"ensure\", nth = 1, error = \"{error}\" }}]");
         let (server, api) = start_with(&faults);
@@ -336,7 +336,7 @@ fn an_engine_that_stutters_only_costs_time() {
 }
 
 #[test]
-fn the_provisioning_deadline_makes_an_error() {
+fn provisioning_fails_at_its_deadline() {
     let node = wharf_tests::simulated_node("one", "ready_after_ms = 600000");
     let ports = wharf_tests::Ports::take().settings();
     let settings = format!("provisioning_deadline_s = 1\n{ports}{node}");

@@ -1,4 +1,4 @@
-//! What a server makes at its first start, with nothing there yet.
+//! Files of a server's first start.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn a_first_start_makes_the_data_directory_for_nobody_else() {
+fn a_first_start_creates_a_private_data_directory() {
     let node = simulated_node("one", "");
     let settings = format!("{}{node}", Ports::take().settings());
     let server = Server::start_from_nothing(&settings).unwrap();

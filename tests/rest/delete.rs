@@ -1,4 +1,4 @@
-//! Section 4.7.
+//! Section 4.7: delete.
 
 use crate::{start, start_with, uuid};
 use wharf_tests::{small, until};
@@ -28,12 +28,12 @@ fn delete_is_204_without_body_and_then_404_from_every_state() {
 }
 
 #[test]
-fn what_it_held_is_free_again() {
+fn a_deletion_frees_the_resources() {
     let (server, api) = start();
     let mut body = small("container");
     body["n_vcpus"] = serde_json::json!(16);
     for _ in 0..3 {
-        let created = until("there is room", || {
+        let created = until("the resources are free", || {
             let answer = api.create(&body)?;
             Ok((answer.status == 201).then_some(answer.body))
         });

@@ -1,9 +1,9 @@
-//! `wharf events` and `wharf bill`, with and without a running server; section 3's billing.
+//! `wharf events` and `wharf bill`, with and without a running server; billing of section 3.
 
 use crate::{start, start_with, uuid};
 use std::time::Duration;
 
-fn whats(lines: &str) -> Vec<&str> {
+fn kinds(lines: &str) -> Vec<&str> {
     lines
         .lines()
         .map(|line| line.split('\t').nth(1).unwrap())
@@ -21,7 +21,7 @@ fn total(bill: &str) -> f64 {
 }
 
 #[test]
-fn the_event_log_tells_what_happened_even_after_the_end() {
+fn the_event_log_outlives_the_instance() {
     let (mut server, api) = start();
     let created = api.small_container().unwrap();
     api.wait_for(uuid(&created), "running").unwrap();
@@ -36,7 +36,7 @@ fn the_event_log_tells_what_happened_even_after_the_end() {
     let name = created["name"].as_str().unwrap();
     let lines = server.cli(&["events", name]).unwrap();
     assert_eq!(
-        whats(&lines),
+        kinds(&lines),
         [
             "created",
             "ready",
@@ -48,8 +48,8 @@ fn the_event_log_tells_what_happened_even_after_the_end() {
     );
     api.delete(name).unwrap().expect(204).unwrap();
     assert!(server.cli(&["events", name]).is_err());
-    wharf_tests::until("it is purged", || {
-        Ok(whats(&server.cli(&["events", uuid(&created)])?)
+    wharf_tests::until("the instance is purged", || {
+        Ok(kinds(&server.cli(&["events", uuid(&created)])?)
             .ends_with(&["deleted", "purged"])
             .then_some(()))
     })
@@ -61,7 +61,7 @@ fn the_event_log_tells_what_happened_even_after_the_end() {
 }
 
 #[test]
-fn the_reason_of_an_error_is_the_operators_to_read() {
+fn only_the_operator_sees_the_reason_of_an_error() {
     let (server, api) = start_with("faults = [{ call = \"ensure\", nth = 1, error = \"failed\" }]");
     let created = api.small_container().unwrap();
     let shown = api.wait_for(uuid(&created), "error").unwrap();
@@ -76,7 +76,7 @@ fn the_reason_of_an_error_is_the_operators_to_read() {
 }
 
 #[test]
-fn compute_is_billed_while_running_storage_while_it_exists_and_an_error_not_at_all() {
+fn compute_is_billed_while_running_storage_while_existing_and_errors_never() {
     let (mut server, api) = start();
     let bill = |server: &wharf_tests::Server| server.cli(&["bill", "ann@example.com"]).unwrap();
     assert_eq!(bill(&server), "total\t0.000000000\n");
@@ -92,7 +92,7 @@ fn compute_is_billed_while_running_storage_while_it_exists_and_an_error_not_at_a
     let stopped = total(&bill(&server));
     assert!(stopped >= total(&running) && total(&running) > 0.0);
     std::thread::sleep(Duration::from_millis(500));
-    // A vCPU and a GiB of RAM cost 0.016 an hour, ten GiB of disk 0.0014.
+    // A vCPU and a GiB of RAM cost 0.016 per hour, ten GiB of disk 0.0014.
     let later = total(&bill(&server)) - stopped;
     assert!(later > 0.0 && later < 0.0014 / 3600.0 * 60.0, "{later}");
     api.delete(uuid(&created)).unwrap().expect(204).unwrap();

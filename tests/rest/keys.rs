@@ -9,7 +9,11 @@ fn keys_are_made_listed_and_revoked_while_the_server_runs() {
     let second = server
         .cli(&["key", "new", "ann@example.com", "--name", "laptop"])
         .unwrap();
-    assert_eq!(second.lines().count(), 1, "the key alone is on stdout");
+    assert_eq!(
+        second.lines().count(),
+        1,
+        "stdout must contain only the key"
+    );
     let second = second.trim();
     assert!(second.starts_with("wharf_"));
     let laptop = Api::new(server.base_url(), second);
@@ -17,7 +21,7 @@ fn keys_are_made_listed_and_revoked_while_the_server_runs() {
     assert_eq!(
         laptop.list().unwrap().len(),
         1,
-        "both keys are the same user's"
+        "both keys belong to one user"
     );
 
     let list = server.cli(&["key", "list"]).unwrap();
@@ -59,11 +63,11 @@ fn keys_are_made_while_the_server_does_not_run_and_survive_restarts() {
     );
     let bob = Api::new(server.base_url(), offline.trim());
     assert!(bob.list().unwrap().is_empty());
-    let wrote = server.all_it_wrote().unwrap();
+    let wrote = server.data_and_log().unwrap();
     let secret = offline.trim().as_bytes();
     assert!(
         !wrote.windows(secret.len()).any(|w| w == secret),
-        "the key is on disk"
+        "the key must not be on disk"
     );
     server.finish().unwrap();
 }

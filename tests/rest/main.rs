@@ -1,5 +1,5 @@
-//! The REST interface, on a real server with the simulated engine. One file for each endpoint or
-//! concern; the rule under test is in the test's name.
+//! The REST interface of a real server with the simulated engine. Each endpoint or concern has a
+//! file; the name of a test states the rule.
 
 #![allow(
     clippy::unwrap_used,
@@ -36,12 +36,12 @@ mod update;
 
 use wharf_tests::{Api, Ports, Server, simulated_node};
 
-/// A server with one simulated node, and a user of it.
+/// Starts a server with one simulated node, and creates a user.
 fn start() -> (Server, Api) {
     start_with("")
 }
 
-/// The same with settings for the simulated engine.
+/// Starts a server whose simulated node has these settings.
 fn start_with(settings: &str) -> (Server, Api) {
     let node = simulated_node("one", settings);
     let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();

@@ -1,4 +1,4 @@
-//! Plugins from a directory, beside and instead of those in the binary.
+//! Plugins from a directory, beside and in place of the built-in ones.
 
 use crate::uuid;
 use std::fs;
@@ -48,7 +48,7 @@ fn a_plugin_that_does_not_load_is_named() {
             "flavors-driver.wasm",
             fs::read(built("driver_simulated.wasm")).unwrap(),
         ),
-        // The same flavors twice: which one would be meant?
+        // A second provider of the standard flavors would be ambiguous.
         (
             "flavors-again.wasm",
             fs::read(built("flavors_standard.wasm")).unwrap(),

@@ -1,4 +1,4 @@
-//! Sections 4.8 and 4.9.
+//! Sections 4.8 and 4.9: ports.
 
 use crate::{start, start_with, uuid};
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ fn containers_have_no_ports() {
 }
 
 #[test]
-fn a_node_that_fails_to_set_ports_is_asked_again() {
+fn a_failed_port_change_is_retried() {
     let faults = "faults = [{ call = \"ports\", nth = 1, error = \"unreachable\" }, \
                   { call = \"ports\", nth = 3, error = \"lost\" }]";
     let (server, api) = start_with(faults);
@@ -96,6 +96,6 @@ fn a_node_that_fails_to_set_ports_is_asked_again() {
     assert_eq!(open["wan_ports"], json!([22, 8080]));
     let log = server.log();
     let calls = log.matches("/ports").count();
-    assert!(calls >= 4, "asked {calls} times:\n{log}");
+    assert!(calls >= 4, "{calls} calls:\n{log}");
     server.finish().unwrap();
 }

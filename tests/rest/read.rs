@@ -1,4 +1,4 @@
-//! Sections 4.1 and 4.2.
+//! Sections 4.1 and 4.2: list and get.
 
 use crate::{start, uuid};
 use serde_json::json;
@@ -16,7 +16,7 @@ fn uuid_in_any_case_and_name_are_interchangeable() {
     for selector in [created["name"].as_str().unwrap(), &upper] {
         assert_eq!(api.instance(selector).unwrap().expect(200).unwrap(), by_id);
     }
-    // Other spellings of a UUID are names, and nobody has such a name.
+    // Other spellings of a UUID count as names, and no instance has such a name.
     let simple = uuid(&created).replace('-', "");
     assert_eq!(api.instance(&simple).unwrap().status, 404);
     server.finish().unwrap();
@@ -118,9 +118,9 @@ fn rates_are_exact_decimals_frozen_at_creation() {
 }
 
 #[test]
-fn what_is_read_is_never_older_than_what_was_answered_or_read_before() {
+fn a_read_is_never_older_than_earlier_answers() {
     const RENAMES: u64 = 200;
-    // Readers end by themselves where the writer cannot tell them to.
+    // The readers have their own end, in case the writer fails before it can stop them.
     let end = Instant::now() + Duration::from_secs(120);
     let (server, api) = start();
     let created = api.small_container().unwrap();

@@ -1,10 +1,10 @@
-//! Wharf killed and started again, on the simulated engine.
+//! Wharf killed and restarted, on the simulated engine.
 
 use crate::uuid;
 use serde_json::Value;
 use wharf_tests::{Ports, Server, simulated_node, until};
 
-/// An engine whose instances outlive Wharf.
+/// Starts a server on an engine whose instances outlive it.
 fn start(settings: &str) -> (Server, wharf_tests::Api, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let endpoint = format!("simulated://{}/engine", dir.path().display());
@@ -15,7 +15,7 @@ fn start(settings: &str) -> (Server, wharf_tests::Api, tempfile::TempDir) {
 }
 
 #[test]
-fn what_was_acknowledged_holds_after_kill_9() {
+fn acknowledged_changes_survive_kill_9() {
     let (mut server, mut api, _dir) = start("ready_after_ms = 200");
     let mut made: Vec<Value> = Vec::new();
     for n in 0..6 {
@@ -52,7 +52,7 @@ fn what_was_acknowledged_holds_after_kill_9() {
 }
 
 #[test]
-fn an_intent_is_carried_out_by_the_next_start() {
+fn the_next_start_carries_out_pending_intents() {
     let (mut server, mut api, _dir) = start("ready_after_ms = 50");
     let created = api.small_container().unwrap();
     api.wait_for(uuid(&created), "running").unwrap();
@@ -75,7 +75,7 @@ fn an_intent_is_carried_out_by_the_next_start() {
     server.run().unwrap();
     api = server.again(&api);
     assert_eq!(api.instance(uuid(&created)).unwrap().status, 404);
-    // All of the node can be had again once it was seen to be gone.
+    // The whole node is free again once the engine reports the removal.
     let mut all = wharf_tests::small("container");
     all["n_vcpus"] = serde_json::json!(16);
     until("the node is empty", || {

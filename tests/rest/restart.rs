@@ -1,4 +1,4 @@
-//! Section 4.6.
+//! Section 4.6: restart.
 
 use crate::{start, start_with, uuid};
 use serde_json::json;
@@ -78,7 +78,7 @@ fn a_full_node_is_422_and_nothing_changes() {
 }
 
 #[test]
-fn a_node_that_cannot_start_it_is_502_and_it_stays_stopped() {
+fn a_failed_start_is_502_and_the_instance_stays_stopped() {
     let node =
         wharf_tests::simulated_node("one", "faults = [{ call = \"start\", error = \"error\" }]");
     let ports = wharf_tests::Ports::take().settings();

@@ -9,13 +9,13 @@ const MOST: usize = 9_000;
 const SOME: usize = 30;
 
 #[test]
-fn what_is_accepted_in_a_rush_is_made_some_of_it_meanwhile_and_the_rest_behind_it() {
+fn a_burst_of_creates_is_provisioned_during_and_after_it() {
     let node = simulated_node("one", "").replace(
         "capacity = { n_vcpus = 16, mem_gib = 32, disk_size_gib = 500 }",
         "capacity = { n_vcpus = 10000, mem_gib = 10000, disk_size_gib = 100000 }\n\
          lan_cidr = \"10.0.0.0/12\"\nlan_subnet_prefix = 18",
     );
-    // The simulated engine opens none of them.
+    // The simulated engine opens no ports.
     let ports = "[ssh_ports]\nfrom = 20000\nto = 29999\n[web]\nfrom = 30000\nto = 30999\n";
     let server = Server::start(&format!("{ports}{node}")).unwrap();
     let api = server.user("ann@example.com").unwrap();
@@ -45,10 +45,7 @@ fn what_is_accepted_in_a_rush_is_made_some_of_it_meanwhile_and_the_rest_behind_i
         over.store(true, Ordering::Relaxed);
         some
     });
-    assert!(
-        some_came_up,
-        "too few of {MOST} came up while more were asked for"
-    );
+    assert!(some_came_up, "too few of {MOST} came up during the burst");
     let mut looks = 0;
     while running() < made.load(Ordering::Relaxed) {
         looks += 1;

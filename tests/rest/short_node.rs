@@ -1,10 +1,11 @@
-//! A node that turns out to have less than its configuration says: its driver's word is the 422.
+//! A node with less capacity than its configuration says: the driver's shortage becomes the 422.
 
 use crate::{start_with, uuid};
 use serde_json::{Value, json};
 use wharf_tests::{Api, Server, small};
 
-/// A node that is configured with 16 vCPUs and 32 GiB, on an engine that has a quarter of it.
+/// Starts a server whose node is configured with 16 vCPUs and 32 GiB, on an engine with a quarter
+/// of that.
 fn start() -> (Server, Api) {
     start_with("capacity = { n_vcpus = 4, mem_gib = 8, disk_size_gib = 500 }")
 }
@@ -22,7 +23,7 @@ fn patch(api: &Api, instance: &Value, body: &Value) -> wharf_tests::Answer {
 }
 
 #[test]
-fn a_resize_is_422_with_what_the_instance_could_have() {
+fn a_resize_is_422_with_the_available_sizes() {
     let (server, api) = start();
     running(&api, 1);
     let before = running(&api, 1);

@@ -1,10 +1,10 @@
-//! What the simulated engine's settings do.
+//! Settings of the simulated engine.
 
 use crate::{start_with, uuid};
 use std::time::{Duration, Instant};
 
 #[test]
-fn instances_are_ready_after_the_time_that_was_set() {
+fn instances_are_ready_after_the_configured_time() {
     let (server, api) = start_with("ready_after_ms = 800");
     let begin = Instant::now();
     let created = api.small_container().unwrap();

@@ -1,4 +1,4 @@
-//! Section 4.10.
+//! Section 4.10: stats.
 
 use crate::{start, uuid};
 use wharf_tests::small;

@@ -1,10 +1,10 @@
-//! Section 4.5.
+//! Section 4.5: stop.
 
 use crate::{start, start_with, uuid};
 use wharf_tests::small;
 
 #[test]
-fn the_answer_says_shut_off_for_both_and_get_says_what_section_3_says() {
+fn the_answer_says_shut_off_and_get_shows_the_state_of_section_3() {
     let (server, api) = start();
     for (kind, shown) in [("container", "exited"), ("vm", "shut_off")] {
         let created = api.create(&small(kind)).unwrap().expect(201).unwrap();
@@ -52,7 +52,7 @@ fn only_a_running_instance_can_be_stopped_and_the_message_names_the_state() {
 }
 
 #[test]
-fn an_instance_that_ends_by_itself_is_seen() {
+fn an_instance_that_ends_by_itself_is_noticed() {
     let (server, api) =
         start_with("faults = [{ call = \"ensure\", nth = 1, error = \"dies\", after_ms = 3000 }]");
     let created = api.small_container().unwrap();

@@ -1,4 +1,4 @@
-//! `[tls]`.
+//! The `[tls]` section of the configuration.
 
 use std::process::Command;
 use wharf_tests::{Ports, Server, simulated_node};
@@ -50,7 +50,7 @@ fn with_a_certificate_the_interface_is_https() {
 }
 
 #[test]
-fn a_certificate_that_cannot_be_used_is_named() {
+fn an_unusable_certificate_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let (cert, key) = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
     std::fs::write(&cert, "nothing").unwrap();

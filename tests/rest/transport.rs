@@ -1,4 +1,4 @@
-//! HTTP itself: slashes, methods, content types, sizes, ids.
+//! HTTP conventions: slashes, methods, content types, sizes, request ids.
 
 use crate::hygiene::send;
 use crate::start;
@@ -106,7 +106,7 @@ fn bodies_are_json_objects_of_at_most_64_kib() {
 }
 
 #[test]
-fn every_answer_has_a_request_id_the_callers_if_it_is_sane() {
+fn every_answer_has_a_request_id_from_the_caller_if_valid() {
     let (server, api) = start();
     let first = api.get("/api/instance/").unwrap();
     let second = api.get("/api/nothing/").unwrap();
@@ -141,7 +141,7 @@ fn health_and_documentation_need_no_key() {
 }
 
 #[test]
-fn who_does_not_wait_for_an_answer_is_in_the_log_all_the_same() {
+fn the_log_has_requests_of_clients_that_disconnect() {
     let (server, api) = crate::start_with("ready_after_ms = 1500");
     let created = api.small_container().unwrap();
     let id = crate::uuid(&created);
@@ -155,7 +155,7 @@ fn who_does_not_wait_for_an_answer_is_in_the_log_all_the_same() {
     let address = server.base_url().strip_prefix("http://").unwrap();
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
-    until("it has begun", || {
+    until("the request has begun", || {
         let state = api.instance(id)?.expect(200)?["state"] != "shut_off";
         Ok(state.then_some(()))
     })
@@ -167,13 +167,13 @@ fn who_does_not_wait_for_an_answer_is_in_the_log_all_the_same() {
         Ok(line.map(|line| assert!(line.contains("restart/"), "{line}")))
     })
     .unwrap();
-    // It was asked for, and is done.
+    // The restart completes without the client.
     api.wait_for(id, "running").unwrap();
     server.finish().unwrap();
 }
 
 #[test]
-fn a_request_that_is_running_is_finished_at_shutdown() {
+fn requests_in_progress_complete_at_shutdown() {
     let (mut server, api) = crate::start_with("ready_after_ms = 1500");
     let created = api.small_container().unwrap();
     api.wait_for(crate::uuid(&created), "running").unwrap();
@@ -181,7 +181,7 @@ fn a_request_that_is_running_is_finished_at_shutdown() {
         .unwrap()
         .expect(200)
         .unwrap();
-    // The restart waits for the instance to come up, which takes longer than the signal.
+    // The restart waits for the instance, which takes longer than the signal.
     let restart = {
         let (api, id) = (api.clone(), crate::uuid(&created).to_owned());
         std::thread::spawn(move || api.act(&id, "restart"))

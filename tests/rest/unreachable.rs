@@ -1,11 +1,11 @@
-//! A node that fails at one thing: what is answered, and that the rest goes on.
+//! A node that fails at one operation: the answers, and the unaffected rest.
 
 use crate::{start_with, uuid};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use wharf_tests::{Api, Ports, Server, simulated_node, small, until};
 
-/// A server whose answers wait for its node only briefly.
+/// Starts a server that waits only briefly for its node.
 fn brief(faults: &str) -> (Server, Api) {
     let limits = "[limits]\nstats_timeout_ms = 400\nanswer_wait_ms = 400\n";
     let node = simulated_node("one", &format!("faults = [{faults}]"));
@@ -25,14 +25,14 @@ fn stats_of_a_node_that_cannot_be_reached_or_is_too_slow_are_502() {
         let body = api.get(&path).unwrap().expect(502).unwrap();
         assert!(begin.elapsed() < Duration::from_secs(5), "{fault}");
         assert!(body["detail"].is_string(), "{fault}: {body}");
-        // Internal words stay in the log.
+        // Internal details stay in the log.
         assert!(!body.to_string().contains("simulated"), "{fault}: {body}");
         server.finish().unwrap();
     }
 }
 
 #[test]
-fn a_resize_that_the_node_fails_at_leaves_the_old_sizes_and_the_old_name() {
+fn a_failed_resize_leaves_the_old_sizes_and_the_old_name() {
     for fault in ["unreachable", "error", "timeout"] {
         let (server, api) = brief(&format!("{{ call = \"resize\", error = \"{fault}\" }}"));
         let created = api.small_container().unwrap();
@@ -50,7 +50,7 @@ fn a_resize_that_the_node_fails_at_leaves_the_old_sizes_and_the_old_name() {
 }
 
 #[test]
-fn a_resize_that_the_node_puts_off_comes_later() {
+fn a_deferred_resize_completes_later() {
     let fault = "{ call = \"resize\", nth = 1, error = \"retry\" }";
     let node = simulated_node("one", &format!("faults = [{fault}]"));
     let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
@@ -63,9 +63,9 @@ fn a_resize_that_the_node_puts_off_comes_later() {
     server.finish().unwrap();
 }
 
-/// One request's new size is not there yet when another gives the instance a name.
+/// A rename arrives while the resize of another request is in progress.
 #[test]
-fn a_rename_holds_whatever_becomes_of_a_resize_that_is_under_way() {
+fn a_rename_survives_a_concurrent_resize_that_fails() {
     let limits = "[limits]\nanswer_wait_ms = 2000\n";
     let node = simulated_node(
         "one",
@@ -81,12 +81,12 @@ fn a_rename_holds_whatever_becomes_of_a_resize_that_is_under_way() {
         let body = json!({ "n_vcpus": 4, "name": "of-the-resize" });
         std::thread::spawn(move || api.send("PATCH", &path, &body))
     };
-    // Its name is reserved once it is under way.
+    // The resize reserves its name as soon as it is in progress.
     let mut other = small("container");
     other["name"] = json!("of-the-resize");
     let mut wrong = other.clone();
     wrong["n_vcpus"] = json!(0);
-    until("it is under way", || {
+    until("the resize is in progress", || {
         let refused = api.create(&wrong)?.expect(400)?;
         Ok(refused.get("name").map(|_| ()))
     })
@@ -102,13 +102,13 @@ fn a_rename_holds_whatever_becomes_of_a_resize_that_is_under_way() {
         (&after["name"], &after["n_vcpus"]),
         (&json!("by-itself"), &before["n_vcpus"])
     );
-    // And the other's is free again.
+    // The name of the failed resize is free again.
     api.create(&other).unwrap().expect(201).unwrap();
     server.finish().unwrap();
 }
 
 #[test]
-fn delete_is_204_at_once_and_what_was_held_is_freed_when_the_node_is_rid_of_it() {
+fn delete_is_204_at_once_and_frees_resources_after_the_removal() {
     let faults =
         (1..=3).map(|nth| format!("{{ call = \"delete\", nth = {nth}, error = \"unreachable\" }}"));
     let (server, api) = brief(&faults.collect::<Vec<_>>().join(", "));
@@ -118,13 +118,13 @@ fn delete_is_204_at_once_and_what_was_held_is_freed_when_the_node_is_rid_of_it()
     let created = api.create(&body).unwrap().expect(201).unwrap();
     api.wait_for(uuid(&created), "running").unwrap();
     api.delete("all-of-it").unwrap().expect(204).unwrap();
-    // The name is free at once, the vCPUs are not.
+    // The name is free immediately; the vCPUs are not.
     let mut other = small("container");
     other["name"] = json!("all-of-it");
     other["n_vcpus"] = json!(1);
     let answer = api.create(&other).unwrap();
     assert!(!answer.body.to_string().contains("taken"), "{answer:?}");
-    let again = until("its vCPUs are free", || {
+    let again = until("the vCPUs are free", || {
         let mut all = body.clone();
         all["name"] = json!("all-again");
         all["n_vcpus"] = json!(15);
@@ -160,7 +160,7 @@ fn an_instance_in_error_can_be_renamed_and_deleted_but_not_resized() {
 }
 
 #[test]
-fn while_provisioning_a_rename_holds_and_a_resize_is_400() {
+fn during_provisioning_a_rename_succeeds_and_a_resize_is_400() {
     let (server, api) = start_with("ready_after_ms = 2500");
     let created = api.small_container().unwrap();
     let path = format!("/api/instance/{}/", uuid(&created));
@@ -179,7 +179,7 @@ fn while_provisioning_a_rename_holds_and_a_resize_is_400() {
 }
 
 #[test]
-fn a_restart_while_the_stop_still_runs_takes_the_claim_that_is_held() {
+fn a_restart_during_the_stop_reuses_the_claim() {
     let faults =
         (1..=2).map(|nth| format!("{{ call = \"stop\", nth = {nth}, error = \"unreachable\" }}"));
     let (server, api) = brief(&faults.collect::<Vec<_>>().join(", "));

@@ -1,4 +1,4 @@
-//! Section 4.4.
+//! Section 4.4: update.
 
 use crate::{start, start_with, uuid};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ fn a_rename_frees_the_old_name() {
         .expect(400)
         .unwrap();
     assert!(errors["name"].is_array(), "{errors}");
-    // Its own name is no conflict.
+    // An instance may keep its own name.
     patch(&api, "new-name", json!({ "name": "new-name" }))
         .expect(200)
         .unwrap();
@@ -84,7 +84,7 @@ fn a_container_is_resized_live_and_all_or_nothing() {
 }
 
 #[test]
-fn all_wrong_fields_are_named_at_once_also_where_a_disk_cannot_grow() {
+fn all_wrong_fields_are_reported_at_once_even_if_disks_cannot_grow() {
     let (server, api) = start_with("disk_grow = 'no'");
     let taken = api.small_container().unwrap();
     let created = api.small_container().unwrap();
@@ -107,7 +107,7 @@ fn all_wrong_fields_are_named_at_once_also_where_a_disk_cannot_grow() {
 }
 
 #[test]
-fn a_stopped_container_takes_sizes_for_its_next_start() {
+fn a_stopped_container_accepts_sizes_for_its_next_start() {
     let (server, api) = start();
     let created = api.small_container().unwrap();
     api.wait_for(uuid(&created), "running").unwrap();
@@ -151,7 +151,7 @@ fn vms_are_renamed_but_not_resized() {
     server.finish().unwrap();
 }
 
-/// A container of 10 GiB that has been stopped.
+/// Creates a stopped container with a disk of 10 GiB.
 fn stopped(api: &Api) -> Value {
     let created = api.small_container().unwrap();
     api.wait_for(uuid(&created), "running").unwrap();
@@ -161,7 +161,7 @@ fn stopped(api: &Api) -> Value {
 }
 
 #[test]
-fn where_only_stopped_disks_grow_a_running_one_says_to_stop_it_first() {
+fn a_running_instance_must_be_stopped_before_its_disk_grows() {
     let (server, api) = start_with("disk_grow = 'stopped'");
     let created = api.small_container().unwrap();
     let id = uuid(&created);
@@ -191,7 +191,7 @@ fn where_only_stopped_disks_grow_a_running_one_says_to_stop_it_first() {
     assert_eq!(restarted["state"], "running");
     let running = api.wait_for(id, "running").unwrap();
     assert_eq!(running["disk_size_gib"], 20);
-    // The node has it too: a tenth of its disk is what a simulated machine uses.
+    // The node has applied the size: a simulated machine uses a tenth of its disk.
     let stats = api
         .get(&format!("/api/instance/{id}/stats/"))
         .unwrap()
@@ -202,7 +202,7 @@ fn where_only_stopped_disks_grow_a_running_one_says_to_stop_it_first() {
 }
 
 #[test]
-fn where_sizes_are_fixed_while_it_runs_it_is_to_be_stopped_first() {
+fn a_node_without_live_resize_requires_a_stop() {
     let (server, api) = start_with("fixed_while_running = true");
     let created = api.small_container().unwrap();
     let id = uuid(&created);
@@ -213,7 +213,7 @@ fn where_sizes_are_fixed_while_it_runs_it_is_to_be_stopped_first() {
         let message = errors[field][0].as_str().unwrap();
         assert!(message.contains("stop it first"), "{errors}");
     }
-    // Its disk is another matter.
+    // The disk can still grow.
     patch(&api, id, json!({ "disk_size_gib": 20 }))
         .expect(200)
         .unwrap();
@@ -226,7 +226,7 @@ fn where_sizes_are_fixed_while_it_runs_it_is_to_be_stopped_first() {
 }
 
 #[test]
-fn a_restart_does_not_wait_for_a_disk_that_takes_long_to_grow() {
+fn a_restart_does_not_wait_for_a_slow_disk_growth() {
     let slow = "disk_grow = 'stopped', faults = [{ call = 'grow', every = 1, error = 'retry', after_ms = 100 }]";
     let limits = "[limits]\nanswer_wait_ms = 400\n";
     let settings = format!(
@@ -248,7 +248,7 @@ fn a_restart_does_not_wait_for_a_disk_that_takes_long_to_grow() {
         (&shown["state"], &shown["disk_size_gib"]),
         (&json!("running"), &json!(20))
     );
-    // Another change has to wait; a stop does not.
+    // Another change must wait; a stop need not.
     assert_eq!(patch(&api, id, json!({ "n_vcpus": 2 })).status, 400);
     let stop = api.act(id, "stop").unwrap().expect(200).unwrap();
     assert_eq!(stop["state"], "shut_off");
@@ -257,7 +257,7 @@ fn a_restart_does_not_wait_for_a_disk_that_takes_long_to_grow() {
 }
 
 #[test]
-fn content_that_does_not_fit_stays_on_the_disk_it_has() {
+fn content_that_does_not_fit_stays_on_the_old_disk() {
     let faults = "disk_grow = 'stopped', faults = [{ call = 'grow', nth = 1, error = 'full' }]";
     let (server, api) = start_with(faults);
     let created = stopped(&api);
@@ -279,7 +279,7 @@ fn content_that_does_not_fit_stays_on_the_disk_it_has() {
 }
 
 #[test]
-fn a_move_to_a_larger_disk_that_breaks_off_is_tried_again_and_then_given_up() {
+fn a_failed_disk_growth_is_retried_and_then_abandoned() {
     let every = |call: &str| {
         format!("disk_grow = 'stopped', faults = [{{ call = 'grow', {call}error = 'error' }}]")
     };

@@ -208,7 +208,7 @@ impl Server {
     }
 
     /// Returns the bytes of the data directory and the log, to search for secrets.
-    pub fn all_it_wrote(&self) -> Result<Vec<u8>> {
+    pub fn data_and_log(&self) -> Result<Vec<u8>> {
         let mut all = self.log().into_bytes();
         for entry in fs::read_dir(self.data_dir())? {
             let path = entry?.path();

@@ -83,7 +83,7 @@ impl Login<'_> {
     }
 
     /// Waits for the first login after a restart, whose response does not wait for a slow boot.
-    pub fn comes_back(&self, instance: &Value) -> Result<()> {
+    pub fn wait_for_login(&self, instance: &Value) -> Result<()> {
         until("a login after the restart", || {
             Ok(self.run(instance, "true")?.status.success().then_some(()))
         })

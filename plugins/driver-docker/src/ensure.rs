@@ -37,7 +37,7 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         disk_limit: ctx
             .settings
             .disk_limit
-            .is_asked_for(ctx.probe_cache.disk_limit),
+            .is_requested(ctx.probe_cache.disk_limit),
         kvm: ctx.settings.kvm != Kvm::Off,
     };
     if spec.may_exist

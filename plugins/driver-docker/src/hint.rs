@@ -36,7 +36,7 @@ impl ProbeCache {
 /// Follows the storage drivers of moby (`daemon/graphdriver`) and Podman (containers/storage
 /// `drivers`). Overlays need an XFS with project quotas, which the info does not show; they refuse
 /// a limit elsewhere. Without root, no quota can be enabled. The snapshotters of containerd accept
-/// a limit and ignore it, whatever their names.
+/// a limit and ignore it, even one named `btrfs`.
 fn disk_limit(info: &Info) -> Option<bool> {
     if info.is_rootless() || info.has_snapshotter() {
         return Some(false);

@@ -1,5 +1,5 @@
 //! Wharf's driver for engines that speak the Docker Engine API: dockerd from 20.10 on, and Podman
-//! through the same interface.
+//! through its Docker interface.
 //!
 //! Each instance is one container, named after the instance's UUID, on a bridge network per owner.
 //! A virtual machine runs inside its container ([`vm`]).

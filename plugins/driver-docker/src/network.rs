@@ -27,7 +27,7 @@ fn is_public(network: &Network) -> bool {
     network.id.starts_with(names::PUBLIC_ID)
 }
 
-fn is_the_operators(ctx: &Context, network: &Network) -> bool {
+fn is_operators_own(ctx: &Context, network: &Network) -> bool {
     is_public(network) && ctx.settings.public_network.is_some()
 }
 
@@ -37,7 +37,7 @@ fn is_the_operators(ctx: &Context, network: &Network) -> bool {
 /// [`Error::Conflict`] if a network with this name belongs to another installation, has other
 /// addresses, or has containers of another owner.
 pub fn create(ctx: &Context, network: &Network) -> Result<(), Error> {
-    if is_the_operators(ctx, network) {
+    if is_operators_own(ctx, network) {
         return Ok(());
     }
     for _ in 0..2 {
@@ -79,9 +79,9 @@ fn without_other_owners(
     }
     let members = members(ctx, network)?;
     match members.iter().find(|member| !is_theirs(&member.labels)) {
-        Some(stranger) => Err(Error::Conflict(format!(
+        Some(other) => Err(Error::Conflict(format!(
             "container {} of another owner is on network {}",
-            stranger.id,
+            other.id,
             names::network(network)
         ))),
         None => Ok(()),
@@ -108,7 +108,7 @@ fn members(ctx: &Context, network: &Network) -> Result<Vec<Summary>, Error> {
 /// # Errors
 /// When the engine does not answer.
 pub fn remove_if_unused(ctx: &Context, network: &Network) -> Result<(), Error> {
-    if is_the_operators(ctx, network) || !members(ctx, network)?.is_empty() {
+    if is_operators_own(ctx, network) || !members(ctx, network)?.is_empty() {
         return Ok(());
     }
     let name = names::network(network);
@@ -148,7 +148,7 @@ pub fn join(ctx: &Context, network: &Network, container: &str) -> Result<(), Err
             Err(refusal) if refusal.is_attached() => return Ok(()),
             Err(refusal) if refusal.is_no_container() => break,
             Err(refusal) if refusal.is_not_found() || refusal.is_no_network() => {
-                if is_the_operators(ctx, network) {
+                if is_operators_own(ctx, network) {
                     let message =
                         "the engine has no such network; make it, or leave the setting out";
                     return Err(Error::invalid("settings.public_network", message));

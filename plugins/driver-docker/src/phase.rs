@@ -36,7 +36,7 @@ fn phase(word: &str, labels: &Labels, reason: impl FnOnce() -> String) -> Phase 
         "created" | "configured" | "initialized" => Phase::Creating,
         "running" | "paused" | "stopping" => Phase::Ready,
         "exited" | "stopped" => Phase::Stopped(Some(reason())),
-        "removing" | "dead" => Phase::Stopped(Some("it is being removed".into())),
+        "removing" | "dead" => Phase::Stopped(Some("being removed".into())),
         _ => Phase::Booting,
     }
 }

@@ -56,7 +56,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
                 true => DiskGrow::Stopped,
                 false => DiskGrow::No,
             },
-            disk_limit: ctx.settings.disk_limit.surely_holds(cache.disk_limit),
+            disk_limit: ctx.settings.disk_limit.is_certain(cache.disk_limit),
             gpus: gpu::are_handed_out(&product, &info),
             stats: true,
             network: true,

@@ -23,7 +23,7 @@ pub enum DiskLimit {
 impl DiskLimit {
     /// Returns whether a creation includes a limit, given the finding of a probe.
     #[must_use]
-    pub fn is_asked_for(self, found: Option<bool>) -> bool {
+    pub fn is_requested(self, found: Option<bool>) -> bool {
         match self {
             Self::On => true,
             Self::Off => false,
@@ -33,7 +33,7 @@ impl DiskLimit {
 
     /// Returns whether every disk has a limit for certain.
     #[must_use]
-    pub fn surely_holds(self, found: Option<bool>) -> bool {
+    pub fn is_certain(self, found: Option<bool>) -> bool {
         match self {
             Self::On => true,
             Self::Off => false,

@@ -96,14 +96,14 @@ fn a_network_of_another_installation_is_not_used() {
     running(&fake, &node, 1);
     fake.world.borrow_mut().containers.clear();
     let ctx = Context::new(&node, &fake).unwrap();
-    let stranger = Node {
+    let foreign = Node {
         installation: "other".into(),
         ..node.clone()
     };
-    let stranger = Context::new(&stranger, &fake).unwrap();
+    let foreign = Context::new(&foreign, &fake).unwrap();
     let network = spec(1).network;
     for used in [network::create, network::provide] {
-        assert!(matches!(used(&stranger, &network), Err(Error::Conflict(_))));
+        assert!(matches!(used(&foreign, &network), Err(Error::Conflict(_))));
         used(&ctx, &network).unwrap();
     }
     // A network made by hand, for example.
@@ -300,12 +300,12 @@ fn queries_are_answered() {
         stats::stats(&ctx, &spec(1).tag, true),
         Err(Error::Conflict(_))
     ));
-    let stranger = Node {
+    let foreign = Node {
         installation: "other".into(),
         ..node.clone()
     };
     assert!(
-        inspect::list(&Context::new(&stranger, &fake).unwrap())
+        inspect::list(&Context::new(&foreign, &fake).unwrap())
             .unwrap()
             .is_empty()
     );

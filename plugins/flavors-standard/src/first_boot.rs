@@ -21,7 +21,7 @@ const OWNER_ONLY: u32 = 0o600;
 struct Place {
     directory: &'static str,
     owner: u32,
-    /// Of files that hold nothing secret.
+    /// The mode of files without secrets.
     mode: u32,
 }
 

@@ -1,4 +1,4 @@
-"""The same straight line through each library of the stack, which must agree on it."""
+"""Each library of the stack fits a straight line to the data; all results must agree."""
 
 import tempfile
 from pathlib import Path
@@ -25,7 +25,7 @@ assert numpy.allclose(scipy.stats.linregress(x, y)[:2], [SLOPE, ABOVE])
 fitted = statsmodels.api.OLS(y, statsmodels.api.add_constant(x)).fit()
 assert numpy.allclose(fitted.params, [ABOVE, SLOPE])
 
-# PyTorch finds it by descending a gradient.
+# PyTorch finds it by gradient descent.
 inputs = torch.from_numpy(x / 100).float().reshape(-1, 1)
 wanted = torch.from_numpy(y / 100).float().reshape(-1, 1)
 model = torch.nn.Linear(1, 1)

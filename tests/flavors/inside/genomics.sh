@@ -1,6 +1,6 @@
 #!/bin/bash
-# A made-up chromosome, and reads of somebody who has one base of it in another way: aligners find
-# where the reads are from, callers that base, and the other tools what was put in for them.
+# A made-up chromosome, and reads with one different base. Aligners find the origin of the reads,
+# callers that base, and the other tools similar known results.
 set -euo pipefail
 cd "$(mktemp -d)"
 exec 3>&1 1>log 2>&1
@@ -24,10 +24,11 @@ with open("reads.fq", "w") as file:
     for number in range(reads):
         start = random.randrange(bases - 100)
         read = "".join(reference[start : start + 100])
-        # A character that tells in which of two ways qualities are written.
+        # A quality character that distinguishes the two encodings.
         file.write(f"@read{number}\n{read}\n+\n{'I' * 99}?\n")
 
-# Twelve people; who is ill has the rare form of the second place, which of the others says nothing.
+# Twelve people. The ill ones have the rare allele of the second place; the other places are
+# unrelated.
 with open("study.map", "w") as file:
     for place in (1, 2, 3):
         file.write(f"1 place{place} 0 {place * 1000}\n")
@@ -92,7 +93,7 @@ reads <- scanBam("reads.bam")[[1]]
 covering <- GRanges("chr1", IRanges(reads$pos, width = 100))
 stopifnot(countOverlaps(variants, covering) > 5)
 
-# Of 200 genes the first 20 have ten times as much in the second half of the samples.
+# The first 20 of 200 genes have ten times the counts in the second half of the samples.
 set.seed(7)
 counts <- matrix(rnbinom(200 * 8, mu = 200, size = 50), 200)
 counts[1:20, 5:8] <- counts[1:20, 5:8] * 10L
@@ -107,7 +108,7 @@ linear <- eBayes(lmFit(voom(calcNormFactors(DGEList(counts)), design), design))
 stopifnot(first(linear$p.value[, 2]))
 END
 
-# What Nextflow runs on, and its launcher, which brings Nextflow itself at its first use.
+# Nextflow's Java, and its launcher, which downloads Nextflow itself at its first use.
 java -version
 bash -n "$(command -v nextflow)"
 grep -q '^NXF_VER=' "$(command -v nextflow)"

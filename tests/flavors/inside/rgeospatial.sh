@@ -1,5 +1,5 @@
 #!/bin/bash
-# A raster and a shape go through R's packages for maps to a file that GDAL reads.
+# A raster and a shape go through R's geospatial packages to a file that GDAL reads.
 set -euo pipefail
 cd "$(mktemp -d)"
 Rscript - <<'END'
@@ -7,7 +7,7 @@ suppressMessages({
     library(sf); library(terra); library(stars); library(raster); library(lwgeom); library(gstat)
     library(spdep)
 })
-# The square kilometre around a place, on the ground and on the globe.
+# A square kilometre around a place, in projected and in geographic coordinates.
 place <- st_sfc(st_point(c(500000, 5500000)), crs = 32632)
 square <- st_buffer(place, 500, endCapStyle = "SQUARE")
 stopifnot(abs(as.numeric(st_area(square)) - 1e6) < 1)
@@ -23,7 +23,8 @@ cube <- stars::read_stars("slope.tif")
 stopifnot(dim(cube) == c(20, 20), mean(cube[[1]]) == 10)
 stopifnot(raster::cellStats(raster::raster("slope.tif"), "max") == 19.5)
 
-# Halfway between two measurements is the mean of both; on a line of five each has its neighbours.
+# The midpoint between two measurements gets their mean. Each point on a line of five has its
+# neighbours.
 measured <- st_sf(z = c(1, 3), geometry = st_sfc(st_point(c(0, 0)), st_point(c(2, 0))))
 between <- gstat::idw(z ~ 1, measured, st_sf(geometry = st_sfc(st_point(c(1, 0)))), debug.level = 0)
 stopifnot(abs(between$var1.pred - 2) < 1e-9)

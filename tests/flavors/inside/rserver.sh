@@ -1,5 +1,5 @@
 #!/bin/bash
-# The command line tools beside R, on a made-up file.
+# The command-line tools beside R, on made-up files.
 set -euo pipefail
 cd "$(mktemp -d)"
 printf '>chr1\nACGTACGTAC\n' >genome.fa
@@ -11,5 +11,5 @@ plink1.9 --vcf calls.vcf --freq counts --allow-no-sex >/dev/null
 [ "$(awk '$2 == "place" { print $5 + $6 }' plink.frq.counts)" = 4 ]
 plink2 --vcf calls.vcf --freq --out two >/dev/null
 grep -qw 0.75 two.afreq
-# The user's own packages, without sudo.
+# The user installs packages without sudo.
 [ "$(Rscript -e 'cat(.libPaths()[1])')" = "$HOME/R/library" ]

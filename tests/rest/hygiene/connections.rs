@@ -1,4 +1,4 @@
-//! Many requests on one connection, and many connections with none.
+//! Many requests on one connection, and many idle connections.
 
 use super::wire::{connect, listen, resident_kib, send};
 use crate::start;
@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 const IDLE: u64 = 5_000;
 
-/// What one silent connection may cost, in KiB. A task, a socket and a read buffer.
+/// Maximum cost of an idle connection in KiB: a task, a socket and a read buffer.
 const KIB_EACH: u64 = 24;
 
-/// Files that this process and its servers may have open: raised as far as it may be raised.
+/// Returns the limit of open files for this process and its servers, after raising it to the
+/// maximum.
 fn files() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -55,7 +56,7 @@ fn five_thousand_idle_connections() {
 }
 
 #[test]
-fn pipelined_requests_are_answered_in_their_order() {
+fn pipelined_requests_are_answered_in_order() {
     let (server, api) = start();
     let mut bytes = String::new();
     for n in 0..100 {
@@ -92,7 +93,7 @@ fn a_body_without_end_costs_no_memory() {
                 );
                 stream.write_all(head.as_bytes()).unwrap();
                 let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
-                // Until the server has had enough, or far more than it should take.
+                // Sends until the server closes the connection, or far beyond its limit.
                 for sent in 0..2000_u32 {
                     if stream.write_all(chunk.as_bytes()).is_err() {
                         return sent;
@@ -112,7 +113,7 @@ fn a_body_without_end_costs_no_memory() {
 }
 
 #[test]
-fn long_answers_are_gzipped_where_asked() {
+fn long_answers_are_gzipped_on_request() {
     let (server, api) = start();
     for _ in 0..4 {
         api.small_container().unwrap();

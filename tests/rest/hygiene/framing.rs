@@ -1,13 +1,13 @@
-//! Where one request ends and the next begins, and headers that must not be doubtful.
+//! Boundaries between requests, and ambiguous headers.
 
 use super::wire::{Heard, send};
 use crate::start;
 
-/// Sent behind a request whose length is doubtful: whoever answers it has taken it for a request.
+/// Follows a request with an ambiguous length. An answer to it reveals request smuggling.
 const HIDDEN: &str = "GET /hidden HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/// What follows the head of `POST /api/instance/`, and what comes of it.
-const DOUBTFUL: &[(&str, &str)] = &[
+/// Ambiguous continuations of the head of `POST /api/instance/`, with their names.
+const AMBIGUOUS: &[(&str, &str)] = &[
     (
         "CL, TE",
         "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -62,7 +62,7 @@ const DOUBTFUL: &[(&str, &str)] = &[
     ),
 ];
 
-/// Right, if unusual: the body is the body, and what follows it is the next request.
+/// Valid but unusual continuations. The next request begins after the body.
 const PLAIN: &[(&str, &str)] = &[
     (
         "the same CL twice",
@@ -88,14 +88,14 @@ fn sane(name: &str, heard: &Heard) {
 }
 
 #[test]
-fn a_body_of_doubtful_length_is_400_and_the_connection_ends() {
+fn a_body_of_ambiguous_length_is_400_and_ends_the_connection() {
     let (server, api) = start();
     let head = format!(
         "POST /api/instance/ HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\n",
         api.key()
     );
-    for (name, rest) in DOUBTFUL {
+    for (name, rest) in AMBIGUOUS {
         let heard = send(&server, format!("{head}{rest}{HIDDEN}").as_bytes());
         sane(name, &heard);
         assert_eq!(heard.statuses, [400], "{name}: {heard:?}");
@@ -105,7 +105,7 @@ fn a_body_of_doubtful_length_is_400_and_the_connection_ends() {
         let heard = send(&server, format!("{head}{rest}{HIDDEN}").as_bytes());
         assert_eq!(heard.statuses, [400, 404], "{name}: {heard:?}");
     }
-    // What a GET carries is its body, and no request.
+    // The body of a GET is not a request.
     let get = format!(
         "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n",
         HIDDEN.len()
@@ -124,7 +124,7 @@ fn a_body_of_doubtful_length_is_400_and_the_connection_ends() {
 }
 
 #[test]
-fn headers_that_may_come_once_do() {
+fn repeated_single_headers_are_refused() {
     let (server, api) = start();
     let key = format!("Authorization: Bearer {}\r\n", api.key());
     let get = |path: &str, headers: &str| {
@@ -162,7 +162,7 @@ fn headers_that_may_come_once_do() {
 }
 
 #[test]
-fn what_is_no_request_is_refused() {
+fn invalid_requests_are_refused() {
     let (server, _) = start();
     let many: String = (0..65).map(|n| format!("X-{n}: y\r\n")).collect();
     let long = "y".repeat(70_000);
@@ -226,7 +226,7 @@ fn what_is_no_request_is_refused() {
 }
 
 #[test]
-fn who_waits_for_100_continue_gets_it_or_the_refusal() {
+fn expect_100_continue_gets_it_or_the_refusal() {
     let (server, api) = start();
     let head = "POST /api/instance/ HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n\
                 Expect: 100-continue\r\nContent-Length: 2\r\n";

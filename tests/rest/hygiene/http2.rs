@@ -1,4 +1,4 @@
-//! HTTP/2 with prior knowledge: by a client of it, and in frames made by hand.
+//! HTTP/2 with prior knowledge, with a client library and with hand-written frames.
 
 use super::wire::connect;
 use crate::start;
@@ -25,7 +25,7 @@ pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     bytes
 }
 
-/// A header field without index and without Huffman coding.
+/// Appends a header field without index and without Huffman coding.
 fn field(block: &mut Vec<u8>, name: &str, value: &str) {
     block.push(0);
     for text in [name, value] {
@@ -40,7 +40,7 @@ fn get(stream: u32, path: &str, key: &str) -> Vec<u8> {
     head(stream, "GET", path, key, true)
 }
 
-/// The head of a request, after which its stream ends or stays open for a body.
+/// Encodes the head of a request. Its stream ends, or stays open for a body.
 pub(super) fn head(stream: u32, method: &str, path: &str, key: &str, ends: bool) -> Vec<u8> {
     let mut block = vec![0x86];
     field(&mut block, ":method", method);
@@ -52,7 +52,7 @@ pub(super) fn head(stream: u32, method: &str, path: &str, key: &str, ends: bool)
     frame(HEADERS, END_HEADERS | end, stream, &block)
 }
 
-/// The kind of the next frame.
+/// Reads a frame and returns its kind.
 pub(super) fn read_frame(stream: &mut TcpStream) -> Option<u8> {
     let mut head = [0; 9];
     stream.read_exact(&mut head).ok()?;
@@ -80,7 +80,7 @@ fn requests_share_a_connection() {
     server.finish().unwrap();
 }
 
-/// All requests are on their way before the first answer is read.
+/// Sends all requests before it reads the first answer.
 async fn all_at_once(server: &Server, key: &str, paths: &[&str]) -> Vec<Answer> {
     let address = server.base_url().strip_prefix("http://").unwrap();
     let stream = tokio::net::TcpStream::connect(address).await.unwrap();
@@ -120,20 +120,20 @@ fn a_silent_peer_does_not_hold_up_the_shutdown() {
     stream.write_all(PREFACE).unwrap();
     stream.write_all(&frame(SETTINGS, 0, 0, &[])).unwrap();
     stream.write_all(&get(1, "/healthz", api.key())).unwrap();
-    // It has answered, so this is a connection that was in use.
+    // After an answer, the connection counts as used.
     assert!(read_frame(&mut stream).is_some());
     let begin = Instant::now();
     assert!(server.terminate().unwrap().success());
     let took = begin.elapsed();
     println!("ended {took:?} after it was asked to");
-    // Requests that run get 20 seconds.
+    // Requests in progress get 20 seconds.
     assert!(took < Duration::from_secs(15), "{took:?}");
     server.run().unwrap();
     server.finish().unwrap();
 }
 
 #[test]
-fn broken_frames_end_the_connection_and_nothing_else() {
+fn broken_frames_end_only_their_connection() {
     let (server, api) = start();
     let settings = frame(SETTINGS, 0, 0, &[]);
     let endless = frame(HEADERS, 0, 1, &[0x82, 0x86]);

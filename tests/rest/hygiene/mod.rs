@@ -1,5 +1,5 @@
-//! HTTP itself, against what careless and hostile clients send: never a hang, never a 5xx, never
-//! one request taken for two, and memory that stays bounded.
+//! HTTP against careless and hostile clients: no hang, no 5xx, no request smuggling, and bounded
+//! memory.
 
 mod connections;
 mod framing;
@@ -12,8 +12,8 @@ pub use wire::send;
 
 use wharf_tests::{Api, Ports, Server, simulated_node};
 
-/// A server that waits for nobody for long.
-fn impatient() -> (Server, Api) {
+/// Starts a server with short timeouts.
+fn start_with_short_timeouts() -> (Server, Api) {
     let limits = "[limits]\nheader_timeout_ms = 500\nbody_timeout_ms = 500\n";
     let node = simulated_node("one", "");
     let server = Server::start(&format!("{}{limits}{node}", Ports::take().settings())).unwrap();

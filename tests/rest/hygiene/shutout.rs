@@ -1,4 +1,4 @@
-//! Clients that try to use up the service: none of them may keep it from answering others.
+//! Clients that try to exhaust the service: none may prevent answers to others.
 
 use super::http2::{PREFACE, SETTINGS, frame, head, read_frame};
 use super::wire::connect;
@@ -16,7 +16,7 @@ fn start_limited(limits: &str) -> (Server, Api) {
     (server, api)
 }
 
-/// An HTTP/2 connection with these requests, whose streams the client leaves open or not.
+/// Opens an HTTP/2 connection and sends these requests.
 fn requests(server: &Server, count: u32, request: impl Fn(u32) -> Vec<u8>) -> TcpStream {
     connection(server, &frame(SETTINGS, 0, 0, &[]), count, request)
 }
@@ -37,7 +37,7 @@ fn connection(
 }
 
 #[test]
-fn streams_without_end_do_not_shut_out_health_checks() {
+fn open_streams_do_not_block_health_checks() {
     let (server, api) = start();
     let streams: Vec<_> = (0..102)
         .map(|_| requests(&server, 100, |n| head(n, "GET", "/healthz", "", false)))
@@ -53,7 +53,7 @@ fn streams_without_end_do_not_shut_out_health_checks() {
 }
 
 #[test]
-fn bodies_that_do_not_end_hold_no_place_and_are_read_only_where_taken() {
+fn endless_bodies_do_not_count_as_in_flight_and_unused_ones_are_not_read() {
     let (server, api) = start_limited("max_connections = 20\nbody_timeout_ms = 15000");
     let begin = Instant::now();
     let _waiting = requests(&server, 60, |n| {
@@ -62,7 +62,7 @@ fn bodies_that_do_not_end_hold_no_place_and_are_read_only_where_taken() {
     let mut ignored = requests(&server, 1, |n| {
         head(n, "POST", "/api/instance/a-b/stop/", api.key(), false)
     });
-    // The answer to the second comes although its body does not.
+    // The answer to the second request does not wait for its unused body.
     while read_frame(&mut ignored).unwrap() != HEADERS {}
     assert!(api.list().unwrap().is_empty());
     assert!(begin.elapsed() < Duration::from_secs(10));
@@ -85,18 +85,21 @@ fn a_peer_has_a_bounded_number_of_connections() {
         .filter_map(|stream| (!closed(stream)).then_some(()));
     assert!((1..=8).contains(&open.count()));
     drop(streams);
-    until("there is room again", || Ok(api.get("/healthz").ok())).unwrap();
+    until("the peer has a free connection again", || {
+        Ok(api.get("/healthz").ok())
+    })
+    .unwrap();
     server.finish().unwrap();
 }
 
-/// Settings that let the server send no body.
+/// Settings with an initial window of zero, so the server cannot send a body.
 fn no_window() -> Vec<u8> {
     const INITIAL_WINDOW_SIZE: u8 = 4;
     frame(SETTINGS, 0, 0, &[0, INITIAL_WINDOW_SIZE, 0, 0, 0, 0])
 }
 
 #[test]
-fn an_http2_client_that_takes_no_body_loses_its_connection() {
+fn an_http2_client_that_reads_no_body_loses_its_connection() {
     let (server, api) = start_limited("write_timeout_ms = 1000");
     let mut stream = connection(&server, &no_window(), 1, |n| {
         head(n, "GET", "/api/instance/", api.key(), true)
@@ -105,7 +108,7 @@ fn an_http2_client_that_takes_no_body_loses_its_connection() {
         .set_read_timeout(Some(Duration::from_millis(100)))
         .unwrap();
     let begin = Instant::now();
-    // It stays lively otherwise.
+    // The client stays active otherwise.
     let ping = frame(6, 0, 0, &[0; 8]);
     let mut bytes = [0; 1024];
     loop {
@@ -129,17 +132,17 @@ fn unsent_responses_are_bounded_in_all() {
         api.small_container().unwrap();
     }
     let list = |n| head(n, "GET", "/api/instance/", api.key(), true);
-    // A list of four is about 3.5 KB.
+    // A list of four instances has about 3.5 KB.
     let unread: Vec<_> = (0..5)
         .map(|_| connection(&server, &no_window(), 100, list))
         .collect();
-    until("too much is unsent", || {
+    until("the limit of unsent bytes is reached", || {
         Ok((api.get("/api/instance/")?.status == 503).then_some(()))
     })
     .unwrap();
     assert_eq!(api.get("/healthz").unwrap().status, 200);
     drop(unread);
-    until("they are given up", || {
+    until("the connections are closed", || {
         Ok((api.get("/api/instance/")?.status == 200).then_some(()))
     })
     .unwrap();

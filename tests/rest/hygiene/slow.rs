@@ -1,17 +1,17 @@
-//! Clients that take their time, one and many.
+//! Slow clients, one and many.
 
-use super::impatient;
+use super::start_with_short_timeouts;
 use super::wire::{Heard, connect, listen};
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use wharf_tests::Server;
 
-/// Well above the server's own limits, well below a hang.
+/// Far above the server's own limits, far below a hang.
 const BOUND: Duration = Duration::from_secs(10);
 
-/// Sends the start, and then a byte now and then until the server has had enough; how long that
-/// took, and what it said.
+/// Sends the start, and then one byte at a time until the server closes the connection. Returns the
+/// duration and the answer.
 fn trickle(mut stream: TcpStream, start: &str, byte: &[u8]) -> (Duration, Heard) {
     let begin = Instant::now();
     stream.write_all(start.as_bytes()).unwrap();
@@ -39,7 +39,7 @@ fn slow_body(server: &Server, key: &str, framing: &str, byte: &[u8]) {
 
 #[test]
 fn slow_heads_and_bodies_end_in_time() {
-    let (server, api) = impatient();
+    let (server, api) = start_with_short_timeouts();
     for start in [
         "",
         "GET /healthz HTTP/1.1\r\n",
@@ -64,8 +64,8 @@ fn slow_heads_and_bodies_end_in_time() {
 }
 
 #[test]
-fn many_slow_clients_keep_nobody_waiting() {
-    let (server, api) = impatient();
+fn many_slow_clients_do_not_delay_others() {
+    let (server, api) = start_with_short_timeouts();
     let streams: Vec<_> = (0..300)
         .map(|n| {
             let mut stream = connect(&server);

@@ -1,5 +1,5 @@
-//! Bytes as they are sent and as they come back. Every answer among them is held against the
-//! OpenAPI document, as all answers of the tests are.
+//! Raw bytes of requests and answers. Every answer is checked against the OpenAPI document, as in
+//! all tests.
 
 use flate2::read::GzDecoder;
 use serde_json::Value;
@@ -9,34 +9,34 @@ use std::time::Duration;
 use wharf_conformance::wire::{Reply, replies};
 use wharf_tests::{Answer, Server, agrees_with_document};
 
-/// Time without a byte after which nothing more is expected on an open connection.
+/// Time without a byte after which an open connection counts as silent.
 const SILENCE: Duration = Duration::from_millis(700);
 
-/// All that came back.
+/// The bytes of all answers on a connection.
 #[derive(Debug, Default)]
 pub struct Heard {
-    /// Status of each answer.
+    /// The status of each answer.
     pub statuses: Vec<u16>,
-    /// The server has closed the connection.
+    /// Whether the server has closed the connection.
     pub closed: bool,
-    /// Every byte.
+    /// All bytes.
     pub bytes: Vec<u8>,
 }
 
 impl Heard {
-    /// The bytes as text.
+    /// Returns the bytes as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 
-    /// Takes in what came after it.
+    /// Appends later bytes.
     pub fn add(&mut self, more: Self) {
         self.statuses.extend(more.statuses);
         self.bytes.extend(more.bytes);
         self.closed = more.closed;
     }
 
-    /// Fails unless the answers are as the OpenAPI document says they are for what was sent.
+    /// Asserts that the answers to the sent bytes match the OpenAPI document.
     pub fn agrees_with(&self, sent: &[u8]) {
         let sent = String::from_utf8_lossy(sent);
         let mut requests = sent.split("\r\n").filter_map(request_line);
@@ -52,13 +52,14 @@ impl Heard {
     }
 }
 
-/// Method and path of the first line of a request.
+/// Returns method and path from the first line of a request.
 fn request_line(line: &str) -> Option<(&str, &str)> {
     let (request, version) = line.rsplit_once(" HTTP/1.")?;
     matches!(version, "0" | "1").then(|| request.split_once(' '))?
 }
 
-/// What is no request for the server is refused by HTTP itself, without a body.
+/// Returns whether the HTTP layer itself refused the bytes: without a body and without a request
+/// id.
 fn no_request(reply: &Reply) -> bool {
     let refused = matches!(reply.status, 400 | 414 | 431);
     refused && reply.body.is_empty() && !reply.headers.contains_key("x-request-id")
@@ -86,24 +87,23 @@ fn agrees(method: &str, path: &str, reply: Reply) {
     agrees_with_document(method, path, &answer, has_body).unwrap();
 }
 
-/// A connection of its own.
+/// Opens a connection.
 pub fn connect(server: &Server) -> TcpStream {
     let address = server.base_url().strip_prefix("http://").unwrap();
     TcpStream::connect(address).unwrap()
 }
 
-/// Sends the bytes on a connection of their own, and listens until the server closes it or has
-/// nothing more to say.
+/// Sends the bytes on a new connection, and listens until the server closes it or is silent.
 pub fn send(server: &Server, bytes: &[u8]) -> Heard {
     let mut stream = connect(server);
-    // A server that has heard enough may close while there is more to send.
+    // The server may close the connection before all bytes are sent.
     let _ = stream.write_all(bytes);
     let heard = listen(&mut stream, SILENCE);
     heard.agrees_with(bytes);
     heard
 }
 
-/// Listens until the server closes the connection, or is silent for so long.
+/// Listens until the server closes the connection, or is silent for this time.
 pub fn listen(stream: &mut TcpStream, silence: Duration) -> Heard {
     stream.set_read_timeout(Some(silence)).unwrap();
     let mut bytes = Vec::new();
@@ -131,7 +131,7 @@ pub fn listen(stream: &mut TcpStream, silence: Duration) -> Heard {
     }
 }
 
-/// Resident memory of a process, KiB.
+/// Returns the resident memory of a process, in KiB.
 pub fn resident_kib(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -43,7 +43,7 @@ pub struct Container {
     pub limit: u64,
     /// The id of its last network.
     pub network: Option<u64>,
-    /// Its addresses on other networks.
+    /// The container's addresses on other networks.
     pub others: BTreeMap<String, String>,
     /// The programs that were run in it.
     pub programs: Vec<Vec<String>>,

@@ -18,12 +18,12 @@ EMULATED_LINE = (
     " mitigations=off nokaslr random.trust_cpu=on"
     " modprobe.blacklist=aesni_intel,ghash_clmulni_intel,sha1_ssse3,sha256_ssse3,sha512_ssse3"
 )
-# Machines in the machine would be too slow to be of use.
+# Nested machines would be too slow.
 EMULATED_CPU = "max,svm=off"
 
 
 def qemu(settings, kvm, credentials):
-    """Returns QEMU's command line. It must not contain secrets: every process of the node can read it."""
+    """Returns QEMU's command line, which every process of the node can read: no secrets."""
     command = ["qemu-system-x86_64", "-name", "wharf", "-no-user-config", "-nodefaults"]
     command += ["-display", "none", "-machine", "q35,usb=off"]
     command += ["-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"]

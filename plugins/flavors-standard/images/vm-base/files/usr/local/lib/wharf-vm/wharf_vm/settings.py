@@ -9,7 +9,7 @@ from .log import Failure
 
 @dataclass(frozen=True)
 class Settings:
-    """The machine as its user asked for it."""
+    """The requested properties of the machine."""
 
     vcpus: int
     mem_mib: int
@@ -18,7 +18,8 @@ class Settings:
 
     @classmethod
     def read(cls, environment=os.environ):
-        """Reads WHARF_VM_VCPUS, WHARF_VM_MEM_MIB and WHARF_VM_DISK_GIB; its name is the container's."""
+        """Reads WHARF_VM_VCPUS, WHARF_VM_MEM_MIB and WHARF_VM_DISK_GIB. The host name is the
+        container's."""
         return cls(
             vcpus=_positive(environment, "WHARF_VM_VCPUS"),
             mem_mib=_positive(environment, "WHARF_VM_MEM_MIB"),
