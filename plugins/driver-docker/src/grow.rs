@@ -2,8 +2,8 @@
 //! so a new container replaces it:
 //!
 //! 1. `…-part` is created with the larger disk, and the host copies all content of the old one to
-//! it ([`crate::api::transfer`]). Files are copied whole, with owners, hard links and capabilities,
-//! over those of the image. So the result does not depend on the engine's view of changes.
+//!    it ([`crate::api::transfer`]). Files are copied whole, with owners, hard links and capabilities,
+//!    over those of the image. So the result does not depend on the engine's view of changes.
 //! 2. After the copy, it is renamed to `…-whole`. Only then is the old container removed.
 //! 3. The new container gets the instance's name.
 //!

@@ -207,7 +207,7 @@ fn decide(
         seq,
         version: 0,
         owner,
-        name: name.map_err(|why| Error::internal(why))?,
+        name: name.map_err(Error::internal)?,
         resource_type: ResourceType::Container,
         flavor: "base".to_owned(),
         cpu_tier: CpuTier::GeneralPurpose,

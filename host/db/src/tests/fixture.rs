@@ -116,7 +116,7 @@ fn create_at(port: impl Fn(&View<'_>) -> Result<u16, Error> + Send + 'static) ->
             seq,
             version: 0,
             owner,
-            name: Name::parse(&format!("instance-{seq}")).map_err(|e| Error::internal(e.into()))?,
+            name: Name::parse(&format!("instance-{seq}")).map_err(Error::internal)?,
             resource_type: ResourceType::Container,
             flavor: "base".to_owned(),
             cpu_tier: CpuTier::GeneralPurpose,
