@@ -17,7 +17,7 @@ use crate::domain::request::CreateRequest;
 use crate::domain::secret::{Sealed, SecretKind, SecretText};
 use crate::domain::state::InstanceState;
 use crate::domain::time::Timestamp;
-use crate::placement::{Ask, Placement};
+use crate::placement::{Placement, PlacementRequest};
 use std::sync::Arc;
 
 /// Letters and digits that are not mistaken for each other.
@@ -77,7 +77,7 @@ impl App {
         Ok(Draft {
             id,
             password: self.vault.seal_text(id, password)?,
-            ask: Ask {
+            ask: PlacementRequest {
                 owner,
                 resource_type: request.resource_type,
                 size: request.size,
@@ -129,7 +129,7 @@ enum Names {
 /// Everything that is decided before the write.
 struct Draft {
     id: InstanceId,
-    ask: Ask,
+    ask: PlacementRequest,
     rates: Rates,
     names: Names,
     flavor: String,

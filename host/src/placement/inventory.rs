@@ -1,13 +1,12 @@
-//! All nodes and what claims leave of them.
+//! All nodes and their claims.
 
-use super::index::FreeIndex;
 use super::node::{NodeSetup, NodeState, Supports};
 use super::ports::PortPool;
 use crate::domain::capacity::Claim;
 use crate::domain::ids::NodeId;
 use std::collections::{BTreeMap, HashMap};
 
-/// Ranges that are shared by nodes.
+/// Port ranges that nodes share.
 #[derive(Debug, Clone, Copy)]
 pub struct Pools {
     /// SSH ports, per login host.
@@ -16,18 +15,17 @@ pub struct Pools {
     pub web: (u16, u16),
 }
 
-/// What there is and what is taken; equal to the sum of all claims at any time.
+/// The nodes, and the sums of the claims on each.
 #[derive(Debug, Clone)]
 pub struct Inventory {
     pub(super) nodes: Vec<NodeState>,
     numbers: HashMap<NodeId, usize>,
-    pub(super) index: FreeIndex,
     pub(super) ssh: BTreeMap<String, PortPool>,
     pub(super) web: PortPool,
 }
 
 impl Inventory {
-    /// Nothing taken yet. Nodes are kept by name, so that ties fall to the first name.
+    /// An inventory without claims. Nodes are sorted by name, so that ties go to the first name.
     pub fn new(mut setups: Vec<NodeSetup>, pools: Pools) -> Self {
         setups.sort_by(|a, b| a.id.cmp(&b.id));
         let nodes: Vec<NodeState> = setups.into_iter().map(NodeState::new).collect();
@@ -45,7 +43,6 @@ impl Inventory {
                 })
                 .collect(),
             web: PortPool::new(pools.web.0, pools.web.1),
-            index: FreeIndex::new(&nodes),
             nodes,
         }
     }
@@ -54,72 +51,59 @@ impl Inventory {
         self.nodes.get(*self.numbers.get(id)?)
     }
 
-    /// Changes a node, if it is there, and finds it by what it has then.
-    fn change(&mut self, id: &NodeId, with: impl FnOnce(&mut NodeState)) {
-        if let Some(number) = self.numbers.get(id)
-            && let Some(node) = self.nodes.get_mut(*number)
-        {
-            with(node);
-            self.index.update(*number, node);
+    fn node_mut(&mut self, id: &NodeId) -> Option<&mut NodeState> {
+        self.nodes.get_mut(*self.numbers.get(id)?)
+    }
+
+    /// Sets the kinds of instances that a node's driver supports.
+    pub fn set_supports(&mut self, id: &NodeId, supports: Supports) {
+        if let Some(node) = self.node_mut(id) {
+            node.set_supports(supports);
         }
     }
 
-    /// What a driver said its node can run.
-    pub fn set_supports(&mut self, id: &NodeId, supports: Supports) {
-        self.change(id, |node| node.set_supports(supports));
-    }
-
-    /// Takes over what drivers said of the nodes of another inventory.
+    /// Copies [`Supports`] of all nodes from another inventory of the same nodes.
     pub fn keep_supports(&mut self, other: &Self) {
         for (node, known) in self.nodes.iter_mut().zip(&other.nodes) {
             node.supports = known.supports;
         }
-        self.index = FreeIndex::new(&self.nodes);
     }
 
-    /// A claim came into being. Claims on nodes that the configuration no longer has count
-    /// nowhere.
+    /// Adds a claim. Claims on nodes outside the configuration count nowhere.
     pub fn add(&mut self, claim: &Claim) {
         self.set_ports(claim, true);
-        self.change(&claim.node, |node| node.add(claim));
+        if let Some(node) = self.node_mut(&claim.node) {
+            node.add(claim);
+        }
     }
 
-    /// Any number of claims came into being: `each` is given what to call with each of them.
+    /// Adds every claim that `each` passes to its argument.
     pub fn add_all<E>(
         &mut self,
         each: impl FnOnce(&mut dyn FnMut(&Claim)) -> Result<(), E>,
     ) -> Result<(), E> {
-        let done = each(&mut |claim| {
-            self.set_ports(claim, true);
-            if let Some(number) = self.numbers.get(&claim.node)
-                && let Some(node) = self.nodes.get_mut(*number)
-            {
-                node.add(claim);
-            }
-        });
-        self.index = FreeIndex::new(&self.nodes);
-        done
+        each(&mut |claim| self.add(claim))
     }
 
-    /// A claim is another now, of the same node and ports: those are not handed out anew.
+    /// Replaces a claim by another one on the same node with the same ports.
     pub fn replace(&mut self, old: &Claim, new: &Claim) {
-        self.change(&old.node, |node| {
+        if let Some(node) = self.node_mut(&old.node) {
             node.remove(old);
             node.add(new);
-        });
+        }
     }
 
-    /// A claim is gone.
+    /// Removes a claim.
     pub fn remove(&mut self, claim: &Claim) {
         self.set_ports(claim, false);
-        self.change(&claim.node, |node| node.remove(claim));
+        if let Some(node) = self.node_mut(&claim.node) {
+            node.remove(claim);
+        }
     }
 
     fn set_ports(&mut self, claim: &Claim, taken: bool) {
-        if let Some(node) = self
-            .numbers
-            .get(&claim.node)
-            .and_then(|i| self.nodes.get(*i))
+        let number = self.numbers.get(&claim.node);
+        if let Some(node) = number.and_then(|number| self.nodes.get(*number))
             && let Some(pool) = self.ssh.get_mut(&node.setup.ssh_host)
         {
             pool.set(claim.ssh_port, taken);

@@ -1,19 +1,16 @@
-//! Which node an instance goes to, and what is short when none will do. Pure: the inventory is
-//! derived from claims and changes only with them.
+//! Placement: the choice of a node for an instance, and the shortfall where no node fits. The
+//! inventory is derived from the claims and changes only with them.
 
 mod addresses;
 mod bits;
-mod cell;
-mod index;
 mod inventory;
 mod node;
 mod ports;
 mod scheduler;
-mod search;
 #[cfg(test)]
 mod tests;
 
 pub use addresses::gateway;
 pub use inventory::{Inventory, Pools};
 pub use node::{NodeSetup, Supports};
-pub use scheduler::{Ask, Placement};
+pub use scheduler::{Placement, PlacementRequest};

@@ -1,4 +1,4 @@
-//! One node in the inventory.
+//! A node in the inventory.
 
 use super::addresses::{Lan, Public};
 use crate::domain::capacity::{Claim, CpuTier, GpuDevice, Size};
@@ -11,38 +11,38 @@ use std::collections::BTreeSet;
 pub struct NodeSetup {
     /// Its name.
     pub id: NodeId,
-    /// Totals.
+    /// Total capacity.
     pub capacity: Size,
     /// GPUs.
     pub gpus: Vec<GpuDevice>,
-    /// Tiers.
+    /// CPU tiers on offer.
     pub cpu_tiers: Vec<CpuTier>,
-    /// Login host.
+    /// SSH login host.
     pub ssh_host: String,
-    /// Private addresses.
+    /// Network of the private addresses.
     pub lan_cidr: Ipv4Net,
-    /// Prefix length of an owner's part.
+    /// Prefix length of each owner's subnet.
     pub lan_subnet_prefix: u8,
-    /// Public addresses.
+    /// Networks of the public addresses.
     pub public_ipv4: Vec<Ipv4Net>,
 }
 
-/// What its driver says it can run.
+/// The features of a node that its driver reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Supports {
-    /// Containers.
+    /// Runs containers.
     pub containers: bool,
-    /// VMs.
+    /// Runs VMs.
     pub vms: bool,
-    /// GPUs.
+    /// Attaches GPUs.
     pub gpus: bool,
 }
 
-/// A node and what is taken of it.
+/// A node and the sums of its claims.
 #[derive(Debug, Clone)]
 pub(super) struct NodeState {
     pub setup: NodeSetup,
-    /// Everything is assumed until the driver was asked.
+    /// All that the setup allows, until the driver is probed.
     pub supports: Supports,
     pub used: Used,
     pub gpus_used: BTreeSet<String>,
@@ -50,7 +50,7 @@ pub(super) struct NodeState {
     pub public: Public,
 }
 
-/// Sums of claims.
+/// Sums of the claimed quantities.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Used {
     pub n_vcpus: u64,
@@ -75,7 +75,7 @@ impl NodeState {
         }
     }
 
-    /// What its driver said. VMs need a public address.
+    /// Sets the driver's report. VMs need a public address besides.
     pub fn set_supports(&mut self, supports: Supports) {
         self.supports = Supports {
             vms: supports.vms && !self.setup.public_ipv4.is_empty(),
@@ -83,7 +83,7 @@ impl NodeState {
         };
     }
 
-    /// What is left. Zero, not negative, where the configuration was made smaller than its claims.
+    /// The free capacity; zero where the claims exceed a capacity that was made smaller.
     pub fn free(&self) -> Size {
         let left = |total: u32, used: u64| {
             u32::try_from(u64::from(total).saturating_sub(used)).unwrap_or(0)
@@ -95,7 +95,7 @@ impl NodeState {
         }
     }
 
-    /// A free GPU of a model.
+    /// A free GPU of the model.
     pub fn free_gpu(&self, model: &str) -> Option<&GpuDevice> {
         if !self.supports.gpus {
             return None;
@@ -106,7 +106,7 @@ impl NodeState {
             .find(|gpu| gpu.model == model && !self.gpus_used.contains(&gpu.device))
     }
 
-    /// Adds a claim's quantities and node-local addresses.
+    /// Adds a claim's quantities and addresses.
     pub fn add(&mut self, claim: &Claim) {
         self.used.disk_size_gib += u64::from(claim.size.disk_size_gib);
         if claim.compute {
@@ -122,7 +122,7 @@ impl NodeState {
         }
     }
 
-    /// Takes them away again.
+    /// Removes a claim's quantities and addresses.
     pub fn remove(&mut self, claim: &Claim) {
         let less = |used: &mut u64, n: u32| *used = used.saturating_sub(u64::from(n));
         less(&mut self.used.disk_size_gib, claim.size.disk_size_gib);

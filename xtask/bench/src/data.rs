@@ -21,7 +21,7 @@ use wharf::domain::money::{Rate, Rates};
 use wharf::domain::name::Name;
 use wharf::domain::secret::{Sealed, SecretText, Secrets};
 use wharf::domain::state::InstanceState;
-use wharf::placement::Ask;
+use wharf::placement::PlacementRequest;
 use wharf::server::open_db;
 use xtask::process::wait_until;
 
@@ -183,7 +183,7 @@ fn decide(
     password: &Sealed,
     detail: &Detail,
 ) -> Result<((), Changes), Error> {
-    let ask = Ask {
+    let ask = PlacementRequest {
         owner,
         resource_type: ResourceType::Container,
         size: SIZE,

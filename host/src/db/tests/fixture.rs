@@ -12,7 +12,7 @@ use crate::domain::name::Name;
 use crate::domain::secret::Sealed;
 use crate::domain::state::InstanceState;
 use crate::domain::time::Timestamp;
-use crate::placement::{Ask, Inventory, NodeSetup, Pools};
+use crate::placement::{Inventory, NodeSetup, PlacementRequest, Pools};
 use std::sync::Arc;
 
 const SIZE: Size = Size {
@@ -65,7 +65,7 @@ pub fn create() -> Decide {
     let id = InstanceId(uuid::Uuid::new_v4());
     Box::new(move |view| {
         let owner = UserId(1);
-        let ask = Ask {
+        let ask = PlacementRequest {
             owner,
             resource_type: ResourceType::Container,
             size: SIZE,
