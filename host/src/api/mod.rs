@@ -64,6 +64,6 @@ pub enum Reply {
 fn render<T: Serialize>(value: &T, capacity: usize) -> Result<Bytes, Error> {
     let mut out = Vec::with_capacity(capacity);
     serde_json::to_writer(&mut out, value)
-        .map_err(|error| Error::Internal(format!("cannot render an answer: {error}")))?;
+        .map_err(|error| Error::caused("cannot render an answer", error))?;
     Ok(out.into())
 }

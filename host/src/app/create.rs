@@ -174,7 +174,7 @@ impl Draft {
                         return Ok(name);
                     }
                 }
-                Err(Error::Internal("no free name was generated".to_owned()))
+                Err(Error::internal("no free name was generated".to_owned()))
             }
         }
     }
@@ -227,7 +227,7 @@ fn flavor_error(error: PluginError) -> Error {
     match error {
         PluginError::Invalid { field, message } => FieldErrors::one(&field, message).into(),
         PluginError::Busy | PluginError::RetryLater(_) => Error::Overloaded,
-        other => Error::Internal(format!("flavor provider: {other}")),
+        other => Error::internal(format!("flavor provider: {other}")),
     }
 }
 

@@ -34,7 +34,7 @@ impl App {
                 let mut claim = view
                     .rows
                     .claim(instance.id)?
-                    .ok_or_else(|| Error::Internal(format!("{} has no claim", instance.id)))?;
+                    .ok_or_else(|| Error::internal(format!("{} has no claim", instance.id)))?;
                 // While a stop still runs its claim is still held, and is taken over.
                 if !claim.compute {
                     view.inventory

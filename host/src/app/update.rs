@@ -127,7 +127,7 @@ fn decide(
     let mut claim = view
         .rows
         .claim(instance.id)?
-        .ok_or_else(|| Error::Internal(format!("{} has no claim", instance.id)))?;
+        .ok_or_else(|| Error::internal(format!("{} has no claim", instance.id)))?;
     view.inventory
         .grow(&claim, size)
         .map_err(Error::Insufficient)?;

@@ -73,13 +73,13 @@ impl Vault {
         };
         let cipher = self.0.encrypt(&XNonce::from(nonce), payload);
         let mut sealed = nonce.to_vec();
-        sealed.extend(cipher.map_err(|_| Error::Internal("cannot encrypt".to_owned()))?);
+        sealed.extend(cipher.map_err(|_| Error::internal("cannot encrypt"))?);
         Ok(Sealed(sealed))
     }
 
     fn open_bytes(&self, id: InstanceId, sealed: &Sealed) -> Result<Vec<u8>, Error> {
         let wrong = || {
-            Error::Internal(format!(
+            Error::internal(format!(
                 "a secret of {id} cannot be decrypted: is secret.key the one it was made with?"
             ))
         };
@@ -102,7 +102,7 @@ impl Vault {
     pub fn open_text(&self, id: InstanceId, sealed: &Sealed) -> Result<SecretText, Error> {
         String::from_utf8(self.open_bytes(id, sealed)?)
             .map(SecretText::new)
-            .map_err(|_| Error::Internal(format!("a secret of {id} is not text")))
+            .map_err(|e| Error::caused(format!("a secret of {id} is not text"), e.utf8_error()))
     }
 
     /// Encrypts what its user gave for an instance; where that is nothing, there is nothing to hide.
@@ -110,7 +110,8 @@ impl Vault {
         if secrets.0.is_empty() {
             return Ok(Sealed::default());
         }
-        let plain = postcard::to_stdvec(secrets).map_err(|e| Error::Internal(e.to_string()))?;
+        let plain =
+            postcard::to_stdvec(secrets).map_err(|e| Error::caused("cannot encode secrets", e))?;
         self.seal(id, &plain)
     }
 
@@ -125,7 +126,7 @@ impl Vault {
             Secrets::default()
         } else {
             postcard::from_bytes(&self.open_bytes(id, given)?)
-                .map_err(|_| Error::Internal(format!("the secrets of {id} cannot be read")))?
+                .map_err(|e| Error::caused(format!("the secrets of {id} cannot be read"), e))?
         };
         // A Wharf of before wrote it into both rows.
         if secrets.get(SecretKind::Password).is_none() {
@@ -138,7 +139,7 @@ impl Vault {
 
 /// Random bytes from the kernel.
 pub(super) fn fill(bytes: &mut [u8]) -> Result<(), Error> {
-    getrandom::fill(bytes).map_err(|e| Error::Internal(format!("no random numbers: {e}")))
+    getrandom::fill(bytes).map_err(|e| Error::caused("no random numbers", e))
 }
 
 #[cfg(test)]

@@ -99,6 +99,6 @@ impl Changes {
             Change::PutInstance(instance) => Some(Instance::clone(instance)),
             _ => None,
         });
-        puts.ok_or_else(|| Error::Internal("no instance was written".to_owned()))
+        puts.ok_or_else(|| Error::internal("no instance was written"))
     }
 }

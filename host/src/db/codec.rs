@@ -19,12 +19,12 @@ pub fn encode<T: Serialize>(row: &T) -> Result<Vec<u8>, Error> {
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     match bytes.split_first() {
         Some((&VERSION, rest)) => postcard::from_bytes(rest).map_err(internal),
-        Some((version, _)) => Err(Error::Internal(format!("row of unknown version {version}"))),
-        None => Err(Error::Internal("empty row".to_owned())),
+        Some((version, _)) => Err(Error::internal(format!("row of unknown version {version}"))),
+        None => Err(Error::internal("empty row")),
     }
 }
 
 /// Any error of the database is a fault of ours towards the user.
-pub fn internal(error: impl std::fmt::Display) -> Error {
-    Error::Internal(format!("database: {error}"))
+pub fn internal(error: impl Into<crate::domain::error::Cause>) -> Error {
+    Error::caused("database", error)
 }

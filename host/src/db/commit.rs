@@ -131,7 +131,7 @@ impl Committer {
         if self.is_lost() || batch.len() == 1 {
             tracing::error!(%error, "a write failed");
             for job in batch {
-                job.fail(internal(&error));
+                job.fail(internal(error.to_string()));
             }
             return;
         }

@@ -1,13 +1,15 @@
-//! What can go wrong with a request, in the domain's words. Knows no HTTP.
+//! Errors of the use cases, in the domain's words. They know no HTTP.
 
 use super::state::InstanceState;
 use std::collections::BTreeMap;
+use std::error::Error as StdError;
+use std::fmt::{self, Display};
 
-/// Field name → messages; every wrong field at once.
+/// Messages by field name, for all wrong fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldErrors(pub BTreeMap<String, Vec<String>>);
 
-/// Where an error of the whole body stands.
+/// Field name for errors of the whole body.
 pub const NON_FIELD_ERRORS: &str = "non_field_errors";
 
 impl FieldErrors {
@@ -31,60 +33,126 @@ impl FieldErrors {
         self.0.contains_key(field)
     }
 
-    /// Ok if nothing was added.
+    /// `Ok` if there are no errors.
     pub fn into_result(self) -> Result<(), Self> {
         if self.0.is_empty() { Ok(()) } else { Err(self) }
     }
 }
 
-/// Not enough of something on any node: specification 2.7.
+/// A lack of capacity: specification 2.7.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortfall {
-    /// One row for each limiting field: name, requested, nearest that is available.
+    /// Name, requested and nearest available quantity of each limiting field.
     pub fields: Vec<(&'static str, u64, u64)>,
 }
 
-/// Why a use case did not do what it was asked.
+/// The error of a use case.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Fields are wrong.
     #[error("invalid fields")]
     Fields(FieldErrors),
-    /// No such instance, or not the caller's.
+    /// The caller has no such instance.
     #[error("instance not found")]
     NotFound,
-    /// The shown state does not allow it.
+    /// The instance's shown state does not allow the action.
     #[error("cannot {verb} an instance that is {state}")]
     State {
-        /// What was asked.
+        /// The action.
         verb: &'static str,
         /// The present state.
         state: InstanceState,
-        /// What the state would have to be.
+        /// The states that allow it.
         needed: &'static str,
     },
-    /// Not allowed for this kind of instance; says why.
+    /// The action is not possible for this instance; the text says why.
     #[error("{0}")]
     NotApplicable(&'static str),
-    /// Capacity.
+    /// No node has the capacity.
     #[error("insufficient resources")]
     Insufficient(Shortfall),
-    /// The node did not answer. The text is for the operator.
+    /// The node did not respond. The text is for the operator.
     #[error("node out of reach: {0}")]
     NodeUnreachable(String),
     /// The node did not start a stopped instance. The text is for the operator.
     #[error("not started: {0}")]
     NotStarted(String),
-    /// Too much is under way.
+    /// Too many requests are in progress.
     #[error("overloaded")]
     Overloaded,
-    /// A fault of ours. The text is for the operator.
-    #[error("{0}")]
-    Internal(String),
+    /// A fault of the service, for the operator.
+    #[error(transparent)]
+    Internal(Internal),
+}
+
+/// The cause of an internal error.
+pub type Cause = Box<dyn StdError + Send + Sync>;
+
+/// A fault of the service and its cause. `Display` leaves the cause out: see [`Error::chain`].
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Internal {
+    message: String,
+    source: Option<Cause>,
+}
+
+impl Error {
+    /// An internal error without a cause.
+    pub fn internal(message: impl Display) -> Self {
+        Self::Internal(Internal {
+            message: message.to_string(),
+            source: None,
+        })
+    }
+
+    /// An internal error with its cause.
+    pub fn caused(message: impl Display, cause: impl Into<Cause>) -> Self {
+        Self::Internal(Internal {
+            message: message.to_string(),
+            source: Some(cause.into()),
+        })
+    }
+
+    /// The error and all its causes, for the log.
+    pub fn chain(&self) -> impl Display + '_ {
+        Chain(self)
+    }
+}
+
+struct Chain<'a>(&'a Error);
+
+impl Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
 }
 
 impl From<FieldErrors> for Error {
     fn from(errors: FieldErrors) -> Self {
         Self::Fields(errors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Error;
+
+    #[test]
+    fn only_the_chain_names_the_causes() {
+        let cause = Error::caused("reading row 7", std::io::Error::other("disk full"));
+        let error = Error::caused("cannot list", cause);
+        assert_eq!(error.to_string(), "cannot list");
+        assert_eq!(
+            error.chain().to_string(),
+            "cannot list: reading row 7: disk full"
+        );
+        let plain = Error::internal("no name is free");
+        assert_eq!(plain.chain().to_string(), plain.to_string());
     }
 }

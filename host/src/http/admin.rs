@@ -177,8 +177,8 @@ impl Handle for Admin {
             _ => return respond::refusal(&Refusal::UnknownPath),
         };
         done.unwrap_or_else(|error| {
-            if let Error::Internal(text) = &error {
-                tracing::error!("admin service: {text}");
+            if let Error::Internal(_) = &error {
+                tracing::error!(error = %error.chain(), "admin service");
             }
             respond::error(&error)
         })

@@ -231,7 +231,7 @@ where
 /// What clients are not told.
 fn log_error(id: &str, error: &Error) {
     match error {
-        Error::Internal(text) => tracing::error!(id, "internal error: {text}"),
+        Error::Internal(_) => tracing::error!(id, error = %error.chain(), "internal error"),
         Error::NodeUnreachable(text) => tracing::warn!(id, "node out of reach: {text}"),
         Error::NotStarted(text) => tracing::warn!(id, "not started: {text}"),
         Error::Overloaded => tracing::warn!(id, "overloaded"),

@@ -265,7 +265,10 @@ mod tests {
         for (given, status) in [
             (Error::NodeUnreachable("SECRET".to_owned()), 502),
             (Error::NotStarted("SECRET".to_owned()), 502),
-            (Error::Internal("SECRET".to_owned()), 500),
+            (
+                Error::caused("SECRET", std::io::Error::other("SECRET")),
+                500,
+            ),
             (Error::Overloaded, 503),
         ] {
             let (got, body) = parts(error(&given)).await;

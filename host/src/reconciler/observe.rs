@@ -165,7 +165,7 @@ impl Observer {
         let here = Arc::new(());
         let waits = Arc::downgrade(&here);
         let found = tokio::task::spawn_blocking(move || differences(&db, &node, listed, &waits));
-        let found = found.await.map_err(|e| Error::Internal(e.to_string()))??;
+        let found = found.await.map_err(|e| Error::caused("reconciler", e))??;
         drop(here);
         self.agreed = agreed.filter(|_| found.is_empty());
         let Differences {
@@ -283,7 +283,7 @@ fn differences(
     db.read(|rows| {
         for id in rows.on_node(node)? {
             if waits.strong_count() == 0 {
-                return Err(Error::Internal("cut off".to_owned()));
+                return Err(Error::internal("cut off".to_owned()));
             }
             let observed = there.remove(&id);
             if let Some(row) = rows.instance(id)?

@@ -29,9 +29,9 @@ pub fn tag(instance: &Instance) -> Tag {
 pub fn target(app: &App, instance: &Instance) -> Result<Target, Error> {
     let node = app.config.node.iter().find(|n| n.name == instance.node.0);
     let node =
-        node.ok_or_else(|| Error::Internal(format!("node {} is not configured", instance.node)))?;
+        node.ok_or_else(|| Error::internal(format!("node {} is not configured", instance.node)))?;
     let subnet = Ipv4Net::new(instance.lan_ipv4, node.lan_subnet_prefix)
-        .map_err(|e| Error::Internal(e.to_string()))?
+        .map_err(|e| Error::caused("reconciler", e))?
         .trunc();
     let public_network = instance
         .public_ipv4
@@ -90,7 +90,7 @@ fn public_network(
     let subnet = node.public_ipv4.iter().find(|net| net.contains(&address));
     let subnet = subnet.ok_or_else(|| {
         let name = &node.name;
-        Error::Internal(format!(
+        Error::internal(format!(
             "public_ipv4 of node {name} no longer has {address}"
         ))
     })?;

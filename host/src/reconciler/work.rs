@@ -185,7 +185,7 @@ impl Worker {
     }
 
     fn detail(&self) -> Result<Detail, Error> {
-        let missing = || Error::Internal(format!("{} has no detail row", self.id));
+        let missing = || Error::internal(format!("{} has no detail row", self.id));
         self.app
             .db
             .read(|rows| rows.detail(self.id)?.ok_or_else(missing))
@@ -352,7 +352,7 @@ impl Worker {
             Health::Ssh => (instance.ssh_host.clone(), Some(instance.ssh_port)),
             Health::Http(_) => (self.app.config.web.host.clone(), instance.web_port),
         };
-        let port = port.ok_or_else(|| Error::Internal(format!("{} has no web port", self.id)))?;
+        let port = port.ok_or_else(|| Error::internal(format!("{} has no web port", self.id)))?;
         Ok(Some(reach::Path {
             health,
             host: probe_host.unwrap_or(host),

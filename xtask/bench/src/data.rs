@@ -199,7 +199,7 @@ fn decide(
         id,
         seq,
         owner,
-        name: name.map_err(|why| Error::Internal(why.to_owned()))?,
+        name: name.map_err(|why| Error::internal(why.to_owned()))?,
         resource_type: ResourceType::Container,
         flavor: "base".to_owned(),
         cpu_tier: CpuTier::GeneralPurpose,

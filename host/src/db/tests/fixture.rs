@@ -80,7 +80,7 @@ pub fn create() -> Decide {
             id,
             seq,
             owner,
-            name: Name::parse(&format!("instance-{seq}")).map_err(|e| Error::Internal(e.into()))?,
+            name: Name::parse(&format!("instance-{seq}")).map_err(Error::internal)?,
             resource_type: ask.resource_type,
             flavor: "base".to_owned(),
             cpu_tier: ask.cpu_tier,
