@@ -29,6 +29,7 @@ mod simulated;
 mod stats;
 mod stop;
 mod tls;
+mod tracing;
 mod transport;
 mod unreachable;
 mod update;

@@ -1,11 +1,11 @@
-//! Many creates at once, for longer than it takes to make one.
+//! Many creates at once.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use wharf_tests::{Server, simulated_node, small};
+use wharf_tests::{Ports, Server, simulated_node, small};
 
-/// Creates, at most: enough for a rush in which some of the first come up.
+/// Most creates. The first instances run long before the last create.
 const MOST: usize = 9_000;
-/// More than begin before the server knows that there is a rush.
+/// Instances that must run before the creates end.
 const SOME: usize = 30;
 
 #[test]
@@ -60,5 +60,26 @@ fn what_is_accepted_in_a_rush_is_made_some_of_it_meanwhile_and_the_rest_behind_i
         );
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_deletion_does_not_wait_behind_new_instances() {
+    let node = simulated_node("one", "latency_ms = 2000");
+    let limits = "[limits]\ncalls_per_node = 2\n";
+    let settings = format!("{limits}{}{node}", Ports::take().settings());
+    let server = Server::start(&settings).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    let made: Vec<_> = (0..8).map(|_| api.small_container().unwrap()).collect();
+    let last = made.last().unwrap()["uuid"].as_str().unwrap();
+    api.delete(last).unwrap().expect(204).unwrap();
+    wharf_tests::until("the node has been asked to delete it", || {
+        let events = server.cli(&["events", last])?;
+        Ok(events.contains("purged").then_some(()))
+    })
+    .unwrap();
+    let waiting = api.list().unwrap();
+    let waiting = waiting.iter().filter(|i| i["state"] == "provisioning");
+    assert!(waiting.count() > 2, "it waited");
     server.finish().unwrap();
 }

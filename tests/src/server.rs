@@ -24,6 +24,7 @@ pub fn wharf_binary() -> PathBuf {
 pub struct Server {
     dir: TempDir,
     environment: Vec<(String, String)>,
+    json_log: bool,
     process: Option<Child>,
     base_url: String,
 }
@@ -37,6 +38,14 @@ impl Server {
     /// The same with more variables in its environment.
     pub fn start_in(settings: &str, environment: &[(&str, &str)]) -> Result<Self> {
         let mut server = Self::new(settings, environment)?;
+        compiled::lent(&server.data_dir(), || server.run())?;
+        Ok(server)
+    }
+
+    /// Starts one that logs JSON.
+    pub fn start_with_json_log(settings: &str) -> Result<Self> {
+        let mut server = Self::new(settings, &[])?;
+        server.json_log = true;
         compiled::lent(&server.data_dir(), || server.run())?;
         Ok(server)
     }
@@ -58,6 +67,7 @@ impl Server {
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect(),
+            json_log: false,
             process: None,
             base_url: String::new(),
         })
@@ -73,6 +83,7 @@ impl Server {
         let mut process = Command::new(&binary)
             .args(["serve", "--config"])
             .arg(self.config_path())
+            .args(self.json_log.then_some("--log-json"))
             .env("WHARF_LOG", "debug")
             .envs(self.environment.iter().cloned())
             .stdin(Stdio::null())

@@ -1,14 +1,14 @@
-//! `POST /api/instance/`: validated request → blueprint → one write that places, claims, names and
-//! bills.
+//! Creation: a blueprint from the flavor's provider, then one write with name, placement, claim, row,
+//! event and ledger entry.
 
 use super::clock::now;
 use super::vault::fill;
-use super::{App, Caller, InstanceView, Nudge};
+use super::{App, Caller, InstanceView};
 use crate::db::{Change, Changes, Detail, Read, View};
 use crate::domain::blueprint::Blueprint;
 use crate::domain::driver::PluginError;
 use crate::domain::error::{Error, FieldErrors};
-use crate::domain::flavor::BlueprintRequest;
+use crate::domain::flavor::{BlueprintRequest, Flavor};
 use crate::domain::ids::{Generation, InstanceId, UserId};
 use crate::domain::instance::{Instance, Intent, Progress, ResourceType};
 use crate::domain::money::Rates;
@@ -20,20 +20,20 @@ use crate::domain::time::Timestamp;
 use crate::placement::{Placement, PlacementRequest};
 use std::sync::Arc;
 
-/// Letters and digits that are not mistaken for each other.
+/// Letters and digits without look-alikes.
 const ALPHABET: &[u8; 56] = b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789";
 
-/// 24 of 56 characters: 139 bits.
+/// 24 characters of 56 have 139 bits.
 const PASSWORD_LENGTH: usize = 24;
 
 /// Generated names to try before giving up.
 const NAME_TRIES: u64 = 64;
-/// From the number of one to that of the next: odd, so that all differ, and large, so that they differ
-/// in every part of the name.
+/// Difference between the numbers of two generated names. It is odd, so that all numbers differ, and
+/// large, so that the names differ in every part.
 const NAME_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl App {
-    /// Accepts an instance; it is made behind the answer.
+    /// Accepts an instance. The reconciler makes it after the answer.
     pub async fn create(
         &self,
         caller: &Caller,
@@ -42,7 +42,7 @@ impl App {
         let password = password()?;
         let draft = self.draft(caller.user, request, &password).await?;
         let instance = self.db.write(move |view| draft.decide(view)).await?;
-        self.nudge(Nudge::New(instance.id));
+        self.nudge(caller, instance.id);
         Ok(self.view_with(caller, instance, password))
     }
 
@@ -52,17 +52,12 @@ impl App {
         request: CreateRequest,
         password: &SecretText,
     ) -> Result<Draft, Error> {
-        let flavor = self
-            .flavors()
-            .iter()
-            .find(|f| f.name == request.flavor)
-            .ok_or_else(|| FieldErrors::one("flavor", "unknown flavor"))?;
-        let (ssh, web) = (flavor.ssh, flavor.web);
+        let flavor = request.flavor;
         let login_user = self.config.login_user.clone();
         let has = |kind| request.secrets.get(kind).is_some();
         let blueprint = self
             .blueprint(BlueprintRequest {
-                flavor: request.flavor.clone(),
+                flavor: Arc::clone(&flavor),
                 resource_type: request.resource_type,
                 size: request.size,
                 n_gpus: u32::from(request.gpu_model.is_some()),
@@ -72,18 +67,18 @@ impl App {
                 ai: has(SecretKind::AiProviderApiKey),
             })
             .await?;
-        // In the order of time, so that the rows of creates that share a commit share pages.
+        // Ids in order of time keep the rows of one commit on few pages.
         let id = InstanceId(uuid::Uuid::now_v7());
         Ok(Draft {
             id,
             password: self.vault.seal_text(id, password)?,
-            ask: PlacementRequest {
+            placement: PlacementRequest {
                 owner,
                 resource_type: request.resource_type,
                 size: request.size,
                 cpu_tier: request.cpu_tier,
                 gpu_model: request.gpu_model.clone(),
-                web,
+                web: flavor.web,
             },
             rates: self
                 .config
@@ -93,8 +88,7 @@ impl App {
                 Some(name) => Names::Given(name),
                 None => Names::Generated(random()?),
             },
-            flavor: request.flavor,
-            ssh,
+            flavor,
             login_user,
             detail: Detail {
                 hostname: String::new(),
@@ -107,33 +101,25 @@ impl App {
     }
 
     async fn blueprint(&self, request: BlueprintRequest) -> Result<Arc<Blueprint>, Error> {
-        if let Some(given) = self.plugins.given(&request) {
-            return Ok(given);
-        }
         let plugins = self.plugins.clone();
-        let asked = self.call(async move {
-            let blueprint = plugins.blueprint(&request).await?;
-            plugins.remember(&request, &blueprint);
-            Ok(blueprint)
-        });
-        asked.await.map_err(flavor_error)
+        let answer = self.call(async move { plugins.blueprint(&request).await });
+        answer.await.map_err(flavor_error)
     }
 }
 
 enum Names {
     Given(Name),
-    /// Any that is free, the first to try being the one of this number.
+    /// The first free generated name, beginning with this number's.
     Generated(u64),
 }
 
-/// Everything that is decided before the write.
+/// An instance before its write.
 struct Draft {
     id: InstanceId,
-    ask: PlacementRequest,
+    placement: PlacementRequest,
     rates: Rates,
     names: Names,
-    flavor: String,
-    ssh: bool,
+    flavor: Arc<Flavor>,
     login_user: String,
     password: Sealed,
     detail: Detail,
@@ -146,7 +132,7 @@ impl Draft {
         let name = self.name(view)?;
         let placement = view
             .inventory
-            .place(&self.ask)
+            .place(&self.placement)
             .map_err(Error::Insufficient)?;
         let seq = view.rows.next_seq()?;
         let instance = self.instance(name, seq, &placement);
@@ -174,24 +160,25 @@ impl Draft {
                         return Ok(name);
                     }
                 }
-                Err(Error::internal("no free name was generated".to_owned()))
+                Err(Error::internal("no free name was generated"))
             }
         }
     }
 
     fn instance(&self, name: Name, seq: u64, placement: &Placement) -> Instance {
         let claim = &placement.claim;
-        let vm = self.ask.resource_type == ResourceType::Vm;
+        let request = &self.placement;
+        let vm = request.resource_type == ResourceType::Vm;
         Instance {
             id: self.id,
             seq,
-            owner: self.ask.owner,
+            owner: request.owner,
             name,
-            resource_type: self.ask.resource_type,
-            flavor: self.flavor.clone(),
-            cpu_tier: self.ask.cpu_tier,
-            size: self.ask.size,
-            gpu_model: self.ask.gpu_model.clone(),
+            resource_type: request.resource_type,
+            flavor: self.flavor.name.clone(),
+            cpu_tier: request.cpu_tier,
+            size: request.size,
+            gpu_model: request.gpu_model.clone(),
             gpus: claim.gpus.clone(),
             created_at: self.now,
             rates: self.rates,
@@ -200,7 +187,7 @@ impl Draft {
             ssh_host: placement.ssh_host.clone(),
             login_user: self.login_user.clone(),
             ssh_port: claim.ssh_port,
-            ssh: self.ssh || vm,
+            ssh: self.flavor.ssh || vm,
             web_port: claim.web_port,
             lan_ipv4: claim.lan_ipv4,
             lan_subnet: claim.lan_subnet,
@@ -217,17 +204,17 @@ impl Draft {
             events: 0,
             ledger_entries: 0,
             last_event_at: self.now,
-            billed: (InstanceState::Provisioning.billed(), self.ask.size),
+            billed: (InstanceState::Provisioning.billed(), request.size),
         }
     }
 }
 
-/// A provider's objection to a field is the user's; anything else is ours.
+/// An invalid field is the user's error; any other failure of a provider is internal.
 fn flavor_error(error: PluginError) -> Error {
     match error {
         PluginError::Invalid { field, message } => FieldErrors::one(&field, message).into(),
         PluginError::Busy | PluginError::RetryLater(_) => Error::Overloaded,
-        other => Error::internal(format!("flavor provider: {other}")),
+        other => Error::caused("flavor provider", other),
     }
 }
 
@@ -242,7 +229,7 @@ fn password() -> Result<SecretText, Error> {
     while text.len() < PASSWORD_LENGTH {
         let mut bytes = [0; 2 * PASSWORD_LENGTH];
         fill(&mut bytes)?;
-        // Bytes past the last whole multiple are skipped, so that each character is as likely.
+        // Skipping bytes from 224 on, the last multiple of 56, makes all characters equally likely.
         let even = bytes.iter().filter(|b| usize::from(**b) < 224);
         let characters = even.filter_map(|b| ALPHABET.get(usize::from(*b) % ALPHABET.len()));
         text.extend(

@@ -3,7 +3,7 @@
 
 use super::clock::now;
 use super::find::{Selector, find};
-use super::{App, Caller, Nudge};
+use super::{App, Caller};
 use crate::db::Changes;
 use crate::domain::error::Error;
 use crate::domain::event::What;
@@ -24,7 +24,7 @@ impl App {
                 Ok((id, changes))
             })
             .await?;
-        self.nudge(Nudge::Changed(id));
+        self.nudge(caller, id);
         Ok(())
     }
 }

@@ -26,6 +26,8 @@ pub struct Caller {
     pub user: UserId,
     /// Their e-mail address.
     pub email: Arc<str>,
+    /// Identifies the request in the log.
+    pub request_id: Arc<str>,
 }
 
 /// A new key, shown this once.
@@ -60,7 +62,13 @@ pub struct Keys {
 }
 
 /// Digest and owner of each valid key, by its id.
-type Valid = HashMap<String, ([u8; 32], Caller)>;
+type Valid = HashMap<String, ([u8; 32], Owner)>;
+
+#[derive(Clone)]
+struct Owner {
+    user: UserId,
+    email: Arc<str>,
+}
 
 impl Keys {
     /// Reads the valid ones.
@@ -71,11 +79,11 @@ impl Keys {
                 if key.revoked_at.is_none()
                     && let Some(email) = rows.email_of(key.user)?
                 {
-                    let caller = Caller {
+                    let owner = Owner {
                         user: key.user,
                         email: email.into(),
                     };
-                    valid.insert(key.id, (key.sha256, caller));
+                    valid.insert(key.id, (key.sha256, owner));
                 }
             }
             Ok(valid)
@@ -87,12 +95,16 @@ impl Keys {
     }
 
     /// Who has this key. Takes as long for a wrong secret as for the right one.
-    pub fn authenticate(&self, key: &str) -> Option<Caller> {
+    pub fn authenticate(&self, key: &str, request_id: Arc<str>) -> Option<Caller> {
         let id = id_of(key)?;
         let digest: [u8; 32] = Sha256::digest(key.as_bytes()).into();
         let valid = self.valid.load();
-        let (sha256, caller) = valid.get(id)?;
-        bool::from(sha256.ct_eq(&digest)).then(|| caller.clone())
+        let (sha256, owner) = valid.get(id)?;
+        bool::from(sha256.ct_eq(&digest)).then(|| Caller {
+            user: owner.user,
+            email: Arc::clone(&owner.email),
+            request_id,
+        })
     }
 
     /// Makes a key for a user, and the user if there is none with this address.
@@ -124,11 +136,11 @@ impl Keys {
                 Ok((user, changes.with(Change::PutKey(row))))
             })
             .await?;
-        let caller = Caller {
+        let owner = Owner {
             user,
             email: email.into(),
         };
-        self.put_valid(&id, &(sha256, caller));
+        self.put_valid(&id, &(sha256, owner));
         Ok(ApiKey { id, key })
     }
 
@@ -172,7 +184,7 @@ impl Keys {
         written
     }
 
-    fn put_valid(&self, id: &str, key: &([u8; 32], Caller)) {
+    fn put_valid(&self, id: &str, key: &([u8; 32], Owner)) {
         self.change_valid(|valid| drop(valid.insert(id.to_owned(), key.clone())));
     }
 

@@ -42,14 +42,15 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
-/// What the reconciler is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nudge {
-    /// There is a new instance; its user does not wait for it.
-    New(InstanceId),
-    /// There is something new about one.
-    Changed(InstanceId),
+/// Tells the reconciler that an instance's row has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nudge {
+    /// The instance.
+    pub instance: InstanceId,
+    /// The request that changed it.
+    pub request_id: Arc<str>,
 }
 
 /// What the use cases work with.
@@ -140,8 +141,8 @@ impl App {
     }
 
     /// Who has this key, if it is valid.
-    pub fn authenticate(&self, key: &str) -> Option<Caller> {
-        self.keys.authenticate(key)
+    pub fn authenticate(&self, key: &str, request_id: Arc<str>) -> Option<Caller> {
+        self.keys.authenticate(key, request_id)
     }
 
     /// Whether the database answers and takes writes.
@@ -149,14 +150,14 @@ impl App {
         self.db.takes_writes() && self.db.read(|rows| rows.installation()).is_ok()
     }
 
-    /// Calls a plugin on the threads that are for it, so that a guest that computes takes none from
-    /// the interface. The call ends when nobody waits for it any more.
+    /// Calls a plugin on the guests' threads, so that a guest that computes does not block requests.
+    /// Dropping the future aborts the call.
     async fn call<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<T, PluginError>> + Send + 'static,
     ) -> Result<T, PluginError> {
         let mut calls = JoinSet::new();
-        calls.spawn_on(call, &self.guests);
+        calls.spawn_on(call.in_current_span(), &self.guests);
         match calls.join_next().await {
             Some(Ok(answer)) => answer,
             Some(Err(error)) => Err(PluginError::Fault(error.to_string())),
@@ -164,18 +165,22 @@ impl App {
         }
     }
 
-    /// Tells the reconciler that there is work. A nudge that gets lost costs time
-    /// only: the next tick finds the work in the database.
-    fn nudge(&self, nudge: Nudge) {
-        let _ = self.nudge.send(nudge);
+    /// Tells the reconciler that there is work. Should a nudge be lost, the next tick finds the work in
+    /// the database.
+    fn nudge(&self, caller: &Caller, instance: InstanceId) {
+        let request_id = Arc::clone(&caller.request_id);
+        let _ = self.nudge.send(Nudge {
+            instance,
+            request_id,
+        });
     }
 
     /// When an instance that is asked to run from now on must be reachable.
     fn deadline(&self, from: Timestamp) -> Timestamp {
-        let patience = self.config.provisioning_deadline_s.saturating_mul(1000);
+        let time = self.config.provisioning_deadline_s.saturating_mul(1000);
         Timestamp(
             from.0
-                .saturating_add(i64::try_from(patience).unwrap_or(i64::MAX)),
+                .saturating_add(i64::try_from(time).unwrap_or(i64::MAX)),
         )
     }
 

@@ -2,7 +2,7 @@
 
 use super::clock::now;
 use super::find::{Selector, find};
-use super::{App, Caller, InstanceView, Nudge};
+use super::{App, Caller, InstanceView};
 use crate::db::Changes;
 use crate::domain::error::{Error, FieldErrors};
 use crate::domain::event::What;
@@ -85,7 +85,7 @@ impl App {
             })
             .await?;
         if pending {
-            self.nudge(Nudge::Changed(instance.id));
+            self.nudge(caller, instance.id);
             self.wait_unless_provisioning(&instance).await;
         }
         self.view(caller, instance)

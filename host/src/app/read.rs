@@ -59,7 +59,7 @@ impl App {
     }
 
     /// What can be asked for.
-    pub fn flavors(&self) -> &[Flavor] {
+    pub fn flavors(&self) -> &[Arc<Flavor>] {
         self.plugins.flavors()
     }
 

@@ -2,7 +2,7 @@
 
 use super::clock::now;
 use super::find::{Selector, find};
-use super::{App, Caller, InstanceView, Nudge};
+use super::{App, Caller, InstanceView};
 use crate::db::{Change, Changes, Read};
 use crate::domain::error::Error;
 use crate::domain::event::What;
@@ -48,7 +48,7 @@ impl App {
                 Ok((changes.instance()?, changes))
             })
             .await?;
-        self.nudge(Nudge::Changed(started.id));
+        self.nudge(caller, started.id);
         self.wait_settled(&started).await;
         self.check_started(&started)?;
         self.view(caller, started)

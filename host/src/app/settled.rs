@@ -1,4 +1,4 @@
-//! Lets a request wait until the reconciler has carried out its intent.
+//! Waiting requests: each waits until the reconciler has carried out its intent.
 
 use crate::domain::ids::InstanceId;
 use std::collections::HashMap;
@@ -6,36 +6,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Who waits for which instance. How it came out is in the database.
+/// The waiting requests, by instance. The database has the results.
 #[derive(Debug, Default)]
 pub struct Settled(Mutex<HashMap<InstanceId, Arc<Notify>>>);
 
 impl Settled {
-    /// Waits until `done`, which reads the database, says yes; at most so long.
+    /// Waits until `done` returns true, or for the timeout. It is called after each change.
     pub async fn wait(&self, id: InstanceId, at_most: Duration, done: impl Fn() -> bool) {
         let waiting = Waiting {
             all: self,
             id,
-            bell: Arc::clone(self.lock().entry(id).or_default()),
+            changed: Arc::clone(self.lock().entry(id).or_default()),
         };
         let until = async {
             loop {
-                // Listening begins before the look, so that no change falls in between.
-                let rung = waiting.bell.notified();
+                // Registered before the check, or a change in between would be lost.
+                let changed = waiting.changed.notified();
                 if done() {
                     return;
                 }
-                rung.await;
+                changed.await;
             }
         };
-        // Past the bound the caller answers what is durable.
+        // After the timeout the caller answers with the durable state.
         drop(tokio::time::timeout(at_most, until).await);
     }
 
-    /// The reconciler has written something about an instance.
-    pub fn ring(&self, id: InstanceId) {
-        if let Some(bell) = self.lock().get(&id) {
-            bell.notify_waiters();
+    /// Wakes the requests that wait for an instance.
+    pub fn notify(&self, id: InstanceId) {
+        if let Some(changed) = self.lock().get(&id) {
+            changed.notify_waiters();
         }
     }
 
@@ -44,21 +44,21 @@ impl Settled {
     }
 }
 
-/// One who waits; also one whose client goes away meanwhile.
+/// Removes the instance's entry with its last waiting request, however that ends.
 struct Waiting<'a> {
     all: &'a Settled,
     id: InstanceId,
-    bell: Arc<Notify>,
+    changed: Arc<Notify>,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut all = self.all.lock();
-        self.bell = Arc::default();
-        // The map's alone: nobody else waits.
+        self.changed = Arc::default();
+        // One reference, the map's own, means that no request waits.
         if all
             .get(&self.id)
-            .is_some_and(|bell| Arc::strong_count(bell) == 1)
+            .is_some_and(|changed| Arc::strong_count(changed) == 1)
         {
             all.remove(&self.id);
         }

@@ -1,4 +1,4 @@
-//! `stats/`: live usage of a running container, read from its engine.
+//! Live usage of a running container, read from its engine.
 
 use super::find::{Selector, find};
 use super::{App, Caller};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Live usage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stats {
-    /// 100 is one full vCPU.
+    /// CPU usage; 100 is one full vCPU.
     pub cpu_percent: f64,
     /// RAM in use, bytes.
     pub mem_used_bytes: u64,
@@ -26,14 +26,14 @@ pub struct Stats {
     pub disk_total_gib: u32,
 }
 
-/// A window of CPU use is at least this long, or it would measure noise.
+/// The shortest window for CPU usage; a shorter one measures noise.
 const SHORTEST_WINDOW: Duration = Duration::from_millis(250);
-/// An older sample says nothing of now.
+/// The longest window; an older sample is not about the present.
 const LONGEST_WINDOW: Duration = Duration::from_secs(5);
-/// Samples kept for the next question.
+/// Samples kept for the next request.
 const MAX_SAMPLES: usize = 4096;
 
-/// The last sample of instances that were asked about lately.
+/// The last samples, by instance.
 #[derive(Debug, Default)]
 pub struct Samples(Mutex<HashMap<InstanceId, (Instant, Usage)>>);
 
@@ -58,7 +58,7 @@ impl Samples {
 }
 
 impl App {
-    /// Reads usage; within the configured time or not at all.
+    /// Reads the usage within the configured time.
     pub async fn stats(&self, caller: &Caller, selector: &Selector) -> Result<Stats, Error> {
         let instance = self.db.read(|rows| find(rows, caller.user, selector))?;
         if instance.resource_type == ResourceType::Vm {
@@ -116,7 +116,7 @@ impl App {
     }
 }
 
-/// Never negative: a counter that went back is that of a new start.
+/// The CPU usage between two samples; zero if the counter was reset by a start.
 #[expect(
     clippy::cast_precision_loss,
     reason = "nanoseconds of a few seconds, as a percentage"

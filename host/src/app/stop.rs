@@ -3,7 +3,7 @@
 
 use super::clock::now;
 use super::find::{Selector, find};
-use super::{App, Caller, InstanceView, Nudge};
+use super::{App, Caller, InstanceView};
 use crate::db::Changes;
 use crate::domain::error::Error;
 use crate::domain::event::What;
@@ -33,7 +33,7 @@ impl App {
                 Ok((changes.instance()?, changes))
             })
             .await?;
-        self.nudge(Nudge::Changed(stopped.id));
+        self.nudge(caller, stopped.id);
         self.wait_settled(&stopped).await;
         self.view(caller, stopped)
     }

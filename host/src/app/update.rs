@@ -2,7 +2,7 @@
 
 use super::clock::now;
 use super::find::{Selector, find};
-use super::{App, Caller, InstanceView, Nudge};
+use super::{App, Caller, InstanceView};
 use crate::db::{Change, Changes, Read, View};
 use crate::domain::capacity::Size;
 use crate::domain::driver::{DiskGrow, Features};
@@ -43,9 +43,9 @@ impl App {
         let Some(size) = size else {
             return self.view(caller, instance);
         };
-        self.nudge(Nudge::Changed(id));
+        self.nudge(caller, id);
         self.wait_settled(&instance).await;
-        self.withdraw(&instance).await?;
+        self.withdraw(caller, &instance).await?;
         let after = self.db.read(|rows| find(rows, owner, &Selector::Id(id)))?;
         if after.size != size {
             return Err(self.refusal(&instance)?);
@@ -55,7 +55,7 @@ impl App {
 
     /// A change that the node has not answered by now is taken back: the old sizes hold, and are
     /// sent again.
-    async fn withdraw(&self, asked: &Instance) -> Result<(), Error> {
+    async fn withdraw(&self, caller: &Caller, asked: &Instance) -> Result<(), Error> {
         let (id, generation) = (asked.id, asked.generation);
         let withdrawn = self
             .db
@@ -75,7 +75,7 @@ impl App {
             })
             .await?;
         if withdrawn {
-            self.nudge(Nudge::Changed(id));
+            self.nudge(caller, id);
         }
         Ok(())
     }

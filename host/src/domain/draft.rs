@@ -1,5 +1,5 @@
-//! From what a create request says to a [`CreateRequest`]: the rules that tie its fields together
-//! run on whatever parts of it are right, so that all wrong fields are named at once.
+//! Validation across the fields of a create request. The rules run on the fields that are right by
+//! themselves, so that one answer names all wrong fields.
 
 use super::capacity::{CpuTier, Size};
 use super::error::FieldErrors;
@@ -8,11 +8,12 @@ use super::instance::ResourceType;
 use super::name::Name;
 use super::request::CreateRequest;
 use super::secret::{SecretKind, SecretText, Secrets};
+use std::sync::Arc;
 
 /// The flavor of a request that names none.
 pub const DEFAULT_FLAVOR: &str = "base";
 
-/// Field names of the `s3_*` group, with the secret each one is.
+/// Names of the `s3_*` fields and the kinds of their secrets.
 pub const S3_FIELDS: [(&str, SecretKind); 4] = [
     ("s3_endpoint_url", SecretKind::S3EndpointUrl),
     ("s3_access_key_id", SecretKind::S3AccessKeyId),
@@ -20,23 +21,23 @@ pub const S3_FIELDS: [(&str, SecretKind); 4] = [
     ("s3_prefill_bucket", SecretKind::S3PrefillBucket),
 ];
 
-/// What this installation has to offer.
+/// The flavors and GPU models of this installation.
 #[derive(Debug, Clone, Copy)]
 pub struct Offer<'a> {
     /// All flavors.
-    pub flavors: &'a [Flavor],
-    /// GPU models that some node has.
+    pub flavors: &'a [Arc<Flavor>],
+    /// Models of all GPUs of all nodes.
     pub gpu_models: &'a [String],
 }
 
 /// One field of a draft.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Field<T> {
-    /// Not in the request.
+    /// Absent from the request.
     Absent,
-    /// In the request, and wrong; the errors say how.
+    /// Given and wrong; the draft's errors say why.
     Wrong,
-    /// In the request, and right by itself.
+    /// Given and right by itself.
     Right(T),
 }
 
@@ -60,7 +61,7 @@ impl<T> Field<T> {
     }
 }
 
-/// A create request, field by field. `None` in a required field means missing or wrong.
+/// A create request, field by field. A required field is `None` if it is missing or wrong.
 #[derive(Debug)]
 pub struct CreateDraft {
     /// `name`.
@@ -85,14 +86,14 @@ pub struct CreateDraft {
     pub s3: [Field<SecretText>; 4],
     /// `ai_provider_api_key`.
     pub ai_provider_api_key: Field<SecretText>,
-    /// What is wrong with single fields.
+    /// Errors of single fields.
     pub errors: FieldErrors,
 }
 
 impl CreateDraft {
-    /// Checks what ties the fields together; a request comes out if nothing is wrong.
+    /// Checks the rules across fields.
     pub fn finish(mut self, offer: Offer<'_>) -> Result<CreateRequest, FieldErrors> {
-        self.check_flavor(offer.flavors);
+        let flavor = self.check_flavor(offer.flavors);
         self.check_gpu(offer.gpu_models);
         self.errors.into_result()?;
         let secrets = S3_FIELDS
@@ -120,27 +121,25 @@ impl CreateDraft {
                     .ok_or_else(|| FieldErrors::one("disk_size_gib", required))?,
             },
             cpu_tier: self.cpu_tier.right().unwrap_or(CpuTier::GeneralPurpose),
-            flavor: self
-                .flavor
-                .right()
-                .unwrap_or_else(|| DEFAULT_FLAVOR.to_owned()),
+            flavor: flavor.ok_or_else(|| FieldErrors::one("flavor", required))?,
             gpu_model: self.gpu_model.right(),
             public_key: self.public_key.right(),
             secrets: Secrets(secrets),
         })
     }
 
-    fn check_flavor(&mut self, flavors: &[Flavor]) {
+    /// Finds the flavor and checks that it allows the other fields.
+    fn check_flavor(&mut self, flavors: &[Arc<Flavor>]) -> Option<Arc<Flavor>> {
         let name = match &self.flavor {
             Field::Absent => DEFAULT_FLAVOR,
-            Field::Wrong => return,
+            Field::Wrong => return None,
             Field::Right(name) => name.as_str(),
         };
         let Some(flavor) = flavors.iter().find(|f| f.name == name) else {
             let known: Vec<&str> = flavors.iter().map(|f| f.name.as_str()).collect();
             let message = format!("must be one of: {}", known.join(", "));
             self.errors.add("flavor", message);
-            return;
+            return None;
         };
         let errors = &mut self.errors;
         if let Some(asked) = self.resource_type
@@ -173,6 +172,7 @@ impl CreateDraft {
                 errors.add(field, format!("must be at least {least} for flavor {name}"));
             }
         }
+        Some(Arc::clone(flavor))
     }
 
     fn check_gpu(&mut self, models: &[String]) {
@@ -202,9 +202,10 @@ mod tests {
     use crate::domain::flavor::Flavor;
     use crate::domain::instance::ResourceType::{Container, Vm};
     use crate::domain::secret::{SecretKind, SecretText};
+    use std::sync::Arc;
 
-    fn flavor(name: &str, vm: bool, s3_prefill: bool) -> Flavor {
-        Flavor {
+    fn flavor(name: &str, vm: bool, s3_prefill: bool) -> Arc<Flavor> {
+        Arc::new(Flavor {
             name: name.to_owned(),
             description: String::new(),
             resource_types: if vm {
@@ -222,7 +223,7 @@ mod tests {
                 mem_gib: 2,
                 disk_size_gib: 10,
             },
-        }
+        })
     }
 
     fn draft() -> CreateDraft {
@@ -269,7 +270,7 @@ mod tests {
             })
             .unwrap();
         assert_eq!(
-            (request.flavor.as_str(), request.cpu_tier),
+            (request.flavor.name.as_str(), request.cpu_tier),
             ("base", CpuTier::GeneralPurpose)
         );
         assert!(
@@ -321,7 +322,7 @@ mod tests {
         );
         let mut d = draft();
         d.flavor = Field::Right("marimo".to_owned());
-        // A wrong one is given all the same: the others are not missing because of it.
+        // A wrong field counts as given.
         d.s3 = [Field::Wrong, Field::Absent, secret(), secret()];
         assert_eq!(
             wrong(d),

@@ -1,49 +1,50 @@
-//! Software environments on offer.
+//! Flavors: the software environments on offer.
 
 use super::capacity::Size;
 use super::instance::ResourceType;
+use std::sync::Arc;
 
-/// One flavor, as its provider describes it.
+/// A flavor, as its provider describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "mirrors the WIT record")]
 pub struct Flavor {
-    /// As users name it.
+    /// Name in requests.
     pub name: String,
     /// One sentence.
     pub description: String,
-    /// What it can run as.
+    /// Kinds of instance that can have it.
     pub resource_types: Vec<ResourceType>,
-    /// SSH-accessible.
+    /// Whether its containers have SSH.
     pub ssh: bool,
-    /// Has a web page.
+    /// Whether it has a web page.
     pub web: bool,
-    /// Takes the `s3_*` fields.
+    /// Whether it takes the `s3_*` fields.
     pub s3_prefill: bool,
-    /// Hands the AI key on.
+    /// Whether it uses `ai_provider_api_key`.
     pub ai: bool,
-    /// Uses a GPU.
+    /// Whether it uses a GPU.
     pub gpu_aware: bool,
-    /// Works from here on.
+    /// The smallest size it works with.
     pub minimum: Size,
 }
 
-/// What a provider is asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// A request for the blueprint of one instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlueprintRequest {
-    /// Which flavor.
-    pub flavor: String,
+    /// The instance's flavor.
+    pub flavor: Arc<Flavor>,
     /// VM or container.
     pub resource_type: ResourceType,
-    /// Its size.
+    /// Size.
     pub size: Size,
-    /// GPUs attached.
+    /// Number of GPUs.
     pub n_gpus: u32,
-    /// Account inside.
+    /// Account inside the instance.
     pub login_user: String,
     /// OpenSSH public key line.
     pub public_key: Option<String>,
-    /// The S3 secrets are there.
+    /// Whether the request has the S3 secrets.
     pub s3_prefill: bool,
-    /// The AI key is there.
+    /// Whether the request has the AI key.
     pub ai: bool,
 }

@@ -114,7 +114,7 @@ pub struct Instance {
     pub failed: bool,
     /// How far the present generation has come.
     pub progress: Progress,
-    /// When the present generation's patience ends (provisioning and restart).
+    /// Deadline of the present generation, for provisioning and restart.
     pub deadline: Option<Timestamp>,
     /// A change of size that the node has not taken yet.
     pub resize: Option<Resize>,

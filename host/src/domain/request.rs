@@ -1,12 +1,14 @@
-//! Requests after validation. A [`CreateRequest`] only comes out of [`super::draft`].
+//! Validated requests. Only [`super::draft`] makes a [`CreateRequest`].
 
 use super::capacity::{CpuTier, Size};
 use super::error::FieldErrors;
+use super::flavor::Flavor;
 use super::instance::{Instance, ResourceType};
 use super::name::Name;
 use super::secret::Secrets;
+use std::sync::Arc;
 
-/// What `POST /api/instance/` asks for.
+/// A request to create an instance.
 #[derive(Debug, Clone)]
 pub struct CreateRequest {
     /// Generated when absent.
@@ -17,17 +19,17 @@ pub struct CreateRequest {
     pub size: Size,
     /// Tier.
     pub cpu_tier: CpuTier,
-    /// Flavor name; known and fitting.
-    pub flavor: String,
-    /// GPU model; given means one GPU.
+    /// Flavor; it allows the resource type, the size and the secrets of this request.
+    pub flavor: Arc<Flavor>,
+    /// Model of the one GPU, if any.
     pub gpu_model: Option<String>,
     /// One OpenSSH public key line.
     pub public_key: Option<String>,
-    /// The S3 and AI secrets that were given.
+    /// S3 and AI secrets.
     pub secrets: Secrets,
 }
 
-/// What `PATCH` asks for; absent means unchanged.
+/// A request to change an instance; an absent field stays as it is.
 #[derive(Debug, Clone, Default)]
 pub struct UpdateRequest {
     /// New name.
@@ -41,7 +43,7 @@ pub struct UpdateRequest {
 }
 
 impl UpdateRequest {
-    /// The sizes it names, over the present one.
+    /// The size after the change.
     pub fn size_over(&self, present: Size) -> Size {
         Size {
             n_vcpus: self.n_vcpus.unwrap_or(present.n_vcpus),
@@ -50,7 +52,7 @@ impl UpdateRequest {
         }
     }
 
-    /// The rules that tie the sizes to the instance as it is; every wrong field is named.
+    /// Checks the sizes against the instance, and adds an error for every wrong field.
     pub fn check(&self, instance: &Instance, errors: &mut FieldErrors) {
         if instance.resource_type == ResourceType::Vm {
             for (field, asked) in [

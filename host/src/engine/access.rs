@@ -1,30 +1,31 @@
-//! One call's way to its node's engine.
+//! The access of one call to its node's engine.
 
 use super::archive::{self, Hashes};
 use super::message::{
     Body, DEFAULT_TIMEOUT, EngineError, JobState, MAX_JSON, Request, Response, Transfer,
 };
 use super::node::EngineNode;
-use super::policy::Passed;
-use super::scope::Scope;
+use super::policy::CheckedRequest;
+use super::scope::CallScope;
+use super::trace::traced;
 use super::transport::Outgoing;
 use crate::domain::secret::Secrets;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::{debug, warn};
 
-/// Kept back from the call's own deadline, so that the guest still has time to answer.
+/// Subtracted from the call's deadline, so that the guest has time to return.
 const MARGIN: Duration = Duration::from_millis(250);
-/// Refusals of one call that are logged; a guest could fill the operator's disk with them.
+/// Refusals of one call that are logged; more would let a guest fill the log.
 const LOGGED_REFUSALS: u32 = 20;
-/// Characters of a path in the log.
+/// Logged characters of a path.
 const MAX_LOGGED_PATH: usize = 500;
 
-/// What a guest reaches for the length of one call. Dropped with the call.
+/// The engine, as a guest reaches it during one call.
 #[derive(Debug)]
 pub struct Access {
     node: Arc<EngineNode>,
-    scope: Scope,
+    scope: CallScope,
     secrets: Secrets,
     hashes: Hashes,
     deadline: Instant,
@@ -33,9 +34,13 @@ pub struct Access {
 }
 
 impl Access {
-    /// For one call. `secrets` are those of the call's instance, and none in calls that create
-    /// nothing.
-    pub fn new(node: Arc<EngineNode>, scope: Scope, secrets: Secrets, deadline: Instant) -> Self {
+    /// The access of one call. Only a creation has `secrets`.
+    pub fn new(
+        node: Arc<EngineNode>,
+        scope: CallScope,
+        secrets: Secrets,
+        deadline: Instant,
+    ) -> Self {
         Self {
             node,
             scope,
@@ -47,53 +52,51 @@ impl Access {
         }
     }
 
-    /// Sends one request, if the policy passes it.
+    /// Sends one request, if the policy allows it.
     pub async fn send(&mut self, request: Request) -> Result<Response, EngineError> {
         let timeout = request.timeout.unwrap_or(DEFAULT_TIMEOUT).min(self.left());
         let outgoing = self.prepare(request, false)?;
         let (method, path) = (outgoing.method.clone(), outgoing.path.clone());
-        let started = Instant::now();
-        let answer = tokio::time::timeout(timeout, self.node.transport.send(outgoing))
-            .await
-            .unwrap_or(Err(EngineError::Timeout));
-        let ms = started.elapsed().as_millis();
-        match &answer {
-            Ok(response) => {
-                debug!(node = %self.node.name, %method, path, status = response.status, ms, "engine request");
-                self.node
-                    .policy
-                    .learn(&mut self.scope, &method, &path, response);
-            }
-            Err(error) => {
-                debug!(node = %self.node.name, %method, path, %error, ms, "engine request")
-            }
+        let transport = &self.node.transport;
+        let answer = tokio::time::timeout(timeout, transport.send(outgoing));
+        let answer = async { answer.await.unwrap_or(Err(EngineError::Timeout)) };
+        let answer = traced(&method, &path, answer).await;
+        if let Ok(response) = &answer {
+            self.node
+                .policy
+                .learn(&mut self.scope, &method, &path, response);
         }
         answer
     }
 
-    /// Starts a long request or says where it is.
+    /// Starts a long request or reports its progress.
     pub fn job(&mut self, key: &str, request: Request) -> Result<JobState, EngineError> {
         let outgoing = self.prepare(request, true)?;
         self.node.jobs.poll(key, outgoing, &self.node.transport)
     }
 
-    /// Begins the transfer of the call's instance, if the policy passes it.
+    /// Begins the transfer of the call's instance, if the policy allows it.
     pub fn begin_transfer(&mut self, transfer: Transfer) -> Result<(), EngineError> {
         let key = self.transfer_key()?;
         if let Err(refusal) = self.node.policy.check_transfer(&self.scope, &transfer) {
             if is_logged(&mut self.refused_transfers) {
                 let last_logged = self.refused_transfers == LOGGED_REFUSALS;
-                warn!(node = %self.node.name, instance = key, why = refusal.0, last_logged, "a driver's transfer was not begun");
+                warn!(
+                    instance = key,
+                    why = refusal.0,
+                    last_logged,
+                    "a driver's transfer was not begun"
+                );
             }
             return Err(EngineError::Refused(refusal.0));
         }
-        debug!(node = %self.node.name, instance = key, "transfer");
+        debug!(instance = key, "transfer begins");
         self.node
             .transfers
             .transfer(&key, transfer, &self.node.transport)
     }
 
-    /// Where the transfer of the call's instance is.
+    /// The progress of the transfer of the call's instance.
     pub fn transfer_state(&self) -> Result<Option<JobState>, EngineError> {
         Ok(self.node.transfers.state(&self.transfer_key()?))
     }
@@ -104,7 +107,7 @@ impl Access {
         Ok(())
     }
 
-    /// A call reaches the transfer of its own instance only, and only if it may change something.
+    /// The key of the transfer of the call's instance. A call that changes nothing has none.
     fn transfer_key(&self) -> Result<String, EngineError> {
         let subject = self.scope.subject.as_ref().filter(|_| self.scope.changes);
         let subject = subject.ok_or_else(|| {
@@ -119,17 +122,17 @@ impl Access {
             .saturating_sub(MARGIN)
     }
 
-    /// Checks the request and builds its body. What is sent is what was checked: a JSON body is
-    /// written anew from the parsed form, so that no two readings of one text can differ.
+    /// Checks the request and builds its body. A JSON body is serialised from the checked form, so that
+    /// the engine cannot read the text in another way than the policy.
     fn prepare(&mut self, request: Request, job: bool) -> Result<Outgoing, EngineError> {
-        let passed = match self.check(&request, job) {
-            Ok(passed) => passed,
+        let checked = match self.check(&request, job) {
+            Ok(checked) => checked,
             Err(error) => {
                 self.note_refusal(&request, &error);
                 return Err(error);
             }
         };
-        let body = match (request.body, passed.body) {
+        let body = match (request.body, checked.body) {
             (Body::Empty, _) => None,
             (Body::Json(_), None) => None,
             (Body::Json(_), Some(json)) => Some(("application/json", json.into())),
@@ -152,9 +155,8 @@ impl Access {
         }
         let path: String = request.path.chars().take(MAX_LOGGED_PATH).collect();
         warn!(
-            node = %self.node.name,
             method = %request.method,
-            path = %path.escape_debug(),
+            path,
             instance = self.scope.subject.as_ref().map(|subject| subject.tag.instance.to_string()),
             %error,
             last_logged = self.refusals == LOGGED_REFUSALS,
@@ -162,7 +164,7 @@ impl Access {
         );
     }
 
-    fn check(&self, request: &Request, job: bool) -> Result<Passed, EngineError> {
+    fn check(&self, request: &Request, job: bool) -> Result<CheckedRequest, EngineError> {
         if let Body::Json(json) = &request.body
             && json.len() > MAX_JSON
         {
@@ -177,7 +179,7 @@ impl Access {
     }
 }
 
-/// Counts a refusal; whether it is one of those that are logged.
+/// Counts a refusal. True if it is to be logged.
 fn is_logged(refusals: &mut u32) -> bool {
     *refusals = refusals.saturating_add(1);
     *refusals <= LOGGED_REFUSALS

@@ -1,5 +1,4 @@
-//! The tar archive of a blueprint's files. The only place where a user's secret is put into
-//! something that is sent.
+//! The tar archive of a blueprint's files. User secrets enter requests here and nowhere else.
 
 use super::crypt::crypt;
 use super::message::EngineError;
@@ -13,8 +12,8 @@ use tar::{Builder, EntryType, Header};
 const MAX_FILES: usize = 256;
 /// Most bytes of content in one archive.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
-/// Directories that images bring along: naming them in the archive would change their owner or
-/// mode, or put a directory where a merged-/usr image has a symbolic link.
+/// Directories of every image. In the archive they would change the owner or the mode, or replace the
+/// symbolic link of a merged-/usr image.
 const STANDARD: &[&str] = &[
     "bin",
     "etc",
@@ -32,11 +31,11 @@ const STANDARD: &[&str] = &[
     "var/lib",
 ];
 
-/// Crypt hashes of one call: computed once each, since they take time.
+/// The crypt hashes of one call; each is computed once.
 pub type Hashes = HashMap<SecretKind, SecretText>;
 
-/// Builds the archive. Paths are relative to `/`; parent directories come before their files, and
-/// belong to the owner of the first of them: who is to remove a file must own its directory.
+/// Builds the archive. Paths are relative to `/`. A parent directory precedes its files and has the
+/// owner of the first one, since removing a file needs a writable directory.
 pub fn build(files: &[File], secrets: &Secrets, hashes: &mut Hashes) -> Result<Bytes, EngineError> {
     if files.len() > MAX_FILES {
         return Err(refused(format!(
@@ -102,7 +101,7 @@ fn append(
         .map_err(|_| refused(format!("{path:?} does not fit into an archive")))
 }
 
-/// The path below `/`, if it is absolute and in normal form.
+/// The path below `/`, if it is absolute and normal.
 fn relative(path: &str) -> Result<&str, EngineError> {
     path.strip_prefix('/')
         .filter(|rest| {

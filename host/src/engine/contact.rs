@@ -1,5 +1,5 @@
-//! Whether contact with an engine was ever lost. An engine that restarts ends all connections to it,
-//! however quickly it is back; one that only tidies up ends some that are not in use.
+//! Detects lost contact with an engine. A restart of the engine ends all connections, however short it
+//! is; otherwise an engine ends only some idle ones.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,23 +11,23 @@ pub struct Contact {
     interruptions: AtomicU64,
 }
 
-/// One connection, from when it is made until it ends.
+/// One open connection.
 #[derive(Debug)]
-pub struct Line {
+pub struct OpenConnection {
     contact: Arc<Contact>,
     open: bool,
 }
 
 impl Contact {
-    /// How often the last open connection was ended by the engine.
+    /// How often the engine has ended the last open connection.
     pub fn interruptions(&self) -> u64 {
         self.interruptions.load(Ordering::SeqCst)
     }
 
-    /// A connection was made.
-    pub fn line(self: &Arc<Self>) -> Line {
+    /// Counts a new connection.
+    pub fn connection(self: &Arc<Self>) -> OpenConnection {
         self.count(|open| open.saturating_add(1));
-        Line {
+        OpenConnection {
             contact: Arc::clone(self),
             open: true,
         }
@@ -40,21 +40,21 @@ impl Contact {
     }
 }
 
-impl Line {
-    /// The engine ended it, in order or not.
+impl OpenConnection {
+    /// Notes that the engine ended the connection.
     pub fn ended_by_peer(&mut self) {
         if self.close() == Some(0) {
             self.contact.interruptions.fetch_add(1, Ordering::SeqCst);
         }
     }
 
-    /// How many others are open, if this one was.
+    /// The number of other open connections, if this one was open.
     fn close(&mut self) -> Option<usize> {
         std::mem::take(&mut self.open).then(|| self.contact.count(|open| open.saturating_sub(1)))
     }
 }
 
-impl Drop for Line {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.close();
     }
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn only_the_end_of_all_of_them_by_the_engine_counts() {
         let contact = Arc::new(Contact::default());
-        let (mut first, mut second) = (contact.line(), contact.line());
+        let (mut first, mut second) = (contact.connection(), contact.connection());
         first.ended_by_peer();
         first.ended_by_peer();
         assert_eq!(contact.interruptions(), 0, "one of two");
@@ -76,9 +76,9 @@ mod tests {
         second.ended_by_peer();
         assert_eq!(contact.interruptions(), 1, "the last one");
         drop(second);
-        drop(contact.line());
+        drop(contact.connection());
         assert_eq!(contact.interruptions(), 1, "ended from this side");
-        contact.line().ended_by_peer();
+        contact.connection().ended_by_peer();
         assert_eq!(contact.interruptions(), 2);
     }
 }

@@ -3,11 +3,11 @@
 use crate::domain::secret::{SecretKind, SecretText};
 use sha_crypt::{Algorithm, Params, PasswordHasher, ShaCrypt};
 
-/// Salt, bytes before encoding; crypt(3) takes 16 characters, 6 bits each.
+/// Length of the salt before encoding, bytes: crypt(3) takes 16 characters of 6 bits.
 const SALT: usize = 12;
 
-/// Rounds slow down the guessing of passwords that people choose. This one is 139 random bits, and a user
-/// waits for its hash: the fewest rounds that crypt(3) takes are enough.
+/// The fewest rounds that crypt(3) allows. More would slow down guessing, but the password has 139
+/// random bits, and a user waits for the hash.
 fn rounds(kind: SecretKind) -> Option<Params> {
     match kind {
         SecretKind::Password => Params::new(Params::ROUNDS_MIN).ok(),
@@ -15,7 +15,7 @@ fn rounds(kind: SecretKind) -> Option<Params> {
     }
 }
 
-/// Hashes with a fresh random salt. None when the system has no randomness.
+/// Hashes with a random salt; `None` if the system has no random numbers.
 pub fn crypt(kind: SecretKind, secret: &SecretText) -> Option<SecretText> {
     let mut salt = [0_u8; SALT];
     getrandom::fill(&mut salt).ok()?;

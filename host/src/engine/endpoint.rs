@@ -1,4 +1,4 @@
-//! Where a node's engine is, as the configuration writes it.
+//! The endpoint of a node's engine in the configuration.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ pub enum Endpoint {
     Simulated(Option<PathBuf>),
 }
 
-/// An endpoint that can't be used.
+/// An invalid endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "endpoint: {0:?} is not one of unix:///path/to/socket, simulated:, simulated:///path/to/file"
@@ -19,7 +19,7 @@ pub enum Endpoint {
 pub struct EndpointError(String);
 
 impl Endpoint {
-    /// Reads the configuration's form. Paths are absolute.
+    /// Parses the form in the configuration. Paths are absolute.
     pub fn parse(text: &str) -> Result<Self, EndpointError> {
         let wrong = || EndpointError(text.to_owned());
         if let Some(path) = text.strip_prefix("unix://") {

@@ -1,7 +1,8 @@
-//! Requests that outlast a call of a driver, such as an image pull. The host carries them on;
-//! calls ask for them by key. Transfers between containers are of the kind.
+//! Jobs: requests that outlast a call of a driver, such as an image pull or a transfer. The host runs
+//! them, and later calls poll them by key.
 
 use super::message::{EngineError, JobState, Response, Transfer};
+use super::trace::traced;
 use super::transfer;
 use super::transport::{Outgoing, Progress, Transport};
 use bytes::Bytes;
@@ -10,26 +11,27 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
+use tracing::Instrument;
 
-/// Jobs of one node at a time.
+/// Most jobs in progress on one node.
 const MAX_JOBS: usize = 16;
-/// Transfers of one node at a time: each keeps a disk busy.
+/// Most transfers in progress on one node: each keeps a disk busy.
 const MAX_TRANSFERS: usize = 4;
-/// Jobs of one node, with results that nobody has come for yet.
+/// Most jobs of one node, those with an unread result included.
 const MAX_KEPT: usize = 32;
-/// A transfer that moves may take this long.
+/// Timeout of a transfer that makes progress.
 const MAX_TRANSFER_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// Longest key, bytes.
 const MAX_KEY: usize = 512;
-/// A job ends after this long.
+/// Timeout of a job.
 const MAX_TIME: Duration = Duration::from_secs(30 * 60);
-/// How long the result of a job is told: a later asker means it to be done now.
+/// How long the result of a job is kept. A later poll starts the job again.
 const FRESH: Duration = Duration::from_secs(60);
-/// The same for a transfer, which is not done again lightly; its asker may be long in coming.
+/// How long the result of a transfer is kept. A transfer is expensive, and its poll may come late.
 const TRANSFER_FRESH: Duration = Duration::from_secs(60 * 60);
-/// How much of the end of an answer is kept, bytes.
+/// The kept end of an answer, bytes.
 const TAIL: usize = 64 * 1024;
-/// Longest line told as progress, bytes.
+/// Longest line reported as progress, bytes.
 const MAX_LINE: usize = 1024;
 
 /// The jobs of one node.
@@ -39,7 +41,7 @@ pub struct Jobs(Mutex<HashMap<String, Job>>);
 #[derive(Debug)]
 struct Job {
     task: JoinHandle<()>,
-    /// How long after its end its result is told.
+    /// How long its result is kept.
     fresh: Duration,
     tail: Arc<Tail>,
     result: Arc<Mutex<Option<Finished>>>,
@@ -58,8 +60,8 @@ impl Drop for Job {
 }
 
 impl Jobs {
-    /// Where the job with this key is; starts it with `outgoing` if there is none. A result is told
-    /// once.
+    /// The state of the job with this key, which starts with `outgoing` if there is none. A result is
+    /// returned once.
     pub fn poll(
         &self,
         key: &str,
@@ -78,13 +80,14 @@ impl Jobs {
         has_room(&mut jobs, MAX_JOBS, "jobs")?;
         let transport = transport.clone();
         let job = Job::start(MAX_TIME, FRESH, |tail| async move {
-            transport.stream(outgoing, &*tail).await
+            let (method, path) = (outgoing.method.clone(), outgoing.path.clone());
+            traced(&method, &path, transport.stream(outgoing, &*tail)).await
         });
         jobs.insert(key.to_owned(), job);
         Ok(JobState::Running(None))
     }
 
-    /// Begins a transfer under a key, in place of the one that was there.
+    /// Begins a transfer, in place of an earlier one with this key.
     pub fn transfer(
         &self,
         key: &str,
@@ -102,7 +105,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Where the job with this key is, if there is one. A result is told once.
+    /// The state of the job with this key, if there is one. A result is returned once.
     pub fn state(&self, key: &str) -> Option<JobState> {
         told(&mut locked(&self.0), key)
     }
@@ -113,7 +116,7 @@ impl Jobs {
     }
 }
 
-/// What there is to say of the job with this key. Results that nobody came for in time are forgotten.
+/// The state of the job with this key. Drops results that were not read in time.
 fn told(jobs: &mut HashMap<String, Job>, key: &str) -> Option<JobState> {
     jobs.retain(|_, job| !job.is_stale());
     let job = jobs.get(key)?;
@@ -132,7 +135,7 @@ fn told(jobs: &mut HashMap<String, Job>, key: &str) -> Option<JobState> {
     })
 }
 
-/// Fails while so many are under way. Too many results that nobody came for make room, the oldest first.
+/// Fails if `most` jobs are in progress. Drops the oldest unread results beyond [`MAX_KEPT`].
 fn has_room(jobs: &mut HashMap<String, Job>, most: usize, what: &str) -> Result<(), EngineError> {
     while jobs.len() >= MAX_KEPT {
         let ended = jobs
@@ -147,7 +150,7 @@ fn has_room(jobs: &mut HashMap<String, Job>, most: usize, what: &str) -> Result<
         return Ok(());
     }
     Err(EngineError::Unreachable(format!(
-        "{most} {what} are under way on this node"
+        "{most} {what} are in progress on this node"
     )))
 }
 
@@ -171,13 +174,14 @@ impl Job {
         let tail = Arc::new(Tail::default());
         let result = Arc::new(Mutex::new(None));
         let (work, slot) = (work(Arc::clone(&tail)), Arc::clone(&result));
-        let task = tokio::spawn(async move {
+        let run = async move {
             let answer = tokio::time::timeout(most, work).await;
             *locked(&slot) = Some(Finished {
                 at: Instant::now(),
                 how: answer.unwrap_or(Err(EngineError::Timeout)),
             });
-        });
+        };
+        let task = tokio::spawn(run.in_current_span());
         Self {
             task,
             fresh,
@@ -187,7 +191,7 @@ impl Job {
     }
 }
 
-/// The end of an answer that is still coming in.
+/// The end of an answer while it arrives.
 #[derive(Debug, Default)]
 struct Tail(Mutex<Vec<u8>>);
 
@@ -195,7 +199,7 @@ impl Progress for Tail {
     fn chunk(&self, bytes: &[u8]) {
         let mut tail = locked(&self.0);
         tail.extend_from_slice(bytes);
-        // Cut rarely, so that a long stream of small pieces isn't moved at each of them.
+        // Cut rarely, so that not every small piece moves the rest.
         if tail.len() > 2 * TAIL {
             let surplus = tail.len() - TAIL;
             tail.drain(..surplus);
@@ -210,7 +214,7 @@ impl Progress for Tail {
 }
 
 impl Tail {
-    /// The last line that has ended.
+    /// The last complete line.
     fn line(&self) -> Option<String> {
         let tail = locked(&self.0);
         let end = tail.iter().rposition(|byte| *byte == b'\n')?;
@@ -225,7 +229,7 @@ impl Tail {
     }
 }
 
-/// A poisoned lock only means that a panic passed by; what it guards is whole after every write.
+/// Ignores poisoning: no panic leaves a guarded value half written.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,16 +1,16 @@
-//! Requests to an engine and its answers, mirroring the `engine` interface of the WIT package.
+//! Requests to an engine and their answers, as in the `engine` interface of the WIT package.
 
 use crate::domain::blueprint::File;
 use bytes::Bytes;
 use http::Method;
 use std::time::Duration;
 
-/// Longest answer that is read whole, bytes, as `engine.wit` promises. Small beside a guest's memory,
-/// where it is copied and parsed.
+/// Longest answer that is read whole, bytes, as `engine.wit` says. The guest's memory has room for it
+/// and its parsed form.
 pub const MAX_RESPONSE: usize = 8 * 1024 * 1024;
 /// Longest JSON body that is sent, bytes.
 pub const MAX_JSON: usize = 1024 * 1024;
-/// How long a request may take that names no time of its own.
+/// Timeout of a request that names none.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The body of a request.
@@ -24,7 +24,7 @@ pub enum Body {
     Archive(Vec<File>),
 }
 
-/// One request of a guest, before anything was checked.
+/// A request of a guest, before the policy has checked it.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// HTTP method.
@@ -33,9 +33,9 @@ pub struct Request {
     pub path: String,
     /// Extra headers.
     pub headers: Vec<(String, String)>,
-    /// What is sent along.
+    /// Body.
     pub body: Body,
-    /// Time for the whole answer.
+    /// Timeout for the whole answer.
     pub timeout: Option<Duration>,
 }
 
@@ -53,38 +53,38 @@ pub struct Response {
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    /// Not sent: the policy does not allow it.
+    /// The policy refuses the request; it was not sent.
     #[error("refused by the host's policy: {0}")]
     Refused(String),
-    /// No connection, or it broke.
+    /// There is no connection, or it broke.
     #[error("engine out of reach: {0}")]
     Unreachable(String),
-    /// Not answered in time.
+    /// The engine did not answer in time.
     #[error("the engine did not answer in time")]
     Timeout,
-    /// The answer is longer than this many bytes.
+    /// The answer is longer than this limit, in bytes.
     #[error("the engine's answer is longer than {0} bytes")]
     TooLarge(u64),
 }
 
-/// All that is in one container, put into another.
+/// A transfer of the whole content of one container into another.
 #[derive(Debug, Clone)]
 pub struct Transfer {
-    /// Path of the GET whose answer is an archive of the whole.
+    /// Path of the GET for the archive of the content.
     pub read: String,
-    /// Path of the GET that lists what differs from the image.
+    /// Path of the GET for the changes to the image.
     pub changes: String,
     /// Path of the PUT that unpacks the archive.
     pub write: String,
 }
 
-/// Where a long request is.
+/// The state of a long request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobState {
-    /// Under way; the last whole line so far.
+    /// In progress, with the last whole line so far.
     Running(Option<String>),
     /// Ended, with the end of its body.
     Done(Response),
-    /// Broke.
+    /// Failed.
     Failed(EngineError),
 }

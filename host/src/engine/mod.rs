@@ -1,5 +1,5 @@
-//! What stands behind a driver's `engine` import: the one endpoint of its node, and the policy
-//! that says what may be asked there. Knows nothing of guests.
+//! The engines behind the drivers' `engine` import: the endpoint of each node, and the policy for
+//! requests to it. The module knows no guests.
 
 mod access;
 mod archive;
@@ -10,12 +10,13 @@ mod job;
 mod message;
 mod node;
 pub mod policy;
-mod refill;
 mod scope;
 pub mod simulated;
+mod tar_pipe;
 mod tar_stream;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod transfer;
 mod transport;
 mod unix;
@@ -24,4 +25,4 @@ pub use access::Access;
 pub use endpoint::{Endpoint, EndpointError};
 pub use message::{Body, EngineError, JobState, Request, Response, Transfer};
 pub use node::{EngineNode, OpenError};
-pub use scope::{Creation, Scope, Subject};
+pub use scope::{CallScope, Creation, Subject};

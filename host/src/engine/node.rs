@@ -1,4 +1,4 @@
-//! One node's engine: transport, policy and jobs together.
+//! One node's engine: its transport, policy and jobs.
 
 use super::endpoint::Endpoint;
 use super::job::Jobs;
@@ -10,7 +10,7 @@ use crate::domain::ids::NodeId;
 /// The engine of one node, shared by all calls for it.
 #[derive(Debug)]
 pub struct EngineNode {
-    /// The node's name, for the log.
+    /// The node's name.
     pub name: NodeId,
     pub(super) transport: Transport,
     pub(super) policy: Policy,
@@ -18,13 +18,13 @@ pub struct EngineNode {
     pub(super) transfers: Jobs,
 }
 
-/// A node whose engine can't be set up as configured.
+/// An error in the configuration of a node's engine.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The settings or the kind of engine.
+    /// In the settings or the kind of engine.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The simulated engine's settings or file.
+    /// In the simulated engine's settings or file.
     #[error(transparent)]
     Simulated(#[from] SimulatedError),
     /// The driver and the endpoint are not for the same kind of engine.
@@ -32,13 +32,13 @@ pub enum OpenError {
     Mismatch {
         /// The driver's engine kind.
         kind: String,
-        /// Which endpoint it would need.
+        /// The kind of endpoint that it needs.
         needed: &'static str,
     },
 }
 
 impl EngineNode {
-    /// Sets up the way to a node's engine. Nothing is sent yet.
+    /// Sets up a node's engine. Sends nothing yet.
     pub fn open(
         name: NodeId,
         endpoint: &Endpoint,
@@ -68,7 +68,7 @@ impl EngineNode {
         })
     }
 
-    /// How often contact with the engine was lost since the start, however briefly.
+    /// How often contact with the engine was lost, however briefly.
     pub fn interruptions(&self) -> u64 {
         self.transport.interruptions()
     }

@@ -1,39 +1,39 @@
-//! What the call in progress is about. The policy allows a guest to touch that and nothing else:
-//! a driver that is asked about one instance can't reach another's container.
+//! The scope of a call. The policy allows a guest nothing beyond it: a call about one instance cannot
+//! reach the container of another.
 
 use crate::domain::blueprint::File;
 use crate::domain::driver::{Network, PublishedPort, Spec, Tag, Target};
 use crate::domain::instance::ResourceType;
 
-/// One call of a driver, as the policy sees it.
+/// The scope of one call of a driver.
 #[derive(Debug, Clone)]
-pub struct Scope {
-    /// This installation's name, on everything it makes.
+pub struct CallScope {
+    /// The name of this installation, on every engine object.
     pub installation: String,
-    /// Whether the function that was called may change anything.
+    /// Whether the called function may change anything.
     pub changes: bool,
-    /// The instance the call is for; none for calls about the whole node.
+    /// The instance of the call; `None` for calls about the whole node.
     pub subject: Option<Subject>,
-    /// In these, ids that the engine itself has listed with the installation's label.
+    /// Ids that the engine has listed with the installation's label, in calls about the whole node.
     pub listed: Vec<String>,
 }
 
-/// The instance a call is for.
+/// The instance of a call.
 #[derive(Debug, Clone)]
 pub struct Subject {
-    /// Which one.
+    /// Its tag.
     pub tag: Tag,
-    /// Its owner's network, in calls that come with it.
+    /// Its owner's network, in calls that have it.
     pub network: Option<Network>,
     /// The network of its public address.
     pub public_network: Option<Network>,
     /// Its open ports, if it is a virtual machine.
     pub vm_ports: Option<Vec<u16>>,
-    /// What may be created, in `ensure`.
+    /// The permitted creation, in `ensure`.
     pub creation: Option<Creation>,
-    /// Ids that the engine itself has listed in this call with the instance's labels.
+    /// Ids of containers that the engine has listed in this call with the instance's labels.
     pub containers: Vec<String>,
-    /// Ids that the engine gave in this call to programs to be run in the instance's container.
+    /// Ids that the engine has given in this call to programs in the instance's container.
     pub programs: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ impl Subject {
     }
 }
 
-/// What `ensure` may put into a creation.
+/// The permitted contents of a creation.
 #[derive(Debug, Clone)]
 pub struct Creation {
     /// Host name inside.
@@ -64,13 +64,13 @@ pub struct Creation {
     pub command: Vec<String>,
     /// Ports of the node.
     pub published: Vec<PublishedPort>,
-    /// The node's GPU devices that it gets.
+    /// Its GPU devices.
     pub gpu_devices: Vec<String>,
-    /// What may be put into it before its first start.
+    /// Files to put into it before its first start.
     pub files: Vec<File>,
 }
 
-impl Scope {
+impl CallScope {
     /// A call about the whole node that changes nothing.
     pub fn node(installation: &str) -> Self {
         Self {

@@ -1,8 +1,8 @@
-//! A tar archive on its way into a container that has content already. Engines unpack over what is
-//! there; here what is there must not shine through. They do replace a directory by a file of its
-//! name, with all that is in it: so each directory at the top is preceded by an empty file.
+//! Rewrites a tar archive for a container that has content already. Engines unpack an archive over that
+//! content, which must go. A file replaces a directory of its name and everything in it, so an empty
+//! file precedes each top-level directory.
 //!
-//! Nothing is kept but the header that is being read.
+//! The stream buffers only the header that it reads.
 
 use std::collections::HashSet;
 use tar::{EntryType, Header};
@@ -11,28 +11,28 @@ use tar::{EntryType, Header};
 const BLOCK: usize = 512;
 /// Longest header extension, bytes: a path, a link's target, extended attributes.
 const MAX_EXTENSION: u64 = 1 << 20;
-/// A directory that is only there again because it cannot be removed.
+/// A directory that cannot be removed.
 const EMPTIED: u32 = 0o755;
 
-/// A link that engines make in every container. Where user namespaces are remapped it is of nobody
-/// who exists inside, and an export leaves it out.
+/// A link that engines make in every container. With remapped user namespaces its owner does not exist
+/// inside, and an export leaves it out.
 const MTAB: (&[u8], &[u8]) = (b"etc/mtab", b"/proc/mounts");
 
-/// Why an archive is not passed on.
+/// An invalid archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// A header's check sum is wrong.
     #[error("not a tar archive")]
     NoHeader,
-    /// Longer than any engine writes.
+    /// A header extension is longer than any engine's.
     #[error("a header of the archive is too long")]
     TooLong,
-    /// An extension of a header, and no header after it.
+    /// A header extension without a header.
     #[error("a header of the archive is missing")]
     Missing,
 }
 
-/// What the bytes that follow are.
+/// The kind of the next bytes.
 #[derive(Debug, Default)]
 enum Part {
     /// Headers.
@@ -44,16 +44,16 @@ enum Part {
     Extension(EntryType),
 }
 
-/// The archive, as far as it has been read.
+/// The state of the rewriting.
 #[derive(Debug, Default)]
 pub struct TarStream {
     part: Part,
-    /// Bytes to come of the content or extension, with what fills its last block.
+    /// Remaining bytes of the content or extension, with the padding.
     left: u64,
-    /// Of which the first so many are its own.
+    /// Remaining bytes without the padding.
     extent: usize,
     block: Vec<u8>,
-    /// Extensions of the next header, as they came: they must stay before it.
+    /// Extensions of the next header, unchanged.
     held: Vec<u8>,
     extension: Vec<u8>,
     path: Option<Vec<u8>>,
@@ -63,8 +63,7 @@ pub struct TarStream {
 }
 
 impl TarStream {
-    /// An archive for a container in which these entries at the top are to be empty: `out` gets what
-    /// comes first.
+    /// Begins an archive that empties the top-level entries `gone`. `out` receives its first bytes.
     pub fn begin(gone: &[String], out: &mut Vec<u8>) -> Self {
         let mut stream = Self::default();
         for name in gone {
@@ -76,12 +75,12 @@ impl TarStream {
         stream
     }
 
-    /// Whether the archive has come to its end.
+    /// Whether the archive has ended.
     pub fn is_whole(&self) -> bool {
         self.zero_blocks == 2
     }
 
-    /// Takes the next piece; what is to be sent of it is added to `out`.
+    /// Takes the next piece, and appends the bytes to send to `out`.
     pub fn push(&mut self, mut piece: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
         while !piece.is_empty() && !self.is_whole() {
             match self.part {
@@ -202,8 +201,8 @@ impl TarStream {
         self.part = Part::Header;
     }
 
-    /// Puts an empty file in place of a directory, once. False if it has been, or no such file fits
-    /// into a plain header: no image has a directory of such a name.
+    /// Replaces a directory by an empty file, once. False if that has been done, or if the name does not
+    /// fit into a plain header, which no image has.
     fn empty(&mut self, name: &[u8], out: &mut Vec<u8>) -> bool {
         const MAX_NAME: usize = 99;
         if name.len() > MAX_NAME || !name.is_ascii() || !self.emptied.insert(name.to_vec()) {
@@ -244,7 +243,7 @@ fn is_header(header: &Header, block: &[u8]) -> bool {
     header.cksum().is_ok_and(|given| given == sum)
 }
 
-/// An entry without content, of the root's.
+/// An entry of root's without content.
 fn entry(name: &[u8], kind: EntryType, mode: u32) -> [u8; BLOCK] {
     *plain(name, b"", kind, mode).as_bytes()
 }
@@ -289,7 +288,7 @@ mod tests {
         };
         add("etc/", EntryType::Directory, b"");
         add("etc/motd", EntryType::Regular, b"hello");
-        // In a plain header this would be cut, and end as a directory at the top.
+        // A plain header would cut this name, and it would become a top-level directory.
         add(&format!("{}/", "x".repeat(150)), EntryType::Directory, b"");
         add("srv/etc/", EntryType::Directory, b"");
         add("etc/", EntryType::Directory, b"");
@@ -351,7 +350,7 @@ mod tests {
             .unwrap();
         let mut out = builder.into_inner().unwrap();
         out.truncate(out.len() - 2 * BLOCK);
-        // As Go writes it: what is not ASCII is left out of the plain header.
+        // Go leaves non-ASCII characters out of the plain header.
         out.extend_from_slice(&entry(b"/etc/", EntryType::Directory, 0o755));
         out.extend_from_slice(&[0; 2 * BLOCK]);
         assert_eq!(passed(&out, &[], 100), (out.clone(), true));

@@ -1,7 +1,7 @@
 //! The unix transport and jobs against a small HTTP server.
 
 use super::message::{Body, EngineError, JobState, Request};
-use super::{Access, Endpoint, EngineNode, Scope};
+use super::{Access, CallScope, Endpoint, EngineNode};
 use crate::domain::ids::NodeId;
 use crate::domain::secret::Secrets;
 use http::Method;
@@ -16,7 +16,7 @@ fn socket(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("wharf-{name}-{}.sock", std::process::id()))
 }
 
-/// Answers every request with `answer`, after reading its head.
+/// Reads the head of every request and answers with `answer`.
 fn serve(path: &std::path::Path, answer: Vec<u8>) {
     drop(std::fs::remove_file(path));
     let listener = UnixListener::bind(path).unwrap();
@@ -42,7 +42,7 @@ fn access(path: &std::path::Path) -> Access {
     let deadline = Instant::now() + Duration::from_secs(5);
     Access::new(
         Arc::new(node),
-        Scope::node("home"),
+        CallScope::node("home"),
         Secrets::default(),
         deadline,
     )

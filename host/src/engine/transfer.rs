@@ -1,8 +1,8 @@
-//! Everything that is in one container, put into another of the same engine. It passes through the
-//! host in pieces and is kept nowhere: not in a guest, a file or an image.
+//! Transfers: the content of one container goes into another on the same engine. It passes through the
+//! host in pieces; no guest, file or image stores it.
 
 use super::message::{EngineError, Response, Transfer};
-use super::refill::Gauge;
+use super::tar_pipe::TransferProgress;
 use super::transport::{Outgoing, Progress, Transport};
 use bytes::Bytes;
 use http::Method;
@@ -14,15 +14,15 @@ use tracing::warn;
 
 /// Longest list of changes that is read, bytes: about a million files.
 const MAX_CHANGES: usize = 128 << 20;
-/// A transfer that does not move for so long has failed. The engine may have to write out what it
-/// was sent before it answers.
+/// Timeout of a transfer without progress. The engine may have to write everything to disk before it
+/// responds.
 const STALLED: Duration = Duration::from_secs(5 * 60);
 
-/// What an engine calls "deleted" among changes.
+/// The kind of a deletion in a list of changes.
 const DELETED: u8 = 2;
 
-/// Carries a transfer out. The answer is that of the request that wrote, or the first one before it
-/// that was no success.
+/// Runs a transfer. The result is the response of the writing request, or the first unsuccessful one
+/// before it.
 pub async fn carry(
     transport: Transport,
     transfer: Transfer,
@@ -34,7 +34,7 @@ pub async fn carry(
         return Ok(answer);
     }
     let gone = gone_at_the_top(&answer.body);
-    let gauge = Arc::new(Gauge::default());
+    let transferred = Arc::new(TransferProgress::default());
     let write = Outgoing {
         method: Method::PUT,
         ..get(transfer.write)
@@ -43,15 +43,15 @@ pub async fn carry(
         get(transfer.read),
         write,
         &gone,
-        Arc::clone(&gauge),
+        Arc::clone(&transferred),
         progress,
     );
     let answer = tokio::select! {
         answer = piped => answer?,
-        () = stalled(&gauge) => return Err(EngineError::Timeout),
+        () = stalled(&transferred) => return Err(EngineError::Timeout),
     };
-    // An engine takes an archive for whole that ends between two entries.
-    if is_success(&answer) && !gauge.is_whole() {
+    // Engines accept an archive that ends early between two entries.
+    if is_success(&answer) && !transferred.is_whole() {
         return Err(EngineError::Unreachable("the archive ended early".into()));
     }
     Ok(answer)
@@ -70,18 +70,18 @@ fn get(path: String) -> Outgoing {
     }
 }
 
-async fn stalled(gauge: &Gauge) {
+async fn stalled(transferred: &TransferProgress) {
     loop {
-        let before = gauge.bytes();
+        let before = transferred.bytes();
         tokio::time::sleep(STALLED).await;
-        if gauge.bytes() == before {
+        if transferred.bytes() == before {
             return;
         }
     }
 }
 
-/// What was deleted of the image's own entries at the top. All others are replaced as a whole; these
-/// do not come up in the archive.
+/// Top-level entries of the image that were deleted. The archive replaces all other entries, but does
+/// not mention these.
 fn gone_at_the_top(changes: &[u8]) -> Vec<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
@@ -100,7 +100,7 @@ fn gone_at_the_top(changes: &[u8]) -> Vec<String> {
             .map(ToOwned::to_owned)
             .collect(),
         Err(error) => {
-            warn!(%error, bytes = changes.len(), "what was deleted at the top of a container is not known, and comes back with its larger disk");
+            warn!(%error, bytes = changes.len(), "deleted top-level entries of a container are unknown and return with its larger disk");
             Vec::new()
         }
     }

@@ -1,30 +1,30 @@
-//! The ways to an engine. Each sends what the policy has passed.
+//! The transports to an engine. They send requests that the policy has checked.
 
 use super::endpoint::Endpoint;
 use super::message::{EngineError, Response};
-use super::refill::Gauge;
 use super::simulated::{SimulatedEngine, SimulatedError};
+use super::tar_pipe::TransferProgress;
 use super::unix::UnixTransport;
 use bytes::Bytes;
 use http::{Method, Request, header};
 use http_body_util::Full;
 use std::sync::Arc;
 
-/// A request that was checked and whose body is built.
+/// A checked request with its body.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
     /// HTTP method.
     pub method: Method,
     /// Path and query.
     pub path: String,
-    /// Headers beyond the body's own.
+    /// Headers, without those of the body.
     pub headers: Vec<(String, String)>,
     /// Body and its media type.
     pub body: Option<(&'static str, Bytes)>,
 }
 
 impl Outgoing {
-    /// The same for an HTTP client. The authority is a constant: there is only one engine.
+    /// The request for an HTTP client. The authority is a constant, as there is one engine.
     pub fn into_http(self) -> Result<Request<Full<Bytes>>, EngineError> {
         let mut request = Request::builder()
             .method(self.method)
@@ -47,25 +47,25 @@ impl Outgoing {
     }
 }
 
-/// What looks at a long answer while it comes in.
+/// An observer of a long answer.
 pub trait Progress: Send + Sync {
-    /// The next piece.
+    /// Takes the next piece.
     fn chunk(&self, bytes: &[u8]);
-    /// What was kept, for the end.
+    /// The kept part of the answer.
     fn kept(&self) -> Bytes;
 }
 
-/// A connection to one engine. An https endpoint with a client certificate will be one more.
+/// The transport to one engine.
 #[derive(Debug, Clone)]
 pub enum Transport {
-    /// A unix socket.
+    /// Over a unix socket.
     Unix(Arc<UnixTransport>),
-    /// Inside this process.
+    /// Within this process.
     Simulated(Arc<SimulatedEngine>),
 }
 
 impl Transport {
-    /// Opens the way to an endpoint. A socket need not be there yet.
+    /// The transport to an endpoint. A socket need not exist yet.
     pub fn open(endpoint: &Endpoint, settings: &serde_json::Value) -> Result<Self, SimulatedError> {
         match endpoint {
             Endpoint::Unix(path) => Ok(Self::Unix(Arc::new(UnixTransport::new(path)))),
@@ -76,8 +76,8 @@ impl Transport {
         }
     }
 
-    /// How often contact was lost, as a restart of the engine does. The simulated one has a boot id
-    /// instead.
+    /// How often contact was lost, which shows restarts of the engine. The simulated engine has a boot
+    /// id instead.
     pub fn interruptions(&self) -> u64 {
         match self {
             Self::Unix(unix) => unix.interruptions(),
@@ -99,18 +99,18 @@ impl Transport {
         from: Outgoing,
         to: Outgoing,
         gone: &[String],
-        gauge: Arc<Gauge>,
+        transferred: Arc<TransferProgress>,
         progress: Arc<dyn Progress>,
     ) -> Result<Response, EngineError> {
         match self {
-            Self::Unix(unix) => unix.pipe(from, to, gone, gauge, progress).await,
+            Self::Unix(unix) => unix.pipe(from, to, gone, transferred, progress).await,
             Self::Simulated(_) => Err(EngineError::Refused(
                 "the simulated engine has no archives".into(),
             )),
         }
     }
 
-    /// Sends a request whose answer is long and of which only the end matters.
+    /// Sends a request with a long answer; `progress` sees and keeps parts of it.
     pub async fn stream(
         &self,
         outgoing: Outgoing,

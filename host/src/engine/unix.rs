@@ -1,8 +1,8 @@
-//! HTTP over a unix socket, on kept connections.
+//! HTTP over a unix socket, with a pool of connections.
 
-use super::contact::{Contact, Line};
+use super::contact::{Contact, OpenConnection};
 use super::message::{EngineError, MAX_RESPONSE, Response};
-use super::refill::{Gauge, Refill};
+use super::tar_pipe::{TarPipe, TransferProgress};
 use super::transport::{Outgoing, Progress};
 use bytes::{Bytes, BytesMut};
 use http::Uri;
@@ -22,23 +22,23 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 
-/// Kept connections that are not in use; engines answer from one connection one at a time.
+/// Most idle connections. An engine answers the requests of one connection one after another.
 const IDLE_CONNECTIONS: usize = 16;
-/// How long an unused connection is kept.
+/// How long an idle connection is kept.
 const IDLE_TIME: Duration = Duration::from_secs(30);
-/// Headers of an answer that are passed on.
+/// Most headers of an answer.
 const MAX_HEADERS: usize = 64;
 
-/// One engine behind one socket.
+/// The engine behind one socket.
 #[derive(Debug, Clone)]
 pub struct UnixTransport {
     client: Client<Connector, Full<Bytes>>,
-    pipes: Client<Connector, Refill>,
+    pipes: Client<Connector, TarPipe>,
     contact: Arc<Contact>,
 }
 
 impl UnixTransport {
-    /// Makes the client; connects when first asked.
+    /// Makes the client. It connects with the first request.
     pub fn new(socket: &Path) -> Self {
         let contact = Arc::new(Contact::default());
         let connector = Connector::new(socket, &contact);
@@ -47,7 +47,7 @@ impl UnixTransport {
             .pool_max_idle_per_host(IDLE_CONNECTIONS)
             .pool_timer(hyper_util::rt::TokioTimer::new())
             .build(connector.clone());
-        // Rare, long, and of no use to others once something went wrong.
+        // Transfers are rare and long, and a failed one leaves its connection unusable.
         let pipes = Client::builder(TokioExecutor::new())
             .pool_max_idle_per_host(0)
             .build(connector);
@@ -58,7 +58,7 @@ impl UnixTransport {
         }
     }
 
-    /// How often the engine has ended all connections to it at once, as a restart of it does.
+    /// How often the engine has ended all connections, as a restart does.
     pub fn interruptions(&self) -> u64 {
         self.contact.interruptions()
     }
@@ -80,7 +80,7 @@ impl UnixTransport {
         })
     }
 
-    /// Sends a request and hands each piece of the answer to `progress`, which keeps what it wants.
+    /// Sends a request and passes each piece of the answer to `progress`.
     pub async fn stream(
         &self,
         outgoing: Outgoing,
@@ -97,21 +97,21 @@ impl UnixTransport {
         })
     }
 
-    /// Sends the archive that answers one request as the body of another, as it comes in. If the
-    /// first is refused, that is the answer.
+    /// Sends the archive of one answer as the body of another request. If the first request fails, its
+    /// answer is the result.
     pub async fn pipe(
         &self,
         from: Outgoing,
         to: Outgoing,
         gone: &[String],
-        gauge: Arc<Gauge>,
+        transferred: Arc<TransferProgress>,
         progress: Arc<dyn Progress>,
     ) -> Result<Response, EngineError> {
         let (status, headers, source) = self.open(from).await?;
         if !(200..300).contains(&status) {
             return ended(status, headers, source).await;
         }
-        let body = Refill::new(source, gone, gauge, progress);
+        let body = TarPipe::new(source, gone, transferred, progress);
         let request = to.into_http()?.map(|_| body);
         let answer = self.pipes.request(request).await;
         let (status, headers, body) = opened(answer.map_err(|error| unreachable(&error))?);
@@ -124,7 +124,7 @@ impl UnixTransport {
     }
 }
 
-/// Reads what is left of a short answer; what is too long of it is not kept.
+/// Reads a short answer and keeps at most [`MAX_RESPONSE`] bytes.
 async fn ended(
     status: u16,
     headers: Vec<(String, String)>,
@@ -169,7 +169,7 @@ async fn next(body: &mut Incoming) -> Result<Option<Bytes>, EngineError> {
     Ok(None)
 }
 
-/// Says what happened without the host's paths: the text reaches the guest.
+/// Describes the error without paths of this machine, as the guest sees the text.
 fn unreachable(error: &ClientError) -> EngineError {
     let mut source = error.source();
     let mut kind = None;
@@ -188,7 +188,7 @@ fn unreachable(error: &ClientError) -> EngineError {
     EngineError::Unreachable(kind.map_or_else(|| what.to_owned(), |kind| format!("{what}: {kind}")))
 }
 
-/// Ignores the URI: there is one place to connect to.
+/// Connects to the socket, whatever the URI.
 #[derive(Debug, Clone)]
 struct Connector {
     socket: Arc<PathBuf>,
@@ -219,17 +219,17 @@ impl tower_service::Service<Uri> for Connector {
             let stream = UnixStream::connect(path.as_path()).await?;
             Ok(TokioIo::new(EngineStream {
                 stream,
-                line: contact.line(),
+                connection: contact.connection(),
             }))
         })
     }
 }
 
-/// A unix stream that the client's pool takes.
+/// A unix stream for the client's pool.
 #[derive(Debug)]
 struct EngineStream {
     stream: UnixStream,
-    line: Line,
+    connection: OpenConnection,
 }
 
 impl Connection for EngineStream {
@@ -247,7 +247,7 @@ impl AsyncRead for EngineStream {
         let (before, room) = (buf.filled().len(), buf.remaining());
         let read = ready!(Pin::new(&mut self.stream).poll_read(cx, buf));
         if read.is_err() || (room > 0 && buf.filled().len() == before) {
-            self.line.ended_by_peer();
+            self.connection.ended_by_peer();
         }
         Poll::Ready(read)
     }
@@ -261,7 +261,7 @@ impl AsyncWrite for EngineStream {
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write(cx, buf));
         if written.is_err() {
-            self.line.ended_by_peer();
+            self.connection.ended_by_peer();
         }
         Poll::Ready(written)
     }

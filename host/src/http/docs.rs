@@ -69,7 +69,7 @@ pub(super) struct Docs {
 impl Docs {
     /// Completes the document with what only the installation knows: its flavors and GPU models.
     pub(super) fn new(
-        flavors: &[Flavor],
+        flavors: &[std::sync::Arc<Flavor>],
         gpu_models: &[String],
     ) -> Result<Self, serde_json::Error> {
         let mut document: Value = serde_json::from_str(DOCUMENT)?;

@@ -19,6 +19,7 @@ use hyper::body::{Body, Incoming};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tracing::Instrument;
 
 /// Everything that answers requests.
 pub(super) struct Handler {
@@ -119,7 +120,7 @@ impl Handler {
             None
         } else {
             let key = auth::bearer(&parts.headers);
-            let caller = key.and_then(|key| self.api.app().authenticate(key));
+            let caller = key.and_then(|key| self.api.app().authenticate(key, line.id().into()));
             let caller = caller.ok_or(Refusal::Unauthorized)?;
             line.user = Some(caller.user);
             Some(caller)
@@ -141,7 +142,9 @@ impl Handler {
         let segment = found.map_or("", |Found { segment, .. }| segment);
         match caller {
             Some(caller) => {
-                let reply = self.run(endpoint, &caller, segment, &body).await?;
+                let span = tracing::error_span!("request", id = line.id());
+                let run = self.run(endpoint, &caller, segment, &body);
+                let reply = run.instrument(span).await?;
                 Ok(respond::reply(reply))
             }
             None => self.run_public(endpoint, segment, parts),

@@ -11,7 +11,7 @@
     reason = "generated code"
 )]
 
-/// World `node-driver`, and the types that all worlds share.
+/// World `node-driver`, and the types of all worlds.
 pub mod node_driver {
     wasmtime::component::bindgen!({
         path: "../wit/v0.1",
@@ -21,7 +21,7 @@ pub mod node_driver {
     });
 }
 
-/// World `node-driver-with-ports`: what it has beside `node-driver`.
+/// World `node-driver-with-ports`: its additions to `node-driver`.
 pub mod with_ports {
     wasmtime::component::bindgen!({
         path: "../wit/v0.1",

@@ -1,8 +1,7 @@
-//! Compiled components, kept between runs.
+//! The cache of compiled components.
 //!
-//! A compiled component is native code that is run as it is. Only files are read that lie in a
-//! directory nobody else can write to, were written by this host for this component and this
-//! engine, and are whole.
+//! A compiled component is native code. The cache reads only complete files, written by this host for
+//! this component and this engine, in a directory that only this user can write to.
 
 use crate::private;
 use sha2::{Digest, Sha256};
@@ -15,15 +14,15 @@ use tracing::{debug, warn};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-/// Bytes of the digest in front of a file's content.
+/// Length of the digest at the start of a file, bytes.
 const DIGEST: usize = 32;
 
-/// The directory, if it can be trusted.
+/// The directory, if only this user can write to it.
 #[derive(Debug)]
 pub struct Cache(Option<PathBuf>);
 
 impl Cache {
-    /// Opens or makes the directory. One that others can write to is left alone, with a warning.
+    /// Opens or makes the directory. If others can write to it, the cache is off, with a warning.
     pub fn open(directory: &Path) -> Self {
         match trusted(directory) {
             Ok(()) => Self(Some(directory.to_owned())),
@@ -34,7 +33,7 @@ impl Cache {
         }
     }
 
-    /// The compiled component: from the directory if it is there, else compiled and put there.
+    /// The compiled component, read from the directory or compiled and stored there.
     pub fn component(
         &self,
         engine: &Engine,
@@ -60,12 +59,11 @@ impl Cache {
     }
 }
 
-/// Makes the directory if it is missing and checks that only this user can write to it.
+/// Makes the directory if it is missing, and checks that only this user can write to it.
 fn trusted(directory: &Path) -> io::Result<()> {
     private::make_dir(directory)?;
     let metadata = fs::symlink_metadata(directory)?;
-    // A file made here belongs to this process's user: the one way to learn who that is without
-    // unsafe code.
+    // A new file has the owner of this process, which std has no other way to ask for.
     let probe = directory.join(format!(".probe-{}", std::process::id()));
     let user = private::open(&probe)?.metadata()?.uid();
     fs::remove_file(&probe)?;
@@ -101,7 +99,7 @@ fn read(engine: &Engine, path: &Path) -> Option<Component> {
     component.ok()
 }
 
-/// Removes what earlier versions of the same plugin left.
+/// Removes the files of the plugin's earlier versions.
 fn forget_others(directory: &Path, name: &str, keep: &Path) {
     let prefix = format!("{name}-");
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -115,7 +113,7 @@ fn forget_others(directory: &Path, name: &str, keep: &Path) {
     }
 }
 
-/// Names a component compiled for an engine.
+/// The file name of a component that is compiled for an engine.
 fn key(engine: &Engine, wasm: &[u8]) -> String {
     let mut digest = Digester(Sha256::new());
     digest.0.update(Sha256::digest(wasm));
@@ -128,7 +126,7 @@ fn key(engine: &Engine, wasm: &[u8]) -> String {
         .collect()
 }
 
-/// Feeds what is hashed into SHA-256: a key of 64 bits would be too short to trust code by.
+/// A hasher that feeds SHA-256: 64 bits are too few to trust code by.
 struct Digester(Sha256);
 
 impl Hasher for Digester {

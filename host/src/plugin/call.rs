@@ -1,24 +1,25 @@
-//! One call of a guest, from instantiation to its end, under its limits.
+//! Calls of guests under their limits, from instantiation to the end.
 
-use super::clock::Clock;
+use super::clock;
 use super::config::Limits;
 use super::error::LoadError;
 use super::guest::Guest;
 use super::imports::log::LogSink;
 use super::meter::{Meter, Metered};
-use super::queue::Lane;
+use super::queue::Queue;
 use crate::domain::driver::PluginError;
 use crate::domain::ids::NodeId;
 use crate::engine::Access;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tracing::{Instrument, debug, error_span};
 use wasmtime::{Engine, PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 
 /// Most bytes a guest may hand over at once, as arguments or results.
 pub const TRANSFER: usize = 16 << 20;
-/// The same for a node's list, which grows with its instances.
+/// Like [`TRANSFER`], for a node's list, which grows with its instances.
 pub const TRANSFER_LIST: usize = 64 << 20;
 /// Longest wait for a place among all guests of the process.
 const SLOT_WAIT: Duration = Duration::from_secs(30);
@@ -30,35 +31,34 @@ const SLOT_QUEUE: usize = 16_384;
 pub struct Caller {
     engine: Engine,
     limits: Limits,
-    slots: Lane,
-    clock: Clock,
+    slots: Queue,
 }
 
-/// What one call is and what it may use.
+/// A call and its limits.
 pub struct Call {
-    /// The plugin, for the log.
+    /// Name of the plugin.
     pub plugin: Arc<str>,
-    /// The node, for the log; none for flavors.
+    /// The node; `None` for flavors.
     pub node: Option<NodeId>,
-    /// The function, for the log.
+    /// Name of the function.
     pub function: &'static str,
-    /// The way to the engine.
+    /// Access to the engine.
     pub access: Option<Access>,
     /// Wall-clock time.
     pub wall: Duration,
-    /// Bytes handed over at once.
+    /// The most bytes of arguments or results.
     pub transfer: usize,
 }
 
 impl Caller {
-    /// For one process.
+    /// Starts the epoch clock, too.
     pub fn new(engine: Engine, limits: Limits) -> Result<Self, LoadError> {
         let places = usize::try_from(limits.guests).unwrap_or(usize::MAX);
+        clock::start(&engine)?;
         Ok(Self {
-            clock: Clock::start(engine.clone())?,
             engine,
             limits,
-            slots: Lane::new(places, SLOT_QUEUE, SLOT_WAIT),
+            slots: Queue::new(places, SLOT_QUEUE, SLOT_WAIT),
         })
     }
 
@@ -72,15 +72,36 @@ impl Caller {
         &self.limits
     }
 
-    /// Runs `body` on a fresh guest store and drops the store with it, whatever happens.
+    /// Runs `body` on a fresh guest store, in a span, and drops the store with it.
     pub async fn run<T, F, Fut>(&self, call: Call, body: F) -> Result<T, PluginError>
     where
         F: FnOnce(Store<Guest>) -> Fut,
         Fut: Future<Output = wasmtime::Result<T>>,
     {
+        // Lines of every level name the call.
+        let span = error_span!(
+            "call",
+            node = call.node.as_ref().map(|node| node.0.as_str()),
+            plugin = %call.plugin,
+            function = call.function,
+        );
+        let begin = Instant::now();
+        let answer = self.run_in_span(call, body).instrument(span.clone()).await;
+        let ms = begin.elapsed().as_millis() as u64;
+        match &answer {
+            Ok(_) => debug!(parent: &span, ms, "call ended"),
+            Err(error) => debug!(parent: &span, ms, %error, "call failed"),
+        }
+        answer
+    }
+
+    async fn run_in_span<T, F, Fut>(&self, call: Call, body: F) -> Result<T, PluginError>
+    where
+        F: FnOnce(Store<Guest>) -> Fut,
+        Fut: Future<Output = wasmtime::Result<T>>,
+    {
         let _slot = self.slots.enter().await?;
-        let _ticking = self.clock.guest();
-        let log = LogSink::new(call.plugin, call.node, call.function);
+        let log = LogSink::default();
         let meter = Arc::new(Meter::new(self.limits.cpu));
         let guest = Guest::new(self.limits.memory, call.access, log.clone());
         let denied = guest.limiter.denied();
@@ -107,7 +128,7 @@ impl Caller {
         }
     }
 
-    /// Says in the operator's words why there is no result.
+    /// Describes for the operator why there is no result.
     fn fault(
         &self,
         error: &wasmtime::Error,

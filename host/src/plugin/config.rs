@@ -1,11 +1,11 @@
-//! What the runtime is told at start.
+//! Settings of the plugin runtime.
 
 use crate::domain::ids::NodeId;
 use crate::engine::Endpoint;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where plugins come from and what they may use.
+/// The sources and limits of plugins.
 #[derive(Debug, Clone)]
 pub struct PluginsConfig {
     /// Directory for compiled components. Made if missing; must be writable by this user only.
@@ -21,12 +21,12 @@ pub struct PluginsConfig {
 pub struct Limits {
     /// Linear memory of a guest, bytes. At most 64 MiB, the size of a pool slot.
     pub memory: usize,
-    /// Time that a call computes, waiting left out. A choice, not a measurement: calls of the shipped drivers take
-    /// microseconds, and a guest that runs away must not hold a core for long.
+    /// CPU time of a call. A choice, not a measurement: calls of the shipped drivers take microseconds,
+    /// and an endless loop must not hold a core for long.
     pub cpu: Duration,
     /// Wall-clock time of a call, waiting for the engine included; `stop` adds its grace.
     pub wall: Duration,
-    /// Guests alive at once in this process.
+    /// Most guests in this process at once.
     pub guests: u32,
 }
 
@@ -41,14 +41,15 @@ impl Default for Limits {
     }
 }
 
-/// How many calls of one node run and wait at once.
+/// Bounds on the calls for one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeLimits {
-    /// Calls that change something, at once. Engines work them off a few at a time anyway.
+    /// Most changing calls at once.
     pub changes: usize,
-    /// Calls that only read, at once; apart, so that a long stop never delays them.
+    /// Most reading calls at once. They have a queue of their own, so that a long stop does not delay
+    /// them.
     pub reads: usize,
-    /// Calls that may wait, of each sort. One more is refused as busy.
+    /// Most waiting calls in each queue. Further calls are refused as busy.
     pub waiting: usize,
     /// Longest wait before a call is refused as busy.
     pub wait: Duration,
@@ -65,14 +66,14 @@ impl Default for NodeLimits {
     }
 }
 
-/// One node, as its driver needs it.
+/// The settings of one node.
 #[derive(Debug, Clone)]
 pub struct NodeConfig {
     /// The node's name.
     pub name: NodeId,
-    /// Which driver: `docker` is the plugin `driver-docker`.
+    /// The driver: `docker` is the plugin `driver-docker`.
     pub driver: String,
-    /// Names this installation on everything a driver makes.
+    /// The name of this installation, on every engine object.
     pub installation: String,
     /// The node's engine.
     pub endpoint: Endpoint,

@@ -1,4 +1,4 @@
-//! A node's driver, as the rest of the host sees it.
+//! The driver of one node, with a method for each function of its interface.
 
 use super::bindings::types;
 use super::bindings::{NodeDriver as WitDriver, driver_types as wit};
@@ -7,20 +7,20 @@ use super::config::NodeLimits;
 use super::convert::{driver as convert, error as convert_error};
 use super::guest::Guest;
 use super::load::DriverPlugin;
-use super::queue::Lane;
+use super::queue::Queue;
 use crate::domain::driver::{NodeHealth, Observed, PluginError, Report, Spec, Tag, Target, Usage};
 use crate::domain::ids::{Generation, NodeId};
 use crate::domain::secret::Secrets;
-use crate::engine::{Access, EngineNode, Scope};
+use crate::engine::{Access, CallScope, EngineNode};
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wasmtime::Store;
 
-/// The driver of one node. Cheap to clone; every call is independent of every other.
+/// The driver of one node. Cheap to clone; calls are independent of each other.
 ///
-/// Calls are idempotent. A [`PluginError::Fault`], [`PluginError::Unreachable`] or a dropped future
-/// says nothing about what the engine has done: inspect, then call again.
+/// Calls are idempotent. After a [`PluginError::Fault`], a [`PluginError::Unreachable`] or a dropped
+/// future the effect on the engine is unknown: inspect, then call again.
 #[derive(Clone)]
 pub struct NodeDriver(Arc<Inner>);
 
@@ -30,25 +30,25 @@ struct Inner {
     engine: Arc<EngineNode>,
     installation: String,
     settings: String,
-    /// Of the last probe, and how often contact was lost before it: what it found may not hold for
-    /// the engine that is there after another time.
-    hint: Mutex<(u64, String)>,
-    changes: Lane,
-    reads: Lane,
+    /// The text that the last probe left for later calls, and the count of interruptions before it.
+    /// After another interruption the text may be about an earlier engine.
+    probe_cache: Mutex<(u64, String)>,
+    changes: Queue,
+    reads: Queue,
 }
 
-/// One of the two lanes of a node.
+/// The kind of a call: each has a queue of its own.
 #[derive(Clone, Copy)]
-enum Sort {
+enum Kind {
     Read,
     Change,
 }
 
-/// What differs between the functions.
-struct How {
+/// The differences between the functions.
+struct Options {
     function: &'static str,
-    sort: Sort,
-    scope: Scope,
+    kind: Kind,
+    scope: CallScope,
     secrets: Secrets,
     grace: Duration,
     transfer: usize,
@@ -63,16 +63,16 @@ impl NodeDriver {
         settings: String,
         limits: NodeLimits,
     ) -> Self {
-        let lane = |places| Lane::new(places, limits.waiting, limits.wait);
+        let queue = |places| Queue::new(places, limits.waiting, limits.wait);
         Self(Arc::new(Inner {
             caller,
             plugin,
             engine: Arc::new(engine),
             installation,
             settings,
-            hint: Mutex::default(),
-            changes: lane(limits.changes),
-            reads: lane(limits.reads),
+            probe_cache: Mutex::default(),
+            changes: queue(limits.changes),
+            reads: queue(limits.reads),
         }))
     }
 
@@ -81,60 +81,61 @@ impl NodeDriver {
         &self.0.engine.name
     }
 
-    /// What the driver drives, such as `docker`; chooses among a blueprint's images.
+    /// The kind of engine, such as `docker`; it selects among a blueprint's images.
     pub fn engine_kind(&self) -> &str {
         &self.0.plugin.engine_kind
     }
 
-    /// How often contact with the engine was lost since the start, however briefly. The same number
-    /// before and after: whatever ended in between, it was not with the engine.
+    /// How often contact with the engine was lost, however briefly. If the number is unchanged after a
+    /// span of time, the engine did not restart within it.
     pub fn interruptions(&self) -> u64 {
         self.0.engine.interruptions()
     }
 
-    /// Asks the engine what it is and can do.
+    /// Asks the engine for its health and features.
     pub async fn probe(&self) -> Result<NodeHealth, PluginError> {
         let interruptions = self.interruptions();
-        let how = self.reads("probe", Scope::node(&self.0.installation));
+        let options = self.reads("probe", CallScope::node(&self.0.installation));
         let mut health = self
-            .call(how, |mut store, guest, node| async move {
+            .call(options, |mut store, guest, node| async move {
                 guest
                     .wharf_plugin_driver()
                     .call_probe(&mut store, &node)
                     .await
             })
             .await?;
-        let hint = convert::hint(&mut health)?;
+        let text = convert::probe_cache(&mut health)?;
         let health = convert::health(health)?;
-        *self.hint() = (interruptions, hint);
+        *self.probe_cache() = (interruptions, text);
         Ok(health)
     }
 
-    fn hint(&self) -> MutexGuard<'_, (u64, String)> {
-        self.0.hint.lock().unwrap_or_else(PoisonError::into_inner)
+    fn probe_cache(&self) -> MutexGuard<'_, (u64, String)> {
+        let cache = &self.0.probe_cache;
+        cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a guest is told of the last probe.
-    fn last_hint(&self) -> String {
-        let hint = self.hint();
-        let (interruptions, text) = &*hint;
+    /// The text of the last probe; empty if contact was lost since.
+    fn cached_probe(&self) -> String {
+        let cache = self.probe_cache();
+        let (interruptions, text) = &*cache;
         match *interruptions == self.interruptions() {
             true => text.clone(),
             false => String::new(),
         }
     }
 
-    /// Moves an instance towards existing and running as specified. `secrets` are those that the
-    /// blueprint's files refer to; the guest sees none of them.
+    /// Moves an instance a step towards its specification. `secrets` are for the blueprint's files; the
+    /// guest sees none of them.
     pub async fn ensure(&self, spec: &Spec, secrets: &Secrets) -> Result<Report, PluginError> {
-        let scope = Scope::create(&self.0.installation, spec, self.engine_kind());
-        let how = How {
+        let scope = CallScope::create(&self.0.installation, spec, self.engine_kind());
+        let options = Options {
             secrets: secrets.clone(),
             ..self.changes("ensure", scope)
         };
         let given = convert::spec(spec);
         let report = self
-            .call(how, |mut store, guest, node| async move {
+            .call(options, |mut store, guest, node| async move {
                 guest
                     .wharf_plugin_driver()
                     .call_ensure(&mut store, &node, &given)
@@ -144,7 +145,7 @@ impl NodeDriver {
         convert::report(report, spec.target.generation)
     }
 
-    /// Starts an instance that exists, at its target's size.
+    /// Starts an existing instance, at its target's size.
     pub async fn start(&self, target: &Target) -> Result<Report, PluginError> {
         let given = convert::target(target);
         let report = self
@@ -161,9 +162,9 @@ impl NodeDriver {
         convert::report(report, target.generation)
     }
 
-    /// Gives an instance that does not run a larger disk, with the content of the old one.
+    /// Moves a stopped instance to a larger disk.
     pub async fn grow(&self, spec: &Spec) -> Result<Report, PluginError> {
-        let scope = Scope::create(&self.0.installation, spec, self.engine_kind());
+        let scope = CallScope::create(&self.0.installation, spec, self.engine_kind());
         let given = convert::spec(spec);
         let report = self
             .call(
@@ -179,16 +180,16 @@ impl NodeDriver {
         convert::report(report, spec.target.generation)
     }
 
-    /// Stops an instance: gracefully for so long, then hard. The call may take that much longer.
+    /// Stops an instance: gracefully within `grace`, then hard. The timeout of the call is extended by it.
     pub async fn stop(&self, target: &Target, grace: Duration) -> Result<Report, PluginError> {
         let given = convert::target(target);
         let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
-        let how = How {
+        let options = Options {
             grace,
             ..self.change("stop", target)
         };
         let report = self
-            .call(how, |mut store, guest, node| async move {
+            .call(options, |mut store, guest, node| async move {
                 guest
                     .wharf_plugin_driver()
                     .call_stop(&mut store, &node, &given, grace_ms)
@@ -198,7 +199,7 @@ impl NodeDriver {
         convert::report(report, target.generation)
     }
 
-    /// Applies the target's size, all of it or nothing.
+    /// Applies the target's size, whole or not at all.
     pub async fn resize(&self, target: &Target) -> Result<Report, PluginError> {
         let given = convert::target(target);
         let report = self
@@ -215,8 +216,8 @@ impl NodeDriver {
         convert::report(report, target.generation)
     }
 
-    /// Makes exactly the target's ports open on its public address, while it runs. Drivers without
-    /// the interface `ports` do that in `ensure` and `start`.
+    /// Opens exactly the target's ports on its public address, while it runs. Drivers without the
+    /// interface `ports` do that in `ensure` and `start`.
     pub async fn set_ports(&self, target: &Target) -> Result<(), PluginError> {
         let Some(pre) = self.0.plugin.with_ports.clone() else {
             return Ok(());
@@ -233,7 +234,7 @@ impl NodeDriver {
         .await
     }
 
-    /// Removes an instance and everything it had on the node.
+    /// Deletes an instance and everything it had on the node.
     pub async fn delete(&self, target: &Target) -> Result<Report, PluginError> {
         let given = convert::target(target);
         let report = self
@@ -250,12 +251,12 @@ impl NodeDriver {
         convert::report(report, target.generation)
     }
 
-    /// Where an instance is. The report carries the caller's `generation`.
+    /// Reports on an instance. The report has the caller's `generation`.
     pub async fn inspect(&self, tag: Tag, generation: Generation) -> Result<Report, PluginError> {
         let given = convert::tag(tag);
         let report = self
             .call(
-                self.reads("inspect", Scope::read(&self.0.installation, tag)),
+                self.reads("inspect", CallScope::read(&self.0.installation, tag)),
                 |mut store, guest, node| async move {
                     guest
                         .wharf_plugin_driver()
@@ -264,7 +265,7 @@ impl NodeDriver {
                 },
             )
             .await?;
-        // The function takes no generation, so the guest can't know it.
+        // The function of the interface has no generation.
         convert::report(
             wit::Report {
                 generation: generation.0,
@@ -276,12 +277,12 @@ impl NodeDriver {
 
     /// All of this installation's instances on the node, in any order.
     pub async fn list(&self) -> Result<Vec<Observed>, PluginError> {
-        let how = How {
+        let options = Options {
             transfer: TRANSFER_LIST,
-            ..self.reads("list", Scope::node(&self.0.installation))
+            ..self.reads("list", CallScope::node(&self.0.installation))
         };
         let list = self
-            .call(how, |mut store, guest, node| async move {
+            .call(options, |mut store, guest, node| async move {
                 guest
                     .wharf_plugin_driver()
                     .call_list(&mut store, &node)
@@ -291,12 +292,12 @@ impl NodeDriver {
         convert::list(list, self.name())
     }
 
-    /// Live usage of a running instance; that of its disk only if asked.
+    /// Live usage of a running instance; with its disk if `disk`.
     pub async fn stats(&self, tag: Tag, disk: bool) -> Result<Usage, PluginError> {
         let given = convert::tag(tag);
         let usage = self
             .call(
-                self.reads("stats", Scope::read(&self.0.installation, tag)),
+                self.reads("stats", CallScope::read(&self.0.installation, tag)),
                 |mut store, guest, node| async move {
                     guest
                         .wharf_plugin_driver()
@@ -308,10 +309,10 @@ impl NodeDriver {
         Ok(convert::usage(usage))
     }
 
-    fn reads(&self, function: &'static str, scope: Scope) -> How {
-        How {
+    fn reads(&self, function: &'static str, scope: CallScope) -> Options {
+        Options {
             function,
-            sort: Sort::Read,
+            kind: Kind::Read,
             scope,
             secrets: Secrets::default(),
             grace: Duration::ZERO,
@@ -319,62 +320,62 @@ impl NodeDriver {
         }
     }
 
-    fn changes(&self, function: &'static str, scope: Scope) -> How {
-        How {
-            sort: Sort::Change,
+    fn changes(&self, function: &'static str, scope: CallScope) -> Options {
+        Options {
+            kind: Kind::Change,
             ..self.reads(function, scope)
         }
     }
 
-    fn change(&self, function: &'static str, target: &Target) -> How {
-        self.changes(function, Scope::change(&self.0.installation, target))
+    fn change(&self, function: &'static str, target: &Target) -> Options {
+        self.changes(function, CallScope::change(&self.0.installation, target))
     }
 
-    async fn call<T, F, Fut>(&self, how: How, body: F) -> Result<T, PluginError>
+    async fn call<T, F, Fut>(&self, options: Options, body: F) -> Result<T, PluginError>
     where
         F: FnOnce(Store<Guest>, WitDriver, wit::Node) -> Fut,
         Fut: Future<Output = wasmtime::Result<Result<T, types::Error>>>,
     {
         let pre = self.0.plugin.pre.clone();
-        self.enter(how, |mut store, node| async move {
+        self.enter(options, |mut store, node| async move {
             let guest = pre.instantiate_async(&mut store).await?;
             body(store, guest, node).await
         })
         .await
     }
 
-    /// One call: a place in the queue, a fresh guest's limits, and the engine within its scope.
-    async fn enter<T, F, Fut>(&self, how: How, body: F) -> Result<T, PluginError>
+    /// Makes one call: waits for a place in the queue, and gives a fresh guest the engine within its scope.
+    async fn enter<T, F, Fut>(&self, options: Options, body: F) -> Result<T, PluginError>
     where
         F: FnOnce(Store<Guest>, wit::Node) -> Fut,
         Fut: Future<Output = wasmtime::Result<Result<T, types::Error>>>,
     {
         let inner = &*self.0;
-        let lane = match how.sort {
-            Sort::Read => &inner.reads,
-            Sort::Change => &inner.changes,
+        let queue = match options.kind {
+            Kind::Read => &inner.reads,
+            Kind::Change => &inner.changes,
         };
-        let _place = lane.enter().await?;
-        let wall = inner.caller.limits().wall.saturating_add(how.grace);
+        let _place = queue.enter().await?;
+        let wall = inner.caller.limits().wall.saturating_add(options.grace);
         let deadline = Instant::now() + wall;
         let call = Call {
             plugin: Arc::clone(&inner.plugin.name),
             node: Some(inner.engine.name.clone()),
-            function: how.function,
+            function: options.function,
             access: Some(Access::new(
                 Arc::clone(&inner.engine),
-                how.scope,
-                how.secrets,
+                options.scope,
+                options.secrets,
                 deadline,
             )),
             wall,
-            transfer: how.transfer,
+            transfer: options.transfer,
         };
         let node = wit::Node {
             name: inner.engine.name.0.clone(),
             installation: inner.installation.clone(),
             settings: inner.settings.clone(),
-            hint: self.last_hint(),
+            hint: self.cached_probe(),
         };
         inner
             .caller

@@ -1,4 +1,4 @@
-//! The plugins that come with the binary.
+//! The plugins in the binary.
 
 /// Name and component.
 pub const EMBEDDED: &[(&str, &[u8])] = &[

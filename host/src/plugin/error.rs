@@ -1,4 +1,4 @@
-//! Why a plugin or a node can't be used. For the operator, at start.
+//! Errors of plugins and nodes at start, for the operator.
 
 use crate::engine::OpenError;
 use std::path::PathBuf;
@@ -9,29 +9,29 @@ pub enum LoadError {
     /// A file or directory.
     #[error("plugins: {path}: {source}", path = path.display())]
     Read {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// What the system says.
+        /// The error.
         source: std::io::Error,
     },
-    /// A file whose name says neither driver nor flavor provider.
+    /// A file whose name is not that of a plugin.
     #[error("plugins_dir: {name}: a plugin is called driver-NAME.wasm or flavors-NAME.wasm")]
     Name {
         /// The file's name.
         name: String,
     },
-    /// The runtime itself.
+    /// The runtime.
     #[error("the WebAssembly runtime cannot start: {0}")]
     Runtime(String),
-    /// Not a component, or one that does not compile.
+    /// A file that is no component or does not compile.
     #[error("plugin {plugin}: not a usable WebAssembly component: {why}")]
     Component {
         /// The plugin.
         plugin: String,
-        /// What is wrong.
+        /// The error.
         why: String,
     },
-    /// It asks for something that plugins don't get.
+    /// A component with a forbidden import.
     #[error("plugin {plugin}: imports {interface}, which this host does not offer to it")]
     Import {
         /// The plugin.
@@ -39,25 +39,25 @@ pub enum LoadError {
         /// The interface.
         interface: String,
     },
-    /// It lacks what it should offer, or offers it with other types.
+    /// A component without the exports of its world.
     #[error("plugin {plugin}: does not fit {interface}: {why}")]
     Export {
         /// The plugin.
         plugin: String,
         /// The interface.
         interface: &'static str,
-        /// Where they differ.
+        /// The difference.
         why: String,
     },
-    /// Its first call failed or answered nonsense.
+    /// A plugin whose first call failed.
     #[error("plugin {plugin}: {why}")]
     FirstCall {
         /// The plugin.
         plugin: String,
-        /// What happened.
+        /// The error.
         why: String,
     },
-    /// Two providers offer the same flavor.
+    /// A flavor of two providers.
     #[error("flavor {flavor:?} is offered by both {first} and {second}")]
     DuplicateFlavor {
         /// The flavor.
@@ -67,22 +67,22 @@ pub enum LoadError {
         /// The other.
         second: String,
     },
-    /// A node names a driver that isn't there.
+    /// A node with an unknown driver.
     #[error("node {node:?}: driver: {driver:?} is not one of {known:?}")]
     UnknownDriver {
         /// The node.
         node: String,
-        /// What it names.
+        /// The driver.
         driver: String,
-        /// What there is.
+        /// The known drivers.
         known: Vec<String>,
     },
-    /// A node's engine can't be set up.
+    /// A node whose engine cannot be set up.
     #[error("node {node:?}: {source}")]
     Node {
         /// The node.
         node: String,
-        /// Why.
+        /// The error.
         source: OpenError,
     },
 }

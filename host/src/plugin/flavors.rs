@@ -1,7 +1,6 @@
-//! Flavor providers: what they offer, read once, and their blueprints, asked for per instance.
+//! Flavor providers: the flavors they offer, read once, and a blueprint for each instance.
 
 use super::bindings::FlavorProviderPre;
-use super::blueprints::{Blueprints, is_pure};
 use super::cache::Cache;
 use super::call::{Call, Caller, TRANSFER};
 use super::convert::{blueprint as convert, error as convert_error, flavor as convert_flavor};
@@ -14,28 +13,25 @@ use crate::domain::flavor::{BlueprintRequest, Flavor};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Everything that is on offer.
+/// The flavors of all providers.
 #[derive(Default)]
 pub struct Flavors {
-    list: Vec<Flavor>,
+    list: Vec<Arc<Flavor>>,
     providers: HashMap<String, Arc<Provider>>,
-    given: Blueprints,
 }
 
 struct Provider {
     name: Arc<str>,
     pre: FlavorProviderPre<Guest>,
-    /// See [`Blueprints`].
-    pure: bool,
 }
 
 impl Flavors {
-    /// What is on offer, by name.
-    pub fn list(&self) -> &[Flavor] {
+    /// The flavors on offer, by name.
+    pub fn list(&self) -> &[Arc<Flavor>] {
         &self.list
     }
 
-    /// Loads a provider and adds what it offers.
+    /// Loads a provider and adds its flavors.
     pub async fn add(
         &mut self,
         caller: &Caller,
@@ -61,7 +57,6 @@ impl Flavors {
             })?;
         let provider = Arc::new(Provider {
             name: name.into(),
-            pure: is_pure(pre.instance_pre().component(), caller.engine()),
             pre,
         });
         for flavor in offered {
@@ -75,26 +70,13 @@ impl Flavors {
                     second: name.to_owned(),
                 });
             }
-            self.list.push(flavor);
+            self.list.push(Arc::new(flavor));
         }
         self.list.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(())
     }
 
-    /// What a provider that could say nothing else has said before.
-    pub fn given(&self, request: &BlueprintRequest) -> Option<Arc<Blueprint>> {
-        self.given.get(request)
-    }
-
-    /// Remembers an answer, if its provider could say nothing else.
-    pub fn remember(&self, request: &BlueprintRequest, blueprint: &Arc<Blueprint>) {
-        let provider = self.providers.get(&request.flavor);
-        if provider.is_some_and(|provider| provider.pure) {
-            self.given.put(request, blueprint);
-        }
-    }
-
-    /// Asks a flavor's provider what an instance is made of.
+    /// Asks the flavor's provider for a blueprint.
     pub async fn blueprint(
         &self,
         caller: &Caller,
@@ -102,12 +84,7 @@ impl Flavors {
     ) -> Result<Arc<Blueprint>, PluginError> {
         let provider = self
             .providers
-            .get(&request.flavor)
-            .ok_or(PluginError::NotFound)?;
-        let flavor = self
-            .list
-            .iter()
-            .find(|flavor| flavor.name == request.flavor)
+            .get(&request.flavor.name)
             .ok_or(PluginError::NotFound)?;
         let call = Call {
             plugin: Arc::clone(&provider.name),
@@ -129,6 +106,6 @@ impl Flavors {
             })
             .await?
             .map_err(convert_error::from_guest)?;
-        convert::from_guest(blueprint, flavor, request).map(Arc::new)
+        convert::from_guest(blueprint, request).map(Arc::new)
     }
 }

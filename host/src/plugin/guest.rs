@@ -1,4 +1,4 @@
-//! What the host keeps for one guest, for the length of one call.
+//! The host's state of one guest, for the length of one call.
 
 use super::imports::log::LogSink;
 use super::imports::stdio::Stdio;
@@ -16,13 +16,13 @@ const MAX_HANDLES: usize = 1000;
 /// Most random bytes for one request.
 const MAX_RANDOM: u64 = 64 << 10;
 
-/// One guest's state.
+/// The state of one guest.
 pub struct Guest {
     /// Memory accounting.
     pub limiter: Limiter,
-    /// The way to the engine; drivers only.
+    /// Access to the engine; drivers only.
     pub access: Option<Access>,
-    /// Where log lines go.
+    /// Takes its log lines.
     pub log: LogSink,
     wasi: WasiCtx,
     table: ResourceTable,
@@ -60,7 +60,7 @@ impl WasiView for Guest {
     }
 }
 
-/// Bounds memory and tables over all of a guest's modules together.
+/// Bounds the memory and the tables of all modules of a guest together.
 #[derive(Debug)]
 pub struct Limiter {
     memory_left: usize,
@@ -77,7 +77,7 @@ impl Limiter {
         }
     }
 
-    /// Set once memory was asked for and not given.
+    /// Becomes true when memory is denied.
     pub fn denied(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.denied)
     }

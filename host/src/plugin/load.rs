@@ -1,5 +1,5 @@
-//! From a file to something that can be called: compiled, its imports allowed, its exports of the
-//! right types, called once.
+//! The loading of plugins: a plugin is compiled, its imports and exports are checked, and it is called
+//! once.
 
 use super::bindings::{FlavorProviderPre, NodeDriverPre, NodeDriverWithPortsPre};
 use super::cache::Cache;
@@ -15,31 +15,31 @@ use std::sync::Arc;
 use tracing::info;
 use wasmtime::component::{Component, InstancePre, Linker};
 
-/// What every plugin may import.
+/// Imports of every plugin.
 const ALL: &[&str] = &["wharf:plugin/types", "wharf:plugin/log"];
-/// What drivers may import besides.
+/// Further imports of drivers.
 const DRIVERS: &[&str] = &["wharf:plugin/driver-types", "wharf:plugin/engine"];
-/// What a driver may export besides.
+/// An optional export of drivers.
 const PORTS: &str = "wharf:plugin/ports";
-/// The version of the package that this host speaks.
+/// The package version of this host.
 const VERSION: &str = "0.1.0";
 
 /// A plugin's name and component, by name.
 pub type Sources = BTreeMap<String, Cow<'static, [u8]>>;
 
-/// A driver, ready to be called.
+/// A loaded driver.
 pub struct DriverPlugin {
     /// Its file's name without `.wasm`.
     pub name: Arc<str>,
-    /// Instantiates it.
+    /// Its pre-instantiated component.
     pub pre: NodeDriverPre<Guest>,
-    /// The same, if it has the interface `ports`.
+    /// Its component with the interface `ports`, if it exports that.
     pub with_ports: Option<NodeDriverWithPortsPre<Guest>>,
-    /// What it says it drives.
+    /// The kind of engine it drives.
     pub engine_kind: String,
 }
 
-/// The embedded plugins, overlaid with those of a directory.
+/// The embedded plugins. Plugins of the directory add to them or replace them.
 pub fn sources(directory: Option<&Path>) -> Result<Sources, LoadError> {
     let mut sources: Sources = EMBEDDED
         .iter()
@@ -146,7 +146,7 @@ pub fn flavor_provider(
         .map_err(|error| export(name, "wharf:plugin/flavors", &error))
 }
 
-/// A call without an engine, while the plugin is being loaded.
+/// A call at load time, without an engine.
 pub fn first_call(caller: &Caller, name: &str, function: &'static str) -> Call {
     Call {
         plugin: name.into(),
@@ -178,7 +178,7 @@ fn exports(component: &Component, caller: &Caller, interface: &str) -> bool {
     exports.any(|(name, _)| name.split('@').next() == Some(interface))
 }
 
-/// WASI is linked and reaches nothing; of our own interfaces a plugin gets those of its kind.
+/// Checks the imports: a locked-down WASI, and the interfaces of the plugin's world.
 fn check_imports(
     component: &Component,
     caller: &Caller,
@@ -211,7 +211,7 @@ fn link(
         })
 }
 
-/// Which import the linker has nothing for, and what is wrong with it. The runtime puts names into
+/// The import that the linker does not have, from the runtime's message: it puts names into
 /// backticks.
 fn missing(error: &wasmtime::Error) -> String {
     let text = error.to_string();

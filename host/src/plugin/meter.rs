@@ -1,5 +1,5 @@
-//! How long a call computes: the time its future is polled. Epoch ticks are no measure of it; a guest
-//! that waits a lot would be charged one at each wake-up.
+//! The meter of a call's CPU time: the time of the polls of its future. Counting epoch ticks would
+//! charge a guest for each wake-up.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-/// What one call has used, shared by its future and the epoch callback on the same thread.
+/// The time used by one call. Its future and its epoch callback share the meter, on one thread.
 #[derive(Debug)]
 pub struct Meter {
     origin: Instant,
@@ -19,7 +19,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Starts at zero.
+    /// A meter at zero.
     pub fn new(limit: Duration) -> Self {
         Self {
             origin: Instant::now(),
@@ -30,7 +30,7 @@ impl Meter {
         }
     }
 
-    /// Whether the limit is passed, within a poll. Remembers the answer.
+    /// Whether the call has exceeded its limit; called during a poll.
     pub fn check(&self) -> bool {
         let running = self
             .now()
@@ -42,7 +42,7 @@ impl Meter {
         over
     }
 
-    /// Whether a check ever said so.
+    /// Whether a check has found the limit exceeded.
     pub fn exceeded(&self) -> bool {
         self.exceeded.load(Ordering::Relaxed)
     }
@@ -52,14 +52,14 @@ impl Meter {
     }
 }
 
-/// A future whose polls are timed.
+/// A future with timed polls.
 pub struct Metered<F> {
     meter: Arc<Meter>,
     future: Pin<Box<F>>,
 }
 
 impl<F: Future> Metered<F> {
-    /// Times `future` on `meter`.
+    /// Times `future` with `meter`.
     pub fn new(meter: Arc<Meter>, future: F) -> Self {
         Self {
             meter,

@@ -1,13 +1,11 @@
-//! The plugin runtime: WebAssembly components that drive nodes or offer flavors. The only place
-//! that knows wasmtime.
+//! The plugin runtime: WebAssembly components that drive nodes or offer flavors. No other module knows
+//! wasmtime.
 //!
-//! A fresh guest serves each call and is dropped after it. Every call has a memory limit, a CPU
-//! deadline, a wall-clock deadline and a place in a bounded queue; a trap, a hang or nonsense costs
-//! that call only. A driver reaches the engine of its node through [`crate::engine`]; a flavor
-//! provider reaches nothing.
+//! Each call has a fresh guest, a memory limit, a CPU limit, a timeout and a place in a bounded queue. A
+//! trap, a hang or an invalid answer fails that call only. A driver reaches the engine of its node
+//! through [`crate::engine`]; a flavor provider reaches nothing.
 
 mod bindings;
-mod blueprints;
 mod cache;
 mod call;
 mod clock;

@@ -26,8 +26,7 @@ pub(super) struct Inner {
 }
 
 impl Plugins {
-    /// Compiles, checks and calls every plugin once; one that does not fit is an error that names
-    /// it. Within a tokio runtime.
+    /// Compiles and checks every plugin, and calls it once. Needs a tokio runtime.
     pub async fn load(config: PluginsConfig) -> Result<Self, LoadError> {
         let sources = load::sources(config.plugins_dir.as_deref())?;
         let caller = Caller::new(runtime::engine(&config.limits)?, config.limits)?;
@@ -50,22 +49,12 @@ impl Plugins {
         })))
     }
 
-    /// What is on offer, by name.
-    pub fn flavors(&self) -> &[Flavor] {
+    /// The flavors on offer, by name.
+    pub fn flavors(&self) -> &[Arc<Flavor>] {
         self.0.flavors.list()
     }
 
-    /// A blueprint that asking again would give again, if it is remembered.
-    pub fn given(&self, request: &BlueprintRequest) -> Option<Arc<Blueprint>> {
-        self.0.flavors.given(request)
-    }
-
-    /// Remembers a blueprint that [`Self::blueprint`] gave, unless another might be given next time.
-    pub fn remember(&self, request: &BlueprintRequest, blueprint: &Arc<Blueprint>) {
-        self.0.flavors.remember(request, blueprint);
-    }
-
-    /// Asks what an instance of a flavor is made of; [`PluginError::NotFound`] for an unknown flavor.
+    /// Asks the flavor's provider for a blueprint; [`PluginError::NotFound`] for an unknown flavor.
     pub async fn blueprint(
         &self,
         request: &BlueprintRequest,
@@ -73,8 +62,8 @@ impl Plugins {
         self.0.flavors.blueprint(&self.0.caller, request).await
     }
 
-    /// The driver of one node. Sends nothing yet; the engine need not be there. To be called within
-    /// a tokio runtime, once for each node: it holds the node's queue and connections.
+    /// The driver of one node, with the node's queues and connections: call it once for each node,
+    /// within a tokio runtime. The engine need not be up yet.
     pub fn node(&self, config: NodeConfig) -> Result<NodeDriver, LoadError> {
         let inner = &*self.0;
         let plugin = inner

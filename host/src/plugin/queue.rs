@@ -5,17 +5,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Places, and a bound on how many may wait for one.
+/// Places, and a bound on the calls that wait for one.
 #[derive(Debug)]
-pub struct Lane {
+pub struct Queue {
     places: Semaphore,
     waiting: AtomicUsize,
     max_waiting: usize,
     max_wait: Duration,
 }
 
-impl Lane {
-    /// With so many places and so many waiting.
+impl Queue {
+    /// An empty queue.
     pub fn new(places: usize, max_waiting: usize, max_wait: Duration) -> Self {
         Self {
             places: Semaphore::new(places),
@@ -25,7 +25,8 @@ impl Lane {
         }
     }
 
-    /// Takes a place, in order of arrival; busy when too many wait already or for too long.
+    /// Takes a place, in order of arrival. [`PluginError::Busy`] if too many calls wait, or this one
+    /// for too long.
     pub async fn enter(&self) -> Result<SemaphorePermit<'_>, PluginError> {
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);
@@ -38,17 +39,18 @@ impl Lane {
     }
 }
 
-/// Counts one waiting call for as long as it lives.
+/// A waiting call, counted until it is dropped.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
-    fn join(lane: &'a Lane) -> Option<Self> {
-        lane.waiting
+    fn join(queue: &'a Queue) -> Option<Self> {
+        queue
+            .waiting
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| {
-                (n < lane.max_waiting).then_some(n + 1)
+                (n < queue.max_waiting).then_some(n + 1)
             })
             .ok()
-            .map(|_| Self(&lane.waiting))
+            .map(|_| Self(&queue.waiting))
     }
 }
 
@@ -63,14 +65,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_too_many_is_busy_and_a_place_comes_free() {
-        let lane = Lane::new(1, 1, Duration::from_millis(20));
-        let place = lane.enter().await.unwrap();
-        let (first, second) = tokio::join!(lane.enter(), lane.enter());
+    async fn a_full_queue_is_busy_until_a_place_is_free() {
+        let queue = Queue::new(1, 1, Duration::from_millis(20));
+        let place = queue.enter().await.unwrap();
+        let (first, second) = tokio::join!(queue.enter(), queue.enter());
         assert_eq!(first.unwrap_err(), PluginError::Busy);
         assert_eq!(second.unwrap_err(), PluginError::Busy);
         drop(place);
-        assert!(lane.enter().await.is_ok());
-        assert_eq!(lane.waiting.load(Ordering::Relaxed), 0);
+        assert!(queue.enter().await.is_ok());
+        assert_eq!(queue.waiting.load(Ordering::Relaxed), 0);
     }
 }

@@ -6,22 +6,21 @@ use super::guest::MAX_TABLE_ELEMENTS;
 use tracing::warn;
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-/// Tasks that a thread which runs guests does before it looks at its sockets again. A guest may use
-/// its whole time slice, a tick; with tokio's default of 61 a few of them would hold requests up for
-/// half a second.
+/// Tasks that a thread of guests runs between two polls for I/O. A guest may run for a whole tick; with
+/// tokio's default of 61 tasks a few guests would delay I/O by half a second.
 pub const EVENT_INTERVAL: u32 = 3;
-/// Address space of one guest's memory, and the most a guest may have, bytes.
+/// Address space of one guest's memory and the upper bound of its limit, bytes.
 const MEMORY_SLOT: usize = 64 << 20;
-/// What of a slot's memory stays mapped between guests, bytes; tables stay whole. With the page-map scan this is what
-/// lets threads run side by side instead of waiting for each other's unmapping.
+/// Memory of a slot that stays mapped between guests, bytes. Together with the page-map scan it saves
+/// most unmapping, for which threads would wait on each other.
 const KEPT_RESIDENT: usize = 2 << 20;
 /// Core instances in one component; guests in Python have 39.
 const CORE_INSTANCES: u32 = 64;
 /// Tables in one component.
 const TABLES: u32 = 40;
 
-/// Makes the engine: pooled if the address space allows it (about 36 GB of it, hardly any of it
-/// memory), else on demand, which is several times slower per call and works.
+/// Makes the engine. Its pool takes about 36 GB of address space, but little memory. Where that is not
+/// available, guests are allocated on demand, which makes calls several times slower.
 pub fn engine(limits: &Limits) -> Result<Engine, LoadError> {
     let mut config = base();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(limits)));

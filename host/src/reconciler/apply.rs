@@ -1,4 +1,4 @@
-//! What was seen, as writes. Each looks at the row again: a newer intent makes it stale, and then
+//! Observations as writes. Each is for one generation of the row; a newer one makes it stale, and
 //! nothing is written.
 
 use crate::app::now;
@@ -9,7 +9,7 @@ use crate::domain::ids::{Generation, InstanceId};
 use crate::domain::instance::{Instance, Intent, Progress};
 use crate::domain::time::Timestamp;
 
-/// Writes that answer one generation of one instance.
+/// Writes for one generation of one instance.
 #[derive(Clone)]
 pub struct Apply {
     pub db: Db,
@@ -18,7 +18,7 @@ pub struct Apply {
 }
 
 impl Apply {
-    /// Decides on the present row, if it still is of this generation. True if it was.
+    /// Writes the changes of `decide`, if the row still has this generation. False if it does not.
     async fn on_row(
         &self,
         decide: impl Fn(Instance, &crate::db::View<'_>) -> Result<Changes, Error> + Send + 'static,
@@ -32,7 +32,7 @@ impl Apply {
             .await
     }
 
-    /// It is reachable and has its size.
+    /// The instance is reachable and has its size.
     pub async fn up(&self) -> Result<bool, Error> {
         self.on_row(|mut row, view| {
             row.provisioned = true;
@@ -44,7 +44,7 @@ impl Apply {
         .await
     }
 
-    /// It cannot be made. What is there of it is stopped next, then its compute is free.
+    /// The instance cannot be created. Its remains are stopped next, which frees its compute.
     pub async fn failed(&self, why: String) -> Result<bool, Error> {
         self.on_row(move |mut row, _| {
             row.failed = true;
@@ -54,7 +54,7 @@ impl Apply {
         .await
     }
 
-    /// A stopped instance could not be started again; it stays stopped, with its data.
+    /// A stopped instance could not be started. It stays stopped, with its data.
     pub async fn restart_failed(&self, why: What) -> Result<bool, Error> {
         self.on_row(move |mut row, _| {
             row.intend(Intent::Stop, None);
@@ -64,8 +64,8 @@ impl Apply {
         .await
     }
 
-    /// A stopped instance that was to have a larger disk keeps the one it has, of this size if that
-    /// is known. It stays stopped, so that its user sees what is so before it costs anything.
+    /// A stopped instance keeps its disk, of this size if it is known, instead of a larger one. It stays
+    /// stopped, so that its user learns of it before the instance costs anything.
     pub async fn not_grown(&self, disk_size_gib: Option<u32>, why: What) -> Result<bool, Error> {
         self.on_row(move |mut row, _| {
             let kept = disk_size_gib.filter(|kept| *kept > 0);
@@ -77,7 +77,7 @@ impl Apply {
         .await
     }
 
-    /// The node was seen to have stopped it: its compute is free.
+    /// The node has stopped the instance, which frees its compute.
     pub async fn released(&self) -> Result<bool, Error> {
         self.on_row(|mut row, view| {
             row.progress = Progress::Settled;
@@ -87,7 +87,7 @@ impl Apply {
         .await
     }
 
-    /// It was up and has ended by itself.
+    /// The instance was up and has ended by itself.
     pub async fn died(&self, why: String) -> Result<bool, Error> {
         self.on_row(move |mut row, view| {
             row.intend(Intent::Stop, None);
@@ -99,7 +99,7 @@ impl Apply {
         .await
     }
 
-    /// The node does not hold what is intended (any more): there is work again.
+    /// The node no longer follows the intent: there is work again.
     pub async fn pending(&self, deadline: Option<Timestamp>) -> Result<bool, Error> {
         self.on_row(move |mut row, _| {
             row.progress = Progress::Pending;
@@ -124,8 +124,8 @@ impl Apply {
         .await
     }
 
-    /// The node did not take the new size; the old one holds. If it did not even answer, the
-    /// larger claim stays until the old size was sent again.
+    /// The node did not take the new size; the old one holds. If the node did not respond, the larger
+    /// claim stays until it has taken the old size again.
     pub async fn resize_refused(&self, why: What) -> Result<bool, Error> {
         self.on_row(move |mut row, view| {
             row.resize = None;
@@ -140,8 +140,8 @@ impl Apply {
         .await
     }
 
-    /// The node was seen without it: everything it held is free, and only its events and its
-    /// ledger stay.
+    /// The node no longer has the instance, which frees everything it held. Its events and its ledger
+    /// stay.
     pub async fn purged(&self) -> Result<bool, Error> {
         self.on_row(|row, _| {
             let event = Event {
@@ -160,7 +160,7 @@ impl Apply {
     }
 }
 
-/// The claim at exactly the row's size.
+/// Sets the claim to the row's size.
 fn claim_of_size(row: &Instance, view: &crate::db::View<'_>) -> Result<Changes, Error> {
     let changes = Changes::none();
     match view.rows.claim(row.id)? {
@@ -172,7 +172,7 @@ fn claim_of_size(row: &Instance, view: &crate::db::View<'_>) -> Result<Changes, 
     }
 }
 
-/// The claim without its compute.
+/// Releases the compute of the claim.
 fn release(row: &Instance, view: &crate::db::View<'_>) -> Result<Changes, Error> {
     let changes = Changes::none();
     match view.rows.claim(row.id)? {

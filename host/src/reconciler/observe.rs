@@ -1,4 +1,4 @@
-//! Looks at a node again and again: what it can do, and whether it still holds what it held.
+//! The observer of a node: its features, and whether its instances are as the rows say.
 
 use super::apply::Apply;
 use super::spec;
@@ -19,33 +19,33 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-/// Watches one node.
+/// Observes one node.
 pub struct Observer {
     app: Arc<App>,
     workers: Arc<Workers>,
     node: NodeId,
     driver: NodeDriver,
-    /// Nothing was missed since the last look: who is found dead died by itself. After a gap (a
-    /// start of Wharf, a node out of reach, another boot of the engine, a loss of contact with it)
-    /// what is intended to run is started again.
+    /// There was no gap since the last look, so an instance that is found dead died by itself. After a
+    /// gap (a start of Wharf, a node out of reach, a boot of the engine, a loss of contact) it is
+    /// started again.
     continuous: bool,
     boot_id: Option<String>,
     probed: Option<Instant>,
-    /// As counted when the last look began.
+    /// The count of interruptions when the last look began.
     interruptions: Option<u64>,
     reachable: Option<bool>,
-    /// Rows and list, when they were last seen to agree.
+    /// Versions of the rows and of the list that agreed last.
     agreed: Option<(Version, u64)>,
-    /// Objects that no row knew at the last look.
+    /// Objects without a row at the last look.
     orphans: HashSet<Tag>,
-    /// Objects with this installation's label that it never made, as far as they were logged.
-    strangers: HashSet<InstanceId>,
+    /// Unknown objects that were logged: they have this installation's label, but it never made them.
+    unknown: HashSet<InstanceId>,
 }
 
-/// Orphans removed at one look; the others wait for the next.
+/// Orphans removed at one look; the others wait for the next look.
 const MAX_REMOVALS: usize = 32;
-/// Strangers kept in mind, so that each is logged once.
-const MAX_STRANGERS: usize = 100;
+/// Unknown objects remembered, so that each is logged once.
+const MAX_UNKNOWN: usize = 100;
 
 impl Observer {
     pub fn new(app: Arc<App>, workers: Arc<Workers>, node: NodeId, driver: NodeDriver) -> Self {
@@ -61,12 +61,12 @@ impl Observer {
             reachable: None,
             agreed: None,
             orphans: HashSet::new(),
-            strangers: HashSet::new(),
+            unknown: HashSet::new(),
         }
     }
 
-    /// Looks at once, and then regularly, each node in a part of the time of its own: all of them
-    /// together would take the cores from requests.
+    /// Looks at once, and then regularly. `share` spreads the looks at all nodes over the interval, so
+    /// that they do not delay requests together.
     pub async fn run(mut self, share: f64) {
         let every = Duration::from_millis(self.app.config.limits.observe_every_ms.max(100));
         let mut tick = interval_at(Instant::now() + every.mul_f64(share), every);
@@ -90,8 +90,8 @@ impl Observer {
         }
     }
 
-    /// True if everything that was seen was dealt with: what is left over after a gap must not be
-    /// taken for a death at the next look.
+    /// Looks once. True if every difference was dealt with: one that is left over after a gap must not
+    /// count as a death at the next look.
     async fn look(&mut self) -> Result<bool, PluginError> {
         let interruptions = self.driver.interruptions();
         if self.is_probe_due(interruptions) {
@@ -100,17 +100,17 @@ impl Observer {
         let listed = self.driver.list().await?;
         let known = self.interruptions.replace(interruptions);
         if known.is_some_and(|n| n != self.driver.interruptions()) {
-            tracing::info!(node = %self.node, "contact with the engine was lost in between");
+            tracing::info!(node = %self.node, "contact with the engine was lost since the last look");
             self.continuous = false;
         }
         Ok(self.compare(listed).await.unwrap_or_else(|error| {
-            tracing::error!(node = %self.node, %error, "cannot compare the node with the database");
+            tracing::error!(node = %self.node, error = %error.chain(), "cannot compare the node with the database");
             false
         }))
     }
 
-    /// The answer costs some engines far more than a list, and changes with the engine itself, which
-    /// breaks contact; only a driver that tells boots apart is asked at every look.
+    /// A probe costs some engines far more than a list, and its result changes only with the engine,
+    /// whose end breaks contact. A driver that reports a boot id is probed at every look.
     fn is_probe_due(&self, interruptions: u64) -> bool {
         let every = Duration::from_millis(self.app.config.limits.probe_every_ms);
         self.reachable != Some(true)
@@ -149,7 +149,7 @@ impl Observer {
             Ok(((), Changes::none().with(change)))
         });
         if let Err(error) = written.await {
-            tracing::error!(node = %self.node, %error, "cannot note what the node supports");
+            tracing::error!(node = %self.node, error = %error.chain(), "cannot store the features of the node");
         }
     }
 
@@ -160,39 +160,41 @@ impl Observer {
             return Ok(true);
         }
         let (db, node) = (self.app.db.clone(), self.node.clone());
-        // There may be thousands of rows: they are read beside the tasks that serve requests. If this
-        // task is cut off, so is that: nobody closes a database that is being read.
-        let here = Arc::new(());
-        let waits = Arc::downgrade(&here);
-        let found = tokio::task::spawn_blocking(move || differences(&db, &node, listed, &waits));
-        let found = found.await.map_err(|e| Error::caused("reconciler", e))??;
-        drop(here);
+        // Thousands of rows are read on a blocking thread. The read ends with this task, since a
+        // database that is being read cannot be closed.
+        let alive = Arc::new(());
+        let observer = Arc::downgrade(&alive);
+        let found = tokio::task::spawn_blocking(move || differences(&db, &node, listed, &observer));
+        let found = found
+            .await
+            .map_err(|e| Error::caused("the comparison was aborted", e))??;
+        drop(alive);
         self.agreed = agreed.filter(|_| found.is_empty());
         let Differences {
             suspects,
             orphans,
-            strangers,
+            unknown,
         } = found;
         let mut dealt_with = true;
         for row in suspects {
             dealt_with &= self.examine(row).await?;
         }
-        // A list may be older than the end of a deletion: twice seen is there.
+        // A list may be older than the end of a deletion. An orphan in two lists exists.
         let before = mem::replace(&mut self.orphans, orphans.iter().copied().collect());
         let twice = orphans.iter().filter(|orphan| before.contains(orphan));
         for orphan in twice.take(MAX_REMOVALS) {
             self.remove(orphan).await;
         }
-        for id in strangers {
+        for id in unknown {
             self.leave_alone(id);
         }
         Ok(dealt_with)
     }
 
-    /// Asks about one instance again: the list may be older than the row. False if it could not be
-    /// dealt with now.
+    /// Inspects one instance, as the list may be older than the row. False if that is not possible
+    /// now.
     async fn examine(&self, row: Instance) -> Result<bool, Error> {
-        if self.workers.busy(row.id) {
+        if self.workers.is_running(row.id) {
             return Ok(false);
         }
         let Ok(report) = self.driver.inspect(spec::tag(&row), row.generation).await else {
@@ -208,9 +210,9 @@ impl Observer {
             Phase::Failed(why) => why,
             Phase::Absent => "the engine does not have it any more".to_owned(),
             Phase::Booting | Phase::Ready if row.intent == Intent::Stop => {
-                tracing::warn!(instance = %row.id, "runs although it is stopped; stopping it");
+                tracing::warn!(instance = %row.id, "stopped instance is running, stopping it");
                 apply.pending(None).await?;
-                self.workers.wake(row.id);
+                self.workers.wake(row.id, None);
                 return Ok(true);
             }
             _ => return Ok(true),
@@ -219,61 +221,61 @@ impl Observer {
             return Ok(true);
         }
         if self.continuous {
-            tracing::info!(instance = %row.id, why = gone, "ended by itself");
+            tracing::info!(instance = %row.id, why = gone, "instance ended by itself");
             apply.died(gone).await?;
         } else {
-            tracing::info!(instance = %row.id, why = gone, "not running after a gap; starting it");
-            let patience = self.app.config.provisioning_deadline_s.saturating_mul(1000);
+            tracing::info!(instance = %row.id, why = gone, "instance is not running after a gap, starting it");
+            let full = self.app.config.provisioning_deadline_s.saturating_mul(1000);
             let deadline = now()
                 .0
-                .saturating_add(i64::try_from(patience).unwrap_or(i64::MAX));
+                .saturating_add(i64::try_from(full).unwrap_or(i64::MAX));
             apply.pending(Some(Timestamp(deadline))).await?;
-            self.workers.wake(row.id);
+            self.workers.wake(row.id, None);
         }
         Ok(true)
     }
 
-    /// Labelled as ours, but this database has never heard of it: it is of a later time than the
-    /// database, or not what its label says. It may hold a user's data.
+    /// Logs an unknown object and leaves it alone. It is newer than the database, which was restored, or
+    /// its label is false; it may hold a user's data.
     fn leave_alone(&mut self, id: InstanceId) {
-        if self.strangers.len() < MAX_STRANGERS && self.strangers.insert(id) {
-            tracing::warn!(instance = %id, node = %self.node, "has this installation's label, but was never made by it; left alone");
+        if self.unknown.len() < MAX_UNKNOWN && self.unknown.insert(id) {
+            tracing::warn!(instance = %id, node = %self.node, "unknown object with this installation's label, leaving it alone");
         }
     }
 
-    /// An object of ours that no row knows: the late result of a call whose answer was lost.
+    /// Removes an orphan: the late result of a call whose response was lost.
     async fn remove(&self, tag: &Tag) {
-        tracing::warn!(instance = %tag.instance, node = %self.node, "on the node, but in no row; removing it");
+        tracing::warn!(instance = %tag.instance, node = %self.node, "object without a row, removing it");
         let target = Target::orphan(*tag);
         if let Err(error) = self.driver.delete(&target).await {
-            tracing::warn!(instance = %tag.instance, %error, "cannot remove it");
+            tracing::warn!(instance = %tag.instance, %error, "cannot remove the object");
         }
     }
 }
 
-/// What the rows and the list do not agree on.
+/// The differences between the rows and the list.
 #[derive(Default)]
 struct Differences {
     /// Settled rows that the list contradicts.
     suspects: Vec<Instance>,
-    /// Made by this database, and in no row any more.
+    /// Objects whose row is gone.
     orphans: Vec<Tag>,
-    /// Never made by this database.
-    strangers: Vec<InstanceId>,
+    /// Objects that this database never had.
+    unknown: Vec<InstanceId>,
 }
 
 impl Differences {
     fn is_empty(&self) -> bool {
-        self.suspects.is_empty() && self.orphans.is_empty() && self.strangers.is_empty()
+        self.suspects.is_empty() && self.orphans.is_empty() && self.unknown.is_empty()
     }
 }
 
-/// Breaks off when who `waits` for it is gone.
+/// Compares the rows with the list. It ends early if the `observer` is gone.
 fn differences(
     db: &Db,
     node: &NodeId,
     listed: Vec<Observed>,
-    waits: &Weak<()>,
+    observer: &Weak<()>,
 ) -> Result<Differences, Error> {
     let mut there: HashMap<InstanceId, Observed> = HashMap::new();
     for observed in listed {
@@ -282,8 +284,8 @@ fn differences(
     let mut found = Differences::default();
     db.read(|rows| {
         for id in rows.on_node(node)? {
-            if waits.strong_count() == 0 {
-                return Err(Error::internal("cut off".to_owned()));
+            if observer.strong_count() == 0 {
+                return Err(Error::internal("aborted"));
             }
             let observed = there.remove(&id);
             if let Some(row) = rows.instance(id)?
@@ -293,8 +295,8 @@ fn differences(
                 found.suspects.push(row);
             }
         }
-        // What is left is known to nobody; but a row may have come after the list was made.
-        // And only what this database has made is its to remove.
+        // The rest has no row on this node. A row may be newer than the list, and only objects that
+        // this database has made may be removed.
         for (id, observed) in there {
             if rows.instance(id)?.is_some() {
                 continue;
@@ -302,7 +304,7 @@ fn differences(
             if rows.was_made(id)? {
                 found.orphans.push(observed.tag);
             } else {
-                found.strangers.push(id);
+                found.unknown.push(id);
             }
         }
         Ok(())
@@ -310,14 +312,14 @@ fn differences(
     Ok(found)
 }
 
-/// The same for the same list, in whatever order it comes.
+/// A digest of the list that does not depend on its order.
 fn digest(listed: &[Observed]) -> u64 {
     let hash = BuildHasherDefault::<DefaultHasher>::default();
     let lines = listed.iter().map(|observed| hash.hash_one(observed));
     lines.fold(0, u64::wrapping_add)
 }
 
-/// Whether a settled row and a line of the list do not go together.
+/// Whether the list contradicts a settled row.
 fn contradicts(row: &Instance, observed: Option<&Observed>) -> bool {
     let runs = observed.is_some_and(|o| {
         o.tag.incarnation == row.incarnation && matches!(o.phase, Phase::Booting | Phase::Ready)

@@ -1,4 +1,4 @@
-//! What is to be done next with an instance. Pure.
+//! The plan: the next step for an instance. Pure.
 
 use crate::domain::capacity::Size;
 use crate::domain::instance::{Instance, Intent, Progress};
@@ -8,15 +8,15 @@ use crate::domain::instance::{Instance, Intent, Progress};
 pub enum Step {
     /// The node follows the intent.
     Nothing,
-    /// Make it exist, run and be reachable.
+    /// Create it, until it is reachable.
     Make,
-    /// Start what exists.
+    /// Start it again.
     Start,
-    /// Give it another size.
+    /// Change its size.
     Resize(Size),
     /// Stop it and release its compute.
     Stop,
-    /// Remove it and free everything.
+    /// Delete it and free everything.
     Delete,
 }
 

@@ -1,4 +1,4 @@
-//! Whether an instance is reachable for its user: asked on the user's own path, not of the engine.
+//! The readiness probe: whether an instance is reachable on its user's own path.
 
 use crate::domain::blueprint::Health;
 use std::io;
@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// One attempt ends after this.
+/// Timeout of one probe.
 const ATTEMPT: Duration = Duration::from_secs(3);
-/// A pause between attempts is this part of the time since the first: what comes up soon is seen
-/// soon, and a thousand that take long are not asked all the time.
+/// The pause between probes, as a part of the time since the first one. Probes of a slow instance
+/// become rare.
 const PART: u32 = 32;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 
-/// What to ask, and where.
+/// A path to probe.
 #[derive(Debug, Clone)]
 pub struct Path {
-    /// How readiness is seen.
+    /// The kind of probe.
     pub health: Health,
     /// Host of the published port.
     pub host: String,
@@ -24,7 +24,7 @@ pub struct Path {
     pub port: u16,
 }
 
-/// Tries until it is reachable; false when the time is over.
+/// Probes until the instance is reachable; false at the timeout.
 pub async fn wait(path: &Path, at_most: Duration) -> bool {
     let begin = Instant::now();
     let attempts = async {
@@ -47,7 +47,7 @@ async fn reachable(path: &Path) -> bool {
     matches!(tokio::time::timeout(ATTEMPT, attempt).await, Ok(Ok(true)))
 }
 
-/// Something in between may accept connections long before the server does: only the banner counts.
+/// Waits for the banner. A proxy may accept connections long before the SSH server does.
 async fn ssh_banner(stream: &mut TcpStream) -> io::Result<bool> {
     let mut banner = [0; 4];
     stream.read_exact(&mut banner).await?;
@@ -59,7 +59,7 @@ async fn http_answer(stream: &mut TcpStream, host: &str, target: &str) -> io::Re
         "GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAccept: */*\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).await?;
-    // `HTTP/1.1 200`: the first digit of the status tells.
+    // The status has its first digit at offset 9: `HTTP/1.1 200`.
     let mut head = [0; 12];
     stream.read_exact(&mut head).await?;
     Ok(head.starts_with(b"HTTP/1.") && matches!(head.get(9), Some(b'1'..=b'4')))

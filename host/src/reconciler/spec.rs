@@ -1,4 +1,4 @@
-//! From rows to what a driver is told.
+//! The drivers' view of an instance, from its rows.
 
 use crate::app::App;
 use crate::config::NodeConfig;
@@ -11,13 +11,13 @@ use ipnet::Ipv4Net;
 use sha2::{Digest, Sha256};
 use std::net::Ipv4Addr;
 
-/// Where SSH listens inside.
+/// The SSH port inside an instance.
 const SSH: u16 = 22;
 
-/// Digits of a network id: with the prefix that drivers put before it, an interface name.
+/// Length of a network id. With the prefix of a driver it still fits an interface name.
 const NETWORK_ID: usize = 11;
 
-/// The label of an instance's engine objects.
+/// The tag of an instance's engine objects.
 pub fn tag(instance: &Instance) -> Tag {
     Tag {
         instance: instance.id,
@@ -25,20 +25,20 @@ pub fn tag(instance: &Instance) -> Tag {
     }
 }
 
-/// An existing instance, as its row wants it.
+/// The target of calls for an existing instance.
 pub fn target(app: &App, instance: &Instance) -> Result<Target, Error> {
     let node = app.config.node.iter().find(|n| n.name == instance.node.0);
     let node =
         node.ok_or_else(|| Error::internal(format!("node {} is not configured", instance.node)))?;
     let subnet = Ipv4Net::new(instance.lan_ipv4, node.lan_subnet_prefix)
-        .map_err(|e| Error::caused("reconciler", e))?
+        .map_err(|e| Error::caused("lan_subnet_prefix", e))?
         .trunc();
     let public_network = instance
         .public_ipv4
         .map(|address| public_network(&app.installation, node, address))
         .transpose();
     let public_network = match instance.intent {
-        // A network that is no longer configured must not keep anything from going.
+        // A network that is no longer configured must not prevent a stop or a deletion.
         Intent::Delete | Intent::Stop => public_network.ok().flatten(),
         Intent::Run => public_network?,
     };
@@ -58,7 +58,7 @@ pub fn target(app: &App, instance: &Instance) -> Result<Target, Error> {
     })
 }
 
-/// An instance to be made, which its driver may have been asked for before.
+/// The specification of an instance. `may_exist` tells the driver of an earlier request.
 pub fn spec(target: Target, instance: &Instance, detail: Detail, may_exist: bool) -> Spec {
     let ssh = detail.blueprint.ssh.then_some(PublishedPort {
         node_port: instance.ssh_port,
@@ -81,7 +81,7 @@ pub fn spec(target: Target, instance: &Instance, detail: Detail, may_exist: bool
     }
 }
 
-/// The network of the node's configuration that a public address is of.
+/// The node's public network that contains an address.
 fn public_network(
     installation: &str,
     node: &NodeConfig,
@@ -104,9 +104,9 @@ fn public_network(
     })
 }
 
-/// The same for all of an owner's instances, different between installations on one engine.
+/// The id of an owner's or a public network. It differs between installations on one engine.
 fn network_id(installation: &str, whose: &str) -> String {
-    // None of them is how a public one begins.
+    // Public networks begin with a digit that is not among these.
     const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let hash = Sha256::digest(format!("{installation}/{whose}"));
     hash.iter()

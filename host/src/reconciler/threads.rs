@@ -1,6 +1,5 @@
-//! The threads of the reconciler and of all guests. A thousand creates at once, or guests that
-//! compute, take neither the threads nor, where cores are short, the processor's time from the
-//! interface.
+//! The threads of the reconciler and of all guests. They are apart from the interface's threads and
+//! have less priority, so that a thousand creates do not delay requests.
 
 use crate::plugin::EVENT_INTERVAL;
 use std::future::Future;
@@ -9,25 +8,25 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 
-/// How much nicer than the interface's: about a third of its share of a busy core, never nothing.
+/// Their niceness: on a busy core they get about a third of the interface's share.
 const NICENESS: i32 = 5;
 
-/// Threads; what still runs on them ends with this.
+/// The threads. Dropping it ends their tasks.
 pub struct Threads {
     handle: Handle,
-    /// There until it is dropped.
+    /// `None` only while `self` is dropped.
     runtime: Option<Runtime>,
 }
 
 impl Threads {
-    /// As many as there are cores.
+    /// Starts one thread for each core.
     pub fn start() -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .enable_all()
             .event_interval(EVENT_INTERVAL)
             .thread_name("reconciler")
             .on_thread_start(|| {
-                // Linux counts niceness by thread. It can be forbidden, and is then done without.
+                // Linux has a niceness for each thread. Where it may not be set, nothing changes.
                 let _ = rustix::process::nice(NICENESS);
             })
             .build()?;
@@ -37,20 +36,20 @@ impl Threads {
         })
     }
 
-    /// To run more on them.
+    /// A handle to spawn tasks with.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Ends what runs on them, and them; what a thread is in the middle of has so long to end.
-    pub async fn end(mut self, patience: Duration) {
+    /// Ends the tasks and the threads. A thread has until the deadline to leave its present poll.
+    pub async fn end(mut self, deadline: Duration) {
         if let Some(runtime) = self.runtime.take() {
-            let ended = tokio::task::spawn_blocking(move || runtime.shutdown_timeout(patience));
+            let ended = tokio::task::spawn_blocking(move || runtime.shutdown_timeout(deadline));
             drop(ended.await);
         }
     }
 
-    /// Runs a task, with all that it spawns.
+    /// Spawns a task.
     pub fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,

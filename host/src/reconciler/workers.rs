@@ -1,114 +1,47 @@
-//! One task for each instance with work, never two for the same.
+//! Starts a worker for each instance with work.
 
-use super::work::Worker;
-use crate::app::{App, now};
+use super::tasks::Tasks;
+use super::worker::Worker;
+use crate::app::App;
 use crate::domain::ids::InstanceId;
-use crate::domain::time::Timestamp;
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
-use tokio::task::AbortHandle;
+use std::sync::Arc;
 
-/// The tasks, by instance.
+/// The workers of all instances.
 pub struct Workers {
     app: Arc<App>,
-    running: Mutex<HashMap<InstanceId, Running>>,
-    /// Instances whose driver was asked to make them by this process.
-    asked: Mutex<HashSet<InstanceId>>,
-    /// When this process began.
-    pub(super) started: Timestamp,
-}
-
-struct Running {
-    bell: Arc<Notify>,
-    /// Woken since the task last read the row.
-    woken: bool,
-    task: Option<AbortHandle>,
+    tasks: Arc<Tasks>,
 }
 
 impl Workers {
     pub fn new(app: Arc<App>) -> Self {
         Self {
+            tasks: Arc::new(Tasks::new(&app)),
             app,
-            running: Mutex::default(),
-            asked: Mutex::default(),
-            started: now(),
         }
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<InstanceId, Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn asked(&self) -> MutexGuard<'_, HashSet<InstanceId>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// There is something new about an instance: its task looks at once.
-    pub fn wake(self: &Arc<Self>, id: InstanceId) {
-        {
-            let mut running = self.running();
-            if let Some(task) = running.get_mut(&id) {
-                task.woken = true;
-                task.bell.notify_one();
-                return;
-            }
-        }
-        self.ensure(id);
-    }
-
-    /// There is work on an instance: it has a task from now on.
-    pub fn ensure(self: &Arc<Self>, id: InstanceId) {
-        let mut running = self.running();
-        if running.contains_key(&id) {
-            return;
-        }
-        let bell = Arc::new(Notify::new());
-        let worker = Worker::new(
-            Arc::clone(&self.app),
-            Arc::clone(self),
-            id,
-            Arc::clone(&bell),
-        );
-        let task = tokio::spawn(worker.run()).abort_handle();
-        running.insert(
-            id,
-            Running {
-                bell,
-                woken: false,
-                task: Some(task),
-            },
-        );
-    }
-
-    /// Whether an instance has a task, that is, is being worked on.
-    pub fn busy(&self, id: InstanceId) -> bool {
-        self.running().contains_key(&id)
-    }
-
-    /// The task has read the row.
-    pub(super) fn seen(&self, id: InstanceId) {
-        if let Some(task) = self.running().get_mut(&id) {
-            task.woken = false;
+    /// Makes an instance's worker read the row, on behalf of a request if there is one.
+    pub fn wake(&self, id: InstanceId, request_id: Option<Arc<str>>) {
+        if !self.tasks.wake(id, request_id.as_ref()) {
+            self.start(id, request_id);
         }
     }
 
-    /// The task found nothing to do. False if it was woken meanwhile and must look again.
-    pub(super) fn finish(&self, id: InstanceId) -> bool {
-        let mut running = self.running();
-        if running.get(&id).is_some_and(|task| task.woken) {
-            return false;
-        }
-        running.remove(&id);
-        true
+    /// Starts a worker, unless the instance has one.
+    pub fn start(&self, id: InstanceId, request_id: Option<Arc<str>>) {
+        self.tasks.start(id, request_id, |notify| {
+            let (app, tasks) = (Arc::clone(&self.app), Arc::clone(&self.tasks));
+            tokio::spawn(Worker::new(app, tasks, id, notify).run()).abort_handle()
+        });
     }
 
-    /// Cuts all tasks off.
+    /// Whether an instance has a worker.
+    pub fn is_running(&self, id: InstanceId) -> bool {
+        self.tasks.is_running(id)
+    }
+
+    /// Aborts all workers.
     pub fn shutdown(&self) {
-        for task in self.running().values() {
-            if let Some(task) = &task.task {
-                task.abort();
-            }
-        }
+        self.tasks.shutdown();
     }
 }

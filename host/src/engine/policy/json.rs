@@ -1,10 +1,10 @@
-//! Reading JSON bodies against an allow-list, with refusals that name the place.
+//! Checks of JSON bodies against an allow-list. A refusal names its place in the body.
 
 use super::Refusal;
 use serde_json::{Map, Value};
 use std::fmt::Display;
 
-/// A value and the way to it.
+/// A value and its path.
 #[derive(Debug, Clone)]
 pub struct Node<'a> {
     path: String,
@@ -30,13 +30,13 @@ impl<'a> Node<'a> {
         Refusal::new(format!("{place}: {why}"))
     }
 
-    /// As it is, for another check to judge.
+    /// The value itself, for other checks.
     pub fn value(&self) -> &'a Value {
         self.value
     }
 
-    /// Its members, which must be an object's. Keys are compared exactly: an engine that takes
-    /// `privileged` for `Privileged` is sent neither.
+    /// The members of an object. Keys are compared exactly: `privileged` does not pass for an engine that
+    /// ignores case, either.
     pub fn members(&self) -> Result<impl Iterator<Item = (&'a str, Node<'a>)>, Refusal> {
         let object: &'a Map<String, Value> = self
             .value
@@ -53,7 +53,7 @@ impl<'a> Node<'a> {
         }))
     }
 
-    /// Its items, which must be an array's.
+    /// The items of an array.
     pub fn items(&self) -> Result<impl Iterator<Item = Node<'a>>, Refusal> {
         let array = self
             .value
@@ -66,14 +66,14 @@ impl<'a> Node<'a> {
         }))
     }
 
-    /// It must be a text.
+    /// Requires a string.
     pub fn text(&self) -> Result<&'a str, Refusal> {
         self.value
             .as_str()
             .ok_or_else(|| self.refuse("not a string"))
     }
 
-    /// It must be one of these texts.
+    /// Requires one of these strings.
     pub fn one_of(&self, allowed: &[&str]) -> Result<(), Refusal> {
         let text = self.text()?;
         if allowed.contains(&text) {
@@ -82,7 +82,7 @@ impl<'a> Node<'a> {
         Err(self.refuse(format!("must be one of {allowed:?}")))
     }
 
-    /// It must be exactly this text.
+    /// Requires this string.
     pub fn is(&self, wanted: &str) -> Result<(), Refusal> {
         if self.text()? == wanted {
             return Ok(());
@@ -90,7 +90,7 @@ impl<'a> Node<'a> {
         Err(self.refuse(format!("must be {wanted:?}")))
     }
 
-    /// It must be this truth value.
+    /// Requires this boolean.
     pub fn is_bool(&self, wanted: bool) -> Result<(), Refusal> {
         if self.value.as_bool() == Some(wanted) {
             return Ok(());
@@ -98,7 +98,7 @@ impl<'a> Node<'a> {
         Err(self.refuse(format!("must be {wanted}")))
     }
 
-    /// It must be a truth value.
+    /// Requires a boolean.
     pub fn bool(&self) -> Result<(), Refusal> {
         self.value
             .as_bool()
@@ -106,7 +106,7 @@ impl<'a> Node<'a> {
             .ok_or_else(|| self.refuse("not a boolean"))
     }
 
-    /// It must be an integer within bounds, both included.
+    /// Requires an integer within inclusive bounds.
     pub fn between(&self, least: u64, most: u64) -> Result<(), Refusal> {
         match self.value.as_u64() {
             Some(number) if (least..=most).contains(&number) => Ok(()),
@@ -114,7 +114,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// It must be an object or an array without content, or null.
+    /// Requires an empty object, an empty array or null.
     pub fn empty(&self) -> Result<(), Refusal> {
         let empty = match self.value {
             Value::Null => true,
@@ -129,13 +129,13 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// For a key that is not listed.
+    /// The refusal of an unlisted key.
     pub fn unlisted<T>(&self) -> Result<T, Refusal> {
         Err(self.refuse("not allowed"))
     }
 }
 
-/// A key without which a body is refused.
+/// Requires a key.
 pub fn required(body: &Value, pointer: &str) -> Result<(), Refusal> {
     match body.pointer(pointer) {
         Some(_) => Ok(()),

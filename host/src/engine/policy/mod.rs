@@ -1,9 +1,8 @@
-//! What a driver may ask its engine: method and path templates and, where a body decides what the
-//! engine does, an allow-list of its keys and values. On for every node; an engine's unrestricted
-//! interface is root on the machine it runs on.
+//! The policy for requests of drivers: allowed methods and paths, and allowed keys and values of bodies.
+//! It is on for every node, as an engine's unrestricted interface is root on its machine.
 //!
-//! Everything is refused that is not listed, and what is listed holds for the instance of the call
-//! in progress only ([`Scope`]).
+//! Unlisted requests are refused. A listed request is allowed for the instance of the call only:
+//! [`CallScope`].
 
 mod docker;
 mod json;
@@ -11,13 +10,13 @@ mod path;
 mod simulated;
 
 use super::message::{Body, Request, Response, Transfer};
-use super::scope::Scope;
+use super::scope::CallScope;
 use crate::domain::blueprint::File;
 use http::Method;
 use path::Target;
 use serde_json::Value;
 
-/// Why a request is not sent. For the guest and the operator.
+/// The reason of a refusal, for the guest and the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal(pub String);
 
@@ -27,20 +26,20 @@ impl Refusal {
     }
 }
 
-/// A request that may be sent.
+/// An allowed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Passed {
-    /// The JSON body as checked, to be sent in place of the guest's text.
+pub struct CheckedRequest {
+    /// The checked JSON body. It is sent in place of the guest's text.
     pub body: Option<String>,
 }
 
-/// Settings that the policy can't read, or a kind of engine without a policy.
+/// An error in a node's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// No policy exists for this kind.
+    /// There is no policy for this kind of engine.
     #[error("driver: the host has no policy for {0:?} engines; it knows docker and simulated")]
     UnknownKind(String),
-    /// A setting of the node.
+    /// A setting is invalid.
     #[error("settings: {0}")]
     Settings(String),
 }
@@ -50,7 +49,7 @@ pub enum PolicyError {
 pub enum Policy {
     /// Docker Engine API, Podman's included.
     Docker(docker::Docker),
-    /// The simulated engine: nothing real to protect, but held to the scope all the same.
+    /// The simulated engine; calls are restricted to their scope.
     Simulated,
 }
 
@@ -66,8 +65,13 @@ impl Policy {
         }
     }
 
-    /// Passes a request or says why not.
-    pub fn check(&self, scope: &Scope, request: &Request, job: bool) -> Result<Passed, Refusal> {
+    /// Allows a request, or refuses it with a reason.
+    pub fn check(
+        &self,
+        scope: &CallScope,
+        request: &Request,
+        job: bool,
+    ) -> Result<CheckedRequest, Refusal> {
         for (name, _) in &request.headers {
             if !name.eq_ignore_ascii_case("accept") {
                 return Err(Refusal::new(format!(
@@ -92,13 +96,13 @@ impl Policy {
             Sent::Json(value) => Some(value.to_string()),
             Sent::Archive(_) | Sent::Empty => None,
         };
-        Ok(Passed { body })
+        Ok(CheckedRequest { body })
     }
 }
 
 impl Policy {
-    /// Passes a transfer or says why not.
-    pub fn check_transfer(&self, scope: &Scope, transfer: &Transfer) -> Result<(), Refusal> {
+    /// Allows a transfer, or refuses it with a reason.
+    pub fn check_transfer(&self, scope: &CallScope, transfer: &Transfer) -> Result<(), Refusal> {
         let read = Target::parse(&transfer.read)?;
         let changes = Target::parse(&transfer.changes)?;
         let write = Target::parse(&transfer.write)?;
@@ -108,8 +112,8 @@ impl Policy {
         }
     }
 
-    /// Takes from an engine's answer what later requests of the same call may name.
-    pub fn learn(&self, scope: &mut Scope, method: &Method, path: &str, answer: &Response) {
+    /// Learns ids from an answer, for later requests of the call.
+    pub fn learn(&self, scope: &mut CallScope, method: &Method, path: &str, answer: &Response) {
         if let Self::Docker(_) = self
             && let Ok(target) = Target::parse(path)
         {
@@ -118,7 +122,7 @@ impl Policy {
     }
 }
 
-/// A body, parsed.
+/// A parsed body.
 #[derive(Debug)]
 pub enum Sent<'a> {
     /// No body.
@@ -130,7 +134,7 @@ pub enum Sent<'a> {
 }
 
 impl Sent<'_> {
-    /// There must be none.
+    /// Requires an empty body.
     pub fn nothing(&self) -> Result<(), Refusal> {
         match self {
             Self::Empty => Ok(()),
@@ -138,7 +142,7 @@ impl Sent<'_> {
         }
     }
 
-    /// It must be JSON.
+    /// Requires JSON.
     pub fn json(&self) -> Result<&Value, Refusal> {
         match self {
             Self::Json(value) => Ok(value),
@@ -146,8 +150,8 @@ impl Sent<'_> {
         }
     }
 
-    /// It must be an archive of files that are among these, each as it is there: with files of its
-    /// own choice a driver could put a secret where it can be read, or run what it likes.
+    /// Requires an archive of `known` files. With other files a driver could expose a secret or run
+    /// programs.
     pub fn archive(&self, known: &[File]) -> Result<(), Refusal> {
         let Self::Archive(files) = self else {
             return Err(Refusal::new("this request takes an archive"));

@@ -1,4 +1,4 @@
-//! Path and query of a request, in the one form that leaves nothing to interpret.
+//! The path and query of a request, in one unambiguous form.
 
 use super::Refusal;
 
@@ -8,14 +8,14 @@ const MAX_TARGET: usize = 4096;
 /// A request target whose path needs no decoding.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Target<'a> {
-    /// The path's parts, none of them empty, `.` or `..`, all of plain characters.
+    /// The path's segments, of plain characters; none is empty, `.` or `..`.
     pub segments: Vec<&'a str>,
-    /// Keys and decoded values, each key once.
+    /// Keys with decoded values; each key occurs once.
     pub query: Vec<(&'a str, String)>,
 }
 
 impl<'a> Target<'a> {
-    /// Takes a target apart, or refuses it.
+    /// Parses a target, or refuses it.
     pub fn parse(text: &'a str) -> Result<Self, Refusal> {
         if text.len() > MAX_TARGET {
             return Err(Refusal::new("the path is too long"));
@@ -53,7 +53,7 @@ impl<'a> Target<'a> {
         })
     }
 
-    /// Refuses query keys that are not listed.
+    /// Refuses unlisted query keys.
     pub fn only(&self, keys: &[&str]) -> Result<(), Refusal> {
         match self.query.iter().find(|(key, _)| !keys.contains(key)) {
             Some((key, _)) => Err(Refusal::new(format!("the query key {key:?}"))),
@@ -69,7 +69,7 @@ impl<'a> Target<'a> {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The value of a key must be this one, if the key is there.
+    /// Refuses another value of a key, if the key is present.
     pub fn fixed(&self, key: &str, wanted: &str) -> Result<(), Refusal> {
         match self.get(key) {
             None => Ok(()),
@@ -81,7 +81,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Decodes a query value: printable text of well-formed percent-encoding.
+/// Decodes a query value: printable text in well-formed percent-encoding.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());

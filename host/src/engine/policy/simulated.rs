@@ -1,13 +1,13 @@
-//! The simulated engine's requests.
+//! The policy for the simulated engine.
 
 use super::path::Target;
 use super::{Refusal, Sent};
-use crate::engine::scope::Scope;
+use crate::engine::scope::CallScope;
 use http::Method;
 
-/// Passes what the driver for the simulated engine needs.
+/// Allows the requests of the driver for the simulated engine.
 pub fn check(
-    scope: &Scope,
+    scope: &CallScope,
     method: &Method,
     target: &Target<'_>,
     body: &Sent,

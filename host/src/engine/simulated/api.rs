@@ -1,4 +1,4 @@
-//! The simulated engine's REST interface: one path for each of a driver's functions.
+//! The simulated engine's REST interface, with a path for each function of a driver.
 
 use crate::engine::transport::Outgoing;
 use http::Method;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-/// One of a driver's functions.
+/// A function of a driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Call {
@@ -35,16 +35,16 @@ pub enum Call {
 }
 
 impl Call {
-    /// How many there are.
+    /// The number of functions.
     pub const COUNT: usize = Self::Ports as usize + 1;
 }
 
-/// A request, taken apart.
+/// A parsed request.
 #[derive(Debug)]
 pub struct Route<'a> {
-    /// What is asked for.
+    /// The function.
     pub call: Call,
-    /// Of which machine.
+    /// The id of the machine.
     pub id: Option<Uuid>,
     /// The JSON body, or null.
     pub body: Value,
@@ -52,7 +52,7 @@ pub struct Route<'a> {
 }
 
 impl<'a> Route<'a> {
-    /// None for a path that there isn't.
+    /// Parses a request; `None` if the path is unknown.
     pub fn of(outgoing: &'a Outgoing) -> Option<Self> {
         let (path, query) = outgoing
             .path
@@ -90,7 +90,7 @@ impl<'a> Route<'a> {
         })
     }
 
-    /// A query parameter, as it stands: none of this interface's values needs an encoding.
+    /// A query parameter. No value of this interface needs percent-encoding.
     pub fn parameter(&self, key: &str) -> Option<&'a str> {
         self.query.split('&').find_map(|pair| {
             pair.split_once('=')

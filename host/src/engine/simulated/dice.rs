@@ -1,9 +1,9 @@
-//! Choices that repeat: a function of the seed, the call and its number.
+//! Reproducible random choices: a function of the seed, the call and its number.
 
 use super::api::Call;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One node's dice, and how often each function was called.
+/// One node's choices, with the number of calls of each function.
 #[derive(Debug)]
 pub struct Dice {
     seed: u64,
@@ -26,7 +26,7 @@ impl Dice {
             .map_or(0, |count| count.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// A number for a call (SplitMix64).
+    /// The random number of a call (SplitMix64).
     pub fn roll(&self, call: Call, nth: u64) -> u64 {
         let mut z =
             self.seed ^ (call as u64).rotate_left(48) ^ nth.wrapping_mul(0x9e37_79b9_7f4a_7c15);

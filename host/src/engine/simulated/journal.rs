@@ -1,6 +1,6 @@
-//! The file that lets a simulated engine outlive the process: one line for each change, the last
-//! for a machine counts. Rewritten at each opening. Not synced: it survives the process's end, not
-//! the computer's, as simulated machines would not either.
+//! The file of a simulated engine that outlives the process. It has a line for each change, of which the
+//! last one of a machine counts, and is rewritten when opened. It is not synced, as simulated machines
+//! need not survive a power failure.
 
 use super::machine::Machine;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 use uuid::Uuid;
 
-/// Where changes are written; nowhere for an engine in memory.
+/// The file; `None` for an engine in memory.
 #[derive(Debug)]
 pub struct Journal(Option<File>);
 
@@ -27,17 +27,17 @@ struct OwnedLine {
 }
 
 impl Journal {
-    /// Keeps nothing.
+    /// A journal in memory, which keeps nothing.
     pub fn nowhere() -> Self {
         Self(None)
     }
 
-    /// Whether machines outlive the process.
+    /// Whether machines survive the process.
     pub fn keeps(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Reads what a file has and makes it short.
+    /// Reads a file and compacts it.
     pub fn open(path: &Path) -> io::Result<(Self, Vec<(Uuid, Machine)>)> {
         let mut machines = BTreeMap::new();
         match File::open(path) {
@@ -56,7 +56,7 @@ impl Journal {
         Ok((Self(Some(file)), machines.into_iter().collect()))
     }
 
-    /// Writes a machine as it is now, or that it is gone.
+    /// Writes a machine's state, or its removal.
     pub fn write(&mut self, id: Uuid, machine: Option<&Machine>) -> io::Result<()> {
         match &mut self.0 {
             Some(file) => line(file, id, machine),
@@ -67,7 +67,7 @@ impl Journal {
 
 fn read(reader: impl BufRead, machines: &mut BTreeMap<Uuid, Machine>) -> io::Result<()> {
     for line in reader.lines() {
-        // The last line may be torn when the process was killed while it wrote.
+        // The last line may be incomplete if the process was killed.
         let Ok(line) = serde_json::from_str::<OwnedLine>(&line?) else {
             continue;
         };

@@ -7,15 +7,15 @@ use std::net::Ipv4Addr;
 /// Milliseconds since 1970, or between two times.
 pub type Millis = u64;
 
-/// Why a machine stands still that nobody stopped.
+/// Why a machine ended by itself.
 pub const ENDED: &str = "it ended by itself";
 
-/// What `ensure` asks for.
+/// The specification in `ensure`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Wanted {
-    /// Whose it is.
+    /// The installation.
     pub installation: String,
-    /// Which creation of the instance.
+    /// The incarnation of the instance.
     pub incarnation: u64,
     /// `vm` or `container`.
     pub kind: String,
@@ -25,7 +25,7 @@ pub struct Wanted {
     pub image: String,
     /// Its address.
     pub address: Ipv4Addr,
-    /// Ports of the node that lead to it.
+    /// Its published ports on the node.
     pub node_ports: Vec<u16>,
     /// Its GPUs.
     #[serde(default)]
@@ -52,49 +52,48 @@ pub type Row<'a> = (u64, &'static str, Option<&'a str>);
 /// One machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Machine {
-    /// As asked for; the size as it is now.
+    /// The specification, with the present size.
     pub wanted: Wanted,
-    /// Whether and since when it runs.
+    /// Its run.
     pub life: Life,
     /// CPU time of earlier runs, ns.
     pub cpu_ns: u64,
-    /// Open ports of a virtual machine that runs.
+    /// Open ports of a running virtual machine.
     #[serde(default)]
     pub ports: Vec<u16>,
 }
 
-/// What becomes of a machine that is started.
+/// The fate of a started machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It runs.
     Lives,
     /// It never comes up.
     Fails,
-    /// It ends by itself after so long.
+    /// It ends by itself after this time.
     Dies(Millis),
 }
 
-/// Whether a machine runs.
+/// The run of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Life {
     /// It runs.
     Running {
-        /// Start.
+        /// Time of the start.
         since: Millis,
-        /// From then on it is ready.
+        /// Time from which on it is ready.
         ready_at: Millis,
-        /// Then it ends by itself.
+        /// Time at which it ends by itself.
         dies_at: Option<Millis>,
     },
-    /// It does not, and why if by itself.
+    /// It does not run; the reason if it ended by itself.
     Stopped(Option<String>),
-    /// It never will.
+    /// It never runs.
     Failed,
 }
 
 impl Machine {
-    /// Whether the same machine was asked for. The size may have changed since, and a name of a
-    /// machine is free to change.
+    /// Whether two specifications are of one machine. Its size and its name may change.
     pub fn is_as(&self, wanted: &Wanted) -> bool {
         let own = &self.wanted;
         own.installation == wanted.installation
@@ -111,7 +110,7 @@ impl Machine {
         matches!(self.life, Life::Running { .. })
     }
 
-    /// When it ended by itself, if it has by now.
+    /// The time at which it ended by itself, if it has.
     pub fn ended(&self, now: Millis) -> Option<Millis> {
         match self.life {
             Life::Running {
@@ -130,7 +129,7 @@ impl Machine {
         }
     }
 
-    /// Its phase, in the words of the driver interface.
+    /// Its phase, as the driver interface names it.
     pub fn report(&self, now: Millis) -> Value {
         let (_, phase, detail) = self.row(now);
         let again_ms = match self.life {
@@ -140,7 +139,7 @@ impl Machine {
         json!({ "phase": phase, "detail": detail, "again_ms": again_ms })
     }
 
-    /// As a list has it.
+    /// Its row in a list.
     pub fn row(&self, now: Millis) -> Row<'_> {
         let (phase, detail) = match &self.life {
             _ if self.ended(now).is_some() => ("stopped", Some(ENDED)),
@@ -152,7 +151,7 @@ impl Machine {
         (self.wanted.incarnation, phase, detail)
     }
 
-    /// Made-up usage: a twentieth of its CPUs, a tenth of its RAM, a tenth of its disk.
+    /// Invented usage: a twentieth of its CPUs, a tenth of its RAM and a tenth of its disk.
     pub fn usage(&self, now: Millis) -> Value {
         let gib = 1_u64 << 30;
         json!({

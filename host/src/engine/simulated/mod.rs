@@ -1,6 +1,6 @@
-//! An engine that only pretends, inside this process: containers and virtual machines with sizes,
-//! ports, addresses and a life of their own, behind the same HTTP semantics as a real engine's.
-//! What tests, demos and load tests run on. Latencies and failures come from the node's `settings`.
+//! The simulated engine, within this process. It has containers and virtual machines with sizes, ports,
+//! addresses and states, and speaks HTTP like a real engine. Tests, demos and load tests run on it.
+//! Latencies and failures come from the node's `settings`.
 
 mod api;
 mod dice;
@@ -26,21 +26,21 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use world::World;
 
-/// Longer than any call waits.
+/// A time longer than the timeout of any call.
 const FOR_EVER: Duration = Duration::from_secs(3600);
 
-/// A simulated engine that can't be set up.
+/// An error in the configuration of a simulated engine.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulatedError {
-    /// A setting of the node.
+    /// In a setting of the node.
     #[error("settings: {0}")]
     Settings(#[source] serde_json::Error),
-    /// The file that keeps the state.
+    /// In the file of the state.
     #[error("endpoint: the simulated engine's file {path}: {source}", path = path.display())]
     File {
-        /// Which.
+        /// Its path.
         path: std::path::PathBuf,
-        /// What the system says.
+        /// The error.
         source: std::io::Error,
     },
 }
@@ -54,7 +54,7 @@ pub struct SimulatedEngine {
 }
 
 impl SimulatedEngine {
-    /// An empty engine, or with a file the one that was there before.
+    /// An empty engine, or the one that the file describes.
     pub fn open(settings: &Value, file: Option<&Path>) -> Result<Self, SimulatedError> {
         let settings = Settings::read(settings).map_err(SimulatedError::Settings)?;
         let (journal, machines) = match file {
@@ -72,7 +72,7 @@ impl SimulatedEngine {
         })
     }
 
-    /// Answers one request, as late and as badly as the settings say.
+    /// Answers one request, with the latency and the faults of the settings.
     pub async fn send(&self, outgoing: &Outgoing) -> Result<Response, EngineError> {
         let Some(route) = Route::of(outgoing) else {
             return Ok(no_such_path());
@@ -140,7 +140,7 @@ impl SimulatedEngine {
         let mut world = self.locked();
         let (status, body) = match (route.call, route.id) {
             (Call::Probe, _) => (200, world.info(&self.settings)),
-            // Straight into bytes: it may have thousands of rows, again and again.
+            // Serialised without a `Value`: lists are frequent and may have thousands of rows.
             (Call::List, _) => return response(200, &world.list(route, now())),
             (call, Some(id)) => world.act(call, id, &route.body, &self.settings, fate, now()),
             (_, None) => return no_such_path(),
@@ -169,7 +169,7 @@ fn response(status: u16, body: &impl Serialize) -> Response {
     Response {
         status,
         headers: vec![("content-type".into(), "application/json".into())],
-        // Nothing here has keys that JSON cannot have.
+        // All keys are strings, so this does not fail.
         body: serde_json::to_vec(body).unwrap_or_default().into(),
     }
 }

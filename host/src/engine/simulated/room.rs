@@ -1,4 +1,4 @@
-//! What the machines of a node hold of it: sums, and things that only one may have.
+//! The room of a node: sums, and things of which each has one holder.
 
 use super::machine::{Machine, Size};
 use super::settings::Capacity;
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use uuid::Uuid;
 
-/// What only one machine may have.
+/// A thing with one holder.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Unique {
     Port(u16),
@@ -15,7 +15,7 @@ enum Unique {
     Gpu(String),
 }
 
-/// What is held, and of how much.
+/// The held quantities and things, and the capacity.
 #[derive(Debug)]
 pub struct Room {
     taken: HashMap<Unique, Uuid>,
@@ -25,7 +25,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// Empty, of this size or without bounds.
+    /// Empty room of this capacity, or without bounds.
     pub fn new(capacity: Option<Capacity>) -> Self {
         Self {
             taken: HashMap::new(),
@@ -34,7 +34,7 @@ impl Room {
         }
     }
 
-    /// Why this machine can't be, in place of one that used `instead_of`.
+    /// The reason why a machine does not fit, in place of one that used `instead_of`.
     pub fn refusal(&self, id: Uuid, machine: &Machine, instead_of: Size) -> Option<(u16, Value)> {
         if let Some(unique) = machine
             .uniques()
@@ -77,7 +77,7 @@ impl Room {
         (!shortages.is_empty()).then(|| (507, json!({ "shortages": shortages })))
     }
 
-    /// Counts a machine in.
+    /// Adds a machine.
     pub fn hold(&mut self, id: Uuid, machine: &Machine) {
         let share = machine.share();
         self.used.n_vcpus += share.n_vcpus;
@@ -88,7 +88,7 @@ impl Room {
         }
     }
 
-    /// Counts a machine out.
+    /// Removes a machine.
     pub fn release(&mut self, id: Uuid, machine: &Machine) {
         let share = machine.share();
         self.used.n_vcpus -= share.n_vcpus;
@@ -103,7 +103,7 @@ impl Room {
 }
 
 impl Machine {
-    /// What it uses of the node.
+    /// The quantities that the machine uses.
     pub fn share(&self) -> Size {
         let size = self.wanted.size;
         if self.runs() {
@@ -117,7 +117,7 @@ impl Machine {
         }
     }
 
-    /// Its address always; ports and GPUs while it runs.
+    /// Its things: the address always, ports and GPUs while it runs.
     fn uniques(&self) -> Vec<Unique> {
         let mut uniques = vec![Unique::Address(self.wanted.address)];
         if self.runs() {

@@ -1,4 +1,4 @@
-//! How a simulated node behaves.
+//! The settings of a simulated node.
 
 use super::api::Call;
 use serde::{Deserialize, Serialize};
@@ -9,29 +9,29 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// From start to ready, in milliseconds.
+    /// Time from start to ready, in milliseconds.
     pub ready_after_ms: u64,
-    /// How long each request takes.
+    /// Latency of each request.
     pub latency_ms: Latency,
-    /// Chooses among latencies; the same seed makes the same choices for the same sequence of calls.
+    /// Seed of the latencies, which are a function of it and of the sequence of calls.
     pub seed: u64,
-    /// What the node has. Unlimited, and not told, without it.
+    /// The capacity; unlimited and unreported if absent.
     pub capacity: Option<Capacity>,
     /// The node's GPUs.
     pub gpus: Vec<Gpu>,
-    /// When the disk of a machine that exists can grow.
+    /// When the disk of an existing machine can grow.
     pub disk_grow: DiskGrow,
-    /// A machine that runs keeps its processors and its memory.
+    /// Whether a running machine keeps its CPUs and RAM.
     pub fixed_while_running: bool,
-    /// Scripted failures; the first that fits a call happens.
+    /// Scripted faults, of which the first that matches a call happens.
     pub faults: Vec<FaultRule>,
 }
 
-/// Milliseconds: always so many, or any number in a range.
+/// Milliseconds: a fixed number or a range.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(untagged)]
 pub enum Latency {
-    /// Always.
+    /// Fixed.
     Fixed(u64),
     /// From, to, both included.
     Between(u64, u64),
@@ -43,14 +43,14 @@ pub enum Latency {
 pub enum DiskGrow {
     /// Never.
     No,
-    /// While it does not run: its next start has a step before it.
+    /// While it is stopped: its next start grows the disk first.
     Stopped,
     /// At any time.
     #[default]
     Running,
 }
 
-/// What a node has in all.
+/// The capacity of a node.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Capacity {
@@ -72,51 +72,51 @@ pub struct Gpu {
     pub device: String,
 }
 
-/// When something goes wrong. Without `nth` and `every`: at each call.
+/// A scripted fault. Without `nth` and `every` it happens at each call.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultRule {
-    /// At which of the driver's functions.
+    /// The function at which it happens.
     pub call: Call,
-    /// At the so-manieth call of it, counted from 1.
+    /// The number of the call at which it happens, counted from 1.
     pub nth: Option<u64>,
-    /// At each so-manieth.
+    /// The interval of calls at which it happens.
     pub every: Option<u64>,
-    /// Only for the instance with this host name.
+    /// The host name of the only instance for which it happens.
     pub hostname: Option<String>,
-    /// What happens.
+    /// The kind of fault.
     pub error: Fault,
-    /// For the faults that have a time.
+    /// The time of the faults that have one.
     #[serde(default)]
     pub after_ms: u32,
 }
 
-/// What goes wrong.
+/// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// No connection; nothing is done.
+    /// The connection is refused; nothing is done.
     Unreachable,
-    /// It is done, and the connection breaks before the answer.
+    /// The request is done, and the connection breaks before the answer.
     Lost,
-    /// It is done, and no answer ever comes.
+    /// The request is done and never answered.
     Timeout,
     /// The engine answers with an error; nothing is done.
     Error,
-    /// The engine asks to come back `after_ms` later; nothing is done.
+    /// The engine asks for a retry after `after_ms`; nothing is done.
     Retry,
-    /// It is done only `after_ms` later, and answered then.
+    /// The request is done and answered after `after_ms`.
     Late,
-    /// Its content does not fit onto the larger disk; it keeps the one it has.
+    /// The content does not fit onto the larger disk; the machine keeps its disk.
     Full,
-    /// The machine is made and will never come up.
+    /// The machine is created and never comes up.
     Failed,
-    /// The machine runs and ends by itself `after_ms` later.
+    /// The machine runs and ends by itself after `after_ms`.
     Dies,
 }
 
 impl Settings {
-    /// Reads them; unknown keys are errors.
+    /// Parses the settings; unknown keys are errors.
     pub fn read(value: &Value) -> Result<Self, serde_json::Error> {
         if value.is_null() {
             Ok(Self::default())
@@ -133,7 +133,7 @@ impl Default for Latency {
 }
 
 impl Latency {
-    /// One latency, by a roll of the dice.
+    /// The latency for a random number.
     pub fn pick(self, roll: u64) -> Duration {
         Duration::from_millis(match self {
             Self::Fixed(ms) => ms,
@@ -143,7 +143,7 @@ impl Latency {
 }
 
 impl FaultRule {
-    /// Whether it fits this call. `hostname` is looked up only where it matters.
+    /// Whether it matches this call. `hostname` is called only if needed.
     pub fn hits(&self, call: Call, nth: u64, hostname: &dyn Fn() -> Option<String>) -> bool {
         self.call == call
             && self.nth.is_none_or(|wanted| wanted == nth)

@@ -1,4 +1,4 @@
-//! The simulated engine, spoken to as its driver does.
+//! The simulated engine, with the requests of its driver.
 
 use super::SimulatedEngine;
 use crate::engine::message::EngineError;

@@ -1,4 +1,4 @@
-//! All machines of a simulated node, and what they share.
+//! All machines of a simulated node, and their shared state.
 
 use super::api::{Call, Route};
 use super::journal::Journal;
@@ -25,7 +25,7 @@ pub struct World {
 
 type Answer = (u16, Value);
 
-/// A part of a list, in order of id, and after which the next begins.
+/// A page of a list, in order of id, with the id after which the next page begins.
 #[derive(Debug, Serialize)]
 pub struct Page<'a> {
     rows: Vec<(&'a Uuid, Row<'a>)>,
@@ -33,12 +33,12 @@ pub struct Page<'a> {
 }
 
 impl World {
-    /// With the machines that were there before.
+    /// A node with existing machines.
     pub fn new(settings: &Settings, journal: Journal, machines: Vec<(Uuid, Machine)>) -> Self {
         let mut world = Self {
             machines: machines.into_iter().collect(),
             room: Room::new(settings.capacity),
-            // Machines in a file live on when the process ends; those in memory don't.
+            // Only machines in a file survive the process.
             boot_id: if journal.keeps() {
                 "kept".into()
             } else {
@@ -106,7 +106,7 @@ impl World {
             .map(|machine| machine.wanted.hostname.clone())
     }
 
-    /// Everything that is about one machine.
+    /// The requests about one machine.
     pub fn act(
         &mut self,
         call: Call,
@@ -213,7 +213,7 @@ impl World {
         self.report(id, now)
     }
 
-    /// A larger disk for what does not run.
+    /// Grows the disk of a stopped machine.
     fn grow(&mut self, id: Uuid, body: &Value, now: Millis) -> Answer {
         let (Some(machine), Some(size)) = (self.machines.get(&id), size(body)) else {
             return (
@@ -232,7 +232,7 @@ impl World {
         self.report(id, now)
     }
 
-    /// What a machine answers whose content does not fit onto a larger disk.
+    /// The answer if the content does not fit onto a larger disk.
     pub fn keeps_its_disk(&self, id: Uuid) -> Answer {
         let disk = self.machines.get(&id).map(|m| m.wanted.size.disk_size_gib);
         let short = json!({ "field": "disk_size_gib", "requested": 0, "available": disk });
@@ -321,7 +321,7 @@ impl World {
         }
     }
 
-    /// Changes a machine and keeps the sums and the journal true to it.
+    /// Changes a machine, the sums and the journal.
     fn change(&mut self, id: Uuid, with: impl FnOnce(&mut Machine)) {
         if let Some(mut machine) = self.machines.remove(&id) {
             self.room.release(id, &machine);

@@ -1,25 +1,24 @@
-//! Blueprints, both ways.
+//! Conversion of blueprints.
 
 use super::nonsense;
 use super::text::{clean, is_kebab};
 use crate::domain::blueprint::{Blueprint, Content, File, Health, Image};
 use crate::domain::driver::PluginError;
-use crate::domain::flavor::{BlueprintRequest, Flavor};
+use crate::domain::flavor::BlueprintRequest;
 use crate::domain::instance::ResourceType;
 use crate::domain::secret::SecretKind;
 use crate::plugin::bindings::types as wit;
 
 /// Most images, files, variables, and words of a command.
 const MAX_ITEMS: usize = 128;
-/// Bytes of all files of a blueprint; it is kept in the database with its instance.
+/// Most bytes of all files of a blueprint: the database keeps it with its instance.
 const MAX_FILES: usize = 1 << 20;
 /// Longest path, reference, variable, or word, bytes.
 const MAX_LENGTH: usize = 4096;
 
-/// From a guest, for an instance of `flavor`.
+/// From a guest, as the answer to `request`.
 pub fn from_guest(
     given: wit::Blueprint,
-    flavor: &Flavor,
     request: &BlueprintRequest,
 ) -> Result<Blueprint, PluginError> {
     let lengths = [
@@ -52,15 +51,11 @@ pub fn from_guest(
         ssh: given.ssh,
         web_port: given.web_port,
     };
-    check(&blueprint, flavor, request)?;
+    check(&blueprint, request)?;
     Ok(blueprint)
 }
 
-fn check(
-    blueprint: &Blueprint,
-    flavor: &Flavor,
-    request: &BlueprintRequest,
-) -> Result<(), PluginError> {
+fn check(blueprint: &Blueprint, request: &BlueprintRequest) -> Result<(), PluginError> {
     for image in &blueprint.images {
         let plain = image
             .reference
@@ -120,16 +115,13 @@ fn check(
     {
         return Err(nonsense("the command"));
     }
-    check_reachable(blueprint, flavor, request)
+    check_reachable(blueprint, request)
 }
 
-/// An instance must be reachable in the way its flavor promises, and its health say when.
-fn check_reachable(
-    blueprint: &Blueprint,
-    flavor: &Flavor,
-    request: &BlueprintRequest,
-) -> Result<(), PluginError> {
-    // A VM is reached over SSH whatever its flavor says of containers.
+/// Checks that the instance is reachable as its flavor promises, and that its health can be probed.
+fn check_reachable(blueprint: &Blueprint, request: &BlueprintRequest) -> Result<(), PluginError> {
+    let flavor = &request.flavor;
+    // `Flavor::ssh` is about containers: every VM has SSH.
     let ssh = flavor.ssh || request.resource_type == ResourceType::Vm;
     if blueprint.ssh != ssh
         || blueprint.web_port.is_some() != flavor.web
@@ -170,7 +162,7 @@ fn too_long(text: &str) -> bool {
     text.len() > MAX_LENGTH
 }
 
-/// Absolute, without empty, `.` and `..` parts.
+/// Whether a path is absolute, without empty, `.` and `..` parts.
 fn is_normal(path: &str) -> bool {
     !too_long(path)
         && !path.contains('\0')
@@ -179,7 +171,7 @@ fn is_normal(path: &str) -> bool {
             .is_some_and(|rest| rest.split('/').all(|part| !matches!(part, "" | "." | "..")))
 }
 
-/// To a guest: the one that drives the node.
+/// To the guest of a driver.
 pub fn to_guest(blueprint: &Blueprint) -> wit::Blueprint {
     wit::Blueprint {
         images: blueprint

@@ -1,4 +1,4 @@
-//! What drivers are given and what they answer.
+//! Conversion of drivers' arguments and results.
 
 use super::text::{clean, short};
 use super::{blueprint, nonsense, resource_type_to_guest, size_to_guest};
@@ -16,13 +16,13 @@ use tracing::warn;
 const MAX_NAME: usize = 200;
 /// Most GPUs of a node.
 const MAX_GPUS: usize = 1024;
-/// Longest hint for later calls, bytes.
-const MAX_HINT: usize = 1024;
+/// Longest text in the probe cache, bytes.
+const MAX_PROBE_CACHE: usize = 1024;
 /// Most instances of a node.
 const MAX_ROWS: usize = 100_000;
-/// A total beyond this is no machine's.
+/// A larger total is invalid.
 const MAX_TOTAL: u32 = 10_000_000;
-/// Shortest and longest time after which a driver may want to be asked again.
+/// Shortest and longest time after which a driver can ask for the next call.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(600));
 
 /// To a guest.
@@ -81,7 +81,7 @@ fn network(network: &Network) -> wit::Network {
     }
 }
 
-/// From a guest: an answer to another generation than the call's is none.
+/// From a guest. A report for another generation is invalid.
 pub fn report(report: wit::Report, asked: Generation) -> Result<Report, PluginError> {
     if report.generation != asked.0 {
         return Err(nonsense(format!(
@@ -111,8 +111,7 @@ fn phase(phase: wit::Phase) -> Phase {
     }
 }
 
-/// From a guest. A row that names no instance can't be one of ours: somebody else's labels on the
-/// engine must not hide all the others.
+/// From a guest. An invalid id is skipped: foreign labels on the engine must not hide our objects.
 pub fn list(list: Vec<wit::Observed>, node: &NodeId) -> Result<Vec<Observed>, PluginError> {
     let given = list.len();
     if given > MAX_ROWS {
@@ -186,13 +185,13 @@ pub fn health(health: wit::Health) -> Result<NodeHealth, PluginError> {
     })
 }
 
-/// From a guest, for the same again: as it is, or not at all.
-pub fn hint(health: &mut wit::Health) -> Result<String, PluginError> {
+/// From a guest, for the probe cache; unchanged.
+pub fn probe_cache(health: &mut wit::Health) -> Result<String, PluginError> {
     let hint = std::mem::take(&mut health.hint);
-    if hint.len() > MAX_HINT {
+    if hint.len() > MAX_PROBE_CACHE {
         let bytes = hint.len();
         return Err(nonsense(format!(
-            "a hint of {bytes} bytes; at most {MAX_HINT}"
+            "a hint of {bytes} bytes; at most {MAX_PROBE_CACHE}"
         )));
     }
     Ok(hint)

@@ -9,10 +9,10 @@ use std::time::Duration;
 const MAX_FIELD: usize = 64;
 /// Most shortages in one error; a request has fewer fields.
 const MAX_SHORTAGES: usize = 16;
-/// Shortest and longest time that a driver may ask to be left alone.
+/// Shortest and longest time for which a driver can postpone a retry.
 const RETRY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(600));
 
-/// The same for the host, its texts cut and cleaned.
+/// From a guest, with its texts cleaned and cut.
 pub fn from_guest(error: wit::Error) -> PluginError {
     match error {
         wit::Error::Invalid(field) => PluginError::Invalid {

@@ -1,4 +1,4 @@
-//! Flavors and requests for their blueprints.
+//! Conversion of flavors and of requests for blueprints.
 
 use super::text::{clean, is_kebab};
 use super::{
@@ -15,7 +15,7 @@ const MAX_NAME: usize = 63;
 /// Longest description, bytes.
 const MAX_DESCRIPTION: usize = 500;
 
-/// What a provider offers.
+/// From a guest: the flavors of a provider.
 pub fn list(offered: Vec<wit::Flavor>) -> Result<Vec<Flavor>, PluginError> {
     if offered.len() > MAX_FLAVORS {
         return Err(nonsense(format!("{} flavors", offered.len())));
@@ -75,7 +75,7 @@ fn from_guest(flavor: wit::Flavor) -> Result<Flavor, PluginError> {
 pub fn request(request: &BlueprintRequest) -> wit::BlueprintRequest {
     let size: types::Size = size_to_guest(request.size);
     wit::BlueprintRequest {
-        flavor: request.flavor.clone(),
+        flavor: request.flavor.name.clone(),
         resource_type: resource_type_to_guest(request.resource_type),
         size,
         n_gpus: request.n_gpus,

@@ -1,5 +1,5 @@
-//! Between the bindings and the domain. What comes from a guest is checked here, all of it: past
-//! this module it is as good as the host's own.
+//! Conversion between the bindings and the domain. Every value from a guest is checked here, and trusted
+//! afterwards.
 
 pub mod blueprint;
 pub mod driver;
@@ -42,7 +42,7 @@ fn size_from_guest(size: wit::Size) -> Size {
     }
 }
 
-/// An answer that can't be right.
+/// The error for an invalid answer.
 fn nonsense(what: impl Into<String>) -> PluginError {
     PluginError::Fault(format!("nonsense answer: {}", what.into()))
 }

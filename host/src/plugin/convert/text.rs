@@ -1,6 +1,6 @@
-//! Texts of guests, made fit for logs and rows.
+//! Texts of guests, cleaned for logs and rows.
 
-/// Cut to so many bytes, on a character; control characters become spaces.
+/// Replaces control characters by spaces, and cuts the text to `most` bytes.
 pub fn clean(text: &str, most: usize) -> String {
     let mut cut = text.len().min(most);
     while !text.is_char_boundary(cut) {
@@ -15,12 +15,12 @@ pub fn clean(text: &str, most: usize) -> String {
 /// Longest text of a phase or an error, bytes.
 pub const MAX_TEXT: usize = 1000;
 
-/// A text of the usual length.
+/// Cleans a text of a phase or an error.
 pub fn short(text: &str) -> String {
     clean(text, MAX_TEXT)
 }
 
-/// `a-z`, `0-9` and single hyphens inside.
+/// Whether a name has only `a-z`, `0-9` and single hyphens inside.
 pub fn is_kebab(text: &str, most: usize) -> bool {
     !text.is_empty()
         && text.len() <= most

@@ -1,4 +1,4 @@
-//! The `engine` import: hands requests on to the node's engine.
+//! The `engine` import: passes requests to the node's engine.
 
 use crate::engine as host;
 use crate::plugin::bindings::engine as wit;
@@ -60,7 +60,7 @@ fn transfer_from_guest(transfer: wit::Transfer) -> host::Transfer {
     }
 }
 
-/// While a plugin is being loaded there is no node.
+/// The error of a call at load time, which has no engine.
 fn no_engine() -> wit::EngineError {
     wit::EngineError::Refused("this call has no engine".into())
 }

@@ -1,6 +1,5 @@
-//! A guest's log lines, and what it prints.
+//! A guest's log lines and its output. They are logged in the span of their call.
 
-use crate::domain::ids::NodeId;
 use crate::plugin::bindings::log;
 use crate::plugin::convert::text::clean;
 use crate::plugin::guest::Guest;
@@ -8,65 +7,43 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tracing::{debug, error, info, warn};
 
-/// Lines of one call that are kept.
+/// Lines of one call that are logged.
 const MAX_LINES: u32 = 100;
 /// Longest line, bytes.
 pub const MAX_LINE: usize = 4096;
 
-/// Where one call's lines go.
-#[derive(Debug, Clone)]
+/// Takes the lines of one call.
+#[derive(Debug, Clone, Default)]
 pub struct LogSink(Arc<Sink>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Sink {
-    plugin: Arc<str>,
-    node: Option<NodeId>,
-    function: &'static str,
     lines: AtomicU32,
     last_words: Mutex<String>,
 }
 
 impl LogSink {
-    /// For one call.
-    pub fn new(plugin: Arc<str>, node: Option<NodeId>, function: &'static str) -> Self {
-        let sink = Sink {
-            plugin,
-            node,
-            function,
-            lines: AtomicU32::new(0),
-            last_words: Mutex::default(),
-        };
-        Self(Arc::new(sink))
-    }
-
-    /// Writes one line, unless the call has written too many.
+    /// Logs one line, unless the call has logged too many.
     pub fn write(&self, level: log::Level, message: &str) {
-        let Sink {
-            plugin,
-            node,
-            function,
-            lines,
-            ..
-        } = &*self.0;
-        let line = lines.fetch_add(1, Ordering::Relaxed);
+        let line = self.0.lines.fetch_add(1, Ordering::Relaxed);
         if line > MAX_LINES {
             return;
         }
-        let node = node.as_ref().map(|node| node.0.as_str());
         if line == MAX_LINES {
-            warn!(plugin = %plugin, node, function, "further lines of this call are dropped");
+            warn!("further lines of this call are dropped");
             return;
         }
         let message = clean(message, MAX_LINE);
         match level {
-            log::Level::Debug => debug!(plugin = %plugin, node, function, "{message}"),
-            log::Level::Info => info!(plugin = %plugin, node, function, "{message}"),
-            log::Level::Warn => warn!(plugin = %plugin, node, function, "{message}"),
-            log::Level::Error => error!(plugin = %plugin, node, function, "{message}"),
+            log::Level::Debug => debug!("{message}"),
+            log::Level::Info => info!("{message}"),
+            log::Level::Warn => warn!("{message}"),
+            log::Level::Error => error!("{message}"),
         }
     }
 
-    /// A line of standard output or error. Kept as well: the last one before a trap is the panic's.
+    /// Logs a line of standard output or error. Lines of standard error are kept, as the text of a panic
+    /// is there.
     pub fn printed(&self, line: &str, error: bool) {
         if error {
             let mut words = self
@@ -91,7 +68,7 @@ impl LogSink {
         );
     }
 
-    /// What the guest printed to standard error.
+    /// The guest's standard error so far.
     pub fn last_words(&self) -> String {
         self.0
             .last_words

@@ -1,4 +1,4 @@
-//! What guests import: `log`, `engine` for drivers, and a WASI that reaches nothing.
+//! The imports of guests: `log`, `engine` for drivers, and a WASI that reaches nothing.
 
 mod engine;
 pub mod log;
@@ -9,7 +9,7 @@ use super::guest::Guest;
 use wasmtime::Engine;
 use wasmtime::component::{HasSelf, Linker};
 
-/// For drivers.
+/// The linker of drivers.
 pub fn driver_linker(engine: &Engine) -> wasmtime::Result<Linker<Guest>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
@@ -17,7 +17,7 @@ pub fn driver_linker(engine: &Engine) -> wasmtime::Result<Linker<Guest>> {
     Ok(linker)
 }
 
-/// For flavor providers.
+/// The linker of flavor providers.
 pub fn flavor_linker(engine: &Engine) -> wasmtime::Result<Linker<Guest>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;

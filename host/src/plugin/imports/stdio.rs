@@ -1,5 +1,5 @@
-//! Standard output and error of a guest: bounded, cut into lines, written to the log at once, so
-//! that a panic's text is there when its trap arrives.
+//! Standard output and error of a guest, as lines of the log. A line is logged at once, so that the
+//! text of a panic precedes its trap.
 
 use super::log::{LogSink, MAX_LINE};
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-/// How much a guest may write at once, bytes.
+/// Most bytes of one write.
 const PERMIT: usize = 64 << 10;
 
 /// One of a guest's two output streams.

@@ -1,4 +1,4 @@
-//! Whatever a plugin does, it costs the one call.
+//! A faulty plugin fails one call and nothing else.
 
 use super::{Scratch, node, spec};
 use crate::domain::driver::{NodeHealth, Phase, PluginError};
@@ -107,7 +107,7 @@ async fn a_probe_leaves_a_hint_for_later_calls_on_its_node() {
     for given in ["0", "1023"] {
         assert_eq!(one.probe().await.unwrap().version, given);
     }
-    // 1,025 bytes now: refused, and what was left before is still there.
+    // 1,025 bytes are refused; the earlier text stays.
     for _ in 0..2 {
         let Err(PluginError::Fault(why)) = one.probe().await else {
             panic!("too long a hint was taken");

@@ -1,4 +1,4 @@
-//! What is loaded, what is refused, and what is kept.
+//! Loading: accepted and refused plugins, and the cache.
 
 use super::{Scratch, faults};
 use crate::domain::ids::NodeId;
@@ -144,8 +144,9 @@ async fn a_node_that_does_not_fit_is_named() {
     }
 }
 
-/// Their own interfaces, and of WASI what Rust's standard library always brings along: no files,
-/// sockets, clocks or randomness, so that a plugin's answer depends on nothing but its questions.
+/// The imports of the shipped plugins: their own interfaces, and the part of WASI that Rust's standard
+/// library always imports. Without files, sockets, clocks and randomness an answer depends on the
+/// arguments alone.
 #[tokio::test]
 async fn the_shipped_plugins_import_this_and_no_more() {
     let scratch = Scratch::new();

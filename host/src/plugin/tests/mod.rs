@@ -1,4 +1,4 @@
-//! The runtime with real components: the embedded ones, and one that does everything wrong.
+//! The runtime with real components: the embedded plugins and a faulty one.
 
 mod faults;
 mod loading;
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory that goes with the test.
+/// A directory that is removed after the test.
 struct Scratch(PathBuf);
 
 impl Scratch {

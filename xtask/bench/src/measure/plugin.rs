@@ -7,9 +7,10 @@ use crate::table::{Reach, Table};
 use anyhow::{Context, Result, bail};
 use flavors_standard::{catalog, compose};
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wharf::domain::capacity::Size;
-use wharf::domain::flavor::BlueprintRequest;
+use wharf::domain::flavor::{BlueprintRequest, Flavor};
 use wharf::domain::instance::ResourceType;
 use wharf::plugin::{Limits, Plugins, PluginsConfig};
 
@@ -33,9 +34,14 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
         plugins_dir: None,
         limits: Limits::default(),
     }))?;
+    let base = plugins
+        .flavors()
+        .iter()
+        .find(|flavor| flavor.name == "base");
+    let base = base.context("no base flavor")?;
     let timed = |threads: u32| {
         side_by_side(threads, calls, || {
-            let request = request();
+            let request = request(base);
             // On this thread: not a matter of which worker takes which task when.
             runtime.block_on(async {
                 for _ in 0..calls {
@@ -47,10 +53,10 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     };
     let natives = |threads| {
         let calls = calls * NATIVE_CALLS;
-        side_by_side(threads, calls, || native(calls).map(drop))
+        side_by_side(threads, calls, || native(base, calls).map(drop))
     };
     timed(1)?;
-    let calls_alone = Pairs::measure(TURNS, || timed(1), || native(calls))?;
+    let calls_alone = Pairs::measure(TURNS, || timed(1), || native(base, calls))?;
     // What the machine's cores have to give at that time: the native function's own two threads.
     let both = |threads| Ok((timed(threads)?, natives(threads)?));
     let threads = Pairs::measure(TURNS, || both(1), || both(2))?;
@@ -82,9 +88,9 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-fn request() -> BlueprintRequest {
+fn request(flavor: &Arc<Flavor>) -> BlueprintRequest {
     BlueprintRequest {
-        flavor: "base".to_owned(),
+        flavor: Arc::clone(flavor),
         resource_type: ResourceType::Container,
         size: Size {
             n_vcpus: 2,
@@ -116,14 +122,16 @@ fn side_by_side(
     Ok(begin.elapsed() / (threads * calls))
 }
 
-fn native(calls: u32) -> Result<Duration> {
-    let asked = request();
-    let entry = catalog::ALL.iter().find(|entry| entry.name == asked.flavor);
+fn native(flavor: &Arc<Flavor>, calls: u32) -> Result<Duration> {
+    let asked = request(flavor);
+    let entry = catalog::ALL
+        .iter()
+        .find(|entry| entry.name == asked.flavor.name);
     let entry = entry.context("no such flavor")?;
     let begin = Instant::now();
     for _ in 0..calls {
         let request = wharf_guest::BlueprintRequest {
-            flavor: asked.flavor.clone(),
+            flavor: asked.flavor.name.clone(),
             resource_type: wharf_guest::ResourceType::Container,
             size: wharf_guest::Size {
                 n_vcpus: asked.size.n_vcpus,

@@ -1,20 +1,20 @@
-//! Bodies that create and change containers. What is not listed here does not exist for a driver:
-//! no privileges, devices, mounts, capabilities, or namespaces of the node.
+//! Bodies that create and change containers. Unlisted keys are refused: privileges, devices, mounts,
+//! capabilities and namespaces of the node.
 
 use super::settings::Settings;
 use super::{creation, network, subject};
 use crate::engine::policy::Refusal;
 use crate::engine::policy::json::{Node, required};
-use crate::engine::scope::{Creation, Scope};
+use crate::engine::scope::{CallScope, Creation};
 use serde_json::Value;
 
-/// Most bytes of memory that a body may name: 1 PiB, to keep nonsense out.
+/// Most bytes of memory in a body: 1 PiB.
 const MAX_BYTES: u64 = 1 << 50;
-/// Most microseconds of CPU time in a period: a thousand CPUs of a second each.
+/// Most microseconds of CPU time in a period: one second of a thousand CPUs.
 const MAX_MICROS: u64 = 1_000_000_000;
 
 /// `POST /containers/create`.
-pub fn create(body: &Value, scope: &Scope, settings: &Settings) -> Result<(), Refusal> {
+pub fn create(body: &Value, scope: &CallScope, settings: &Settings) -> Result<(), Refusal> {
     let creation = creation(scope)?;
     for (key, member) in Node::root(body).members()? {
         match key {
@@ -58,7 +58,7 @@ pub fn update(body: &Value, settings: &Settings) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The same on Podman's own path.
+/// The update on Podman's own path.
 pub fn libpod_update(body: &Value) -> Result<(), Refusal> {
     for (key, member) in Node::root(body).members()? {
         for (inner, number) in member.members()? {
@@ -72,8 +72,8 @@ pub fn libpod_update(body: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Limits that creation and update share. False for another key. Zero and negative numbers mean
-/// "unlimited" to engines and are refused.
+/// Checks a limit of creations and updates; false for another key. Zero and negative numbers are
+/// refused, as they mean "unlimited".
 fn limit(key: &str, member: &Node<'_>, settings: &Settings) -> Result<bool, Refusal> {
     match key {
         "Memory" | "MemorySwap" | "MemoryReservation" => member.between(1, MAX_BYTES)?,
@@ -85,7 +85,7 @@ fn limit(key: &str, member: &Node<'_>, settings: &Settings) -> Result<bool, Refu
     Ok(true)
 }
 
-fn host_config(host: &Node<'_>, scope: &Scope, settings: &Settings) -> Result<(), Refusal> {
+fn host_config(host: &Node<'_>, scope: &CallScope, settings: &Settings) -> Result<(), Refusal> {
     for (key, member) in host.members()? {
         if limit(key, &member, settings)? {
             continue;
@@ -129,7 +129,7 @@ fn host_config(host: &Node<'_>, scope: &Scope, settings: &Settings) -> Result<()
     Ok(())
 }
 
-fn labels(labels: &Node<'_>, scope: &Scope) -> Result<(), Refusal> {
+fn labels(labels: &Node<'_>, scope: &CallScope) -> Result<(), Refusal> {
     let tag = subject(scope)?.tag;
     let mut own = 0;
     for (key, member) in labels.members()? {
@@ -226,7 +226,7 @@ fn each(
     list.items()?.try_for_each(check)
 }
 
-/// Inside the container's own network only.
+/// Checks a setting of the container's own network.
 fn sysctls(sysctls: &Node<'_>) -> Result<(), Refusal> {
     for (key, member) in sysctls.members()? {
         match key {
@@ -237,8 +237,8 @@ fn sysctls(sysctls: &Node<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The node's hardware virtualisation, for a virtual machine.
-fn device(device: Node<'_>, scope: &Scope, settings: &Settings) -> Result<(), Refusal> {
+/// Checks a device: the node's hardware virtualisation, for a virtual machine.
+fn device(device: Node<'_>, scope: &CallScope, settings: &Settings) -> Result<(), Refusal> {
     if subject(scope)?.vm_ports.is_none() || settings.kvm != "auto" {
         return Err(device.refuse("not for this instance"));
     }
@@ -252,7 +252,7 @@ fn device(device: Node<'_>, scope: &Scope, settings: &Settings) -> Result<(), Re
     Ok(())
 }
 
-/// Exactly those of the node's devices that the host has picked for the instance.
+/// Checks for exactly the GPUs that the host has picked for the instance.
 fn gpus(request: &Node<'_>, creation: &Creation) -> Result<(), Refusal> {
     for (key, member) in request.members()? {
         match key {
@@ -279,8 +279,7 @@ fn port(key: &str) -> Option<u16> {
         .filter(|port| *port != 0)
 }
 
-/// What is intended to run is the host's business: an engine that restarts on its own would bring
-/// back what a user has stopped.
+/// Refuses restart policies: an engine would start instances that a user has stopped.
 fn no_restart(policy: &Node<'_>) -> Result<(), Refusal> {
     for (key, member) in policy.members()? {
         match key {
@@ -341,7 +340,7 @@ fn ulimits(limits: &Node<'_>, settings: &Settings) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn networking(config: &Node<'_>, scope: &Scope) -> Result<(), Refusal> {
+fn networking(config: &Node<'_>, scope: &CallScope) -> Result<(), Refusal> {
     let network = network::of(scope)?;
     for (key, member) in config.members()? {
         if key != "EndpointsConfig" {

@@ -1,19 +1,19 @@
-//! A program run inside the call's own container: only the one that sets a virtual machine's ports,
-//! to the ports of the call.
+//! Programs in the call's own container: only the one that sets a virtual machine's ports to those of
+//! the call.
 
 use super::{refuse, subject, unlisted};
 use crate::engine::policy::json::{Node, required};
 use crate::engine::policy::path::Target;
 use crate::engine::policy::{Refusal, Sent};
-use crate::engine::scope::Scope;
+use crate::engine::scope::CallScope;
 use http::Method;
 use serde_json::Value;
 
-/// What may be run.
+/// The permitted program.
 const COMMAND: [&str; 2] = ["/usr/local/sbin/wharf-vm", "set-ports"];
 
 /// `POST /containers/NAME/exec`.
-pub fn create(body: &Value, scope: &Scope) -> Result<(), Refusal> {
+pub fn create(body: &Value, scope: &CallScope) -> Result<(), Refusal> {
     let ports = subject(scope)?.vm_ports.as_ref();
     let ports = ports.ok_or_else(|| refuse("a program in a container that is no VM"))?;
     for (key, member) in Node::root(body).members()? {
@@ -46,7 +46,7 @@ fn command(cmd: &Node<'_>, ports: &[u16]) -> Result<(), Refusal> {
 
 /// `/exec/ID/start` and `/exec/ID/json`.
 pub fn run(
-    scope: &Scope,
+    scope: &CallScope,
     method: &Method,
     rest: &[&str],
     target: &Target<'_>,
@@ -72,8 +72,8 @@ pub fn run(
     }
 }
 
-/// One that the engine gave out in this call.
-fn own(scope: &Scope, id: &str) -> Result<(), Refusal> {
+/// Checks that the engine has given the id in this call.
+fn own(scope: &CallScope, id: &str) -> Result<(), Refusal> {
     if subject(scope)?.programs.iter().any(|known| known == id) {
         return Ok(());
     }

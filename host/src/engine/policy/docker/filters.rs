@@ -1,14 +1,14 @@
-//! List filters: a list must ask for this installation's objects.
+//! Filters of lists: a list is restricted to this installation's objects.
 
 use super::refuse;
 use crate::engine::policy::Refusal;
 use crate::engine::policy::json::Node;
 use crate::engine::policy::path::Target;
-use crate::engine::scope::Scope;
+use crate::engine::scope::CallScope;
 use serde_json::Value;
 
-/// `filters` must be there, and one of its labels must be this installation's.
-pub fn owned(target: &Target<'_>, scope: &Scope) -> Result<(), Refusal> {
+/// Requires `filters` with this installation's label.
+pub fn owned(target: &Target<'_>, scope: &CallScope) -> Result<(), Refusal> {
     let filters = target
         .get("filters")
         .ok_or_else(|| refuse("filters: a list asks for its own label"))?;

@@ -1,17 +1,16 @@
-//! What is known by the engine's word. A call is for one instance, whose container has a name of
-//! ours; but someone with access to the engine can rename it. What the engine lists with the labels
-//! of the call's instance may be named by its id for the rest of the call. So may a program that the
-//! engine has made ready to be run in that container.
+//! Ids that the engine has reported in a call. An operator can rename the container of an instance, so a
+//! call may use the ids of containers that the engine has listed with the instance's labels. It may
+//! also use the id of a program that the engine has created in that container.
 
 use super::versioned;
 use crate::engine::message::Response;
 use crate::engine::policy::path::Target;
-use crate::engine::scope::Scope;
+use crate::engine::scope::CallScope;
 use http::Method;
 use serde::Deserialize;
 use std::collections::HashMap;
 
-/// One instance has one container; more than a few are not worth keeping.
+/// Most ids kept; one instance has one container.
 const MAX_CONTAINERS: usize = 16;
 
 #[derive(Deserialize)]
@@ -22,8 +21,8 @@ struct Row {
     labels: Option<HashMap<String, String>>,
 }
 
-/// Reads an answer.
-pub fn learn(scope: &mut Scope, method: &Method, target: &Target<'_>, answer: &Response) {
+/// Learns the ids in an answer.
+pub fn learn(scope: &mut CallScope, method: &Method, target: &Target<'_>, answer: &Response) {
     match (method.as_str(), answer.status, versioned(target).1) {
         ("GET", 200, ["containers", "json"]) => containers(scope, answer),
         ("POST", 201, ["containers", _, "exec"]) => program(scope, answer),
@@ -31,8 +30,8 @@ pub fn learn(scope: &mut Scope, method: &Method, target: &Target<'_>, answer: &R
     }
 }
 
-/// The request was passed, so the program is one for the call's own container.
-fn program(scope: &mut Scope, answer: &Response) {
+/// The policy has checked the request, so the program is in the call's own container.
+fn program(scope: &mut CallScope, answer: &Response) {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
     struct Made {
@@ -47,7 +46,7 @@ fn program(scope: &mut Scope, answer: &Response) {
     }
 }
 
-fn containers(scope: &mut Scope, answer: &Response) {
+fn containers(scope: &mut CallScope, answer: &Response) {
     let Ok(rows) = serde_json::from_slice::<Vec<Row>>(&answer.body) else {
         return;
     };

@@ -1,13 +1,13 @@
-//! Podman's own body that creates a container, read into Docker's: one set of rules judges both.
+//! Conversion of Podman's own creation body to Docker's, so that one set of rules checks both.
 
 use super::own_name;
 use crate::engine::policy::Refusal;
 use crate::engine::policy::json::Node;
-use crate::engine::scope::Scope;
+use crate::engine::scope::CallScope;
 use serde_json::{Map, Value, json};
 
-/// What the body would be in Docker's interface. Its name must be that of the call's container.
-pub fn as_docker(body: &Value, scope: &Scope) -> Result<Value, Refusal> {
+/// The body in Docker's form. Its name must be that of the call's container.
+pub fn as_docker(body: &Value, scope: &CallScope) -> Result<Value, Refusal> {
     let (mut docker, mut host) = (Map::new(), Map::new());
     let mut named = false;
     for (key, member) in Node::root(body).members()? {
@@ -65,7 +65,7 @@ pub fn as_docker(body: &Value, scope: &Scope) -> Result<Value, Refusal> {
     Ok(docker.into())
 }
 
-/// An object of one member with this value.
+/// An object with one member of this value.
 fn only(object: &Node<'_>, wanted: &str, value: &str) -> Result<(), Refusal> {
     for (key, member) in object.members()? {
         match key == wanted {
@@ -83,7 +83,7 @@ fn environment(env: &Node<'_>) -> Result<Value, Refusal> {
     entries.collect()
 }
 
-/// One network, and the address on it.
+/// One network with an address.
 fn networks(networks: &Node<'_>) -> Result<(Value, Value), Refusal> {
     let mut all = networks.members()?;
     let (Some((name, options)), None) = (all.next(), all.next()) else {
@@ -206,7 +206,7 @@ fn user_namespace(namespace: &Node<'_>) -> Result<Value, Refusal> {
     })
 }
 
-/// By their CDI names; a path is no name of the call's.
+/// Devices by their CDI names; paths are refused.
 fn devices(devices: &Node<'_>) -> Result<Value, Refusal> {
     let mut names = Vec::new();
     for device in devices.items()? {

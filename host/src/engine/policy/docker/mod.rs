@@ -1,4 +1,4 @@
-//! The Docker Engine API, as Docker and Podman speak it.
+//! The policy for the Docker Engine API of Docker and Podman.
 
 mod container;
 mod exec;
@@ -13,7 +13,7 @@ mod tests;
 
 use super::path::Target;
 use super::{Refusal, Sent};
-use crate::engine::scope::{Creation, Scope, Subject};
+use crate::engine::scope::{CallScope, Creation, Subject};
 use http::Method;
 use settings::Settings;
 use std::fmt::Display;
@@ -21,10 +21,10 @@ use std::fmt::Display;
 pub use learned::learn;
 pub use replacement::transfer;
 
-/// What this installation's objects are called.
+/// Prefix of the names of this installation's objects.
 const PREFIX: &str = "wharf-";
 
-/// The one file that is read: what a virtual machine runs on, for the node's health.
+/// The one file that may be read, for the health of a virtual machine's node.
 const ACCELERATION: &str = "/var/lib/wharf/machine/acceleration";
 
 /// The policy of one node.
@@ -34,15 +34,15 @@ pub struct Docker {
 }
 
 impl Docker {
-    /// Reads the settings that the policy holds a driver to.
+    /// Reads the settings that bind the driver.
     pub fn new(settings: &serde_json::Value) -> Result<Self, String> {
         Settings::read(settings).map(|settings| Self { settings })
     }
 
-    /// Passes one request or says why not.
+    /// Allows one request, or refuses it with a reason.
     pub fn check(
         &self,
-        scope: &Scope,
+        scope: &CallScope,
         method: &Method,
         target: &Target<'_>,
         body: &Sent,
@@ -73,7 +73,7 @@ impl Docker {
 
     fn containers(
         &self,
-        scope: &Scope,
+        scope: &CallScope,
         method: &Method,
         rest: &[&str],
         target: &Target<'_>,
@@ -169,7 +169,7 @@ impl Docker {
 
     fn networks(
         &self,
-        scope: &Scope,
+        scope: &CallScope,
         method: &Method,
         rest: &[&str],
         target: &Target<'_>,
@@ -205,7 +205,7 @@ impl Docker {
 
     fn images(
         &self,
-        scope: &Scope,
+        scope: &CallScope,
         method: &Method,
         rest: &[&str],
         target: &Target<'_>,
@@ -231,10 +231,10 @@ impl Docker {
         }
     }
 
-    /// Podman's own paths, for what its Docker-compatible ones lack.
+    /// Checks Podman's own paths, for features that its Docker-compatible paths lack.
     fn libpod(
         &self,
-        scope: &Scope,
+        scope: &CallScope,
         method: &Method,
         rest: &[&str],
         target: &Target<'_>,
@@ -257,7 +257,7 @@ impl Docker {
     }
 }
 
-/// Whether a path names a version of the interface, and the rest of it.
+/// Splits off the version of the interface, if the path has one.
 fn versioned<'a, 'b>(target: &'b Target<'a>) -> (bool, &'b [&'a str]) {
     match target.segments.as_slice() {
         [version, rest @ ..] if is_version(version) => (true, rest),
@@ -276,22 +276,22 @@ fn is_version(segment: &str) -> bool {
     })
 }
 
-fn subject(scope: &Scope) -> Result<&Subject, Refusal> {
+fn subject(scope: &CallScope) -> Result<&Subject, Refusal> {
     scope
         .subject
         .as_ref()
         .ok_or_else(|| refuse("a call about the whole node touches no instance"))
 }
 
-fn creation(scope: &Scope) -> Result<&Creation, Refusal> {
+fn creation(scope: &CallScope) -> Result<&Creation, Refusal> {
     subject(scope)?
         .creation
         .as_ref()
         .ok_or_else(|| refuse("only ensure creates"))
 }
 
-/// The name that the container of the call's instance is made under.
-fn own_name(scope: &Scope, name: &str) -> Result<(), Refusal> {
+/// Checks for the name of the container of the call's instance.
+fn own_name(scope: &CallScope, name: &str) -> Result<(), Refusal> {
     let own = format!("{PREFIX}{}", subject(scope)?.tag.instance);
     if name == own {
         return Ok(());
@@ -301,8 +301,8 @@ fn own_name(scope: &Scope, name: &str) -> Result<(), Refusal> {
     )))
 }
 
-/// That name, or what the engine itself has listed with the labels of the call's instance.
-fn own_container(scope: &Scope, name: &str) -> Result<(), Refusal> {
+/// Checks for that name, or an id that the engine has listed with the instance's labels.
+fn own_container(scope: &CallScope, name: &str) -> Result<(), Refusal> {
     if subject(scope)?.containers.iter().any(|id| id == name) {
         return Ok(());
     }

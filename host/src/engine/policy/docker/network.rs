@@ -1,16 +1,16 @@
-//! The owner's private network, and that of public addresses.
+//! The owner's private network and the network of public addresses.
 
 use super::settings::Settings;
 use super::{PREFIX, own_container, refuse, subject};
 use crate::domain::driver::Network;
 use crate::engine::policy::Refusal;
 use crate::engine::policy::json::{Node, required};
-use crate::engine::scope::Scope;
+use crate::engine::scope::CallScope;
 use serde_json::Value;
 use std::net::Ipv4Addr;
 
-/// The network of the call, which must come with one.
-pub fn of(scope: &Scope) -> Result<&Network, Refusal> {
+/// The network of the call.
+pub fn of(scope: &CallScope) -> Result<&Network, Refusal> {
     subject(scope)?
         .network
         .as_ref()
@@ -22,12 +22,12 @@ pub fn name(network: &Network) -> String {
     format!("{PREFIX}{}", own_name(network))
 }
 
-/// The name of its bridge on the node, which the node's rules go by.
+/// The name of its bridge on the node, for the node's rules.
 fn bridge(network: &Network) -> String {
     format!("whf{}", own_name(network))
 }
 
-/// A public network has its id, an owner's one is named after its addresses.
+/// The name is the id of a public network, and the addresses of an owner's network.
 fn own_name(network: &Network) -> String {
     if network.is_public() {
         return network.id.clone();
@@ -40,8 +40,8 @@ fn own_name(network: &Network) -> String {
     )
 }
 
-/// A name must be that of a network of this call.
-pub fn own<'a>(scope: &'a Scope, given: &str) -> Result<&'a Network, Refusal> {
+/// The network of the call with this name.
+pub fn own<'a>(scope: &'a CallScope, given: &str) -> Result<&'a Network, Refusal> {
     let private = of(scope)?;
     [private]
         .into_iter()
@@ -53,9 +53,10 @@ pub fn own<'a>(scope: &'a Scope, given: &str) -> Result<&'a Network, Refusal> {
         })
 }
 
-/// The same, for the call's own container to be put on: a public network may be the operator's.
+/// The network of the call with this name, for attaching its container. A public network may be the
+/// operator's.
 pub fn joined<'a>(
-    scope: &'a Scope,
+    scope: &'a CallScope,
     given: &str,
     settings: &Settings,
 ) -> Result<&'a Network, Refusal> {
@@ -65,14 +66,14 @@ pub fn joined<'a>(
     }
 }
 
-/// The network that a body is to create.
-fn named<'a>(body: &Value, key: &str, scope: &'a Scope) -> Result<&'a Network, Refusal> {
+/// The network that a body creates.
+fn named<'a>(body: &Value, key: &str, scope: &'a CallScope) -> Result<&'a Network, Refusal> {
     let given = body.get(key).and_then(Value::as_str);
     own(scope, given.unwrap_or_default())
 }
 
-/// The body that creates one.
-pub fn create(body: &Value, scope: &Scope) -> Result<(), Refusal> {
+/// Checks the body of a creation.
+pub fn create(body: &Value, scope: &CallScope) -> Result<(), Refusal> {
     let network = named(body, "Name", scope)?;
     for (key, member) in Node::root(body).members()? {
         match key {
@@ -100,8 +101,8 @@ pub fn create(body: &Value, scope: &Scope) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The body that creates one on Podman's own path.
-pub fn create_libpod(body: &Value, scope: &Scope) -> Result<(), Refusal> {
+/// Checks the body of a creation on Podman's own path.
+pub fn create_libpod(body: &Value, scope: &CallScope) -> Result<(), Refusal> {
     let network = named(body, "name", scope)?;
     for (key, member) in Node::root(body).members()? {
         match key {
@@ -134,8 +135,8 @@ pub fn create_libpod(body: &Value, scope: &Scope) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The body that puts an endpoint on it or takes one off: only the call's own container's.
-pub fn attach(body: &Value, scope: &Scope, network: &Network) -> Result<(), Refusal> {
+/// Checks the body that connects or disconnects a container: it must be the call's own.
+pub fn attach(body: &Value, scope: &CallScope, network: &Network) -> Result<(), Refusal> {
     for (key, member) in Node::root(body).members()? {
         match key {
             "Container" => own_container(scope, member.text()?)?,
@@ -147,12 +148,12 @@ pub fn attach(body: &Value, scope: &Scope, network: &Network) -> Result<(), Refu
     required(body, "/Container")
 }
 
-/// Without an address an engine would choose one, which may be another instance's.
+/// Requires an address: an engine might choose that of another instance.
 pub fn addressed(body: &Value) -> Result<(), Refusal> {
     required(body, "/EndpointConfig/IPAMConfig/IPv4Address")
 }
 
-/// An endpoint's configuration: the instance's own addresses and nothing else.
+/// Checks an endpoint's configuration: only the instance's own addresses.
 pub fn endpoint(config: &Node<'_>, network: &Network) -> Result<(), Refusal> {
     for (key, member) in config.members()? {
         match key {
@@ -171,14 +172,13 @@ pub fn endpoint(config: &Node<'_>, network: &Network) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The hardware address that goes with an address. With another's, an endpoint would get that one's
-/// packets.
+/// The hardware address of an address. With another one, an endpoint would get foreign packets.
 fn mac(address: Ipv4Addr) -> String {
     let [a, b, c, d] = address.octets();
     format!("02:42:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
 }
 
-fn labels(labels: &Node<'_>, scope: &Scope) -> Result<(), Refusal> {
+fn labels(labels: &Node<'_>, scope: &CallScope) -> Result<(), Refusal> {
     let mut owned = false;
     for (key, member) in labels.members()? {
         match key {
@@ -230,7 +230,7 @@ fn ipam(ipam: &Node<'_>, network: &Network) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// One subnet, under the keys that the interface has for it and its gateway.
+/// Checks the one subnet, with the interface's keys for the subnet and its gateway.
 fn subnets(list: &Node<'_>, network: &Network, keys: [&str; 2]) -> Result<(), Refusal> {
     let [subnet, gateway] = keys;
     for (at, config) in list.items()?.enumerate() {

@@ -1,19 +1,19 @@
-//! A container that takes the place of another of the same instance, with a larger disk. It is made
-//! under a name of its own, gets another one once it has all of the old one's content, and the
-//! instance's when that is gone.
+//! A container with a larger disk that replaces an instance's container. It has a first name until it
+//! has all of the old container's content, and a second one until the old container is gone. Then it
+//! gets the instance's name.
 
 use super::{Refusal, creation, own_container, own_name, refuse, subject};
 use crate::engine::policy::path::Target;
-use crate::engine::scope::Scope;
+use crate::engine::scope::CallScope;
 
-/// After the instance's name, while content is put in.
+/// Suffix of the instance's name while the content is incomplete.
 const PART: &str = "-part";
-/// After the instance's name, once all of it is there.
+/// Suffix of the instance's name once the content is complete.
 const WHOLE: &str = "-whole";
 
-/// Everything that is in the instance's container, into the one that is to replace it.
+/// Checks a transfer: from the instance's container into its replacement.
 pub fn transfer(
-    scope: &Scope,
+    scope: &CallScope,
     read: &Target<'_>,
     changes: &Target<'_>,
     write: &Target<'_>,
@@ -54,24 +54,24 @@ fn container<'a>(target: &Target<'a>) -> Option<(&'a str, &'a str)> {
     }
 }
 
-/// What a container may be made as.
-pub fn made_as(scope: &Scope, name: &str) -> Result<(), Refusal> {
+/// Checks the name of a container to create.
+pub fn made_as(scope: &CallScope, name: &str) -> Result<(), Refusal> {
     match is(scope, name, PART)? {
         true => Ok(()),
         false => own_name(scope, name),
     }
 }
 
-/// Either name, or the instance's container.
-pub fn own(scope: &Scope, name: &str) -> Result<(), Refusal> {
+/// Checks for either name, or the instance's container.
+pub fn own(scope: &CallScope, name: &str) -> Result<(), Refusal> {
     match is(scope, name, PART)? || is(scope, name, WHOLE)? {
         true => Ok(()),
         false => own_container(scope, name),
     }
 }
 
-/// From one to the next.
-pub fn renamed(scope: &Scope, from: &str, to: Option<&str>) -> Result<(), Refusal> {
+/// Checks a change from one name to the next.
+pub fn renamed(scope: &CallScope, from: &str, to: Option<&str>) -> Result<(), Refusal> {
     creation(scope)?;
     let to = to.ok_or_else(|| refuse("name is required"))?;
     if is(scope, from, PART)? && is(scope, to, WHOLE)? {
@@ -83,7 +83,7 @@ pub fn renamed(scope: &Scope, from: &str, to: Option<&str>) -> Result<(), Refusa
     Err(refuse(format!("renaming {from:?} to {to:?}")))
 }
 
-fn is(scope: &Scope, name: &str, suffix: &str) -> Result<bool, Refusal> {
+fn is(scope: &CallScope, name: &str, suffix: &str) -> Result<bool, Refusal> {
     let own = format!("{}{}", super::PREFIX, subject(scope)?.tag.instance);
     Ok(name.strip_suffix(suffix) == Some(&own))
 }

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 pub struct Settings {
     /// Address of the node on which ports are published.
     pub publish_address: IpAddr,
-    /// What `localhost/wharf/` in an image reference may become.
+    /// The replacement for `localhost/wharf/` in image references.
     pub image_prefix: String,
     /// Most processes in a container.
     pub pids_limit: u64,
@@ -22,15 +22,15 @@ pub struct Settings {
     pub userns: Option<String>,
     /// Name servers of the containers.
     pub dns: Vec<IpAddr>,
-    /// Resource limits, name → number.
+    /// Resource limits, by name.
     pub ulimits: BTreeMap<String, u64>,
     /// `auto` or `off`; the driver checks it.
     pub kvm: String,
-    /// A network of the operator's for public addresses.
+    /// The operator's network for public addresses.
     pub public_network: Option<String>,
 }
 
-/// How blueprints name images that are built on the node.
+/// Prefix of images that are built on the node, in blueprints.
 const LOCAL_PREFIX: &str = "localhost/wharf/";
 
 impl Default for Settings {
@@ -49,7 +49,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Reads them; the error names the key.
+    /// Parses the settings; an error names its key.
     pub fn read(value: &Value) -> Result<Self, String> {
         let value = if value.is_null() {
             &Value::Object(serde_json::Map::new())
@@ -70,7 +70,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// An image of the call's blueprint, as the settings rename it.
+    /// The name of a blueprint's image after the replacement.
     pub fn image(&self, reference: &str, creation: &Creation) -> Result<(), Refusal> {
         let known = creation.images.iter().any(|image| {
             let renamed = image
@@ -88,7 +88,7 @@ impl Settings {
     }
 }
 
-/// Deserializes key by key, so that an error can say which.
+/// Deserializes one key, so that the error can name it.
 fn serde_path(value: &Value) -> Result<Settings, String> {
     let object = value.as_object().ok_or("must be a table")?;
     for (key, member) in object {

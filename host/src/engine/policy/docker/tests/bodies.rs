@@ -6,7 +6,7 @@ use crate::domain::secret::SecretKind;
 use crate::engine::Body;
 use serde_json::{Value, json};
 
-/// Sets one place of a body that would pass.
+/// An accepted body with another value in one place.
 fn with(pointer: &str, key: &str, value: Value) -> Value {
     let mut body = creation();
     body.pointer_mut(pointer).unwrap()[key] = value;

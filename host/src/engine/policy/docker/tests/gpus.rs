@@ -1,12 +1,12 @@
-//! GPUs, and the body of Podman's own creation, which is judged by the same rules as Docker's.
+//! GPUs, and Podman's own creation body.
 
 use super::{ID, ask, create, creation, scope};
 use crate::engine::Body;
-use crate::engine::policy::{Passed, Refusal};
+use crate::engine::policy::{CheckedRequest, Refusal};
 use serde_json::{Value, json};
 
-/// One that passes; with this in one place.
-fn libpod(pointer: &str, value: Value) -> Result<Passed, Refusal> {
+/// An accepted body with another value in one place.
+fn libpod(pointer: &str, value: Value) -> Result<CheckedRequest, Refusal> {
     let mut body = json!({
         "name": format!("wharf-{ID}"),
         "image": "localhost/wharf/base:1",

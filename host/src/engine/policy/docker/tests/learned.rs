@@ -47,7 +47,7 @@ fn only_what_the_engine_lists_with_the_calls_labels_may_be_named_by_its_id() {
         );
     }
     assert!(ask(&scope, "GET", "/containers/postgres/json", Body::Empty).is_err());
-    // Made are containers under their own name only.
+    // Containers are created only under their own name.
     let create = format!("/containers/create?name={}", "a".repeat(64));
     let body = Body::Json(super::creation().to_string());
     assert!(ask(&scope, "POST", &create, body).is_err());

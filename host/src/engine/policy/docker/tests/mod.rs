@@ -1,4 +1,4 @@
-//! What a driver needs, and what a hostile or broken one might ask for.
+//! Requests of the shipped driver, and of hostile or broken ones.
 
 mod bodies;
 mod gpus;
@@ -12,8 +12,8 @@ use crate::domain::blueprint::{Content, File};
 use crate::domain::driver::{Network, PublishedPort, Tag};
 use crate::domain::ids::InstanceId;
 use crate::domain::secret::SecretKind;
-use crate::engine::policy::{Passed, Policy, Refusal};
-use crate::engine::scope::{Creation, Scope, Subject};
+use crate::engine::policy::{CheckedRequest, Policy, Refusal};
+use crate::engine::scope::{CallScope, Creation, Subject};
 use crate::engine::{Body, Request};
 use http::Method;
 use serde_json::{Value, json};
@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 const ID: &str = "0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f";
 const OTHER: &str = "11111111-3c1e-4f43-9d2b-2c1c1f8f8f8f";
 
-fn scope() -> Scope {
-    Scope {
+fn scope() -> CallScope {
+    CallScope {
         installation: "home".into(),
         changes: true,
         subject: Some(Subject {
@@ -75,7 +75,7 @@ fn policy() -> Policy {
     .unwrap()
 }
 
-fn ask(scope: &Scope, method: &str, path: &str, body: Body) -> Result<Passed, Refusal> {
+fn ask(scope: &CallScope, method: &str, path: &str, body: Body) -> Result<CheckedRequest, Refusal> {
     let request = Request {
         method: Method::from_bytes(method.as_bytes()).unwrap(),
         path: path.into(),
@@ -120,7 +120,7 @@ fn creation() -> Value {
     })
 }
 
-fn create(body: &Value) -> Result<Passed, Refusal> {
+fn create(body: &Value) -> Result<CheckedRequest, Refusal> {
     ask(
         &scope(),
         "POST",
@@ -158,7 +158,7 @@ fn what_the_driver_needs_passes() {
     ] {
         assert_eq!(
             ask(&scope(), method, &path, Body::Empty),
-            Ok(Passed { body: None }),
+            Ok(CheckedRequest { body: None }),
             "{method} {path}"
         );
     }
@@ -208,7 +208,7 @@ fn a_call_reaches_no_further_than_its_function() {
         .is_err()
     );
 
-    let node = Scope::node("home");
+    let node = CallScope::node("home");
     assert!(ask(&node, "GET", "/info", Body::Empty).is_ok());
     assert!(ask(&node, "GET", &format!("{own}/json"), Body::Empty).is_err());
 }

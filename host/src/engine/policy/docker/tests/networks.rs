@@ -1,4 +1,4 @@
-//! Bodies that make networks and attach to them.
+//! Bodies that create and connect networks.
 
 use super::{ID, ask, scope};
 use crate::engine::Body;

@@ -1,14 +1,14 @@
-//! The container that takes the place of another.
+//! The container that replaces another.
 
 use super::{ID, OTHER, ask, creation, policy, scope};
-use crate::engine::scope::Scope;
+use crate::engine::scope::CallScope;
 use crate::engine::{Body, Transfer};
 
 fn named(suffix: &str) -> String {
     format!("wharf-{ID}{suffix}")
 }
 
-fn transfer(scope: &Scope, read: &str, changes: &str, write: &str) -> bool {
+fn transfer(scope: &CallScope, read: &str, changes: &str, write: &str) -> bool {
     let transfer = Transfer {
         read: read.into(),
         changes: changes.into(),
@@ -60,7 +60,7 @@ fn content_goes_from_the_instances_container_to_its_replacement_only() {
     }
     let foreign = format!("/containers/wharf-{OTHER}/changes");
     assert!(!transfer(&scope, &read, &foreign, &part));
-    // Only in calls that may make the replacement.
+    // Only calls that create the replacement may do this.
     if let Some(subject) = &mut scope.subject {
         subject.creation = None;
     }
@@ -97,7 +97,7 @@ fn a_replacement_is_made_named_and_removed_in_its_own_order() {
     };
     assert!(remove(&named("-part")) && remove(&named("-whole")));
     assert!(!remove(&format!("wharf-{OTHER}-part")));
-    // Started is only what has the instance's name.
+    // Only a container with the instance's name is started.
     let start = format!("/containers/{}/start", named("-part"));
     assert!(ask(&scope, "POST", &start, Body::Empty).is_err());
 }

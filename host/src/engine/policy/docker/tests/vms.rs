@@ -1,14 +1,14 @@
-//! What a virtual machine's container has beyond others, and what it must not have.
+//! Containers of virtual machines.
 
 use super::{ID, OTHER, ask, creation, scope};
 use crate::domain::driver::Network;
 use crate::engine::policy::Policy;
-use crate::engine::scope::Scope;
+use crate::engine::scope::CallScope;
 use crate::engine::{Body, Response};
 use http::Method;
 use serde_json::{Value, json};
 
-fn vm() -> Scope {
+fn vm() -> CallScope {
     let mut scope = scope();
     let subject = scope.subject.as_mut().unwrap();
     subject.vm_ports = Some(vec![22, 8080]);
@@ -21,7 +21,7 @@ fn vm() -> Scope {
     scope
 }
 
-fn send(scope: &Scope, path: &str, body: &Value) -> bool {
+fn send(scope: &CallScope, path: &str, body: &Value) -> bool {
     ask(scope, "POST", path, Body::Json(body.to_string())).is_ok()
 }
 
@@ -160,9 +160,9 @@ fn a_program_is_started_only_by_the_call_that_made_it() {
 
 #[test]
 fn a_node_is_asked_what_its_machines_run_on_and_nothing_else_is_read() {
-    let mut node = Scope::node("home");
+    let mut node = CallScope::node("home");
     let id = "a".repeat(64);
-    let read = |scope: &Scope, file: &str| {
+    let read = |scope: &CallScope, file: &str| {
         let path = format!("/containers/{id}/archive?path={file}");
         ask(scope, "GET", &path, Body::Empty).is_ok()
     };

@@ -1,5 +1,5 @@
-//! An engine's answer as the body of another request to it: an archive that is read and written at
-//! the same time, at the pace of the slower side.
+//! The archive of one response as the body of another request. It is read and written at the pace of the
+//! slower side.
 
 use super::tar_stream::TarStream;
 use super::transport::Progress;
@@ -14,15 +14,15 @@ use std::task::{Context, Poll, ready};
 /// Bytes between two lines of progress.
 const LINE: u64 = 16 << 20;
 
-/// How far it has come, for whoever waits.
+/// The progress of a transfer.
 #[derive(Debug, Default)]
-pub struct Gauge {
+pub struct TransferProgress {
     bytes: AtomicU64,
     whole: AtomicBool,
 }
 
-impl Gauge {
-    /// Bytes so far.
+impl TransferProgress {
+    /// Bytes read so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -33,21 +33,21 @@ impl Gauge {
     }
 }
 
-/// The body.
-pub struct Refill {
+/// The body of the writing request.
+pub struct TarPipe {
     source: Incoming,
     stream: TarStream,
     first: Vec<u8>,
-    gauge: Arc<Gauge>,
+    transferred: Arc<TransferProgress>,
     progress: Arc<dyn Progress>,
 }
 
-impl Refill {
-    /// Reads from `source`; the entries named in `gone` are empty at the other end.
+impl TarPipe {
+    /// Reads from `source`. The entries named in `gone` become empty in the target.
     pub fn new(
         source: Incoming,
         gone: &[String],
-        gauge: Arc<Gauge>,
+        transferred: Arc<TransferProgress>,
         progress: Arc<dyn Progress>,
     ) -> Self {
         let mut first = Vec::new();
@@ -56,25 +56,25 @@ impl Refill {
             source,
             stream,
             first,
-            gauge,
+            transferred,
             progress,
         }
     }
 
     fn came(&self, bytes: u64) {
-        let before = self.gauge.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let before = self.transferred.bytes.fetch_add(bytes, Ordering::Relaxed);
         let now = before.saturating_add(bytes);
         if before / LINE != now / LINE {
             self.progress
                 .chunk(format!("{} MiB\n", now >> 20).as_bytes());
         }
         if self.stream.is_whole() {
-            self.gauge.whole.store(true, Ordering::Release);
+            self.transferred.whole.store(true, Ordering::Release);
         }
     }
 }
 
-impl Body for Refill {
+impl Body for TarPipe {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -83,7 +83,7 @@ impl Body for Refill {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let mut out = std::mem::take(&mut self.first);
-        // Once for every piece of the source, until there is something to send.
+        // A piece of the source may yield nothing to send.
         while out.is_empty() {
             let Some(frame) = ready!(Pin::new(&mut self.source).poll_frame(cx)) else {
                 return Poll::Ready(match self.stream.is_whole() {

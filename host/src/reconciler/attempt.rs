@@ -1,0 +1,137 @@
+//! One attempt to bring a node nearer to an instance's row.
+
+use super::apply::Apply;
+use super::tasks::Tasks;
+use crate::app::{App, now};
+use crate::db::{Detail, Read};
+use crate::domain::driver::{PluginError, Target};
+use crate::domain::error::Error;
+use crate::domain::event::What;
+use crate::domain::ids::Generation;
+use crate::domain::instance::Instance;
+use crate::domain::time::Timestamp;
+use crate::plugin::NodeDriver;
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, SemaphorePermit};
+
+/// The pause before the next attempt where nothing names a longer one.
+pub const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// An attempt. Each step of the plan is a method of it, in a file of its own.
+pub struct Attempt<'a> {
+    pub app: &'a App,
+    pub tasks: &'a Tasks,
+    /// Notified of a newer intent.
+    pub notify: &'a Notify,
+    pub history: &'a mut History,
+    pub instance: &'a Instance,
+    pub driver: &'a NodeDriver,
+    pub target: Target,
+    /// Writes for this attempt's generation.
+    pub apply: Apply,
+    /// Held by a new instance until the driver's first report.
+    pub permit: Option<SemaphorePermit<'a>>,
+}
+
+/// What earlier attempts for an instance have found.
+#[derive(Default)]
+pub struct History {
+    /// The driver was asked for the instance.
+    pub begun: bool,
+    /// The engine has or had the instance.
+    pub seen: bool,
+    pub first_absent: Option<Instant>,
+    pub starts: u32,
+    /// How often the move to a larger disk broke off.
+    pub broke_off: u32,
+    /// The generation whose ports the node has, and the number of the start since then.
+    pub ports: Option<(Generation, u32)>,
+    /// The driver has started the instance.
+    pub booted: bool,
+    /// The generation whose size the driver was asked for first, and the time.
+    pub resizing: Option<(Generation, Instant)>,
+    deadline: Option<(Timestamp, Instant)>,
+}
+
+/// The next action of the worker.
+pub enum Next {
+    /// Read the row again at once.
+    Look,
+    /// Read the row after a pause, or when notified.
+    After(Duration),
+    /// Retry with backoff.
+    Retry(String),
+}
+
+impl From<Error> for Next {
+    fn from(error: Error) -> Self {
+        Self::Retry(error.chain().to_string())
+    }
+}
+
+impl From<PluginError> for Next {
+    fn from(error: PluginError) -> Self {
+        match error {
+            PluginError::RetryLater(pause) => Self::After(pause),
+            error => Self::Retry(error.to_string()),
+        }
+    }
+}
+
+/// After a write the row is read again, whether or not the write was stale.
+impl From<Result<bool, Error>> for Next {
+    fn from(written: Result<bool, Error>) -> Self {
+        written.map_or_else(Self::from, |_| Self::Look)
+    }
+}
+
+impl Attempt<'_> {
+    pub fn detail(&self) -> Result<Detail, Error> {
+        let id = self.instance.id;
+        let missing = || Error::internal(format!("{id} has no detail row"));
+        self.app
+            .db
+            .read(|rows| rows.detail(id)?.ok_or_else(missing))
+    }
+
+    /// Gives up on this intent: see [`give_up`].
+    pub async fn give_up(&self, why: &str) -> Next {
+        give_up(self.instance, &self.apply, why).await
+    }
+}
+
+/// Puts a new instance into error, and a restarted one back to stopped.
+pub async fn give_up(instance: &Instance, apply: &Apply, why: &str) -> Next {
+    tracing::warn!(node = %instance.node, why, "giving up");
+    let written = if instance.provisioned {
+        let failed = What::RestartFailed(why.to_owned());
+        apply.restart_failed(failed).await
+    } else {
+        apply.failed(why.to_owned()).await
+    };
+    written.into()
+}
+
+impl History {
+    /// The row's deadline on the monotonic clock, which setting the wall clock does not change. At
+    /// least half of `full` remains at the first attempt: the service may have been down.
+    pub fn deadline(&mut self, instance: &Instance, full: Duration) -> Option<Instant> {
+        let written = instance.deadline?;
+        match self.deadline {
+            Some((of, deadline)) if of == written => Some(deadline),
+            _ => {
+                let left = Duration::from_millis(written.millis_since(now()));
+                let deadline = Instant::now() + left.clamp(full / 2, full);
+                self.deadline = Some((written, deadline));
+                Some(deadline)
+            }
+        }
+    }
+
+    /// Restarts the time until the row's deadline.
+    pub fn extend_deadline(&mut self, instance: &Instance, full: Duration) {
+        if let Some(written) = instance.deadline {
+            self.deadline = Some((written, Instant::now() + full));
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! From a driver's report of a started instance to a reachable one.
+
+use super::attempt::{Attempt, FIRST_PAUSE, Next};
+use super::reach;
+use crate::db::Read;
+use crate::domain::blueprint::Health;
+use crate::domain::driver::{Phase, PluginError, Report};
+use crate::domain::error::Error;
+use crate::domain::event::What;
+use crate::domain::instance::ResourceType;
+use crate::domain::shortage::of_restart;
+use std::time::Duration;
+
+/// How long one attempt probes the instance before it asks the driver again.
+const REACH: Duration = Duration::from_secs(2);
+
+impl Attempt<'_> {
+    /// Goes on from a driver's report.
+    pub async fn follow(&mut self, report: Result<Report, PluginError>) -> Next {
+        let report = match report {
+            Ok(report) => report,
+            Err(PluginError::Insufficient(short)) if self.instance.provisioned => {
+                let instance = self.instance;
+                tracing::warn!(node = %instance.node, ?short, "no room to start");
+                let short = of_restart(&short, instance.size, instance.gpus.len());
+                let written = self.apply.restart_failed(What::RestartShort(short)).await;
+                return written.into();
+            }
+            Err(
+                error @ (PluginError::Invalid { .. }
+                | PluginError::Conflict(_)
+                | PluginError::Insufficient(_)
+                | PluginError::NotFound
+                | PluginError::Unsupported(_)),
+            ) => return self.give_up(&error.to_string()).await,
+            Err(error) => return error.into(),
+        };
+        self.history.seen |= !matches!(report.phase, Phase::Absent | Phase::Pulling(_));
+        let again = report.again.unwrap_or(FIRST_PAUSE);
+        match report.phase {
+            Phase::Failed(why) => self.give_up(&why).await,
+            Phase::Absent if self.instance.provisioned => {
+                self.give_up("the engine does not have it any more").await
+            }
+            Phase::Absent | Phase::Pulling(_) | Phase::Creating | Phase::Growing(_) => {
+                Next::After(again)
+            }
+            Phase::Stopped(why) => Next::Retry(format!("stopped: {why:?}")),
+            phase @ (Phase::Booting | Phase::Ready) => {
+                // A boot removes the ports.
+                if phase == Phase::Booting {
+                    self.history.ports = None;
+                    self.history.booted = true;
+                }
+                match self.set_ports().await {
+                    Ok(()) => self.reach(&phase, again).await,
+                    Err(error) => error.into(),
+                }
+            }
+        }
+    }
+
+    /// Sets a VM's ports after each boot and each change.
+    async fn set_ports(&mut self) -> Result<(), PluginError> {
+        let current = (self.target.generation, self.history.starts);
+        if self.target.resource_type == ResourceType::Vm && self.history.ports != Some(current) {
+            self.driver.set_ports(&self.target).await?;
+            self.history.ports = Some(current);
+        }
+        Ok(())
+    }
+
+    async fn reach(&self, phase: &Phase, again: Duration) -> Next {
+        let instance = self.instance;
+        let up = match self.path() {
+            // The instance never stopped. Its user may have changed the ways in since it was reached.
+            _ if *phase == Phase::Ready
+                && !self.history.booted
+                && instance.provisioned
+                && instance.deadline.is_none() =>
+            {
+                true
+            }
+            Ok(Some(path)) => {
+                // A newer intent ends the wait.
+                tokio::select! {
+                    up = reach::wait(&path, REACH) => up,
+                    () = self.notify.notified() => return Next::Look,
+                }
+            }
+            Ok(None) => *phase == Phase::Ready,
+            Err(error) => return error.into(),
+        };
+        if up {
+            self.apply.up().await.into()
+        } else {
+            Next::After(again)
+        }
+    }
+
+    /// The user's path to the instance; `None` if the engine has no network.
+    fn path(&self) -> Result<Option<reach::Path>, Error> {
+        let instance = self.instance;
+        let features = self.app.features.get(&instance.node);
+        if features.is_some_and(|f| !f.network) {
+            return Ok(None);
+        }
+        let detail = self.app.db.read(|rows| rows.detail(instance.id))?;
+        let health = detail.map_or(Health::Ssh, |d| d.blueprint.health.clone());
+        let config = &self.app.config;
+        let node = config.node.iter().find(|n| n.name == instance.node.0);
+        let probe_host = node.and_then(|n| n.probe_host.clone());
+        let (host, port) = match health {
+            Health::Ssh => (instance.ssh_host.clone(), Some(instance.ssh_port)),
+            Health::Http(_) => (config.web.host.clone(), instance.web_port),
+        };
+        let missing = || Error::internal(format!("{} has no web port", instance.id));
+        Ok(Some(reach::Path {
+            health,
+            host: probe_host.unwrap_or(host),
+            port: port.ok_or_else(missing)?,
+        }))
+    }
+}

@@ -1,0 +1,67 @@
+//! A larger disk before a start, on nodes that grow a disk only while its instance is stopped.
+
+use super::attempt::{Attempt, FIRST_PAUSE, Next};
+use super::spec;
+use crate::domain::driver::{Phase, PluginError, Report};
+use crate::domain::event::What;
+use crate::domain::shortage::of_restart;
+use std::time::Duration;
+
+/// A move that breaks off more often than this will not complete.
+const MAX_BROKE_OFF: u32 = 3;
+
+impl Attempt<'_> {
+    /// Moves the content a step on. The instance starts once the driver has nothing left to move.
+    pub async fn grow(&mut self) -> Next {
+        let spec = match self.detail() {
+            Ok(detail) => spec::spec(self.target.clone(), self.instance, detail, true),
+            Err(error) => return error.into(),
+        };
+        match self.driver.grow(&spec).await {
+            Ok(Report {
+                phase: Phase::Growing(progress),
+                again,
+                ..
+            }) => {
+                tracing::debug!(progress, "moving to a larger disk");
+                self.extend_deadline();
+                Next::After(again.unwrap_or(FIRST_PAUSE))
+            }
+            // The next start finds out what there is now.
+            Ok(_) => Next::After(FIRST_PAUSE),
+            Err(PluginError::Insufficient(short)) => {
+                let disk = short.iter().find(|s| s.field == "disk_size_gib");
+                let kept = disk.and_then(|s| u32::try_from(s.available).ok());
+                tracing::warn!(?short, "no room for a larger disk");
+                let why = What::RestartShort(of_restart(&short, self.instance.size, 0));
+                self.apply.not_grown(kept, why).await.into()
+            }
+            // Other moves come first.
+            Err(error @ PluginError::RetryLater(_)) => {
+                self.extend_deadline();
+                error.into()
+            }
+            Err(
+                error @ (PluginError::Invalid { .. }
+                | PluginError::Conflict(_)
+                | PluginError::NotFound
+                | PluginError::Unsupported(_)),
+            ) => self.give_up(&error.to_string()).await,
+            Err(error @ (PluginError::Unreachable(_) | PluginError::Busy)) => error.into(),
+            Err(error @ (PluginError::Other(_) | PluginError::Fault(_))) => {
+                self.history.broke_off += 1;
+                if self.history.broke_off > MAX_BROKE_OFF {
+                    return self.give_up(&error.to_string()).await;
+                }
+                error.into()
+            }
+        }
+    }
+
+    /// A move may take long and wait for others, and drivers end one that stalls. The deadline is for
+    /// the start that follows.
+    fn extend_deadline(&mut self) {
+        let full = Duration::from_secs(self.app.config.provisioning_deadline_s);
+        self.history.extend_deadline(self.instance, full);
+    }
+}

@@ -1,0 +1,56 @@
+//! The steps that make an instance run: creation and start.
+
+use super::attempt::{Attempt, Next};
+use super::spec;
+use crate::domain::driver::{Phase, Report};
+
+/// An instance that ends this often right after its start will not stay up.
+const MAX_STARTS: u32 = 5;
+
+impl Attempt<'_> {
+    /// Moves a new instance a step on.
+    pub async fn make(&mut self) -> Next {
+        let (id, vault) = (self.instance.id, &self.app.vault);
+        let opened = self
+            .detail()
+            .and_then(|d| Ok((vault.open_all(id, &d.secrets, &self.instance.password)?, d)));
+        let (secrets, detail) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return error.into(),
+        };
+        let may_exist = !self.tasks.was_never_requested(self.instance);
+        self.tasks.requesting(id);
+        let spec = spec::spec(self.target.clone(), self.instance, detail, may_exist);
+        let report = self.driver.ensure(&spec, &secrets).await;
+        self.permit = None;
+        // The instance ended before it was reachable: with the engine, or by itself.
+        if let Ok(Report {
+            phase: Phase::Stopped(why),
+            ..
+        }) = &report
+        {
+            self.history.starts += 1;
+            if self.history.starts > MAX_STARTS {
+                let why = why.as_deref().unwrap_or("no reason given");
+                let why = format!("ends right after its start: {why}");
+                return self.give_up(&why).await;
+            }
+            let report = self.driver.start(&self.target).await;
+            return self.follow(report).await;
+        }
+        self.follow(report).await
+    }
+
+    /// Starts an existing instance, after growing its disk if the driver says so.
+    pub async fn start(&mut self) -> Next {
+        let report = self.driver.start(&self.target).await;
+        if let Ok(Report {
+            phase: Phase::Growing(_),
+            ..
+        }) = report
+        {
+            return self.grow().await;
+        }
+        self.follow(report).await
+    }
+}

@@ -1,0 +1,74 @@
+//! The step that gives a running instance another size.
+
+use super::attempt::{Attempt, Next};
+use crate::domain::capacity::Size;
+use crate::domain::driver::{Phase, PluginError};
+use crate::domain::event::What;
+use crate::domain::shortage::of_resize;
+use std::time::{Duration, Instant};
+
+impl Attempt<'_> {
+    /// Resizes the instance: all quantities change, or none.
+    pub async fn resize(&mut self, size: Size) -> Next {
+        let may_wait = self.may_wait();
+        self.target.size = size;
+        let answer = match self.driver.resize(&self.target).await {
+            Err(error @ (PluginError::RetryLater(_) | PluginError::Busy)) if may_wait => {
+                return error.into();
+            }
+            answer => answer,
+        };
+        let refused = |field: Option<&str>, message: String| What::ResizeRefused {
+            field: field.map(str::to_owned),
+            message,
+        };
+        let field = Some(changed(self.instance.size, size));
+        let why = match answer {
+            Ok(report) if matches!(report.phase, Phase::Ready | Phase::Booting) => {
+                return self.apply.resized().await.into();
+            }
+            Ok(_) | Err(PluginError::NotFound) => {
+                refused(field, "the instance is not running on its node".to_owned())
+            }
+            Err(PluginError::Invalid { field, message }) => refused(Some(&field), message),
+            Err(PluginError::Insufficient(short)) => {
+                match of_resize(&short, self.instance.size, size) {
+                    none if none.is_empty() => {
+                        refused(field, "the node does not take it".to_owned())
+                    }
+                    short => What::ResizeShort(short),
+                }
+            }
+            Err(PluginError::Unsupported(_)) => {
+                let message = "this instance's node cannot change it while it runs";
+                refused(field, message.to_owned())
+            }
+            Err(error) => refused(None, error.to_string()),
+        };
+        self.apply.resize_refused(why).await.into()
+    }
+
+    /// Whether the new size may still be applied later. Its request withdraws it after this time.
+    fn may_wait(&mut self) -> bool {
+        let generation = self.instance.generation;
+        let bound = Duration::from_millis(self.app.config.limits.answer_wait_ms);
+        match self.history.resizing {
+            Some((of, since)) if of == generation => since.elapsed() < bound,
+            _ => {
+                self.history.resizing = Some((generation, Instant::now()));
+                true
+            }
+        }
+    }
+}
+
+/// The first field that differs.
+fn changed(old: Size, new: Size) -> &'static str {
+    if old.n_vcpus != new.n_vcpus {
+        "n_vcpus"
+    } else if old.mem_gib != new.mem_gib {
+        "mem_gib"
+    } else {
+        "disk_size_gib"
+    }
+}

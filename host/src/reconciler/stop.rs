@@ -1,0 +1,60 @@
+//! The steps that stop and delete an instance.
+
+use super::attempt::{Attempt, FIRST_PAUSE, Next};
+use crate::domain::driver::{Phase, PluginError, Report};
+use crate::domain::instance::ResourceType;
+use std::time::{Duration, Instant};
+
+/// An engine may still carry out a creation whose response was lost. Only a second absence, this much
+/// later, proves that it did not.
+const SECOND_LOOK: Duration = Duration::from_secs(5);
+
+impl Attempt<'_> {
+    /// Stops the instance and releases its compute.
+    pub async fn stop(&mut self) -> Next {
+        let limits = &self.app.config.limits;
+        let grace = Duration::from_millis(match self.target.resource_type {
+            ResourceType::Container => limits.stop_grace_ms,
+            ResourceType::Vm => limits.vm_stop_grace_ms,
+        });
+        match self.driver.stop(&self.target, grace).await {
+            Ok(Report {
+                phase: Phase::Stopped(_) | Phase::Absent | Phase::Failed(_),
+                ..
+            })
+            | Err(PluginError::NotFound) => self.apply.released().await.into(),
+            Ok(report) => Next::After(report.again.unwrap_or(FIRST_PAUSE)),
+            Err(error) => error.into(),
+        }
+    }
+
+    /// Deletes the instance and frees everything it held.
+    pub async fn delete(&mut self) -> Next {
+        match self.driver.delete(&self.target).await {
+            Ok(Report {
+                phase: Phase::Absent,
+                ..
+            })
+            | Err(PluginError::NotFound) => {
+                if let Some(wait) = self.until_certain() {
+                    return Next::After(wait);
+                }
+                self.tasks.forget(self.instance.id);
+                self.apply.purged().await.into()
+            }
+            Ok(report) => Next::After(report.again.unwrap_or(FIRST_PAUSE)),
+            Err(error) => error.into(),
+        }
+    }
+
+    /// The time until an absence proves that the instance will not appear any more.
+    fn until_certain(&mut self) -> Option<Duration> {
+        let instance = self.instance;
+        if instance.provisioned || self.history.seen || self.tasks.was_never_requested(instance) {
+            return None;
+        }
+        let first = *self.history.first_absent.get_or_insert_with(Instant::now);
+        let left = SECOND_LOOK.saturating_sub(first.elapsed());
+        (!left.is_zero()).then_some(left)
+    }
+}

@@ -1,0 +1,143 @@
+//! The tasks of the reconciler, at most one for each instance.
+
+use crate::app::{App, now};
+use crate::domain::ids::{InstanceId, NodeId};
+use crate::domain::instance::Instance;
+use crate::domain::time::Timestamp;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::AbortHandle;
+
+/// One in this many places of a node's queue of calls is kept free of new instances, so that a stop or
+/// a deletion finds one.
+const KEPT_FREE: usize = 8;
+
+/// The tasks, by instance.
+pub struct Tasks {
+    running: Mutex<HashMap<InstanceId, Task>>,
+    /// Instances whose creation this process has requested from a driver.
+    requested: Mutex<HashSet<InstanceId>>,
+    /// The start of this process.
+    started: Timestamp,
+    /// Bound the new instances that begin at once, by node.
+    beginning: BTreeMap<NodeId, Semaphore>,
+}
+
+struct Task {
+    notify: Arc<Notify>,
+    /// Woken since the task last read the row.
+    woken: bool,
+    /// The latest request for the instance.
+    request_id: Option<Arc<str>>,
+    handle: AbortHandle,
+}
+
+impl Tasks {
+    pub fn new(app: &App) -> Self {
+        let places = app.config.limits.calls_per_node;
+        let new = places.saturating_sub(places.div_ceil(KEPT_FREE)).max(1);
+        let nodes = app.drivers.keys().cloned();
+        Self {
+            running: Mutex::default(),
+            requested: Mutex::default(),
+            started: now(),
+            beginning: nodes.map(|node| (node, Semaphore::new(new))).collect(),
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<InstanceId, Task>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn requested(&self) -> MutexGuard<'_, HashSet<InstanceId>> {
+        self.requested
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the task of an instance read the row again. False if there is no task.
+    pub fn wake(&self, id: InstanceId, request_id: Option<&Arc<str>>) -> bool {
+        let mut running = self.running();
+        let Some(task) = running.get_mut(&id) else {
+            return false;
+        };
+        task.woken = true;
+        if let Some(request_id) = request_id {
+            task.request_id = Some(Arc::clone(request_id));
+        }
+        task.notify.notify_one();
+        true
+    }
+
+    /// Starts a task, unless the instance has one.
+    pub fn start(
+        &self,
+        id: InstanceId,
+        request_id: Option<Arc<str>>,
+        spawn: impl FnOnce(Arc<Notify>) -> AbortHandle,
+    ) {
+        let mut running = self.running();
+        if running.contains_key(&id) {
+            return;
+        }
+        let notify = Arc::new(Notify::new());
+        let task = Task {
+            handle: spawn(Arc::clone(&notify)),
+            notify,
+            woken: false,
+            request_id,
+        };
+        running.insert(id, task);
+    }
+
+    /// Whether an instance has a task.
+    pub fn is_running(&self, id: InstanceId) -> bool {
+        self.running().contains_key(&id)
+    }
+
+    /// To be called by the task before it reads the row. The result is the latest request's id.
+    pub fn reading(&self, id: InstanceId) -> Option<Arc<str>> {
+        let mut running = self.running();
+        let task = running.get_mut(&id)?;
+        task.woken = false;
+        task.request_id.clone()
+    }
+
+    /// Ends the task of a settled instance. False if it was woken meanwhile and must read again.
+    pub fn finish(&self, id: InstanceId) -> bool {
+        let mut running = self.running();
+        if running.get(&id).is_some_and(|task| task.woken) {
+            return false;
+        }
+        running.remove(&id);
+        true
+    }
+
+    /// Aborts all tasks.
+    pub fn shutdown(&self) {
+        for task in self.running().values() {
+            task.handle.abort();
+        }
+    }
+
+    /// The permits for new instances on a node.
+    pub fn beginning(&self, node: &NodeId) -> Option<&Semaphore> {
+        self.beginning.get(node)
+    }
+
+    /// Notes that a driver is about to be asked to create an instance.
+    pub fn requesting(&self, id: InstanceId) {
+        self.requested().insert(id);
+    }
+
+    /// Forgets a deleted instance.
+    pub fn forget(&self, id: InstanceId) {
+        self.requested().remove(&id);
+    }
+
+    /// Whether no driver was ever asked to create the instance, by this process or an earlier one.
+    pub fn was_never_requested(&self, instance: &Instance) -> bool {
+        instance.created_at >= self.started && !self.requested().contains(&instance.id)
+    }
+}
