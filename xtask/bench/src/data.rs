@@ -10,7 +10,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use wharf::app::{Keys, Scheduler, Vault, now};
 use wharf::config::Config;
-use wharf::db::{Change, Changes, Db, Detail, View};
+use wharf::db::{Change, Changes, Db, Detail, Read, View};
 use wharf::domain::blueprint::{Blueprint, Content, File, Health, Image};
 use wharf::domain::capacity::{CpuTier, Size};
 use wharf::domain::error::Error;
