@@ -5,7 +5,7 @@ use super::clock::now;
 use super::vault::fill;
 use super::{App, Caller, InstanceView, Scheduler};
 use std::sync::Arc;
-use wharf_db::{Change, Changes, Detail, Read, View};
+use wharf_db::{Change, Changes, ProvisioningSpec, Read, View};
 use wharf_domain::blueprint::Blueprint;
 use wharf_domain::driver::PluginError;
 use wharf_domain::error::{Error, FieldErrors};
@@ -16,7 +16,7 @@ use wharf_domain::money::Rates;
 use wharf_domain::name::Name;
 use wharf_domain::placement::{Placement, PlacementRequest};
 use wharf_domain::request::CreateRequest;
-use wharf_domain::secret::{Sealed, SecretKind, SecretText};
+use wharf_domain::secret::{Encrypted, SecretKind, SecretText};
 use wharf_domain::state::InstanceState;
 use wharf_domain::time::Timestamp;
 
@@ -73,7 +73,7 @@ impl App {
         let id = InstanceId(uuid::Uuid::now_v7());
         Ok(Draft {
             id,
-            password: self.vault.seal_text(id, password)?,
+            password: self.vault.encrypt_text(id, password)?,
             placement: PlacementRequest {
                 owner,
                 resource_type: request.resource_type,
@@ -92,10 +92,10 @@ impl App {
             },
             flavor,
             login_user,
-            detail: Detail {
+            provisioning_spec: ProvisioningSpec {
                 hostname: String::new(),
                 blueprint,
-                secrets: self.vault.seal_all(id, &request.secrets)?,
+                secrets: self.vault.encrypt_all(id, &request.secrets)?,
             },
             now: now(),
             deadline: self.deadline(now()),
@@ -123,8 +123,8 @@ struct Draft {
     names: Names,
     flavor: Arc<Flavor>,
     login_user: String,
-    password: Sealed,
-    detail: Detail,
+    password: Encrypted,
+    provisioning_spec: ProvisioningSpec,
     now: Timestamp,
     deadline: Timestamp,
 }
@@ -135,13 +135,16 @@ impl Draft {
         let placement = scheduler.place(&self.placement)?;
         let seq = view.rows.next_seq(self.placement.owner)?;
         let instance = self.instance(name, seq, &placement);
-        let detail = Detail {
+        let provisioning_spec = ProvisioningSpec {
             hostname: instance.name.as_str().to_owned(),
-            ..self.detail.clone()
+            ..self.provisioning_spec.clone()
         };
         let changes = Changes::none()
             .with(Change::PutClaim(self.id, placement.claim))
-            .with(Change::PutDetail(self.id, Box::new(detail)))
+            .with(Change::PutProvisioningSpec(
+                self.id,
+                Box::new(provisioning_spec),
+            ))
             .record(instance, self.now, wharf_domain::event::What::Created);
         Ok((changes.instance()?, changes))
     }

@@ -23,7 +23,7 @@ pub struct InstanceView {
 
 impl App {
     pub(super) fn view(&self, caller: &Caller, instance: Instance) -> Result<InstanceView, Error> {
-        let password = self.vault.open_text(instance.id, &instance.password)?;
+        let password = self.vault.decrypt_text(instance.id, &instance.password)?;
         Ok(self.view_with(caller, instance, password))
     }
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use wharf_domain::error::Error;
 use wharf_domain::ids::InstanceId;
-use wharf_domain::secret::{Sealed, SecretKind, SecretText, Secrets};
+use wharf_domain::secret::{Encrypted, SecretKind, SecretText, Secrets};
 
 /// Length of an XChaCha20 nonce in bytes, which is long enough for random nonces.
 const NONCE: usize = 24;
@@ -61,7 +61,7 @@ impl Vault {
         Ok(Self(XChaCha20Poly1305::new(&Key::from(key))))
     }
 
-    fn encrypt(&self, id: InstanceId, plain: &[u8]) -> Result<Sealed, Error> {
+    fn encrypt(&self, id: InstanceId, plain: &[u8]) -> Result<Encrypted, Error> {
         let mut nonce = [0; NONCE];
         fill(&mut nonce)?;
         let payload = Payload {
@@ -69,19 +69,19 @@ impl Vault {
             aad: id.0.as_bytes(),
         };
         let cipher = self.0.encrypt(&XNonce::from(nonce), payload);
-        let mut sealed = nonce.to_vec();
-        sealed.extend(cipher.map_err(|_| Error::internal("cannot encrypt"))?);
-        Ok(Sealed(sealed))
+        let mut encrypted = nonce.to_vec();
+        encrypted.extend(cipher.map_err(|_| Error::internal("cannot encrypt"))?);
+        Ok(Encrypted(encrypted))
     }
 
-    fn decrypt(&self, id: InstanceId, sealed: &Sealed) -> Result<Vec<u8>, Error> {
+    fn decrypt(&self, id: InstanceId, encrypted: &Encrypted) -> Result<Vec<u8>, Error> {
         let wrong = || {
             Error::internal(format!(
                 "a secret of {id} cannot be decrypted: secret.key is probably not the key that \
                  encrypted it"
             ))
         };
-        let (nonce, cipher) = sealed.0.split_first_chunk::<NONCE>().ok_or_else(wrong)?;
+        let (nonce, cipher) = encrypted.0.split_first_chunk::<NONCE>().ok_or_else(wrong)?;
         let payload = Payload {
             msg: cipher,
             aad: id.0.as_bytes(),
@@ -92,21 +92,21 @@ impl Vault {
     }
 
     /// Encrypts a secret of an instance.
-    pub fn seal_text(&self, id: InstanceId, text: &SecretText) -> Result<Sealed, Error> {
+    pub fn encrypt_text(&self, id: InstanceId, text: &SecretText) -> Result<Encrypted, Error> {
         self.encrypt(id, text.expose().as_bytes())
     }
 
     /// Decrypts a secret of an instance.
-    pub fn open_text(&self, id: InstanceId, sealed: &Sealed) -> Result<SecretText, Error> {
-        String::from_utf8(self.decrypt(id, sealed)?)
+    pub fn decrypt_text(&self, id: InstanceId, encrypted: &Encrypted) -> Result<SecretText, Error> {
+        String::from_utf8(self.decrypt(id, encrypted)?)
             .map(SecretText::new)
             .map_err(|e| Error::caused(format!("a secret of {id} is not text"), e.utf8_error()))
     }
 
     /// Encrypts the secrets that the user gave for an instance. An empty set stays empty.
-    pub fn seal_all(&self, id: InstanceId, secrets: &Secrets) -> Result<Sealed, Error> {
+    pub fn encrypt_all(&self, id: InstanceId, secrets: &Secrets) -> Result<Encrypted, Error> {
         if secrets.0.is_empty() {
-            return Ok(Sealed::default());
+            return Ok(Encrypted::default());
         }
         let plain =
             postcard::to_stdvec(secrets).map_err(|e| Error::caused("cannot encode secrets", e))?;
@@ -114,11 +114,11 @@ impl Vault {
     }
 
     /// Decrypts the given secrets and the password of an instance.
-    pub fn open_all(
+    pub fn decrypt_all(
         &self,
         id: InstanceId,
-        given: &Sealed,
-        password: &Sealed,
+        given: &Encrypted,
+        password: &Encrypted,
     ) -> Result<Secrets, Error> {
         let mut secrets = if given.0.is_empty() {
             Secrets::default()
@@ -128,7 +128,7 @@ impl Vault {
         };
         // Earlier versions stored the password in both rows.
         if secrets.get(SecretKind::Password).is_none() {
-            let password = self.open_text(id, password)?;
+            let password = self.decrypt_text(id, password)?;
             secrets.0.push((SecretKind::Password, password));
         }
         Ok(secrets)
@@ -144,7 +144,7 @@ pub(super) fn fill(bytes: &mut [u8]) -> Result<(), Error> {
 mod tests {
     use super::{Key, KeyInit, Vault, XChaCha20Poly1305};
     use wharf_domain::ids::InstanceId;
-    use wharf_domain::secret::{Sealed, SecretKind, SecretText, Secrets};
+    use wharf_domain::secret::{Encrypted, SecretKind, SecretText, Secrets};
 
     #[test]
     fn given_secrets_are_returned_with_the_password_once() {
@@ -153,10 +153,10 @@ mod tests {
         let pair = |kind, text: &str| (kind, SecretText::new(text));
         let key = pair(SecretKind::AiProviderApiKey, "a key");
         let password = pair(SecretKind::Password, "a password");
-        let in_row = vault.seal_text(id, &password.1).unwrap();
+        let in_row = vault.encrypt_text(id, &password.1).unwrap();
         let opened = |given: &[_]| {
-            let given = vault.seal_all(id, &Secrets(given.to_vec())).unwrap();
-            vault.open_all(id, &given, &in_row).unwrap().0
+            let given = vault.encrypt_all(id, &Secrets(given.to_vec())).unwrap();
+            vault.decrypt_all(id, &given, &in_row).unwrap().0
         };
         assert_eq!(opened(&[]), std::slice::from_ref(&password));
         let both = [key.clone(), password];
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(opened(&both), both);
 
         let other = InstanceId(uuid::Uuid::from_u128(2));
-        let error = vault.open_all(other, &Sealed::default(), &in_row);
+        let error = vault.decrypt_all(other, &Encrypted::default(), &in_row);
         let error = error.unwrap_err().to_string();
         assert!(
             error.contains("secret.key is probably not the key that encrypted it"),

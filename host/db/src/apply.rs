@@ -31,8 +31,8 @@ impl Draft<'_> {
                 let before = self.put(&t::CLAIMS, &*claim.node.0, id, &claim)?;
                 projected.change(before, Some(claim));
             }
-            Change::PutDetail(id, detail) => {
-                self.put(&t::DETAILS, &id, (), &*detail)?;
+            Change::PutProvisioningSpec(id, spec) => {
+                self.put(&t::PROVISIONING_SPECS, &id, (), &*spec)?;
             }
             Change::Event(number, event) => {
                 self.put(&t::EVENTS, &event.instance, number, &event)?;
@@ -67,7 +67,7 @@ impl Draft<'_> {
         let Some(old) = self.remove(&t::INSTANCES, &id, ())? else {
             return Ok(());
         };
-        self.remove(&t::DETAILS, &id, ())?;
+        self.remove(&t::PROVISIONING_SPECS, &id, ())?;
         if let Some(claim) = self.remove(&t::CLAIMS, &*old.node.0, id)? {
             projected.change(Some(claim), None);
         }

@@ -1,6 +1,6 @@
 //! What a use case wants written.
 
-use super::rows::{Detail, KeyRow};
+use super::rows::{KeyRow, ProvisioningSpec};
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
 use wharf_domain::event::{Event, What};
@@ -14,12 +14,12 @@ use wharf_domain::time::Timestamp;
 pub enum Change {
     /// Writes an instance.
     PutInstance(Box<Instance>),
-    /// Removes an instance with its detail row and its claim. Events and ledger stay.
+    /// Removes an instance with its provisioning spec and its claim. Events and ledger stay.
     DropInstance(InstanceId),
     /// Writes a claim over the one that is there.
     PutClaim(InstanceId, Claim),
-    /// Writes the detail row.
-    PutDetail(InstanceId, Box<Detail>),
+    /// Writes the provisioning spec.
+    PutProvisioningSpec(InstanceId, Box<ProvisioningSpec>),
     /// Appends to the event log, with its number.
     Event(u32, Event),
     /// Appends to the ledger, with its number.

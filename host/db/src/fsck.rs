@@ -116,8 +116,8 @@ fn check_instance(
     instance: &Instance,
     wrong: &mut Vec<String>,
 ) -> Result<(), Error> {
-    if rows.detail(id)?.is_none() {
-        wrong.push(format!("{id}: an instance without a detail row"));
+    if rows.provisioning_spec(id)?.is_none() {
+        wrong.push(format!("{id}: an instance without a provisioning spec"));
     }
     let events = rows.events(id)?;
     if events.len() != instance.events as usize {

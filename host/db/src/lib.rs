@@ -24,7 +24,7 @@ pub use batch::{Change, Changes};
 pub use commit::View;
 pub use projection::Projection;
 pub use read::Read;
-pub use rows::{Detail, KeyRow};
+pub use rows::{KeyRow, ProvisioningSpec};
 pub use table::Snapshot;
 
 use std::path::Path;

@@ -23,7 +23,7 @@ pub(super) const USERS: TableDefinition<u64, &str> = TableDefinition::new("users
 pub(super) const EMAILS: TableDefinition<&str, u64> = TableDefinition::new("emails");
 pub(super) const KEYS: Rows<&str> = Rows::new("keys");
 pub(super) const INSTANCES: Rows<u128> = Rows::new("instances");
-pub(super) const DETAILS: Rows<u128> = Rows::new("details");
+pub(super) const PROVISIONING_SPECS: Rows<u128> = Rows::new("details");
 pub(super) const NAMES: TableDefinition<&str, u128> = TableDefinition::new("names");
 pub(super) const OWNED: TableDefinition<(u64, u64), u128> = TableDefinition::new("owned");
 pub(super) const CLAIMS: Rows<u128> = Rows::new("claims");
@@ -82,8 +82,9 @@ fn move_rows(txn: &WriteTransaction, last_seq: u64) -> Result<(), Error> {
         let row = [row, &[1]].concat();
         to.put_encoded(&t::INSTANCES, &of(id), (), &row).map(drop)
     })?;
-    each(txn, DETAILS, |id, row| {
-        to.put_encoded(&t::DETAILS, &of(id), (), row).map(drop)
+    each(txn, PROVISIONING_SPECS, |id, row| {
+        to.put_encoded(&t::PROVISIONING_SPECS, &of(id), (), row)
+            .map(drop)
     })?;
     each(txn, NAMES, |name, id| {
         to.put(&t::NAMES, name, (), &of(id)).map(drop)

@@ -1,7 +1,7 @@
 //! Questions to the rows, of a snapshot or within a write.
 
 use super::codec::internal;
-use super::rows::{Detail, KeyRow};
+use super::rows::{KeyRow, ProvisioningSpec};
 use super::table::Rows;
 use super::tables as t;
 use uuid::Uuid;
@@ -93,8 +93,8 @@ pub trait Read: Rows {
     }
 
     /// The part of an instance that only its creation needs.
-    fn detail(&self, id: InstanceId) -> Result<Option<Detail>, Error> {
-        self.get(&t::DETAILS, &id, ())
+    fn provisioning_spec(&self, id: InstanceId) -> Result<Option<ProvisioningSpec>, Error> {
+        self.get(&t::PROVISIONING_SPECS, &id, ())
     }
 
     /// The instances that the reconciler has work on.

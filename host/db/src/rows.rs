@@ -4,18 +4,18 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use wharf_domain::blueprint::Blueprint;
 use wharf_domain::ids::UserId;
-use wharf_domain::secret::Sealed;
+use wharf_domain::secret::Encrypted;
 use wharf_domain::time::Timestamp;
 
 /// The part of an instance that only its creation needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Detail {
+pub struct ProvisioningSpec {
     /// Host name inside; a later rename does not change it.
     pub hostname: String,
     /// What it is made of.
     pub blueprint: Arc<Blueprint>,
     /// The user's secrets, encrypted.
-    pub secrets: Sealed,
+    pub secrets: Encrypted,
 }
 
 /// An API key. The secret itself is not stored.

@@ -2,7 +2,7 @@
 //!
 //! Claims are in a group of their own, because a start reads all of them.
 
-use super::rows::{Detail, KeyRow, OwnerRow};
+use super::rows::{KeyRow, OwnerRow, ProvisioningSpec};
 use super::table::Table;
 use uuid::Uuid;
 use wharf_domain::capacity::Claim;
@@ -24,7 +24,7 @@ pub const KEYS: Table<str, (), KeyRow> = Table::new(b'k', 0);
 /// Instances.
 pub const INSTANCES: Table<InstanceId, (), Instance> = Table::new(b'i', 0);
 /// What only the creation of an instance needs.
-pub const DETAILS: Table<InstanceId, (), Detail> = Table::new(b'i', 1);
+pub const PROVISIONING_SPECS: Table<InstanceId, (), ProvisioningSpec> = Table::new(b'i', 1);
 /// Events of an instance by number. They outlive it.
 pub const EVENTS: Table<InstanceId, u32, Event> = Table::new(b'i', 2);
 /// Ledger entries of an instance by number. They outlive it.

@@ -4,7 +4,7 @@ use super::capacity::{CpuTier, GpuDevice, Size};
 use super::ids::{Generation, InstanceId, NodeId, UserId};
 use super::money::Rates;
 use super::name::Name;
-use super::secret::Sealed;
+use super::secret::Encrypted;
 use super::state::{Billed, InstanceState};
 use super::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,7 @@ pub struct Instance {
     /// Rates at the time of creation; they never change.
     pub rates: Rates,
     /// `original_service_password`, encrypted.
-    pub password: Sealed,
+    pub password: Encrypted,
 
     /// Node that runs the instance.
     pub node: NodeId,

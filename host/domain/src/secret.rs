@@ -49,10 +49,10 @@ impl Secrets {
 
 /// A secret encrypted for the database.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-pub struct Sealed(pub Vec<u8>);
+pub struct Encrypted(pub Vec<u8>);
 
-impl fmt::Debug for Sealed {
+impl fmt::Debug for Encrypted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(sealed)")
+        f.write_str("(encrypted)")
     }
 }

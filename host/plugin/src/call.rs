@@ -28,7 +28,7 @@ const SLOT_QUEUE: usize = 16_384;
 
 /// Runs calls.
 #[derive(Debug)]
-pub struct Caller {
+pub struct CallRunner {
     engine: Engine,
     limits: Limits,
     slots: Queue,
@@ -50,7 +50,7 @@ pub struct Call {
     pub transfer: usize,
 }
 
-impl Caller {
+impl CallRunner {
     /// Starts the epoch clock, too.
     pub fn new(engine: Engine, limits: Limits) -> Result<Self, LoadError> {
         let places = usize::try_from(limits.guests).unwrap_or(usize::MAX);

@@ -2,7 +2,7 @@
 
 use super::bindings::types;
 use super::bindings::{NodeDriver as WitDriver, driver_types as wit};
-use super::call::{Call, Caller, TRANSFER, TRANSFER_LIST};
+use super::call::{Call, CallRunner, TRANSFER, TRANSFER_LIST};
 use super::config::NodeLimits;
 use super::convert::{driver as convert, error as convert_error};
 use super::guest::Guest;
@@ -25,7 +25,7 @@ use wharf_engine::{Access, CallScope, EngineNode};
 pub struct NodeDriver(Arc<Inner>);
 
 struct Inner {
-    caller: Arc<Caller>,
+    runner: Arc<CallRunner>,
     plugin: Arc<DriverPlugin>,
     engine: Arc<EngineNode>,
     installation: String,
@@ -56,7 +56,7 @@ struct Options {
 
 impl NodeDriver {
     pub(super) fn new(
-        caller: Arc<Caller>,
+        runner: Arc<CallRunner>,
         plugin: Arc<DriverPlugin>,
         engine: EngineNode,
         installation: String,
@@ -65,7 +65,7 @@ impl NodeDriver {
     ) -> Self {
         let queue = |places| Queue::new(places, limits.waiting, limits.wait);
         Self(Arc::new(Inner {
-            caller,
+            runner,
             plugin,
             engine: Arc::new(engine),
             installation,
@@ -251,7 +251,7 @@ impl NodeDriver {
         convert::report(report, target.generation)
     }
 
-    /// Reports on an instance. The report has the caller's `generation`.
+    /// Reports on an instance. The report has the runner's `generation`.
     pub async fn inspect(&self, tag: Tag, generation: Generation) -> Result<Report, PluginError> {
         let given = convert::tag(tag);
         let report = self
@@ -356,7 +356,7 @@ impl NodeDriver {
             Kind::Change => &inner.changes,
         };
         let _place = queue.enter().await?;
-        let wall = inner.caller.limits().wall.saturating_add(options.grace);
+        let wall = inner.runner.limits().wall.saturating_add(options.grace);
         let deadline = Instant::now() + wall;
         let call = Call {
             plugin: Arc::clone(&inner.plugin.name),
@@ -378,7 +378,7 @@ impl NodeDriver {
             hint: self.cached_probe(),
         };
         inner
-            .caller
+            .runner
             .run(call, |store| body(store, node))
             .await?
             .map_err(convert_error::from_guest)

@@ -2,7 +2,7 @@
 
 use super::bindings::FlavorProviderPre;
 use super::cache::Cache;
-use super::call::{Call, Caller, TRANSFER};
+use super::call::{Call, CallRunner, TRANSFER};
 use super::convert::{blueprint as convert, error as convert_error, flavor as convert_flavor};
 use super::error::LoadError;
 use super::guest::Guest;
@@ -34,16 +34,16 @@ impl Flavors {
     /// Loads a provider and adds its flavors.
     pub async fn add(
         &mut self,
-        caller: &Caller,
+        runner: &CallRunner,
         cache: &Cache,
         name: &str,
         wasm: &[u8],
     ) -> Result<(), LoadError> {
-        let pre = flavor_provider(caller, cache, name, wasm)?;
+        let pre = flavor_provider(runner, cache, name, wasm)?;
         let once = pre.clone();
-        let offered = caller
+        let offered = runner
             .run(
-                first_call(caller, name, "flavors"),
+                first_call(runner, name, "flavors"),
                 |mut store| async move {
                     let guest = once.instantiate_async(&mut store).await?;
                     guest.wharf_plugin_flavors().call_flavors(&mut store).await
@@ -79,7 +79,7 @@ impl Flavors {
     /// Asks the flavor's provider for a blueprint.
     pub async fn blueprint(
         &self,
-        caller: &Caller,
+        runner: &CallRunner,
         request: &BlueprintRequest,
     ) -> Result<Arc<Blueprint>, PluginError> {
         let provider = self
@@ -91,12 +91,12 @@ impl Flavors {
             node: None,
             function: "blueprint",
             access: None,
-            wall: caller.limits().wall,
+            wall: runner.limits().wall,
             transfer: TRANSFER,
         };
         let pre = provider.pre.clone();
         let given = convert_flavor::request(request);
-        let blueprint = caller
+        let blueprint = runner
             .run(call, |mut store| async move {
                 let guest = pre.instantiate_async(&mut store).await?;
                 guest

@@ -3,7 +3,7 @@
 
 use super::bindings::{FlavorProviderPre, NodeDriverPre, NodeDriverWithPortsPre};
 use super::cache::Cache;
-use super::call::{Call, Caller, TRANSFER};
+use super::call::{Call, CallRunner, TRANSFER};
 use super::embedded::EMBEDDED;
 use super::error::LoadError;
 use super::guest::Guest;
@@ -87,29 +87,29 @@ pub fn sources(directory: Option<&Path>) -> Result<Sources, LoadError> {
 
 /// Loads a driver and asks it for its kind of engine.
 pub async fn driver(
-    caller: &Caller,
+    runner: &CallRunner,
     cache: &Cache,
     name: &str,
     wasm: &[u8],
 ) -> Result<DriverPlugin, LoadError> {
-    let component = compile(caller, cache, name, wasm)?;
+    let component = compile(runner, cache, name, wasm)?;
     let allowed: Vec<_> = ALL.iter().chain(DRIVERS).copied().collect();
-    check_imports(&component, caller, name, &allowed)?;
-    let linker = imports::driver_linker(caller.engine())
+    check_imports(&component, runner, name, &allowed)?;
+    let linker = imports::driver_linker(runner.engine())
         .map_err(|error| LoadError::Runtime(error.to_string()))?;
     let linked = link(&linker, &component, name)?;
     let pre = NodeDriverPre::new(linked.clone())
         .map_err(|error| export(name, "wharf:plugin/driver", &error))?;
-    let with_ports = match exports(&component, caller, PORTS) {
+    let with_ports = match exports(&component, runner, PORTS) {
         true => {
             Some(NodeDriverWithPortsPre::new(linked).map_err(|error| export(name, PORTS, &error))?)
         }
         false => None,
     };
     let once = pre.clone();
-    let engine_kind = caller
+    let engine_kind = runner
         .run(
-            first_call(caller, name, "engine-kind"),
+            first_call(runner, name, "engine-kind"),
             |mut store| async move {
                 let guest = once.instantiate_async(&mut store).await?;
                 guest
@@ -133,59 +133,59 @@ pub async fn driver(
 
 /// Loads a flavor provider.
 pub fn flavor_provider(
-    caller: &Caller,
+    runner: &CallRunner,
     cache: &Cache,
     name: &str,
     wasm: &[u8],
 ) -> Result<FlavorProviderPre<Guest>, LoadError> {
-    let component = compile(caller, cache, name, wasm)?;
-    check_imports(&component, caller, name, ALL)?;
-    let linker = imports::flavor_linker(caller.engine())
+    let component = compile(runner, cache, name, wasm)?;
+    check_imports(&component, runner, name, ALL)?;
+    let linker = imports::flavor_linker(runner.engine())
         .map_err(|error| LoadError::Runtime(error.to_string()))?;
     FlavorProviderPre::new(link(&linker, &component, name)?)
         .map_err(|error| export(name, "wharf:plugin/flavors", &error))
 }
 
 /// A call at load time, without an engine.
-pub fn first_call(caller: &Caller, name: &str, function: &'static str) -> Call {
+pub fn first_call(runner: &CallRunner, name: &str, function: &'static str) -> Call {
     Call {
         plugin: name.into(),
         node: None,
         function,
         access: None,
-        wall: caller.limits().wall,
+        wall: runner.limits().wall,
         transfer: TRANSFER,
     }
 }
 
 fn compile(
-    caller: &Caller,
+    runner: &CallRunner,
     cache: &Cache,
     name: &str,
     wasm: &[u8],
 ) -> Result<Component, LoadError> {
     cache
-        .component(caller.engine(), name, wasm)
+        .component(runner.engine(), name, wasm)
         .map_err(|error| LoadError::Component {
             plugin: name.to_owned(),
             why: error.root_cause().to_string(),
         })
 }
 
-fn exports(component: &Component, caller: &Caller, interface: &str) -> bool {
+fn exports(component: &Component, runner: &CallRunner, interface: &str) -> bool {
     let component = component.component_type();
-    let mut exports = component.exports(caller.engine());
+    let mut exports = component.exports(runner.engine());
     exports.any(|(name, _)| name.split('@').next() == Some(interface))
 }
 
 /// Checks the imports: a locked-down WASI, and the interfaces of the plugin's world.
 fn check_imports(
     component: &Component,
-    caller: &Caller,
+    runner: &CallRunner,
     name: &str,
     allowed: &[&str],
 ) -> Result<(), LoadError> {
-    for (import, _) in component.component_type().imports(caller.engine()) {
+    for (import, _) in component.component_type().imports(runner.engine()) {
         let (interface, version) = import.split_once('@').unwrap_or((import, ""));
         let ours = allowed.contains(&interface) && version == VERSION;
         if !ours && !interface.starts_with("wasi:") {

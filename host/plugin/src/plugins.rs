@@ -1,7 +1,7 @@
 //! All plugins of the process.
 
 use super::cache::Cache;
-use super::call::Caller;
+use super::call::CallRunner;
 use super::config::{NodeConfig, PluginsConfig};
 use super::driver::NodeDriver;
 use super::error::LoadError;
@@ -20,7 +20,7 @@ use wharf_engine::EngineNode;
 pub struct Plugins(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
-    pub(super) caller: Arc<Caller>,
+    pub(super) runner: Arc<CallRunner>,
     pub(super) drivers: BTreeMap<String, Arc<DriverPlugin>>,
     flavors: Flavors,
 }
@@ -29,21 +29,21 @@ impl Plugins {
     /// Compiles and checks every plugin, and calls it once. Needs a tokio runtime.
     pub async fn load(config: PluginsConfig) -> Result<Self, LoadError> {
         let sources = load::sources(config.plugins_dir.as_deref())?;
-        let caller = Caller::new(runtime::engine(&config.limits)?, config.limits)?;
+        let runner = CallRunner::new(runtime::engine(&config.limits)?, config.limits)?;
         let cache = Cache::open(&config.cache_dir);
         let mut drivers = BTreeMap::new();
         let mut flavors = Flavors::default();
         for (name, wasm) in &sources {
             match name.strip_prefix("driver-") {
                 Some(driver) => {
-                    let plugin = load::driver(&caller, &cache, name, wasm).await?;
+                    let plugin = load::driver(&runner, &cache, name, wasm).await?;
                     drivers.insert(driver.to_owned(), Arc::new(plugin));
                 }
-                None => flavors.add(&caller, &cache, name, wasm).await?,
+                None => flavors.add(&runner, &cache, name, wasm).await?,
             }
         }
         Ok(Self(Arc::new(Inner {
-            caller: Arc::new(caller),
+            runner: Arc::new(runner),
             drivers,
             flavors,
         })))
@@ -59,7 +59,7 @@ impl Plugins {
         &self,
         request: &BlueprintRequest,
     ) -> Result<Arc<Blueprint>, PluginError> {
-        self.0.flavors.blueprint(&self.0.caller, request).await
+        self.0.flavors.blueprint(&self.0.runner, request).await
     }
 
     /// The driver of one node, with the node's queues and connections: call it once for each node,
@@ -88,7 +88,7 @@ impl Plugins {
             config.settings.to_string()
         };
         Ok(NodeDriver::new(
-            Arc::clone(&inner.caller),
+            Arc::clone(&inner.runner),
             Arc::clone(plugin),
             engine,
             config.installation,

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use wharf::server::open_db;
 use wharf_config::Config;
 use wharf_control::{Keys, Scheduler, Vault, now};
-use wharf_db::{Change, Changes, Db, Detail, Read as _, View};
+use wharf_db::{Change, Changes, Db, ProvisioningSpec, Read as _, View};
 use wharf_domain::blueprint::{Blueprint, Content, File, Health, Image};
 use wharf_domain::capacity::{CpuTier, Size};
 use wharf_domain::error::Error;
@@ -23,7 +23,7 @@ use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
 use wharf_domain::money::{Rate, Rates};
 use wharf_domain::name::Name;
 use wharf_domain::placement::PlacementRequest;
-use wharf_domain::secret::{Sealed, SecretText, Secrets};
+use wharf_domain::secret::{Encrypted, SecretText, Secrets};
 use wharf_domain::state::InstanceState;
 use wharf_testkit::process::wait_until;
 
@@ -171,14 +171,24 @@ async fn create(
     owner: UserId,
     n: usize,
 ) -> Result<(), Error> {
-    let password = vault.seal_text(id, &SecretText::new("xk7Rb2mQw9TzLd4H"))?;
-    let detail = Detail {
+    let password = vault.encrypt_text(id, &SecretText::new("xk7Rb2mQw9TzLd4H"))?;
+    let provisioning_spec = ProvisioningSpec {
         hostname: format!("calm-harbor-{n}"),
         blueprint: Arc::new(blueprint()),
-        secrets: vault.seal_all(id, &Secrets::default())?,
+        secrets: vault.encrypt_all(id, &Secrets::default())?,
     };
-    db.write(move |view| decide(view, &scheduler, id, owner, n, &password, &detail))
-        .await
+    db.write(move |view| {
+        decide(
+            view,
+            &scheduler,
+            id,
+            owner,
+            n,
+            &password,
+            &provisioning_spec,
+        )
+    })
+    .await
 }
 
 fn decide(
@@ -187,8 +197,8 @@ fn decide(
     id: InstanceId,
     owner: UserId,
     n: usize,
-    password: &Sealed,
-    detail: &Detail,
+    password: &Encrypted,
+    provisioning_spec: &ProvisioningSpec,
 ) -> Result<((), Changes), Error> {
     let ask = PlacementRequest {
         owner,
@@ -247,7 +257,10 @@ fn decide(
     };
     let changes = Changes::none()
         .with(Change::PutClaim(id, claim))
-        .with(Change::PutDetail(id, Box::new(detail.clone())))
+        .with(Change::PutProvisioningSpec(
+            id,
+            Box::new(provisioning_spec.clone()),
+        ))
         .record(instance, now(), What::Created);
     Ok(((), changes))
 }

@@ -5,7 +5,7 @@ use super::tasks::Tasks;
 use crate::{App, now};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, SemaphorePermit};
-use wharf_db::{Detail, Read};
+use wharf_db::{ProvisioningSpec, Read};
 use wharf_domain::driver::{PluginError, Target};
 use wharf_domain::error::Error;
 use wharf_domain::event::What;
@@ -86,12 +86,12 @@ impl From<Result<bool, Error>> for Next {
 }
 
 impl Attempt<'_> {
-    pub fn detail(&self) -> Result<Detail, Error> {
+    pub fn provisioning_spec(&self) -> Result<ProvisioningSpec, Error> {
         let id = self.instance.id;
-        let missing = || Error::internal(format!("{id} has no detail row"));
+        let missing = || Error::internal(format!("{id} has no provisioning spec"));
         self.app
             .db
-            .read(|rows| rows.detail(id)?.ok_or_else(missing))
+            .read(|rows| rows.provisioning_spec(id)?.ok_or_else(missing))
     }
 
     /// Gives up on this intent: see [`give_up`].

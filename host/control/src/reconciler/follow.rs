@@ -105,8 +105,11 @@ impl Attempt<'_> {
         if features.is_some_and(|f| !f.network) {
             return Ok(None);
         }
-        let detail = self.app.db.read(|rows| rows.detail(instance.id))?;
-        let health = detail.map_or(Health::Ssh, |d| d.blueprint.health.clone());
+        let provisioning_spec = self
+            .app
+            .db
+            .read(|rows| rows.provisioning_spec(instance.id))?;
+        let health = provisioning_spec.map_or(Health::Ssh, |d| d.blueprint.health.clone());
         let config = &self.app.config;
         let node = config.node.iter().find(|n| n.name == instance.node.0);
         let probe_host = node.and_then(|n| n.probe_host.clone());

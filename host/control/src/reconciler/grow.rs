@@ -13,8 +13,10 @@ const MAX_BROKE_OFF: u32 = 3;
 impl Attempt<'_> {
     /// Moves the content a step on. The instance starts once the driver has nothing left to move.
     pub async fn grow(&mut self) -> Next {
-        let spec = match self.detail() {
-            Ok(detail) => spec::spec(self.target.clone(), self.instance, detail, true),
+        let spec = match self.provisioning_spec() {
+            Ok(provisioning_spec) => {
+                spec::spec(self.target.clone(), self.instance, provisioning_spec, true)
+            }
             Err(error) => return error.into(),
         };
         match self.driver.grow(&spec).await {

@@ -11,16 +11,24 @@ impl Attempt<'_> {
     /// Moves a new instance a step on.
     pub async fn make(&mut self) -> Next {
         let (id, vault) = (self.instance.id, &self.app.vault);
-        let opened = self
-            .detail()
-            .and_then(|d| Ok((vault.open_all(id, &d.secrets, &self.instance.password)?, d)));
-        let (secrets, detail) = match opened {
+        let opened = self.provisioning_spec().and_then(|d| {
+            Ok((
+                vault.decrypt_all(id, &d.secrets, &self.instance.password)?,
+                d,
+            ))
+        });
+        let (secrets, provisioning_spec) = match opened {
             Ok(opened) => opened,
             Err(error) => return error.into(),
         };
         let may_exist = !self.tasks.was_never_requested(self.instance);
         self.tasks.requesting(id);
-        let spec = spec::spec(self.target.clone(), self.instance, detail, may_exist);
+        let spec = spec::spec(
+            self.target.clone(),
+            self.instance,
+            provisioning_spec,
+            may_exist,
+        );
         let report = self.driver.ensure(&spec, &secrets).await;
         self.permit = None;
         // The instance ended before it was reachable: with the engine, or by itself.

@@ -5,7 +5,7 @@ use ipnet::Ipv4Net;
 use sha2::{Digest, Sha256};
 use std::net::Ipv4Addr;
 use wharf_config::NodeConfig;
-use wharf_db::Detail;
+use wharf_db::ProvisioningSpec;
 use wharf_domain::driver::{Network, PublishedPort, Spec, Tag, Target};
 use wharf_domain::error::Error;
 use wharf_domain::instance::{Instance, Intent};
@@ -59,25 +59,30 @@ pub fn target(app: &App, instance: &Instance) -> Result<Target, Error> {
 }
 
 /// The specification of an instance. `may_exist` tells the driver of an earlier request.
-pub fn spec(target: Target, instance: &Instance, detail: Detail, may_exist: bool) -> Spec {
-    let ssh = detail.blueprint.ssh.then_some(PublishedPort {
+pub fn spec(
+    target: Target,
+    instance: &Instance,
+    provisioning_spec: ProvisioningSpec,
+    may_exist: bool,
+) -> Spec {
+    let ssh = provisioning_spec.blueprint.ssh.then_some(PublishedPort {
         node_port: instance.ssh_port,
         instance_port: SSH,
     });
     let web = instance
         .web_port
-        .zip(detail.blueprint.web_port)
+        .zip(provisioning_spec.blueprint.web_port)
         .map(|(node_port, instance_port)| PublishedPort {
             node_port,
             instance_port,
         });
     Spec {
         target,
-        hostname: detail.hostname,
+        hostname: provisioning_spec.hostname,
         published: ssh.into_iter().chain(web).collect(),
         gpu_devices: instance.gpus.iter().map(|g| g.device.clone()).collect(),
         may_exist,
-        blueprint: detail.blueprint,
+        blueprint: provisioning_spec.blueprint,
     }
 }
 

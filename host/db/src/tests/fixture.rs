@@ -1,6 +1,6 @@
 //! The least that a create writes.
 
-use crate::{Change, Changes, Detail, Projection, Read, Snapshot, View};
+use crate::{Change, Changes, Projection, ProvisioningSpec, Read, Snapshot, View};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
@@ -13,7 +13,7 @@ use wharf_domain::ids::{Generation, InstanceId, NodeId, UserId};
 use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
 use wharf_domain::money::Rates;
 use wharf_domain::name::Name;
-use wharf_domain::secret::Sealed;
+use wharf_domain::secret::Encrypted;
 use wharf_domain::state::InstanceState;
 use wharf_domain::time::Timestamp;
 
@@ -57,8 +57,8 @@ impl Projection for Taken {
     }
 }
 
-fn detail() -> Detail {
-    Detail {
+fn provisioning_spec() -> ProvisioningSpec {
+    ProvisioningSpec {
         hostname: "instance".to_owned(),
         blueprint: Arc::new(Blueprint {
             images: Vec::new(),
@@ -69,7 +69,7 @@ fn detail() -> Detail {
             ssh: true,
             web_port: None,
         }),
-        secrets: Sealed::default(),
+        secrets: Encrypted::default(),
     }
 }
 
@@ -125,7 +125,7 @@ fn create_at(port: impl Fn(&View<'_>) -> Result<u16, Error> + Send + 'static) ->
             gpus: Vec::new(),
             created_at: Timestamp(1),
             rates: Rates::default(),
-            password: Sealed::default(),
+            password: Encrypted::default(),
             node: claim.node.clone(),
             ssh_host: "localhost".to_owned(),
             login_user: "user".to_owned(),
@@ -151,7 +151,10 @@ fn create_at(port: impl Fn(&View<'_>) -> Result<u16, Error> + Send + 'static) ->
         };
         let changes = Changes::none()
             .with(Change::PutClaim(id, claim))
-            .with(Change::PutDetail(id, Box::new(detail())))
+            .with(Change::PutProvisioningSpec(
+                id,
+                Box::new(provisioning_spec()),
+            ))
             .record(instance, Timestamp(1), What::Created);
         Ok((id, changes))
     })

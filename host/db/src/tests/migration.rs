@@ -57,9 +57,9 @@ fn as_before(rows: &Disk, closed: bool) -> Disk {
             let (_, bytes) = bytes.split_last().unwrap();
             let mut table = txn.open_table(old::INSTANCES).unwrap();
             table.insert(number, bytes).unwrap();
-            let detail = encode(&rows.detail(id).unwrap().unwrap()).unwrap();
-            let mut table = txn.open_table(old::DETAILS).unwrap();
-            table.insert(number, detail.as_slice()).unwrap();
+            let spec = encode(&rows.provisioning_spec(id).unwrap().unwrap()).unwrap();
+            let mut table = txn.open_table(old::PROVISIONING_SPECS).unwrap();
+            table.insert(number, spec.as_slice()).unwrap();
             let claim = rows.claim(id).unwrap().unwrap();
             let bytes = encode(&claim).unwrap();
             let mut table = txn.open_table(old::CLAIMS).unwrap();
@@ -119,7 +119,7 @@ fn every_row_of_the_earlier_format_is_moved() {
                 let mut row = now.instance(id)?.unwrap();
                 row.version = 1;
                 assert_eq!(moved.instance(id)?, Some(row));
-                assert_eq!(moved.detail(id)?, now.detail(id)?);
+                assert_eq!(moved.provisioning_spec(id)?, now.provisioning_spec(id)?);
                 assert_eq!(moved.claim(id)?, now.claim(id)?);
                 assert_eq!(moved.events(id)?, now.events(id)?);
                 assert_eq!(moved.ledger(id)?, now.ledger(id)?);

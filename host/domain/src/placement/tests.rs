@@ -203,7 +203,9 @@ proptest! {
         let setups = inventory.nodes.iter().map(|node| node.setup.clone()).collect();
         let pools = Pools { ssh: (20_000, 20_039), web: (30_000, 30_019) };
         let mut derived = Inventory::new(setups, pools);
-        derived.keep_supports(&inventory);
+        for node in &inventory.nodes {
+            derived.set_supports(&node.setup.id, node.supports);
+        }
         let all = derived.add_all(|add| {
             claims.iter().for_each(add);
             Ok::<_, ()>(())

@@ -156,7 +156,7 @@ async fn the_shipped_plugins_import_this_and_no_more() {
     let plugins = Plugins::load(scratch.config(Limits::default()))
         .await
         .unwrap();
-    let engine = plugins.0.caller.engine();
+    let engine = plugins.0.runner.engine();
     for (name, wasm) in crate::embedded::EMBEDDED {
         let component = wasmtime::component::Component::from_binary(engine, wasm).unwrap();
         let mut own = Vec::new();

@@ -1,6 +1,6 @@
 //! The layers around all routes: request ids, the access log, panics, and the `Host` header.
 
-use super::respond::{self, Refusal, Response};
+use super::respond::{self, HttpError, Response};
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::{Next, from_fn};
@@ -159,7 +159,7 @@ async fn require_host(request: Request, next: Next) -> Response {
     };
     match right {
         true => next.run(request).await,
-        false => Refusal::Host.into_response(),
+        false => HttpError::Host.into_response(),
     }
 }
 

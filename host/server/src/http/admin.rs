@@ -4,7 +4,7 @@
 
 use super::body;
 use super::listen::{self, Served};
-use super::respond::{self, Refusal, Response};
+use super::respond::{self, HttpError, Response};
 use super::server::StartError;
 use super::unsent::Unsent;
 use crate::api::Reply;
@@ -157,8 +157,8 @@ fn router(app: Arc<App>) -> Router {
         .route("/events", post(events))
         .route("/bill", post(bill))
         .route("/installation", get(installation))
-        .fallback(async || Refusal::UnknownPath)
-        .method_not_allowed_fallback(async || Refusal::UnknownPath)
+        .fallback(async || HttpError::UnknownPath)
+        .method_not_allowed_fallback(async || HttpError::UnknownPath)
         .with_state(app)
 }
 

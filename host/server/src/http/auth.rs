@@ -1,7 +1,7 @@
 //! Authentication by API key.
 
 use super::access_log::Entry;
-use super::respond::{Refusal, Response};
+use super::respond::{HttpError, Response};
 use super::server::Interface;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -36,7 +36,7 @@ pub(super) async fn authenticate(
                 Some(caller)
             });
         let Some(caller) = caller else {
-            return Refusal::Unauthorized.into_response();
+            return HttpError::Unauthorized.into_response();
         };
         request.extensions_mut().insert(Authenticated(caller));
     }

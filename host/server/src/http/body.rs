@@ -1,6 +1,6 @@
 //! Request bodies: read within bounds of size and time, drained if the endpoint did not want them.
 
-use super::respond::Refusal;
+use super::respond::HttpError;
 use axum::body::Body;
 use bytes::Bytes;
 use http::header::EXPECT;
@@ -23,22 +23,22 @@ const MAX_DRAINED: usize = 1024 * 1024;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Refuses a body whose declared size is above the limit.
-pub(super) fn check_size(body: &Body) -> Result<(), Refusal> {
+pub(super) fn check_size(body: &Body) -> Result<(), HttpError> {
     match body.size_hint().lower() > MAX_BYTES as u64 {
-        true => Err(Refusal::TooLarge),
+        true => Err(HttpError::TooLarge),
         false => Ok(()),
     }
 }
 
 /// Reads a whole body.
-pub(super) async fn read(body: Body, limit: Duration) -> Result<Bytes, Refusal> {
+pub(super) async fn read(body: Body, limit: Duration) -> Result<Bytes, HttpError> {
     check_size(&body)?;
     let collected = Limited::new(body, MAX_BYTES).collect();
     match timeout(limit, collected).await {
         Ok(Ok(whole)) => Ok(whole.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::TooLarge),
-        Ok(Err(_)) => Err(Refusal::BodyBroken),
-        Err(_) => Err(Refusal::BodyTimeout),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(HttpError::TooLarge),
+        Ok(Err(_)) => Err(HttpError::BodyBroken),
+        Err(_) => Err(HttpError::BodyTimeout),
     }
 }
 
@@ -128,7 +128,7 @@ async fn drain<B: hyper::body::Body<Data = Bytes> + Unpin>(mut body: B) {
 #[cfg(test)]
 mod tests {
     use super::{MAX_BYTES, MAX_DRAINED, RequestBody, read};
-    use crate::http::respond::Refusal;
+    use crate::http::respond::HttpError;
     use axum::body::Body;
     use bytes::Bytes;
     use hyper::body::Frame;
@@ -179,7 +179,7 @@ mod tests {
         (pieces, taken)
     }
 
-    async fn read_pieces(count: usize, bytes: usize, ends: bool) -> Result<Bytes, Refusal> {
+    async fn read_pieces(count: usize, bytes: usize, ends: bool) -> Result<Bytes, HttpError> {
         read(Body::new(pieces(count, bytes, ends).0), LIMIT).await
     }
 
@@ -194,11 +194,11 @@ mod tests {
     #[tokio::test]
     async fn too_long_and_too_slow() {
         let declared = Body::from(vec![0; MAX_BYTES + 1]);
-        assert_eq!(read(declared, LIMIT).await, Err(Refusal::TooLarge));
+        assert_eq!(read(declared, LIMIT).await, Err(HttpError::TooLarge));
         let undeclared = read_pieces(66, 1024, true).await;
-        assert_eq!(undeclared, Err(Refusal::TooLarge));
+        assert_eq!(undeclared, Err(HttpError::TooLarge));
         let silent = read_pieces(1, 10, false).await;
-        assert_eq!(silent, Err(Refusal::BodyTimeout));
+        assert_eq!(silent, Err(HttpError::BodyTimeout));
     }
 
     #[tokio::test]

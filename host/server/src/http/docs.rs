@@ -1,7 +1,7 @@
 //! The OpenAPI document and its explorer. All files are embedded: nothing is fetched from elsewhere.
 
 use super::compress::{self, accepts_gzip};
-use super::respond::{self, Refusal, Response};
+use super::respond::{self, HttpError, Response};
 use super::unsent::Static;
 use bytes::Bytes;
 use flate2::read::GzDecoder;
@@ -101,12 +101,12 @@ impl Docs {
         page("text/html; charset=utf-8", Bytes::from_static(PAGE))
     }
 
-    pub(super) fn file(name: &str, request: &HeaderMap) -> Result<Response, Refusal> {
+    pub(super) fn file(name: &str, request: &HeaderMap) -> Result<Response, HttpError> {
         let (file, plain) = FILES
             .iter()
             .zip(&PLAIN)
             .find(|(file, _)| file.name == name)
-            .ok_or(Refusal::UnknownPath)?;
+            .ok_or(HttpError::UnknownPath)?;
         let content = Bytes::from_static(file.content);
         if !file.gzipped {
             return Ok(page(file.content_type, content));

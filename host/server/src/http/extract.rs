@@ -2,7 +2,7 @@
 //! type, size and time of the body, then a free place among the running requests.
 
 use super::auth::Authenticated;
-use super::respond::{self, Refusal, Response};
+use super::respond::{self, HttpError, Response};
 use super::server::Interface;
 use super::{body, media_type};
 use crate::api::Reply;
@@ -50,19 +50,19 @@ impl<B> Call<B> {
 }
 
 impl<S: Send + Sync> FromRequest<S> for NoBody {
-    type Rejection = Refusal;
+    type Rejection = HttpError;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
         body::check_size(request.body()).map(|()| Self)
     }
 }
 
 impl FromRequest<Arc<Interface>> for Json {
-    type Rejection = Refusal;
+    type Rejection = HttpError;
 
-    async fn from_request(request: Request, state: &Arc<Interface>) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, state: &Arc<Interface>) -> Result<Self, HttpError> {
         if !media_type::is_json(request.headers()) {
-            return Err(Refusal::MediaType);
+            return Err(HttpError::MediaType);
         }
         let body = body::read(request.into_body(), state.body_timeout).await?;
         Ok(Self(body))
@@ -71,24 +71,24 @@ impl FromRequest<Arc<Interface>> for Json {
 
 impl<B> FromRequest<Arc<Interface>> for Call<B>
 where
-    B: FromRequest<Arc<Interface>, Rejection = Refusal>,
+    B: FromRequest<Arc<Interface>, Rejection = HttpError>,
 {
-    type Rejection = Refusal;
+    type Rejection = HttpError;
 
-    async fn from_request(mut request: Request, state: &Arc<Interface>) -> Result<Self, Refusal> {
+    async fn from_request(mut request: Request, state: &Arc<Interface>) -> Result<Self, HttpError> {
         // The middleware puts it there, so only a route outside of it has none.
         let Some(Authenticated(caller)) = request.extensions_mut().remove() else {
-            return Err(Refusal::Unauthorized);
+            return Err(HttpError::Unauthorized);
         };
         let body = B::from_request(request, state).await?;
         if state.unsent.is_full() {
-            return Err(Refusal::Busy);
+            return Err(HttpError::Busy);
         }
         let in_flight = Arc::clone(&state.in_flight).try_acquire_owned();
         Ok(Self {
             caller,
             body,
-            _in_flight: in_flight.map_err(|_| Refusal::Busy)?,
+            _in_flight: in_flight.map_err(|_| HttpError::Busy)?,
         })
     }
 }

@@ -16,7 +16,7 @@ pub use axum::response::Response;
 
 /// A request that is refused before any use case sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum HttpError {
     /// No valid key.
     Unauthorized,
     /// No route has this path.
@@ -41,9 +41,9 @@ pub enum Refusal {
     NotReady,
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for HttpError {
     fn into_response(self) -> Response {
-        refusal(&self)
+        http_error(&self)
     }
 }
 
@@ -92,22 +92,22 @@ pub fn error(error: &Error) -> Response {
             StatusCode::BAD_GATEWAY,
             "The host of this instance could not start it; it stays stopped.",
         ),
-        Error::Overloaded => refusal(&Refusal::Busy),
+        Error::Overloaded => http_error(&HttpError::Busy),
         Error::Internal(_) => internal_error(),
     }
 }
 
 /// The response to a request that no use case saw.
-pub fn refusal(refusal: &Refusal) -> Response {
-    match refusal {
-        Refusal::Unauthorized => with(
+pub fn http_error(error: &HttpError) -> Response {
+    match error {
+        HttpError::Unauthorized => with(
             detail(StatusCode::UNAUTHORIZED, "Invalid or missing API key."),
             WWW_AUTHENTICATE,
             HeaderValue::from_static("Bearer"),
         ),
-        Refusal::UnknownPath => detail(StatusCode::NOT_FOUND, "Not found."),
-        Refusal::Method => detail(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed."),
-        Refusal::Slash(location) => match HeaderValue::try_from(location) {
+        HttpError::UnknownPath => detail(StatusCode::NOT_FOUND, "Not found."),
+        HttpError::Method => detail(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed."),
+        HttpError::Slash(location) => match HeaderValue::try_from(location) {
             Ok(location) => with(
                 detail(
                     StatusCode::PERMANENT_REDIRECT,
@@ -118,28 +118,28 @@ pub fn refusal(refusal: &Refusal) -> Response {
             ),
             Err(_) => detail(StatusCode::NOT_FOUND, "Not found."),
         },
-        Refusal::MediaType => detail(
+        HttpError::MediaType => detail(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "The body must be sent as Content-Type: application/json.",
         ),
-        Refusal::TooLarge => detail(
+        HttpError::TooLarge => detail(
             StatusCode::PAYLOAD_TOO_LARGE,
             "The body must not be larger than 64 KiB.",
         ),
-        Refusal::BodyTimeout => detail(
+        HttpError::BodyTimeout => detail(
             StatusCode::REQUEST_TIMEOUT,
             "The body of the request did not arrive in time.",
         ),
-        Refusal::BodyBroken => detail(
+        HttpError::BodyBroken => detail(
             StatusCode::BAD_REQUEST,
             "The body of the request could not be read.",
         ),
-        Refusal::Host => detail(
+        HttpError::Host => detail(
             StatusCode::BAD_REQUEST,
             "The request must have exactly one Host header.",
         ),
-        Refusal::Busy => retry_later("The service is busy; try again shortly."),
-        Refusal::NotReady => retry_later("The service is not ready."),
+        HttpError::Busy => retry_later("The service is busy; try again shortly."),
+        HttpError::NotReady => retry_later("The service is not ready."),
     }
 }
 
@@ -225,7 +225,7 @@ fn with(mut response: Response, name: HeaderName, value: HeaderValue) -> Respons
 
 #[cfg(test)]
 mod tests {
-    use super::{Refusal, Response, error, refusal, reply};
+    use super::{HttpError, Response, error, http_error, reply};
     use crate::api::Reply;
     use bytes::Bytes;
     use http_body_util::BodyExt;
@@ -296,10 +296,10 @@ mod tests {
 
     #[tokio::test]
     async fn headers_that_go_with_a_status() {
-        let unauthorized = refusal(&Refusal::Unauthorized);
+        let unauthorized = http_error(&HttpError::Unauthorized);
         assert_eq!(unauthorized.headers()["www-authenticate"], "Bearer");
-        assert_eq!(refusal(&Refusal::Busy).headers()["retry-after"], "1");
-        let moved = refusal(&Refusal::Slash("/api/instance/?a=b".to_owned()));
+        assert_eq!(http_error(&HttpError::Busy).headers()["retry-after"], "1");
+        let moved = http_error(&HttpError::Slash("/api/instance/?a=b".to_owned()));
         assert_eq!(
             (moved.status().as_u16(), &moved.headers()["location"]),
             (308, &"/api/instance/?a=b".parse().unwrap())

@@ -5,7 +5,7 @@ use super::auth::authenticate;
 use super::docs::Docs;
 use super::extract::{Call, Json, Named, NoBody};
 use super::list;
-use super::respond::{self, Refusal, Response};
+use super::respond::{self, HttpError, Response};
 use super::server::Interface;
 use crate::api;
 use axum::Router;
@@ -56,7 +56,7 @@ pub(super) fn public() -> Routes<5> {
 pub(super) fn router(interface: Arc<Interface>) -> Router {
     let authenticate = from_fn_with_state(Arc::clone(&interface), authenticate);
     let private = with_routes(private())
-        .fallback(async || Refusal::UnknownPath)
+        .fallback(async || HttpError::UnknownPath)
         .layer(authenticate);
     observe(with_routes(public()).merge(private)).with_state(interface)
 }
@@ -70,13 +70,13 @@ fn with_routes<const N: usize>(routes: Routes<N>) -> Router<Arc<Interface>> {
         }
         router = router.route(path, methods);
     }
-    router.method_not_allowed_fallback(async || Refusal::Method)
+    router.method_not_allowed_fallback(async || HttpError::Method)
 }
 
-async fn redirect_to_slash(request: Request, _: Next) -> Refusal {
+async fn redirect_to_slash(request: Request, _: Next) -> HttpError {
     let uri = request.uri();
     let query = uri.query().map(|query| format!("?{query}"));
-    Refusal::Slash(format!("{}/{}", uri.path(), query.unwrap_or_default()))
+    HttpError::Slash(format!("{}/{}", uri.path(), query.unwrap_or_default()))
 }
 
 async fn create(State(interface): Shared, call: Call<Json>) -> Response {
@@ -127,10 +127,10 @@ async fn health(_: NoBody) -> Response {
     respond::ok(&json!({ "status": "ok" }))
 }
 
-async fn ready(State(interface): Shared, _: NoBody) -> Result<Response, Refusal> {
+async fn ready(State(interface): Shared, _: NoBody) -> Result<Response, HttpError> {
     match interface.api.app().ready() {
         true => Ok(respond::ok(&json!({ "status": "ready" }))),
-        false => Err(Refusal::NotReady),
+        false => Err(HttpError::NotReady),
     }
 }
 
@@ -146,7 +146,7 @@ async fn docs_file(
     Path(name): Path<String>,
     headers: HeaderMap,
     _: NoBody,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpError> {
     Docs::file(&name, &headers)
 }
 

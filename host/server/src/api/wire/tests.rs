@@ -7,7 +7,7 @@ use wharf_domain::ids::{Generation, InstanceId, NodeId, UserId};
 use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
 use wharf_domain::money::{Rate, Rates};
 use wharf_domain::name::Name;
-use wharf_domain::secret::{Sealed, SecretText};
+use wharf_domain::secret::{Encrypted, SecretText};
 use wharf_domain::state::InstanceState;
 use wharf_domain::time::Timestamp;
 
@@ -39,7 +39,7 @@ fn container() -> InstanceView {
             disk: Rate(1),
             gpu: Rate(2_000_000_000),
         },
-        password: Sealed(Vec::new()),
+        password: Encrypted(Vec::new()),
         node: NodeId("local".to_owned()),
         ssh_host: "ssh.example.org".to_owned(),
         login_user: "user".to_owned(),
