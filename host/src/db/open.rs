@@ -19,6 +19,10 @@ const FORMAT: u64 = 3;
 pub(super) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 const FORMAT_KEY: &str = "format";
 
+/// Memory for pages of the file, in bytes; redb's default is 1 GiB. The first look at the nodes after
+/// a start reads every instance, and would leave as much of the file in memory as this allows.
+const CACHE: usize = 256 << 20;
+
 /// Opens or makes `wharf.redb` in a directory.
 pub fn open(dir: &Path) -> Result<Database, OpenError> {
     let path = dir.join("wharf.redb");
@@ -27,6 +31,7 @@ pub fn open(dir: &Path) -> Result<Database, OpenError> {
     // Every commit has the allocator's state, so redb repairs only a file whose closing panicked.
     let repairs = |_: &mut redb::RepairSession| tracing::warn!("checking the whole database");
     let file = Builder::new()
+        .set_cache_size(CACHE)
         .set_repair_callback(repairs)
         .create_file(file)
         .map_err(|error| match error {
