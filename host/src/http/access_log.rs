@@ -78,7 +78,8 @@ async fn log(mut request: Request, next: Next) -> Response {
         route: request.extensions().get().cloned(),
         status: None,
     };
-    let span = tracing::info_span!(
+    // A span of this level exists whatever the filter, so that every line has the id.
+    let span = tracing::error_span!(
         "request",
         request_id = &*line.entry.request_id,
         method = line.method.as_str(),

@@ -134,7 +134,7 @@ async fn fill(
     for n in 0..users {
         let key = keys.new_key(&format!("user{n}@example.org"), "").await?;
         shown.push(key.key.expose().to_owned());
-        let caller = keys.authenticate(key.key.expose());
+        let caller = keys.authenticate(key.key.expose(), "bench".into());
         owners.push(caller.context("a new key does not work")?.user);
     }
     let mut first = Vec::new();
