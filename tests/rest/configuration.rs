@@ -42,6 +42,10 @@ fn errors_name_the_setting_and_the_valid_values() {
         (node.replace("\"simulated\"", "\"floppy\""), "floppy"),
         (node.replace("simulated:", "http://1.2.3.4"), "endpoint"),
         (
+            simulated_node("one", "ready = 1"),
+            "`node.one`: settings: unknown field `ready`",
+        ),
+        (
             node.replace(
                 "settings",
                 "gpus = [{ model = \"X1\", count = 1 }]\nsettings",

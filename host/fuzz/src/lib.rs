@@ -126,11 +126,14 @@ pub fn path(bytes: &[u8]) -> bool {
 }
 
 /// The segment of a path is decoded once, and names an instance by its only spelling or by name.
-async fn check(uri: Uri, Named(selector): Named, segment: Option<Path<String>>) {
+/// No instance has the empty name.
+async fn check(uri: Uri, Named(selector): Named, segment: Option<Path<String>>) -> StatusCode {
     let Some(Path(segment)) = segment else {
-        return;
+        return StatusCode::OK;
     };
-    assert!(!segment.is_empty(), "a segment is not empty");
+    if segment.is_empty() {
+        return StatusCode::NOT_FOUND;
+    }
     assert!(segment.len() <= uri.path().len(), "decoding only shortens");
     match selector {
         Selector::Id(id) => assert_eq!(InstanceId::parse(&segment), Some(id)),
@@ -139,4 +142,5 @@ async fn check(uri: Uri, Named(selector): Named, segment: Option<Path<String>>) 
             assert_eq!(InstanceId::parse(&segment), None);
         }
     }
+    StatusCode::OK
 }

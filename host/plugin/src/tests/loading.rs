@@ -116,10 +116,7 @@ async fn a_node_that_does_not_fit_is_named() {
         .await
         .unwrap();
     let open = |driver: &str, endpoint: &str, settings: Value| {
-        let transport = match super::transport(endpoint, &settings) {
-            Ok(transport) => transport,
-            Err(error) => return error.to_string(),
-        };
+        let transport = super::transport(endpoint, &settings).unwrap();
         let config = NodeConfig {
             name: NodeId("n1".into()),
             driver: driver.into(),
@@ -134,10 +131,6 @@ async fn a_node_that_does_not_fit_is_named() {
         (open("incus", "unix:///x", json!({})), "\"incus\""),
         (open("docker", "simulated:", json!({})), "endpoint"),
         (open("simulated", "unix:///x", json!({})), "endpoint"),
-        (
-            open("simulated", "simulated:", json!({ "ready": 1 })),
-            "ready",
-        ),
         (
             open("docker", "unix:///x", json!({ "pids_limit": "many" })),
             "pids_limit",

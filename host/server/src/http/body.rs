@@ -22,11 +22,27 @@ const MAX_DRAINED: usize = 1024 * 1024;
 /// The time limit for draining a body.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// The time in which a body that no endpoint takes is looked at.
+const ARRIVAL: Duration = Duration::from_millis(50);
+
 /// Refuses a body whose declared size is above the limit.
-pub(super) fn check_size(body: &Body) -> Result<(), HttpError> {
+fn check_size(body: &Body) -> Result<(), HttpError> {
     match body.size_hint().lower() > MAX_BYTES as u64 {
         true => Err(HttpError::TooLarge),
         false => Ok(()),
+    }
+}
+
+/// Discards the body of a request to an endpoint that takes none. A part that has arrived, or arrives
+/// within [`ARRIVAL`], must be valid; the response does not wait for more.
+pub(super) async fn ignore(body: Body, awaits_continue: bool) -> Result<(), HttpError> {
+    check_size(&body)?;
+    if body.is_end_stream() || awaits_continue {
+        return Ok(());
+    }
+    match read(body, ARRIVAL).await {
+        Ok(_) | Err(HttpError::BodyTimeout) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

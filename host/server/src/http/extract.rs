@@ -9,6 +9,7 @@ use crate::api::Reply;
 use axum::RequestPartsExt;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use bytes::Bytes;
+use http::header::EXPECT;
 use http::request::Parts;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use wharf_control::{Caller, Selector};
 use wharf_domain::error::Error;
 
-/// The absence of a body: one that is sent is not read, but its declared size is checked.
+/// The absence of a body. One that is sent is discarded: see [`body::ignore`].
 pub(super) struct NoBody;
 
 /// A JSON body, not parsed yet.
@@ -53,7 +54,9 @@ impl<S: Send + Sync> FromRequest<S> for NoBody {
     type Rejection = HttpError;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
-        body::check_size(request.body()).map(|()| Self)
+        let awaits_continue = request.headers().contains_key(EXPECT);
+        body::ignore(request.into_body(), awaits_continue).await?;
+        Ok(Self)
     }
 }
 
