@@ -7,12 +7,13 @@ use axum::Router;
 use axum::body::Body as HttpBody;
 use axum::extract::{Path, Request};
 use axum::routing::any;
-use http::{StatusCode, Uri};
+use http::Uri;
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
 use tokio::runtime::{Builder, Runtime};
 use tower::Service;
 use wharf::api::{create, ports, public_key, update};
+use wharf::http::respond::HttpError;
 use wharf::http::{Named, routes};
 use wharf::schema::{Body, Schemas};
 use wharf_control::Selector;
@@ -122,17 +123,17 @@ pub fn path(bytes: &[u8]) -> bool {
     let mut request = Request::new(HttpBody::empty());
     *request.uri_mut() = uri;
     let Ok(response) = runtime.block_on(ROUTER.clone().call(request));
-    response.status() == StatusCode::OK
+    response.status().is_success()
 }
 
 /// The segment of a path is decoded once, and names an instance by its only spelling or by name.
 /// No instance has the empty name.
-async fn check(uri: Uri, Named(selector): Named, segment: Option<Path<String>>) -> StatusCode {
+async fn check(uri: Uri, Named(selector): Named, segment: Option<Path<String>>) -> Result<(), HttpError> {
     let Some(Path(segment)) = segment else {
-        return StatusCode::OK;
+        return Ok(());
     };
     if segment.is_empty() {
-        return StatusCode::NOT_FOUND;
+        return Err(HttpError::UnknownPath);
     }
     assert!(segment.len() <= uri.path().len(), "decoding only shortens");
     match selector {
@@ -142,5 +143,5 @@ async fn check(uri: Uri, Named(selector): Named, segment: Option<Path<String>>) 
             assert_eq!(InstanceId::parse(&segment), None);
         }
     }
-    StatusCode::OK
+    Ok(())
 }
