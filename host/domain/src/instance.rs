@@ -136,9 +136,18 @@ pub struct Resize {
 }
 
 impl Instance {
-    /// Returns the state that the user sees.
+    /// Derives the state that the user sees from the intent and the observations.
+    ///
+    /// The intent takes precedence: users see it as soon as it is durable.
     pub fn state(&self) -> InstanceState {
-        InstanceState::of(self)
+        match (self.intent, self.failed, self.resource_type) {
+            (Intent::Delete, _, _) => InstanceState::Deleted,
+            (_, true, _) => InstanceState::Error,
+            (Intent::Run, false, _) if self.provisioned => InstanceState::Running,
+            (Intent::Run, false, _) => InstanceState::Provisioning,
+            (Intent::Stop, false, ResourceType::Vm) => InstanceState::ShutOff,
+            (Intent::Stop, false, ResourceType::Container) => InstanceState::Exited,
+        }
     }
 
     /// Sets a new intent and starts a new generation. Reports of earlier generations become stale.

@@ -1,6 +1,5 @@
 //! The states of an instance, by section 3 of the specification.
 
-use super::instance::{Instance, Intent, ResourceType};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -32,20 +31,6 @@ pub struct Billed {
 }
 
 impl InstanceState {
-    /// Derives the state from the intent and the observations.
-    ///
-    /// The intent takes precedence: users see it as soon as it is durable.
-    pub fn of(instance: &Instance) -> Self {
-        match (instance.intent, instance.failed, instance.resource_type) {
-            (Intent::Delete, _, _) => Self::Deleted,
-            (_, true, _) => Self::Error,
-            (Intent::Run, false, _) if instance.provisioned => Self::Running,
-            (Intent::Run, false, _) => Self::Provisioning,
-            (Intent::Stop, false, ResourceType::Vm) => Self::ShutOff,
-            (Intent::Stop, false, ResourceType::Container) => Self::Exited,
-        }
-    }
-
     /// Returns the parts that are billed in the state.
     pub fn billed(self) -> Billed {
         let (compute, storage) = match self {

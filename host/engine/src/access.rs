@@ -5,10 +5,10 @@ use super::message::{
     Body, DEFAULT_TIMEOUT, EngineError, JobState, MAX_JSON, Request, Response, Transfer,
 };
 use super::node::EngineNode;
+use super::outgoing::Outgoing;
 use super::policy::CheckedRequest;
 use super::scope::CallScope;
 use super::trace::traced;
-use super::transport::Outgoing;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::{debug, warn};

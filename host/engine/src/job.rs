@@ -2,9 +2,10 @@
 //! them, and later calls poll them by key.
 
 use super::message::{EngineError, JobState, Response, Transfer};
+use super::outgoing::{Outgoing, Progress};
 use super::trace::traced;
 use super::transfer;
-use super::transport::{Outgoing, Progress, Transport};
+use super::transport::Transport;
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::future::Future;

@@ -1,8 +1,8 @@
 //! The archive of one response as the body of another request. It is read and written at the pace of the
 //! slower side.
 
+use super::outgoing::Progress;
 use super::tar_stream::TarStream;
-use super::transport::Progress;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming};
 use std::io;

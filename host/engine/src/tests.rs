@@ -116,7 +116,7 @@ async fn jobs_are_told_once() {
     );
     let transport = Transport::unix(&path);
     let node = EngineNode::open(NodeId("n".into()), transport, "docker", &Value::Null).unwrap();
-    let outgoing = || super::transport::Outgoing {
+    let outgoing = || super::outgoing::Outgoing {
         method: Method::POST,
         path: "/images/create".into(),
         headers: Vec::new(),

@@ -2,8 +2,9 @@
 //! host in pieces; no guest, file or image stores it.
 
 use super::message::{EngineError, Response, Transfer};
+use super::outgoing::{Outgoing, Progress};
 use super::tar_pipe::TransferProgress;
-use super::transport::{Outgoing, Progress, Transport};
+use super::transport::Transport;
 use bytes::Bytes;
 use http::Method;
 use serde::Deserialize;

@@ -2,8 +2,8 @@
 
 use super::contact::{Contact, OpenConnection};
 use super::message::{EngineError, MAX_RESPONSE, Response};
+use super::outgoing::{Outgoing, Progress};
 use super::tar_pipe::{TarPipe, TransferProgress};
-use super::transport::{Outgoing, Progress};
 use bytes::{Bytes, BytesMut};
 use http::Uri;
 use http_body_util::{BodyExt, Full};

@@ -128,7 +128,11 @@ pub fn path(bytes: &[u8]) -> bool {
 
 /// The segment of a path is decoded once, and names an instance by its only spelling or by name.
 /// No instance has the empty name.
-async fn check(uri: Uri, Named(selector): Named, segment: Option<Path<String>>) -> Result<(), HttpError> {
+async fn check(
+    uri: Uri,
+    Named(selector): Named,
+    segment: Option<Path<String>>,
+) -> Result<(), HttpError> {
     let Some(Path(segment)) = segment else {
         return Ok(());
     };

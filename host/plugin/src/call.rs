@@ -4,7 +4,7 @@ use super::clock;
 use super::config::Limits;
 use super::error::LoadError;
 use super::guest::Guest;
-use super::imports::log::LogSink;
+use super::log_sink::LogSink;
 use super::meter::{Meter, Metered};
 use super::queue::Queue;
 use std::future::Future;

@@ -1,7 +1,7 @@
 //! The host's state of one guest, for the length of one call.
 
-use super::imports::log::LogSink;
-use super::imports::stdio::Stdio;
+use super::log_sink::LogSink;
+use super::stdio::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wasmtime::ResourceLimiter;

@@ -18,10 +18,12 @@ mod flavors;
 mod guest;
 mod imports;
 mod load;
+mod log_sink;
 mod meter;
 mod plugins;
 mod queue;
 mod runtime;
+mod stdio;
 #[cfg(test)]
 mod tests;
 

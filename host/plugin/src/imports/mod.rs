@@ -1,8 +1,7 @@
 //! The imports of guests: `log`, `engine` for drivers, and a WASI that reaches nothing.
 
 mod engine;
-pub mod log;
-pub mod stdio;
+mod log;
 
 use super::bindings::{FlavorProvider, NodeDriver, driver_types, types};
 use super::guest::Guest;

@@ -5,7 +5,7 @@
 use super::body;
 use super::listen::{self, Served};
 use super::respond::{self, HttpError, Response};
-use super::server::StartError;
+use super::start_error::StartError;
 use super::unsent::Unsent;
 use crate::api::Reply;
 use axum::Router;

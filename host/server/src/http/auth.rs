@@ -1,8 +1,8 @@
 //! Authentication by API key.
 
 use super::access_log::Entry;
+use super::interface::Interface;
 use super::respond::{HttpError, Response};
-use super::server::Interface;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::IntoResponse;

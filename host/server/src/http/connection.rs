@@ -1,6 +1,7 @@
 //! One connection, HTTP/1.1 or HTTP/2: served until it is idle, makes no progress, or the server
 //! stops.
 
+use super::activity::Activity;
 use super::body::RequestBody;
 use super::unsent::{Unsent, UnsentBody};
 use axum::Router;
@@ -12,7 +13,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
@@ -123,38 +124,6 @@ impl Connections {
             let response = response.await?;
             Ok(UnsentBody::track(response, &running.0, &unsent))
         }
-    }
-}
-
-/// What happens on one connection, as counters that only grow or go back to zero.
-#[derive(Debug, Default)]
-pub(super) struct Activity {
-    requests: AtomicU64,
-    running: AtomicUsize,
-    sending: AtomicUsize,
-    progress: AtomicU64,
-}
-
-impl Activity {
-    /// A response body exists from now on.
-    pub(super) fn body_begun(&self) {
-        self.sending.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The socket has taken a response body, or the connection has given it up.
-    pub(super) fn body_sent(&self) {
-        self.sending.fetch_sub(1, Ordering::Relaxed);
-        self.progressed();
-    }
-
-    /// The connection takes a piece of a response body.
-    pub(super) fn progressed(&self) {
-        self.progress.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Whether some response is not sent completely.
-    pub(super) fn is_sending(&self) -> bool {
-        self.sending.load(Ordering::Relaxed) > 0
     }
 }
 

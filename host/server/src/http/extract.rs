@@ -2,8 +2,8 @@
 //! type, size and time of the body, then a free place among the running requests.
 
 use super::auth::Authenticated;
+use super::interface::Interface;
 use super::respond::{self, HttpError, Response};
-use super::server::Interface;
 use super::{body, media_type};
 use crate::api::Reply;
 use axum::RequestPartsExt;

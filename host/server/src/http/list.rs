@@ -3,8 +3,8 @@
 
 use super::compress::{self, accepts_gzip, is_long};
 use super::extract::Call;
+use super::interface::Interface;
 use super::respond::{self, Response};
-use super::server::Interface;
 use crate::api::list::{self, List, Page};
 use axum::extract::State;
 use bytes::Bytes;

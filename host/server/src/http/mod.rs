@@ -6,6 +6,7 @@
 //! [`crate::api`]. The `admin` service on a Unix socket serves the subcommands of `wharf`.
 
 mod access_log;
+mod activity;
 mod admin;
 mod admin_client;
 mod auth;
@@ -14,6 +15,7 @@ mod compress;
 mod connection;
 mod docs;
 mod extract;
+mod interface;
 mod list;
 mod listen;
 mod media_type;
@@ -21,9 +23,11 @@ mod peers;
 pub mod respond;
 pub mod routes;
 mod server;
+mod start_error;
 mod tls;
 mod unsent;
 
 pub use admin_client::{AdminClient, AdminError};
 pub use extract::Named;
-pub use server::{Server, StartError};
+pub use server::Server;
+pub use start_error::StartError;

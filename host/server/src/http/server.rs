@@ -3,14 +3,15 @@
 use super::admin;
 use super::compress::Workers;
 use super::docs::Docs;
+use super::interface::Interface;
 use super::listen::{self, Served};
 use super::routes;
+use super::start_error::StartError;
 use super::tls;
 use super::unsent::Unsent;
 use crate::api::Api;
 use axum::serve::ListenerExt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -18,41 +19,6 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use wharf_config::Config;
 use wharf_control::App;
-
-/// Why the interface cannot be served.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// A TLS file cannot be used.
-    #[error("setting `{setting}`: {message}")]
-    Tls {
-        /// The setting that names it.
-        setting: &'static str,
-        /// What is wrong.
-        message: String,
-    },
-    /// The admin service's socket cannot be opened.
-    #[error("cannot listen on {path}")]
-    AdminSocket {
-        /// Where it should be.
-        path: PathBuf,
-        /// Why it cannot.
-        source: std::io::Error,
-    },
-    /// An embedded schema or document is broken.
-    #[error("the built-in interface description is broken: {0}")]
-    Broken(String),
-}
-
-/// The state that handlers share.
-pub(super) struct Interface {
-    pub(super) api: Api,
-    pub(super) docs: Docs,
-    pub(super) body_timeout: Duration,
-    /// A permit for each authenticated request that runs.
-    pub(super) in_flight: Arc<Semaphore>,
-    pub(super) unsent: Arc<Unsent>,
-    pub(super) workers: Workers,
-}
 
 /// The running interface.
 pub struct Server {

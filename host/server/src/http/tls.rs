@@ -1,6 +1,6 @@
 //! TLS for the REST interface.
 
-use super::server::StartError;
+use super::start_error::StartError;
 use rustls::ServerConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};

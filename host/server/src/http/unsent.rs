@@ -1,7 +1,7 @@
 //! Response bodies on their way to the client: their bytes are counted until the socket has taken
 //! them, so that clients that do not read cost a bounded amount of memory.
 
-use super::connection::Activity;
+use super::activity::Activity;
 use axum::body::Body;
 use bytes::Bytes;
 use hyper::body::{Body as _, Frame, SizeHint};
@@ -147,7 +147,7 @@ impl hyper::body::Body for UnsentBody {
 #[cfg(test)]
 mod tests {
     use super::{CHUNK, Static, Unsent, UnsentBody};
-    use crate::http::connection::Activity;
+    use crate::http::activity::Activity;
     use axum::response::IntoResponse;
     use http_body_util::BodyExt;
     use hyper::body::Body as _;

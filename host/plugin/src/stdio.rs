@@ -1,7 +1,7 @@
 //! Standard output and error of a guest, as lines of the log. A line is logged at once, so that the
 //! text of a panic precedes its trap.
 
-use super::log::{LogSink, MAX_LINE};
+use super::log_sink::{LogSink, MAX_LINE};
 use bytes::Bytes;
 use std::io;
 use std::pin::Pin;

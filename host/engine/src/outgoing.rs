@@ -1,0 +1,51 @@
+//! A request on its way to an engine, and an observer of its answer.
+
+use super::message::EngineError;
+use bytes::Bytes;
+use http::{Method, Request, header};
+use http_body_util::Full;
+
+/// A checked request with its body.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    /// HTTP method.
+    pub method: Method,
+    /// Path and query.
+    pub path: String,
+    /// Headers, without those of the body.
+    pub headers: Vec<(String, String)>,
+    /// Body and its media type.
+    pub body: Option<(&'static str, Bytes)>,
+}
+
+impl Outgoing {
+    /// The request for an HTTP client. The authority is a constant, as there is one engine.
+    pub fn into_http(self) -> Result<Request<Full<Bytes>>, EngineError> {
+        let mut request = Request::builder()
+            .method(self.method)
+            .uri(format!("http://localhost{}", self.path));
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let body = self.body.map_or_else(Bytes::new, |(media_type, body)| {
+            if let Some(headers) = request.headers_mut() {
+                headers.insert(
+                    header::CONTENT_TYPE,
+                    header::HeaderValue::from_static(media_type),
+                );
+            }
+            body
+        });
+        request
+            .body(Full::new(body))
+            .map_err(|_| EngineError::Refused("the request is not valid HTTP".into()))
+    }
+}
+
+/// An observer of a long answer.
+pub trait Progress: Send + Sync {
+    /// Takes the next piece.
+    fn chunk(&self, bytes: &[u8]);
+    /// The kept part of the answer.
+    fn kept(&self) -> Bytes;
+}
