@@ -9,7 +9,7 @@ use std::sync::Arc;
 use wharf_control::Caller;
 use wharf_domain::error::{Error, FieldErrors};
 
-/// The largest `limit`.
+/// The largest `limit`, and that of a request with `after` alone.
 const MAX_LIMIT: usize = 1000;
 
 /// A part of the list.
@@ -45,14 +45,12 @@ impl Page {
             errors.add("limit", "must be an integer from 1 to 1000");
         }
         let position = after.as_ref().map(|after| after.parse().ok());
-        match position {
-            Some(None) => errors.add("after", "must be from the `Link` header of a page"),
-            Some(Some(_)) if !given => errors.add("after", "must be given together with `limit`"),
-            _ => {}
+        if position == Some(None) {
+            errors.add("after", "must be from the `Link` header of a page");
         }
         errors.into_result()?;
-        Ok(number.map(|limit| Self {
-            limit,
+        Ok((given || position.is_some()).then(|| Self {
+            limit: number.unwrap_or(MAX_LIMIT),
             after: position.flatten(),
         }))
     }
@@ -114,6 +112,7 @@ mod tests {
         assert_eq!(parse("x=1&offset=2"), Ok(None));
         assert_eq!(parse("limit=1"), page(1, None));
         assert_eq!(parse("after=0&limit=1000"), page(1000, Some(0)));
+        assert_eq!(parse("after=1"), page(1000, Some(1)));
         for (query, fields) in [
             ("limit=0", &["limit"][..]),
             ("limit=1001", &["limit"]),
@@ -121,7 +120,6 @@ mod tests {
             ("limit=1.0", &["limit"]),
             ("limit=-1&after=x", &["after", "limit"]),
             ("limit=1&limit=1", &["limit"]),
-            ("after=1", &["after"]),
             ("limit=1&after=", &["after"]),
         ] {
             let fields = fields.iter().map(ToString::to_string).collect();
