@@ -57,6 +57,11 @@ fn a_wrong_key_reveals_nothing_about_paths() {
     for path in ["/api/instance", "/api/nothing/", "/api/instance/a/b/c/"] {
         assert_eq!(anonymous.get(path).unwrap().status, 401, "{path}");
     }
+    // No method of the route is named either.
+    let answer = anonymous
+        .raw("PUT", "/api/instance/a-b/stop/", None)
+        .unwrap();
+    assert_eq!((answer.status, answer.header("allow")), (401, None));
     server.finish().unwrap();
 }
 

@@ -30,6 +30,9 @@ fn unknown_paths_are_404_and_wrong_methods_405_with_allow() {
     let (server, api) = start();
     assert_eq!(api.get("/api/nothing/").unwrap().status, 404);
     assert_eq!(api.get("/nothing").unwrap().status, 404);
+    let answer = api.get("/api/docs/%ff").unwrap();
+    assert_eq!(answer.status, 404);
+    assert!(answer.body["detail"].is_string(), "{answer:?}");
     for (method, path, allow) in [
         ("DELETE", "/api/instance/", "POST"),
         ("PUT", "/api/instance/a-b/", "PATCH"),

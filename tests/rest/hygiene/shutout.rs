@@ -1,7 +1,7 @@
 //! Clients that try to exhaust the service: none may prevent answers to others.
 
 use super::http2::{PREFACE, SETTINGS, frame, head, read_frame};
-use super::wire::connect;
+use super::wire::{connect, listen};
 use crate::start;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -34,6 +34,18 @@ fn connection(
     }
     stream.write_all(&bytes).unwrap();
     stream
+}
+
+/// Else a client that never reads could have the server store responses without end.
+#[test]
+fn a_connection_ends_after_an_unread_body() {
+    let (server, _) = start();
+    let request = "HEAD /api/instance/ HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\nx";
+    let mut stream = connect(&server);
+    let _ = stream.write_all(request.repeat(50).as_bytes());
+    let heard = listen(&mut stream, Duration::from_secs(5));
+    assert_eq!((heard.statuses, heard.closed), (vec![401], true));
+    server.finish().unwrap();
 }
 
 #[test]

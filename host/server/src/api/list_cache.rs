@@ -2,8 +2,8 @@
 //! database has for its owner, so the cache needs no invalidation.
 
 use bytes::Bytes;
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::sync::{Arc, OnceLock};
 use wharf_domain::ids::UserId;
 
@@ -50,7 +50,20 @@ impl ListCache {
     /// Makes a cache of at most this many bytes.
     pub fn new(bytes: u64) -> Self {
         let items = usize::try_from(bytes / USUAL_BYTES).unwrap_or(usize::MAX);
-        Self(Cache::with_weighter(items, bytes, Weight))
+        // One shard: an item must fit into its shard, and a list can be a large part of the cache.
+        let options = OptionsBuilder::new()
+            .estimated_items_capacity(items)
+            .weight_capacity(bytes)
+            .shards(1)
+            .build();
+        Self(options.map_or_else(
+            |_| Cache::with_weighter(items, bytes, Weight),
+            |options| {
+                let (hashes, lifecycle) =
+                    (DefaultHashBuilder::default(), DefaultLifecycle::default());
+                Cache::with_options(options, Weight, hashes, lifecycle)
+            },
+        ))
     }
 
     /// The list of an owner, of whatever version.
@@ -61,5 +74,22 @@ impl ListCache {
     /// Keeps a list instead of the owner's earlier one.
     pub fn insert(&self, owner: UserId, list: Arc<List>) {
         self.0.insert(owner, list);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{List, ListCache};
+    use std::sync::Arc;
+    use wharf_domain::ids::UserId;
+
+    #[test]
+    fn a_list_of_ten_thousand_instances_is_kept() {
+        let cache = ListCache::new(64 << 20);
+        cache.insert(
+            UserId(1),
+            Arc::new(List::new(1, vec![b' '; 10 << 20].into())),
+        );
+        assert_eq!(cache.get(UserId(1)).map(|list| list.version), Some(1));
     }
 }

@@ -1,6 +1,6 @@
 //! The activity of one connection, which its watchdog reads.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// Counters of one connection.
 #[derive(Debug, Default)]
@@ -9,6 +9,7 @@ pub(super) struct Activity {
     pub(super) running: AtomicUsize,
     pub(super) sending: AtomicUsize,
     pub(super) progress: AtomicU64,
+    unread: AtomicBool,
 }
 
 impl Activity {
@@ -26,6 +27,16 @@ impl Activity {
     /// The connection takes a piece of a response body.
     pub(super) fn progressed(&self) {
         self.progress.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An HTTP/1 request body was given up before its end.
+    pub(super) fn body_unread(&self) {
+        self.unread.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the connection must end, because its next bytes may belong to an unread body.
+    pub(super) fn has_unread_body(&self) -> bool {
+        self.unread.load(Ordering::Relaxed)
     }
 
     /// Whether some response is not sent completely.

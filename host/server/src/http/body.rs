@@ -1,13 +1,15 @@
 //! Request bodies: read within bounds of size and time, drained if the endpoint did not want them.
 
+use super::activity::Activity;
 use super::respond::HttpError;
 use axum::body::Body;
 use bytes::Bytes;
-use http::header::EXPECT;
+use http::header::{EXPECT, HeaderMap, HeaderValue};
 use http::{Request, Version};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -40,9 +42,27 @@ pub(super) async fn ignore(body: Body, awaits_continue: bool) -> Result<(), Http
     if body.is_end_stream() || awaits_continue {
         return Ok(());
     }
-    match read(body, ARRIVAL).await {
-        Ok(_) | Err(HttpError::BodyTimeout) => Ok(()),
-        Err(error) => Err(error),
+    let mut body = Limited::new(body, MAX_BYTES);
+    let discard = async {
+        while let Some(frame) = body.frame().await {
+            frame.map_err(|error| broken(&*error))?;
+        }
+        Ok(())
+    };
+    timeout(ARRIVAL, discard).await.unwrap_or(Ok(()))
+}
+
+/// Whether the client of an HTTP/1.1 request sends its body only after a `100 Continue`.
+pub(super) fn awaits_continue(version: Version, headers: &HeaderMap) -> bool {
+    let expect = headers.get(EXPECT).map(HeaderValue::as_bytes);
+    version == Version::HTTP_11
+        && expect.is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"))
+}
+
+fn broken(error: &(dyn std::error::Error + 'static)) -> HttpError {
+    match error.is::<LengthLimitError>() {
+        true => HttpError::TooLarge,
+        false => HttpError::BodyBroken,
     }
 }
 
@@ -52,8 +72,7 @@ pub(super) async fn read(body: Body, limit: Duration) -> Result<Bytes, HttpError
     let collected = Limited::new(body, MAX_BYTES).collect();
     match timeout(limit, collected).await {
         Ok(Ok(whole)) => Ok(whole.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(HttpError::TooLarge),
-        Ok(Err(_)) => Err(HttpError::BodyBroken),
+        Ok(Err(error)) => Err(broken(&*error)),
         Err(_) => Err(HttpError::BodyTimeout),
     }
 }
@@ -66,23 +85,25 @@ pub(super) struct RequestBody<B: hyper::body::Body<Data = Bytes> + Unpin + Send 
     http1: bool,
     /// The client sends the body only after a `100 Continue`, which the first read causes.
     awaits_continue: bool,
+    activity: Arc<Activity>,
 }
 
 impl RequestBody<Incoming> {
     /// Takes over the body of a request.
-    pub(super) fn wrap(request: Request<Incoming>) -> Request<Self> {
+    pub(super) fn wrap(request: Request<Incoming>, activity: &Arc<Activity>) -> Request<Self> {
         let http1 = request.version() < Version::HTTP_2;
-        let awaits_continue = request.headers().contains_key(EXPECT);
-        request.map(|body| Self::new(body, http1, awaits_continue))
+        let awaits_continue = awaits_continue(request.version(), request.headers());
+        request.map(|body| Self::new(body, http1, awaits_continue, activity))
     }
 }
 
 impl<B: hyper::body::Body<Data = Bytes> + Unpin + Send + 'static> RequestBody<B> {
-    fn new(body: B, http1: bool, awaits_continue: bool) -> Self {
+    fn new(body: B, http1: bool, awaits_continue: bool, activity: &Arc<Activity>) -> Self {
         Self {
             body: (!body.is_end_stream()).then_some(body),
             http1,
             awaits_continue,
+            activity: Arc::clone(activity),
         }
     }
 }
@@ -126,6 +147,7 @@ impl<B: hyper::body::Body<Data = Bytes> + Unpin + Send + 'static> Drop for Reque
             && !self.awaits_continue
             && let Ok(runtime) = Handle::try_current()
         {
+            self.activity.body_unread();
             runtime.spawn(async { drop(timeout(DRAIN_TIMEOUT, drain(body)).await) });
         }
     }
@@ -221,7 +243,9 @@ mod tests {
     async fn what_is_dropped_unread_is_drained_on_http1_only() {
         let drained = async |http1, awaits_continue, count| {
             let (pieces, taken) = pieces(count, 65_536, true);
-            drop(RequestBody::new(pieces, http1, awaits_continue));
+            let activity = Arc::default();
+            drop(RequestBody::new(pieces, http1, awaits_continue, &activity));
+            assert_eq!(activity.has_unread_body(), http1 && !awaits_continue);
             tokio::time::sleep(LIMIT).await;
             taken.load(Ordering::SeqCst)
         };

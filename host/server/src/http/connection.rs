@@ -3,6 +3,7 @@
 
 use super::activity::Activity;
 use super::body::RequestBody;
+use super::respond;
 use super::unsent::{Unsent, UnsentBody};
 use axum::Router;
 use axum::body::Body;
@@ -118,10 +119,11 @@ impl Connections {
     {
         let running = Running::begin(activity);
         let unsent = Arc::clone(&self.unsent);
-        let request = RequestBody::wrap(request).map(Body::new);
+        let request = RequestBody::wrap(request, activity).map(Body::new);
         let response = self.router.clone().call(request);
         async move {
-            let response = response.await?;
+            let mut response = response.await?;
+            respond::finish(&mut response, running.0.has_unread_body());
             Ok(UnsentBody::track(response, &running.0, &unsent))
         }
     }

@@ -9,7 +9,6 @@ use crate::api::Reply;
 use axum::RequestPartsExt;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use bytes::Bytes;
-use http::header::EXPECT;
 use http::request::Parts;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -54,7 +53,7 @@ impl<S: Send + Sync> FromRequest<S> for NoBody {
     type Rejection = HttpError;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
-        let awaits_continue = request.headers().contains_key(EXPECT);
+        let awaits_continue = body::awaits_continue(request.version(), request.headers());
         body::ignore(request.into_body(), awaits_continue).await?;
         Ok(Self)
     }

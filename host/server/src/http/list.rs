@@ -77,7 +77,14 @@ async fn on_worker<T: Send + 'static>(
     work: impl FnOnce(&Interface) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let shared = Arc::clone(&interface);
-    let done = interface.workers.run(move || work(&shared)).await;
+    let done = interface.workers.run(move || {
+        // Requests that waited for a worker passed the limit before the others were rendered.
+        match shared.unsent.is_full() {
+            true => Err(Error::Overloaded),
+            false => work(&shared),
+        }
+    });
+    let done = done.await;
     done.unwrap_or_else(|| Err(Error::internal("a list could not be rendered")))
 }
 

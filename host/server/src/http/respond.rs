@@ -4,7 +4,9 @@ use crate::api::Reply;
 use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue, LINK, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{
+    ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, LINK, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use http::{StatusCode, header::HeaderName};
 use serde::Serialize;
 use serde_json::json;
@@ -44,6 +46,18 @@ pub enum HttpError {
 impl IntoResponse for HttpError {
     fn into_response(self) -> Response {
         http_error(&self)
+    }
+}
+
+/// Completes a response outside of all routing. Only a 405 names methods, as the router adds `Allow`
+/// to every response of its fallback. A connection ends after an unread request body.
+pub fn finish(response: &mut Response, unread_body: bool) {
+    if response.status() != StatusCode::METHOD_NOT_ALLOWED {
+        response.headers_mut().remove(ALLOW);
+    }
+    if unread_body {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
     }
 }
 

@@ -9,6 +9,7 @@ use super::list;
 use super::respond::{self, HttpError, Response};
 use crate::api;
 use axum::Router;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::routing::{MethodRouter, get, post};
@@ -143,10 +144,11 @@ async fn docs_page(_: NoBody) -> Response {
 }
 
 async fn docs_file(
-    Path(name): Path<String>,
+    name: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
     _: NoBody,
 ) -> Result<Response, HttpError> {
+    let Path(name) = name.map_err(|_| HttpError::UnknownPath)?;
     Docs::file(&name, &headers)
 }
 
