@@ -38,8 +38,10 @@ pub fn open(dir: &Path) -> Result<Database, OpenError> {
             other => broken(&other),
         })?;
     wharf_secure_fs::sync_names(dir).map_err(|e| broken(&e))?;
-    if initialise(&file)? == Opened::Migrated {
-        migrate::remove_journal(dir);
+    match initialise(&file)? {
+        Opened::New => {}
+        // A crash may have come between a migration and the removal.
+        Opened::Present | Opened::Migrated => migrate::remove_journal(dir),
     }
     Ok(file)
 }

@@ -33,6 +33,21 @@ struct Task {
     handle: AbortHandle,
 }
 
+impl Task {
+    /// Whether the task has not ended. A task that panicked has, without a call of [`Tasks::finish`].
+    fn is_alive(&self) -> bool {
+        !self.handle.is_finished()
+    }
+
+    fn wake(&mut self, request_id: Option<Arc<str>>) {
+        self.woken = true;
+        if request_id.is_some() {
+            self.request_id = request_id;
+        }
+        self.notify.notify_one();
+    }
+}
+
 impl Tasks {
     pub fn new(app: &App) -> Self {
         let places = app.config.limits.calls_per_node;
@@ -59,14 +74,10 @@ impl Tasks {
     /// Makes the task of an instance read the row again. False if there is no task.
     pub fn wake(&self, id: InstanceId, request_id: Option<&Arc<str>>) -> bool {
         let mut running = self.running();
-        let Some(task) = running.get_mut(&id) else {
+        let Some(task) = running.get_mut(&id).filter(|task| task.is_alive()) else {
             return false;
         };
-        task.woken = true;
-        if let Some(request_id) = request_id {
-            task.request_id = Some(Arc::clone(request_id));
-        }
-        task.notify.notify_one();
+        task.wake(request_id.cloned());
         true
     }
 
@@ -78,7 +89,11 @@ impl Tasks {
         spawn: impl FnOnce(Arc<Notify>) -> AbortHandle,
     ) {
         let mut running = self.running();
-        if running.contains_key(&id) {
+        if let Some(task) = running.get_mut(&id).filter(|task| task.is_alive()) {
+            // Another thread started it since the caller looked.
+            if request_id.is_some() {
+                task.wake(request_id);
+            }
             return;
         }
         let notify = Arc::new(Notify::new());
@@ -93,7 +108,7 @@ impl Tasks {
 
     /// Whether an instance has a task.
     pub fn is_running(&self, id: InstanceId) -> bool {
-        self.running().contains_key(&id)
+        self.running().get(&id).is_some_and(Task::is_alive)
     }
 
     /// To be called by the task before it reads the row. The result is the latest request's id.
@@ -139,5 +154,33 @@ impl Tasks {
     /// Whether no driver was ever asked to create the instance, by this process or an earlier one.
     pub fn was_never_requested(&self, instance: &Instance) -> bool {
         instance.created_at >= self.started && !self.requested().contains(&instance.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tasks;
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+    use wharf_domain::ids::InstanceId;
+    use wharf_domain::time::Timestamp;
+
+    #[tokio::test]
+    async fn a_task_that_ended_without_finishing_is_replaced() {
+        let tasks = Tasks {
+            running: Mutex::default(),
+            requested: Mutex::default(),
+            started: Timestamp(0),
+            beginning: BTreeMap::new(),
+        };
+        let id = InstanceId(uuid::Uuid::nil());
+        let ended = tokio::spawn(async {});
+        let handle = ended.abort_handle();
+        ended.await.unwrap();
+        tasks.start(id, None, |_| handle);
+        assert!(!tasks.is_running(id) && !tasks.wake(id, None));
+        let alive = tokio::spawn(std::future::pending::<()>()).abort_handle();
+        tasks.start(id, None, |_| alive);
+        assert!(tasks.is_running(id) && tasks.wake(id, None));
     }
 }
