@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{oneshot, watch};
 use wharf_domain::error::Error;
 
-/// What a use case decides from.
+/// The data that a use case decides from.
 pub struct View<'a> {
     /// The rows as earlier members of the batch leave them.
     pub rows: &'a Draft<'a>,

@@ -46,7 +46,7 @@ pub fn open(dir: &Path) -> Result<Database, OpenError> {
     Ok(file)
 }
 
-/// What it took to open a file.
+/// The work that opening a file took.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Opened {
     New,

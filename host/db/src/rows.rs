@@ -12,7 +12,7 @@ use wharf_domain::time::Timestamp;
 pub struct ProvisioningSpec {
     /// Host name inside; a later rename does not change it.
     pub hostname: String,
-    /// What it is made of.
+    /// Composition of the instance.
     pub blueprint: Arc<Blueprint>,
     /// The user's secrets, encrypted.
     pub secrets: Encrypted,

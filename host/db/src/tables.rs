@@ -23,7 +23,7 @@ pub const KEYS: Table<str, (), KeyRow> = Table::new(b'k', 0);
 
 /// Instances.
 pub const INSTANCES: Table<InstanceId, (), Instance> = Table::new(b'i', 0);
-/// What only the creation of an instance needs.
+/// Data that only the creation of an instance needs.
 pub const PROVISIONING_SPECS: Table<InstanceId, (), ProvisioningSpec> = Table::new(b'i', 1);
 /// Events of an instance by number. They outlive it.
 pub const EVENTS: Table<InstanceId, u32, Event> = Table::new(b'i', 2);

@@ -18,10 +18,6 @@ const QUEUE: usize = 16 << 10;
 /// The size of a writer's buffer, bytes. A writer that is behind writes many lines at once.
 const BUFFER: usize = 64 << 10;
 
-/// The pause after each write. Lines that arrive meanwhile share the next write, so a busy server wakes
-/// its log threads a thousand times per second, not once per line.
-const PAUSE: Duration = Duration::from_millis(1);
-
 /// The running log. Dropping it writes the queued lines, within about a second.
 pub struct Log {
     dropped: ErrorCounter,
@@ -68,7 +64,7 @@ fn queues<W: Write + Send + 'static>(
             .lossy(lossy)
             .buffered_lines_limit(QUEUE)
             .thread_name("log")
-            .finish(Paced(BufWriter::with_capacity(BUFFER, target())))
+            .finish(BufWriter::with_capacity(BUFFER, target()))
     };
     let (lossy, lossy_writer): (NonBlocking, _) = queue(true);
     let (lossless, lossless_writer) = queue(false);
@@ -77,21 +73,6 @@ fn queues<W: Write + Send + 'static>(
         _writers: [lossy_writer, lossless_writer],
     };
     (lossless.with_max_level(Level::WARN).or_else(lossy), log)
-}
-
-/// A buffered target that pauses after each flush. The log thread flushes when its queue is empty.
-struct Paced<W: Write>(BufWriter<W>);
-
-impl<W: Write> Write for Paced<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let flushed = self.0.flush();
-        std::thread::sleep(PAUSE);
-        flushed
-    }
 }
 
 #[cfg(test)]

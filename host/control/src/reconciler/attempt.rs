@@ -33,7 +33,7 @@ pub struct Attempt<'a> {
     pub permit: Option<SemaphorePermit<'a>>,
 }
 
-/// What earlier attempts for an instance have found.
+/// The findings of earlier attempts for an instance.
 #[derive(Default)]
 pub struct History {
     /// The driver was asked for the instance.

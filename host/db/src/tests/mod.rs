@@ -134,7 +134,7 @@ fn a_use_case_that_fails_or_panics_costs_only_itself() {
     });
     assert_eq!(ids(&db).len(), 16);
     assert_eq!(db.fsck().unwrap(), Vec::<String>::new());
-    // What was projected for a batch that failed is taken back.
+    // The projection of a failed batch is undone.
     assert_eq!(taken.ports(), ports(&db));
     // The writer goes on, and the file needs no check.
     db.write_blocking(create()).unwrap();

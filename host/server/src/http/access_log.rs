@@ -37,7 +37,7 @@ pub(super) fn observe<S: Clone + Send + Sync + 'static>(router: Router<S>) -> Ro
     )
 }
 
-/// What later layers need of the log entry, and add to it.
+/// The part of the log entry that later layers read and complete.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) request_id: Arc<str>,
