@@ -8,6 +8,7 @@ mod features;
 mod find;
 pub mod history;
 mod key;
+mod operator;
 mod ports;
 mod read;
 pub mod reconciler;
@@ -23,6 +24,7 @@ pub use clock::now;
 pub use features::NodeFeatures;
 pub use find::Selector;
 pub use key::{ApiKey, Caller, KeyInfo, Keys};
+pub use operator::Operator;
 pub use read::InstanceView;
 pub use scheduler::Scheduler;
 pub use settled::Settled;
@@ -109,21 +111,6 @@ impl App {
             samples: stats::Samples::default(),
         };
         Ok((Arc::new(app), nudged))
-    }
-
-    /// Returns the event log of an instance, for the operator.
-    pub fn events(&self, selector: &Selector) -> Result<Vec<history::EventLine>, Error> {
-        history::events(&self.db, selector)
-    }
-
-    /// Returns the cost of each of a user's instances in `[from, to)`, for the operator.
-    pub fn bill(
-        &self,
-        email: &str,
-        from: Timestamp,
-        to: Timestamp,
-    ) -> Result<Vec<history::BillLine>, Error> {
-        history::bill(&self.db, email, from, to)
     }
 
     /// Returns the size limit of the response cache in bytes.

@@ -119,6 +119,17 @@ impl Error {
     }
 }
 
+/// One line for each field.
+impl Display for FieldErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, (field, messages)) in self.0.iter().enumerate() {
+            let separator = if n == 0 { "" } else { "\n" };
+            write!(f, "{separator}{field}: {}", messages.join("; "))?;
+        }
+        Ok(())
+    }
+}
+
 struct Chain<'a>(&'a Error);
 
 impl Display for Chain<'_> {

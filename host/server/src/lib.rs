@@ -1,18 +1,16 @@
-//! Wharf, an instance provisioning service. The modules in reading order:
+//! Wharf, an instance provisioning service: the REST interface and the command line. The modules in
+//! reading order:
 //!
-//! - [`domain`]: types and rules without I/O.
-//! - [`placement`], [`ledger`]: the choice of a node and the cost of an instance, without I/O.
-//! - [`db`]: durable rows with group commit.
-//! - [`app`]: the use cases, each with one atomic write.
-//! - [`plugin`], [`engine`]: sandboxed drivers and flavors, and the drivers' connection to an engine.
-//! - [`simulated`]: a built-in engine for tests and demos.
-//! - [`reconciler`]: the loop that brings nodes to the intended state.
-//! - [`schema`], [`api`], [`http`]: the REST interface.
-//! - [`server`], [`config`], [`log`]: start and shutdown, the settings, and the log.
-//! - `private`: files that only Wharf's account can read.
+//! - [`command`]: the subcommands of the program.
+//! - [`server`]: start and shutdown.
+//! - [`http`], [`api`], [`schema`]: connections, endpoints, and rules for bodies.
+//! - [`operation`]: operations for the operator.
+//! - [`log`]: the log.
 
 pub mod api;
+pub mod command;
 pub mod http;
 pub mod log;
+pub mod operation;
 pub mod schema;
 pub mod server;

@@ -1,19 +1,22 @@
-//! The admin service: API keys, event logs, bills and the installation's id, for the user that owns
-//! `admin.sock` in the data directory. The subcommands of `wharf` use it while the server has the
-//! database open.
+//! The admin service: the operations of [`crate::operation`] and the installation's id, for the user
+//! that owns `admin.sock` in the data directory. The subcommands of `wharf` use it while the server
+//! has the database open.
 
 use super::body;
 use super::listen::{self, Served};
 use super::respond::{self, HttpError, Response};
 use super::start_error::StartError;
 use super::unsent::Unsent;
-use crate::api::Reply;
+use crate::operation::Operation;
+use crate::operation::bill::Bill;
+use crate::operation::events::Events;
+use crate::operation::key::{ListKeys, NewKey, RevokeKey};
 use axum::Router;
-use axum::extract::{FromRequest, Path, Request, State};
+use axum::extract::{FromRequest, Request, State};
 use axum::response::IntoResponse;
-use axum::routing::{delete, get, post};
+use axum::routing::{get, post};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use std::fs::{Permissions, remove_file, set_permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -23,79 +26,11 @@ use tokio::net::UnixListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use wharf_config::Limits;
-use wharf_control::{App, KeyInfo, Selector};
+use wharf_control::App;
 use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
-use wharf_domain::time::Timestamp;
 
 /// The time for the body of a request. Its sender is on this machine.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// `POST /keys`.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NewKey {
-    pub(super) email: String,
-    #[serde(default)]
-    pub(super) name: String,
-}
-
-/// The response to `POST /keys`. It has no `Debug`, since it contains the key.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Made {
-    pub(super) id: String,
-    pub(super) key: String,
-}
-
-/// One line of `GET /keys`; times in milliseconds since 1970.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Key {
-    id: String,
-    email: String,
-    name: String,
-    created_at_ms: i64,
-    revoked_at_ms: Option<i64>,
-}
-
-impl From<KeyInfo> for Key {
-    fn from(key: KeyInfo) -> Self {
-        Self {
-            id: key.id,
-            email: key.email,
-            name: key.name,
-            created_at_ms: key.created_at.0,
-            revoked_at_ms: key.revoked_at.map(|at| at.0),
-        }
-    }
-}
-
-impl From<Key> for KeyInfo {
-    fn from(key: Key) -> Self {
-        Self {
-            id: key.id,
-            email: key.email,
-            name: key.name,
-            created_at: Timestamp(key.created_at_ms),
-            revoked_at: key.revoked_at_ms.map(Timestamp),
-        }
-    }
-}
-
-/// `POST /events`.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct EventsOf {
-    /// Name or UUID.
-    pub(super) instance: String,
-}
-
-/// `POST /bill`; times in milliseconds since 1970.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct BillOf {
-    pub(super) email: String,
-    pub(super) from_ms: i64,
-    pub(super) to_ms: i64,
-}
 
 /// The JSON body of a request.
 struct AdminJson<T>(T);
@@ -151,15 +86,21 @@ fn bind(path: &PathBuf) -> std::io::Result<UnixListener> {
 type Shared = State<Arc<App>>;
 
 fn router(app: Arc<App>) -> Router {
-    Router::new()
-        .route("/keys", get(list_keys).post(new_key))
-        .route("/keys/{id}", delete(revoke_key))
-        .route("/events", post(events))
-        .route("/bill", post(bill))
+    let router = Router::new();
+    let router = add::<NewKey>(router);
+    let router = add::<ListKeys>(router);
+    let router = add::<RevokeKey>(router);
+    let router = add::<Events>(router);
+    let router = add::<Bill>(router);
+    router
         .route("/installation", get(installation))
         .fallback(async || HttpError::UnknownPath)
         .method_not_allowed_fallback(async || HttpError::UnknownPath)
         .with_state(app)
+}
+
+fn add<O: Operation>(router: Router<Arc<App>>) -> Router<Arc<App>> {
+    router.route(O::PATH, post(perform::<O>))
 }
 
 fn respond<T: Serialize>(result: Result<T, Error>) -> Response {
@@ -174,39 +115,8 @@ fn respond<T: Serialize>(result: Result<T, Error>) -> Response {
     }
 }
 
-async fn list_keys(State(app): Shared) -> Response {
-    let list = app.keys().list();
-    respond(list.map(|list| list.into_iter().map(Key::from).collect::<Vec<_>>()))
-}
-
-async fn new_key(State(app): Shared, AdminJson(wanted): AdminJson<NewKey>) -> Response {
-    let made = app.keys().new_key(&wanted.email, &wanted.name).await;
-    respond(made.map(|made| {
-        tracing::info!(id = made.id, "API key created");
-        Made {
-            id: made.id,
-            key: made.key.expose().to_owned(),
-        }
-    }))
-}
-
-async fn revoke_key(State(app): Shared, Path(id): Path<String>) -> Response {
-    match app.keys().revoke(&id).await {
-        Ok(()) => respond::reply(Reply::Gone),
-        Err(Error::NotFound) => {
-            respond::error(&FieldErrors::one("id", "no key has this id").into())
-        }
-        Err(error) => respond::<()>(Err(error)),
-    }
-}
-
-async fn events(State(app): Shared, AdminJson(asked): AdminJson<EventsOf>) -> Response {
-    respond(app.events(&Selector::parse(&asked.instance)))
-}
-
-async fn bill(State(app): Shared, AdminJson(asked): AdminJson<BillOf>) -> Response {
-    let (from, to) = (Timestamp(asked.from_ms), Timestamp(asked.to_ms));
-    respond(app.bill(&asked.email, from, to))
+async fn perform<O: Operation>(State(app): Shared, AdminJson(operation): AdminJson<O>) -> Response {
+    respond(operation.run(app.operator()).await)
 }
 
 /// The value of the label `io.wharf.installation` on all objects of this installation in engines.

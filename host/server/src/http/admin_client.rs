@@ -1,23 +1,18 @@
 //! A client of the admin service, for the subcommands of `wharf`.
 
-use super::admin::{BillOf, EventsOf, Key, Made, NewKey};
+use crate::operation::Operation;
 use bytes::Bytes;
 use http::header::HOST;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
-use wharf_control::history::{BillLine, EventLine};
-use wharf_control::{ApiKey, KeyInfo};
-use wharf_domain::secret::SecretText;
-use wharf_domain::time::Timestamp;
 
 /// The time limit of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -67,57 +62,12 @@ impl AdminClient {
         Ok(Some(Self(client)))
     }
 
-    /// Makes a key.
-    pub async fn new_key(&mut self, email: &str, name: &str) -> Result<ApiKey, AdminError> {
-        let wanted = NewKey {
-            email: email.to_owned(),
-            name: name.to_owned(),
-        };
-        let body = serde_json::to_vec(&wanted).map_err(unanswered)?;
-        let made: Made = read(&self.ask(Method::POST, "/keys", body).await?)?;
-        Ok(ApiKey {
-            id: made.id,
-            key: SecretText::new(made.key),
-        })
-    }
-
-    /// The event log of an instance.
-    pub async fn events(&mut self, instance: &str) -> Result<Vec<EventLine>, AdminError> {
-        let instance = instance.to_owned();
-        let body = serde_json::to_vec(&EventsOf { instance }).map_err(unanswered)?;
-        read(&self.ask(Method::POST, "/events", body).await?)
-    }
-
-    /// The costs of a user's instances.
-    pub async fn bill(
-        &mut self,
-        email: &str,
-        from: Timestamp,
-        to: Timestamp,
-    ) -> Result<Vec<BillLine>, AdminError> {
-        let asked = BillOf {
-            email: email.to_owned(),
-            from_ms: from.0,
-            to_ms: to.0,
-        };
-        let body = serde_json::to_vec(&asked).map_err(unanswered)?;
-        read(&self.ask(Method::POST, "/bill", body).await?)
-    }
-
-    /// All keys.
-    pub async fn list(&mut self) -> Result<Vec<KeyInfo>, AdminError> {
-        let list: Vec<Key> = read(&self.ask(Method::GET, "/keys", Vec::new()).await?)?;
-        Ok(list.into_iter().map(KeyInfo::from).collect())
-    }
-
-    /// Makes a key invalid.
-    pub async fn revoke(&mut self, id: &str) -> Result<(), AdminError> {
-        // Any other text would be another path.
-        if id.is_empty() || !id.bytes().all(|b| b.is_ascii_alphanumeric()) {
-            return Err(AdminError::Refused(format!("no key has the id {id:?}")));
-        }
-        let path = format!("/keys/{id}");
-        self.ask(Method::DELETE, &path, Vec::new()).await.map(drop)
+    /// Runs an operation in the server.
+    pub async fn perform<O: Operation>(&mut self, operation: O) -> Result<O::Reply, AdminError> {
+        let body = serde_json::to_vec(&operation).map_err(unanswered)?;
+        let reply = self.ask(Method::POST, O::PATH, body).await?;
+        // The error would repeat parts of the body, which may be a key.
+        serde_json::from_slice(&reply).map_err(|_| unanswered("not what was expected"))
     }
 
     async fn ask(
@@ -154,11 +104,6 @@ impl AdminClient {
 
 fn unanswered(error: impl std::fmt::Display) -> AdminError {
     AdminError::Unanswered(error.to_string())
-}
-
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, AdminError> {
-    // The error would repeat parts of the body, which may be a key.
-    serde_json::from_slice(body).map_err(|_| unanswered("not what was expected"))
 }
 
 /// `{"detail": "…"}` or `{"field": ["…"]}` as a line of text.

@@ -1,0 +1,75 @@
+//! The command line of `wharf`, one file for each subcommand.
+
+mod bill;
+mod events;
+mod fsck;
+mod key;
+mod serve;
+
+use crate::log;
+use crate::operation::{Operation, perform};
+use anyhow::{Context, Result};
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+use wharf_config::Config;
+
+/// The arguments of the program.
+#[derive(Parser)]
+#[command(
+    name = "wharf",
+    version,
+    about = "Provisions containers and VMs over REST"
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Serve(serve::Serve),
+    Key(key::Key),
+    Events(events::Events),
+    Bill(bill::Bill),
+    Fsck(fsck::Fsck),
+}
+
+impl Cli {
+    /// Runs the subcommand.
+    pub fn run(self) -> Result<()> {
+        match self.command {
+            Command::Serve(serve) => serve.run(),
+            Command::Key(key) => key.run(),
+            Command::Events(events) => events.run(),
+            Command::Bill(bill) => bill.run(),
+            Command::Fsck(fsck) => fsck.run(),
+        }
+    }
+}
+
+#[derive(Args)]
+struct ConfigFile {
+    /// Configuration file (TOML)
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+impl ConfigFile {
+    fn load(&self) -> Result<Config> {
+        Ok(Config::load(&self.config)?)
+    }
+
+    /// Runs an operation, in the server if it runs.
+    fn perform<O: Operation>(&self, operation: O) -> Result<O::Reply> {
+        let runtime = runtime()?;
+        let _log = log::to_stderr(false);
+        runtime.block_on(perform(&self.load()?, operation))
+    }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")
+}

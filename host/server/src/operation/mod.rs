@@ -1,0 +1,45 @@
+//! Operations for the operator, one file each. A subcommand of `wharf` runs its operation in the
+//! running server, over the admin socket, or on the database if no server runs.
+
+pub mod bill;
+pub mod events;
+pub mod key;
+
+use crate::http::AdminClient;
+use crate::server::open_db;
+use anyhow::{Result, bail};
+use serde::{Serialize, de::DeserializeOwned};
+use std::future::Future;
+use wharf_config::Config;
+use wharf_control::{Keys, Operator};
+use wharf_domain::error::Error;
+
+/// An operation with its arguments. The admin socket carries it as JSON.
+pub trait Operation: Serialize + DeserializeOwned + Send + 'static {
+    /// Path on the admin socket.
+    const PATH: &'static str;
+    /// The result. Its JSON may hold a secret, so it needs no `Debug`.
+    type Reply: Serialize + DeserializeOwned;
+
+    /// Runs it. An error of an argument is [`Error::Fields`] and names the argument.
+    fn run(self, operator: Operator<'_>)
+    -> impl Future<Output = Result<Self::Reply, Error>> + Send;
+}
+
+/// Runs an operation in the server of this configuration, or on its database if no server runs.
+pub async fn perform<O: Operation>(config: &Config, operation: O) -> Result<O::Reply> {
+    if let Some(mut server) = AdminClient::connect(&config.admin_socket()).await? {
+        return Ok(server.perform(operation).await?);
+    }
+    let (db, _) = open_db(config)?;
+    let keys = Keys::load(db.clone())?;
+    let operator = Operator {
+        db: &db,
+        keys: &keys,
+    };
+    match operation.run(operator).await {
+        Ok(reply) => Ok(reply),
+        Err(Error::Fields(errors)) => bail!("{errors}"),
+        Err(error) => bail!("{}", error.chain()),
+    }
+}
