@@ -7,16 +7,17 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Maximum number of open connections, and of authenticated requests in progress. Default 10000.
-    /// Further connections wait in the listen queue; further requests get a 503.
+    /// A further connection replaces one that has sent no valid key, or waits if there is none; further
+    /// requests get a 503.
     pub max_connections: usize,
     /// Maximum number of connections from one IPv4 address or IPv6 /64 network. Default 500.
     ///
     /// Further connections are closed, so that one client cannot use up `max_connections`. Raise the
     /// limit for a reverse proxy on another machine.
     pub connections_per_peer: usize,
-    /// Maximum number of connections from a loopback address. Default 9000.
+    /// Maximum number of connections from all loopback addresses. Default 9000.
     ///
-    /// A loopback address is usually a reverse proxy for all clients. The default leaves some
+    /// Their other end is usually a reverse proxy for all clients. The default leaves some
     /// connections for clients that connect directly.
     pub connections_per_local_peer: usize,
     /// Maximum number of concurrent streams on one HTTP/2 connection. Default 100, the minimum that

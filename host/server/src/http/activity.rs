@@ -1,32 +1,63 @@
-//! The activity of one connection, which its watchdog reads.
+//! The activity of one connection: its watchdog and the accept loop read it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
 
-/// Counters of one connection.
+/// Counters and flags of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
     pub(super) requests: AtomicU64,
     pub(super) running: AtomicUsize,
-    pub(super) sending: AtomicUsize,
-    pub(super) progress: AtomicU64,
+    sending: Mutex<Sending>,
     unread: AtomicBool,
+    authenticated: AtomicBool,
+    evicted: Notify,
+}
+
+/// The response bodies that are not sent completely.
+#[derive(Debug, Default)]
+struct Sending {
+    bodies: Vec<BodyProgress>,
+    next: u64,
+}
+
+/// The number of pieces that the connection has taken of a response body.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BodyProgress {
+    pub(super) body: u64,
+    pub(super) pieces: u64,
 }
 
 impl Activity {
-    /// A response body exists from now on.
-    pub(super) fn body_begun(&self) {
-        self.sending.fetch_add(1, Ordering::Relaxed);
+    /// A response body exists from now on. Returns its number.
+    pub(super) fn body_begun(&self) -> u64 {
+        let mut sending = self.sending();
+        let body = sending.next;
+        sending.next += 1;
+        sending.bodies.push(BodyProgress { body, pieces: 0 });
+        body
     }
 
     /// The socket has taken a response body, or the connection has given it up.
-    pub(super) fn body_sent(&self) {
-        self.sending.fetch_sub(1, Ordering::Relaxed);
-        self.progressed();
+    pub(super) fn body_sent(&self, body: u64) {
+        self.sending()
+            .bodies
+            .retain(|progress| progress.body != body);
     }
 
     /// The connection takes a piece of a response body.
-    pub(super) fn progressed(&self) {
-        self.progress.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn body_progressed(&self, body: u64) {
+        let mut sending = self.sending();
+        let found = sending.bodies.iter_mut().find(|b| b.body == body);
+        if let Some(progress) = found {
+            progress.pieces += 1;
+        }
+    }
+
+    /// The response bodies that are not sent completely.
+    pub(super) fn bodies(&self) -> Vec<BodyProgress> {
+        self.sending().bodies.clone()
     }
 
     /// An HTTP/1 request body was given up before its end.
@@ -39,8 +70,27 @@ impl Activity {
         self.unread.load(Ordering::Relaxed)
     }
 
-    /// Whether some response is not sent completely.
-    pub(super) fn is_sending(&self) -> bool {
-        self.sending.load(Ordering::Relaxed) > 0
+    /// A request on this connection had a valid key.
+    pub(super) fn authenticate(&self) {
+        self.authenticated.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether some request on this connection had a valid key.
+    pub(super) fn is_authenticated(&self) -> bool {
+        self.authenticated.load(Ordering::Relaxed)
+    }
+
+    /// Ends the connection in favour of another one.
+    pub(super) fn evict(&self) {
+        self.evicted.notify_one();
+    }
+
+    /// Completes when the connection has to end.
+    pub(super) async fn evicted(&self) {
+        self.evicted.notified().await;
+    }
+
+    fn sending(&self) -> MutexGuard<'_, Sending> {
+        self.sending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

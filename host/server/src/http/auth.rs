@@ -1,6 +1,7 @@
 //! Authentication by API key.
 
 use super::access_log::Entry;
+use super::activity::Activity;
 use super::interface::Interface;
 use super::respond::{HttpError, Response};
 use axum::extract::{Request, State};
@@ -33,6 +34,9 @@ pub(super) async fn authenticate(
                 let caller =
                     (interface.api.app()).authenticate(key, Arc::clone(&entry.request_id))?;
                 let _ = entry.user.set(caller.user);
+                if let Some(connection) = request.extensions().get::<Arc<Activity>>() {
+                    connection.authenticate();
+                }
                 Some(caller)
             });
         let Some(caller) = caller else {

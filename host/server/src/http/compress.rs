@@ -4,37 +4,60 @@ use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 use http::HeaderMap;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderValue, VARY};
+use std::collections::HashMap;
 use std::io::Write;
 use std::num::NonZero;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::available_parallelism;
 use tokio::sync::Semaphore;
+use wharf_domain::ids::UserId;
 
 /// Shorter responses fit into one packet uncompressed.
 const MIN_BYTES: usize = 1400;
 
-/// Threads for work that computes for long.
-pub(super) struct Workers(Arc<Semaphore>);
+/// Threads for work that computes for long. They are shared fairly: one user has one job in their
+/// queue, and the user's other jobs wait behind it.
+pub(super) struct Workers {
+    threads: Arc<Semaphore>,
+    /// The queue of each user that has jobs.
+    users: Mutex<HashMap<UserId, Weak<Semaphore>>>,
+}
 
 impl Workers {
     /// Leaves half of the cores to short requests.
     pub(super) fn new() -> Self {
         let cores = available_parallelism().map_or(1, NonZero::get);
-        Self(Arc::new(Semaphore::new((cores / 2).max(1))))
+        Self {
+            threads: Arc::new(Semaphore::new((cores / 2).max(1))),
+            users: Mutex::default(),
+        }
     }
 
-    /// Runs work as soon as a thread is free; none if it panics. It runs to its end even if its
-    /// caller goes away, and holds its thread until then.
+    /// Runs a user's work as soon as a thread is free; none if it panics. It runs to its end even if
+    /// its caller goes away, and holds its thread until then.
     pub(super) async fn run<T: Send + 'static>(
         &self,
+        user: UserId,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        let permit = Arc::clone(&self.0).acquire_owned().await.ok()?;
+        let turn = self.queue(user).acquire_owned().await.ok()?;
+        let thread = Arc::clone(&self.threads).acquire_owned().await.ok()?;
         let work = move || {
-            let _permit = permit;
+            let _held = (turn, thread);
             work()
         };
         tokio::task::spawn_blocking(work).await.ok()
+    }
+
+    fn queue(&self, user: UserId) -> Arc<Semaphore> {
+        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queue) = users.get(&user).and_then(Weak::upgrade) {
+            return queue;
+        }
+        users.retain(|_, queue| queue.strong_count() > 0);
+        let queue = Arc::new(Semaphore::new(1));
+        users.insert(user, Arc::downgrade(&queue));
+        queue
     }
 }
 
@@ -74,7 +97,7 @@ pub(super) fn declare(headers: &mut HeaderMap, gzipped: bool) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Workers, accepts_gzip};
+    use super::{UserId, Workers, accepts_gzip};
     use http::{HeaderMap, HeaderValue, header::ACCEPT_ENCODING};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -102,10 +125,10 @@ mod tests {
     #[tokio::test]
     async fn work_beyond_the_threads_waits_and_abandoned_work_keeps_its_thread() {
         let workers = Arc::new(Workers::new());
-        let limit = workers.0.available_permits();
+        let limit = workers.threads.available_permits();
         let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let mut tasks = tokio::task::JoinSet::new();
-        for n in 0..4 * limit {
+        for n in 0..4 * limit as u64 {
             let (workers, running, most) = (workers.clone(), running.clone(), most.clone());
             let work = move || {
                 most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -114,10 +137,40 @@ mod tests {
             };
             tasks.spawn(async move {
                 let patience = Duration::from_millis(if n % 2 == 0 { 5 } else { 10_000 });
-                tokio::time::timeout(patience, workers.run(work)).await
+                tokio::time::timeout(patience, workers.run(UserId(n), work)).await
             });
         }
         tasks.join_all().await;
         assert!((1..=limit).contains(&most.load(Ordering::SeqCst)));
+    }
+
+    #[tokio::test]
+    async fn the_queue_of_one_user_delays_no_other() {
+        let workers = Arc::new(Workers::new());
+        let (ended, order) = std::sync::mpsc::channel();
+        let (begun, running) = tokio::sync::oneshot::channel();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let first = move || {
+            begun.send(()).unwrap();
+            wait.recv().unwrap();
+        };
+        // All threads are busy, then one user has ten jobs and another one has one.
+        let all = workers.threads.available_permits();
+        let rest = u32::try_from(all - 1).unwrap();
+        let _others = Arc::clone(&workers.threads).acquire_many_owned(rest).await;
+        let mut tasks = tokio::task::JoinSet::new();
+        let busy = workers.clone();
+        tasks.spawn(async move { busy.run(UserId(0), first).await });
+        running.await.unwrap();
+        for user in [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2] {
+            let (workers, ended) = (workers.clone(), ended.clone());
+            let work = move || ended.send(user).unwrap();
+            tasks.spawn(async move { workers.run(UserId(user), work).await });
+            tokio::task::yield_now().await;
+        }
+        go.send(()).unwrap();
+        tasks.join_all().await;
+        let order: Vec<u64> = order.try_iter().collect();
+        assert!(order[..2].contains(&2), "{order:?}");
     }
 }

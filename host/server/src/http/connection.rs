@@ -1,7 +1,7 @@
 //! One connection, HTTP/1.1 or HTTP/2: served until it is idle, makes no progress, or the server
 //! stops.
 
-use super::activity::Activity;
+use super::activity::{Activity, BodyProgress};
 use super::body::RequestBody;
 use super::respond;
 use super::unsent::{Unsent, UnsentBody};
@@ -76,12 +76,15 @@ impl Connections {
     }
 
     /// Serves a connection to its end, gracefully when `stopped` turns true.
-    pub(super) async fn serve<I>(&self, io: I, mut stopped: watch::Receiver<bool>)
-    where
+    pub(super) async fn serve<I>(
+        &self,
+        io: I,
+        activity: &Arc<Activity>,
+        mut stopped: watch::Receiver<bool>,
+    ) where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let activity = Arc::<Activity>::default();
-        let service = service_fn(|request| self.respond(request, &activity));
+        let service = service_fn(|request| self.respond(request, activity));
         let mut connection = pin!(self.builder.serve_connection(TokioIo::new(io), service));
         let mut stopped = pin!(async move { drop(stopped.wait_for(|stopped| *stopped).await) });
         let mut watchdog = Watchdog::new(self.idle_timeout, self.write_timeout);
@@ -101,7 +104,7 @@ impl Connections {
                     watchdog.stopping = true;
                     Verdict::Close
                 }
-                now = tick.tick() => watchdog.look(&activity, now),
+                now = tick.tick() => watchdog.look(activity, now),
             };
             match verdict {
                 Verdict::Keep => {}
@@ -119,7 +122,8 @@ impl Connections {
     {
         let running = Running::begin(activity);
         let unsent = Arc::clone(&self.unsent);
-        let request = RequestBody::wrap(request, activity).map(Body::new);
+        let mut request = RequestBody::wrap(request, activity).map(Body::new);
+        request.extensions_mut().insert(Arc::clone(activity));
         let response = self.router.clone().call(request);
         async move {
             let mut response = response.await?;
@@ -162,9 +166,16 @@ struct Watchdog {
     write_timeout: Duration,
     stopping: bool,
     requests: u64,
-    progress: u64,
     idle_since: Instant,
-    stalled_since: Instant,
+    /// The responses that were not sent completely at the last look.
+    sending: Vec<Watched>,
+}
+
+/// A response body and its last progress. Each body is watched by itself, since one stream of HTTP/2
+/// may progress while others hold memory.
+struct Watched {
+    progress: BodyProgress,
+    since: Instant,
 }
 
 impl Watchdog {
@@ -175,26 +186,22 @@ impl Watchdog {
             write_timeout,
             stopping: false,
             requests: 0,
-            progress: 0,
             idle_since: now,
-            stalled_since: now,
+            sending: Vec::new(),
         }
     }
 
     fn look(&mut self, activity: &Activity, now: Instant) -> Verdict {
         let requests = activity.requests.load(Ordering::Relaxed);
-        let progress = activity.progress.load(Ordering::Relaxed);
         let running = activity.running.load(Ordering::Relaxed) > 0;
-        let sending = activity.is_sending();
-        if !sending || progress != self.progress {
-            self.stalled_since = now;
-        }
-        if running || sending || requests != self.requests {
+        self.watch(&activity.bodies(), now);
+        if running || !self.sending.is_empty() || requests != self.requests {
             self.idle_since = now;
         }
-        (self.requests, self.progress) = (requests, progress);
+        self.requests = requests;
         let idle = now - self.idle_since;
-        if now - self.stalled_since >= self.write_timeout {
+        let stalled = |body: &Watched| now - body.since >= self.write_timeout;
+        if self.sending.iter().any(stalled) {
             tracing::debug!("connection dropped: its client does not read");
             Verdict::Drop
         } else if self.stopping && idle >= self.idle_timeout.min(CLOSE_TIMEOUT) {
@@ -206,6 +213,21 @@ impl Watchdog {
         } else {
             Verdict::Close
         }
+    }
+
+    fn watch(&mut self, bodies: &[BodyProgress], now: Instant) {
+        let before = std::mem::take(&mut self.sending);
+        let unchanged = |progress: &BodyProgress| {
+            let same = |w: &&Watched| {
+                w.progress.body == progress.body && w.progress.pieces == progress.pieces
+            };
+            before.iter().find(same).map(|watched| watched.since)
+        };
+        let watch = |progress: &BodyProgress| Watched {
+            progress: *progress,
+            since: unchanged(progress).unwrap_or(now),
+        };
+        self.sending = bodies.iter().map(watch).collect();
     }
 }
 
@@ -239,14 +261,29 @@ mod tests {
         let running = Running::begin(&activity);
         let mut look = |seconds| watchdog.look(&activity, start + seconds * SECOND);
         assert_eq!(look(100), Verdict::Keep);
-        activity.body_begun();
+        let body = activity.body_begun();
         drop(running);
         assert_eq!(look(129), Verdict::Keep);
-        activity.progressed();
+        activity.body_progressed(body);
         assert_eq!(look(140), Verdict::Keep);
         assert_eq!(look(169), Verdict::Keep);
         // Requests that come meanwhile are no progress of the response.
         drop(Running::begin(&activity));
         assert_eq!(look(170), Verdict::Drop);
+    }
+
+    #[test]
+    fn a_stalled_stream_is_not_hidden_by_others() {
+        let activity = Arc::<Activity>::default();
+        let mut watchdog = Watchdog::new(10 * SECOND, 30 * SECOND);
+        let start = watchdog.idle_since;
+        let mut look = |seconds| watchdog.look(&activity, start + seconds * SECOND);
+        let (_stalled, other) = (activity.body_begun(), activity.body_begun());
+        for seconds in 0..30 {
+            assert_eq!(look(seconds), Verdict::Keep);
+            activity.body_progressed(other);
+            activity.body_sent(activity.body_begun());
+        }
+        assert_eq!(look(30), Verdict::Drop);
     }
 }

@@ -12,6 +12,7 @@ use http::{HeaderMap, Uri};
 use std::sync::Arc;
 use wharf_control::Caller;
 use wharf_domain::error::Error;
+use wharf_domain::ids::UserId;
 
 /// A list in the form the client asked for.
 struct Encoded {
@@ -51,7 +52,7 @@ async fn whole(interface: Arc<Interface>, caller: &Caller, gzip: bool) -> Result
         return Ok(encoded);
     }
     let caller = caller.clone();
-    on_worker(interface, move |interface| {
+    on_worker(interface, caller.user, move |interface| {
         Ok(encode(&*list::whole(&interface.api, &caller)?, gzip))
     })
     .await
@@ -64,7 +65,7 @@ async fn part(
     gzip: bool,
 ) -> Result<Encoded, Error> {
     let caller = caller.clone();
-    on_worker(interface, move |interface| {
+    on_worker(interface, caller.user, move |interface| {
         let (body, next) = list::page(&interface.api, &caller, page)?;
         let encoded = encode(&List::new(0, body), gzip);
         Ok(Encoded { next, ..encoded })
@@ -74,10 +75,11 @@ async fn part(
 
 async fn on_worker<T: Send + 'static>(
     interface: Arc<Interface>,
+    user: UserId,
     work: impl FnOnce(&Interface) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let shared = Arc::clone(&interface);
-    let done = interface.workers.run(move || {
+    let done = interface.workers.run(user, move || {
         // Requests that waited for a worker passed the limit before the others were rendered.
         match shared.unsent.is_full() {
             true => Err(Error::Overloaded),

@@ -1,5 +1,6 @@
 //! The accept loop: takes connections, bounded in number, until the server stops.
 
+use super::activity::Activity;
 use super::connection::Connections;
 use super::peers::Peers;
 use super::unsent::Unsent;
@@ -8,7 +9,7 @@ use axum::serve::Listener;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use wharf_config::Limits;
 
@@ -41,14 +42,15 @@ pub(super) async fn serve<L: Listener>(
     let permits = Arc::new(Semaphore::new(max));
     loop {
         let accepted = async {
-            let permit = Arc::clone(&permits).acquire_owned().await;
-            (permit, listener.accept().await)
+            let (io, peer) = listener.accept().await;
+            (io, peer, permit(&permits, &peers).await)
         };
-        let (permit, (io, peer)) = tokio::select! {
+        let (io, peer, permit) = tokio::select! {
             accepted = accepted => accepted,
             _ = stopped.wait_for(|stopped| *stopped) => break,
         };
-        let peer = address(&peer).map(|address| (address, peers.connect(address)));
+        let activity = Arc::<Activity>::default();
+        let peer = address(&peer).map(|address| (address, peers.connect(address, &activity)));
         if let Some((address, None)) = &peer {
             tracing::debug!(peer = %address, "connection closed: its peer has too many");
             continue;
@@ -56,13 +58,19 @@ pub(super) async fn serve<L: Listener>(
         let (tls, connections, stopped) = (tls.clone(), Arc::clone(&connections), stopped.clone());
         tokio::spawn(async move {
             let _counted = (permit, peer);
-            let Some(tls) = tls else {
-                return connections.serve(io, stopped).await;
+            let served = async {
+                let Some(tls) = tls else {
+                    return connections.serve(io, &activity, stopped).await;
+                };
+                match tokio::time::timeout(header_timeout, tls.accept(io)).await {
+                    Ok(Ok(io)) => connections.serve(io, &activity, stopped).await,
+                    Ok(Err(error)) => tracing::debug!("TLS handshake failed: {error}"),
+                    Err(_) => tracing::debug!("TLS handshake timed out"),
+                }
             };
-            match tokio::time::timeout(header_timeout, tls.accept(io)).await {
-                Ok(Ok(io)) => connections.serve(io, stopped).await,
-                Ok(Err(error)) => tracing::debug!("TLS handshake failed: {error}"),
-                Err(_) => tracing::debug!("TLS handshake timed out"),
+            tokio::select! {
+                () = served => {}
+                () = activity.evicted() => tracing::debug!("connection closed in favour of another"),
             }
         });
     }
@@ -75,6 +83,15 @@ pub(super) async fn serve<L: Listener>(
     {
         tracing::warn!("requests were still running at the end of the shutdown timeout");
     }
+}
+
+/// Waits for a free permit. If there is none, a connection without a valid key is closed first, so
+/// that clients without a key cannot shut out others.
+async fn permit(permits: &Arc<Semaphore>, peers: &Peers) -> Option<OwnedSemaphorePermit> {
+    if permits.available_permits() == 0 {
+        peers.evict_stranger();
+    }
+    Arc::clone(permits).acquire_owned().await.ok()
 }
 
 #[cfg(test)]

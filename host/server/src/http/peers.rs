@@ -1,16 +1,25 @@
 //! Connections counted by the address of their peer.
 
-use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use super::activity::Activity;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wharf_config::Limits;
 
 /// The open connections of each peer.
 #[derive(Debug)]
 pub(super) struct Peers {
-    open: Mutex<HashMap<IpAddr, usize>>,
+    open: Mutex<Open>,
     limit: usize,
     local_limit: usize,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    /// The connections of each peer in order of their arrival.
+    peers: HashMap<IpAddr, BTreeMap<u64, Arc<Activity>>>,
+    arrivals: u64,
 }
 
 /// A counted connection.
@@ -18,6 +27,7 @@ pub(super) struct Peers {
 pub(super) struct PeerConnection {
     peers: Arc<Peers>,
     peer: IpAddr,
+    arrival: u64,
 }
 
 impl Peers {
@@ -30,25 +40,46 @@ impl Peers {
     }
 
     /// Counts a connection until it is dropped; none if its peer has too many.
-    pub(super) fn connect(self: &Arc<Self>, address: IpAddr) -> Option<PeerConnection> {
+    pub(super) fn connect(
+        self: &Arc<Self>,
+        address: IpAddr,
+        activity: &Arc<Activity>,
+    ) -> Option<PeerConnection> {
         let peer = network(address);
         let limit = match peer.is_loopback() {
             true => self.local_limit,
             false => self.limit,
         };
         let mut open = self.open();
-        let count = open.entry(peer).or_default();
-        if *count >= limit {
+        let arrival = open.arrivals;
+        open.arrivals += 1;
+        let connections = open.peers.entry(peer).or_default();
+        if connections.len() >= limit {
             return None;
         }
-        *count += 1;
+        connections.insert(arrival, Arc::clone(activity));
         Some(PeerConnection {
             peers: Arc::clone(self),
             peer,
+            arrival,
         })
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+    /// Closes the oldest connection without a valid key, of the peer that has most of them.
+    pub(super) fn evict_stranger(&self) {
+        let open = self.open();
+        let strangers = open.peers.values().filter_map(|connections| {
+            let mut strangers = connections.iter().filter(|(_, a)| !a.is_authenticated());
+            let (arrival, oldest) = strangers.next()?;
+            Some((strangers.count(), Reverse(arrival), oldest))
+        });
+        let most = strangers.max_by_key(|(others, arrival, _)| (*others, *arrival));
+        if let Some((_, _, oldest)) = most {
+            oldest.evict();
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -56,28 +87,31 @@ impl Peers {
 impl Drop for PeerConnection {
     fn drop(&mut self) {
         let mut open = self.peers.open();
-        if let Some(count) = open.get_mut(&self.peer) {
-            *count -= 1;
-            if *count == 0 {
-                open.remove(&self.peer);
+        if let Some(connections) = open.peers.get_mut(&self.peer) {
+            connections.remove(&self.arrival);
+            if connections.is_empty() {
+                open.peers.remove(&self.peer);
             }
         }
     }
 }
 
-/// One client usually has a whole IPv6 /64 network, so that is counted as one peer.
+/// One client usually has a whole IPv6 /64 network, and this machine all loopback addresses, so each
+/// of these is counted as one peer.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V6(address) if !address.is_loopback() => {
+        address if address.is_loopback() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(address) => {
             Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()
         }
-        other => other,
+        other @ IpAddr::V4(_) => other,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Peers, network};
+    use super::{Activity, Peers, network};
+    use std::sync::Arc;
     use wharf_config::Limits;
 
     #[test]
@@ -87,24 +121,50 @@ mod tests {
             connections_per_local_peer: 3,
             ..Limits::default()
         });
-        let connect = |address: &str| peers.connect(address.parse().unwrap());
+        let activity = Arc::default();
+        let connect = |address: &str| peers.connect(address.parse().unwrap(), &activity);
         let held = [connect("192.0.2.1"), connect("::ffff:192.0.2.1")];
         assert!(held.iter().all(Option::is_some) && connect("192.0.2.1").is_none());
         let other = connect("192.0.2.2");
         assert!(other.is_some());
-        let local = [(); 3].map(|()| connect("127.0.0.1"));
+        let local = ["127.0.0.1", "127.0.0.2", "::1"].map(connect);
         assert!(local.iter().all(Option::is_some) && connect("127.0.0.1").is_none());
         drop(held);
         assert!(connect("192.0.2.1").is_some());
         drop((other, local));
-        assert!(peers.open().is_empty());
+        assert!(peers.open().peers.is_empty());
+    }
+
+    #[tokio::test]
+    async fn the_oldest_stranger_of_the_peer_with_most_is_evicted() {
+        let peers = Peers::new(&Limits::default());
+        let activities = [(); 5].map(|()| Arc::<Activity>::default());
+        let addresses = [
+            "192.0.2.1",
+            "192.0.2.2",
+            "192.0.2.2",
+            "192.0.2.2",
+            "192.0.2.3",
+        ];
+        let connections = addresses.iter().zip(&activities);
+        let _held: Vec<_> = connections
+            .map(|(address, activity)| peers.connect(address.parse().unwrap(), activity).unwrap())
+            .collect();
+        // The first has the oldest connection, but the second has more of them.
+        activities[1].authenticate();
+        peers.evict_stranger();
+        activities[2].evicted().await;
+        activities[2].authenticate();
+        // All peers have one stranger now.
+        peers.evict_stranger();
+        activities[0].evicted().await;
     }
 
     #[test]
     fn ipv6_peers_are_networks() {
         let network = |address: &str| network(address.parse().unwrap()).to_string();
         assert_eq!(network("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
-        assert_eq!(network("::1"), "::1");
+        assert_eq!(network("::1"), "127.0.0.1");
         assert_eq!(network("::ffff:10.0.0.1"), "10.0.0.1");
     }
 }

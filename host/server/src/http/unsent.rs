@@ -42,6 +42,7 @@ impl Unsent {
 /// Counts one body until it is sent or given up.
 struct Sending {
     activity: Arc<Activity>,
+    body: u64,
     unsent: Arc<Unsent>,
     bytes: u64,
 }
@@ -49,7 +50,7 @@ struct Sending {
 impl Drop for Sending {
     fn drop(&mut self) {
         self.unsent.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        self.activity.body_sent();
+        self.activity.body_sent(self.body);
     }
 }
 
@@ -70,6 +71,7 @@ pub(super) struct UnsentBody {
     body: Body,
     rest: Bytes,
     activity: Arc<Activity>,
+    number: u64,
     sending: Option<Sending>,
 }
 
@@ -86,9 +88,9 @@ impl UnsentBody {
         };
         let sending = (!response.body().is_end_stream()).then(|| {
             unsent.bytes.fetch_add(bytes, Ordering::Relaxed);
-            activity.body_begun();
             Sending {
                 activity: Arc::clone(activity),
+                body: activity.body_begun(),
                 unsent: Arc::clone(unsent),
                 bytes,
             }
@@ -97,6 +99,7 @@ impl UnsentBody {
             body,
             rest: Bytes::new(),
             activity: Arc::clone(activity),
+            number: sending.as_ref().map_or(0, |sending| sending.body),
             sending,
         })
     }
@@ -126,7 +129,7 @@ impl hyper::body::Body for UnsentBody {
                 Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
             }
         }
-        this.activity.progressed();
+        this.activity.body_progressed(this.number);
         let piece = this.rest.split_to(this.rest.len().min(CHUNK));
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
@@ -158,7 +161,7 @@ mod tests {
         let (activity, unsent) = (Arc::<Activity>::default(), Unsent::new(100_000));
         let long = "x".repeat(2 * CHUNK + 1);
         let response = UnsentBody::track(long.clone().into_response(), &activity, &unsent);
-        assert!(unsent.is_full() && activity.is_sending());
+        assert!(unsent.is_full() && !activity.bodies().is_empty());
         let mut body = response.into_body();
         let mut pieces = Vec::new();
         while let Some(frame) = body.frame().await {
@@ -171,9 +174,9 @@ mod tests {
         assert_eq!(pieces.concat(), long.as_bytes());
         assert_eq!(pieces.len(), 3);
         pieces.truncate(1);
-        assert!(unsent.is_full() && activity.is_sending());
+        assert!(unsent.is_full() && !activity.bodies().is_empty());
         pieces.clear();
-        assert!(!unsent.is_full() && !activity.is_sending());
+        assert!(!unsent.is_full() && activity.bodies().is_empty());
     }
 
     #[tokio::test]
@@ -182,9 +185,9 @@ mod tests {
         let mut response = "static".into_response();
         response.extensions_mut().insert(Static);
         let response = UnsentBody::track(response, &activity, &unsent);
-        assert!(!unsent.is_full() && activity.is_sending());
+        assert!(!unsent.is_full() && !activity.bodies().is_empty());
         drop(response);
         let _empty = UnsentBody::track(().into_response(), &activity, &unsent);
-        assert!(!activity.is_sending());
+        assert!(activity.bodies().is_empty());
     }
 }

@@ -1,9 +1,10 @@
-use super::{Served, serve};
+use super::{Activity, Served, serve};
 use crate::http::unsent::Unsent;
-use axum::Router;
 use axum::routing::any;
+use axum::{Extension, Router};
 use hyper::{Request, Uri};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -11,9 +12,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use wharf_config::Limits;
 
-/// Answers with the path; `/slow` takes a while, and `/long` is more than sockets buffer.
-async fn echo(uri: Uri) -> String {
+/// Answers with the path; `/slow` takes a while, `/long` is more than sockets buffer, and `/key` stands
+/// for a request with a valid key.
+async fn echo(Extension(activity): Extension<Arc<Activity>>, uri: Uri) -> String {
     match uri.path() {
+        "/key" => activity.authenticate(),
         "/slow" => tokio::time::sleep(Duration::from_millis(300)).await,
         "/long" => return "x".repeat(LONG),
         _ => {}
@@ -166,22 +169,51 @@ async fn running_requests_are_finished_at_shutdown() {
     assert!(TcpStream::connect(address).await.is_err());
 }
 
+/// Sends one request, and keeps the connection.
+async fn connect(address: SocketAddr, path: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    assert!(stream.read(&mut [0; 512]).await.unwrap() > 0);
+    stream
+}
+
+const LAST: &[u8] = b"GET /b HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+
 #[tokio::test]
-async fn connections_beyond_the_limit_wait() {
+async fn connections_beyond_the_limit_wait_for_those_with_a_key() {
     let one_place = Limits {
         max_connections: 1,
+        header_timeout_ms: 5_000,
         ..limits()
     };
     let (address, _stop, _task) = start(one_place).await;
-    let first = TcpStream::connect(address).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    let first = connect(address, "/key").await;
     let started = Instant::now();
-    let request = b"GET /b HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
-    let second = tokio::spawn(async move { exchange(address, request).await });
+    let second = tokio::spawn(async move { exchange(address, LAST).await });
     tokio::time::sleep(Duration::from_millis(50)).await;
     drop(first);
     assert!(second.await.unwrap().contains("/b"));
     assert!(started.elapsed() >= Duration::from_millis(50));
+}
+
+#[tokio::test]
+async fn connections_without_a_key_make_room() {
+    let (address, _stop, _task) = start(Limits {
+        max_connections: 3,
+        header_timeout_ms: 60_000,
+        ..limits()
+    })
+    .await;
+    let mut with_key = connect(address, "/key").await;
+    let mut strangers = [connect(address, "/a").await, connect(address, "/a").await];
+    let answer = tokio::time::timeout(Duration::from_secs(10), exchange(address, LAST));
+    assert!(answer.await.unwrap().contains("/b"));
+    assert_eq!(strangers[0].read(&mut [0; 512]).await.unwrap_or(0), 0);
+    for stream in [&mut strangers[1], &mut with_key] {
+        stream.write_all(LAST).await.unwrap();
+        assert!(stream.read(&mut [0; 512]).await.unwrap() > 0);
+    }
 }
 
 #[tokio::test]
