@@ -22,6 +22,7 @@ mod plugins;
 mod ports;
 mod read;
 mod recovery;
+mod reload;
 mod restart;
 mod rush;
 mod short_node;

@@ -4,6 +4,7 @@ mod check;
 mod limits;
 mod node;
 mod rates;
+mod reload;
 
 pub use limits::Limits;
 pub use node::{Capacity, Gpu, NodeConfig};
@@ -51,6 +52,12 @@ pub struct Config {
     /// Limits on time, size and number.
     #[serde(default)]
     pub limits: Limits,
+    /// The file.
+    #[serde(skip)]
+    path: PathBuf,
+    /// The content of the file.
+    #[serde(skip)]
+    source: toml::Table,
 }
 
 /// A range of ports, both ends included.
@@ -151,6 +158,14 @@ pub enum ConfigError {
         /// The rule for valid values.
         message: String,
     },
+    /// Settings differ that cannot change while the server runs.
+    #[error("only a restart can change {}", quoted(.0))]
+    Fixed(Vec<String>),
+}
+
+fn quoted(settings: &[String]) -> String {
+    let quoted: Vec<String> = settings.iter().map(|s| format!("`{s}`")).collect();
+    quoted.join(", ")
 }
 
 impl Config {
@@ -160,10 +175,13 @@ impl Config {
             path: path.to_owned(),
             source,
         })?;
-        let mut config: Self = toml::from_str(&text).map_err(|error| ConfigError::Parse {
+        let parse = |error: toml::de::Error| ConfigError::Parse {
             path: path.to_owned(),
             message: error.to_string().trim_end().to_owned(),
-        })?;
+        };
+        let mut config: Self = toml::from_str(&text).map_err(parse)?;
+        config.source = toml::from_str(&text).map_err(parse)?;
+        path.clone_into(&mut config.path);
         let base = path.parent().unwrap_or(Path::new(""));
         let absolute = |p: &mut PathBuf| *p = base.join(&*p);
         absolute(&mut config.data_dir);

@@ -55,7 +55,7 @@ impl App {
         password: &SecretText,
     ) -> Result<Draft, Error> {
         let flavor = request.flavor;
-        let login_user = self.config.login_user.clone();
+        let login_user = self.config().login_user.clone();
         let has = |kind| request.secrets.get(kind).is_some();
         let blueprint = self
             .blueprint(BlueprintRequest {
@@ -83,7 +83,7 @@ impl App {
                 web: flavor.web,
             },
             rates: self
-                .config
+                .config()
                 .rates
                 .rates(request.cpu_tier, request.gpu_model.as_deref()),
             names: match request.name {

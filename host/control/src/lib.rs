@@ -31,6 +31,7 @@ pub use settled::Settled;
 pub use stats::Stats;
 pub use vault::{Vault, VaultError};
 
+use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +59,7 @@ pub struct Nudge {
 
 /// The use cases and their shared state.
 pub struct App {
-    pub(crate) config: Arc<Config>,
+    config: ArcSwap<Config>,
     pub(crate) db: Db,
     pub(crate) plugins: Plugins,
     pub(crate) drivers: BTreeMap<NodeId, NodeDriver>,
@@ -98,7 +99,7 @@ impl App {
             keys: Keys::load(parts.db.clone())?,
             installation: parts.installation,
             web_host: parts.config.web.host.as_str().into(),
-            config: parts.config,
+            config: ArcSwap::new(parts.config),
             db: parts.db,
             scheduler: parts.scheduler,
             plugins: parts.plugins,
@@ -113,9 +114,22 @@ impl App {
         Ok((Arc::new(app), nudged))
     }
 
+    /// Returns the present configuration.
+    pub fn config(&self) -> Arc<Config> {
+        self.config.load_full()
+    }
+
+    /// Replaces the configuration. Only settings that [`Config::reload`] permits may differ.
+    pub fn reconfigure(&self, config: Config) {
+        self.config.store(Arc::new(config));
+    }
+
     /// Returns the size limit of the response cache in bytes.
     pub fn answer_cache_bytes(&self) -> u64 {
-        self.config.limits.answer_cache_mib.saturating_mul(1 << 20)
+        self.config()
+            .limits
+            .answer_cache_mib
+            .saturating_mul(1 << 20)
     }
 
     /// Returns the id of this installation in the labels of engine objects.
@@ -169,7 +183,7 @@ impl App {
 
     /// Returns the time by which an instance must be reachable if it is started at `from`.
     fn deadline(&self, from: Timestamp) -> Timestamp {
-        let millis = self.config.provisioning_deadline_s.saturating_mul(1000);
+        let millis = self.config().provisioning_deadline_s.saturating_mul(1000);
         Timestamp(
             from.0
                 .saturating_add(i64::try_from(millis).unwrap_or(i64::MAX)),
@@ -179,7 +193,7 @@ impl App {
     /// Waits until the node has reached an intent, a later intent has replaced it, or the wait times
     /// out.
     async fn wait_settled(&self, intended: &Instance) {
-        let timeout = Duration::from_millis(self.config.limits.answer_wait_ms);
+        let timeout = Duration::from_millis(self.config().limits.answer_wait_ms);
         let done = || {
             let row = self.db.read(|rows| rows.instance(intended.id));
             match row {

@@ -97,7 +97,8 @@ impl App {
 
     /// Returns the GPU models of all nodes.
     pub fn gpu_models(&self) -> Vec<String> {
-        let gpus = self.config.node.iter().flat_map(|node| &node.gpus);
+        let config = self.config();
+        let gpus = config.node.iter().flat_map(|node| &node.gpus);
         let models: std::collections::BTreeSet<_> = gpus.map(|gpu| gpu.model.clone()).collect();
         models.into_iter().collect()
     }

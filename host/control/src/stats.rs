@@ -74,7 +74,7 @@ impl App {
                 needed: "running",
             });
         }
-        let bound = Duration::from_millis(self.config.limits.stats_timeout_ms);
+        let bound = Duration::from_millis(self.config().limits.stats_timeout_ms);
         tokio::time::timeout(bound, self.sample(&instance))
             .await
             .map_err(|_| Error::NodeUnreachable("stats: no answer in time".to_owned()))?

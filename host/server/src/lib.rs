@@ -12,5 +12,6 @@ pub mod command;
 pub mod http;
 pub mod log;
 pub mod operation;
+mod reload;
 pub mod schema;
 pub mod server;

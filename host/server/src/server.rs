@@ -1,12 +1,14 @@
 //! Builds a server from its configuration and runs it.
 
-use crate::http;
+use crate::{http, reload};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::signal::unix::Signal;
 use tokio::sync::{mpsc, watch};
 use wharf_config::{Config, NodeConfig};
 use wharf_control::reconciler;
@@ -79,10 +81,11 @@ pub fn open_db(config: &Config) -> Result<(Db, Scheduler), StartError> {
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs a server until `stop` completes or the database can no longer be written. Calls `listening`
-/// with the address once the server accepts requests.
+/// with the address once the server accepts requests. Reads the configuration again on `reload`.
 pub async fn serve(
     config: Config,
     listening: impl FnOnce(std::net::SocketAddr),
+    mut reload: Signal,
     stop: impl Future<Output = ()>,
 ) -> Result<(), StartError> {
     raise_open_files();
@@ -102,10 +105,12 @@ pub async fn serve(
     let reconciler = threads.spawn(reconciler::run(Arc::clone(&app), nudged, ended));
     let interface = http::Server::start(&config, listener, Arc::clone(&app), stopped)?;
     listening(address);
-    let lost = {
+    let mut stop = pin!(stop);
+    let lost = loop {
         tokio::select! {
-            () = stop => false,
-            () = app.lost() => true,
+            () = &mut stop => break false,
+            () = app.lost() => break true,
+            Some(()) = reload.recv() => reload::reload(&app, &interface),
         }
     };
     tracing::info!("stopping after the requests in progress");

@@ -110,7 +110,7 @@ impl Attempt<'_> {
             .db
             .read(|rows| rows.provisioning_spec(instance.id))?;
         let health = provisioning_spec.map_or(Health::Ssh, |d| d.blueprint.health.clone());
-        let config = &self.app.config;
+        let config = self.app.config();
         let node = config.node.iter().find(|n| n.name == instance.node.0);
         let probe_host = node.and_then(|n| n.probe_host.clone());
         let (host, port) = match health {

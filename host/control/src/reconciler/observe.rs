@@ -69,7 +69,7 @@ impl Observer {
     /// Looks at once, and then regularly. `share` spreads the looks at all nodes over the interval, so
     /// that they do not delay requests together.
     pub async fn run(mut self, share: f64) {
-        let every = Duration::from_millis(self.app.config.limits.observe_every_ms.max(100));
+        let every = Duration::from_millis(self.app.config().limits.observe_every_ms.max(100));
         let mut tick = interval_at(Instant::now() + every.mul_f64(share), every);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -113,7 +113,7 @@ impl Observer {
     /// A probe costs some engines far more than a list, and its result changes only with the engine,
     /// whose end breaks contact. A driver that reports a boot id is probed at every look.
     fn is_probe_due(&self, interruptions: u64) -> bool {
-        let every = Duration::from_millis(self.app.config.limits.probe_every_ms);
+        let every = Duration::from_millis(self.app.config().limits.probe_every_ms);
         self.reachable != Some(true)
             || self.interruptions != Some(interruptions)
             || self.boot_id.as_ref().is_some_and(|id| !id.is_empty())
@@ -219,7 +219,11 @@ impl Observer {
             apply.died(gone).await?;
         } else {
             tracing::info!(instance = %row.id, why = gone, "instance is not running after a gap, starting it");
-            let full = self.app.config.provisioning_deadline_s.saturating_mul(1000);
+            let full = self
+                .app
+                .config()
+                .provisioning_deadline_s
+                .saturating_mul(1000);
             let deadline = now()
                 .0
                 .saturating_add(i64::try_from(full).unwrap_or(i64::MAX));

@@ -51,7 +51,7 @@ impl Attempt<'_> {
     /// Whether the new size may still be applied later. Its request withdraws it after this time.
     fn may_wait(&mut self) -> bool {
         let generation = self.instance.generation;
-        let bound = Duration::from_millis(self.app.config.limits.answer_wait_ms);
+        let bound = Duration::from_millis(self.app.config().limits.answer_wait_ms);
         match self.history.resizing {
             Some((of, since)) if of == generation => since.elapsed() < bound,
             _ => {

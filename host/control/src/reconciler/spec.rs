@@ -27,7 +27,8 @@ pub fn tag(instance: &Instance) -> Tag {
 
 /// The target of calls for an existing instance.
 pub fn target(app: &App, instance: &Instance) -> Result<Target, Error> {
-    let node = app.config.node.iter().find(|n| n.name == instance.node.0);
+    let config = app.config();
+    let node = config.node.iter().find(|n| n.name == instance.node.0);
     let node =
         node.ok_or_else(|| Error::internal(format!("node {} is not configured", instance.node)))?;
     let subnet = Ipv4Net::new(instance.lan_ipv4, node.lan_subnet_prefix)

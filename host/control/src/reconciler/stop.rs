@@ -12,7 +12,7 @@ const SECOND_LOOK: Duration = Duration::from_secs(5);
 impl Attempt<'_> {
     /// Stops the instance and releases its compute.
     pub async fn stop(&mut self) -> Next {
-        let limits = &self.app.config.limits;
+        let limits = self.app.config().limits;
         let grace = Duration::from_millis(match self.target.resource_type {
             ResourceType::Container => limits.stop_grace_ms,
             ResourceType::Vm => limits.vm_stop_grace_ms,

@@ -50,7 +50,7 @@ impl Task {
 
 impl Tasks {
     pub fn new(app: &App) -> Self {
-        let places = app.config.limits.calls_per_node;
+        let places = app.config().limits.calls_per_node;
         let new = places.saturating_sub(places.div_ceil(KEPT_FREE)).max(1);
         let nodes = app.drivers.keys().cloned();
         Self {

@@ -93,7 +93,7 @@ impl Worker {
     }
 
     fn full_deadline(&self) -> Duration {
-        Duration::from_secs(self.app.config.provisioning_deadline_s)
+        Duration::from_secs(self.app.config().provisioning_deadline_s)
     }
 
     async fn attempt(

@@ -35,6 +35,7 @@ impl Serve {
 async fn serve(config: Config) -> Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let hangup = signal(SignalKind::hangup())?;
     let scheme = if config.tls.is_some() {
         "https"
     } else {
@@ -50,5 +51,5 @@ async fn serve(config: Config) -> Result<()> {
         println!("listening on {scheme}://{address}");
         drop(std::io::stdout().flush());
     };
-    Ok(server::serve(config, listening, stop).await?)
+    Ok(server::serve(config, listening, hangup, stop).await?)
 }

@@ -4,8 +4,10 @@ use super::activity::Activity;
 use super::connection::Connections;
 use super::peers::Peers;
 use super::unsent::Unsent;
+use arc_swap::ArcSwap;
 use axum::Router;
 use axum::serve::Listener;
+use rustls::ServerConfig;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +19,8 @@ use wharf_config::Limits;
 pub(super) struct Served {
     pub(super) router: Router,
     pub(super) limits: Limits,
-    pub(super) tls: Option<TlsAcceptor>,
+    /// The certificate, which a reload replaces.
+    pub(super) tls: Option<Arc<ArcSwap<ServerConfig>>>,
     pub(super) unsent: Arc<Unsent>,
 }
 
@@ -55,7 +58,8 @@ pub(super) async fn serve<L: Listener>(
             tracing::debug!(peer = %address, "connection closed: its peer has too many");
             continue;
         }
-        let (tls, connections, stopped) = (tls.clone(), Arc::clone(&connections), stopped.clone());
+        let tls = tls.as_ref().map(|tls| TlsAcceptor::from(tls.load_full()));
+        let (connections, stopped) = (Arc::clone(&connections), stopped.clone());
         tokio::spawn(async move {
             let _counted = (permit, peer);
             let served = async {

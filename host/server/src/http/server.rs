@@ -10,7 +10,9 @@ use super::start_error::StartError;
 use super::tls;
 use super::unsent::Unsent;
 use crate::api::Api;
+use arc_swap::ArcSwap;
 use axum::serve::ListenerExt;
+use rustls::ServerConfig;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +26,7 @@ use wharf_control::App;
 pub struct Server {
     rest: JoinHandle<()>,
     admin: JoinHandle<()>,
+    tls: Option<Arc<ArcSwap<ServerConfig>>>,
 }
 
 impl Server {
@@ -50,9 +53,11 @@ impl Server {
             unsent: Arc::clone(&unsent),
             workers: Workers::new(),
         };
+        let tls = config.tls.as_ref().map(tls::read).transpose()?;
+        let tls = tls.map(|tls| Arc::new(ArcSwap::new(tls)));
         let served = Served {
             router: routes::router(Arc::new(interface)),
-            tls: config.tls.as_ref().map(tls::acceptor).transpose()?,
+            tls: tls.clone(),
             limits,
             unsent,
         };
@@ -61,7 +66,15 @@ impl Server {
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let address = |address: &SocketAddr| Some(address.ip());
         let rest = tokio::spawn(listen::serve(listener, address, served, stopped));
-        Ok(Self { rest, admin })
+        Ok(Self { rest, admin, tls })
+    }
+
+    /// Reads the certificate again. Connections that are open keep the earlier one.
+    pub fn reload(&self, config: &Config) -> Result<(), StartError> {
+        if let (Some(present), Some(tls)) = (&self.tls, &config.tls) {
+            present.store(tls::read(tls)?);
+        }
+        Ok(())
     }
 
     /// Waits until both services have ended; running requests are finished, within the configured

@@ -6,11 +6,10 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::Path;
 use std::sync::Arc;
-use tokio_rustls::TlsAcceptor;
 use wharf_config::Tls;
 
 /// Reads the certificate chain and the key.
-pub(super) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, StartError> {
+pub(super) fn read(tls: &Tls) -> Result<Arc<ServerConfig>, StartError> {
     let wrong = |setting: &'static str, message: String| StartError::Tls { setting, message };
     let file = |setting, path: &Path, error: String| {
         wrong(setting, format!("{}: {error}", path.display()))
@@ -32,5 +31,5 @@ pub(super) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, StartError> {
         .with_single_cert(chain, key)
         .map_err(|error| wrong("tls.key", error.to_string()))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok(Arc::new(config))
 }

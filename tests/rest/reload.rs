@@ -1,0 +1,115 @@
+//! SIGHUP: the configuration and the certificate are read again.
+
+use crate::uuid;
+use serde_json::json;
+use std::path::Path;
+use std::process::Command;
+use wharf_tests::{Api, Ports, Server, simulated_node, until};
+
+fn start() -> (Server, Api) {
+    let rates = "[rates.general-purpose]\nvcpu = 0.5\n";
+    let node = simulated_node("one", "");
+    let server = Server::start(&format!("{}{rates}{node}", Ports::take().settings())).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    (server, api)
+}
+
+fn hang_up(server: &Server) {
+    let id = server.process_id().unwrap().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-HUP", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+/// Replaces a text in the configuration file.
+fn edit(server: &Server, from: &str, to: &str) {
+    let text = std::fs::read_to_string(server.config_path()).unwrap();
+    assert!(text.contains(from));
+    std::fs::write(server.config_path(), text.replacen(from, to, 1)).unwrap();
+}
+
+fn wait_for_log(server: &Server, text: &str) {
+    until(text, || Ok(server.log().contains(text).then_some(()))).unwrap();
+}
+
+#[test]
+fn a_rate_changes_for_new_instances_only() {
+    let (server, api) = start();
+    let first = api.small_container().unwrap();
+    edit(&server, "vcpu = 0.5", "vcpu = 0.75");
+    hang_up(&server);
+    wait_for_log(&server, "the configuration is reloaded");
+    let second = api.small_container().unwrap();
+    let rate = |created: &serde_json::Value| {
+        let instance = api.instance(uuid(created)).unwrap().expect(200).unwrap();
+        instance["vcpu_cost_hourly_usd"].clone()
+    };
+    assert_eq!((rate(&first), rate(&second)), (json!(0.5), json!(0.75)));
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_setting_that_needs_a_restart_is_named_and_nothing_changes() {
+    let (server, api) = start();
+    edit(&server, "vcpu = 0.5", "vcpu = 0.75");
+    edit(&server, "127.0.0.1:0", "127.0.0.1:1");
+    hang_up(&server);
+    wait_for_log(&server, "only a restart can change `listen`");
+    edit(&server, "listen = ", "listne = ");
+    hang_up(&server);
+    wait_for_log(&server, "unknown field `listne`");
+    let created = api.small_container().unwrap();
+    let instance = api.instance(uuid(&created)).unwrap().expect(200).unwrap();
+    assert_eq!(instance["vcpu_cost_hourly_usd"], json!(0.5));
+    edit(
+        &server,
+        "listne = \"127.0.0.1:1\"",
+        "listen = \"127.0.0.1:0\"",
+    );
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_new_certificate_is_served_and_a_broken_one_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let (cert, key) = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
+    let authority = dir.path().join("trusted.pem");
+    let write = || {
+        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        std::fs::write(&cert, made.cert.pem()).unwrap();
+        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        std::fs::write(&authority, made.cert.pem()).unwrap();
+    };
+    write();
+    let tls = format!("[tls]\ncert = {cert:?}\nkey = {key:?}\n");
+    let settings = format!(
+        "{tls}{}{}",
+        Ports::take().settings(),
+        simulated_node("one", "")
+    );
+    let server = Server::start(&settings).unwrap();
+    let trusts = |authority: &Path| {
+        let mut curl = Command::new("curl");
+        curl.args(["-sS", "--cacert"]).arg(authority);
+        curl.arg(format!("{}/healthz", server.base_url()));
+        curl.output().unwrap().status.success()
+    };
+    assert!(trusts(&authority));
+    write();
+    assert!(!trusts(&authority));
+    hang_up(&server);
+    wait_for_log(&server, "the configuration is reloaded");
+    assert!(trusts(&authority));
+    std::fs::write(&cert, "nothing").unwrap();
+    hang_up(&server);
+    wait_for_log(
+        &server,
+        "the configuration stays as it was: setting `tls.cert`",
+    );
+    assert!(trusts(&authority));
+    server.finish().unwrap();
+}
