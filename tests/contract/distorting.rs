@@ -1,11 +1,11 @@
-//! A proxy that distorts the answers of a service in one way.
+//! A proxy that applies one distortion to the responses of a service.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// An answer of the service.
-pub struct Answer {
+/// A response of the service.
+pub struct Response {
     /// The status code.
     pub status: u16,
     /// Lower-case names.
@@ -14,7 +14,7 @@ pub struct Answer {
     pub body: String,
 }
 
-/// A distortion of an answer.
+/// A distortion of a response.
 #[derive(Clone, Copy)]
 pub enum Distort {
     /// Replaces this status by another.
@@ -23,32 +23,34 @@ pub enum Distort {
     Without(&'static str),
     /// Replaces a text in the body.
     Text(&'static str, &'static str),
-    /// Runs a function; its first argument is the head of the request.
-    By(fn(&str, &mut Answer)),
+    /// Runs a function on the head of the request and on the response.
+    By(fn(&str, &mut Response)),
 }
 
 impl Distort {
-    fn apply(self, head: &str, answer: &mut Answer) {
+    fn apply(self, head: &str, response: &mut Response) {
         match self {
-            Self::Status(right, wrong) if answer.status == right => answer.status = wrong,
+            Self::Status(original, distorted) if response.status == original => {
+                response.status = distorted
+            }
             Self::Status(..) => {}
-            Self::Without(header) => answer.headers.retain(|(name, _)| name != header),
-            Self::Text(right, wrong) => answer.replace(right, wrong),
-            Self::By(distort) => distort(head, answer),
+            Self::Without(header) => response.headers.retain(|(name, _)| name != header),
+            Self::Text(original, distorted) => response.replace(original, distorted),
+            Self::By(distort) => distort(head, response),
         }
     }
 }
 
-impl Answer {
+impl Response {
     /// Replaces a text in the body.
-    pub fn replace(&mut self, right: &str, wrong: &str) {
-        self.body = self.body.replace(right, wrong);
+    pub fn replace(&mut self, original: &str, distorted: &str) {
+        self.body = self.body.replace(original, distorted);
     }
 }
 
-/// Serves until the process ends; returns the base address.
-pub fn serve(behind: &str, distort: Distort) -> io::Result<String> {
-    let behind: SocketAddr = behind
+/// Starts a proxy that serves until the process ends; returns its base URL.
+pub fn serve(upstream: &str, distort: Distort) -> io::Result<String> {
+    let upstream: SocketAddr = upstream
         .trim_start_matches("http://")
         .parse()
         .map_err(io::Error::other)?;
@@ -56,16 +58,16 @@ pub fn serve(behind: &str, distort: Distort) -> io::Result<String> {
     let address = listener.local_addr()?;
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            std::thread::spawn(move || one(stream, behind, distort));
+            std::thread::spawn(move || relay(stream, upstream, distort));
         }
     });
     Ok(format!("http://{address}"))
 }
 
-fn one(mut client: TcpStream, behind: SocketAddr, distort: Distort) -> io::Result<()> {
+fn relay(mut client: TcpStream, upstream: SocketAddr, distort: Distort) -> io::Result<()> {
     client.set_read_timeout(Some(Duration::from_secs(60)))?;
     let (head, body) = read_request(&mut client)?;
-    let mut server = TcpStream::connect(behind)?;
+    let mut server = TcpStream::connect(upstream)?;
     let (first, rest) = head.split_once("\r\n").unwrap_or((&head, ""));
     let rest: Vec<&str> = rest
         .split("\r\n")
@@ -79,19 +81,19 @@ fn one(mut client: TcpStream, behind: SocketAddr, distort: Distort) -> io::Resul
     server.write_all(&body)?;
     let mut bytes = Vec::new();
     server.read_to_end(&mut bytes)?;
-    let mut answer = parse(&String::from_utf8_lossy(&bytes)).ok_or(io::ErrorKind::InvalidData)?;
-    // The document defines correctness, so it stays unchanged.
+    let mut response = parse(&String::from_utf8_lossy(&bytes)).ok_or(io::ErrorKind::InvalidData)?;
+    // The OpenAPI document defines correctness, so it stays unchanged.
     if !first.contains("/api/openapi.json") {
-        distort.apply(&head, &mut answer);
+        distort.apply(&head, &mut response);
     }
-    let mut text = format!("HTTP/1.1 {} X\r\nConnection: close\r\n", answer.status);
-    for (name, value) in &answer.headers {
+    let mut text = format!("HTTP/1.1 {} X\r\nConnection: close\r\n", response.status);
+    for (name, value) in &response.headers {
         text.push_str(&format!("{name}: {value}\r\n"));
     }
     text.push_str(&format!(
         "content-length: {}\r\n\r\n{}",
-        answer.body.len(),
-        answer.body
+        response.body.len(),
+        response.body
     ));
     client.write_all(text.as_bytes())
 }
@@ -129,7 +131,7 @@ fn header_of(head: &str, name: &str) -> Option<String> {
     Some(value.trim().to_owned())
 }
 
-fn parse(text: &str) -> Option<Answer> {
+fn parse(text: &str) -> Option<Response> {
     let (head, body) = text.split_once("\r\n\r\n")?;
     let mut lines = head.split("\r\n");
     let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
@@ -138,7 +140,7 @@ fn parse(text: &str) -> Option<Answer> {
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
         .filter(|(name, _)| name != "content-length" && name != "connection")
         .collect();
-    Some(Answer {
+    Some(Response {
         status,
         headers,
         body: body.to_owned(),

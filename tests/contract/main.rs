@@ -1,5 +1,4 @@
-//! The contract as a whole: the conformance suite, every documented route, and the promise of a
-//! 422.
+//! The contract: the conformance suite, every documented route, and `nearest_available` of a 422.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,7 +8,7 @@
 )]
 
 mod conformance;
+mod detection;
 mod distorting;
 mod nearest;
-mod notices;
 mod routes;

@@ -1,4 +1,4 @@
-//! Section 2.7 with random clusters and histories: a request for the values of a 422 succeeds.
+//! Section 2.7 on random clusters: a request with the values of `nearest_available` succeeds.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
@@ -10,7 +10,7 @@ use wharf_tests::{Answer, Api, Ports, Server};
 const CASES: u32 = 24;
 
 /// The minimum of each field.
-const LEAST: [(&str, u64); 3] = [("n_vcpus", 1), ("mem_gib", 1), ("disk_size_gib", 10)];
+const MINIMUMS: [(&str, u64); 3] = [("n_vcpus", 1), ("mem_gib", 1), ("disk_size_gib", 10)];
 
 #[derive(Debug, Clone)]
 struct Node {
@@ -82,7 +82,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 #[test]
-fn a_request_for_nearest_available_succeeds() {
+fn a_request_with_nearest_available_succeeds() {
     let config = Config {
         cases: CASES,
         failure_persistence: None,
@@ -94,15 +94,19 @@ fn a_request_for_nearest_available_succeeds() {
     let mut runner = TestRunner::new(config);
     let seen = std::cell::Cell::new(0);
     let result = runner.run(&(cluster, steps), |(nodes, steps)| {
-        seen.set(seen.get() + history(&nodes, &steps)?);
+        seen.set(seen.get() + run_steps(&nodes, &steps)?);
         Ok(())
     });
     result.unwrap_or_else(|failure| panic!("{failure}"));
     println!(
-        "{} refusals were followed by a request for their offer",
+        "{} requests with the values of nearest_available succeeded",
         seen.get()
     );
-    assert!(seen.get() > 2, "too few refusals: {}", seen.get());
+    assert!(
+        seen.get() > 2,
+        "too few 422 responses with usable values: {}",
+        seen.get()
+    );
 }
 
 #[test]
@@ -130,30 +134,30 @@ fn a_422_names_exhausted_addresses_together_with_sizes() {
     server.finish().unwrap();
 }
 
-/// Runs the steps on a new server; returns the number of refusals with a satisfiable offer.
-fn history(nodes: &[Node], steps: &[Step]) -> Result<usize, TestCaseError> {
+/// Runs the steps on a new server; returns the number of requests with `nearest_available`.
+fn run_steps(nodes: &[Node], steps: &[Step]) -> Result<usize, TestCaseError> {
     let server = Server::start(&configuration(nodes)).unwrap();
     let api = server.user("ann@example.com").unwrap();
     let mut world = World {
         api,
         made: Vec::new(),
-        answered: 0,
+        succeeded: 0,
     };
     for step in steps {
-        world.take(step)?;
+        world.run(step)?;
     }
     server.finish().unwrap();
-    Ok(world.answered)
+    Ok(world.succeeded)
 }
 
 struct World {
     api: Api,
     made: Vec<String>,
-    answered: usize,
+    succeeded: usize,
 }
 
 impl World {
-    fn take(&mut self, step: &Step) -> Result<(), TestCaseError> {
+    fn run(&mut self, step: &Step) -> Result<(), TestCaseError> {
         match step {
             Step::Create {
                 vm,
@@ -174,7 +178,7 @@ impl World {
                 let mut answer = self.api.create(&body).unwrap();
                 if let Some(near) = nearest(&answer, &body)? {
                     answer = self.api.create(&near).unwrap();
-                    self.succeeded(&answer, 201, &near)?;
+                    self.expect_success(&answer, 201, &near)?;
                 }
                 if answer.status == 201 {
                     let id = answer.body["uuid"].as_str().unwrap().to_owned();
@@ -195,7 +199,7 @@ impl World {
                 let answer = self.api.send("PATCH", &path, &body).unwrap();
                 if let Some(near) = nearest(&answer, &body)? {
                     let answer = self.api.send("PATCH", &path, &near).unwrap();
-                    self.succeeded(&answer, 200, &near)?;
+                    self.expect_success(&answer, 200, &near)?;
                 }
             }
             Step::Stop(n) => {
@@ -210,7 +214,7 @@ impl World {
                     return Ok(());
                 };
                 let answer = self.api.act(&id, "restart").unwrap();
-                // A restart has no sizes of its own: the instance is resized to the offer.
+                // A restart takes no sizes, so the instance is resized to the available values first.
                 if let Some(near) = nearest(&answer, &json!({}))? {
                     if near.get("gpu_model").is_some() {
                         return Ok(());
@@ -218,9 +222,9 @@ impl World {
                     let path = format!("/api/instance/{id}/");
                     let patched = self.api.send("PATCH", &path, &near).unwrap();
                     if patched.status != 400 {
-                        self.succeeded(&patched, 200, &near)?;
+                        self.expect_success(&patched, 200, &near)?;
                         let answer = self.api.act(&id, "restart").unwrap();
-                        self.succeeded(&answer, 200, &near)?;
+                        self.expect_success(&answer, 200, &near)?;
                     }
                 }
                 if answer.status != 400 {
@@ -243,27 +247,27 @@ impl World {
         self.made.get(n).cloned()
     }
 
-    fn succeeded(
+    fn expect_success(
         &mut self,
         answer: &Answer,
         status: u16,
-        asked: &Value,
+        request: &Value,
     ) -> Result<(), TestCaseError> {
         prop_assert_eq!(
             answer.status,
             status,
-            "asked for {}: {:?}",
-            asked,
+            "request {}: {:?}",
+            request,
             answer.body
         );
-        self.answered += 1;
+        self.succeeded += 1;
         Ok(())
     }
 }
 
 /// Returns the request with the values of a 422. None for another status, or for values below the
 /// minimum.
-fn nearest(answer: &Answer, asked: &Value) -> Result<Option<Value>, TestCaseError> {
+fn nearest(answer: &Answer, request: &Value) -> Result<Option<Value>, TestCaseError> {
     if answer.status != 422 {
         return Ok(None);
     }
@@ -280,12 +284,12 @@ fn nearest(answer: &Answer, asked: &Value) -> Result<Option<Value>, TestCaseErro
         near.keys()
             .all(|field| bottleneck.contains(&field.as_str()))
     );
-    let mut body = asked.clone();
+    let mut body = request.clone();
     for field in bottleneck {
         let available = near[field].as_u64().unwrap();
         prop_assert!(available < detail["requested"][field].as_u64().unwrap());
-        if let Some((_, least)) = LEAST.iter().find(|(name, _)| *name == field) {
-            if available < *least {
+        if let Some((_, minimum)) = MINIMUMS.iter().find(|(name, _)| *name == field) {
+            if available < *minimum {
                 return Ok(None);
             }
             body[field] = json!(available);

@@ -1,6 +1,5 @@
 //! Every route of the OpenAPI document: without a key, on a missing instance, on another owner's
-//! instance, and with a valid request. The test fails for a new route of the document until it has
-//! a golden test.
+//! instance, and with a valid request. A new route of the document fails until it has a line here.
 
 use serde_json::{Value, json};
 use wharf_conformance::openapi::Document;
@@ -11,12 +10,12 @@ struct Route {
     method: String,
     path: String,
     public: bool,
-    /// The examples of the request body; one null without a body.
+    /// The examples of the request body, or one null without a body.
     bodies: Vec<Value>,
 }
 
 impl Route {
-    fn on(&self, selector: &str) -> String {
+    fn path_for(&self, selector: &str) -> String {
         self.path.replace("{uuid}", selector)
     }
 
@@ -84,7 +83,7 @@ fn every_route_that_is_not_public_is_401_without_a_key() {
     let anyone = Api::new(setup.server.base_url(), "");
     for route in setup.routes.iter().filter(|r| !r.public) {
         for selector in [mine["uuid"].as_str().unwrap(), "no-such-name"] {
-            let path = route.on(selector);
+            let path = route.path_for(selector);
             let answer = anyone.send(&route.method, &path, &route.bodies[0]).unwrap();
             assert_eq!(answer.status, 401, "{}: {answer:?}", route.id);
             let body = Some(&answer.body);
@@ -98,7 +97,7 @@ fn every_route_that_is_not_public_is_401_without_a_key() {
 }
 
 #[test]
-fn every_instance_route_is_404_without_an_own_instance() {
+fn every_instance_route_is_404_for_a_missing_or_foreign_instance() {
     let setup = setup();
     let theirs = setup.ann.small_container().unwrap();
     let bob = setup.server.user("bob@example.com").unwrap();
@@ -109,7 +108,7 @@ fn every_instance_route_is_404_without_an_own_instance() {
             "no-such-name",
             "00000000-0000-4000-8000-000000000000",
         ] {
-            let path = route.on(selector);
+            let path = route.path_for(selector);
             let answer = bob.send(&route.method, &path, &route.bodies[0]).unwrap();
             assert_eq!(answer.status, 404, "{}: {answer:?}", route.id);
             let body = Some(&answer.body);
@@ -137,10 +136,10 @@ fn every_route_succeeds_with_its_example_bodies() {
                 "restartInstance" => (Some("container"), "exited", 200),
                 "addPort" | "removePort" => (Some("vm"), "running", 200),
                 "deleteInstance" => (Some("container"), "running", 204),
-                unknown => panic!("{unknown} has no golden test: give it a line here"),
+                unknown => panic!("{unknown} has no expected result: add a line here"),
             };
             let instance = kind.map(|kind| prepared(&setup.ann, kind, state));
-            let path = route.on(instance.as_deref().unwrap_or_default());
+            let path = route.path_for(instance.as_deref().unwrap_or_default());
             let answer = setup.ann.send(&route.method, &path, body).unwrap();
             assert_eq!(answer.status, status, "{} {body}: {answer:?}", route.id);
             let body = (status != 204).then_some(&answer.body);

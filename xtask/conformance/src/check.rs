@@ -25,8 +25,8 @@ pub struct Check {
     pub name: String,
     /// The origin of the rule.
     pub basis: Basis,
-    /// Whether no other check may run, because this one uses up the capacity.
-    pub alone: bool,
+    /// Whether no other check may run meanwhile, because this check exhausts the capacity.
+    pub exclusive: bool,
     /// Fails with a message, or with [`Skip`].
     pub run: Box<Run>,
 }
@@ -51,9 +51,9 @@ pub struct Outcome {
 pub enum Verdict {
     /// The rule holds.
     Passed,
-    /// The rule is broken, and how.
+    /// The rule is broken, with the reason.
     Failed(String),
-    /// The rule could not be checked, and why.
+    /// The rule could not be checked, with the reason.
     Skipped(String),
 }
 
@@ -67,7 +67,7 @@ pub fn spec(
         section,
         name: name.into(),
         basis: Basis::Specification,
-        alone: false,
+        exclusive: false,
         run: Box::new(run),
     }
 }
@@ -85,11 +85,11 @@ pub fn decision(
 }
 
 impl Check {
-    /// Lets the check run only while no other does.
+    /// Runs the check while no other check runs.
     #[must_use]
-    pub fn alone(self) -> Self {
+    pub fn exclusive(self) -> Self {
         Self {
-            alone: true,
+            exclusive: true,
             ..self
         }
     }
@@ -108,6 +108,6 @@ impl fmt::Display for Skip {
 impl std::error::Error for Skip {}
 
 /// Skips the rest of a check.
-pub fn skip<T>(why: impl Into<String>) -> Result<T> {
-    Err(Skip(why.into()).into())
+pub fn skip<T>(reason: impl Into<String>) -> Result<T> {
+    Err(Skip(reason.into()).into())
 }

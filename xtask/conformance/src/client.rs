@@ -1,4 +1,4 @@
-//! Requests and responses, as a user's program would send and read them.
+//! An HTTP client for the checks.
 
 use super::check::skip;
 use super::redact::redacted;
@@ -17,7 +17,7 @@ use ureq::http::{HeaderMap, Request};
 pub const INSTANCES: &str = "/api/instance/";
 
 /// Bytes; no response to these requests is larger.
-const MAX_ANSWER: u64 = 16 << 20;
+const MAX_RESPONSE: u64 = 16 << 20;
 
 /// Sends requests with one key, or none.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ pub struct Client {
 }
 
 /// Status, headers and body of a response.
-pub struct Answer {
+pub struct Response {
     request: String,
     /// The status code.
     pub status: u16,
@@ -83,7 +83,7 @@ impl Client {
     }
 
     /// This client with keys that differ slightly from the right one.
-    pub fn almost_authorized(&self) -> Vec<Self> {
+    pub fn with_similar_keys(&self) -> Vec<Self> {
         let Some(right) = &self.authorization else {
             return Vec::new();
         };
@@ -103,7 +103,7 @@ impl Client {
 
     /// This client for cleaning up: without interruption, and without checks of its responses.
     #[must_use]
-    pub fn for_cleaning(&self) -> Self {
+    pub fn for_cleanup(&self) -> Self {
         Self {
             interrupted: Arc::default(),
             watch: Arc::default(),
@@ -117,17 +117,17 @@ impl Client {
     }
 
     /// `GET`.
-    pub fn get(&self, path: &str) -> Result<Answer> {
+    pub fn get(&self, path: &str) -> Result<Response> {
         self.raw("GET", path, &[], None)
     }
 
     /// `POST` of a JSON body, or none for `Null`.
-    pub fn post(&self, path: &str, body: &Value) -> Result<Answer> {
+    pub fn post(&self, path: &str, body: &Value) -> Result<Response> {
         self.send("POST", path, body)
     }
 
     /// Any method with a JSON body, or none for `Null`.
-    pub fn send(&self, method: &str, path: &str, body: &Value) -> Result<Answer> {
+    pub fn send(&self, method: &str, path: &str, body: &Value) -> Result<Response> {
         if body.is_null() {
             return self.raw(method, path, &[], None);
         }
@@ -137,34 +137,34 @@ impl Client {
     }
 
     /// One instance.
-    pub fn instance(&self, selector: &str) -> Result<Answer> {
-        self.get(&instance(selector))
+    pub fn instance(&self, selector: &str) -> Result<Response> {
+        self.get(&instance_path(selector))
     }
 
     /// `PATCH`.
-    pub fn patch(&self, selector: &str, body: &Value) -> Result<Answer> {
-        self.send("PATCH", &instance(selector), body)
+    pub fn patch(&self, selector: &str, body: &Value) -> Result<Response> {
+        self.send("PATCH", &instance_path(selector), body)
     }
 
     /// `DELETE`.
-    pub fn delete(&self, selector: &str) -> Result<Answer> {
-        self.raw("DELETE", &instance(selector), &[], None)
+    pub fn delete(&self, selector: &str) -> Result<Response> {
+        self.raw("DELETE", &instance_path(selector), &[], None)
     }
 
     /// `POST …/stop/`, `…/restart/`.
-    pub fn act(&self, selector: &str, action: &str) -> Result<Answer> {
-        self.raw("POST", &below(selector, action), &[], None)
+    pub fn act(&self, selector: &str, action: &str) -> Result<Response> {
+        self.raw("POST", &action_path(selector, action), &[], None)
     }
 
     /// `POST …/add-port/`, `…/remove-port/`.
-    pub fn port(&self, selector: &str, action: &str, port: &Value) -> Result<Answer> {
+    pub fn port(&self, selector: &str, action: &str, port: &Value) -> Result<Response> {
         let body = serde_json::json!({ "port": port });
-        self.post(&below(selector, action), &body)
+        self.post(&action_path(selector, action), &body)
     }
 
     /// `GET …/stats/`.
-    pub fn stats(&self, selector: &str) -> Result<Answer> {
-        self.get(&below(selector, "stats"))
+    pub fn stats(&self, selector: &str) -> Result<Response> {
+        self.get(&action_path(selector, "stats"))
     }
 
     /// All instances of the user.
@@ -182,7 +182,7 @@ impl Client {
         path: &str,
         headers: &[(&str, &str)],
         body: Option<&[u8]>,
-    ) -> Result<Answer> {
+    ) -> Result<Response> {
         ensure!(!self.interrupted.load(Ordering::Relaxed), "interrupted");
         let mut request = Request::builder()
             .method(method)
@@ -193,75 +193,82 @@ impl Client {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let answer = match body {
+        let response = match body {
             Some(bytes) => self.agent.run(request.body(bytes)?),
-            // Some servers want a length where a method usually has a body.
+            // Some servers require Content-Length in every POST.
             None if method == "POST" => self.agent.run(request.body(&[][..])?),
             None => self.agent.run(request.body(())?),
         };
-        let what = format!("{method} {path}");
-        let mut answer = answer.with_context(|| what.clone())?;
-        let bytes = answer
+        let request_line = format!("{method} {path}");
+        let mut response = response.with_context(|| request_line.clone())?;
+        let bytes = response
             .body_mut()
             .with_config()
-            .limit(MAX_ANSWER)
+            .limit(MAX_RESPONSE)
             .read_to_vec()
-            .with_context(|| what.clone())?;
+            .with_context(|| request_line.clone())?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        Ok(self.seen(method, path, status, headers, text))
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Ok(self.record(method, path, status, headers, text))
     }
 
-    /// Sends a request with headers, besides the key, and a body that may be malformed. Skips the check if
-    /// the service uses TLS.
-    pub fn bare(&self, method: &str, path: &str, headers: &str, body: &str) -> Result<Answer> {
+    /// Sends a request whose headers and body may be malformed. Adds the key. Skips the check if the
+    /// service uses TLS, and fails if more than one response follows.
+    pub fn send_malformed(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &str,
+        body: &str,
+    ) -> Result<Response> {
         ensure!(!self.interrupted.load(Ordering::Relaxed), "interrupted");
-        let Some((authority, before)) = wire::plain(&self.base_url) else {
-            return skip("a broken request can only be sent without TLS");
+        let Some((authority, before)) = wire::without_tls(&self.base_url) else {
+            return skip("malformed requests can be sent only without TLS");
         };
         let key = self.authorization.as_ref();
         let key = key.map_or_else(String::new, |key| format!("Authorization: {key}\r\n"));
         let request = format!(
             "{method} {before}{path} HTTP/1.1\r\nConnection: close\r\n{key}{headers}\r\n{body}"
         );
-        let what = || format!("a bare {method} {path}");
+        let request_line = || format!("malformed {method} {path}");
         let bytes = wire::exchange(&authority, request.as_bytes(), self.timeout);
-        let reply = wire::only(&bytes.with_context(what)?).with_context(what)?;
+        let reply =
+            wire::single_reply(&bytes.with_context(request_line)?).with_context(request_line)?;
         let text = String::from_utf8_lossy(&reply.body).into_owned();
-        Ok(self.seen(method, path, reply.status, reply.headers, text))
+        Ok(self.record(method, path, reply.status, reply.headers, text))
     }
 
-    fn seen(
+    fn record(
         &self,
         method: &str,
         path: &str,
         status: u16,
         headers: HeaderMap,
         text: String,
-    ) -> Answer {
-        let answer = Answer {
+    ) -> Response {
+        let response = Response {
             request: format!("{method} {path}"),
             status,
             headers,
             body: serde_json::from_str(&text).unwrap_or(Value::Null),
             text,
         };
-        self.watch.see(method, path, &answer);
-        answer
+        self.watch.check(method, path, &response);
+        response
     }
 }
 
 /// Path of one instance.
-pub fn instance(selector: &str) -> String {
+pub fn instance_path(selector: &str) -> String {
     format!("{INSTANCES}{selector}/")
 }
 
 /// Path of an action on one instance.
-pub fn below(selector: &str, action: &str) -> String {
+pub fn action_path(selector: &str, action: &str) -> String {
     format!("{INSTANCES}{selector}/{action}/")
 }
 
-impl Answer {
+impl Response {
     /// Returns the body; fails unless the status is the expected one.
     pub fn expect(self, status: u16) -> Result<Value> {
         self.is(status)?;
@@ -270,23 +277,26 @@ impl Answer {
 
     /// Fails unless the status is the expected one.
     pub fn is(&self, status: u16) -> Result<()> {
-        ensure!(self.status == status, "not {status}: {self}");
+        ensure!(self.status == status, "expected {status}: {self}");
         Ok(())
     }
 
-    /// Fails unless it is a 400 whose body holds messages for this field.
+    /// Fails unless the response is a 400 with messages for this field.
     pub fn refuses(&self, field: &str) -> Result<()> {
         self.is(400)?;
         let messages = self.body[field].as_array();
         let right = messages.is_some_and(|m| !m.is_empty() && m.iter().all(Value::is_string));
-        ensure!(right, "no messages for the field {field}: {self}");
+        ensure!(
+            right,
+            "the body has no messages for the field {field}: {self}"
+        );
         Ok(())
     }
 
     /// The text under `detail`.
     pub fn detail(&self) -> Result<&str> {
         let detail = self.body["detail"].as_str();
-        detail.with_context(|| format!("no text under `detail`: {self}"))
+        detail.with_context(|| format!("the body has no text under `detail`: {self}"))
     }
 
     /// One header.
@@ -295,12 +305,12 @@ impl Answer {
     }
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for Response {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let body = match &self.body {
             Value::Null => self.text.chars().take(200).collect(),
             body => redacted(body),
         };
-        write!(f, "{} answers {} {body}", self.request, self.status)
+        write!(f, "{} returned {} {body}", self.request, self.status)
     }
 }

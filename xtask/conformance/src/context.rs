@@ -1,7 +1,7 @@
 //! The environment of a check: users, and instances that are deleted at its end.
 
 use super::check::{Skip, skip};
-use super::client::{Answer, Client, INSTANCES};
+use super::client::{Client, INSTANCES, Response};
 use super::redact::redacted;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
@@ -19,12 +19,12 @@ pub struct Shared {
     /// Another user.
     pub other: Option<Client>,
     /// A client without a key.
-    pub anyone: Client,
+    pub anonymous: Client,
     /// The deadline of any wait.
     pub deadline: Duration,
     /// The prefix of the names of all instances of this run.
     pub prefix: String,
-    /// The preparations of the service's operator.
+    /// The failures that the service's operator prepared.
     pub staged: Staged,
     /// The number of names handed out.
     pub count: AtomicUsize,
@@ -32,12 +32,12 @@ pub struct Shared {
     pub samples: Samples,
 }
 
-/// Names for which the service is set up to fail, and its hardware.
+/// Names of instances that fail as prepared by the operator, and the service's hardware.
 #[derive(Debug, Clone, Default)]
 pub struct Staged {
     /// An instance of this name cannot be provisioned.
     pub failing_name: Option<String>,
-    /// The host of an instance of this name cannot be reached for its usage and its size.
+    /// The node of an instance of this name cannot be reached for stats and resize.
     pub unreachable_name: Option<String>,
     /// An instance of this name ends by itself some time after it ran.
     pub dying_name: Option<String>,
@@ -47,11 +47,11 @@ pub struct Staged {
     pub slow_name: Option<String>,
     /// A GPU model of which at least one is free.
     pub gpu_model: Option<String>,
-    /// Ports or addresses run out before the sizes of small VMs do.
+    /// Small VMs exhaust ports or addresses before vCPUs, RAM and disk.
     pub few_addresses: bool,
 }
 
-/// A running container and a running VM, or the reason why there is none.
+/// A running container and a running VM, or the reason for their absence.
 #[derive(Default)]
 pub struct Samples {
     /// The container.
@@ -63,7 +63,7 @@ pub struct Samples {
 /// The environment of one check. Dropping it deletes the instances of the check.
 pub struct Context<'s> {
     shared: &'s Shared,
-    made: Mutex<Vec<(Client, String)>>,
+    created: Mutex<Vec<(Client, String)>>,
 }
 
 impl<'s> Context<'s> {
@@ -71,7 +71,7 @@ impl<'s> Context<'s> {
     pub fn new(shared: &'s Shared) -> Self {
         Self {
             shared,
-            made: Mutex::default(),
+            created: Mutex::default(),
         }
     }
 
@@ -82,24 +82,26 @@ impl<'s> Context<'s> {
 
     /// Another user.
     pub fn other(&self) -> Result<&Client> {
-        let none = || Skip("there is no key of another user (--other-key)".to_owned());
+        let none = || Skip("the key of another user is missing (--other-key)".to_owned());
         Ok(self.shared.other.as_ref().ok_or_else(none)?)
     }
 
     /// A client without a key.
-    pub fn anyone(&self) -> &Client {
-        &self.shared.anyone
+    pub fn anonymous(&self) -> &Client {
+        &self.shared.anonymous
     }
 
     /// A name that the operator prepared; skips the check if it is missing.
     pub fn staged(&self, pick: fn(&Staged) -> &Option<String>, option: &str) -> Result<&str> {
         match pick(&self.shared.staged) {
             Some(name) => Ok(name),
-            None => skip(format!("the service was not prepared for it ({option})")),
+            None => skip(format!(
+                "the service is not prepared for this rule ({option})"
+            )),
         }
     }
 
-    /// Whether ports or addresses run out before the sizes of small VMs do.
+    /// Whether small VMs exhaust ports or addresses before vCPUs, RAM and disk.
     pub fn few_addresses(&self) -> bool {
         self.shared.staged.few_addresses
     }
@@ -130,21 +132,21 @@ impl<'s> Context<'s> {
     }
 
     /// Requests an instance; it is deleted at the end of the check.
-    pub fn try_create(&self, user: &Client, body: &Value) -> Result<Answer> {
-        let answer = user.post(INSTANCES, body)?;
-        self.keep(user, &answer);
-        Ok(answer)
+    pub fn try_create(&self, user: &Client, body: &Value) -> Result<Response> {
+        let response = user.post(INSTANCES, body)?;
+        self.delete_later(user, &response);
+        Ok(response)
     }
 
     /// Records the instance of a 201 response for deletion.
-    pub fn keep(&self, user: &Client, answer: &Answer) {
-        if let (201, Some(uuid)) = (answer.status, answer.body["uuid"].as_str()) {
-            self.lock().push((user.for_cleaning(), uuid.to_owned()));
+    pub fn delete_later(&self, user: &Client, response: &Response) {
+        if let (201, Some(uuid)) = (response.status, response.body["uuid"].as_str()) {
+            self.lock().push((user.for_cleanup(), uuid.to_owned()));
         }
     }
 
-    /// Creates an instance. While the service is full it retries, because other checks free capacity when
-    /// they end; it skips the check if the service stays full.
+    /// Creates an instance. Retries while the service is full, because other checks release capacity.
+    /// Skips the check if the service stays full.
     pub fn create(&self, body: &Value) -> Result<Value> {
         self.create_as(self.me(), body)
     }
@@ -153,12 +155,12 @@ impl<'s> Context<'s> {
     pub fn create_as(&self, user: &Client, body: &Value) -> Result<Value> {
         let begin = Instant::now();
         loop {
-            let answer = self.try_create(user, body)?;
-            if answer.status != 422 {
-                return answer.expect(201);
+            let response = self.try_create(user, body)?;
+            if response.status != 422 {
+                return response.expect(201);
             }
             if begin.elapsed() > self.shared.deadline {
-                return skip(format!("there is no room: {answer}"));
+                return skip(format!("the service stayed full: {response}"));
             }
             std::thread::sleep(PAUSE);
         }
@@ -166,7 +168,7 @@ impl<'s> Context<'s> {
 
     /// Creates a small instance, and waits until it runs.
     pub fn running(&self, kind: &str) -> Result<Value> {
-        // Skips where there is none of the kind.
+        // Skips the check if the service offers no instances of this kind.
         self.sample(kind)?;
         self.running_with(&self.small(kind))
     }
@@ -199,7 +201,10 @@ impl<'s> Context<'s> {
                 redacted(&body)
             );
             if begin.elapsed() > self.shared.deadline {
-                bail!("still {now}, not {state}, after {:?}", self.shared.deadline);
+                bail!(
+                    "the state is still {now} after {:?}, expected {state}",
+                    self.shared.deadline
+                );
             }
             std::thread::sleep(PAUSE);
         }
@@ -210,14 +215,17 @@ impl<'s> Context<'s> {
         let begin = Instant::now();
         while !condition()? {
             if begin.elapsed() > self.shared.deadline {
-                bail!("still not after {:?}", self.shared.deadline);
+                bail!(
+                    "the condition does not hold after {:?}",
+                    self.shared.deadline
+                );
             }
             std::thread::sleep(PAUSE);
         }
         Ok(())
     }
 
-    /// A running instance to read, not to change.
+    /// A running instance that checks only read.
     pub fn sample(&self, kind: &str) -> Result<&'s Value> {
         let samples = &self.shared.samples;
         let sample = match kind {
@@ -226,13 +234,13 @@ impl<'s> Context<'s> {
         };
         match sample {
             Some(Ok(instance)) => Ok(instance),
-            Some(Err(why)) => skip(format!("there is no {kind}: {why}")),
-            None => skip(format!("no {kind} was made")),
+            Some(Err(why)) => skip(format!("no {kind} is available: {why}")),
+            None => skip(format!("no {kind} was created")),
         }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(Client, String)>> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+        self.created.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -274,14 +282,14 @@ pub fn with(mut body: Value, fields: &Value) -> Value {
 }
 
 /// Fails unless a field has this value.
-pub fn same(object: &Value, field: &str, expected: &Value) -> Result<()> {
+pub fn expect_field(object: &Value, field: &str, expected: &Value) -> Result<()> {
     let equal = match (object[field].as_f64(), expected.as_f64()) {
         (Some(a), Some(b)) => a.total_cmp(&b).is_eq(),
         _ => object[field] == *expected,
     };
     ensure!(
         equal,
-        "`{field}` is {}, not {expected}: {}",
+        "`{field}` is {}, expected {expected}: {}",
         object[field],
         redacted(object)
     );

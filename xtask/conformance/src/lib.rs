@@ -1,7 +1,7 @@
 //! A black-box suite that checks any implementation of the REST interface, by HTTP alone.
 //!
-//! Each rule has one check, and names its section of the specification. A `+` marks rules in which this
-//! project decides a question that the specification leaves open.
+//! Each rule has one check, and names its section of the specification. A `+` marks this project's
+//! decisions on open points of the specification.
 //!
 //! - [`check`]: the type of a check; `checks/` has all checks, one file for each section or concern.
 //! - [`context`]: the environment of a check. [`client`]: requests and responses. [`watch`]: rules for
@@ -11,7 +11,7 @@
 
 #![expect(
     clippy::indexing_slicing,
-    reason = "only JSON values are indexed: what is missing is null there, and no panic"
+    reason = "only JSON values are indexed, and a missing member is null there"
 )]
 
 pub mod check;
@@ -30,7 +30,7 @@ pub mod wire;
 
 pub use options::Options;
 pub use own::OwnServer;
-pub use session::{Target, hold_against};
+pub use session::{Target, check_service};
 
 use anyhow::{Context, Result, bail};
 use report::Report;
@@ -45,10 +45,10 @@ pub fn run(options: &Options) -> Result<()> {
     let interrupted = Arc::new(AtomicBool::new(false));
     watch_for_signals(&interrupted)?;
     let report = match options.target()? {
-        Some(target) => hold_against(&target, options, &interrupted)?,
+        Some(target) => check_service(&target, options, &interrupted)?,
         None => {
             let server = OwnServer::start()?;
-            let report = hold_against(server.target(), options, &interrupted)?;
+            let report = check_service(server.target(), options, &interrupted)?;
             server.finish()?;
             report
         }
@@ -72,7 +72,7 @@ fn conclude(report: &Report, interrupted: bool) -> Result<()> {
     Ok(())
 }
 
-/// Ends the checks on a signal; their instances are deleted as always.
+/// Ends the checks on a signal. Their instances are deleted.
 fn watch_for_signals(interrupted: &Arc<AtomicBool>) -> Result<()> {
     let signals = Signals::catch()?;
     let interrupted = Arc::clone(interrupted);

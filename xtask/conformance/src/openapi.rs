@@ -1,4 +1,4 @@
-//! The service's OpenAPI document (3.1), and answers held against it.
+//! The service's OpenAPI document (3.1), and the validation of responses with it.
 
 use anyhow::{Context, Result, ensure};
 use jsonschema::Validator;
@@ -18,11 +18,11 @@ struct Operation {
     id: String,
     method: String,
     path: Vec<String>,
-    answers: BTreeMap<u16, Answer>,
+    responses: BTreeMap<u16, Response>,
 }
 
 /// The response of one status.
-struct Answer {
+struct Response {
     /// Schema of the body, if there is one.
     body: Option<Validator>,
     headers: Vec<Header>,
@@ -43,7 +43,7 @@ impl Document {
             "the OpenAPI document is not of version 3.1, whose schemas are JSON Schemas"
         );
         let mut operations = Vec::new();
-        for (path, item) in object(&document["paths"]).context("it has no `paths`")? {
+        for (path, item) in object(&document["paths"]).context("the document has no `paths`")? {
             for (method, operation) in object(item).into_iter().flatten() {
                 if METHODS.contains(&method.as_str()) {
                     let one = Operation::new(document, path, method, operation);
@@ -57,8 +57,7 @@ impl Document {
         })
     }
 
-    /// Says what is wrong with an answer. Paths and methods that are not in the document are none
-    /// of its business.
+    /// Validates a response. Responses of undocumented paths and methods pass.
     pub fn check(
         &self,
         method: &str,
@@ -69,7 +68,7 @@ impl Document {
         let Some(operation) = self.operation(method, path) else {
             return Ok(());
         };
-        let Some(Answer { body: schema, .. }) = operation.answers.get(&status) else {
+        let Some(Response { body: schema, .. }) = operation.responses.get(&status) else {
             return Err(format!("{} documents no status {status}", operation.id));
         };
         self.seen
@@ -78,8 +77,8 @@ impl Document {
             .insert((operation.id.clone(), status));
         match (schema, body) {
             (None, None) => Ok(()),
-            (None, Some(_)) => Err("there should be no body".to_owned()),
-            (Some(_), None) => Err("there should be a body".to_owned()),
+            (None, Some(_)) => Err("the body should be empty".to_owned()),
+            (Some(_), None) => Err("the body is missing".to_owned()),
             (Some(schema), Some(body)) => {
                 let errors: Vec<String> = schema
                     .iter_errors(body)
@@ -94,8 +93,8 @@ impl Document {
         }
     }
 
-    /// Says what is wrong with the headers of an answer: one that is documented as required must be
-    /// there, and one that is there must have the documented form.
+    /// Validates the headers of a response: required headers are present, and headers have their
+    /// documented form.
     pub fn check_headers<'h>(
         &self,
         method: &str,
@@ -104,13 +103,15 @@ impl Document {
         header: impl Fn(&str) -> Option<&'h str>,
     ) -> Result<(), String> {
         let operation = self.operation(method, path);
-        let answer = operation.and_then(|o| o.answers.get(&status));
-        for documented in answer.iter().flat_map(|answer| &answer.headers) {
+        let response = operation.and_then(|o| o.responses.get(&status));
+        for documented in response.iter().flat_map(|response| &response.headers) {
             let name = &documented.name;
             match header(name) {
-                None if documented.required => return Err(format!("there should be a {name}")),
+                None if documented.required => return Err(format!("the header {name} is missing")),
                 Some(value) if !documented.allows(value) => {
-                    return Err(format!("{name} has not the documented form"));
+                    return Err(format!(
+                        "the header {name} does not have the documented form"
+                    ));
                 }
                 _ => {}
             }
@@ -123,12 +124,12 @@ impl Document {
         self.operations.iter().find(|o| o.is(method, &segments))
     }
 
-    /// Documented statuses of operations that were not seen.
+    /// Documented statuses without a response so far: operation and status.
     pub fn unseen(&self) -> Vec<(String, u16)> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         self.operations
             .iter()
-            .flat_map(|o| o.answers.keys().map(|status| (o.id.clone(), *status)))
+            .flat_map(|o| o.responses.keys().map(|status| (o.id.clone(), *status)))
             .filter(|pair| !seen.contains(pair))
             .collect()
     }
@@ -136,14 +137,16 @@ impl Document {
 
 impl Operation {
     fn new(document: &Value, path: &str, method: &str, operation: &Value) -> Result<Self> {
-        let mut answers = BTreeMap::new();
-        for (status, answer) in object(&operation["responses"]).context("no `responses`")? {
-            let answer = resolve(document, answer)?;
-            let body = match answer.pointer("/content/application~1json/schema") {
+        let mut responses = BTreeMap::new();
+        for (status, response) in
+            object(&operation["responses"]).context("the operation has no `responses`")?
+        {
+            let response = resolve(document, response)?;
+            let body = match response.pointer("/content/application~1json/schema") {
                 Some(schema) => Some(compile(document, schema)?),
                 None => None,
             };
-            let headers = object(&answer["headers"])
+            let headers = object(&response["headers"])
                 .into_iter()
                 .flatten()
                 .map(|(name, header)| Header::new(document, name, header))
@@ -151,14 +154,14 @@ impl Operation {
             let status = status
                 .parse()
                 .with_context(|| format!("status `{status}`"))?;
-            answers.insert(status, Answer { body, headers });
+            responses.insert(status, Response { body, headers });
         }
         let id = operation["operationId"].as_str();
         Ok(Self {
             id: id.map_or_else(|| format!("{method} {path}"), str::to_owned),
             method: method.to_ascii_uppercase(),
             path: split(path).into_iter().map(str::to_owned).collect(),
-            answers,
+            responses,
         })
     }
 
@@ -208,17 +211,17 @@ fn resolve<'d>(document: &'d Value, value: &'d Value) -> Result<&'d Value> {
     reference
         .strip_prefix('#')
         .and_then(|pointer| document.pointer(pointer))
-        .with_context(|| format!("{reference} leads nowhere"))
+        .with_context(|| format!("the reference {reference} has no target"))
 }
 
-/// A schema with what its references name beside it.
+/// Compiles a schema together with the schemas that it may reference.
 fn compile(document: &Value, schema: &Value) -> Result<Validator> {
     let mut root = json!({ "components": { "schemas": document["components"]["schemas"] } });
     root["allOf"] = json!([schema]);
     jsonschema::draft202012::options()
         .should_validate_formats(true)
         .build(&root)
-        .map_err(|error| anyhow::anyhow!("a schema is broken: {error}"))
+        .map_err(|error| anyhow::anyhow!("a schema is invalid: {error}"))
 }
 
 #[cfg(test)]
@@ -227,7 +230,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn answers_are_held_against_it() {
+    fn responses_are_validated() {
         let document = Document::new(&json!({
             "openapi": "3.1.0",
             "paths": { "/a/{id}/": { "parameters": [], "get": {

@@ -21,10 +21,10 @@ pub struct Options {
     /// Write the results to this file as JUnit XML.
     #[arg(long, value_name = "FILE")]
     pub(super) junit: Option<PathBuf>,
-    /// Only rules whose section and name contain this.
+    /// Check only rules whose section and name contain this text.
     #[arg(long, value_name = "TEXT")]
     pub(super) filter: Option<String>,
-    /// Only rules of the specification itself, without the decisions marked `+`.
+    /// Check only rules of the specification itself, without the decisions marked `+`.
     #[arg(long)]
     pub(super) specification_only: bool,
     /// Validate responses with this OpenAPI document (JSON) [default: the service's own].
@@ -39,7 +39,7 @@ pub struct Options {
     /// An instance of this name is set up to fail to provision.
     #[arg(long, value_name = "NAME")]
     failing_name: Option<String>,
-    /// Usage and resize of an instance of this name are set up to find its host out of reach.
+    /// The node of an instance of this name is set up to be out of reach for stats and resize.
     #[arg(long, value_name = "NAME")]
     unreachable_name: Option<String>,
     /// An instance of this name is set up to end by itself.
@@ -51,16 +51,16 @@ pub struct Options {
     /// An instance of this name is set up to take a second or more to stop.
     #[arg(long, value_name = "NAME")]
     slow_name: Option<String>,
-    /// A GPU model of which one is free.
+    /// A GPU model with at least one free GPU.
     #[arg(long, value_name = "MODEL")]
     gpu_model: Option<String>,
-    /// Small VMs, up to 100 of them, use up ports or addresses before vCPUs, RAM and disk.
+    /// At most 100 small VMs exhaust ports or addresses before vCPUs, RAM and disk.
     #[arg(long)]
     few_addresses: bool,
 }
 
 impl Options {
-    /// Only rules whose section and name contain this.
+    /// Options that select the rules whose section and name contain a text.
     pub fn only(filter: &str) -> Self {
         Self {
             filter: Some(filter.to_owned()),
@@ -68,7 +68,7 @@ impl Options {
         }
     }
 
-    /// With another deadline.
+    /// Sets the deadline.
     #[must_use]
     pub fn within_seconds(self, timeout: u64) -> Self {
         Self {

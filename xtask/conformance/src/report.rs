@@ -28,8 +28,8 @@ impl Report {
         self.count(|v| matches!(v, Verdict::Failed(_))) == 0
     }
 
-    fn count(&self, which: fn(&Verdict) -> bool) -> usize {
-        self.outcomes.iter().filter(|o| which(&o.verdict)).count()
+    fn count(&self, matches: fn(&Verdict) -> bool) -> usize {
+        self.outcomes.iter().filter(|o| matches(&o.verdict)).count()
     }
 
     /// `N passed, N failed, N skipped`.
@@ -42,18 +42,18 @@ impl Report {
         )
     }
 
-    /// One line for each rule, with the reason below it where there is one. A `+` behind the
-    /// section marks a decision on what the specification leaves open.
+    /// One line for each rule, followed by the reason of a failure or a skip. A `+` behind the section
+    /// marks a decision on an open point of the specification.
     pub fn table(&self) -> String {
         let mut table = String::new();
         for outcome in &self.outcomes {
-            let (word, why) = match &outcome.verdict {
+            let (word, reason) = match &outcome.verdict {
                 Verdict::Passed => ("pass", None),
-                Verdict::Failed(why) => ("FAIL", Some(why)),
-                Verdict::Skipped(why) => ("skip", Some(why)),
+                Verdict::Failed(reason) => ("FAIL", Some(reason)),
+                Verdict::Skipped(reason) => ("skip", Some(reason)),
             };
             let _ = writeln!(table, "{word}  {:<7}{}", outcome.label(), outcome.name);
-            for line in why.into_iter().flat_map(|why| why.lines()) {
+            for line in reason.into_iter().flat_map(|reason| reason.lines()) {
                 let _ = writeln!(table, "               {line}");
             }
         }
@@ -99,7 +99,7 @@ impl Report {
 }
 
 impl Outcome {
-    /// The section, with a `+` if the rule is a decision on what it leaves open.
+    /// The section, with a `+` if the rule is a decision on an open point of it.
     pub fn label(&self) -> String {
         match self.basis {
             Basis::Specification => self.section.to_owned(),
@@ -108,12 +108,12 @@ impl Outcome {
     }
 }
 
-/// `4.10` comes after `4.9`.
+/// Sorts `4.10` after `4.9`.
 fn section_key(section: &str) -> Vec<u32> {
     section.split('.').map(|n| n.parse().unwrap_or(0)).collect()
 }
 
-/// For text and attributes; what XML 1.0 cannot hold at all becomes U+FFFD.
+/// Escapes text and attributes. Characters outside XML 1.0 become U+FFFD.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Runs the checks; those that need the service to themselves come last.
+/// Runs the checks concurrently, and exclusive checks one by one after them.
 pub fn run(
     checks: &[Check],
     shared: &Shared,
     jobs: usize,
     interrupted: &AtomicBool,
 ) -> Vec<Outcome> {
-    let (alone, together): (Vec<_>, Vec<_>) = checks.iter().partition(|check| check.alone);
+    let (exclusive, shareable): (Vec<_>, Vec<_>) = checks.iter().partition(|check| check.exclusive);
     let outcomes = Mutex::new(Vec::with_capacity(checks.len()));
-    for (group, jobs) in [(together, jobs.max(1)), (alone, 1)] {
+    for (group, jobs) in [(shareable, jobs.max(1)), (exclusive, 1)] {
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..jobs {
@@ -66,8 +66,8 @@ fn run_one(check: &Check, shared: &Shared) -> Outcome {
     }
 }
 
-/// Selects the checks whose section or name contains `filter`; with `specification_only`, only rules of
-/// the specification itself.
+/// Selects the checks whose section and name contain `filter`. With `specification_only`, selects only
+/// rules of the specification itself.
 pub fn choose(checks: Vec<Check>, filter: Option<&str>, specification_only: bool) -> Vec<Check> {
     checks
         .into_iter()

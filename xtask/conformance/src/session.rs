@@ -20,7 +20,7 @@ use wharf_testkit::progress;
 const TIMEOUT: Duration = Duration::from_secs(60);
 const JOBS: usize = 4;
 
-/// A service, with the keys and preparations of its operator.
+/// A service, with the keys and the prepared failures of its operator.
 #[derive(Clone)]
 pub struct Target {
     /// `http://HOST:PORT` or `https://…`.
@@ -29,12 +29,12 @@ pub struct Target {
     pub key: String,
     /// API key of another user.
     pub other_key: Option<String>,
-    /// The operator's preparations.
+    /// The failures that the operator prepared.
     pub staged: Staged,
 }
 
 /// Runs the checks that the options select, and deletes their instances.
-pub fn hold_against(
+pub fn check_service(
     target: &Target,
     options: &Options,
     interrupted: &Arc<AtomicBool>,
@@ -46,11 +46,11 @@ pub fn hold_against(
     };
     let document = document(&client(&Arc::default()), options)?;
     let watch = Arc::new(Watch::new(document));
-    let anyone = client(&watch);
+    let anonymous = client(&watch);
     let shared = Shared {
-        me: anyone.with_key(&target.key),
-        other: target.other_key.as_ref().map(|key| anyone.with_key(key)),
-        anyone,
+        me: anonymous.with_key(&target.key),
+        other: target.other_key.as_ref().map(|key| anonymous.with_key(key)),
+        anonymous,
         deadline: timeout,
         prefix: prefix(),
         staged: target.staged.clone(),
@@ -84,9 +84,9 @@ pub fn hold_against(
             ("container", &shared.samples.container),
             ("vm", &shared.samples.vm),
         ] {
-            let made = context.running_with(&context.small(kind));
+            let sample_instance = context.running_with(&context.small(kind));
             // Cannot fail: the cell is empty.
-            let _ = sample.set(made.map_err(|error| format!("{error:#}")));
+            let _ = sample.set(sample_instance.map_err(|error| format!("{error:#}")));
         }
         let jobs = options.jobs.unwrap_or(JOBS);
         runner::run(&chosen, &shared, jobs, interrupted)
@@ -102,7 +102,7 @@ fn sweep(shared: &Shared) {
         .into_iter()
         .flatten()
     {
-        let user = user.for_cleaning();
+        let user = user.for_cleanup();
         for instance in user.list().unwrap_or_default() {
             let field = |name: &str| instance[name].as_str().unwrap_or_default();
             if field("name").starts_with(&shared.prefix) {
@@ -122,12 +122,12 @@ fn document(client: &Client, options: &Options) -> Result<Option<Document>> {
             .with_context(|| format!("{}", file.display()))
             .map(Some);
     }
-    let answer = client.get("/api/openapi.json")?;
-    if answer.status != 200 {
+    let response = client.get("/api/openapi.json")?;
+    if response.status != 200 {
         return Ok(None);
     }
-    Document::new(&answer.body)
-        .context("the service's OpenAPI document")
+    Document::new(&response.body)
+        .context("cannot read the service's OpenAPI document")
         .map(Some)
 }
 

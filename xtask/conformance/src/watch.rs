@@ -1,7 +1,7 @@
-//! Rules for every response, whatever the request; checked on each response of a run.
+//! Rules for every response, checked on each response of a run.
 
 use super::check::{Basis, Outcome, Verdict};
-use super::client::Answer;
+use super::client::Response;
 use super::openapi::Document;
 use super::redact::redacted;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub struct Watch {
 
 #[derive(Default)]
 struct Seen {
-    answers: usize,
+    responses: usize,
     secrets: Vec<String>,
     violations: BTreeMap<Rule, Vec<String>>,
 }
@@ -42,19 +42,19 @@ const RULES: [(Rule, &str, Basis, &str); 7] = [
         Rule::Json,
         "1",
         Basis::Specification,
-        "every body is JSON, and says so in Content-Type",
+        "every response body is JSON with Content-Type: application/json",
     ),
     (
         Rule::NoContent,
         "4.7",
         Basis::Specification,
-        "an answer 204 has no body",
+        "a 204 has no body",
     ),
     (
         Rule::ServerError,
         "7",
         Basis::Specification,
-        "no answer is a 5xx but 502 for a host out of reach",
+        "no response is a 5xx except 502",
     ),
     (
         Rule::Challenge,
@@ -66,19 +66,19 @@ const RULES: [(Rule, &str, Basis, &str); 7] = [
         Rule::RequestId,
         "4",
         Basis::Decision,
-        "every answer carries X-Request-Id",
+        "every response carries X-Request-Id",
     ),
     (
         Rule::Secret,
         "5",
         Basis::Decision,
-        "no answer shows an API key or a secret given at creation",
+        "no response contains an API key or a secret of a create request",
     ),
     (
         Rule::Document,
         "2",
         Basis::Decision,
-        "every answer agrees with the service's OpenAPI document",
+        "every response agrees with the service's OpenAPI document",
     ),
 ];
 
@@ -97,48 +97,54 @@ impl Watch {
     }
 
     /// Checks one response.
-    pub fn see(&self, method: &str, path: &str, answer: &Answer) {
-        let disagrees = self.document.as_ref().and_then(|document| {
-            let body = (!answer.text.is_empty()).then_some(&answer.body);
-            let headers = |name: &str| answer.header(name);
+    pub fn check(&self, method: &str, path: &str, response: &Response) {
+        let mismatch = self.document.as_ref().and_then(|document| {
+            let body = (!response.text.is_empty()).then_some(&response.body);
+            let headers = |name: &str| response.header(name);
             document
-                .check(method, path, answer.status, body)
-                .and_then(|()| document.check_headers(method, path, answer.status, headers))
+                .check(method, path, response.status, body)
+                .and_then(|()| document.check_headers(method, path, response.status, headers))
                 .err()
         });
         let mut seen = self.lock();
-        seen.answers += 1;
+        seen.responses += 1;
         let mut violated = Vec::new();
-        let content_type = answer.header("content-type").unwrap_or("");
+        let content_type = response.header("content-type").unwrap_or("");
         let is_json = content_type.to_ascii_lowercase();
         let is_json = is_json.split(';').next().unwrap_or("").trim() == "application/json"
-            && serde_json::from_str::<serde::de::IgnoredAny>(&answer.text).is_ok();
-        if !answer.text.is_empty() && !is_json && !path.starts_with("/api/docs/") {
+            && serde_json::from_str::<serde::de::IgnoredAny>(&response.text).is_ok();
+        if !response.text.is_empty() && !is_json && !path.starts_with("/api/docs/") {
             violated.push((
                 Rule::Json,
-                format!("Content-Type: {content_type}: {answer}"),
+                format!("Content-Type: {content_type}: {response}"),
             ));
         }
-        if answer.status == 204 && !answer.text.is_empty() {
-            violated.push((Rule::NoContent, answer.to_string()));
+        if response.status == 204 && !response.text.is_empty() {
+            violated.push((Rule::NoContent, response.to_string()));
         }
-        if answer.status >= 500 && answer.status != 502 {
-            violated.push((Rule::ServerError, answer.to_string()));
+        if response.status >= 500 && response.status != 502 {
+            violated.push((Rule::ServerError, response.to_string()));
         }
-        let challenge = answer.header("www-authenticate").unwrap_or("");
-        if answer.status == 401 && !challenge.starts_with("Bearer") {
-            violated.push((Rule::Challenge, answer.to_string()));
+        let challenge = response.header("www-authenticate").unwrap_or("");
+        if response.status == 401 && !challenge.starts_with("Bearer") {
+            violated.push((Rule::Challenge, response.to_string()));
         }
-        if answer.header("x-request-id").is_none_or(str::is_empty) {
-            violated.push((Rule::RequestId, answer.to_string()));
+        if response.header("x-request-id").is_none_or(str::is_empty) {
+            violated.push((Rule::RequestId, response.to_string()));
         }
-        if seen.secrets.iter().any(|s| answer.text.contains(s)) {
+        if seen.secrets.iter().any(|s| response.text.contains(s)) {
             // The response itself would reveal the secret.
-            violated.push((Rule::Secret, format!("{method} {path}: {}", answer.status)));
+            violated.push((
+                Rule::Secret,
+                format!("{method} {path}: {}", response.status),
+            ));
         }
-        if let Some(why) = disagrees {
-            let body = redacted(&answer.body);
-            let text = format!("{method} {path} answers {}: {why}: {body}", answer.status);
+        if let Some(why) = mismatch {
+            let body = redacted(&response.body);
+            let text = format!(
+                "{method} {path} returned {}: {why}: {body}",
+                response.status
+            );
             violated.push((Rule::Document, text));
         }
         for (rule, text) in violated {
@@ -154,16 +160,16 @@ impl Watch {
                 Some(texts) => {
                     let shown: Vec<_> = texts.iter().take(SHOWN).map(String::as_str).collect();
                     Verdict::Failed(format!(
-                        "{} of {} answers: {}",
+                        "{} of {} responses: {}",
                         texts.len(),
-                        seen.answers,
+                        seen.responses,
                         shown.join("; ")
                     ))
                 }
                 None if *rule == Rule::Document && self.document.is_none() => {
-                    Verdict::Skipped("there is no OpenAPI document to hold it against".to_owned())
+                    Verdict::Skipped("the service has no OpenAPI document".to_owned())
                 }
-                None if seen.answers == 0 => Verdict::Skipped("nothing was asked".to_owned()),
+                None if seen.responses == 0 => Verdict::Skipped("no request was sent".to_owned()),
                 None => Verdict::Passed,
             };
             Outcome {

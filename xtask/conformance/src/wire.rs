@@ -1,4 +1,4 @@
-//! Bytes on a plain connection, for requests that no HTTP client would send.
+//! HTTP/1 as bytes without TLS, for requests that no HTTP client would send.
 
 use anyhow::{Context, Result, ensure};
 use std::io::{ErrorKind, Read, Write};
@@ -45,17 +45,17 @@ pub fn replies(mut bytes: &[u8]) -> Result<Vec<Reply>> {
 }
 
 fn first(bytes: &[u8]) -> Result<(Reply, &[u8])> {
-    let (head, rest) = cut(bytes, b"\r\n\r\n").context("a head without end")?;
+    let (head, rest) = split_at_mark(bytes, b"\r\n\r\n").context("the head has no end")?;
     let head = String::from_utf8_lossy(head);
     let mut lines = head.split("\r\n");
     let line = lines.next().unwrap_or_default();
     let status = line
         .strip_prefix("HTTP/1.")
         .and_then(|rest| rest.split(' ').nth(1)?.parse().ok())
-        .with_context(|| format!("no status line: {line}"))?;
+        .with_context(|| format!("invalid status line: {line}"))?;
     let mut headers = HeaderMap::new();
     for line in lines {
-        let (name, value) = line.split_once(':').context("a header without colon")?;
+        let (name, value) = line.split_once(':').context("a header has no colon")?;
         let name = HeaderName::from_bytes(name.as_bytes())?;
         headers.append(name, HeaderValue::from_str(value.trim())?);
     }
@@ -83,14 +83,15 @@ fn first(bytes: &[u8]) -> Result<(Reply, &[u8])> {
 fn unchunked(mut bytes: &[u8]) -> Result<(Vec<u8>, &[u8])> {
     let mut body = Vec::new();
     loop {
-        let (size, rest) = cut(bytes, b"\r\n").context("a chunk without size")?;
+        let (size, rest) = split_at_mark(bytes, b"\r\n").context("a chunk has no size")?;
         let size = String::from_utf8_lossy(size);
         let size = usize::from_str_radix(size.split(';').next().unwrap_or("").trim(), 16)?;
         if size == 0 {
             let mut rest = rest;
             // Trailers, and the empty line.
             loop {
-                let (line, after) = cut(rest, b"\r\n").context("chunks without end")?;
+                let (line, after) =
+                    split_at_mark(rest, b"\r\n").context("the chunks have no end")?;
                 rest = after;
                 if line.is_empty() {
                     return Ok((body, rest));
@@ -100,18 +101,18 @@ fn unchunked(mut bytes: &[u8]) -> Result<(Vec<u8>, &[u8])> {
         let (chunk, rest) = rest.split_at_checked(size).context("a chunk is cut off")?;
         body.extend_from_slice(chunk);
         let end = rest.strip_prefix(b"\r\n");
-        bytes = end.context("a chunk longer than its size")?;
+        bytes = end.context("a chunk is longer than its size")?;
     }
 }
 
 /// The parts before and after the first mark.
-fn cut<'b>(bytes: &'b [u8], mark: &[u8]) -> Option<(&'b [u8], &'b [u8])> {
+fn split_at_mark<'b>(bytes: &'b [u8], mark: &[u8]) -> Option<(&'b [u8], &'b [u8])> {
     let at = bytes.windows(mark.len()).position(|part| part == mark)?;
     Some((bytes.get(..at)?, bytes.get(at + mark.len()..)?))
 }
 
 /// The authority and the path prefix of a base URL, if it does not use TLS.
-pub fn plain(base_url: &str) -> Option<(String, &str)> {
+pub fn without_tls(base_url: &str) -> Option<(String, &str)> {
     let rest = base_url.strip_prefix("http://")?;
     let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     let has_port = authority
@@ -126,18 +127,18 @@ pub fn plain(base_url: &str) -> Option<(String, &str)> {
 }
 
 /// Parses the one response; fails if there are more.
-pub fn only(bytes: &[u8]) -> Result<Reply> {
+pub fn single_reply(bytes: &[u8]) -> Result<Reply> {
     let mut all = replies(bytes)?;
     ensure!(all.len() == 1, "{} responses to one request", all.len());
-    all.pop().context("no response")
+    all.pop().context("the response is missing")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{only, plain, replies};
+    use super::{replies, single_reply, without_tls};
 
     #[test]
-    fn answers_are_told_apart() {
+    fn responses_are_separated() {
         let bytes =
             b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\nA: b\r\n\r\n{}\
             HTTP/1.1 204 No Content\r\n\r\nHTTP/1.0 404 X\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -159,7 +160,7 @@ mod tests {
             expected.map(|(status, body)| (status, body.to_owned()))
         );
         assert_eq!(all[1].headers["a"], "b");
-        assert!(only(bytes).is_err());
+        assert!(single_reply(bytes).is_err());
         for broken in [
             &b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}"[..],
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab",
@@ -173,12 +174,12 @@ mod tests {
     #[test]
     fn addresses_without_tls() {
         let some = |authority: &str, path| Some((authority.to_owned(), path));
-        assert_eq!(plain("http://a.b"), some("a.b:80", ""));
+        assert_eq!(without_tls("http://a.b"), some("a.b:80", ""));
         assert_eq!(
-            plain("http://127.0.0.1:8080/x"),
+            without_tls("http://127.0.0.1:8080/x"),
             some("127.0.0.1:8080", "/x")
         );
-        assert_eq!(plain("http://[::1]/x/y"), some("[::1]:80", "/x/y"));
-        assert_eq!(plain("https://a.b"), None);
+        assert_eq!(without_tls("http://[::1]/x/y"), some("[::1]:80", "/x/y"));
+        assert_eq!(without_tls("https://a.b"), None);
     }
 }

@@ -1,31 +1,35 @@
-//! Section 5: keys.
+//! Section 5: authentication.
 
 use crate::check::{Check, decision, spec};
-use crate::client::{Client, INSTANCES, below, instance};
-use crate::context::{Context, same, uuid};
+use crate::client::{Client, INSTANCES, action_path, instance_path};
+use crate::context::{Context, expect_field, uuid};
 use anyhow::ensure;
 use serde_json::{Value, json};
 
-/// Every endpoint on one instance, with a body that is right.
-pub(super) fn endpoints_of(selector: &str) -> Vec<(&'static str, String, Value)> {
+/// Every endpoint of one instance, with a valid body.
+pub(super) fn instance_endpoints(selector: &str) -> Vec<(&'static str, String, Value)> {
     vec![
-        ("GET", instance(selector), Value::Null),
-        ("PATCH", instance(selector), json!({})),
-        ("POST", below(selector, "stop"), Value::Null),
-        ("POST", below(selector, "restart"), Value::Null),
-        ("POST", below(selector, "add-port"), json!({ "port": 80 })),
+        ("GET", instance_path(selector), Value::Null),
+        ("PATCH", instance_path(selector), json!({})),
+        ("POST", action_path(selector, "stop"), Value::Null),
+        ("POST", action_path(selector, "restart"), Value::Null),
         (
             "POST",
-            below(selector, "remove-port"),
+            action_path(selector, "add-port"),
             json!({ "port": 80 }),
         ),
-        ("GET", below(selector, "stats"), Value::Null),
-        ("DELETE", instance(selector), Value::Null),
+        (
+            "POST",
+            action_path(selector, "remove-port"),
+            json!({ "port": 80 }),
+        ),
+        ("GET", action_path(selector, "stats"), Value::Null),
+        ("DELETE", instance_path(selector), Value::Null),
     ]
 }
 
 const ACTIONS: [&str; 8] = [
-    "get",
+    "show",
     "update",
     "stop",
     "restart",
@@ -37,25 +41,25 @@ const ACTIONS: [&str; 8] = [
 
 pub(super) fn checks() -> Vec<Check> {
     let mut checks = vec![
-        spec("5", "list without a valid key is 401", |c| {
-            strangers(c)
+        spec("5", "list returns 401 without a valid key", |c| {
+            clients_without_key(c)
                 .iter()
                 .try_for_each(|user| user.get(INSTANCES)?.is(401))
         }),
-        spec("5", "create without a valid key is 401", |c| {
+        spec("5", "create returns 401 without a valid key", |c| {
             let body = c.small("container");
-            strangers(c).iter().try_for_each(|user| {
-                let answer = user.post(INSTANCES, &body)?;
-                c.keep(user, &answer);
-                answer.is(401)
+            clients_without_key(c).iter().try_for_each(|user| {
+                let response = user.post(INSTANCES, &body)?;
+                c.delete_later(user, &response);
+                response.is(401)
             })
         }),
         decision(
             "5",
-            "without a valid key nothing else is looked at: path, method, slash, body",
+            "authentication is checked before path, method, slash and body",
             |c| {
                 let large = vec![b' '; 70 * 1024];
-                for user in strangers(c) {
+                for user in clients_without_key(c) {
                     for path in [
                         "/api/nothing/",
                         "/api/instance",
@@ -72,35 +76,45 @@ pub(super) fn checks() -> Vec<Check> {
                 Ok(())
             },
         ),
-        decision("5", "a 401 says so under `detail`, and nothing else", |c| {
-            let one = c.anyone().get(INSTANCES)?;
-            let two = c.anyone().instance(uuid(c.sample("container")?)?)?;
-            ensure!(!one.detail()?.is_empty(), "{one}");
-            ensure!(one.body == two.body, "{one}; {two}");
-            Ok(())
-        }),
-        decision("5", "a second Authorization header is no way in", |c| {
-            let nonsense = [("Authorization", "Bearer nonsense")];
-            let answer = c.me().raw("GET", INSTANCES, &nonsense, None)?;
-            answer.is(401)
-        }),
+        decision(
+            "5",
+            "the body of a 401 has `detail` and does not depend on the path",
+            |c| {
+                let one = c.anonymous().get(INSTANCES)?;
+                let two = c.anonymous().instance(uuid(c.sample("container")?)?)?;
+                ensure!(!one.detail()?.is_empty(), "{one}");
+                ensure!(one.body == two.body, "{one}; {two}");
+                Ok(())
+            },
+        ),
+        decision(
+            "5",
+            "a request with two Authorization headers returns 401",
+            |c| {
+                let second = [("Authorization", "Bearer nonsense")];
+                let response = c.me().raw("GET", INSTANCES, &second, None)?;
+                response.is(401)
+            },
+        ),
     ];
     for (n, action) in ACTIONS.into_iter().enumerate() {
         checks.push(spec(
             "5",
-            format!("{action} without a valid key is 401"),
+            format!("{action} returns 401 without a valid key"),
             move |c| {
                 let id = uuid(c.sample("container")?)?;
                 let before = c.me().instance(id)?.expect(200)?;
                 for selector in [id, "no-such-name"] {
-                    for (method, path, body) in endpoints_of(selector).into_iter().skip(n).take(1) {
-                        for user in strangers(c) {
+                    for (method, path, body) in
+                        instance_endpoints(selector).into_iter().skip(n).take(1)
+                    {
+                        for user in clients_without_key(c) {
                             user.send(method, &path, &body)?.is(401)?;
                         }
                     }
                 }
                 let after = c.me().instance(id)?.expect(200)?;
-                same(&after, "state", &before["state"])
+                expect_field(&after, "state", &before["state"])
             },
         ));
     }
@@ -108,8 +122,8 @@ pub(super) fn checks() -> Vec<Check> {
 }
 
 /// Clients without a valid key.
-fn strangers(c: &Context<'_>) -> Vec<Client> {
-    let almost = c.me().almost_authorized();
+fn clients_without_key(c: &Context<'_>) -> Vec<Client> {
+    let similar = c.me().with_similar_keys();
     [
         None,
         Some("Bearer"),
@@ -120,7 +134,7 @@ fn strangers(c: &Context<'_>) -> Vec<Client> {
         Some("Bearer ~~~"),
     ]
     .into_iter()
-    .map(|value| c.anyone().with_authorization(value))
-    .chain(almost)
+    .map(|value| c.anonymous().with_authorization(value))
+    .chain(similar)
     .collect()
 }

@@ -1,12 +1,12 @@
-//! Section 8: limits at creation, and values of the wrong type.
+//! Section 8: limits of create, and values of the wrong type.
 
 use crate::check::{Check, decision, spec};
 use crate::client::INSTANCES;
-use crate::context::{Context, same};
+use crate::context::{Context, expect_field};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-/// Field, least and greatest value.
+/// Field, minimum and maximum.
 const BOUNDS: [(&str, u64, u64); 3] = [
     ("n_vcpus", 1, 256),
     ("mem_gib", 1, 512),
@@ -15,10 +15,10 @@ const BOUNDS: [(&str, u64, u64); 3] = [
 
 pub(super) fn checks() -> Vec<Check> {
     let mut checks = Vec::new();
-    for (field, least, greatest) in BOUNDS {
+    for (field, min, max) in BOUNDS {
         for wrong in [
-            json!(least - 1),
-            json!(greatest + 1),
+            json!(min - 1),
+            json!(max + 1),
             json!(-1),
             json!(u64::MAX),
             json!(1e300),
@@ -29,25 +29,29 @@ pub(super) fn checks() -> Vec<Check> {
             json!([20]),
             json!({ "value": 20 }),
         ] {
-            let name = format!("`{field}` is refused: {wrong}");
+            let name = format!("create refuses {wrong} as `{field}`");
             checks.push(spec("8", name, move |c| {
                 let body = c.small_with("container", &json!({ field: wrong }));
                 c.try_create(c.me(), &body)?.refuses(field)
             }));
         }
-        checks.push(spec("8", format!("`{field}` may be {least}"), move |c| {
-            let created = c.create(&c.small_with("container", &json!({ field: least })))?;
-            same(&created, field, &json!(least))
-        }));
-        let name = format!("`{field}` may be {greatest}, if there is so much");
+        checks.push(spec(
+            "8",
+            format!("create accepts {min} as `{field}`"),
+            move |c| {
+                let created = c.create(&c.small_with("container", &json!({ field: min })))?;
+                expect_field(&created, field, &json!(min))
+            },
+        ));
+        let name = format!("create returns 201 or 422 for {max} as `{field}`");
         checks.push(
             spec("8", name, move |c| {
-                let body = c.small_with("container", &json!({ field: greatest }));
-                let answer = c.try_create(c.me(), &body)?;
-                ensure!(matches!(answer.status, 201 | 422), "{answer}");
+                let body = c.small_with("container", &json!({ field: max }));
+                let response = c.try_create(c.me(), &body)?;
+                ensure!(matches!(response.status, 201 | 422), "{response}");
                 Ok(())
             })
-            .alone(),
+            .exclusive(),
         );
     }
     for (field, wrong) in [
@@ -61,33 +65,33 @@ pub(super) fn checks() -> Vec<Check> {
         ("flavor", json!("")),
         ("flavor", json!("Base")),
     ] {
-        let name = format!("`{field}` is refused: {wrong}");
+        let name = format!("create refuses {wrong} as `{field}`");
         checks.push(spec("4.3", name, move |c| {
             let body = c.small_with("container", &json!({ field: wrong }));
             c.try_create(c.me(), &body)?.refuses(field)
         }));
     }
-    for (written, value) in [("2.0", 2), ("2e0", 2), ("20E-1", 2)] {
-        let name = format!("an integer may be written as {written}");
+    for (literal, value) in [("2.0", 2), ("2e0", 2), ("20E-1", 2)] {
+        let name = format!("create accepts {literal} as an integer");
         checks.push(decision("4.3", name, move |c| {
-            let created = literally(c, written)?;
-            same(&created, "n_vcpus", &json!(value))
+            let created = create_with_literal(c, literal)?;
+            expect_field(&created, "n_vcpus", &json!(value))
         }));
     }
     checks
 }
 
-/// A container whose `n_vcpus` is written just so.
-fn literally(c: &Context<'_>, n_vcpus: &str) -> Result<Value> {
+/// Creates a container with this JSON literal as `n_vcpus`.
+fn create_with_literal(c: &Context<'_>, n_vcpus: &str) -> Result<Value> {
     let text = format!(
         "{{\"resource_type\":\"container\",\"n_vcpus\":{n_vcpus},\"mem_gib\":1,\
          \"disk_size_gib\":10,\"name\":\"{}\"}}",
         c.name()
     );
     let json = [("Content-Type", "application/json")];
-    let answer = c
+    let response = c
         .me()
         .raw("POST", INSTANCES, &json, Some(text.as_bytes()))?;
-    c.keep(c.me(), &answer);
-    answer.expect(201)
+    c.delete_later(c.me(), &response);
+    response.expect(201)
 }

@@ -1,7 +1,7 @@
-//! Section 4.3: which fields there are, and how wrong ones are reported.
+//! Section 4.3: the fields of create, and the messages on wrong fields.
 
 use crate::check::{Check, decision, spec};
-use crate::context::{same, uuid, with};
+use crate::context::{expect_field, uuid, with};
 use crate::redact::redacted;
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
@@ -42,81 +42,80 @@ pub(super) fn checks() -> Vec<Check> {
     let mut checks = vec![
         spec(
             "4.3",
-            "create answers 201 with the instance, which get and list then show",
+            "create returns 201 with an instance that show and list return too",
             |c| {
                 let created = c.create(&c.small("container"))?;
                 let got = c.me().instance(uuid(&created)?)?.expect(200)?;
                 for field in ["uuid", "name", "wan_ssh_port", "lan_ipv4", "created_at"] {
-                    same(&got, field, &created[field])?;
+                    expect_field(&got, field, &created[field])?;
                 }
                 let list = c.me().list()?;
                 let listed = list.iter().any(|i| i["uuid"] == created["uuid"]);
-                ensure!(listed, "it is not in the list");
+                ensure!(listed, "the list lacks the instance");
                 Ok(())
             },
         ),
-        decision("4.3", "all wrong fields are reported at once", |c| {
+        decision("4.3", "create reports all wrong fields together", |c| {
             let wrong = json!({
                 "resource_type": "pod", "n_vcpus": 0, "mem_gib": 513, "disk_size_gib": 9,
                 "name": "-x", "cpu_tier": "fast", "flavor": "no-such-flavor",
                 "public_key": "ssh-rsa", "colour": "red", "uuid": "mine",
                 "s3_endpoint_url": "ftp://x",
             });
-            let answer = c.try_create(c.me(), &wrong)?;
+            let response = c.try_create(c.me(), &wrong)?;
             for (field, _) in wrong.as_object().into_iter().flatten() {
-                answer.refuses(field)?;
+                response.refuses(field)?;
             }
             Ok(())
         }),
-        spec(
+        spec("4.3", "a 400 has messages for the wrong fields only", |c| {
+            let body = c.small_with("container", &json!({ "n_vcpus": 0 }));
+            let response = c.try_create(c.me(), &body)?;
+            response.refuses("n_vcpus")?;
+            let fields = response
+                .body
+                .as_object()
+                .context("the body is not an object")?;
+            ensure!(fields.len() == 1, "{response}");
+            Ok(())
+        }),
+        decision(
             "4.3",
-            "a 400 holds errors field by field, and only of the wrong fields",
+            "the message on a value out of range names the range",
             |c| {
-                let body = c.small_with("container", &json!({ "n_vcpus": 0 }));
-                let answer = c.try_create(c.me(), &body)?;
-                answer.refuses("n_vcpus")?;
-                let fields = answer.body.as_object().context("no object")?;
-                ensure!(fields.len() == 1, "{answer}");
+                let body = c.small_with("container", &json!({ "n_vcpus": 257 }));
+                let response = c.try_create(c.me(), &body)?;
+                response.refuses("n_vcpus")?;
+                let text = response.body["n_vcpus"].to_string();
+                ensure!(text.contains('1') && text.contains("256"), "{response}");
                 Ok(())
             },
         ),
-        decision("4.3", "messages say what would be right", |c| {
-            let body = c.small_with("container", &json!({ "n_vcpus": 257 }));
-            let answer = c.try_create(c.me(), &body)?;
-            answer.refuses("n_vcpus")?;
-            let text = answer.body["n_vcpus"].to_string();
-            ensure!(text.contains('1') && text.contains("256"), "{answer}");
-            Ok(())
-        }),
-        decision("4.3", "an unknown field is refused", |c| {
+        decision("4.3", "create refuses an unknown field", |c| {
             let body = c.small_with("container", &json!({ "colour": "red" }));
             c.try_create(c.me(), &body)?.refuses("colour")
         }),
+        decision("4.3", "a refused create leaves nothing behind", |c| {
+            let body = c.small_with("container", &json!({ "n_vcpus": 0 }));
+            c.try_create(c.me(), &body)?.is(400)?;
+            let name = body["name"].as_str().unwrap_or_default();
+            c.me().instance(name)?.is(404)?;
+            c.create(&with(body, &json!({ "n_vcpus": 1 }))).map(drop)
+        }),
         decision(
             "4.3",
-            "an instance that is refused leaves nothing behind",
-            |c| {
-                let body = c.small_with("container", &json!({ "n_vcpus": 0 }));
-                c.try_create(c.me(), &body)?.is(400)?;
-                let name = body["name"].as_str().unwrap_or_default();
-                c.me().instance(name)?.is(404)?;
-                c.create(&with(body, &json!({ "n_vcpus": 1 }))).map(drop)
-            },
-        ),
-        decision(
-            "4.3",
-            "two errors of which one is a taken name are both reported",
+            "create reports a taken name together with another wrong field",
             |c| {
                 let name = c.sample("container")?["name"].clone();
                 let body = c.small_with("container", &json!({ "name": name, "mem_gib": 0 }));
-                let answer = c.try_create(c.me(), &body)?;
-                answer.refuses("name")?;
-                answer.refuses("mem_gib")
+                let response = c.try_create(c.me(), &body)?;
+                response.refuses("name")?;
+                response.refuses("mem_gib")
             },
         ),
         spec(
             "4.3",
-            "`ai_provider_api_key` is accepted, and not shown",
+            "`ai_provider_api_key` is accepted and never returned",
             |c| {
                 let secret = format!("ai-key-{}", c.name());
                 c.me().watch().add_secret(&secret);
@@ -134,16 +133,20 @@ pub(super) fn checks() -> Vec<Check> {
         ),
     ];
     for field in REQUIRED {
-        checks.push(spec("4.3", format!("`{field}` is required"), move |c| {
-            let mut body = c.small("container");
-            if let Some(body) = body.as_object_mut() {
-                body.remove(field);
-            }
-            c.try_create(c.me(), &body)?.refuses(field)
-        }));
+        checks.push(spec(
+            "4.3",
+            format!("create requires `{field}`"),
+            move |c| {
+                let mut body = c.small("container");
+                if let Some(body) = body.as_object_mut() {
+                    body.remove(field);
+                }
+                c.try_create(c.me(), &body)?.refuses(field)
+            },
+        ));
         checks.push(decision(
             "4.3",
-            format!("null in `{field}` is refused"),
+            format!("create refuses null in `{field}`"),
             move |c| {
                 let body = c.small_with("container", &json!({ field: null }));
                 c.try_create(c.me(), &body)?.refuses(field)
@@ -153,7 +156,7 @@ pub(super) fn checks() -> Vec<Check> {
     for field in OPTIONAL {
         checks.push(decision(
             "4.3",
-            format!("null in `{field}` means that it is absent"),
+            format!("create treats null in `{field}` as an absent field"),
             move |c| {
                 let created = c.create(&c.small_with("container", &json!({ field: null })))?;
                 ensure!(created["uuid"].is_string());
@@ -161,7 +164,7 @@ pub(super) fn checks() -> Vec<Check> {
             },
         ));
         for wrong in [json!(5), json!(true), json!(["x"]), json!({ "x": 1 })] {
-            let name = format!("`{field}` that is no string is refused: {wrong}");
+            let name = format!("create refuses {wrong} in the string field `{field}`");
             checks.push(spec("4.3", name, move |c| {
                 let body = c.small_with("container", &json!({ field: wrong }));
                 c.try_create(c.me(), &body)?.refuses(field)
@@ -171,7 +174,7 @@ pub(super) fn checks() -> Vec<Check> {
     for field in READ_ONLY {
         checks.push(decision(
             "4.3",
-            format!("read-only `{field}` is refused"),
+            format!("create refuses the read-only field `{field}`"),
             move |c| {
                 let value: Value = c
                     .sample("container")?

@@ -1,4 +1,4 @@
-//! Section 4.7.
+//! Section 4.7: delete.
 
 use crate::check::{Check, decision, spec};
 use crate::context::uuid;
@@ -8,34 +8,34 @@ pub(super) fn checks() -> Vec<Check> {
     vec![
         spec(
             "4.7",
-            "delete answers 204, and get and list show the instance no longer",
+            "delete returns 204 and removes the instance from show and list",
             |c| {
                 let created = c.create(&c.small("container"))?;
                 c.me().delete(uuid(&created)?)?.is(204)?;
                 c.me().instance(uuid(&created)?)?.is(404)?;
                 let list = c.me().list()?;
                 let listed = list.iter().any(|i| i["uuid"] == created["uuid"]);
-                ensure!(!listed, "it is in the list");
+                ensure!(!listed, "the list still has the instance");
                 Ok(())
             },
         ),
-        spec("4.7", "delete of what does not exist is 404", |c| {
+        spec("4.7", "delete returns 404 for a missing instance", |c| {
             c.me().delete(&c.name())?.is(404)
         }),
-        spec("4.7", "a second delete is 404", |c| {
+        spec("4.7", "a second delete returns 404", |c| {
             let created = c.create(&c.small("container"))?;
             c.me().delete(uuid(&created)?)?.is(204)?;
             c.me().delete(uuid(&created)?)?.is(404)
         }),
         decision(
             "4.7",
-            "a deleted instance is 404 on every endpoint, by UUID and by name",
+            "every endpoint returns 404 for a deleted instance, by UUID and by name",
             |c| {
                 let created = c.create(&c.small("container"))?;
                 c.me().delete(uuid(&created)?)?.is(204)?;
                 for selector in [&created["uuid"], &created["name"]] {
                     let selector = selector.as_str().unwrap_or_default();
-                    for (method, path, body) in super::auth::endpoints_of(selector) {
+                    for (method, path, body) in super::auth::instance_endpoints(selector) {
                         c.me().send(method, &path, &body)?.is(404)?;
                     }
                 }

@@ -1,7 +1,7 @@
-//! Section 2.3: what the fields mean.
+//! Section 2.3: the meaning of the fields.
 
 use crate::check::{Check, decision, spec};
-use crate::context::{Context, same, text, uuid};
+use crate::context::{Context, expect_field, text, uuid};
 use crate::redact::redacted;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -12,22 +12,22 @@ pub(super) fn checks() -> Vec<Check> {
     for kind in ["container", "vm"] {
         checks.extend([
             spec("2.3", format!("`lan_ipv4` of a {kind} is an IPv4 address"), move |c| {
-                address(c.sample(kind)?, "lan_ipv4")
+                expect_address(c.sample(kind)?, "lan_ipv4")
             }),
-            spec("2.3", format!("a {kind} shows what was asked for"), move |c| {
-                let asked = c.small_with(kind, &json!({ "cpu_tier": "general-purpose" }));
+            spec("2.3", format!("a new {kind} has the requested values"), move |c| {
+                let request = c.small_with(kind, &json!({ "cpu_tier": "general-purpose" }));
                 c.sample(kind)?;
-                let created = c.create(&asked)?;
-                for (field, value) in asked.as_object().into_iter().flatten() {
-                    same(&created, field, value)?;
+                let created = c.create(&request)?;
+                for (field, value) in request.as_object().into_iter().flatten() {
+                    expect_field(&created, field, value)?;
                 }
                 Ok(())
             }),
-            spec("2.3", format!("without a GPU `n_gpus` and `gpu_cost_hourly_usd` of a {kind} are 0 and `gpu_model` is null"), move |c| {
+            spec("2.3", format!("a {kind} without a GPU has 0 in `n_gpus` and `gpu_cost_hourly_usd`, and null in `gpu_model`"), move |c| {
                 let instance = c.sample(kind)?;
-                same(instance, "n_gpus", &json!(0))?;
-                same(instance, "gpu_cost_hourly_usd", &json!(0))?;
-                same(instance, "gpu_model", &Value::Null)
+                expect_field(instance, "n_gpus", &json!(0))?;
+                expect_field(instance, "gpu_cost_hourly_usd", &json!(0))?;
+                expect_field(instance, "gpu_model", &Value::Null)
             }),
             spec("1", format!("`ssh_command` of a {kind} is `ssh -p <wan_ssh_port> <login_user>@<ssh_host>`"), move |c| {
                 let instance = c.sample(kind)?;
@@ -36,12 +36,12 @@ pub(super) fn checks() -> Vec<Check> {
                 let (user, host) = command
                     .strip_prefix(&start)
                     .and_then(|rest| rest.split_once('@'))
-                    .with_context(|| format!("it is `{command}`"))?;
+                    .with_context(|| format!("`ssh_command` is `{command}`"))?;
                 let plain = |s: &str| !s.is_empty() && !s.contains(char::is_whitespace);
-                ensure!(plain(user) && plain(host), "it is `{command}`");
+                ensure!(plain(user) && plain(host), "`ssh_command` is `{command}`");
                 Ok(())
             }),
-            spec("2.3", format!("`created_at` of a {kind} is ISO 8601, UTC, with milliseconds"), move |c| {
+            spec("2.3", format!("`created_at` of a {kind} is an ISO 8601 time in UTC with milliseconds"), move |c| {
                 let instance = c.sample(kind)?;
                 let at = text(instance, "created_at")?;
                 // 2026-11-20T19:55:44.123Z
@@ -50,9 +50,9 @@ pub(super) fn checks() -> Vec<Check> {
                     .map(|c| if c.is_ascii_digit() { '9' } else { c })
                     .collect();
                 let right = ["9999-99-99T99:99:99.999Z", "9999-99-99T99:99:99.999+99:99"];
-                ensure!(right.contains(&shape.as_str()), "it is {at}");
+                ensure!(right.contains(&shape.as_str()), "`created_at` is {at}");
                 let utc = at.ends_with('Z') || at.ends_with("+00:00");
-                ensure!(utc, "{at} is not UTC");
+                ensure!(utc, "`created_at` is not in UTC: {at}");
                 Ok(())
             }),
         ]);
@@ -60,12 +60,12 @@ pub(super) fn checks() -> Vec<Check> {
     checks.extend([
         decision("2.3", "`created_at` ends with Z", |c| {
             let at = text(c.sample("container")?, "created_at")?;
-            ensure!(at.ends_with('Z'), "it is {at}");
+            ensure!(at.ends_with('Z'), "`created_at` is {at}");
             Ok(())
         }),
         decision("2.3", "`mem_gib` is written as a float", |c| {
-            let answer = c.me().instance(uuid(c.sample("container")?)?)?;
-            ensure!(answer.text.contains("\"mem_gib\":1.0"), "{answer}");
+            let response = c.me().instance(uuid(c.sample("container")?)?)?;
+            ensure!(response.text.contains("\"mem_gib\":1.0"), "{response}");
             Ok(())
         }),
         spec(
@@ -73,23 +73,23 @@ pub(super) fn checks() -> Vec<Check> {
             "a container has no public address and no open ports",
             |c| {
                 let container = c.sample("container")?;
-                same(container, "public_ipv4", &Value::Null)?;
-                same(container, "wan_ports", &json!([]))
+                expect_field(container, "public_ipv4", &Value::Null)?;
+                expect_field(container, "wan_ports", &json!([]))
             },
         ),
         decision(
             "2.3",
-            "a VM has a public address, and port 22 of it is open",
+            "a new VM has a public address with port 22 open",
             |c| {
                 c.sample("vm")?;
                 let vm = c.create(&c.small("vm"))?;
-                address(&vm, "public_ipv4")?;
-                same(&vm, "wan_ports", &json!([22]))
+                expect_address(&vm, "public_ipv4")?;
+                expect_field(&vm, "wan_ports", &json!([22]))
             },
         ),
         decision(
             "2.3",
-            "instances share no UUID, address, SSH port or password",
+            "instances have distinct UUIDs, SSH ports and passwords",
             |c| {
                 let (a, b) = (
                     c.create(&c.small("container"))?,
@@ -102,60 +102,69 @@ pub(super) fn checks() -> Vec<Check> {
                     "original_service_password",
                 ] {
                     let other = c.sample("container")?;
-                    // The LAN address is one's own among the owner's instances of a node.
+                    // A LAN address is unique only among the owner's instances on one node.
                     ensure!(
                         field == "lan_ipv4" || (a[field] != b[field] && a[field] != other[field]),
-                        "`{field}` is the same"
+                        "two instances have an equal `{field}`"
                     );
                 }
                 Ok(())
             },
         ),
-        spec("1", "the login user is the same for all instances", |c| {
+        spec("1", "all instances have one login user", |c| {
             let user = |kind| -> Result<String> {
                 let command = text(c.sample(kind)?, "ssh_command")?;
                 let (user, _) = command.split_once('@').context("no `@`")?;
                 Ok(user.rsplit(' ').next().unwrap_or_default().to_owned())
             };
             let (container, vm) = (user("container")?, user("vm")?);
-            ensure!(container == vm, "{container} and {vm}");
+            ensure!(
+                container == vm,
+                "the container has {container}, the VM has {vm}"
+            );
             Ok(())
         }),
-        spec("2.3", "`cpu_tier` and `flavor` have their defaults", |c| {
-            let created = c.create(&c.small("container"))?;
-            same(&created, "cpu_tier", &json!("general-purpose"))?;
-            same(&created, "flavor", &json!("base"))
-        }),
+        spec(
+            "2.3",
+            "`cpu_tier` defaults to general-purpose, and `flavor` to base",
+            |c| {
+                let created = c.create(&c.small("container"))?;
+                expect_field(&created, "cpu_tier", &json!("general-purpose"))?;
+                expect_field(&created, "flavor", &json!("base"))
+            },
+        ),
         spec("2.3", "`cpu_tier` can be high-performance", |c| {
             let tier = json!({ "cpu_tier": "high-performance" });
             let created = c.create(&c.small_with("container", &tier))?;
-            same(&created, "cpu_tier", &json!("high-performance"))
+            expect_field(&created, "cpu_tier", &json!("high-performance"))
         }),
         decision(
             "2.3",
-            "nothing but its state changes while an instance comes up",
-            unchanged,
+            "provisioning changes only `state`",
+            only_state_changes,
         ),
     ]);
     checks
 }
 
-fn unchanged(c: &Context<'_>) -> Result<()> {
+fn only_state_changes(c: &Context<'_>) -> Result<()> {
     let mut created = c.create(&c.small("container"))?;
     let running = c.wait(uuid(&created)?, "running")?;
     created["state"] = json!("running");
     ensure!(
         created == running,
-        "{} and {}",
+        "before: {}; after: {}",
         redacted(&created),
         redacted(&running)
     );
     Ok(())
 }
 
-fn address(instance: &Value, field: &str) -> Result<()> {
+fn expect_address(instance: &Value, field: &str) -> Result<()> {
     let text = text(instance, field)?;
-    let address: Ipv4Addr = text.parse().with_context(|| format!("it is `{text}`"))?;
-    ensure!(!address.is_unspecified(), "it is {address}");
+    let address: Ipv4Addr = text
+        .parse()
+        .with_context(|| format!("`{field}` is `{text}`"))?;
+    ensure!(!address.is_unspecified(), "`{field}` is {address}");
     Ok(())
 }

@@ -1,110 +1,144 @@
-//! GPUs: containers only.
+//! GPUs, which only containers can have.
 
-use super::capacity::well_formed;
+use super::capacity::expect_capacity_error;
 use crate::check::{Check, decision, spec};
-use crate::context::{Context, same, uuid};
+use crate::context::{Context, expect_field, uuid};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
-        spec("8", "a GPU on a VM is refused", |c| {
+        spec("8", "create refuses a GPU on a VM with 400", |c| {
             let model = c.staged(|s| &s.gpu_model, "--gpu-model")?;
-            c.try_create(c.me(), &asking(c, "vm", model))?.is(400)
+            c.try_create(c.me(), &gpu_request(c, "vm", model))?.is(400)
         }),
-        decision("8", "a GPU on a VM is refused on `gpu_model`", |c| {
+        decision("8", "the refusal of a GPU on a VM names `gpu_model`", |c| {
             let model = c.staged(|s| &s.gpu_model, "--gpu-model")?;
-            c.try_create(c.me(), &asking(c, "vm", model))?.refuses("gpu_model")
-        }),
-        decision("4.3", "a model that no node has is refused", |c| {
-            c.try_create(c.me(), &asking(c, "container", "No Such GPU 1"))?
+            c.try_create(c.me(), &gpu_request(c, "vm", model))?
                 .refuses("gpu_model")
         }),
-        decision("4.3", "the refusal of an unknown model names the known ones", |c| {
-            let model = c.staged(|s| &s.gpu_model, "--gpu-model")?;
-            let answer = c.try_create(c.me(), &asking(c, "container", "No Such GPU 1"))?;
-            answer.refuses("gpu_model")?;
-            ensure!(answer.body["gpu_model"].to_string().contains(model), "{answer}");
-            Ok(())
+        decision("4.3", "create refuses an unknown GPU model", |c| {
+            c.try_create(c.me(), &gpu_request(c, "container", "No Such GPU 1"))?
+                .refuses("gpu_model")
         }),
-        spec("2.3", "a container with a GPU says how many, which, and its rate", |c| {
-            let model = c.staged(|s| &s.gpu_model, "--gpu-model")?;
-            let created = c.create(&asking(c, "container", model))?;
-            same(&created, "gpu_model", &json!(model))?;
-            ensure!(created["n_gpus"].as_u64().is_some_and(|n| n >= 1), "`n_gpus` is {}", created["n_gpus"]);
-            let rate = created["gpu_cost_hourly_usd"].as_f64();
-            ensure!(rate.is_some_and(|r| r >= 0.0), "the rate is {rate:?}");
-            c.wait(uuid(&created)?, "running").map(drop)
-        })
-        .alone(),
-        decision("4.3", "`gpu_model` means one GPU; it is kept over stop and restart", |c| {
-            let model = c.staged(|s| &s.gpu_model, "--gpu-model")?;
-            let running = c.running_with(&asking(c, "container", model))?;
-            same(&running, "n_gpus", &json!(1))?;
-            let id = uuid(&running)?;
-            c.me().act(id, "stop")?.is(200)?;
-            let stopped = c.wait(id, "exited")?;
-            same(&stopped, "gpu_model", &json!(model))?;
-            c.me().act(id, "restart")?.is(200)?;
-            same(&c.wait(id, "running")?, "n_gpus", &json!(1))
-        })
-        .alone(),
-        decision("4.6", "a stopped instance gets a GPU again, or a 422 while there is none for it", comes_back)
-            .alone(),
-        decision("2.7", "a model of which none is free is 422 with `n_gpus`, and a stopped instance whose GPU is gone stays stopped", used_up)
-            .alone(),
+        decision(
+            "4.3",
+            "the refusal of an unknown GPU model lists the known models",
+            |c| {
+                let model = c.staged(|s| &s.gpu_model, "--gpu-model")?;
+                let response =
+                    c.try_create(c.me(), &gpu_request(c, "container", "No Such GPU 1"))?;
+                response.refuses("gpu_model")?;
+                ensure!(
+                    response.body["gpu_model"].to_string().contains(model),
+                    "{response}"
+                );
+                Ok(())
+            },
+        ),
+        spec(
+            "2.3",
+            "a container with a GPU has `n_gpus`, `gpu_model` and `gpu_cost_hourly_usd`",
+            |c| {
+                let model = c.staged(|s| &s.gpu_model, "--gpu-model")?;
+                let created = c.create(&gpu_request(c, "container", model))?;
+                expect_field(&created, "gpu_model", &json!(model))?;
+                ensure!(
+                    created["n_gpus"].as_u64().is_some_and(|n| n >= 1),
+                    "`n_gpus` is {}",
+                    created["n_gpus"]
+                );
+                let rate = created["gpu_cost_hourly_usd"].as_f64();
+                ensure!(
+                    rate.is_some_and(|r| r >= 0.0),
+                    "`gpu_cost_hourly_usd` is {rate:?}"
+                );
+                c.wait(uuid(&created)?, "running").map(drop)
+            },
+        )
+        .exclusive(),
+        decision(
+            "4.3",
+            "`gpu_model` attaches one GPU, also after a stop and a restart",
+            |c| {
+                let model = c.staged(|s| &s.gpu_model, "--gpu-model")?;
+                let running = c.running_with(&gpu_request(c, "container", model))?;
+                expect_field(&running, "n_gpus", &json!(1))?;
+                let id = uuid(&running)?;
+                c.me().act(id, "stop")?.is(200)?;
+                let stopped = c.wait(id, "exited")?;
+                expect_field(&stopped, "gpu_model", &json!(model))?;
+                c.me().act(id, "restart")?.is(200)?;
+                expect_field(&c.wait(id, "running")?, "n_gpus", &json!(1))
+            },
+        )
+        .exclusive(),
+        decision(
+            "4.6",
+            "restart attaches a GPU again, or returns 422 while no GPU is free",
+            restart_with_gpu,
+        )
+        .exclusive(),
+        decision(
+            "2.7",
+            "create and restart return 422 with `n_gpus` while no GPU of the model is free",
+            exhaust_gpus,
+        )
+        .exclusive(),
     ]
 }
 
-fn asking(c: &Context<'_>, kind: &str, model: &str) -> Value {
+fn gpu_request(c: &Context<'_>, kind: &str, model: &str) -> Value {
     c.small_with(kind, &json!({ "gpu_model": model }))
 }
 
-/// Another instance takes a GPU in the meantime: the same one, or one that is left.
-fn comes_back(c: &Context<'_>) -> Result<()> {
+/// A second instance takes a GPU between the stop and the restart.
+fn restart_with_gpu(c: &Context<'_>) -> Result<()> {
     let model = c.staged(|s| &s.gpu_model, "--gpu-model")?;
-    let first = c.running_with(&asking(c, "container", model))?;
+    let first = c.running_with(&gpu_request(c, "container", model))?;
     let id = uuid(&first)?;
     c.me().act(id, "stop")?.is(200)?;
-    let second = c.running_with(&asking(c, "container", model))?;
-    let answer = c.me().act(id, "restart")?;
-    if answer.status != 200 {
-        well_formed(&answer, &first)?;
-        same(&answer.body["detail"]["requested"], "n_gpus", &json!(1))?;
+    let second = c.running_with(&gpu_request(c, "container", model))?;
+    let response = c.me().act(id, "restart")?;
+    if response.status != 200 {
+        expect_capacity_error(&response, &first)?;
+        expect_field(&response.body["detail"]["requested"], "n_gpus", &json!(1))?;
         c.me().delete(uuid(&second)?)?.is(204)?;
-        // It is free when the host was seen to have it, which takes a moment.
+        // The GPU is released after an observation of the node.
         c.retry(|| Ok(c.me().act(id, "restart")?.status == 200))?;
     }
     let now = c.wait(id, "running")?;
-    same(&now, "n_gpus", &json!(1))?;
-    same(&now, "gpu_model", &json!(model))
+    expect_field(&now, "n_gpus", &json!(1))?;
+    expect_field(&now, "gpu_model", &json!(model))
 }
 
-fn used_up(c: &Context<'_>) -> Result<()> {
-    /// A service with more of one model would take too long to fill.
-    const MANY: usize = 64;
+fn exhaust_gpus(c: &Context<'_>) -> Result<()> {
+    /// Bounds the time to exhaust a model.
+    const MAX_GPUS: usize = 64;
     let model = c.staged(|s| &s.gpu_model, "--gpu-model")?;
-    let stopped = c.running_with(&asking(c, "container", model))?;
+    let stopped = c.running_with(&gpu_request(c, "container", model))?;
     let id = uuid(&stopped)?;
     c.me().act(id, "stop")?.is(200)?;
-    for _ in 0..MANY {
-        let answer = c.try_create(c.me(), &asking(c, "container", model))?;
-        if answer.status == 201 {
+    for _ in 0..MAX_GPUS {
+        let response = c.try_create(c.me(), &gpu_request(c, "container", model))?;
+        if response.status == 201 {
             continue;
         }
-        answer.is(422)?;
-        let detail = &answer.body["detail"];
-        let named = detail["bottleneck"].as_array();
+        response.is(422)?;
+        let detail = &response.body["detail"];
+        let bottleneck = detail["bottleneck"].as_array();
         ensure!(
-            named.is_some_and(|b| b.contains(&json!("n_gpus"))),
-            "{answer}"
+            bottleneck.is_some_and(|b| b.contains(&json!("n_gpus"))),
+            "{response}"
         );
-        same(&detail["requested"], "n_gpus", &json!(1))?;
-        same(&detail["nearest_available"], "n_gpus", &json!(0))?;
+        expect_field(&detail["requested"], "n_gpus", &json!(1))?;
+        expect_field(&detail["nearest_available"], "n_gpus", &json!(0))?;
         let restart = c.me().act(id, "restart")?;
         restart.is(422)?;
         let now = c.me().instance(id)?.expect(200)?;
-        return same(&now, "state", &json!("exited"));
+        return expect_field(&now, "state", &json!("exited"));
     }
-    crate::check::skip(format!("there are more than {MANY} of {model}"))
+    crate::check::skip(format!(
+        "the service has more than {MAX_GPUS} GPUs of model {model}"
+    ))
 }

@@ -1,10 +1,10 @@
-//! `public_key`: which kinds of keys there are.
+//! `public_key`: accepted and refused kinds of keys.
 
 use crate::check::{Check, decision};
 use serde_json::json;
 
-/// Of every kind that OpenSSH makes and takes.
-const KINDS: [(&str, &str); 6] = [
+/// Kinds that OpenSSH supports, besides Ed25519.
+const SUPPORTED: [(&str, &str); 6] = [
     (
         "RSA with 2048 bits",
         "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABAQCzboFmwvAxrQAZfdX46UfIL+1QHpRzdiV19W2uYp85U1bt\
@@ -43,7 +43,7 @@ const KINDS: [(&str, &str); 6] = [
     ),
 ];
 
-/// Whole, and no longer taken by OpenSSH.
+/// Well-formed keys that OpenSSH no longer supports.
 const OUTDATED: [(&str, &str); 2] = [
     (
         "RSA with 768 bits",
@@ -63,7 +63,7 @@ const OUTDATED: [(&str, &str); 2] = [
 ];
 
 pub(super) fn checks() -> Vec<Check> {
-    let taken = KINDS.into_iter().map(|(kind, key)| {
+    let accepted = SUPPORTED.into_iter().map(|(kind, key)| {
         decision(
             "4.3",
             format!("`public_key` of kind {kind} is accepted"),
@@ -83,5 +83,5 @@ pub(super) fn checks() -> Vec<Check> {
             },
         )
     });
-    taken.chain(refused).collect()
+    accepted.chain(refused).collect()
 }

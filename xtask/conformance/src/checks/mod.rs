@@ -8,6 +8,7 @@ mod create_bounds;
 mod create_fields;
 mod delete;
 mod details;
+mod exhausted;
 mod fields;
 mod flavors;
 mod gpu;
@@ -32,11 +33,10 @@ mod states;
 mod stats;
 mod stop;
 mod transport;
-mod used_up;
 
 use super::check::Check;
 
-/// All of them.
+/// All checks.
 pub fn all() -> Vec<Check> {
     [
         identification::checks(),
@@ -71,7 +71,7 @@ pub fn all() -> Vec<Check> {
         http::checks(),
         order::checks(),
         details::checks(),
-        used_up::checks(),
+        exhausted::checks(),
     ]
     .into_iter()
     .flatten()

@@ -1,8 +1,8 @@
 //! Rates: exact decimals, fixed at creation.
 
 use crate::check::{Check, decision, spec};
-use crate::client::Answer;
-use crate::context::{same, uuid};
+use crate::client::Response;
+use crate::context::{expect_field, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
@@ -13,8 +13,8 @@ const RATES: [&str; 4] = [
     "gpu_cost_hourly_usd",
 ];
 
-/// A nano-dollar is the least that is counted.
-const MOST_DECIMALS: usize = 9;
+/// Rates are integers of nano-dollars.
+const MAX_DECIMALS: usize = 9;
 
 pub(super) fn checks() -> Vec<Check> {
     let mut checks = Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn checks() -> Vec<Check> {
                         continue;
                     };
                     let rate = instance[field].as_f64();
-                    ensure!(rate.is_some_and(|r| r >= 0.0), "it is {rate:?}");
+                    ensure!(rate.is_some_and(|r| r >= 0.0), "`{field}` is {rate:?}");
                 }
                 Ok(())
             },
@@ -40,12 +40,12 @@ pub(super) fn checks() -> Vec<Check> {
                 for tier in ["general-purpose", "high-performance"] {
                     let created =
                         c.create(&c.small_with("container", &json!({ "cpu_tier": tier })))?;
-                    let answer = c.me().instance(uuid(&created)?)?;
-                    let written = written(&answer, field)?;
-                    let (_, decimals) = written.split_once('.').unwrap_or((written, ""));
-                    let exact = decimals.len() <= MOST_DECIMALS
+                    let response = c.me().instance(uuid(&created)?)?;
+                    let literal = literal(&response, field)?;
+                    let (_, decimals) = literal.split_once('.').unwrap_or((literal, ""));
+                    let exact = decimals.len() <= MAX_DECIMALS
                         && decimals.bytes().all(|b| b.is_ascii_digit());
-                    ensure!(exact, "it is written as {written}");
+                    ensure!(exact, "`{field}` is written as {literal}");
                 }
                 Ok(())
             },
@@ -53,19 +53,19 @@ pub(super) fn checks() -> Vec<Check> {
     }
     checks.push(decision(
         "2.3",
-        "rates depend on the tier, and on nothing else of a container",
+        "containers of one CPU tier have equal rates",
         |c| {
             let tier = json!({ "cpu_tier": "general-purpose", "n_vcpus": 2, "mem_gib": 3 });
             let other = c.create(&c.small_with("container", &tier))?;
             let sample = c.sample("container")?;
             RATES
                 .iter()
-                .try_for_each(|field| same(&other, field, &sample[*field]))
+                .try_for_each(|field| expect_field(&other, field, &sample[*field]))
         },
     ));
     checks.push(decision(
         "2.3",
-        "rates do not change with size or state",
+        "resize and stop leave the rates unchanged",
         |c| {
             let before = c.running("container")?;
             let id = uuid(&before)?;
@@ -74,19 +74,19 @@ pub(super) fn checks() -> Vec<Check> {
             let after: Value = c.me().instance(id)?.expect(200)?;
             RATES
                 .iter()
-                .try_for_each(|field| same(&after, field, &before[*field]))
+                .try_for_each(|field| expect_field(&after, field, &before[*field]))
         },
     ));
     checks
 }
 
-/// The digits of a number as the answer has them.
-fn written<'a>(answer: &'a Answer, field: &str) -> Result<&'a str> {
+/// The literal of a number in the text of a response.
+fn literal<'a>(response: &'a Response, field: &str) -> Result<&'a str> {
     let key = format!("\"{field}\":");
-    let (_, rest) = answer
+    let (_, rest) = response
         .text
         .split_once(&key)
-        .with_context(|| format!("no `{field}`: {answer}"))?;
+        .with_context(|| format!("`{field}` is missing: {response}"))?;
     let end = rest.find([',', '}']).unwrap_or(rest.len());
     Ok(rest.get(..end).unwrap_or(rest).trim())
 }

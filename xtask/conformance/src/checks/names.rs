@@ -1,8 +1,8 @@
-//! Section 2.2.
+//! Section 2.2: names.
 
 use crate::check::{Check, decision, spec};
 use crate::client::INSTANCES;
-use crate::context::{Context, same, text, uuid};
+use crate::context::{Context, expect_field, text, uuid};
 use anyhow::{Result, bail, ensure};
 use serde_json::json;
 
@@ -11,16 +11,16 @@ pub(super) fn checks() -> Vec<Check> {
         spec("2.2", "a name may have 2 characters", two_characters),
         spec("2.2", "a name may have 63 characters", |c| {
             let name = format!("{:a<63}", c.name());
-            created_as(c, &name)
+            expect_accepted(c, &name)
         }),
         spec(
             "2.2",
-            "a name may have digits and hyphens, also at the start and in a row",
-            |c| created_as(c, &format!("0-{}--9", c.name())),
+            "a name may begin with a digit and have consecutive hyphens",
+            |c| expect_accepted(c, &format!("0-{}--9", c.name())),
         ),
         spec(
             "2.2",
-            "without a name, one of two words and a number is generated",
+            "create generates a name of two words and a number",
             |c| {
                 let mut body = c.small("container");
                 if let Some(body) = body.as_object_mut() {
@@ -40,12 +40,12 @@ pub(super) fn checks() -> Vec<Check> {
                 Ok(())
             },
         ),
-        decision("2.2", "a name of the form of a UUID is refused", |c| {
-            refused(c, "0f8fad5b-d9cb-469f-a165-70867728950e")
+        decision("2.2", "a name with the form of a UUID is refused", |c| {
+            expect_refused(c, "0f8fad5b-d9cb-469f-a165-70867728950e")
         }),
         decision(
             "2.2",
-            "a name that is taken is refused, and says nothing of whose it is",
+            "the refusal of a taken name does not reveal the owner",
             |c| {
                 let taken = c.sample("container")?["name"].clone();
                 let body = c.small_with("container", &json!({ "name": taken }));
@@ -55,71 +55,72 @@ pub(super) fn checks() -> Vec<Check> {
                 theirs.refuses("name")?;
                 ensure!(
                     mine.body == theirs.body,
-                    "the two answers differ: {mine}; {theirs}"
+                    "the responses differ: {mine}; {theirs}"
                 );
                 Ok(())
             },
         ),
-        decision(
-            "2.2",
-            "the name of a deleted instance is free at once",
-            |c| {
-                let created = c.create(&c.small("container"))?;
-                c.me().delete(uuid(&created)?)?.is(204)?;
-                let body = c.small_with("container", &json!({ "name": created["name"] }));
-                let again = c.create(&body)?;
-                ensure!(again["uuid"] != created["uuid"], "the UUID is the same");
-                Ok(())
-            },
-        ),
+        decision("2.2", "delete frees the name at once", |c| {
+            let created = c.create(&c.small("container"))?;
+            c.me().delete(uuid(&created)?)?.is(204)?;
+            let body = c.small_with("container", &json!({ "name": created["name"] }));
+            let again = c.create(&body)?;
+            ensure!(
+                again["uuid"] != created["uuid"],
+                "two instances have one UUID"
+            );
+            Ok(())
+        }),
     ];
     let long = "a".repeat(64);
-    for (what, name) in [
+    for (description, name) in [
         ("of 1 character", "a"),
         ("of 64 characters", long.as_str()),
-        ("that is empty", ""),
+        ("of 0 characters", ""),
         ("with an uppercase letter", "wordA"),
         ("with an underscore", "a_b"),
         ("with a dot", "a.b"),
         ("with a space", "a b"),
         ("with a slash", "a/b"),
-        ("with a letter beyond ASCII", "größe"),
+        ("with a non-ASCII letter", "größe"),
         ("with a line break", "ab\n"),
-        ("that starts with a hyphen", "-ab"),
-        ("that ends with a hyphen", "ab-"),
+        ("with a leading hyphen", "-ab"),
+        ("with a trailing hyphen", "ab-"),
         ("of hyphens only", "--"),
     ] {
         let name = name.to_owned();
-        checks.push(spec("2.2", format!("a name {what} is refused"), move |c| {
-            refused(c, &name)
-        }));
+        checks.push(spec(
+            "2.2",
+            format!("a name {description} is refused"),
+            move |c| expect_refused(c, &name),
+        ));
     }
     checks
 }
 
-fn created_as(c: &Context<'_>, name: &str) -> Result<()> {
+fn expect_accepted(c: &Context<'_>, name: &str) -> Result<()> {
     let created = c.create(&c.small_with("container", &json!({ "name": name })))?;
-    same(&created, "name", &json!(name))?;
+    expect_field(&created, "name", &json!(name))?;
     c.me().instance(name)?.is(200)
 }
 
-fn refused(c: &Context<'_>, name: &str) -> Result<()> {
+fn expect_refused(c: &Context<'_>, name: &str) -> Result<()> {
     let body = c.small_with("container", &json!({ "name": name }));
     c.try_create(c.me(), &body)?.refuses("name")?;
     let instance = uuid(c.sample("container")?)?;
     c.me().patch(instance, &json!({ "name": name }))?.is(400)
 }
 
-/// Such names are few: another user may have one, so several are tried.
+/// Tries several names, because another user may have taken one.
 fn two_characters(c: &Context<'_>) -> Result<()> {
     for name in ["q7", "7q", "x9", "zz", "0k", "w3", "88", "j1"] {
         let body = c.small_with("container", &json!({ "name": name }));
-        let answer = c.me().post(INSTANCES, &body)?;
-        c.keep(c.me(), &answer);
-        if answer.status == 201 {
-            return same(&answer.body, "name", &json!(name));
+        let response = c.me().post(INSTANCES, &body)?;
+        c.delete_later(c.me(), &response);
+        if response.status == 201 {
+            return expect_field(&response.body, "name", &json!(name));
         }
-        answer.refuses("name")?;
+        response.refuses("name")?;
     }
     bail!("none of eight names of two characters is accepted")
 }

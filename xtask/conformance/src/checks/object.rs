@@ -1,4 +1,4 @@
-//! Section 2.3: every field, its type, and where it is.
+//! Section 2.3: the fields of an instance, their types, and their presence in responses.
 
 use crate::check::{Check, decision, spec};
 use crate::context::{Context, stopped_state, uuid};
@@ -6,7 +6,7 @@ use crate::redact::redacted;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-/// A test of a value, and what it tests for.
+/// The name of a type, and its test.
 type Type = (&'static str, fn(&Value) -> bool);
 
 const STRING: Type = ("a string", Value::is_string);
@@ -47,14 +47,18 @@ pub(super) fn checks() -> Vec<Check> {
     let mut checks = Vec::new();
     for kind in ["container", "vm"] {
         for (field, (type_name, is_type)) in FIELDS {
-            let name = format!("`{field}` of a {kind} is {type_name} in get and list");
+            let name = format!("`{field}` of a {kind} is {type_name} in show and list");
             checks.push(spec("2.3", name, move |c| {
                 let instance = c.sample(kind)?;
-                for object in [&got(c, instance)?, &listed(c, instance)?] {
+                for object in [&shown(c, instance)?, &listed(c, instance)?] {
                     let value = object.get(field);
-                    let value =
-                        value.with_context(|| format!("it is missing: {}", redacted(object)))?;
-                    ensure!(is_type(value), "it is not: {}", redacted(object));
+                    let value = value
+                        .with_context(|| format!("`{field}` is missing: {}", redacted(object)))?;
+                    ensure!(
+                        is_type(value),
+                        "`{field}` is not {type_name}: {}",
+                        redacted(object)
+                    );
                 }
                 Ok(())
             }));
@@ -63,7 +67,7 @@ pub(super) fn checks() -> Vec<Check> {
     checks.extend([
         spec(
             "2.3",
-            "create, get, list and update answer with the same fields",
+            "create, show, list and update return every field",
             |c| {
                 let created = c.create(&c.small("container"))?;
                 let id = uuid(&created)?;
@@ -71,7 +75,7 @@ pub(super) fn checks() -> Vec<Check> {
                 for object in [
                     &created,
                     &updated,
-                    &got(c, &created)?,
+                    &shown(c, &created)?,
                     &listed(c, &created)?,
                 ] {
                     for (field, _) in FIELDS {
@@ -85,45 +89,48 @@ pub(super) fn checks() -> Vec<Check> {
                 Ok(())
             },
         ),
-        spec("2.3", "the create response has `owner_email`", |c| {
+        spec("2.3", "the response of create has `owner_email`", |c| {
             let created = c.create(&c.small("container"))?;
             let email = created["owner_email"].as_str().unwrap_or("");
-            ensure!(email.contains('@'), "`{email}` is no e-mail address");
+            ensure!(email.contains('@'), "`owner_email` is `{email}`");
             Ok(())
         }),
         decision(
             "2.3",
-            "get and update have `owner_email`, the list leaves it out",
+            "show and update return `owner_email`, and list omits it",
             |c| {
                 let instance = c.sample("container")?;
                 let updated = c.me().patch(uuid(instance)?, &json!({}))?.expect(200)?;
-                ensure!(got(c, instance)?["owner_email"].is_string(), "get has none");
-                ensure!(updated["owner_email"].is_string(), "update has none");
+                ensure!(
+                    shown(c, instance)?["owner_email"].is_string(),
+                    "show omits it"
+                );
+                ensure!(updated["owner_email"].is_string(), "update omits it");
                 ensure!(
                     listed(c, instance)?.get("owner_email").is_none(),
-                    "the list has it"
+                    "list returns it"
                 );
                 Ok(())
             },
         ),
-        decision("2.3", "an instance has no other fields than these", |c| {
-            for (field, _) in got(c, c.sample("container")?)?
+        decision("2.3", "an instance has no undocumented fields", |c| {
+            for (field, _) in shown(c, c.sample("container")?)?
                 .as_object()
                 .into_iter()
                 .flatten()
             {
                 let known = FIELDS.iter().any(|(known, _)| known == field);
-                ensure!(known || field == "owner_email", "`{field}` is none of them");
+                ensure!(known || field == "owner_email", "`{field}` is undocumented");
             }
             Ok(())
         }),
         spec(
             "2.3",
-            "`state` is one of section 3, stopped ones too",
+            "`state` of running and stopped instances is a state of section 3",
             |c| {
                 let stopped = c.stopped("container")?;
                 ensure!(stopped["state"] == stopped_state("container"));
-                ensure!(got(c, c.sample("container")?)?["state"] == "running");
+                ensure!(shown(c, c.sample("container")?)?["state"] == "running");
                 Ok(())
             },
         ),
@@ -131,12 +138,12 @@ pub(super) fn checks() -> Vec<Check> {
     checks
 }
 
-/// `4.0` is one too.
+/// `4.0` is an integer too.
 fn is_integer(value: &Value) -> bool {
     value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|f| f.fract() == 0.0)
 }
 
-fn got(c: &Context<'_>, instance: &Value) -> Result<Value> {
+fn shown(c: &Context<'_>, instance: &Value) -> Result<Value> {
     c.me().instance(uuid(instance)?)?.expect(200)
 }
 
@@ -144,5 +151,5 @@ fn listed(c: &Context<'_>, instance: &Value) -> Result<Value> {
     let list = c.me().list()?;
     list.into_iter()
         .find(|other| other["uuid"] == instance["uuid"])
-        .context("it is not in the list")
+        .context("the list lacks the instance")
 }

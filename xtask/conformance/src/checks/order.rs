@@ -1,7 +1,7 @@
-//! In which order a request is looked at. The key comes first: see `auth`.
+//! The order of checks on a request. Authentication comes first: see `auth`.
 
 use crate::check::{Check, decision};
-use crate::client::{Answer, INSTANCES, below, instance};
+use crate::client::{INSTANCES, Response, action_path, instance_path};
 use crate::context::{Context, uuid};
 use anyhow::{Result, ensure};
 use serde_json::json;
@@ -13,15 +13,15 @@ pub(super) fn checks() -> Vec<Check> {
     vec![
         decision(
             "4",
-            "content type is looked at before the size, size before the instance",
+            "Content-Type is checked before the size, and the size before the instance",
             |c| {
                 let large = vec![b' '; 64 * 1024 + 1];
                 send(c, "POST", INSTANCES, TEXT, &large)?.is(415)?;
-                let nothing = c.name();
+                let missing = c.name();
                 for (method, path) in [
-                    ("PATCH", instance(&nothing)),
-                    ("POST", below(&nothing, "add-port")),
-                    ("POST", below(&nothing, "remove-port")),
+                    ("PATCH", instance_path(&missing)),
+                    ("POST", action_path(&missing, "add-port")),
+                    ("POST", action_path(&missing, "remove-port")),
                 ] {
                     send(c, method, &path, TEXT, &large)?.is(415)?;
                     send(c, method, &path, JSON, &large)?.is(413)?;
@@ -31,14 +31,18 @@ pub(super) fn checks() -> Vec<Check> {
                 Ok(())
             },
         ),
-        decision("4", "the method is looked at before slash and body", |c| {
-            c.me().raw("PUT", "/api/instance", &[], None)?.is(405)?;
-            send(c, "PUT", INSTANCES, TEXT, b"{")?.is(405)?;
-            send(c, "POST", "/api/instance", TEXT, b"{")?.is(308)
-        }),
         decision(
             "4",
-            "content type, size and JSON are looked at before the fields",
+            "the method is checked before the slash and the body",
+            |c| {
+                c.me().raw("PUT", "/api/instance", &[], None)?.is(405)?;
+                send(c, "PUT", INSTANCES, TEXT, b"{")?.is(405)?;
+                send(c, "POST", "/api/instance", TEXT, b"{")?.is(308)
+            },
+        ),
+        decision(
+            "4",
+            "Content-Type and size are checked before the fields",
             |c| {
                 let mut wrong = json!({ "n_vcpus": 0 }).to_string().into_bytes();
                 send(c, "POST", INSTANCES, TEXT, &wrong)?.is(415)?;
@@ -46,41 +50,33 @@ pub(super) fn checks() -> Vec<Check> {
                 send(c, "POST", INSTANCES, JSON, &wrong)?.is(413)
             },
         ),
+        decision("4", "create checks fields before capacity", |c| {
+            let taken = &c.sample("container")?["name"];
+            for (field, wrong) in [
+                ("name", taken.clone()),
+                ("flavor", json!("no-such-flavor")),
+                ("public_key", json!("none")),
+                ("s3_prefill_bucket", json!("bucket")),
+            ] {
+                let mut body = c.small_with("container", &largest());
+                body[field] = wrong;
+                c.try_create(c.me(), &body)?.refuses(field)?;
+            }
+            Ok(())
+        }),
+        decision("4", "update checks fields before capacity", |c| {
+            let running = c.running("container")?;
+            let taken = &c.sample("container")?["name"];
+            for (field, wrong) in [("name", taken.clone()), ("disk_size_gib", json!(2001))] {
+                let mut body = json!({ "n_vcpus": 256, "mem_gib": 512 });
+                body[field] = wrong;
+                c.me().patch(uuid(&running)?, &body)?.refuses(field)?;
+            }
+            Ok(())
+        }),
         decision(
             "4",
-            "create: the fields are looked at before the capacity",
-            |c| {
-                let taken = &c.sample("container")?["name"];
-                for (field, wrong) in [
-                    ("name", taken.clone()),
-                    ("flavor", json!("no-such-flavor")),
-                    ("public_key", json!("none")),
-                    ("s3_prefill_bucket", json!("bucket")),
-                ] {
-                    let mut body = c.small_with("container", &largest());
-                    body[field] = wrong;
-                    c.try_create(c.me(), &body)?.refuses(field)?;
-                }
-                Ok(())
-            },
-        ),
-        decision(
-            "4",
-            "update: the fields are looked at before the capacity",
-            |c| {
-                let running = c.running("container")?;
-                let taken = &c.sample("container")?["name"];
-                for (field, wrong) in [("name", taken.clone()), ("disk_size_gib", json!(2001))] {
-                    let mut body = json!({ "n_vcpus": 256, "mem_gib": 512 });
-                    body[field] = wrong;
-                    c.me().patch(uuid(&running)?, &body)?.refuses(field)?;
-                }
-                Ok(())
-            },
-        ),
-        decision(
-            "4",
-            "update: the fields are looked at before the state, the state before the capacity",
+            "update checks fields before the state, and the state before capacity",
             |c| {
                 let name = c.staged(|s| &s.failing_name, "--failing-name")?;
                 let created = c.create(&c.small_with("container", &json!({ "name": name })))?;
@@ -96,18 +92,18 @@ pub(super) fn checks() -> Vec<Check> {
                 Ok(())
             },
         )
-        .alone(),
+        .exclusive(),
     ]
 }
 
-/// The most that may be asked for, which hardly anyone has.
+/// The largest valid sizes, which few services have free.
 fn largest() -> serde_json::Value {
     json!({ "n_vcpus": 256, "mem_gib": 512, "disk_size_gib": 2000 })
 }
 
-fn send(c: &Context<'_>, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<Answer> {
+fn send(c: &Context<'_>, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<Response> {
     let headers = [("Content-Type", kind)];
-    let answer = c.me().raw(method, path, &headers, Some(body))?;
-    c.keep(c.me(), &answer);
-    Ok(answer)
+    let response = c.me().raw(method, path, &headers, Some(body))?;
+    c.delete_later(c.me(), &response);
+    Ok(response)
 }

@@ -1,11 +1,11 @@
-//! Sections 2.1 and 5: other users' instances are not there.
+//! Sections 2.1 and 5: the instances of other users are hidden.
 
 use crate::check::{Check, spec};
 use crate::context::{text, uuid};
 use anyhow::ensure;
 
 const ACTIONS: [&str; 8] = [
-    "get",
+    "show",
     "update",
     "stop",
     "restart",
@@ -16,47 +16,44 @@ const ACTIONS: [&str; 8] = [
 ];
 
 pub(super) fn checks() -> Vec<Check> {
-    let mut checks = vec![spec(
-        "5",
-        "the list has the caller's own instances only",
-        |c| {
-            let theirs = c.create_as(c.other()?, &c.small("container"))?;
-            let mine = c.sample("container")?;
-            let has = |list: &[serde_json::Value], one: &serde_json::Value| {
-                list.iter().any(|i| i["uuid"] == one["uuid"])
-            };
-            let (my_list, their_list) = (c.me().list()?, c.other()?.list()?);
-            ensure!(
-                has(&my_list, mine) && has(&their_list, &theirs),
-                "one's own is missing"
-            );
-            ensure!(
-                !has(&my_list, &theirs) && !has(&their_list, mine),
-                "another's is there"
-            );
-            Ok(())
-        },
-    )];
+    let mut checks = vec![spec("5", "list returns only the caller's instances", |c| {
+        let theirs = c.create_as(c.other()?, &c.small("container"))?;
+        let mine = c.sample("container")?;
+        let has = |list: &[serde_json::Value], one: &serde_json::Value| {
+            list.iter().any(|i| i["uuid"] == one["uuid"])
+        };
+        let (my_list, their_list) = (c.me().list()?, c.other()?.list()?);
+        ensure!(
+            has(&my_list, mine) && has(&their_list, &theirs),
+            "a list lacks its caller's instance"
+        );
+        ensure!(
+            !has(&my_list, &theirs) && !has(&their_list, mine),
+            "a list has another user's instance"
+        );
+        Ok(())
+    })];
     for (n, action) in ACTIONS.into_iter().enumerate() {
-        let name = format!("{action} of another user's instance is 404, like that of none");
+        let name =
+            format!("{action} returns 404 for another user's instance, as for a missing instance");
         checks.push(spec("2.1", name, move |c| {
             let other = c.other()?;
             for kind in ["container", "vm"] {
                 let Ok(mine) = c.sample(kind) else { continue };
                 let missing = c.name();
-                let ask = |selector: &str| {
-                    let endpoints = super::auth::endpoints_of(selector);
+                let send = |selector: &str| {
+                    let endpoints = super::auth::instance_endpoints(selector);
                     endpoints.into_iter().nth(n).map_or_else(
                         || other.instance(selector),
                         |(method, path, body)| other.send(method, &path, &body),
                     )
                 };
-                let none = ask(&missing)?;
+                let none = send(&missing)?;
                 none.is(404)?;
                 for selector in [uuid(mine)?, text(mine, "name")?] {
-                    let answer = ask(selector)?;
-                    answer.is(404)?;
-                    ensure!(answer.body == none.body, "{answer}; {none}");
+                    let response = send(selector)?;
+                    response.is(404)?;
+                    ensure!(response.body == none.body, "{response}; {none}");
                 }
                 c.me().instance(uuid(mine)?)?.is(200)?;
             }

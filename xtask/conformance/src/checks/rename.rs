@@ -1,7 +1,7 @@
-//! Section 4.4: names.
+//! Section 4.4: rename.
 
 use crate::check::{Check, decision, spec};
-use crate::context::{Context, same, text, uuid};
+use crate::context::{Context, expect_field, text, uuid};
 use crate::redact::redacted;
 use anyhow::{Result, ensure};
 use serde_json::json;
@@ -18,7 +18,7 @@ pub(super) fn checks() -> Vec<Check> {
         }),
         decision(
             "4.4",
-            "a name that is taken is refused, whoever has it",
+            "a rename to a taken name is refused, for any owner of the name",
             |c| {
                 let created = c.create(&c.small("container"))?;
                 let mine = c.sample("container")?["name"].clone();
@@ -32,22 +32,22 @@ pub(super) fn checks() -> Vec<Check> {
                     .refuses("name")
             },
         ),
-        decision("4.4", "an instance may be given the name it has", |c| {
+        decision("4.4", "a rename to the current name succeeds", |c| {
             let created = c.create(&c.small("container"))?;
             let body = json!({ "name": created["name"] });
-            let same_name = c.me().patch(uuid(&created)?, &body)?.expect(200)?;
-            same(&same_name, "name", &created["name"])
+            let renamed = c.me().patch(uuid(&created)?, &body)?.expect(200)?;
+            expect_field(&renamed, "name", &created["name"])
         }),
         decision(
             "4.4",
-            "null changes nothing, and so does an empty object",
+            "an update with null fields or an empty object changes nothing",
             |c| {
                 let before = c.running("container")?;
                 for body in [json!({}), json!({ "name": null, "n_vcpus": null })] {
                     let after = c.me().patch(uuid(&before)?, &body)?.expect(200)?;
                     ensure!(
                         after == before,
-                        "{} and {}",
+                        "before: {}; after: {}",
                         redacted(&before),
                         redacted(&after)
                     );
@@ -55,27 +55,23 @@ pub(super) fn checks() -> Vec<Check> {
                 Ok(())
             },
         ),
-        decision(
-            "4.4",
-            "an instance can be renamed while it is stopped",
-            |c| {
-                let stopped = c.stopped("container")?;
-                let name = c.name();
-                let renamed = c
-                    .me()
-                    .patch(uuid(&stopped)?, &json!({ "name": name }))?
-                    .expect(200)?;
-                same(&renamed, "state", &json!("exited"))?;
-                same(&renamed, "name", &json!(name))
-            },
-        ),
-        spec("4.4", "update of what does not exist is 404", |c| {
+        decision("4.4", "a stopped instance can be renamed", |c| {
+            let stopped = c.stopped("container")?;
+            let name = c.name();
+            let renamed = c
+                .me()
+                .patch(uuid(&stopped)?, &json!({ "name": name }))?
+                .expect(200)?;
+            expect_field(&renamed, "state", &json!("exited"))?;
+            expect_field(&renamed, "name", &json!(name))
+        }),
+        spec("4.4", "update returns 404 for a missing instance", |c| {
             c.me().patch(&c.name(), &json!({}))?.is(404)
         }),
     ];
     for kind in ["container", "vm"] {
         checks.push(spec("4.4", format!("a {kind} can be renamed"), move |c| {
-            renamed(c, kind)
+            rename(c, kind)
         }));
     }
     for field in [
@@ -91,21 +87,21 @@ pub(super) fn checks() -> Vec<Check> {
     ] {
         checks.push(decision(
             "4.4",
-            format!("`{field}` cannot be changed"),
+            format!("update refuses `{field}`"),
             move |c| {
                 let instance = c.sample("container")?;
                 let value = instance.get(field).filter(|v| !v.is_null()).cloned();
                 let body = json!({ field: value.unwrap_or_else(|| json!("x")), "name": c.name() });
                 c.me().patch(uuid(instance)?, &body)?.refuses(field)?;
                 let now = c.me().instance(uuid(instance)?)?.expect(200)?;
-                same(&now, "name", &instance["name"])
+                expect_field(&now, "name", &instance["name"])
             },
         ));
     }
     checks
 }
 
-fn renamed(c: &Context<'_>, kind: &str) -> Result<()> {
+fn rename(c: &Context<'_>, kind: &str) -> Result<()> {
     c.sample(kind)?;
     let created = c.create(&c.small(kind))?;
     let name = c.name();
@@ -113,8 +109,8 @@ fn renamed(c: &Context<'_>, kind: &str) -> Result<()> {
         .me()
         .patch(uuid(&created)?, &json!({ "name": name }))?
         .expect(200)?;
-    same(&renamed, "name", &json!(name))?;
-    same(&renamed, "uuid", &created["uuid"])?;
+    expect_field(&renamed, "name", &json!(name))?;
+    expect_field(&renamed, "uuid", &created["uuid"])?;
     let got = c.me().instance(&name)?.expect(200)?;
-    same(&got, "uuid", &created["uuid"])
+    expect_field(&got, "uuid", &created["uuid"])
 }

@@ -1,7 +1,7 @@
-//! Section 4.6.
+//! Section 4.6: restart.
 
 use crate::check::{Check, decision, skip, spec};
-use crate::context::{Context, same, uuid};
+use crate::context::{Context, expect_field, uuid};
 use crate::redact::redacted;
 use anyhow::{Result, anyhow, ensure};
 use serde_json::json;
@@ -11,26 +11,29 @@ pub(super) fn checks() -> Vec<Check> {
     let mut checks = vec![
         spec(
             "4.6",
-            "the restart result has message, uuid and state, which is running",
+            "the result of restart has message, uuid and the state running",
             |c| {
                 let stopped = c.stopped("container")?;
                 let result = c.me().act(uuid(&stopped)?, "restart")?.expect(200)?;
-                ensure!(result["message"].is_string(), "no `message`: {result}");
-                same(&result, "uuid", &stopped["uuid"])?;
-                same(&result, "state", &json!("running"))
+                ensure!(
+                    result["message"].is_string(),
+                    "`message` is missing: {result}"
+                );
+                expect_field(&result, "uuid", &stopped["uuid"])?;
+                expect_field(&result, "state", &json!("running"))
             },
         ),
-        spec("4.6", "restart of what does not exist is 404", |c| {
+        spec("4.6", "restart returns 404 for a missing instance", |c| {
             c.me().act(&c.name(), "restart")?.is(404)
         }),
         decision(
             "4.6",
-            "a restart while the stop still runs is legal, and starts the instance after it",
+            "a restart during a stop succeeds, and the instance runs after the stop",
             during_stop,
         ),
         decision(
             "4.6",
-            "a restart right after the stop, again and again",
+            "a restart right after a stop succeeds repeatedly",
             |c| {
                 let running = c.running("container")?;
                 let id = uuid(&running)?;
@@ -46,7 +49,7 @@ pub(super) fn checks() -> Vec<Check> {
     for kind in ["container", "vm"] {
         checks.push(decision(
             "4.6",
-            format!("a {kind} keeps its password, ports, addresses and rates"),
+            format!("stop and restart leave every field of a {kind} unchanged"),
             move |c| {
                 let before = c.running(kind)?;
                 let id = uuid(&before)?;
@@ -55,7 +58,7 @@ pub(super) fn checks() -> Vec<Check> {
                 let after = c.wait(id, "running")?;
                 ensure!(
                     before == after,
-                    "{} and {}",
+                    "before: {}; after: {}",
                     redacted(&before),
                     redacted(&after)
                 );
@@ -66,34 +69,34 @@ pub(super) fn checks() -> Vec<Check> {
     checks
 }
 
-/// The stop shows at once; its answer comes when the host has carried it out.
+/// The state changes at once, and the response to stop waits for the node.
 fn during_stop(c: &Context<'_>) -> Result<()> {
-    let named = json!({ "name": c.slow_name(), "n_vcpus": 2 });
-    let running = c.running_with(&c.small_with("container", &named))?;
+    let fields = json!({ "name": c.slow_name(), "n_vcpus": 2 });
+    let running = c.running_with(&c.small_with("container", &fields))?;
     let id = uuid(&running)?;
     std::thread::scope(|scope| {
         let stop = scope.spawn(|| c.me().act(id, "stop"));
         while c.me().instance(id)?.expect(200)?["state"] != "exited" && !stop.is_finished() {
             std::thread::sleep(Duration::from_millis(10));
         }
-        let early = !stop.is_finished();
+        let overlapped = !stop.is_finished();
         let restarted = c.me().act(id, "restart")?.expect(200)?;
-        same(&restarted, "state", &json!("running"))?;
-        let stopped = stop.join().map_err(|_| anyhow!("a thread broke"))??;
-        same(&stopped.expect(200)?, "state", &json!("shut_off"))?;
+        expect_field(&restarted, "state", &json!("running"))?;
+        let stopped = stop.join().map_err(|_| anyhow!("a thread panicked"))??;
+        expect_field(&stopped.expect(200)?, "state", &json!("shut_off"))?;
         let after = c.wait(id, "running")?;
         ensure!(
             after == running,
-            "{} and {}",
+            "before: {}; after: {}",
             redacted(&running),
             redacted(&after)
         );
-        // It runs in truth, not in words only.
+        // `stats` reads from the node.
         c.me().stats(id)?.is(200)?;
-        if early {
+        if overlapped {
             Ok(())
         } else {
-            skip("the stop was over before it could be asked")
+            skip("the stop ended before the restart")
         }
     })
 }

@@ -17,7 +17,7 @@ pub(super) fn checks() -> Vec<Check> {
     for flavor in ["rserver", "marimo", "jupyterlab"] {
         checks.push(spec(
             "4.3",
-            format!("S3 prefill is supported on {flavor}, and not shown"),
+            format!("flavor {flavor} accepts the S3 fields, and no response shows them"),
             move |c| {
                 let body = body(c, flavor);
                 for field in ["s3_access_key_id", "s3_secret_access_key"] {
@@ -28,23 +28,23 @@ pub(super) fn checks() -> Vec<Check> {
                 let created = c.create(&body)?;
                 let got = c.me().instance(uuid(&created)?)?.expect(200)?;
                 for field in FIELDS {
-                    ensure!(got.get(field).is_none(), "`{field}` is shown");
+                    ensure!(got.get(field).is_none(), "the response has `{field}`");
                 }
                 Ok(())
             },
         ));
         checks.push(decision(
             "4.3",
-            format!("some but not all S3 fields on {flavor}: 400 on the missing ones"),
+            format!("flavor {flavor} with three S3 fields is refused on the missing field"),
             move |c| {
                 for missing in FIELDS {
                     let mut body = body(c, flavor);
                     body[missing] = Value::Null;
-                    let answer = c.try_create(c.me(), &body)?;
-                    answer.refuses(missing)?;
+                    let response = c.try_create(c.me(), &body)?;
+                    response.refuses(missing)?;
                     ensure!(
-                        answer.body.as_object().is_some_and(|o| o.len() == 1),
-                        "{answer}"
+                        response.body.as_object().is_some_and(|o| o.len() == 1),
+                        "{response}"
                     );
                 }
                 Ok(())
@@ -60,16 +60,16 @@ pub(super) fn checks() -> Vec<Check> {
     ] {
         checks.push(spec(
             "4.3",
-            format!("S3 fields on {flavor} are 400"),
+            format!("flavor {flavor} refuses the S3 fields with 400"),
             move |c| c.try_create(c.me(), &body(c, flavor))?.is(400),
         ));
         checks.push(decision(
             "4.3",
-            format!("S3 fields on {flavor}: 400 on each one given"),
+            format!("the refusal of S3 fields by flavor {flavor} names each given field"),
             move |c| {
-                let answer = c.try_create(c.me(), &body(c, flavor))?;
+                let response = c.try_create(c.me(), &body(c, flavor))?;
                 for field in FIELDS {
-                    answer.refuses(field)?;
+                    response.refuses(field)?;
                 }
                 for field in FIELDS {
                     let mut one = c.small_with(
@@ -84,10 +84,14 @@ pub(super) fn checks() -> Vec<Check> {
             },
         ));
     }
-    checks.push(spec("4.3", "S3 fields on a VM are 400", |c| {
-        let body = with(body(c, "base"), &json!({ "resource_type": "vm" }));
-        c.try_create(c.me(), &body)?.is(400)
-    }));
+    checks.push(spec(
+        "4.3",
+        "create refuses the S3 fields on a VM with 400",
+        |c| {
+            let body = with(body(c, "base"), &json!({ "resource_type": "vm" }));
+            c.try_create(c.me(), &body)?.is(400)
+        },
+    ));
     for url in [
         "ftp://s3.example.org",
         "s3.example.org",
@@ -99,7 +103,7 @@ pub(super) fn checks() -> Vec<Check> {
     ] {
         checks.push(decision(
             "4.3",
-            format!("`s3_endpoint_url` is refused: {url}"),
+            format!("create refuses {url} as `s3_endpoint_url`"),
             move |c| {
                 let body = with(body(c, "marimo"), &json!({ "s3_endpoint_url": url }));
                 c.try_create(c.me(), &body)?.refuses("s3_endpoint_url")
@@ -113,7 +117,7 @@ pub(super) fn checks() -> Vec<Check> {
     ] {
         checks.push(decision(
             "4.3",
-            format!("`s3_endpoint_url` is accepted: {url}"),
+            format!("create accepts {url} as `s3_endpoint_url`"),
             move |c| {
                 let body = with(body(c, "marimo"), &json!({ "s3_endpoint_url": url }));
                 c.create(&body).map(drop)

@@ -1,19 +1,19 @@
-//! Paths without a key: health and documentation.
+//! Public paths: health and documentation.
 
 use crate::check::{Check, decision};
 use anyhow::ensure;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
-        decision("1", "/healthz and /readyz answer 200 without a key", |c| {
-            c.anyone().get("/healthz")?.is(200)?;
-            c.anyone().get("/readyz")?.is(200)
+        decision("1", "/healthz and /readyz return 200 without a key", |c| {
+            c.anonymous().get("/healthz")?.is(200)?;
+            c.anonymous().get("/readyz")?.is(200)
         }),
         decision(
             "1",
-            "/api/openapi.json is an OpenAPI document, and needs no key",
+            "/api/openapi.json returns an OpenAPI document without a key",
             |c| {
-                let document = c.anyone().get("/api/openapi.json")?.expect(200)?;
+                let document = c.anonymous().get("/api/openapi.json")?.expect(200)?;
                 let version = document["openapi"].as_str().unwrap_or("");
                 ensure!(version.starts_with("3."), "`openapi` is `{version}`");
                 let bearer = document["components"]["securitySchemes"].as_object();
@@ -21,12 +21,12 @@ pub(super) fn checks() -> Vec<Check> {
                     .into_iter()
                     .flatten()
                     .any(|(_, s)| s["scheme"] == "bearer");
-                ensure!(bearer, "it has no bearer scheme");
+                ensure!(bearer, "the document has no bearer scheme");
                 Ok(())
             },
         ),
         decision("1", "the OpenAPI document has all ten endpoints", |c| {
-            let document = c.anyone().get("/api/openapi.json")?.expect(200)?;
+            let document = c.anonymous().get("/api/openapi.json")?.expect(200)?;
             for (path, method) in [
                 ("/api/instance/", "get"),
                 ("/api/instance/", "post"),
@@ -41,23 +41,23 @@ pub(super) fn checks() -> Vec<Check> {
             ] {
                 ensure!(
                     document["paths"][path][method].is_object(),
-                    "no {method} {path}"
+                    "the document lacks {method} {path}"
                 );
             }
             Ok(())
         }),
-        decision("1", "/api/docs/ is a page, and needs no key", |c| {
-            let page = c.anyone().get("/api/docs/")?;
+        decision("1", "/api/docs/ returns an HTML page without a key", |c| {
+            let page = c.anonymous().get("/api/docs/")?;
             page.is(200)?;
             let content_type = page.header("content-type").unwrap_or("");
             ensure!(
                 content_type.starts_with("text/html"),
-                "it is {content_type}"
+                "Content-Type is {content_type}"
             );
             Ok(())
         }),
-        decision("1", "/api/docs without its slash is 308", |c| {
-            c.anyone().get("/api/docs")?.is(308)
+        decision("1", "/api/docs without its final slash returns 308", |c| {
+            c.anonymous().get("/api/docs")?.is(308)
         }),
     ]
 }

@@ -1,14 +1,14 @@
-//! Failures behind the interface, which the operator prepares.
+//! Failures of nodes and instances, which the operator prepares.
 
 use crate::check::{Check, decision, spec};
-use crate::context::{Context, same, uuid};
+use crate::context::{Context, expect_field, uuid};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
-        decision("3", "an instance that cannot be provisioned becomes error, and is neither stopped nor restarted nor resized", |c| {
-            let created = failed(c)?;
+        decision("3", "an instance in state error can be renamed and deleted, but not stopped, restarted or resized", |c| {
+            let created = failed_instance(c)?;
             let id = uuid(&created)?;
             for action in ["stop", "restart"] {
                 c.me().act(id, action)?.is(400)?;
@@ -20,39 +20,39 @@ pub(super) fn checks() -> Vec<Check> {
             c.me().delete(id)?.is(204)?;
             c.me().instance(id)?.is(404)
         })
-        .alone(),
-        spec("4.10", "stats answers 502 when the host cannot be reached", |c| {
+        .exclusive(),
+        spec("4.10", "stats returns 502 while the node cannot be reached", |c| {
             let name = c.staged(|s| &s.unreachable_name, "--unreachable-name")?;
             let created = c.running_with(&c.small_with("container", &json!({ "name": name })))?;
-            let answer = c.me().stats(uuid(&created)?)?;
-            answer.is(502)
+            let response = c.me().stats(uuid(&created)?)?;
+            response.is(502)
         })
-        .alone(),
-        decision("4.4", "update answers 502 when the host cannot be reached, and nothing changes", |c| {
+        .exclusive(),
+        decision("4.4", "a resize returns 502 and changes nothing while the node cannot be reached", |c| {
             let name = c.staged(|s| &s.unreachable_name, "--unreachable-name")?;
             let before = c.running_with(&c.small_with("container", &json!({ "name": name })))?;
             let id = uuid(&before)?;
             let larger = json!({ "n_vcpus": 2, "name": c.name() });
-            let answer = c.me().patch(id, &larger)?;
-            answer.is(502)?;
-            ensure!(!answer.detail()?.is_empty(), "{answer}");
+            let response = c.me().patch(id, &larger)?;
+            response.is(502)?;
+            ensure!(!response.detail()?.is_empty(), "{response}");
             let after = c.me().instance(id)?.expect(200)?;
-            ensure!(after == before, "and yet it changed");
+            ensure!(after == before, "the instance changed despite the failure");
             Ok(())
         })
-        .alone(),
-        decision("4.6", "restart answers 502 when the host cannot start the instance, which stays stopped", |c| {
+        .exclusive(),
+        decision("4.6", "restart returns 502 if the node cannot start the instance, which stays stopped", |c| {
             let name = c.staged(|s| &s.unstartable_name, "--unstartable-name")?;
             let running = c.running_with(&c.small_with("container", &json!({ "name": name })))?;
             let id = uuid(&running)?;
             c.me().act(id, "stop")?.is(200)?;
-            let answer = c.me().act(id, "restart")?;
-            answer.is(502)?;
-            ensure!(!answer.detail()?.is_empty(), "{answer}");
+            let response = c.me().act(id, "restart")?;
+            response.is(502)?;
+            ensure!(!response.detail()?.is_empty(), "{response}");
             let after = c.me().instance(id)?.expect(200)?;
-            same(&after, "state", &json!("exited"))
+            expect_field(&after, "state", &json!("exited"))
         }),
-        decision("3", "an instance that ends by itself is seen to have, and can be restarted", |c| {
+        decision("3", "an instance that ends by itself becomes exited and can be restarted", |c| {
             let name = c.staged(|s| &s.dying_name, "--dying-name")?;
             let created = c.running_with(&c.small_with("container", &json!({ "name": name })))?;
             let exited = c.wait(uuid(&created)?, "exited")?;
@@ -62,7 +62,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-fn failed(c: &Context<'_>) -> Result<Value> {
+fn failed_instance(c: &Context<'_>) -> Result<Value> {
     let name = c.staged(|s| &s.failing_name, "--failing-name")?;
     let created = c.create(&c.small_with("container", &json!({ "name": name })))?;
     c.wait(uuid(&created)?, "error")

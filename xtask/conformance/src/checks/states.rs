@@ -1,87 +1,89 @@
-//! Section 3: every transition that exists, and the ones that do not.
+//! Section 3: the transitions between states, and the refusal of all others.
 
 use crate::check::{Check, decision, skip, spec};
-use crate::context::{Context, same, stopped_state, uuid};
+use crate::context::{Context, expect_field, stopped_state, uuid};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 pub(super) fn checks() -> Vec<Check> {
     let mut checks = Vec::new();
     for kind in ["container", "vm"] {
-        let shown = stopped_state(kind);
+        let stopped = stopped_state(kind);
         checks.extend([
             spec(
                 "3",
                 format!("none → provisioning: create of a {kind}"),
                 move |c| {
                     c.sample(kind)?;
-                    same(&c.create(&c.small(kind))?, "state", &json!("provisioning"))
+                    expect_field(&c.create(&c.small(kind))?, "state", &json!("provisioning"))
                 },
             ),
             spec(
                 "3",
-                format!("provisioning → running: a {kind}, by itself"),
+                format!("provisioning → running: a {kind}, without a request"),
                 move |c| c.running(kind).map(drop),
             ),
             spec(
                 "3",
-                format!("running → shut_off: stop of a {kind} says so"),
+                format!("running → shut_off: the result of stop on a {kind}"),
                 move |c| {
                     let running = c.running(kind)?;
                     let result = c.me().act(uuid(&running)?, "stop")?.expect(200)?;
-                    same(&result, "state", &json!("shut_off"))
-                },
-            ),
-            spec("3", format!("a stopped {kind} is {shown}"), move |c| {
-                c.stopped(kind).map(drop)
-            }),
-            spec(
-                "3",
-                format!("{shown} → running: restart of a {kind} says so"),
-                move |c| {
-                    let stopped = c.stopped(kind)?;
-                    let result = c.me().act(uuid(&stopped)?, "restart")?.expect(200)?;
-                    same(&result, "state", &json!("running"))?;
-                    c.wait(uuid(&stopped)?, "running").map(drop)
+                    expect_field(&result, "state", &json!("shut_off"))
                 },
             ),
             spec(
                 "3",
-                format!("{shown} → running → {shown} → running: a {kind}, again and again"),
+                format!("a stopped {kind} has the state {stopped}"),
+                move |c| c.stopped(kind).map(drop),
+            ),
+            spec(
+                "3",
+                format!("{stopped} → running: the result of restart on a {kind}"),
                 move |c| {
-                    let stopped = c.stopped(kind)?;
-                    let id = uuid(&stopped)?;
+                    let instance = c.stopped(kind)?;
+                    let result = c.me().act(uuid(&instance)?, "restart")?.expect(200)?;
+                    expect_field(&result, "state", &json!("running"))?;
+                    c.wait(uuid(&instance)?, "running").map(drop)
+                },
+            ),
+            spec(
+                "3",
+                format!("{stopped} → running → {stopped}: repeated restarts and stops of a {kind}"),
+                move |c| {
+                    let instance = c.stopped(kind)?;
+                    let id = uuid(&instance)?;
                     for _ in 0..2 {
                         c.me().act(id, "restart")?.is(200)?;
                         c.wait(id, "running")?;
                         c.me().act(id, "stop")?.is(200)?;
-                        c.wait(id, shown)?;
+                        c.wait(id, stopped)?;
                     }
                     Ok(())
                 },
             ),
             spec(
                 "4.5",
-                format!("stop of a {kind} that is provisioning is 400"),
-                move |c| while_provisioning(c, kind, "stop"),
+                format!("stop returns 400 for a provisioning {kind}"),
+                move |c| refused_during_provisioning(c, kind, "stop"),
             ),
             spec(
                 "4.6",
-                format!("restart of a {kind} that is provisioning is 400"),
-                move |c| while_provisioning(c, kind, "restart"),
+                format!("restart returns 400 for a provisioning {kind}"),
+                move |c| refused_during_provisioning(c, kind, "restart"),
             ),
             spec(
                 "4.5",
-                format!("stop of a {kind} that is {shown} is 400"),
-                move |c| refused(c, &c.stopped(kind)?, "stop"),
+                format!("stop returns 400 for a {kind} in state {stopped}"),
+                move |c| expect_refused(c, &c.stopped(kind)?, "stop"),
             ),
             spec(
                 "4.6",
-                format!("restart of a {kind} that is running is 400"),
-                move |c| refused(c, c.sample(kind)?, "restart"),
+                format!("restart returns 400 for a running {kind}"),
+                move |c| expect_refused(c, c.sample(kind)?, "restart"),
             ),
         ]);
-        for state in ["provisioning", "running", shown] {
+        for state in ["provisioning", "running", stopped] {
             let name = format!("{state} → deleted: delete of a {kind}");
             checks.push(spec("3", name, move |c| {
                 c.sample(kind)?;
@@ -98,15 +100,15 @@ pub(super) fn checks() -> Vec<Check> {
     for action in ["stop", "restart"] {
         checks.push(decision(
             "3",
-            format!("the refusal of a {action} names the state"),
+            format!("the refusal of {action} names the state"),
             move |c| {
                 let (instance, state) = match action {
                     "stop" => (c.stopped("container")?, "exited"),
                     _ => (c.sample("container")?.clone(), "running"),
                 };
-                let answer = c.me().act(uuid(&instance)?, action)?;
-                answer.is(400)?;
-                ensure!(answer.detail()?.contains(state), "{answer}");
+                let response = c.me().act(uuid(&instance)?, action)?;
+                response.is(400)?;
+                ensure!(response.detail()?.contains(state), "{response}");
                 Ok(())
             },
         ));
@@ -114,22 +116,22 @@ pub(super) fn checks() -> Vec<Check> {
     checks
 }
 
-/// It may become running just before it is asked.
-fn while_provisioning(c: &Context<'_>, kind: &str, action: &str) -> Result<()> {
+/// Skips the check if the instance is running before the request.
+fn refused_during_provisioning(c: &Context<'_>, kind: &str, action: &str) -> Result<()> {
     c.sample(kind)?;
     let created = c.create(&c.small(kind))?;
-    let answer = c.me().act(uuid(&created)?, action)?;
+    let response = c.me().act(uuid(&created)?, action)?;
     let now = c.me().instance(uuid(&created)?)?.expect(200)?;
-    if answer.status == 200 && now["state"] != "provisioning" {
-        return skip("it was running before it could be asked");
+    if response.status == 200 && now["state"] != "provisioning" {
+        return skip("the instance was running before the request");
     }
-    answer.is(400)
+    response.is(400)
 }
 
-fn refused(c: &Context<'_>, instance: &Value, action: &str) -> Result<()> {
+fn expect_refused(c: &Context<'_>, instance: &Value, action: &str) -> Result<()> {
     let before = c.me().instance(uuid(instance)?)?.expect(200)?;
     c.me().act(uuid(instance)?, action)?.is(400)?;
     let after = c.me().instance(uuid(instance)?)?.expect(200)?;
-    ensure!(before == after, "and yet it changed");
+    ensure!(before == after, "the instance changed despite the refusal");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Sections 2.5 and 4.10.
+//! Sections 2.5 and 4.10: live usage.
 
 use crate::check::{Check, decision, skip, spec};
 use crate::context::uuid;
@@ -14,39 +14,35 @@ const FIELDS: [&str; 5] = [
 
 pub(super) fn checks() -> Vec<Check> {
     let mut checks = vec![
-        spec("4.10", "stats of a running container is 200", |c| {
+        spec("4.10", "stats returns 200 for a running container", |c| {
             c.me().stats(uuid(c.sample("container")?)?)?.is(200)
         }),
-        spec("4.10", "stats of a VM is 400", |c| {
+        spec("4.10", "stats returns 400 for a VM", |c| {
             c.me().stats(uuid(c.sample("vm")?)?)?.is(400)
+        }),
+        spec("4.10", "stats returns 400 for a stopped container", |c| {
+            let stopped = c.stopped("container")?;
+            c.me().stats(uuid(&stopped)?)?.is(400)
         }),
         spec(
             "4.10",
-            "stats of a container that is not running is 400",
-            |c| {
-                let stopped = c.stopped("container")?;
-                c.me().stats(uuid(&stopped)?)?.is(400)
-            },
-        ),
-        spec(
-            "4.10",
-            "stats of a container that is provisioning is 400",
+            "stats returns 400 for a provisioning container",
             |c| {
                 let created = c.create(&c.small("container"))?;
-                let answer = c.me().stats(uuid(&created)?)?;
+                let response = c.me().stats(uuid(&created)?)?;
                 let now = c.me().instance(uuid(&created)?)?.expect(200)?;
-                if answer.status == 200 && now["state"] == "running" {
-                    return skip("it was running before it could be asked");
+                if response.status == 200 && now["state"] == "running" {
+                    return skip("the instance was running before the request");
                 }
-                answer.is(400)
+                response.is(400)
             },
         ),
-        spec("4.10", "stats of what does not exist is 404", |c| {
+        spec("4.10", "stats returns 404 for a missing instance", |c| {
             c.me().stats(&c.name())?.is(404)
         }),
         decision(
             "2.5",
-            "totals are the container's sizes, and no figure is negative",
+            "stats totals equal the container's sizes, and no figure is negative",
             |c| {
                 let container = c.sample("container")?;
                 let stats = c.me().stats(uuid(container)?)?.expect(200)?;
@@ -55,16 +51,21 @@ pub(super) fn checks() -> Vec<Check> {
                     ("disk_total_gib", "disk_size_gib"),
                 ] {
                     let (total, size) = (stats[total].as_f64(), container[size].as_f64());
-                    ensure!(total == size, "{total:?} of {size:?}: {stats}");
+                    ensure!(
+                        total == size,
+                        "the total is {total:?}, but the size is {size:?}: {stats}"
+                    );
                 }
                 for field in FIELDS {
-                    let value = stats[field].as_f64().with_context(|| field.to_owned())?;
+                    let value = stats[field]
+                        .as_f64()
+                        .with_context(|| format!("`{field}` is not a number"))?;
                     ensure!(value >= 0.0, "`{field}` is {value}");
                 }
                 Ok(())
             },
         ),
-        decision("2.5", "totals follow a resize", |c| {
+        decision("2.5", "stats totals follow a resize", |c| {
             let running = c.running("container")?;
             let body = serde_json::json!({ "mem_gib": 2 });
             c.me().patch(uuid(&running)?, &body)?.is(200)?;
@@ -74,11 +75,15 @@ pub(super) fn checks() -> Vec<Check> {
         }),
     ];
     for field in FIELDS {
-        checks.push(spec("2.5", format!("`{field}` is a number"), move |c| {
-            let stats = c.me().stats(uuid(c.sample("container")?)?)?.expect(200)?;
-            ensure!(stats[field].is_number(), "{stats}");
-            Ok(())
-        }));
+        checks.push(spec(
+            "2.5",
+            format!("`{field}` of stats is a number"),
+            move |c| {
+                let stats = c.me().stats(uuid(c.sample("container")?)?)?.expect(200)?;
+                ensure!(stats[field].is_number(), "{stats}");
+                Ok(())
+            },
+        ));
     }
     checks
 }

@@ -1,30 +1,30 @@
-//! The conformance suite detects errors: a service that is wrong in one way fails the corresponding
-//! rule. (The suite's own test shows that a correct service passes.)
+//! The conformance suite detects errors: a service with one error fails the corresponding rule.
+//! (`conformance.rs` shows that a correct service passes.)
 
 use crate::distorting::Distort::{self, By, Status, Text, Without};
 use crate::distorting::serve;
 use wharf_conformance::check::Verdict;
-use wharf_conformance::{Options, OwnServer, Target, hold_against};
+use wharf_conformance::{Options, OwnServer, Target, check_service};
 
-/// The rule to check, the distortion, and the rule that must fail.
-const WRONGS: [(&str, Distort, &str); 41] = [
+/// The filter of the rules to check, the distortion, and the rule that must fail.
+const DISTORTIONS: [(&str, Distort, &str); 41] = [
     (
-        "get of what does not exist",
+        "show returns 404 for a missing instance",
         Without("x-request-id"),
-        "every answer carries X-Request-Id",
+        "every response carries X-Request-Id",
     ),
     (
-        "get of what does not exist",
+        "show returns 404 for a missing instance",
         Without("content-type"),
-        "every body is JSON, and says so in Content-Type",
+        "every response body is JSON with Content-Type: application/json",
     ),
     (
-        "get of what does not exist",
+        "show returns 404 for a missing instance",
         Status(404, 500),
-        "no answer is a 5xx but 502 for a host out of reach",
+        "no response is a 5xx except 502",
     ),
     (
-        "get of what does not exist",
+        "show returns 404 for a missing instance",
         By(|head, a| {
             if a.status == 404 {
                 let key = head.split("Bearer ").nth(1).unwrap_or("");
@@ -32,50 +32,50 @@ const WRONGS: [(&str, Distort, &str); 41] = [
                 a.replace("not found", &format!("not found for {key}"));
             }
         }),
-        "no answer shows an API key or a secret given at creation",
+        "no response contains an API key or a secret of a create request",
     ),
     (
         "`uuid` of a container",
         Text("\"wan_ports\":", "\"extra\":1,\"wan_ports\":"),
-        "every answer agrees with the service's OpenAPI document",
+        "every response agrees with the service's OpenAPI document",
     ),
     (
         "`webapp_url` of a container",
         Text("\"webapp_url\":null,", ""),
-        "`webapp_url` of a container is a string or null in get and list",
+        "`webapp_url` of a container is a string or null in show and list",
     ),
     (
-        "list without a valid key",
+        "list returns 401 without a valid key",
         Status(401, 403),
-        "list without a valid key is 401",
+        "list returns 401 without a valid key",
     ),
     (
-        "list without a valid key",
+        "list returns 401 without a valid key",
         Without("www-authenticate"),
         "every 401 carries WWW-Authenticate: Bearer",
     ),
     (
-        "get of another user's",
+        "show returns 404 for another user's",
         By(|head, a| {
             if a.status == 404 && !head.contains("/conf-") {
                 a.replace("Instance not found", "Not your instance");
             }
         }),
-        "get of another user's instance is 404, like that of none",
+        "show returns 404 for another user's instance, as for a missing instance",
     ),
     (
-        "`created_at` of a container is ISO",
+        "`created_at` of a container is an ISO",
         Text("Z\"", "\""),
-        "`created_at` of a container is ISO 8601, UTC, with milliseconds",
+        "`created_at` of a container is an ISO 8601 time in UTC with milliseconds",
     ),
     (
-        "create answers 201",
+        "create returns 201 with",
         By(|_, a| {
             if a.status == 201 {
                 a.replace("\"lan_ipv4\":\"10.", "\"lan_ipv4\":\"11.");
             }
         }),
-        "create answers 201 with the instance, which get and list then show",
+        "create returns 201 with an instance that show and list return too",
     ),
     (
         "`vcpu_cost_hourly_usd` is an exact",
@@ -86,21 +86,21 @@ const WRONGS: [(&str, Distort, &str); 41] = [
         "`vcpu_cost_hourly_usd` is an exact decimal",
     ),
     (
-        "the stop result has",
+        "the result of stop has",
         Text("\"state\":\"shut_off\"", "\"state\":\"exited\""),
-        "the stop result has message, uuid and state, which is shut_off",
+        "the result of stop has message, uuid and the state shut_off",
     ),
     (
-        "a stopped container is exited",
+        "a stopped container has the state exited",
         By(|head, a| {
             if head.starts_with("GET ") {
                 a.replace("\"state\":\"exited\"", "\"state\":\"running\"");
             }
         }),
-        "a stopped container is exited",
+        "a stopped container has the state exited",
     ),
     (
-        "create: asking for nearest_available",
+        "create succeeds with the values",
         By(|_, a| {
             if a.status == 422 {
                 let (before, near) = a.body.split_once("\"nearest_available\":").unwrap();
@@ -110,37 +110,37 @@ const WRONGS: [(&str, Distort, &str); 41] = [
                 );
             }
         }),
-        "create: asking for nearest_available succeeds",
+        "create succeeds with the values of nearest_available",
     ),
     (
-        "create: the 422",
+        "the 422 of create",
         Text("\"bottleneck\":", "\"limits\":"),
-        "create: the 422 has message, bottleneck, requested and nearest_available",
+        "the 422 of create has message, bottleneck, requested and nearest_available",
     ),
     (
-        "ports are 1 to 65535",
+        "ports range from 1 to 65535",
         Text("[1,22,8080,65535]", "[22,1,8080,65535]"),
-        "ports are 1 to 65535, and listed in ascending order",
+        "ports range from 1 to 65535 and are listed in ascending order",
     ),
     (
-        "all wrong fields are reported",
+        "create reports all wrong fields",
         Text("\"flavor\"", "\"flavour\""),
-        "all wrong fields are reported at once",
+        "create reports all wrong fields together",
     ),
     (
-        "of many deletes at once",
+        "several concurrent deletes",
         By(|head, a| {
             if head.starts_with("DELETE ") && a.status == 404 {
                 a.status = 204;
                 a.body.clear();
             }
         }),
-        "of many deletes at once exactly one is 204, the others 404",
+        "exactly one of several concurrent deletes returns 204, the others 404",
     ),
     (
-        "`mem_used_gib` is a number",
+        "`mem_used_gib` of stats is a number",
         Text("\"mem_used_gib\":", "\"mem_used_gib\":null,\"was\":"),
-        "`mem_used_gib` is a number",
+        "`mem_used_gib` of stats is a number",
     ),
     (
         "without a Host header",
@@ -149,102 +149,102 @@ const WRONGS: [(&str, Distort, &str); 41] = [
                 a.status = 200;
             }
         }),
-        "a request without a Host header is 400, on every endpoint",
+        "a request without a Host header is refused with 400 on every endpoint",
     ),
     (
         "two Host headers",
         Text("\"detail\":", "\"error\":"),
-        "a request with two Host headers is 400, on every endpoint",
+        "a request with two Host headers is refused with 400 on every endpoint",
     ),
     (
-        "chunks are broken",
+        "malformed chunked body",
         Status(400, 422),
-        "a body whose chunks are broken is 400, on every endpoint",
+        "a malformed chunked body is refused with 400 on every endpoint",
     ),
     (
-        "content type is looked at before the size",
+        "Content-Type is checked before the size",
         Status(415, 413),
-        "content type is looked at before the size, size before the instance",
+        "Content-Type is checked before the size, and the size before the instance",
     ),
     (
-        "create: the fields are looked at before",
+        "create checks fields before",
         Status(400, 422),
-        "create: the fields are looked at before the capacity",
+        "create checks fields before capacity",
     ),
     (
-        "the state before the capacity",
+        "the state before capacity",
         By(|_, a| {
             if a.body.contains("it must be running or exited") {
                 a.status = 422;
             }
         }),
-        "update: the fields are looked at before the state, the state before the capacity",
+        "update checks fields before the state, and the state before capacity",
     ),
     (
-        "all wrong fields of an update",
+        "update reports all wrong fields",
         Text("\"mem_gib\":[", "\"ram\":["),
-        "all wrong fields of an update are reported at once",
+        "update reports all wrong fields together",
     ),
     (
-        "update answers 502",
+        "a resize returns 502",
         Status(502, 400),
-        "update answers 502 when the host cannot be reached, and nothing changes",
+        "a resize returns 502 and changes nothing while the node cannot be reached",
     ),
     (
-        "restart answers 502",
+        "restart returns 502",
         Status(502, 200),
-        "restart answers 502 when the host cannot start the instance, which stays stopped",
+        "restart returns 502 if the node cannot start the instance, which stays stopped",
     ),
     (
-        "a missing slash is 308 with",
+        "a missing slash results",
         Text("\"detail\":", "\"message\":"),
-        "a missing slash is 308 with a text under `detail`, and nothing else",
+        "a missing slash results in 308 with `detail` only",
     ),
     (
-        "another method is 405",
+        "an unsupported method results",
         Text("\"detail\":", "\"code\":405,\"detail\":"),
-        "another method is 405 with a text under `detail`, and nothing else",
+        "an unsupported method results in 405 with `detail` only",
     ),
     (
-        "without the slash is 308",
+        "GET /api/instance returns 308",
         Without("location"),
-        "GET /api/instance without the slash is 308 to the path with it",
+        "GET /api/instance returns 308 to the path with a final slash",
     ),
     (
-        "other methods on /api/instance/ are",
+        "unsupported methods on /api/instance/ return",
         Without("allow"),
-        "other methods on /api/instance/ are 405 with Allow",
+        "unsupported methods on /api/instance/ return 405 with Allow",
     ),
     (
-        "a 404 is the same",
+        "the body of a 404",
         By(|head, a| {
             if head.contains("/stats/") {
                 a.replace("Instance", "Container");
             }
         }),
-        "a 404 is the same for every action and says nothing of the path",
+        "the body of a 404 depends on neither action nor path",
     ),
     (
-        "while the stop still runs",
+        "a restart during a stop",
         By(|head, a| {
             if head.contains("/restart/") {
                 a.status = 400;
             }
         }),
-        "a restart while the stop still runs is legal, and starts the instance after it",
+        "a restart during a stop succeeds, and the instance runs after the stop",
     ),
     (
-        "opened while a VM is provisioning",
+        "opened during provisioning",
         Text("[22,9090]", "[22]"),
-        "ports that are opened while a VM is provisioning are open when it runs",
+        "ports opened during provisioning are open once the VM runs",
     ),
     (
-        "ports or addresses that are used up",
+        "exhausted ports or addresses",
         Text("\"public_ipv4\":0", "\"public_ipv4\":1"),
-        "ports or addresses that are used up are 422, and come back with a deletion",
+        "exhausted ports or addresses are a 422 until an instance is deleted",
     ),
     (
-        "no two instances have the same",
+        "`webapp_url` is unique",
         By(|_, a| {
             if a.body.contains("\"webapp_url\":\"") {
                 let (before, rest) = a.body.split_once("\"webapp_url\":\"").unwrap();
@@ -252,16 +252,16 @@ const WRONGS: [(&str, Distort, &str); 41] = [
                 a.body = format!("{before}\"webapp_url\":\"http://apps\"{after}");
             }
         }),
-        "no two instances have the same `webapp_url`",
+        "`webapp_url` is unique to an instance",
     ),
     (
-        "gets a GPU again",
+        "attaches a GPU again",
         By(|head, a| {
             if head.contains("/restart/") && a.status == 422 {
                 a.replace("n_gpus", "gpus");
             }
         }),
-        "a stopped instance gets a GPU again, or a 422 while there is none for it",
+        "restart attaches a GPU again, or returns 422 while no GPU is free",
     ),
     (
         "of kind RSA with 768",
@@ -279,39 +279,41 @@ const WRONGS: [(&str, Distort, &str); 41] = [
     ),
 ];
 
-/// Number of servers, which share the list: most of the time is spent waiting for instances.
+/// Number of concurrent servers, each with a part of the list. Most of the time is spent waiting.
 const SERVERS: usize = 6;
-/// This rule fails only by a timeout: the distortion hides the state that it waits for.
-const BY_WAITING: &str = "a stopped container is exited";
-/// The deadline of that rule, in seconds. All other rules use the suite's own deadline, so that a
-/// slow machine cannot look like a detected error.
+/// This rule fails only at its deadline, because the distortion hides the expected state.
+const FAILS_AT_DEADLINE: &str = "a stopped container has the state exited";
+/// The deadline of that rule, in seconds. All other rules keep the suite's deadline, so that slowness
+/// does not count as a detected error.
 const DEADLINE: u64 = 15;
 
 #[test]
 fn the_suite_detects_every_error() {
     let undetected: Vec<_> = std::thread::scope(|scope| {
-        let parts = WRONGS.chunks(WRONGS.len().div_ceil(SERVERS));
+        let parts = DISTORTIONS.chunks(DISTORTIONS.len().div_ceil(SERVERS));
         let threads: Vec<_> = parts.map(|part| scope.spawn(|| undetected(part))).collect();
         let joined = threads.into_iter().map(|thread| thread.join());
-        let broke = |_| vec!["a thread panicked".to_owned()];
-        joined.flat_map(|part| part.unwrap_or_else(broke)).collect()
+        let panicked = |_| vec!["a thread panicked".to_owned()];
+        joined
+            .flat_map(|part| part.unwrap_or_else(panicked))
+            .collect()
     });
     assert!(undetected.is_empty(), "{}", undetected.join("\n"));
 }
 
-fn undetected(wrongs: &[(&str, Distort, &str)]) -> Vec<String> {
+fn undetected(distortions: &[(&str, Distort, &str)]) -> Vec<String> {
     let server = OwnServer::start().unwrap();
     let mut undetected = Vec::new();
-    for (filter, distort, rule) in wrongs {
+    for (filter, distort, rule) in distortions {
         let target = Target {
             base_url: serve(&server.target().base_url, *distort).unwrap(),
             ..server.target().clone()
         };
         let options = match *rule {
-            BY_WAITING => Options::only(filter).within_seconds(DEADLINE),
+            FAILS_AT_DEADLINE => Options::only(filter).within_seconds(DEADLINE),
             _ => Options::only(filter),
         };
-        let report = hold_against(&target, &options, &Default::default()).unwrap();
+        let report = check_service(&target, &options, &Default::default()).unwrap();
         let failed = |outcome: &&wharf_conformance::check::Outcome| {
             outcome.name == *rule && matches!(outcome.verdict, Verdict::Failed(_))
         };
