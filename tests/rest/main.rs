@@ -20,6 +20,7 @@ mod hygiene;
 mod keys;
 mod plugins;
 mod ports;
+mod quota;
 mod read;
 mod recovery;
 mod reload;

@@ -4,7 +4,7 @@ import re
 
 import schemathesis
 
-SHORT = r"Insufficient resources: not enough [a-z0-9_, ]+ available\."
+SHORT = r"(Insufficient resources: not enough [a-z0-9_, ]+ available|Quota exceeded: not enough [a-z0-9_, ]+ left of your quota)\."
 STATE = r"Cannot (stop|restart|resize|read the stats of) an instance that is \w+; it must be [\w ]+\."
 SIZES = "(n_vcpus|mem_gib|disk_size_gib)"
 
@@ -37,6 +37,7 @@ REASONS = {
     "addPort": [
         (400, r"Ports can be opened on VMs only; this instance is a container\."),
         (400, r"port: at most 64 ports can be open"),
+        (422, SHORT),
     ],
     "removePort": [
         (400, r"Ports can be opened on VMs only; this instance is a container\."),

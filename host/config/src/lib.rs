@@ -3,11 +3,13 @@
 mod check;
 mod limits;
 mod node;
+mod quota;
 mod rates;
 mod reload;
 
 pub use limits::Limits;
 pub use node::{Capacity, Gpu, NodeConfig};
+pub use quota::Quota;
 pub use rates::{Decimal, RatesConfig, TierRates};
 
 use serde::Deserialize;
@@ -49,6 +51,9 @@ pub struct Config {
     /// Directory of additional plugins. Default: none. A plugin in it replaces the built-in plugin with
     /// its name.
     pub plugins_dir: Option<PathBuf>,
+    /// The most that one user's instances hold together. Default: no limits, except on ports.
+    #[serde(default)]
+    pub quota: Quota,
     /// Limits on time, size and number.
     #[serde(default)]
     pub limits: Limits,

@@ -7,6 +7,7 @@ use toml::{Table, Value};
 const LIVE: &[&str] = &[
     "login_user",
     "provisioning_deadline_s",
+    "quota",
     "rates",
     "tls.cert",
     "tls.key",

@@ -2,6 +2,7 @@
 //! event and ledger entry.
 
 use super::clock::now;
+use super::quota;
 use super::vault::fill;
 use super::{App, Caller, InstanceView, Scheduler};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
 use wharf_domain::money::Rates;
 use wharf_domain::name::Name;
 use wharf_domain::placement::{Placement, PlacementRequest};
+use wharf_domain::quota::Limits;
 use wharf_domain::request::CreateRequest;
 use wharf_domain::secret::{Encrypted, SecretKind, SecretText};
 use wharf_domain::state::InstanceState;
@@ -41,8 +43,10 @@ impl App {
     ) -> Result<InstanceView, Error> {
         let password = password()?;
         let draft = self.draft(caller.user, request, &password).await?;
-        let scheduler = self.scheduler.clone();
-        let decided = self.db.write(move |view| draft.decide(view, &scheduler));
+        let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
+        let decided = self
+            .db
+            .write(move |view| draft.decide(view, &scheduler, defaults));
         let instance = decided.await?;
         self.nudge(caller, instance.id);
         Ok(self.view_with(caller, instance, password))
@@ -130,9 +134,15 @@ struct Draft {
 }
 
 impl Draft {
-    fn decide(&self, view: &View<'_>, scheduler: &Scheduler) -> Result<(Instance, Changes), Error> {
+    fn decide(
+        &self,
+        view: &View<'_>,
+        scheduler: &Scheduler,
+        defaults: Limits,
+    ) -> Result<(Instance, Changes), Error> {
         let name = self.name(view)?;
-        let placement = scheduler.place(&self.placement)?;
+        let limits = quota::limits(view.rows, self.placement.owner, defaults)?;
+        let placement = quota::place(scheduler, limits, &self.placement)?;
         let seq = view.rows.next_seq(self.placement.owner)?;
         let instance = self.instance(name, seq, &placement);
         let provisioning_spec = ProvisioningSpec {

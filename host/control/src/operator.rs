@@ -2,13 +2,18 @@
 
 use super::App;
 use super::key::Keys;
+use super::scheduler::Scheduler;
+use std::sync::Arc;
+use wharf_config::Config;
 use wharf_db::Db;
 
 /// The state of a running server, or of a database that no server has open.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Operator<'a> {
     pub db: &'a Db,
     pub keys: &'a Keys,
+    pub scheduler: &'a Scheduler,
+    pub config: Arc<Config>,
 }
 
 impl App {
@@ -17,6 +22,8 @@ impl App {
         Operator {
             db: &self.db,
             keys: &self.keys,
+            scheduler: &self.scheduler,
+            config: self.config(),
         }
     }
 }

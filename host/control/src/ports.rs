@@ -2,7 +2,7 @@
 
 use super::clock::now;
 use super::find::{Selector, find};
-use super::{App, Caller, InstanceView};
+use super::{App, Caller, InstanceView, quota};
 use wharf_db::Changes;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::What;
@@ -60,6 +60,7 @@ impl App {
         change: impl Fn(&mut Vec<u16>) -> Result<(), FieldErrors> + Send + 'static,
     ) -> Result<InstanceView, Error> {
         let (owner, selector) = (caller.user, selector.clone());
+        let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
         let (instance, pending) = self
             .db
             .write(move |view| {
@@ -74,6 +75,8 @@ impl App {
                 if instance.wan_ports == before {
                     return Ok(((instance, false), Changes::none()));
                 }
+                let limits = quota::limits(view.rows, owner, defaults)?;
+                quota::open(&scheduler, limits, owner, [&before, &instance.wan_ports])?;
                 // A stopped VM receives its ports at the next start.
                 let pending = instance.intent == Intent::Run;
                 if pending {

@@ -2,7 +2,7 @@
 
 use super::clock::now;
 use super::find::{Selector, find};
-use super::{App, Caller, InstanceView};
+use super::{App, Caller, InstanceView, quota};
 use wharf_db::{Change, Changes, Read};
 use wharf_domain::error::Error;
 use wharf_domain::event::What;
@@ -18,7 +18,7 @@ impl App {
     ) -> Result<InstanceView, Error> {
         let (owner, selector) = (caller.user, selector.clone());
         let deadline = self.deadline(now());
-        let scheduler = self.scheduler.clone();
+        let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
         let started = self
             .db
             .write(move |view| {
@@ -38,6 +38,8 @@ impl App {
                     .ok_or_else(|| Error::internal(format!("{} has no claim", instance.id)))?;
                 // A stop in progress still holds its claim, and the restart keeps it.
                 if !claim.compute {
+                    let limits = quota::limits(view.rows, owner, defaults)?;
+                    quota::reclaim(&scheduler, limits, &claim)?;
                     scheduler.reclaim(&claim)?;
                     claim.compute = true;
                     changes = changes.with(Change::PutClaim(instance.id, claim));

@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wharf_db::{Projection, Read, Snapshot};
 use wharf_domain::capacity::{Claim, Size};
 use wharf_domain::error::Error;
-use wharf_domain::ids::NodeId;
+use wharf_domain::ids::{NodeId, UserId};
 use wharf_domain::placement::{Inventory, Placement, PlacementRequest, Supports};
+use wharf_domain::quota::Used;
 
 /// The inventory. A decision holds only within the use case that asks for it: the database runs
 /// use cases one at a time, and applies the claims of one before it runs the next.
@@ -39,6 +40,11 @@ impl Scheduler {
             .map_err(Error::Insufficient)
     }
 
+    /// The quantities that an owner's instances hold.
+    pub fn used(&self, owner: UserId) -> Used {
+        self.inventory().used(owner)
+    }
+
     /// Notes what a node's driver said that the node can run. That is in no row.
     pub fn set_supports(&self, node: &NodeId, supports: Supports) {
         self.inventory().set_supports(node, supports);
@@ -47,8 +53,25 @@ impl Scheduler {
 
 impl Projection for Scheduler {
     fn load(&mut self, rows: &Snapshot) -> Result<(), Error> {
-        self.inventory()
-            .add_all(|add| rows.each_claim(|_, claim| add(&claim)))
+        let mut vms = Vec::new();
+        self.inventory().add_all(|add| {
+            rows.each_claim(|id, claim| {
+                add(&claim);
+                if claim.public_ipv4.is_some() {
+                    vms.push(id);
+                }
+            })
+        })?;
+        for id in vms {
+            if let Some(vm) = rows.instance(id)? {
+                self.count_ports(vm.owner, 0, vm.wan_ports.len());
+            }
+        }
+        Ok(())
+    }
+
+    fn count_ports(&mut self, owner: UserId, before: usize, after: usize) {
+        self.inventory().count_ports(owner, before, after);
     }
 
     fn change(&mut self, before: Option<&Claim>, after: Option<&Claim>) {

@@ -3,7 +3,7 @@
 
 use super::clock::now;
 use super::find::{Selector, find};
-use super::{App, Caller, InstanceView, Scheduler};
+use super::{App, Caller, InstanceView, Scheduler, quota};
 use wharf_db::{Change, Changes, Read, View};
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{DiskGrow, Features};
@@ -11,6 +11,7 @@ use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::What;
 use wharf_domain::instance::{Instance, Intent, Progress, Resize, ResourceType};
 use wharf_domain::name::Name;
+use wharf_domain::quota::Limits;
 use wharf_domain::request::UpdateRequest;
 use wharf_domain::state::InstanceState;
 
@@ -36,12 +37,13 @@ impl App {
             Ok((instance.id, features))
         })?;
         errors.into_result()?;
-        let scheduler = self.scheduler.clone();
+        let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
         let (instance, size) = self
             .db
             .write(move |view| {
                 let instance = find(view.rows, owner, &Selector::Id(id))?;
-                decide(view, &scheduler, instance, &request, features)
+                let limits = quota::limits(view.rows, owner, defaults)?;
+                decide(view, (&scheduler, limits), instance, &request, features)
             })
             .await?;
         let Some(size) = size else {
@@ -107,7 +109,7 @@ impl App {
 /// Returns the updated instance, and the new size if the node must confirm it first.
 fn decide(
     view: &View<'_>,
-    scheduler: &Scheduler,
+    (scheduler, limits): (&Scheduler, Limits),
     mut instance: Instance,
     request: &UpdateRequest,
     features: Option<Features>,
@@ -133,6 +135,7 @@ fn decide(
         .rows
         .claim(instance.id)?
         .ok_or_else(|| Error::internal(format!("{} has no claim", instance.id)))?;
+    quota::grow(scheduler, limits, &claim, size)?;
     scheduler.grow(&claim, size)?;
     let changes = Changes::none();
     if instance.intent == Intent::Stop {

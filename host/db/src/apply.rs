@@ -25,7 +25,7 @@ impl Draft<'_> {
 
     fn apply_one(&mut self, change: Change, projected: &mut Projected) -> Result<(), Error> {
         match change {
-            Change::PutInstance(instance) => self.put_instance(&instance)?,
+            Change::PutInstance(instance) => self.put_instance(&instance, projected)?,
             Change::DropInstance(id) => self.drop_instance(id, projected)?,
             Change::PutClaim(id, claim) => {
                 let before = self.put(&t::CLAIMS, &*claim.node.0, id, &claim)?;
@@ -44,6 +44,9 @@ impl Draft<'_> {
                 self.put(&t::EMAILS, &*email, (), &id)?;
                 self.put(&t::USERS, &id, (), &email)?;
             }
+            Change::PutUserLimits(id, limits) => {
+                self.put(&t::USER_LIMITS, &id, (), &limits)?;
+            }
             Change::PutKey(key) => {
                 self.put(&t::KEYS, &*key.id, (), &key)?;
             }
@@ -51,7 +54,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn put_instance(&mut self, new: &Instance) -> Result<(), Error> {
+    fn put_instance(&mut self, new: &Instance, projected: &mut Projected) -> Result<(), Error> {
         let old = self.put(&t::INSTANCES, &new.id, (), new)?;
         // A use case reads the row that it changes.
         if new.version != old.as_ref().map_or(0, |old| old.version) + 1 {
@@ -60,6 +63,8 @@ impl Draft<'_> {
                 new.id
             )));
         }
+        let before = old.as_ref().map_or(0, |old| old.wan_ports.len());
+        projected.count_ports(new.owner, before, new.wan_ports.len());
         self.index(old.as_ref(), Some(new))
     }
 
@@ -71,6 +76,7 @@ impl Draft<'_> {
         if let Some(claim) = self.remove(&t::CLAIMS, &*old.node.0, id)? {
             projected.change(Some(claim), None);
         }
+        projected.count_ports(old.owner, old.wan_ports.len(), 0);
         self.index(Some(&old), None)
     }
 

@@ -7,6 +7,7 @@ use wharf_domain::event::{Event, What};
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::Instance;
 use wharf_domain::ledger::Entry;
+use wharf_domain::quota::{Amounts, UserLimit};
 use wharf_domain::time::Timestamp;
 
 /// One change of rows. Indices (names, owners, pending) follow from the instance row.
@@ -26,6 +27,8 @@ pub enum Change {
     Entry(u32, Entry),
     /// A new user.
     PutUser(UserId, String),
+    /// The limits of a user.
+    PutUserLimits(UserId, Amounts<UserLimit>),
     /// A new or changed key.
     PutKey(KeyRow),
 }

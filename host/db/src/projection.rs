@@ -1,19 +1,25 @@
-//! State in memory that is derived from the claims.
+//! State in memory that is derived from the claims and the open ports.
 
 use super::table::Snapshot;
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
+use wharf_domain::ids::UserId;
 
-/// Follows the claims, so that use cases can decide from more than rows: which node has room, which
+/// Follows the claims and the open ports of VMs, so that use cases can decide from more than rows: which node has room, which
 /// port is free. It is ahead of the commits by the batch under way, and only the writer changes it.
 pub trait Projection: Send {
     /// Derives the state from the committed rows.
     fn load(&mut self, rows: &Snapshot) -> Result<(), Error>;
     /// Follows a change of one claim. A new claim has no `before`, a removed one no `after`.
     fn change(&mut self, before: Option<&Claim>, after: Option<&Claim>);
+    /// Follows a change of the number of open ports of an owner's VM.
+    fn count_ports(&mut self, owner: UserId, before: usize, after: usize);
 }
 
-type Change = (Option<Claim>, Option<Claim>);
+enum Change {
+    Claim(Option<Claim>, Option<Claim>),
+    Ports(UserId, usize, usize),
+}
 
 /// A projection with the changes of the batch under way.
 pub(super) struct Projected {
@@ -33,7 +39,15 @@ impl Projected {
     /// Follows a change, which holds only once it is kept.
     pub fn change(&mut self, before: Option<Claim>, after: Option<Claim>) {
         self.projection.change(before.as_ref(), after.as_ref());
-        self.changes.push((before, after));
+        self.changes.push(Change::Claim(before, after));
+    }
+
+    /// Follows a change of open ports, which holds only once it is kept.
+    pub fn count_ports(&mut self, owner: UserId, before: usize, after: usize) {
+        if before != after {
+            self.projection.count_ports(owner, before, after);
+            self.changes.push(Change::Ports(owner, before, after));
+        }
     }
 
     /// The batch is committed.
@@ -43,8 +57,15 @@ impl Projected {
 
     /// The batch is not committed: takes its changes back, the last one first.
     pub fn undo(&mut self) {
-        while let Some((before, after)) = self.changes.pop() {
-            self.projection.change(after.as_ref(), before.as_ref());
+        while let Some(change) = self.changes.pop() {
+            match change {
+                Change::Claim(before, after) => {
+                    self.projection.change(after.as_ref(), before.as_ref());
+                }
+                Change::Ports(owner, before, after) => {
+                    self.projection.count_ports(owner, after, before);
+                }
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ use wharf_domain::event::Event;
 use wharf_domain::ids::{InstanceId, NodeId, UserId};
 use wharf_domain::instance::Instance;
 use wharf_domain::ledger::Entry;
+use wharf_domain::quota::{Amounts, UserLimit};
 
 /// Questions to the rows.
 #[expect(
@@ -123,6 +124,18 @@ pub trait Read: Rows {
     /// A user's e-mail address.
     fn email_of(&self, user: UserId) -> Result<Option<String>, Error> {
         self.get(&t::USERS, &user, ())
+    }
+
+    /// All users with their e-mail addresses.
+    fn users(&self) -> Result<Vec<(UserId, String)>, Error> {
+        self.all(&t::USERS)?
+            .map(|row| row.map(|(id, (), email)| (id, email)))
+            .collect()
+    }
+
+    /// The limits of a user that differ from the configuration.
+    fn user_limits(&self, user: UserId) -> Result<Amounts<UserLimit>, Error> {
+        Ok(self.get(&t::USER_LIMITS, &user, ())?.unwrap_or_default())
     }
 
     /// One key.

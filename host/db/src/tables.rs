@@ -10,6 +10,7 @@ use wharf_domain::event::Event;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::Instance;
 use wharf_domain::ledger::Entry;
+use wharf_domain::quota::{Amounts, UserLimit};
 
 /// The name of this installation towards engines.
 pub const INSTALLATION: Table<(), (), Uuid> = Table::new(b'#', 0);
@@ -18,6 +19,8 @@ pub const INSTALLATION: Table<(), (), Uuid> = Table::new(b'#', 0);
 pub const USERS: Table<UserId, (), String> = Table::new(b'u', 0);
 /// E-mail address → user.
 pub const EMAILS: Table<str, (), UserId> = Table::new(b'e', 0);
+/// Limits of a user that differ from the configuration.
+pub const USER_LIMITS: Table<UserId, (), Amounts<UserLimit>> = Table::new(b'q', 0);
 /// Public key id → key.
 pub const KEYS: Table<str, (), KeyRow> = Table::new(b'k', 0);
 

@@ -71,6 +71,9 @@ pub enum Error {
     /// No node has the capacity.
     #[error("insufficient resources")]
     Insufficient(Shortfall),
+    /// The owner's quota does not allow it.
+    #[error("over quota")]
+    OverQuota(Shortfall),
     /// The node did not respond. The text is for the operator.
     #[error("node out of reach: {0}")]
     NodeUnreachable(String),

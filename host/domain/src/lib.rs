@@ -13,6 +13,7 @@ pub mod ledger;
 pub mod money;
 pub mod name;
 pub mod placement;
+pub mod quota;
 pub mod request;
 pub mod secret;
 pub mod shortage;

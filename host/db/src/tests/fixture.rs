@@ -55,6 +55,8 @@ impl Projection for Taken {
             assert!(taken.insert(claim.ssh_port), "taken twice");
         }
     }
+
+    fn count_ports(&mut self, _: UserId, _: usize, _: usize) {}
 }
 
 fn provisioning_spec() -> ProvisioningSpec {

@@ -3,7 +3,8 @@
 use super::node::{NodeSetup, NodeState, Supports};
 use super::ports::PortPool;
 use crate::capacity::Claim;
-use crate::ids::NodeId;
+use crate::ids::{NodeId, UserId};
+use crate::quota::Used;
 use std::collections::{BTreeMap, HashMap};
 
 /// Port ranges that nodes share.
@@ -15,13 +16,15 @@ pub struct Pools {
     pub web: (u16, u16),
 }
 
-/// The nodes, and the sums of the claims on each.
+/// The nodes and the owners, and the sums of the claims of each.
 #[derive(Debug, Clone)]
 pub struct Inventory {
     pub(super) nodes: Vec<NodeState>,
     numbers: HashMap<NodeId, usize>,
     pub(super) ssh: BTreeMap<String, PortPool>,
     pub(super) web: PortPool,
+    /// Owners with anything.
+    owners: HashMap<UserId, Used>,
 }
 
 impl Inventory {
@@ -43,6 +46,7 @@ impl Inventory {
                 })
                 .collect(),
             web: PortPool::new(pools.web.0, pools.web.1),
+            owners: HashMap::new(),
             nodes,
         }
     }
@@ -62,8 +66,29 @@ impl Inventory {
         }
     }
 
-    /// Adds a claim. Claims on nodes outside the configuration count nowhere.
+    /// Returns the quantities that an owner's instances hold.
+    pub fn used(&self, owner: UserId) -> Used {
+        self.owners.get(&owner).copied().unwrap_or_default()
+    }
+
+    /// Follows a change of the number of open ports of an owner's VM.
+    pub fn count_ports(&mut self, owner: UserId, before: usize, after: usize) {
+        self.count(owner, Used::of_ports(before), Used::of_ports(after));
+    }
+
+    fn count(&mut self, owner: UserId, before: Used, after: Used) {
+        // Added first: a sum that was saturated at 0 would be wrong.
+        let used = self.used(owner).plus(after).less(before);
+        if used == Used::default() {
+            self.owners.remove(&owner);
+        } else {
+            self.owners.insert(owner, used);
+        }
+    }
+
+    /// Adds a claim. A claim on a node outside the configuration counts for its owner only.
     pub fn add(&mut self, claim: &Claim) {
+        self.count(claim.owner, Used::default(), Used::of_claim(claim));
         self.set_ports(claim, true);
         if let Some(node) = self.node_mut(&claim.node) {
             node.add(claim);
@@ -80,6 +105,7 @@ impl Inventory {
 
     /// Replaces a claim by another one on the same node with the same ports.
     pub fn replace(&mut self, old: &Claim, new: &Claim) {
+        self.count(new.owner, Used::of_claim(old), Used::of_claim(new));
         if let Some(node) = self.node_mut(&old.node) {
             node.remove(old);
             node.add(new);
@@ -88,6 +114,7 @@ impl Inventory {
 
     /// Removes a claim.
     pub fn remove(&mut self, claim: &Claim) {
+        self.count(claim.owner, Used::of_claim(claim), Used::default());
         self.set_ports(claim, false);
         if let Some(node) = self.node_mut(&claim.node) {
             node.remove(claim);

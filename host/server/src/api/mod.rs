@@ -8,6 +8,7 @@ pub mod list;
 mod list_cache;
 pub mod ports;
 pub mod public_key;
+pub mod quota;
 pub mod restart;
 mod s3_url;
 pub mod stats;

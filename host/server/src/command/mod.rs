@@ -5,6 +5,7 @@ mod events;
 mod fsck;
 mod key;
 mod serve;
+mod user;
 
 use crate::log;
 use crate::operation::{Operation, perform};
@@ -29,6 +30,7 @@ pub struct Cli {
 enum Command {
     Serve(serve::Serve),
     Key(key::Key),
+    User(user::User),
     Events(events::Events),
     Bill(bill::Bill),
     Fsck(fsck::Fsck),
@@ -40,6 +42,7 @@ impl Cli {
         match self.command {
             Command::Serve(serve) => serve.run(),
             Command::Key(key) => key.run(),
+            Command::User(user) => user.run(),
             Command::Events(events) => events.run(),
             Command::Bill(bill) => bill.run(),
             Command::Fsck(fsck) => fsck.run(),

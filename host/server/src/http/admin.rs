@@ -11,6 +11,7 @@ use crate::operation::Operation;
 use crate::operation::bill::Bill;
 use crate::operation::events::Events;
 use crate::operation::key::{ListKeys, NewKey, RevokeKey};
+use crate::operation::user::{LimitUser, ListUsers};
 use axum::Router;
 use axum::extract::{FromRequest, Request, State};
 use axum::response::IntoResponse;
@@ -90,6 +91,8 @@ fn router(app: Arc<App>) -> Router {
     let router = add::<NewKey>(router);
     let router = add::<ListKeys>(router);
     let router = add::<RevokeKey>(router);
+    let router = add::<ListUsers>(router);
+    let router = add::<LimitUser>(router);
     let router = add::<Events>(router);
     let router = add::<Bill>(router);
     router

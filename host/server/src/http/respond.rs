@@ -96,7 +96,10 @@ pub fn error(error: &Error) -> Response {
             detail(StatusCode::BAD_REQUEST, &format!("{}.", sentence(why)))
         }
         Error::Insufficient(shortfall) => {
-            json_value(StatusCode::UNPROCESSABLE_ENTITY, &insufficient(shortfall))
+            insufficient("Insufficient resources", "available", shortfall)
+        }
+        Error::OverQuota(shortfall) => {
+            insufficient("Quota exceeded", "left of your quota", shortfall)
         }
         Error::NodeUnreachable(_) => detail(
             StatusCode::BAD_GATEWAY,
@@ -187,16 +190,19 @@ struct Insufficient<'a> {
     nearest_available: BTreeMap<&'a str, u64>,
 }
 
-fn insufficient(Shortfall { fields }: &Shortfall) -> BTreeMap<&'static str, Insufficient<'static>> {
+fn insufficient(what: &str, left: &str, Shortfall { fields }: &Shortfall) -> Response {
     let bottleneck: Vec<&str> = fields.iter().map(|row| row.0).collect();
     let names = bottleneck.join(", ");
     let body = Insufficient {
-        message: format!("Insufficient resources: not enough {names} available."),
+        message: format!("{what}: not enough {names} {left}."),
         bottleneck,
         requested: fields.iter().map(|row| (row.0, row.1)).collect(),
         nearest_available: fields.iter().map(|row| (row.0, row.2)).collect(),
     };
-    BTreeMap::from([("detail", body)])
+    json_value(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        &BTreeMap::from([("detail", body)]),
+    )
 }
 
 fn retry_later(text: &str) -> Response {

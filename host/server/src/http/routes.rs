@@ -21,7 +21,7 @@ type Shared = State<Arc<Interface>>;
 type Routes<const N: usize> = [(&'static str, MethodRouter<Arc<Interface>>); N];
 
 /// Routes for callers with a key.
-pub(super) fn private() -> Routes<7> {
+pub(super) fn private() -> Routes<8> {
     [
         ("/api/instance/", get(list::handler).post(create)),
         (
@@ -33,6 +33,7 @@ pub(super) fn private() -> Routes<7> {
         ("/api/instance/{uuid}/add-port/", post(add_port)),
         ("/api/instance/{uuid}/remove-port/", post(remove_port)),
         ("/api/instance/{uuid}/stats/", get(stats)),
+        ("/api/quota/", get(quota)),
     ]
 }
 
@@ -122,6 +123,10 @@ async fn remove_port(
 
 async fn stats(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
     call.respond(api::stats::run(&interface.api, &call.caller, &selector).await)
+}
+
+async fn quota(State(interface): Shared, call: Call) -> Response {
+    call.respond(api::quota::run(&interface.api, &call.caller))
 }
 
 async fn health(_: NoBody) -> Response {

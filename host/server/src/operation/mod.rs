@@ -4,12 +4,14 @@
 pub mod bill;
 pub mod events;
 pub mod key;
+pub mod user;
 
 use crate::http::AdminClient;
 use crate::server::open_db;
 use anyhow::{Result, bail};
 use serde::{Serialize, de::DeserializeOwned};
 use std::future::Future;
+use std::sync::Arc;
 use wharf_config::Config;
 use wharf_control::{Keys, Operator};
 use wharf_domain::error::Error;
@@ -31,11 +33,13 @@ pub async fn perform<O: Operation>(config: &Config, operation: O) -> Result<O::R
     if let Some(mut server) = AdminClient::connect(&config.admin_socket()).await? {
         return Ok(server.perform(operation).await?);
     }
-    let (db, _) = open_db(config)?;
+    let (db, scheduler) = open_db(config)?;
     let keys = Keys::load(db.clone())?;
     let operator = Operator {
         db: &db,
         keys: &keys,
+        scheduler: &scheduler,
+        config: Arc::new(config.clone()),
     };
     match operation.run(operator).await {
         Ok(reply) => Ok(reply),

@@ -23,6 +23,7 @@ mod order;
 mod owners;
 mod ports;
 mod public_key;
+mod quota;
 mod rename;
 mod resize;
 mod restart;
@@ -72,6 +73,7 @@ pub fn all() -> Vec<Check> {
         order::checks(),
         details::checks(),
         exhausted::checks(),
+        quota::checks(),
     ]
     .into_iter()
     .flatten()

@@ -1,0 +1,71 @@
+//! `[quota]`: the most that the instances of one user hold together.
+
+use serde::Deserialize;
+use wharf_domain::quota::Limits;
+
+/// The limits of every user without limits of their own. Each is a number or `"unlimited"`.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Quota {
+    /// Instances. Default `"unlimited"`.
+    pub n_instances: Limit,
+    /// vCPUs of instances that are not stopped. Default `"unlimited"`.
+    pub n_vcpus: Limit,
+    /// RAM in GiB of instances that are not stopped. Default `"unlimited"`.
+    pub mem_gib: Limit,
+    /// Disk in GiB. Default `"unlimited"`.
+    pub disk_size_gib: Limit,
+    /// GPUs of instances that are not stopped. Default `"unlimited"`.
+    pub n_gpus: Limit,
+    /// SSH ports, ports of web pages, and open ports of VMs. Default 9000, which leaves a tenth of the
+    /// default `ssh_ports` to other users.
+    pub n_ports: Limit,
+}
+
+/// A limit; `None` means no limit.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "toml::Value")]
+pub struct Limit(Option<u64>);
+
+impl TryFrom<toml::Value> for Limit {
+    type Error = &'static str;
+
+    fn try_from(value: toml::Value) -> Result<Self, Self::Error> {
+        let limit = match &value {
+            toml::Value::String(word) if word == "unlimited" => return Ok(Self(None)),
+            toml::Value::Integer(number) => u64::try_from(*number).ok(),
+            _ => None,
+        };
+        limit
+            .map(|limit| Self(Some(limit)))
+            .ok_or("must be a number from 0 or \"unlimited\"")
+    }
+}
+
+impl Default for Quota {
+    fn default() -> Self {
+        let unlimited = Limit(None);
+        Self {
+            n_instances: unlimited,
+            n_vcpus: unlimited,
+            mem_gib: unlimited,
+            disk_size_gib: unlimited,
+            n_gpus: unlimited,
+            n_ports: Limit(Some(9_000)),
+        }
+    }
+}
+
+impl Quota {
+    /// Returns the limits.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            n_instances: self.n_instances.0,
+            n_vcpus: self.n_vcpus.0,
+            mem_gib: self.mem_gib.0,
+            disk_size_gib: self.disk_size_gib.0,
+            n_gpus: self.n_gpus.0,
+            n_ports: self.n_ports.0,
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Quotas, checked within the write that would exceed them. An instance counts until its claim is
+//! freed, so a deleted one counts until its node was seen without it.
+
+use super::{App, Caller, Operator, Scheduler};
+use serde::{Deserialize, Serialize};
+use wharf_db::{Change, Changes, Read};
+use wharf_domain::capacity::{Claim, Size};
+use wharf_domain::error::{Error, FieldErrors, Shortfall};
+use wharf_domain::ids::UserId;
+use wharf_domain::instance::ResourceType;
+use wharf_domain::placement::{Placement, PlacementRequest};
+use wharf_domain::quota::{Amounts, Limits, Over, Used, UserLimit, over};
+
+/// The limits of a user, within a write.
+pub(super) fn limits(rows: &impl Read, user: UserId, defaults: Limits) -> Result<Limits, Error> {
+    Ok(rows.user_limits(user)?.over_defaults(defaults))
+}
+
+/// A place for a new instance within its owner's quota.
+///
+/// The refusal names amounts that both the quota and a node allow.
+pub(super) fn place(
+    scheduler: &Scheduler,
+    limits: Limits,
+    request: &PlacementRequest,
+) -> Result<Placement, Error> {
+    let (used, wanted) = (scheduler.used(request.owner), wanted(request));
+    let mut fields = over(limits, used, Used::default(), wanted);
+    if fields.is_empty() {
+        return scheduler.place(request);
+    }
+    if let Err(Error::Insufficient(short)) = scheduler.place(&reduced(request, &fields)) {
+        merge(&mut fields, short.fields);
+    }
+    Err(Error::OverQuota(Shortfall { fields }))
+}
+
+/// The quantities of a new instance.
+fn wanted(request: &PlacementRequest) -> Used {
+    let open_ports = u64::from(request.resource_type == ResourceType::Vm);
+    Used {
+        n_instances: 1,
+        n_vcpus: request.size.n_vcpus.into(),
+        mem_gib: request.size.mem_gib.into(),
+        disk_size_gib: request.size.disk_size_gib.into(),
+        n_gpus: request.gpu_model.is_some().into(),
+        n_ports: 1 + u64::from(request.web) + open_ports,
+    }
+}
+
+/// The request with the amounts that the quota allows.
+fn reduced(request: &PlacementRequest, over: &[Over]) -> PlacementRequest {
+    let mut reduced = request.clone();
+    for (field, _, available) in over {
+        let available = u32::try_from(*available).unwrap_or(u32::MAX);
+        match *field {
+            "n_vcpus" => reduced.size.n_vcpus = available,
+            "mem_gib" => reduced.size.mem_gib = available,
+            "disk_size_gib" => reduced.size.disk_size_gib = available,
+            "n_gpus" => reduced.gpu_model = None,
+            _ => {}
+        }
+    }
+    reduced
+}
+
+fn merge(fields: &mut Vec<Over>, short: Vec<Over>) {
+    for (field, requested, available) in short {
+        match fields.iter_mut().find(|(name, _, _)| *name == field) {
+            Some((_, _, least)) => *least = available.min(*least),
+            None => fields.push((field, requested, available)),
+        }
+    }
+}
+
+/// Whether the quota lets a claim grow.
+pub(super) fn grow(
+    scheduler: &Scheduler,
+    limits: Limits,
+    claim: &Claim,
+    to: Size,
+) -> Result<(), Error> {
+    let mut grown = claim.clone();
+    grown.size = claim.size.max(to);
+    change(scheduler, limits, claim, &grown)
+}
+
+/// Whether the quota lets a stopped instance have its compute back.
+pub(super) fn reclaim(scheduler: &Scheduler, limits: Limits, claim: &Claim) -> Result<(), Error> {
+    let mut reclaimed = claim.clone();
+    reclaimed.compute = true;
+    change(scheduler, limits, claim, &reclaimed)
+}
+
+fn change(scheduler: &Scheduler, limits: Limits, old: &Claim, new: &Claim) -> Result<(), Error> {
+    let used = scheduler.used(old.owner);
+    into_result(over(limits, used, Used::of_claim(old), Used::of_claim(new)))
+}
+
+/// Whether the quota allows the ports of a VM, which `[before, after]` has.
+pub(super) fn open(
+    scheduler: &Scheduler,
+    limits: Limits,
+    owner: UserId,
+    [before, after]: [&[u16]; 2],
+) -> Result<(), Error> {
+    let (before, after) = (before.len(), after.len());
+    let opened = Used::of_ports(after.saturating_sub(before));
+    into_result(over(limits, scheduler.used(owner), Used::default(), opened))
+}
+
+fn into_result(fields: Vec<Over>) -> Result<(), Error> {
+    if fields.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::OverQuota(Shortfall { fields }))
+    }
+}
+
+/// A user with the quantities that their instances hold, and the limits on them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserQuota {
+    pub email: String,
+    pub used: Used,
+    pub limits: Limits,
+}
+
+impl App {
+    /// Returns the caller's usage and limits.
+    pub fn quota(&self, caller: &Caller) -> Result<(Used, Limits), Error> {
+        let defaults = self.config().quota.limits();
+        let limits = self.db.read(|rows| limits(rows, caller.user, defaults))?;
+        Ok((self.scheduler.used(caller.user), limits))
+    }
+}
+
+impl Operator<'_> {
+    /// Returns all users.
+    pub fn users(&self) -> Result<Vec<UserQuota>, Error> {
+        let defaults = self.config.quota.limits();
+        self.db.read(|rows| {
+            let users = rows.users()?.into_iter();
+            let quota = |(id, email)| {
+                Ok(UserQuota {
+                    email,
+                    used: self.scheduler.used(id),
+                    limits: limits(rows, id, defaults)?,
+                })
+            };
+            users.map(quota).collect()
+        })
+    }
+
+    /// Changes limits of a user. A limit below the usage only prevents growth.
+    pub async fn limit_user(
+        &self,
+        email: &str,
+        changes: Amounts<Option<UserLimit>>,
+    ) -> Result<UserQuota, Error> {
+        let (address, defaults) = (email.to_owned(), self.config.quota.limits());
+        let decided = self.db.write(move |view| {
+            let user = view.rows.user_of_email(&address)?;
+            let user = user.ok_or_else(|| FieldErrors::one("email", "no user has this address"))?;
+            let before = view.rows.user_limits(user)?;
+            let own = changes.zip(before, |new, old| new.unwrap_or(old));
+            let written = if own == before {
+                Changes::none()
+            } else {
+                Changes::none().with(Change::PutUserLimits(user, own))
+            };
+            Ok(((user, own.over_defaults(defaults)), written))
+        });
+        let (user, limits) = decided.await?;
+        Ok(UserQuota {
+            email: email.to_owned(),
+            used: self.scheduler.used(user),
+            limits,
+        })
+    }
+}

@@ -1,0 +1,22 @@
+//! `GET /api/quota/`.
+
+use super::{Api, Reply, render};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use wharf_control::Caller;
+use wharf_domain::error::Error;
+
+/// One quantity; the limit is null if there is none.
+#[derive(Serialize)]
+struct Wire {
+    used: u64,
+    limit: Option<u64>,
+}
+
+/// The caller's usage and limits.
+pub fn run(api: &Api, caller: &Caller) -> Result<Reply, Error> {
+    let (used, limits) = api.app.quota(caller)?;
+    let amounts = used.zip(limits, |used, limit| Wire { used, limit });
+    let fields: BTreeMap<_, _> = amounts.fields().into_iter().collect();
+    Ok(Reply::Done(render(&fields, 320)?))
+}

@@ -1,0 +1,94 @@
+//! `wharf user`.
+
+use super::ConfigFile;
+use crate::operation::user::{LimitUser, ListUsers};
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use wharf_control::UserQuota;
+use wharf_domain::quota::{Amounts, UserLimit};
+
+/// List users and set their limits
+#[derive(Args)]
+pub struct User {
+    #[command(subcommand)]
+    command: UserCommand,
+}
+
+#[derive(Subcommand)]
+enum UserCommand {
+    /// List users: e-mail address, then usage and limit of each quantity
+    List {
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Set limits of a user and print them: a number, `unlimited`, or `default` for the configuration's
+    Limit {
+        /// The user's e-mail address
+        email: String,
+        #[command(flatten)]
+        limits: Limits,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+}
+
+#[derive(Args)]
+struct Limits {
+    /// Instances
+    #[arg(long, value_name = "LIMIT")]
+    instances: Option<UserLimit>,
+    /// vCPUs of instances that are not stopped
+    #[arg(long, value_name = "LIMIT")]
+    vcpus: Option<UserLimit>,
+    /// RAM in GiB of instances that are not stopped
+    #[arg(long, value_name = "LIMIT")]
+    mem_gib: Option<UserLimit>,
+    /// Disk in GiB
+    #[arg(long, value_name = "LIMIT")]
+    disk_gib: Option<UserLimit>,
+    /// GPUs of instances that are not stopped
+    #[arg(long, value_name = "LIMIT")]
+    gpus: Option<UserLimit>,
+    /// SSH ports, ports of web pages, and open ports of VMs
+    #[arg(long, value_name = "LIMIT")]
+    ports: Option<UserLimit>,
+}
+
+impl User {
+    pub fn run(self) -> Result<()> {
+        match self.command {
+            UserCommand::List { config } => {
+                for user in config.perform(ListUsers {})? {
+                    println!("{}", line(&user));
+                }
+            }
+            UserCommand::Limit {
+                email,
+                limits,
+                config,
+            } => {
+                let limits = Amounts {
+                    n_instances: limits.instances,
+                    n_vcpus: limits.vcpus,
+                    mem_gib: limits.mem_gib,
+                    disk_size_gib: limits.disk_gib,
+                    n_gpus: limits.gpus,
+                    n_ports: limits.ports,
+                };
+                println!("{}", line(&config.perform(LimitUser { email, limits })?));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn line(user: &UserQuota) -> String {
+    let amounts = user.used.zip(user.limits, |used, limit| match limit {
+        Some(limit) => format!("{used} of {limit}"),
+        None => format!("{used} of unlimited"),
+    });
+    let fields = amounts
+        .fields()
+        .map(|(name, text)| format!("\t{name} {text}"));
+    format!("{}{}", user.email, fields.concat())
+}

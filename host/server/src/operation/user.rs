@@ -1,0 +1,38 @@
+//! Users and their limits.
+
+use super::Operation;
+use serde::{Deserialize, Serialize};
+use wharf_control::{Operator, UserQuota};
+use wharf_domain::error::Error;
+use wharf_domain::quota::{Amounts, UserLimit};
+
+/// Lists all users.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListUsers {}
+
+impl Operation for ListUsers {
+    const PATH: &'static str = "/users/list";
+    type Reply = Vec<UserQuota>;
+
+    async fn run(self, operator: Operator<'_>) -> Result<Self::Reply, Error> {
+        operator.users()
+    }
+}
+
+/// Changes limits of a user. `None` keeps a limit.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitUser {
+    pub email: String,
+    pub limits: Amounts<Option<UserLimit>>,
+}
+
+impl Operation for LimitUser {
+    const PATH: &'static str = "/users/limit";
+    type Reply = UserQuota;
+
+    async fn run(self, operator: Operator<'_>) -> Result<Self::Reply, Error> {
+        operator.limit_user(&self.email, self.limits).await
+    }
+}

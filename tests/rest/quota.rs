@@ -1,0 +1,320 @@
+//! Section 8: quotas.
+
+use crate::uuid;
+use serde_json::{Value, json};
+use wharf_tests::{Api, Ports, Server, simulated_node, small, until};
+
+const ANN: &str = "ann@example.com";
+
+/// Starts a server with this `[quota]`.
+fn start(quota: &str) -> (Server, Api) {
+    start_on(quota, &simulated_node("one", ""))
+}
+
+fn start_on(quota: &str, node: &str) -> (Server, Api) {
+    let ports = Ports::take().settings();
+    let server = Server::start(&format!("[quota]\n{quota}\n{ports}{node}")).unwrap();
+    let api = server.user(ANN).unwrap();
+    (server, api)
+}
+
+fn used(api: &Api, field: &str) -> u64 {
+    let quota = api.get("/api/quota/").unwrap().expect(200).unwrap();
+    quota[field]["used"].as_u64().unwrap()
+}
+
+fn patch(api: &Api, selector: &str, body: &Value) -> wharf_tests::Answer {
+    api.send("PATCH", &format!("/api/instance/{selector}/"), body)
+        .unwrap()
+}
+
+fn of(kind: &str, n_vcpus: u32, mem_gib: u32, disk_size_gib: u32) -> Value {
+    json!({
+        "resource_type": kind,
+        "n_vcpus": n_vcpus,
+        "mem_gib": mem_gib,
+        "disk_size_gib": disk_size_gib,
+    })
+}
+
+/// Checks a refusal by quota: field, requested and nearest available amount.
+fn assert_over(answer: wharf_tests::Answer, fields: &[(&str, u64, u64)]) {
+    let detail = answer.expect(422).unwrap()["detail"].clone();
+    let names: Vec<&str> = fields.iter().map(|row| row.0).collect();
+    assert_eq!(detail["bottleneck"], json!(names), "{detail}");
+    assert!(
+        detail["message"].as_str().unwrap().contains("quota"),
+        "{detail}"
+    );
+    for (field, requested, available) in fields {
+        assert_eq!(detail["requested"][field], *requested, "{detail}");
+        assert_eq!(detail["nearest_available"][field], *available, "{detail}");
+    }
+}
+
+#[test]
+fn each_quantity_is_limited_on_create() {
+    let gpus = "gpus = [{ model = \"H100\", count = 4 }]\nsettings";
+    let node = simulated_node("one", "").replace("settings", gpus);
+    let mut gpu = small("container");
+    gpu["gpu_model"] = json!("H100");
+    for (limit, first, second, over) in [
+        (
+            "n_instances = 1",
+            small("vm"),
+            small("container"),
+            ("n_instances", 1, 0),
+        ),
+        (
+            "n_vcpus = 5",
+            of("container", 3, 1, 10),
+            of("vm", 3, 1, 10),
+            ("n_vcpus", 3, 2),
+        ),
+        (
+            "mem_gib = 5",
+            of("vm", 1, 3, 10),
+            of("container", 1, 3, 10),
+            ("mem_gib", 3, 2),
+        ),
+        (
+            "disk_size_gib = 50",
+            of("container", 1, 1, 30),
+            of("container", 1, 1, 30),
+            ("disk_size_gib", 30, 20),
+        ),
+        ("n_gpus = 1", gpu.clone(), gpu.clone(), ("n_gpus", 1, 0)),
+        // The SSH port, and the open port 22 of a VM.
+        (
+            "n_ports = 2",
+            small("vm"),
+            small("container"),
+            ("n_ports", 1, 0),
+        ),
+    ] {
+        let (server, api) = start_on(limit, &node);
+        api.create(&first).unwrap().expect(201).unwrap();
+        assert_over(api.create(&second).unwrap(), &[over]);
+        // The values of `nearest_available` succeed.
+        let mut nearest = second.clone();
+        if over.2 > 0 {
+            nearest[over.0] = json!(over.2);
+            api.create(&nearest).unwrap().expect(201).unwrap();
+        }
+        if over.0 == "n_gpus" {
+            api.small_container().unwrap();
+        }
+        let other = server.user("bob@example.com").unwrap();
+        other.create(&second).unwrap().expect(201).unwrap();
+        server.finish().unwrap();
+    }
+}
+
+#[test]
+fn nearest_available_is_within_quota_and_node() {
+    let (server, api) = start("n_vcpus = 20\nmem_gib = 20");
+    let answer = api.create(&of("container", 30, 25, 600)).unwrap();
+    // The node has 16 vCPUs and 500 GiB of disk.
+    let over = [
+        ("n_vcpus", 30, 16),
+        ("mem_gib", 25, 20),
+        ("disk_size_gib", 600, 500),
+    ];
+    assert_over(answer, &over);
+    api.create(&of("container", 16, 20, 500))
+        .unwrap()
+        .expect(201)
+        .unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn concurrent_creates_stop_exactly_at_the_limit() {
+    let (server, api) = start("n_instances = 5\nn_ports = 100");
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let create = || api.create(&small("container")).unwrap().status;
+        let threads: Vec<_> = (0..16).map(|_| scope.spawn(create)).collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    let made = statuses.iter().filter(|status| **status == 201).count();
+    let refused = statuses.iter().filter(|status| **status == 422).count();
+    assert_eq!((made, refused), (5, 11), "{statuses:?}");
+    assert_eq!(used(&api, "n_instances"), 5);
+    server.finish().unwrap();
+}
+
+#[test]
+fn one_key_cannot_take_all_ports() {
+    let node = simulated_node("one", "");
+    let (server, api) = start_on("n_ports = 4", &node);
+    for _ in 0..4 {
+        api.small_container().unwrap();
+    }
+    assert_over(
+        api.create(&small("container")).unwrap(),
+        &[("n_ports", 1, 0)],
+    );
+    let other = server.user("bob@example.com").unwrap();
+    other.small_container().unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_deleted_instance_counts_until_its_node_was_seen_without_it() {
+    let (mut server, api) = start_on(
+        "n_instances = 1",
+        &simulated_node("one", "latency_ms = 1000"),
+    );
+    let made = api.small_container().unwrap();
+    api.wait_for(uuid(&made), "running").unwrap();
+    api.delete(uuid(&made)).unwrap().expect(204).unwrap();
+    let answer = api.create(&small("container")).unwrap();
+    assert_over(answer, &[("n_instances", 1, 0)]);
+    until("the claim is freed", || {
+        Ok((used(&api, "n_instances") == 0).then_some(()))
+    })
+    .unwrap();
+    for field in ["n_vcpus", "mem_gib", "disk_size_gib", "n_ports"] {
+        assert_eq!(used(&api, field), 0, "{field}");
+    }
+    api.small_container().unwrap();
+    // Usage is derived again at a start.
+    server.kill().unwrap();
+    server.run().unwrap();
+    let api = server.again(&api);
+    assert_eq!(used(&api, "n_instances"), 1);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_stopped_instance_holds_its_disk_and_its_restart_claims_compute_again() {
+    let (server, api) = start("n_vcpus = 4");
+    let first = api.create(&of("container", 3, 2, 20)).unwrap();
+    let first = first.expect(201).unwrap();
+    api.wait_for(uuid(&first), "running").unwrap();
+    api.act(uuid(&first), "stop").unwrap().expect(200).unwrap();
+    assert_eq!((used(&api, "n_vcpus"), used(&api, "mem_gib")), (0, 0));
+    assert_eq!(used(&api, "disk_size_gib"), 20);
+    let second = api.create(&of("container", 2, 1, 10)).unwrap();
+    let second = second.expect(201).unwrap();
+    assert_over(
+        api.act(uuid(&first), "restart").unwrap(),
+        &[("n_vcpus", 3, 2)],
+    );
+    let shown = api.instance(uuid(&first)).unwrap().expect(200).unwrap();
+    assert_eq!(shown["state"], "exited");
+    api.delete(uuid(&second)).unwrap().expect(204).unwrap();
+    until("the quota allows the restart", || {
+        Ok((api.act(uuid(&first), "restart")?.status == 200).then_some(()))
+    })
+    .unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn resizes_and_ports_are_limited_and_survive_a_restart_of_the_server() {
+    let (mut server, api) = start("mem_gib = 8\nn_ports = 4");
+    let container = api.create(&of("container", 1, 4, 10)).unwrap();
+    let container = container.expect(201).unwrap();
+    let vm = api
+        .create(&of("vm", 1, 1, 10))
+        .unwrap()
+        .expect(201)
+        .unwrap();
+    for made in [&container, &vm] {
+        api.wait_for(uuid(made), "running").unwrap();
+    }
+    let resize = |api: &Api, mem: u32| patch(api, uuid(&container), &json!({ "mem_gib": mem }));
+    assert_over(resize(&api, 8), &[("mem_gib", 8, 7)]);
+    resize(&api, 7).expect(200).unwrap();
+    let add = |api: &Api, port: u32| {
+        let path = format!("/api/instance/{}/add-port/", uuid(&vm));
+        api.send("POST", &path, &json!({ "port": port })).unwrap()
+    };
+    add(&api, 80).expect(200).unwrap();
+    assert_over(add(&api, 81), &[("n_ports", 1, 0)]);
+    // Opening an open port changes nothing.
+    add(&api, 80).expect(200).unwrap();
+    server.kill().unwrap();
+    server.run().unwrap();
+    let api = server.again(&api);
+    assert_eq!((used(&api, "n_ports"), used(&api, "mem_gib")), (4, 8));
+    assert_over(add(&api, 81), &[("n_ports", 1, 0)]);
+    api.delete(uuid(&vm)).unwrap().expect(204).unwrap();
+    until("its ports are freed", || {
+        Ok((used(&api, "n_ports") == 1).then_some(()))
+    })
+    .unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_limit_below_the_usage_takes_nothing_away_and_prevents_growth() {
+    let (mut server, api) = start("n_vcpus = 8");
+    let made = api.create(&of("container", 4, 4, 10)).unwrap();
+    let made = made.expect(201).unwrap();
+    api.wait_for(uuid(&made), "running").unwrap();
+    let limited = server
+        .cli(&["user", "limit", ANN, "--vcpus", "2", "--instances", "1"])
+        .unwrap();
+    assert!(limited.contains("n_vcpus 4 of 2"), "{limited}");
+    assert_over(
+        api.create(&small("container")).unwrap(),
+        &[("n_instances", 1, 0), ("n_vcpus", 1, 0)],
+    );
+    let resize = |n: u32| patch(&api, uuid(&made), &json!({ "n_vcpus": n }));
+    assert_over(resize(5), &[("n_vcpus", 5, 4)]);
+    let grown = patch(&api, uuid(&made), &json!({ "mem_gib": 5 }));
+    grown.expect(200).unwrap();
+    resize(3).expect(200).unwrap();
+    let shown = api.instance(uuid(&made)).unwrap().expect(200).unwrap();
+    assert_eq!(shown["state"], "running");
+    let quota = api.get("/api/quota/").unwrap().expect(200).unwrap();
+    assert_eq!(quota["n_vcpus"], json!({ "used": 3, "limit": 2 }));
+    assert_eq!(quota["mem_gib"], json!({ "used": 5, "limit": null }));
+    // Other options keep their limits, with and without a running server.
+    server.terminate().unwrap();
+    let changed = [
+        "user",
+        "limit",
+        ANN,
+        "--instances",
+        "default",
+        "--vcpus",
+        "unlimited",
+    ];
+    server.cli(&changed).unwrap();
+    let list = server.cli(&["user", "list"]).unwrap();
+    assert!(list.starts_with(ANN), "{list}");
+    assert!(
+        list.contains("n_instances 1 of unlimited\tn_vcpus 3 of unlimited"),
+        "{list}"
+    );
+    for (args, named) in [
+        (
+            ["user", "limit", "nobody@example.com", "--ports", "1"],
+            "no user",
+        ),
+        (["user", "limit", ANN, "--ports", "-1"], "--ports"),
+        (
+            ["user", "limit", ANN, "--gpus", "some"],
+            "`unlimited` or `default`",
+        ),
+    ] {
+        let error = server.cli(&args).unwrap_err().to_string();
+        assert!(error.contains(named), "{error}");
+    }
+}
+
+#[test]
+fn a_wrong_quota_is_refused_by_name() {
+    for (line, named) in [
+        ("n_vcpus = -1", "n_vcpus"),
+        ("n_ports = \"many\"", "unlimited"),
+        ("vcpus = 1", "vcpus"),
+    ] {
+        let settings = format!("[quota]\n{line}\n{}", simulated_node("one", ""));
+        let error = Server::start(&settings).err().unwrap().to_string();
+        assert!(error.contains(named), "{line}: {error}");
+    }
+}
