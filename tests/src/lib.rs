@@ -22,7 +22,7 @@ pub use document::check as agrees_with_document;
 pub use network::free_network;
 pub use proxy::Proxy;
 pub use python::{Python, succeed};
-pub use server::Server;
+pub use server::{Server, write_private};
 pub use ssh::{KeyPair, Login};
 pub use trials::{Test, is_wanted, stop, trial, without_engine};
 pub use wait::{eventually, until};

@@ -2,9 +2,10 @@
 
 use crate::api::Api;
 use anyhow::{Context, Result, bail};
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -33,7 +34,7 @@ impl Server {
     /// Starts a server with variables in its environment.
     pub fn start_in(settings: &str, environment: &[(&str, &str)]) -> Result<Self> {
         let mut server = Self::new(settings, environment)?;
-        plugin_cache::with_shared(&server.data_dir(), || server.run())?;
+        plugin_cache::with_shared(&server.config_path(), &server.data_dir(), || server.run())?;
         Ok(server)
     }
 
@@ -41,7 +42,7 @@ impl Server {
     pub fn start_with_json_log(settings: &str) -> Result<Self> {
         let mut server = Self::new(settings, &[])?;
         server.json_log = true;
-        plugin_cache::with_shared(&server.data_dir(), || server.run())?;
+        plugin_cache::with_shared(&server.config_path(), &server.data_dir(), || server.run())?;
         Ok(server)
     }
 
@@ -227,4 +228,10 @@ impl Drop for Server {
             eprintln!("{}", self.log());
         }
     }
+}
+
+/// Replaces a file with one that only its owner can read.
+pub fn write_private(path: &Path, content: &[u8]) -> Result<()> {
+    fs::write(path, content)?;
+    Ok(fs::set_permissions(path, Permissions::from_mode(0o600))?)
 }

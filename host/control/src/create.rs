@@ -4,7 +4,7 @@
 use super::clock::now;
 use super::quota;
 use super::vault::fill;
-use super::{App, Caller, InstanceView, Scheduler};
+use super::{App, Caller, InstanceView, Scheduler, Vault};
 use std::sync::Arc;
 use wharf_db::{Change, Changes, ProvisioningSpec, Read, View};
 use wharf_domain::blueprint::Blueprint;
@@ -18,7 +18,7 @@ use wharf_domain::name::Name;
 use wharf_domain::placement::{Placement, PlacementRequest};
 use wharf_domain::quota::Limits;
 use wharf_domain::request::CreateRequest;
-use wharf_domain::secret::{Encrypted, SecretKind, SecretText};
+use wharf_domain::secret::{Encrypted, SecretKind, SecretText, Secrets};
 use wharf_domain::state::InstanceState;
 use wharf_domain::time::Timestamp;
 
@@ -42,7 +42,7 @@ impl App {
         request: CreateRequest,
     ) -> Result<InstanceView, Error> {
         let password = password()?;
-        let draft = self.draft(caller.user, request, &password).await?;
+        let draft = self.draft(caller.user, request, password.clone()).await?;
         let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
         let decided = self
             .db
@@ -56,7 +56,7 @@ impl App {
         &self,
         owner: UserId,
         request: CreateRequest,
-        password: &SecretText,
+        password: SecretText,
     ) -> Result<Draft, Error> {
         let flavor = request.flavor;
         let login_user = self.config().login_user.clone();
@@ -77,7 +77,8 @@ impl App {
         let id = InstanceId(uuid::Uuid::now_v7());
         Ok(Draft {
             id,
-            password: self.vault.encrypt_text(id, password)?,
+            vault: self.vault.clone(),
+            password,
             placement: PlacementRequest {
                 owner,
                 resource_type: request.resource_type,
@@ -96,11 +97,8 @@ impl App {
             },
             flavor,
             login_user,
-            provisioning_spec: ProvisioningSpec {
-                hostname: String::new(),
-                blueprint,
-                secrets: self.vault.encrypt_all(id, &request.secrets)?,
-            },
+            blueprint,
+            secrets: request.secrets,
             now: now(),
             deadline: self.deadline(now()),
         })
@@ -127,8 +125,10 @@ struct Draft {
     names: Names,
     flavor: Arc<Flavor>,
     login_user: String,
-    password: Encrypted,
-    provisioning_spec: ProvisioningSpec,
+    vault: Vault,
+    password: SecretText,
+    blueprint: Arc<Blueprint>,
+    secrets: Secrets,
     now: Timestamp,
     deadline: Timestamp,
 }
@@ -144,10 +144,13 @@ impl Draft {
         let limits = quota::limits(view.rows, self.placement.owner, defaults)?;
         let placement = quota::place(scheduler, limits, &self.placement)?;
         let seq = view.rows.next_seq(self.placement.owner)?;
-        let instance = self.instance(name, seq, &placement);
+        // Encrypted within the write, so that a rotation of the key misses no new row.
+        let password = self.vault.encrypt_text(self.id, &self.password)?;
+        let instance = self.instance(name, seq, &placement, password);
         let provisioning_spec = ProvisioningSpec {
             hostname: instance.name.as_str().to_owned(),
-            ..self.provisioning_spec.clone()
+            blueprint: Arc::clone(&self.blueprint),
+            secrets: self.vault.encrypt_all(self.id, &self.secrets)?,
         };
         let changes = Changes::none()
             .with(Change::PutClaim(self.id, placement.claim))
@@ -176,7 +179,13 @@ impl Draft {
         }
     }
 
-    fn instance(&self, name: Name, seq: u64, placement: &Placement) -> Instance {
+    fn instance(
+        &self,
+        name: Name,
+        seq: u64,
+        placement: &Placement,
+        password: Encrypted,
+    ) -> Instance {
         let claim = &placement.claim;
         let request = &self.placement;
         let vm = request.resource_type == ResourceType::Vm;
@@ -194,7 +203,7 @@ impl Draft {
             gpus: claim.gpus.clone(),
             created_at: self.now,
             rates: self.rates,
-            password: self.password.clone(),
+            password,
             node: claim.node.clone(),
             ssh_host: placement.ssh_host.clone(),
             login_user: self.login_user.clone(),

@@ -3,6 +3,8 @@
 use super::App;
 use super::key::Keys;
 use super::scheduler::Scheduler;
+use super::vault::{Vault, VaultError};
+use std::path::Path;
 use std::sync::Arc;
 use wharf_config::Config;
 use wharf_db::Db;
@@ -14,6 +16,26 @@ pub struct Operator<'a> {
     pub keys: &'a Keys,
     pub scheduler: &'a Scheduler,
     pub config: Arc<Config>,
+    pub secrets: SecretsSource<'a>,
+}
+
+/// The way to the keys of the secrets.
+#[derive(Clone, Copy)]
+pub enum SecretsSource<'a> {
+    /// The server has them open.
+    Open(&'a Vault),
+    /// They are in a data directory.
+    In(&'a Path),
+}
+
+impl Operator<'_> {
+    /// Returns the keys of the secrets. Operations that need none work without the key file.
+    pub async fn vault(&self) -> Result<Vault, VaultError> {
+        match self.secrets {
+            SecretsSource::Open(vault) => Ok(vault.clone()),
+            SecretsSource::In(dir) => Vault::open(dir, self.db).await,
+        }
+    }
 }
 
 impl App {
@@ -24,6 +46,7 @@ impl App {
             keys: &self.keys,
             scheduler: &self.scheduler,
             config: self.config(),
+            secrets: SecretsSource::Open(&self.vault),
         }
     }
 }

@@ -91,7 +91,7 @@ impl App {
             self.nudge(caller, instance.id);
             self.wait_unless_provisioning(&instance).await;
         }
-        self.view(caller, instance)
+        Ok(self.view(caller, instance))
     }
 
     async fn wait_unless_provisioning(&self, instance: &Instance) {

@@ -15,16 +15,16 @@ use wharf_domain::secret::SecretText;
 pub struct InstanceView {
     pub instance: Instance,
     pub owner_email: Arc<str>,
-    /// Decrypted `original_service_password`.
+    /// Decrypted `original_service_password`; empty if it cannot be decrypted.
     pub password: SecretText,
     /// Host of the web pages.
     pub web_host: Arc<str>,
 }
 
 impl App {
-    pub(super) fn view(&self, caller: &Caller, instance: Instance) -> Result<InstanceView, Error> {
-        let password = self.vault.decrypt_text(instance.id, &instance.password)?;
-        Ok(self.view_with(caller, instance, password))
+    pub(super) fn view(&self, caller: &Caller, instance: Instance) -> InstanceView {
+        let password = self.vault.password(&instance);
+        self.view_with(caller, instance, password)
     }
 
     pub(super) fn view_with(
@@ -44,7 +44,7 @@ impl App {
     /// Returns one of the caller's instances.
     pub fn get(&self, caller: &Caller, selector: &Selector) -> Result<InstanceView, Error> {
         let found = self.db.read(|rows| find(rows, caller.user, selector))?;
-        self.view(caller, found)
+        Ok(self.view(caller, found))
     }
 
     /// Returns the caller's instances, oldest first, with the version of the list. Returns `None` if the
@@ -68,7 +68,7 @@ impl App {
         let views = instances
             .into_iter()
             .map(|instance| self.view(caller, instance));
-        Ok(Some((version, views.collect::<Result<_, _>>()?)))
+        Ok(Some((version, views.collect())))
     }
 
     /// The version of the caller's list.
@@ -83,11 +83,11 @@ impl App {
         after: Option<u64>,
         limit: usize,
     ) -> Result<Vec<InstanceView>, Error> {
-        self.db
-            .read(|rows| rows.owned_after(caller.user, after, limit))?
-            .into_iter()
-            .map(|instance| self.view(caller, instance))
-            .collect()
+        let found = self
+            .db
+            .read(|rows| rows.owned_after(caller.user, after, limit))?;
+        let views = found.into_iter();
+        Ok(views.map(|instance| self.view(caller, instance)).collect())
     }
 
     /// Returns the available flavors.

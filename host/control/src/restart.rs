@@ -52,7 +52,7 @@ impl App {
         self.nudge(caller, started.id);
         self.wait_settled(&started).await;
         self.check_started(&started)?;
-        self.view(caller, started)
+        Ok(self.view(caller, started))
     }
 
     /// Fails if the event log says that the node cannot start the instance.

@@ -35,6 +35,6 @@ impl App {
             .await?;
         self.nudge(caller, stopped.id);
         self.wait_settled(&stopped).await;
-        self.view(caller, stopped)
+        Ok(self.view(caller, stopped))
     }
 }

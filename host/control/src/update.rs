@@ -47,7 +47,7 @@ impl App {
             })
             .await?;
         let Some(size) = size else {
-            return self.view(caller, instance);
+            return Ok(self.view(caller, instance));
         };
         self.nudge(caller, id);
         self.wait_settled(&instance).await;
@@ -56,7 +56,7 @@ impl App {
         if after.size != size {
             return Err(self.refusal(&instance)?);
         }
-        self.view(caller, after)
+        Ok(self.view(caller, after))
     }
 
     /// Cancels a resize that the node has not confirmed in time. The old size stays, and is sent to the

@@ -1,64 +1,226 @@
 //! Encryption of the secrets in the database. The key file is readable by Wharf's account only.
+//!
+//! A ciphertext is a mark, the fingerprint of its key, a nonce, and the encrypted text. Ciphertexts of
+//! format 3 begin with the nonce, so every key is tried on them.
 
-use chacha20poly1305::aead::{Aead, KeyInit, Payload};
-use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
-use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
+use super::keyring::{KeyFileError, Keyring, SecretKey};
+use arc_swap::ArcSwap;
+use chacha20poly1305::XNonce;
+use chacha20poly1305::aead::{Aead, Payload};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use wharf_db::{Change, Changes, Db, Read};
 use wharf_domain::error::Error;
 use wharf_domain::ids::InstanceId;
-use wharf_domain::secret::{Encrypted, SecretKind, SecretText, Secrets};
+use wharf_domain::instance::Instance;
+use wharf_domain::secret::{Encrypted, Fingerprint, SecretKind, SecretText, Secrets};
 
 /// Length of an XChaCha20 nonce in bytes, which is long enough for random nonces.
 const NONCE: usize = 24;
+/// The first bytes of a ciphertext with a fingerprint.
+const MARK: &[u8] = b"key1";
+/// The most instances whose unreadable secret is logged.
+const MAX_LOGGED: usize = 10_000;
 
-/// Encrypts and decrypts secrets.
+/// Encrypts and decrypts secrets. Clones share their keys.
 #[derive(Clone)]
-pub struct Vault(XChaCha20Poly1305);
+pub struct Vault(Arc<Shared>);
 
-/// An error of the key file.
+struct Shared {
+    path: PathBuf,
+    keys: ArcSwap<Keyring>,
+    /// Held by the rotation.
+    rotating: tokio::sync::Mutex<()>,
+    /// The instances whose unreadable password was logged.
+    logged: Mutex<HashSet<InstanceId>>,
+}
+
+/// An error that keeps the secrets closed.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
-    /// The file cannot be read or created.
-    #[error("cannot read or create the key file {path}")]
-    File {
+    /// The file cannot be used.
+    #[error(transparent)]
+    File(#[from] KeyFileError),
+    /// The file is missing, and the database names its key.
+    #[error(
+        "key file {path} is missing; the database needs the key with the fingerprint {expected}: \
+         restore the file from its backup"
+    )]
+    Missing {
         path: PathBuf,
-        source: std::io::Error,
+        expected: Fingerprint,
     },
-    /// Other accounts can read the file.
-    #[error("key file {0} must have mode 0600: other accounts on this machine can read it")]
-    Mode(PathBuf),
-    /// The file does not contain a key.
-    #[error("key file {0} must contain exactly 32 bytes")]
-    Length(PathBuf),
+    /// The file is missing, and the database has secrets of an unknown key.
+    #[error(
+        "key file {0} is missing, and the database has secrets that only its key decrypts: restore \
+         the file from its backup"
+    )]
+    MissingUnknown(PathBuf),
+    /// The file has another key.
+    #[error(
+        "key file {path} has the key with the fingerprint {found}; the database needs the one with \
+         the fingerprint {expected}: restore the file from its backup"
+    )]
+    Wrong {
+        path: PathBuf,
+        found: Fingerprint,
+        expected: Fingerprint,
+    },
+    /// The file's key decrypts no secret of a database that names no key.
+    #[error(
+        "key file {path} has the key with the fingerprint {found}, which decrypts no secret of the \
+         database: restore the file from its backup"
+    )]
+    Useless { path: PathBuf, found: Fingerprint },
+    /// The database cannot be read or written.
+    #[error(transparent)]
+    Database(#[from] Error),
 }
 
 impl Vault {
-    /// Reads the key file `secret.key` in a directory, or creates it.
-    pub fn open(dir: &Path) -> Result<Self, VaultError> {
+    /// Opens `secret.key` in a directory. The file is made only for a database without secrets.
+    pub async fn open(dir: &Path, db: &Db) -> Result<Self, VaultError> {
         let path = dir.join("secret.key");
-        let file = |source| VaultError::File {
-            path: path.clone(),
-            source,
+        let expected = db.read(|rows| rows.key_fingerprint())?;
+        let keys = match (Keyring::read(&path)?, expected) {
+            (Some(keys), _) => keys,
+            (None, Some(expected)) => return Err(VaultError::Missing { path, expected }),
+            (None, None) => {
+                if db.read(|rows| rows.any_instance(|_| true))? {
+                    return Err(VaultError::MissingUnknown(path));
+                }
+                let keys = Keyring::of(SecretKey::generate()?);
+                keys.write(&path)?;
+                keys
+            }
         };
-        if !path.exists() {
-            let mut key = [0; 32];
-            fill(&mut key).map_err(|e| file(std::io::Error::other(e.to_string())))?;
-            // The key must survive a crash: without it no secret can be decrypted.
-            wharf_secure_fs::write(&path, &[&key]).map_err(file)?;
+        let vault = Self::new(path, keys);
+        vault.check(db, expected)?;
+        let fingerprint = vault.fingerprint();
+        // A rotation that was interrupted after its first step has not noted its key yet.
+        if expected != Some(fingerprint) {
+            vault.note(db).await?;
         }
-        let mode = std::fs::metadata(&path).map_err(file)?.permissions().mode();
-        if mode & 0o077 != 0 {
-            return Err(VaultError::Mode(path));
+        if !vault.0.keys.load().earlier.is_empty() {
+            tracing::warn!(
+                "a rotation of the secrets was interrupted: complete it with `wharf secrets rotate`"
+            );
         }
-        let mut key = Vec::new();
-        std::fs::File::open(&path)
-            .and_then(|mut f| f.read_to_end(&mut key))
-            .map_err(file)?;
-        let key: [u8; 32] = key
-            .try_into()
-            .map_err(|_| VaultError::Length(path.clone()))?;
-        Ok(Self(XChaCha20Poly1305::new(&Key::from(key))))
+        Ok(vault)
+    }
+
+    /// Reads the keys for a check of the database, and makes none. Returns none without a file if the
+    /// database needs no key.
+    pub fn read(dir: &Path, db: &Db) -> Result<Option<Self>, VaultError> {
+        let path = dir.join("secret.key");
+        let expected = db.read(|rows| rows.key_fingerprint())?;
+        let Some(keys) = Keyring::read(&path)? else {
+            return match expected {
+                Some(expected) => Err(VaultError::Missing { path, expected }),
+                None if db.read(|rows| rows.any_instance(|_| true))? => {
+                    Err(VaultError::MissingUnknown(path))
+                }
+                None => Ok(None),
+            };
+        };
+        let vault = Self::new(path, keys);
+        vault.check(db, expected)?;
+        Ok(Some(vault))
+    }
+
+    fn new(path: PathBuf, keys: Keyring) -> Self {
+        Self(Arc::new(Shared {
+            path,
+            keys: ArcSwap::from_pointee(keys),
+            rotating: tokio::sync::Mutex::default(),
+            logged: Mutex::default(),
+        }))
+    }
+
+    /// Refuses keys that are not those of the database.
+    fn check(&self, db: &Db, expected: Option<Fingerprint>) -> Result<(), VaultError> {
+        let keys = self.0.keys.load();
+        let (path, found) = (self.0.path.clone(), keys.current.fingerprint);
+        match expected {
+            Some(expected) if keys.keys().any(|key| key.fingerprint == expected) => Ok(()),
+            Some(expected) => Err(VaultError::Wrong {
+                path,
+                found,
+                expected,
+            }),
+            None => {
+                let has = |i: &Instance| !i.password.0.is_empty();
+                let opens = |i: &Instance| has(i) && self.decrypt_text(i.id, &i.password).is_ok();
+                let useless = db.read(|rows| {
+                    let any = rows.any_instance(|instance| has(instance))?;
+                    Ok(any && !rows.any_instance(|instance| opens(instance))?)
+                })?;
+                match useless {
+                    true => Err(VaultError::Useless { path, found }),
+                    false => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// The fingerprint of the key that encrypts.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.0.keys.load().current.fingerprint
+    }
+
+    /// Whether a rotation has rows left to encrypt again.
+    pub(super) fn has_earlier_keys(&self) -> bool {
+        !self.0.keys.load().earlier.is_empty()
+    }
+
+    pub(super) fn rotating(&self) -> &tokio::sync::Mutex<()> {
+        &self.0.rotating
+    }
+
+    /// Adds a new key, which encrypts from now on.
+    pub(super) fn add_key(&self) -> Result<(), Error> {
+        let keys = self.0.keys.load().with(SecretKey::generate()?);
+        // The key is durable before anything is encrypted with it.
+        keys.write(&self.0.path).map_err(file_error)?;
+        self.0.keys.store(Arc::new(keys));
+        Ok(())
+    }
+
+    /// Removes all keys but the current one.
+    pub(super) fn drop_earlier_keys(&self) -> Result<(), Error> {
+        let keys = Keyring::of(self.0.keys.load().current.clone());
+        keys.write(&self.0.path).map_err(file_error)?;
+        self.0.keys.store(Arc::new(keys));
+        Ok(())
+    }
+
+    /// Notes the current key in the database.
+    pub(super) async fn note(&self, db: &Db) -> Result<(), Error> {
+        let fingerprint = self.fingerprint();
+        let noted = db.write(move |_| {
+            let change = Change::PutKeyFingerprint(fingerprint);
+            Ok(((), Changes::none().with(change)))
+        });
+        noted.await
+    }
+
+    /// Whether a ciphertext is of the current key.
+    fn is_current(&self, encrypted: &Encrypted) -> bool {
+        let current = self.fingerprint();
+        split(encrypted).is_some_and(|(key, _)| key == current)
+    }
+
+    /// Encrypts a ciphertext again if an earlier key encrypted it.
+    pub(super) fn renew(
+        &self,
+        id: InstanceId,
+        encrypted: &Encrypted,
+    ) -> Result<Option<Encrypted>, Error> {
+        if encrypted.0.is_empty() || self.is_current(encrypted) {
+            return Ok(None);
+        }
+        self.encrypt(id, &self.decrypt(id, encrypted)?).map(Some)
     }
 
     fn encrypt(&self, id: InstanceId, plain: &[u8]) -> Result<Encrypted, Error> {
@@ -68,30 +230,31 @@ impl Vault {
             msg: plain,
             aad: id.0.as_bytes(),
         };
-        let cipher = self.0.encrypt(&XNonce::from(nonce), payload);
-        let mut encrypted = nonce.to_vec();
-        encrypted.extend(cipher.map_err(|_| Error::internal("cannot encrypt"))?);
-        Ok(Encrypted(encrypted))
+        let keys = self.0.keys.load();
+        let cipher = keys.current.cipher.encrypt(&XNonce::from(nonce), payload);
+        let cipher = cipher.map_err(|_| Error::internal("cannot encrypt"))?;
+        let key = keys.current.fingerprint.0;
+        Ok(Encrypted([MARK, &key, &nonce, &cipher].concat()))
     }
 
     fn decrypt(&self, id: InstanceId, encrypted: &Encrypted) -> Result<Vec<u8>, Error> {
-        let wrong = || {
+        let keys = self.0.keys.load();
+        let opened = split(encrypted).and_then(|(fingerprint, rest)| {
+            let key = keys.keys().find(|key| key.fingerprint == fingerprint)?;
+            open(key, id, rest)
+        });
+        // A ciphertext of format 3 may begin like one with a fingerprint, however unlikely.
+        let opened = opened.or_else(|| keys.keys().find_map(|key| open(key, id, &encrypted.0)));
+        opened.ok_or_else(|| {
             Error::internal(format!(
                 "a secret of {id} cannot be decrypted: secret.key is probably not the key that \
                  encrypted it"
             ))
-        };
-        let (nonce, cipher) = encrypted.0.split_first_chunk::<NONCE>().ok_or_else(wrong)?;
-        let payload = Payload {
-            msg: cipher,
-            aad: id.0.as_bytes(),
-        };
-        self.0
-            .decrypt(&XNonce::from(*nonce), payload)
-            .map_err(|_| wrong())
+        })
     }
 
-    /// Encrypts a secret of an instance.
+    /// Encrypts a secret of an instance. A rotation reaches it only if the write that stores it
+    /// calls this.
     pub fn encrypt_text(&self, id: InstanceId, text: &SecretText) -> Result<Encrypted, Error> {
         self.encrypt(id, text.expose().as_bytes())
     }
@@ -101,6 +264,21 @@ impl Vault {
         String::from_utf8(self.decrypt(id, encrypted)?)
             .map(SecretText::new)
             .map_err(|e| Error::caused(format!("a secret of {id} is not text"), e.utf8_error()))
+    }
+
+    /// The password of an instance, for its owner. It is empty if it cannot be decrypted, so that the
+    /// other fields and the other instances are still shown.
+    pub(super) fn password(&self, instance: &Instance) -> SecretText {
+        let error = match self.decrypt_text(instance.id, &instance.password) {
+            Ok(password) => return password,
+            Err(error) => error,
+        };
+        let logged = self.0.logged.lock();
+        let mut logged = logged.unwrap_or_else(PoisonError::into_inner);
+        if logged.len() < MAX_LOGGED && logged.insert(instance.id) {
+            tracing::error!(instance = %instance.id, %error, "showing the instance without its password");
+        }
+        SecretText::new("")
     }
 
     /// Encrypts the secrets that the user gave for an instance. An empty set stays empty.
@@ -133,6 +311,46 @@ impl Vault {
         }
         Ok(secrets)
     }
+
+    /// One line for each instance with a secret that cannot be decrypted.
+    pub fn fsck(&self, db: &Db) -> Result<Vec<String>, Error> {
+        let mut wrong = Vec::new();
+        db.read(|rows| {
+            let mut passwords = Vec::new();
+            rows.each_instance(|instance| passwords.push((instance.id, instance.password)))?;
+            for (id, password) in passwords {
+                let Some(spec) = rows.provisioning_spec(id)? else {
+                    continue;
+                };
+                if self.decrypt_all(id, &spec.secrets, &password).is_err() {
+                    let path = self.0.path.display();
+                    wrong.push(format!("{id}: {path} does not decrypt its secrets"));
+                }
+            }
+            Ok(())
+        })?;
+        Ok(wrong)
+    }
+}
+
+fn file_error(error: KeyFileError) -> Error {
+    Error::caused("the key file cannot be replaced", error)
+}
+
+/// The fingerprint and the rest of a ciphertext with a fingerprint.
+fn split(encrypted: &Encrypted) -> Option<(Fingerprint, &[u8])> {
+    let rest = encrypted.0.strip_prefix(MARK)?;
+    let (key, rest) = rest.split_first_chunk()?;
+    Some((Fingerprint(*key), rest))
+}
+
+fn open(key: &SecretKey, id: InstanceId, encrypted: &[u8]) -> Option<Vec<u8>> {
+    let (nonce, cipher) = encrypted.split_first_chunk::<NONCE>()?;
+    let payload = Payload {
+        msg: cipher,
+        aad: id.0.as_bytes(),
+    };
+    key.cipher.decrypt(&XNonce::from(*nonce), payload).ok()
 }
 
 /// Fills a buffer with random bytes from the kernel.
@@ -141,35 +359,4 @@ pub(super) fn fill(bytes: &mut [u8]) -> Result<(), Error> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Key, KeyInit, Vault, XChaCha20Poly1305};
-    use wharf_domain::ids::InstanceId;
-    use wharf_domain::secret::{Encrypted, SecretKind, SecretText, Secrets};
-
-    #[test]
-    fn given_secrets_are_returned_with_the_password_once() {
-        let vault = Vault(XChaCha20Poly1305::new(&Key::from([7; 32])));
-        let id = InstanceId(uuid::Uuid::from_u128(1));
-        let pair = |kind, text: &str| (kind, SecretText::new(text));
-        let key = pair(SecretKind::AiProviderApiKey, "a key");
-        let password = pair(SecretKind::Password, "a password");
-        let in_row = vault.encrypt_text(id, &password.1).unwrap();
-        let opened = |given: &[_]| {
-            let given = vault.encrypt_all(id, &Secrets(given.to_vec())).unwrap();
-            vault.decrypt_all(id, &given, &in_row).unwrap().0
-        };
-        assert_eq!(opened(&[]), std::slice::from_ref(&password));
-        let both = [key.clone(), password];
-        assert_eq!(opened(std::slice::from_ref(&key)), both);
-        // Earlier versions encrypted the password with the others.
-        assert_eq!(opened(&both), both);
-
-        let other = InstanceId(uuid::Uuid::from_u128(2));
-        let error = vault.decrypt_all(other, &Encrypted::default(), &in_row);
-        let error = error.unwrap_err().to_string();
-        assert!(
-            error.contains("secret.key is probably not the key that encrypted it"),
-            "{error}"
-        );
-    }
-}
+mod tests;

@@ -9,6 +9,7 @@ use super::tables as t;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::{Instance, Intent, Progress};
+use wharf_domain::secret::Encrypted;
 
 impl Draft<'_> {
     /// Applies one use case's changes to the rows and to the projection of the claims.
@@ -33,6 +34,12 @@ impl Draft<'_> {
             }
             Change::PutProvisioningSpec(id, spec) => {
                 self.put(&t::PROVISIONING_SPECS, &id, (), &*spec)?;
+            }
+            Change::PutSecrets(id, password, secrets) => {
+                self.put_secrets(id, password, secrets)?;
+            }
+            Change::PutKeyFingerprint(fingerprint) => {
+                self.put(&t::KEY_FINGERPRINT, &(), (), &fingerprint)?;
             }
             Change::Event(number, event) => {
                 self.put(&t::EVENTS, &event.instance, number, &event)?;
@@ -66,6 +73,27 @@ impl Draft<'_> {
         let before = old.as_ref().map_or(0, |old| old.wan_ports.len());
         projected.count_ports(new.owner, before, new.wan_ports.len());
         self.index(old.as_ref(), Some(new))
+    }
+
+    fn put_secrets(
+        &mut self,
+        id: InstanceId,
+        password: Option<Encrypted>,
+        secrets: Option<Encrypted>,
+    ) -> Result<(), Error> {
+        let missing = || internal(format!("{id} is missing"));
+        if let Some(password) = password {
+            let mut row = self.get(&t::INSTANCES, &id, ())?.ok_or_else(missing)?;
+            row.password = password;
+            self.put(&t::INSTANCES, &id, (), &row)?;
+        }
+        if let Some(secrets) = secrets {
+            let spec = self.get(&t::PROVISIONING_SPECS, &id, ())?;
+            let mut spec = spec.ok_or_else(missing)?;
+            spec.secrets = secrets;
+            self.put(&t::PROVISIONING_SPECS, &id, (), &spec)?;
+        }
+        Ok(())
     }
 
     fn drop_instance(&mut self, id: InstanceId, projected: &mut Projected) -> Result<(), Error> {

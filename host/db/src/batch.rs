@@ -8,6 +8,7 @@ use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::Instance;
 use wharf_domain::ledger::Entry;
 use wharf_domain::quota::{Amounts, UserLimit};
+use wharf_domain::secret::{Encrypted, Fingerprint};
 use wharf_domain::time::Timestamp;
 
 /// One change of rows. Indices (names, owners, pending) follow from the instance row.
@@ -25,6 +26,11 @@ pub enum Change {
     Event(u32, Event),
     /// Appends to the ledger, with its number.
     Entry(u32, Entry),
+    /// Replaces the ciphertexts of an instance's password and of its given secrets. The plain texts
+    /// are the same, so versions stay.
+    PutSecrets(InstanceId, Option<Encrypted>, Option<Encrypted>),
+    /// Notes the key that encrypts secrets.
+    PutKeyFingerprint(Fingerprint),
     /// A new user.
     PutUser(UserId, String),
     /// The limits of a user.

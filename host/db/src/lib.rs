@@ -8,6 +8,7 @@ mod batch;
 mod codec;
 mod commit;
 mod fsck;
+mod guard;
 mod key;
 mod migrate;
 mod open;
@@ -27,7 +28,7 @@ pub use read::Read;
 pub use rows::{KeyRow, ProvisioningSpec};
 pub use table::Snapshot;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wharf_domain::error::Error;
 
@@ -42,7 +43,7 @@ pub struct Db {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process holds it.
-    #[error("the database in {0} is in use by another process")]
+    #[error("the database {0} is in use by another process")]
     InUse(String),
     /// A newer version of Wharf wrote it.
     #[error("the database has format {found}; this version of Wharf knows formats up to {known}")]
@@ -63,26 +64,73 @@ pub enum OpenError {
     },
     /// The earlier version did not close it, so the latest changes are in that version's journal.
     #[error(
-        "the database is of an earlier version of Wharf, which did not close it; start and stop \
-         that version once"
+        "the database has format 2, and the version of Wharf that wrote it did not close it: its \
+         latest changes are only in wharf.journal beside it; start and stop that version once"
     )]
     NotClosed,
-    /// The file or its rows cannot be read.
-    #[error("{0}")]
-    Broken(String),
+    /// The file is missing, and other files show that it was there.
+    #[error(
+        "the database {path} is missing, but {remains} shows that there was one: restore it from a \
+         backup; to start afresh on purpose, move {remains} away"
+    )]
+    Missing {
+        /// Where the file should be.
+        path: PathBuf,
+        /// Files of earlier starts.
+        remains: String,
+    },
+    /// The file has no content. Wharf never leaves one like it.
+    #[error(
+        "the database {0} is empty, so its content was lost: restore it from a backup; to start \
+         afresh on purpose, move the content of its directory away"
+    )]
+    Empty(PathBuf),
+    /// The file is of another program.
+    #[error(
+        "{0} is not a database of Wharf: restore the database from a backup; to start afresh on \
+         purpose, move the content of its directory away"
+    )]
+    Foreign(PathBuf),
+    /// The file has wrong content.
+    #[error("the database {path} is damaged; keep it, and restore a backup: {why}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The first error.
+        why: String,
+    },
+    /// The file cannot be read or written.
+    #[error("cannot read or write the database {path}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// The rows cannot be read or written.
+    #[error(transparent)]
+    Rows(#[from] Error),
 }
 
 impl Db {
     /// Opens or makes the database in a directory, and loads the projection of its claims.
     pub fn open(dir: &Path, projection: Box<dyn Projection>) -> Result<Self, OpenError> {
-        Self::on(open::open(dir)?, projection)
+        let file = open::open(dir)?;
+        let damaged = |why| OpenError::Damaged {
+            path: open::path_in(dir),
+            why,
+        };
+        let opened = guard::guarded(|| Self::on(file, projection)).map_err(damaged)?;
+        opened.map_err(|error| match error {
+            OpenError::Rows(error) => damaged(error.chain().to_string()),
+            other => other,
+        })
     }
 
     fn on(file: redb::Database, mut projection: Box<dyn Projection>) -> Result<Self, OpenError> {
         let file = Arc::new(file);
         projection.load(&Snapshot::open(&file)?)?;
-        let writer = writer::Writer::start(Arc::clone(&file), projection)
-            .map_err(|error| OpenError::Broken(error.to_string()))?;
+        let writer = writer::Writer::start(Arc::clone(&file), projection)?;
         Ok(Self { file, writer })
     }
 

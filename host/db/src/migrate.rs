@@ -1,5 +1,5 @@
-//! Moves the rows of format 2, which had ten tables in trees of their own and a journal before them,
-//! to the present format.
+//! Moves a database of an earlier format to the present one. Format 3 has the present rows. The rows
+//! of format 2 are moved, which had ten tables in trees of their own and a journal before them.
 
 use super::OpenError;
 use super::codec::{decode, internal};
@@ -13,8 +13,12 @@ use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
 
-/// The format that is moved.
-pub(super) const FORMAT: u64 = 2;
+/// The format whose rows are moved.
+const TREES: u64 = 2;
+/// The format whose ciphertexts do not name their keys.
+const UNNAMED_KEYS: u64 = 3;
+/// The file of format 2's journal.
+pub(super) const JOURNAL: &str = "wharf.journal";
 
 type Rows<K> = TableDefinition<'static, K, &'static [u8]>;
 
@@ -45,12 +49,15 @@ pub fn migrate(
     found: u64,
     meta: &mut Table<'_, &'static str, u64>,
 ) -> Result<(), OpenError> {
+    if found == UNNAMED_KEYS {
+        return Ok(());
+    }
     let mut take = |key| -> Result<Option<u64>, Error> {
         let number = meta.remove(key).map_err(internal)?;
         Ok(number.map(|number| number.value()))
     };
     let (session, closed) = (take(SESSION)?, take(CLOSED)?);
-    if found != FORMAT {
+    if found != TREES {
         return Err(OpenError::Older { found });
     }
     if closed.is_none() || closed != session {
@@ -133,7 +140,7 @@ fn each<K: Key + 'static, V: Value + 'static>(
 
 /// Removes the journal of format 2, which has nothing that the file has not.
 pub fn remove_journal(dir: &Path) {
-    let path = dir.join("wharf.journal");
+    let path = dir.join(JOURNAL);
     if let Err(error) = std::fs::remove_file(&path)
         && error.kind() != std::io::ErrorKind::NotFound
     {

@@ -3,47 +3,152 @@
 use super::OpenError;
 use super::codec::internal;
 use super::commit::commit_durably;
+use super::guard::guarded;
 use super::migrate;
 use super::table::Draft;
 use super::tables::INSTALLATION;
-use redb::{Builder, Database, ReadableTable, TableDefinition};
-use std::fmt::Display;
-use std::path::Path;
+use redb::{
+    Builder, Database, DatabaseError, ReadableDatabase, StorageError, TableDefinition, TableError,
+};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Seek};
+use std::path::{Path, PathBuf};
 use uuid::Uuid;
 use wharf_domain::error::Error;
 
-/// The format that this version writes.
-const FORMAT: u64 = 3;
+/// The format that this version writes. Format 4 has format 3's rows; its ciphertexts name their keys.
+const FORMAT: u64 = 4;
 /// A table of its own in every format, so that every version can read it.
 pub(super) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
-const FORMAT_KEY: &str = "format";
+pub(super) const FORMAT_KEY: &str = "format";
 
 /// Memory for pages of the file, in bytes; redb's default is 1 GiB. The first look at the nodes after
 /// a start reads every instance, and would leave as much of the file in memory as this allows.
 const CACHE: usize = 256 << 20;
 
-/// Opens or makes `wharf.redb` in a directory.
+/// The first bytes of every redb file.
+const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
+
+/// Files that only a start with a database leaves in its directory.
+const REMAINS: [&str; 3] = ["secret.key", "plugins-cache", migrate::JOURNAL];
+
+/// The database's file in a directory.
+pub fn path_in(dir: &Path) -> PathBuf {
+    dir.join("wharf.redb")
+}
+
+/// Opens the database of a directory, or makes it in a directory without remains of one.
 pub fn open(dir: &Path) -> Result<Database, OpenError> {
-    let path = dir.join("wharf.redb");
-    let broken = |error: &dyn Display| OpenError::Broken(format!("{}: {error}", path.display()));
-    let file = wharf_secure_fs::open(&path).map_err(|e| broken(&e))?;
+    let path = path_in(dir);
+    match fs::metadata(&path) {
+        Ok(found) if found.len() == 0 => Err(OpenError::Empty(path)),
+        Ok(_) => open_present(dir, &path),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let remains = REMAINS.map(|name| dir.join(name));
+            let remains: Vec<_> = remains.into_iter().filter(|path| path.exists()).collect();
+            match remains.is_empty() {
+                true => make(dir, &path),
+                false => Err(OpenError::Missing {
+                    path,
+                    remains: list(&remains),
+                }),
+            }
+        }
+        Err(error) => Err(unreadable(&path, error)),
+    }
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    let paths: Vec<_> = paths.iter().map(|p| p.display().to_string()).collect();
+    paths.join(" and ")
+}
+
+fn open_present(dir: &Path, path: &Path) -> Result<Database, OpenError> {
+    let file = wharf_secure_fs::open(path).map_err(|error| unreadable(path, error))?;
+    let file = open_file(path, file)?;
+    initialise(path, &file, false)?;
+    // A crash may have come between a migration and the removal.
+    migrate::remove_journal(dir);
+    Ok(file)
+}
+
+/// Opens a file that has the rows of a database, after a repair if it was not closed.
+pub fn open_file(path: &Path, mut file: File) -> Result<Database, OpenError> {
+    let mut magic = [0; MAGIC.len()];
+    let read = file.rewind().and_then(|()| file.read_exact(&mut magic));
+    match read {
+        Ok(()) if magic == MAGIC => {}
+        Err(error) if error.kind() != ErrorKind::UnexpectedEof => {
+            return Err(unreadable(path, error));
+        }
+        _ => return Err(OpenError::Foreign(path.to_owned())),
+    }
+    redb_file(path, file)
+}
+
+fn redb_file(path: &Path, file: File) -> Result<Database, OpenError> {
     // Every commit has the allocator's state, so redb repairs only a file whose closing panicked.
     let repairs = |_: &mut redb::RepairSession| tracing::warn!("checking the whole database");
-    let file = Builder::new()
-        .set_cache_size(CACHE)
-        .set_repair_callback(repairs)
-        .create_file(file)
-        .map_err(|error| match error {
-            redb::DatabaseError::DatabaseAlreadyOpen => OpenError::InUse(dir.display().to_string()),
-            other => broken(&other),
-        })?;
-    wharf_secure_fs::sync_names(dir).map_err(|e| broken(&e))?;
-    match initialise(&file)? {
-        Opened::New => {}
-        // A crash may have come between a migration and the removal.
-        Opened::Present | Opened::Migrated => migrate::remove_journal(dir),
+    let opened = guarded(|| {
+        Builder::new()
+            .set_cache_size(CACHE)
+            .set_repair_callback(repairs)
+            .create_file(file)
+    });
+    let damaged = |why: String| OpenError::Damaged {
+        path: path.to_owned(),
+        why,
+    };
+    opened.map_err(damaged)?.map_err(|error| match error {
+        DatabaseError::DatabaseAlreadyOpen => OpenError::InUse(path.display().to_string()),
+        DatabaseError::Storage(StorageError::Io(error)) if !of_content(&error) => {
+            unreadable(path, error)
+        }
+        other => damaged(other.to_string()),
+    })
+}
+
+/// Whether an error is one of the content rather than of the device: redb reads beyond the end of a
+/// file that was cut.
+fn of_content(error: &io::Error) -> bool {
+    let kinds = [
+        ErrorKind::UnexpectedEof,
+        ErrorKind::InvalidData,
+        ErrorKind::InvalidInput,
+    ];
+    kinds.contains(&error.kind())
+}
+
+fn unreadable(path: &Path, source: io::Error) -> OpenError {
+    OpenError::Unreadable {
+        path: path.to_owned(),
+        source,
     }
-    Ok(file)
+}
+
+/// Makes a database under another name first, so that a crash leaves none that is unfinished.
+fn make(dir: &Path, path: &Path) -> Result<Database, OpenError> {
+    let failed = |error| unreadable(path, error);
+    let draft = wharf_secure_fs::draft(path);
+    let file = wharf_secure_fs::open_new(&draft).map_err(failed)?;
+    let made = redb_file(&draft, file).and_then(|file| {
+        initialise(&draft, &file, true)?;
+        Ok(file)
+    });
+    match made {
+        Ok(made) => match wharf_secure_fs::place(&draft, path) {
+            Ok(()) => Ok(made),
+            // Another process has made it in the meantime.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                Err(OpenError::InUse(dir.display().to_string()))
+            }
+            Err(error) => Err(failed(error)),
+        },
+        Err(error) => {
+            let _ = fs::remove_file(&draft);
+            Err(error)
+        }
+    }
 }
 
 /// The work that opening a file took.
@@ -54,40 +159,57 @@ pub(super) enum Opened {
     Migrated,
 }
 
-/// Brings a file to the present format, or refuses it.
-pub(super) fn initialise(file: &Database) -> Result<Opened, OpenError> {
-    let txn = file.begin_write().map_err(internal)?;
-    let mut meta = txn.open_table(META).map_err(internal)?;
-    let found = meta.get(FORMAT_KEY).map_err(internal)?.map(|f| f.value());
-    let opened = match found {
-        Some(FORMAT) => {
-            drop(meta);
-            txn.abort().map_err(internal)?;
-            return Ok(Opened::Present);
-        }
-        Some(found) if found > FORMAT => {
-            return Err(OpenError::Newer {
-                found,
-                known: FORMAT,
-            });
-        }
-        Some(found) => {
-            migrate::migrate(&txn, found, &mut meta)?;
-            Opened::Migrated
-        }
-        None => {
-            Draft::open(&txn)?.put(&INSTALLATION, &(), (), &Uuid::new_v4())?;
-            Opened::New
-        }
+/// Brings a file to the present format, or refuses it. Only a `new` file may have no format.
+pub(super) fn initialise(path: &Path, file: &Database, new: bool) -> Result<Opened, OpenError> {
+    let damaged = |why| OpenError::Damaged {
+        path: path.to_owned(),
+        why,
     };
-    meta.insert(FORMAT_KEY, FORMAT).map_err(internal)?;
-    drop(meta);
-    commit_durably(txn)?;
-    Ok(opened)
+    guarded(|| {
+        let found = match format(file)? {
+            Some(FORMAT) => return Ok(Opened::Present),
+            Some(found) if found > FORMAT => {
+                return Err(OpenError::Newer {
+                    found,
+                    known: FORMAT,
+                });
+            }
+            None if !new => return Err(OpenError::Foreign(path.to_owned())),
+            found => found,
+        };
+        let txn = file.begin_write().map_err(internal)?;
+        let mut meta = txn.open_table(META).map_err(internal)?;
+        let opened = match found {
+            Some(found) => {
+                migrate::migrate(&txn, found, &mut meta)?;
+                Opened::Migrated
+            }
+            None => {
+                Draft::open(&txn)?.put(&INSTALLATION, &(), (), &Uuid::new_v4())?;
+                Opened::New
+            }
+        };
+        meta.insert(FORMAT_KEY, FORMAT).map_err(internal)?;
+        drop(meta);
+        commit_durably(txn)?;
+        Ok(opened)
+    })
+    .map_err(damaged)?
+    .map_err(|error| match error {
+        OpenError::Rows(error) => damaged(error.chain().to_string()),
+        other => other,
+    })
 }
 
-impl From<Error> for OpenError {
-    fn from(error: Error) -> Self {
-        Self::Broken(error.to_string())
+/// The format that a file has; none in a file of another program.
+fn format(file: &Database) -> Result<Option<u64>, Error> {
+    let txn = file.begin_read().map_err(internal)?;
+    match txn.open_table(META) {
+        Ok(meta) => {
+            let format = meta.get(FORMAT_KEY).map_err(internal)?;
+            Ok(format.map(|format| format.value()))
+        }
+        Err(TableError::Storage(error)) => Err(internal(error)),
+        Err(_) => Ok(None),
     }
 }

@@ -12,6 +12,7 @@ use wharf_domain::ids::{InstanceId, NodeId, UserId};
 use wharf_domain::instance::Instance;
 use wharf_domain::ledger::Entry;
 use wharf_domain::quota::{Amounts, UserLimit};
+use wharf_domain::secret::Fingerprint;
 
 /// Questions to the rows.
 #[expect(
@@ -23,6 +24,11 @@ pub trait Read: Rows {
     fn installation(&self) -> Result<Uuid, Error> {
         let found = self.get(&t::INSTALLATION, &(), ())?;
         found.ok_or_else(|| internal("no installation id"))
+    }
+
+    /// The fingerprint of the key that encrypts secrets; none before the first secret.
+    fn key_fingerprint(&self) -> Result<Option<Fingerprint>, Error> {
+        self.get(&t::KEY_FINGERPRINT, &(), ())
     }
 
     /// One instance, deleted ones included.
@@ -165,6 +171,16 @@ pub trait Read: Rows {
             f(row?.2);
         }
         Ok(())
+    }
+
+    /// Whether `f` holds for any instance, deleted ones included.
+    fn any_instance(&self, mut f: impl FnMut(&Instance) -> bool) -> Result<bool, Error> {
+        for row in self.all(&t::INSTANCES)? {
+            if f(&row?.2) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The events of an instance in order.

@@ -11,9 +11,12 @@ use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::Instance;
 use wharf_domain::ledger::Entry;
 use wharf_domain::quota::{Amounts, UserLimit};
+use wharf_domain::secret::Fingerprint;
 
 /// The name of this installation towards engines.
 pub const INSTALLATION: Table<(), (), Uuid> = Table::new(b'#', 0);
+/// The fingerprint of the key that encrypts secrets.
+pub const KEY_FINGERPRINT: Table<(), (), Fingerprint> = Table::new(b'#', 1);
 
 /// E-mail address of each user.
 pub const USERS: Table<UserId, (), String> = Table::new(b'u', 0);

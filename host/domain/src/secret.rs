@@ -56,3 +56,13 @@ impl fmt::Debug for Encrypted {
         f.write_str("(encrypted)")
     }
 }
+
+/// Names a key without revealing it: the first bytes of a digest of the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Fingerprint(pub [u8; 8]);
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}

@@ -4,7 +4,7 @@
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const FILE: u32 = 0o600;
 const DIRECTORY: u32 = 0o700;
@@ -27,6 +27,34 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Creates a file for reading and writing. It must not exist.
+pub fn open_new(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(FILE);
+    options.open(path)
+}
+
+/// A name beside a file, for content that is not complete yet.
+pub fn draft(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".draft-{}", std::process::id()));
+    name.into()
+}
+
+/// Gives a complete and synced draft its name, atomically and durably. A file that has the name
+/// already stays. The draft's own name is removed either way.
+pub fn place(draft: &Path, path: &Path) -> io::Result<()> {
+    let linked = fs::hard_link(draft, path);
+    let _ = fs::remove_file(draft);
+    linked?;
+    sync_names(parent(path))
+}
+
+fn parent(path: &Path) -> &Path {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
+}
+
 /// Replaces the content of a file atomically: after a power failure it has either the old or the new
 /// content.
 pub fn write(path: &Path, content: &[&[u8]]) -> io::Result<()> {
@@ -36,7 +64,7 @@ pub fn write(path: &Path, content: &[&[u8]]) -> io::Result<()> {
         let _ = fs::remove_file(&draft);
     }
     renamed?;
-    sync_names(path.parent().unwrap_or(Path::new(".")))
+    sync_names(parent(path))
 }
 
 fn write_all(path: &Path, content: &[&[u8]]) -> io::Result<()> {

@@ -166,13 +166,14 @@ async fn assemble(
         let driver = driver(config, &plugins, node, &installation)?;
         drivers.insert(NodeId(node.name.clone()), driver);
     }
+    let vault = Vault::open(&config.data_dir, &db).await?;
     let parts = Parts {
         config: Arc::clone(config),
         db,
         scheduler,
         plugins,
         drivers,
-        vault: Vault::open(&config.data_dir)?,
+        vault,
         installation,
         guests: threads.handle(),
     };

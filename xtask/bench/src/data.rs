@@ -125,7 +125,7 @@ async fn fill(
 ) -> Result<(Vec<String>, Vec<InstanceId>)> {
     let config = Config::load(config)?;
     let (db, scheduler) = open_db(&config)?;
-    let vault = Arc::new(Vault::open(&config.data_dir)?);
+    let vault = Arc::new(Vault::open(&config.data_dir, &db).await?);
     let keys = Keys::load(db.clone())?;
     let (mut shown, mut owners) = (Vec::new(), Vec::new());
     for n in 0..users {

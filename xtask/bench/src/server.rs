@@ -23,7 +23,7 @@ impl Wharf {
 
     /// Starts a server with a configuration; the data directory is `data` beside it.
     pub fn start(config: &Path, log: &Path) -> Result<Self> {
-        plugin_cache::with_shared(&config.with_file_name("data"), || {
+        plugin_cache::with_shared(config, &config.with_file_name("data"), || {
             let begin = Instant::now();
             let server = Server::start(config, log)?;
             let start_time = begin.elapsed();

@@ -45,7 +45,7 @@ impl OwnServer {
         let config = dir.path().join(CONFIG);
         fs::write(&config, configuration(free_block()?))?;
         let start = || Server::start(&config, &dir.path().join(LOG));
-        let server = plugin_cache::with_shared(&dir.path().join("data"), start)?;
+        let server = plugin_cache::with_shared(&config, &dir.path().join("data"), start)?;
         let key = |email: &str| {
             let mut wharf = Command::new(workspace::wharf_binary());
             wharf.args(["key", "new", email, "--config"]).arg(&config);

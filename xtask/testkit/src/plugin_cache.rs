@@ -4,11 +4,12 @@
 //! Errors are ignored: a server compiles a plugin that it does not find, and loads only files of the
 //! right plugin, Wasmtime and settings.
 
-use crate::workspace::target;
+use crate::workspace::{target, wharf_binary};
 use std::fs::{self, DirBuilder, DirEntry, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
+use std::process::Command;
 use tempfile::NamedTempFile;
 
 /// The directory, in a data directory and in `target`; only its owner may have access.
@@ -19,7 +20,13 @@ const LARGEST: u64 = 8 << 20;
 
 /// Fills the cache of a data directory, starts its server, and copies newly compiled plugins back. These
 /// replace files of earlier builds of their plugins.
-pub fn with_shared<T>(data_dir: &Path, start: impl FnOnce() -> T) -> T {
+///
+/// A server refuses a directory that has a cache and no database, so this makes the database first.
+pub fn with_shared<T>(config: &Path, data_dir: &Path, start: impl FnOnce() -> T) -> T {
+    if !data_dir.join("wharf.redb").exists() {
+        let mut wharf = Command::new(wharf_binary());
+        let _ = wharf.args(["key", "list", "--config"]).arg(config).output();
+    }
     let (own, shared) = (data_dir.join(CACHE), target().join(CACHE));
     let _ = copy_all(&shared, &own);
     let started = start();

@@ -76,8 +76,12 @@ impl Disk {
     /// The disk when the power is back: the synced bytes, and of the later writes those that
     /// `seed` chooses.
     pub fn after_the_cut(&self, seed: u64) -> Self {
+        Self::of(self.bytes_after_the_cut(seed))
+    }
+
+    /// A disk with a file.
+    pub fn of(bytes: Vec<u8>) -> Self {
         let found = Self::new();
-        let bytes = self.bytes_after_the_cut(seed);
         found.state().synced = bytes.clone();
         found.state().now = bytes;
         found

@@ -8,7 +8,7 @@ use crate::open::META;
 use crate::{Change, Changes, Read, migrate as old};
 use redb::{Database, ReadableDatabase};
 use wharf_domain::ids::{InstanceId, UserId};
-use wharf_domain::instance::Intent;
+use wharf_domain::instance::{Intent, Progress};
 
 /// A file of this version: a user, a settled-by-nobody instance, one to delete, and one that is
 /// stopped.
@@ -49,7 +49,11 @@ fn as_before(rows: &Disk, closed: bool) -> Disk {
         table.insert(1, email.as_str()).unwrap();
         let mut table = txn.open_table(old::EMAILS).unwrap();
         table.insert(email.as_str(), 1).unwrap();
-        drop(txn.open_table(old::KEYS).unwrap());
+        let mut table = txn.open_table(old::KEYS).unwrap();
+        for key in rows.all_keys()? {
+            let bytes = encode(&key).unwrap();
+            table.insert(key.id.as_str(), bytes.as_slice()).unwrap();
+        }
         rows.each_instance(|instance| {
             let (id, number) = (instance.id, instance.id.0.as_u128());
             let bytes = encode(&instance).unwrap();
@@ -67,7 +71,9 @@ fn as_before(rows: &Disk, closed: bool) -> Disk {
             let mut table = txn.open_table(old::ON_NODE).unwrap();
             table.insert((claim.node.0.as_str(), number), ()).unwrap();
             let mut table = txn.open_table(old::PENDING).unwrap();
-            table.insert(number, ()).unwrap();
+            if instance.progress == Progress::Pending {
+                table.insert(number, ()).unwrap();
+            }
             if instance.intent != Intent::Delete {
                 let mut table = txn.open_table(old::NAMES).unwrap();
                 table.insert(instance.name.as_str(), number).unwrap();
@@ -173,11 +179,11 @@ fn a_database_that_the_earlier_version_did_not_close_is_refused_and_left_alone()
 #[test]
 fn other_formats_are_refused() {
     let (disk, _) = present();
-    for (format, why) in [(1, "a version in between"), (4, "formats up to 3")] {
+    for (format, why) in [(1, "a version in between"), (5, "formats up to 4")] {
         set_format(&disk, format);
         let refused = open(&disk).err().unwrap();
         assert!(refused.contains(why), "{refused}");
     }
-    set_format(&disk, 3);
+    set_format(&disk, 4);
     assert_eq!(ids(&open(&disk).unwrap()).len(), 3);
 }

@@ -9,6 +9,7 @@
 
 mod backend;
 mod fixture;
+mod formats;
 mod migration;
 mod power;
 mod versions;
@@ -19,7 +20,7 @@ use fixture::{Taken, create, create_in, delete};
 use std::collections::BTreeSet;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wharf_domain::error::Error;
 use wharf_domain::ids::InstanceId;
@@ -32,7 +33,7 @@ fn open_with(disk: &Disk, taken: &Taken) -> Result<Db, String> {
     let file = redb::Builder::new()
         .create_with_backend(disk.clone())
         .map_err(|e| e.to_string())?;
-    open::initialise(&file).map_err(|e| e.to_string())?;
+    open::initialise(Path::new("disk"), &file, true).map_err(|e| e.to_string())?;
     Db::on(file, Box::new(taken.clone())).map_err(|e| e.to_string())
 }
 

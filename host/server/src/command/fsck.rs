@@ -5,6 +5,7 @@ use crate::log;
 use crate::server::open_db;
 use anyhow::{Result, bail};
 use clap::Args;
+use wharf_control::Vault;
 
 /// Check the consistency of the database; the server must not be running
 #[derive(Args)]
@@ -16,7 +17,14 @@ pub struct Fsck {
 impl Fsck {
     pub fn run(self) -> Result<()> {
         let _log = log::to_stderr(false);
-        let wrong = open_db(&self.config.load()?)?.0.fsck()?;
+        let config = self.config.load()?;
+        let (db, _) = open_db(&config)?;
+        let mut wrong = db.fsck()?;
+        match Vault::read(&config.data_dir, &db) {
+            Ok(Some(vault)) => wrong.extend(vault.fsck(&db)?),
+            Ok(None) => {}
+            Err(error) => wrong.push(error.to_string()),
+        }
         for line in &wrong {
             println!("{line}");
         }

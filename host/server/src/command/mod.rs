@@ -4,6 +4,7 @@ mod bill;
 mod events;
 mod fsck;
 mod key;
+mod secrets;
 mod serve;
 mod user;
 
@@ -34,6 +35,7 @@ enum Command {
     Events(events::Events),
     Bill(bill::Bill),
     Fsck(fsck::Fsck),
+    Secrets(secrets::Secrets),
 }
 
 impl Cli {
@@ -46,6 +48,7 @@ impl Cli {
             Command::Events(events) => events.run(),
             Command::Bill(bill) => bill.run(),
             Command::Fsck(fsck) => fsck.run(),
+            Command::Secrets(secrets) => secrets.run(),
         }
     }
 }

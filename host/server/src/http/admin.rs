@@ -11,6 +11,7 @@ use crate::operation::Operation;
 use crate::operation::bill::Bill;
 use crate::operation::events::Events;
 use crate::operation::key::{ListKeys, NewKey, RevokeKey};
+use crate::operation::secrets::RotateSecrets;
 use crate::operation::user::{LimitUser, ListUsers};
 use axum::Router;
 use axum::extract::{FromRequest, Request, State};
@@ -95,6 +96,7 @@ fn router(app: Arc<App>) -> Router {
     let router = add::<LimitUser>(router);
     let router = add::<Events>(router);
     let router = add::<Bill>(router);
+    let router = add::<RotateSecrets>(router);
     router
         .route("/installation", get(installation))
         .fallback(async || HttpError::UnknownPath)

@@ -14,9 +14,6 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-/// The time limit of one request.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// The size limit of a response in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
@@ -65,7 +62,7 @@ impl AdminClient {
     /// Runs an operation in the server.
     pub async fn perform<O: Operation>(&mut self, operation: O) -> Result<O::Reply, AdminError> {
         let body = serde_json::to_vec(&operation).map_err(unanswered)?;
-        let reply = self.ask(Method::POST, O::PATH, body).await?;
+        let reply = self.ask(Method::POST, O::PATH, body, O::TIMEOUT).await?;
         // The error would repeat parts of the body, which may be a key.
         serde_json::from_slice(&reply).map_err(|_| unanswered("not what was expected"))
     }
@@ -75,6 +72,7 @@ impl AdminClient {
         method: Method,
         path: &str,
         body: Vec<u8>,
+        limit: Duration,
     ) -> Result<Bytes, AdminError> {
         let request = Request::builder()
             .method(method)
@@ -91,7 +89,7 @@ impl AdminClient {
                 .await;
             Ok((status, body.map_err(unanswered)?.to_bytes()))
         };
-        let (status, body) = timeout(REQUEST_TIMEOUT, exchange)
+        let (status, body) = timeout(limit, exchange)
             .await
             .map_err(|_| AdminError::Unanswered("it took too long".to_owned()))??;
         if status.is_success() {

@@ -4,6 +4,7 @@
 pub mod bill;
 pub mod events;
 pub mod key;
+pub mod secrets;
 pub mod user;
 
 use crate::http::AdminClient;
@@ -12,14 +13,17 @@ use anyhow::{Result, bail};
 use serde::{Serialize, de::DeserializeOwned};
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 use wharf_config::Config;
-use wharf_control::{Keys, Operator};
+use wharf_control::{Keys, Operator, SecretsSource};
 use wharf_domain::error::Error;
 
 /// An operation with its arguments. The admin socket carries it as JSON.
 pub trait Operation: Serialize + DeserializeOwned + Send + 'static {
     /// Path on the admin socket.
     const PATH: &'static str;
+    /// The time that a running server has for it.
+    const TIMEOUT: Duration = Duration::from_secs(10);
     /// The result. Its JSON may hold a secret, so it needs no `Debug`.
     type Reply: Serialize + DeserializeOwned;
 
@@ -40,6 +44,7 @@ pub async fn perform<O: Operation>(config: &Config, operation: O) -> Result<O::R
         keys: &keys,
         scheduler: &scheduler,
         config: Arc::new(config.clone()),
+        secrets: SecretsSource::In(&config.data_dir),
     };
     match operation.run(operator).await {
         Ok(reply) => Ok(reply),

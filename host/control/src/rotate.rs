@@ -1,0 +1,85 @@
+//! Rotation of the key of the secrets. Every step leaves all secrets readable, and a rotation that was
+//! interrupted is continued by the next one.
+
+use super::vault::Vault;
+use serde::{Deserialize, Serialize};
+use wharf_db::{Change, Changes, Db, Read, View};
+use wharf_domain::error::Error;
+use wharf_domain::ids::InstanceId;
+
+/// Instances in one write, so that other writes wait for a few milliseconds only.
+const BATCH: usize = 128;
+
+/// The result of a rotation.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rotation {
+    /// Fingerprint of the new key.
+    pub fingerprint: String,
+    /// Number of instances whose secrets were encrypted again.
+    pub instances: usize,
+    /// Instances with secrets that no key decrypts. They are left as they were.
+    pub unreadable: Vec<InstanceId>,
+}
+
+impl Vault {
+    /// Makes a new key, encrypts all secrets again, and removes the earlier key from the key file.
+    pub async fn rotate(&self, db: &Db) -> Result<Rotation, Error> {
+        let _alone = self.rotating().lock().await;
+        if self.has_earlier_keys() {
+            tracing::info!("continuing the rotation that was interrupted");
+        } else {
+            self.add_key()?;
+        }
+        // When this write is done, so is every write that encrypted with the earlier key.
+        self.note(db).await?;
+        let mut ids = Vec::new();
+        db.read(|rows| rows.each_instance(|instance| ids.push(instance.id)))?;
+        let mut rotation = Rotation {
+            fingerprint: self.fingerprint().to_string(),
+            ..Rotation::default()
+        };
+        for batch in ids.chunks(BATCH) {
+            let (vault, batch) = (self.clone(), batch.to_vec());
+            let written = db.write(move |view| vault.renew_all(view, &batch));
+            let (renewed, unreadable) = written.await?;
+            rotation.instances += renewed;
+            rotation.unreadable.extend(unreadable);
+        }
+        self.drop_earlier_keys()?;
+        let key: &str = &rotation.fingerprint;
+        tracing::info!(
+            key,
+            instances = rotation.instances,
+            "the key of the secrets was rotated"
+        );
+        Ok(rotation)
+    }
+
+    fn renew_all(
+        &self,
+        view: &View<'_>,
+        ids: &[InstanceId],
+    ) -> Result<((usize, Vec<InstanceId>), Changes), Error> {
+        let (mut renewed, mut unreadable) = (0, Vec::new());
+        let mut changes = Changes::none();
+        for id in ids {
+            let Some(instance) = view.rows.instance(*id)? else {
+                continue;
+            };
+            let secrets = view.rows.provisioning_spec(*id)?.map(|spec| spec.secrets);
+            let both = self.renew(*id, &instance.password).and_then(|password| {
+                let secrets = secrets.map(|secrets| self.renew(*id, &secrets));
+                Ok((password, secrets.transpose()?.flatten()))
+            });
+            match both {
+                Ok((None, None)) => {}
+                Ok((password, secrets)) => {
+                    renewed += 1;
+                    changes = changes.with(Change::PutSecrets(*id, password, secrets));
+                }
+                Err(_) => unreadable.push(*id),
+            }
+        }
+        Ok(((renewed, unreadable), changes))
+    }
+}
