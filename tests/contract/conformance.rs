@@ -6,8 +6,8 @@ use wharf_conformance::{Options, OwnServer, check_service};
 /// Only the operator's limit provokes it; `tests/rest/quota.rs` has it.
 const PORTS_OVER_QUOTA: (&str, u16) = ("addPort", 422);
 
-/// Documented statuses that no client can provoke.
-const UNPROVOKABLE: [u16; 4] = [408, 500, 502, 503];
+/// Documented statuses that no client can provoke, or only by a race or a flood.
+const UNPROVOKABLE: [u16; 6] = [408, 409, 429, 500, 502, 503];
 
 #[test]
 fn wharf_conforms_to_every_rule() {

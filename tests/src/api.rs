@@ -74,11 +74,37 @@ impl Api {
 
     /// Sends a request with bytes as its body.
     pub fn raw(&self, method: &str, path: &str, body: Option<(&str, &[u8])>) -> Result<Answer> {
+        self.raw_with(method, path, &[], body)
+    }
+
+    /// Sends a request with more headers and a JSON body, or none for `Null`.
+    pub fn send_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> Result<Answer> {
+        let bytes = serde_json::to_vec(body)?;
+        let body = Some(("application/json", bytes.as_slice())).filter(|_| !body.is_null());
+        self.raw_with(method, path, headers, body)
+    }
+
+    fn raw_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<(&str, &[u8])>,
+    ) -> Result<Answer> {
         let mut request = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.base_url));
         if !self.key.is_empty() {
             request = request.header("Authorization", format!("Bearer {}", self.key));
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
         }
         let answer = match body {
             Some((content_type, bytes)) => self

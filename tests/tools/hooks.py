@@ -23,6 +23,7 @@ REASONS = {
         # Only the parser rejects a port number above 65535.
         (400, r"s3_endpoint_url: must be an http or https URL without credentials.*"),
         (422, SHORT),
+        (422, r"This Idempotency-Key belongs to a request with another body\."),
     ],
     "updateInstance": [
         (400, r"name: is already taken"),

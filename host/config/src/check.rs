@@ -43,6 +43,7 @@ fn limits(limits: &Limits) -> Result<(), ConfigError> {
             "connections_per_local_peer",
             limits.connections_per_local_peer == 0,
         ),
+        ("request_burst", limits.request_burst == 0),
         ("streams_per_connection", limits.streams_per_connection == 0),
         ("write_timeout_ms", limits.write_timeout_ms == 0),
         ("unsent_mib", limits.unsent_mib == 0),

@@ -20,6 +20,12 @@ pub struct Limits {
     /// Their other end is usually a reverse proxy for all clients. The default leaves some
     /// connections for clients that connect directly.
     pub connections_per_local_peer: usize,
+    /// Maximum number of requests per second with one API key. Default 5000, an eighth of the reads that
+    /// two cores answer; 0 means no limit. Further requests get a 429.
+    pub requests_per_second: u32,
+    /// Maximum number of requests with one API key in a burst. Default 10000. They are regained at
+    /// `requests_per_second`.
+    pub request_burst: u32,
     /// Maximum number of concurrent streams on one HTTP/2 connection. Default 100, the minimum that
     /// RFC 9113 recommends.
     pub streams_per_connection: u32,
@@ -76,6 +82,8 @@ impl Default for Limits {
             max_connections: 10_000,
             connections_per_peer: 500,
             connections_per_local_peer: 9_000,
+            requests_per_second: 5_000,
+            request_burst: 10_000,
             streams_per_connection: 100,
             header_timeout_ms: 10_000,
             body_timeout_ms: 20_000,

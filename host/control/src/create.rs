@@ -4,7 +4,7 @@
 use super::clock::now;
 use super::quota;
 use super::vault::fill;
-use super::{App, Caller, InstanceView, Scheduler, Vault};
+use super::{App, Caller, IdempotencyKey, InstanceView, Scheduler, Vault};
 use std::sync::Arc;
 use wharf_db::{Change, Changes, ProvisioningSpec, Read, View};
 use wharf_domain::blueprint::Blueprint;
@@ -35,19 +35,26 @@ const NAME_TRIES: u64 = 64;
 const NAME_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl App {
-    /// Accepts an instance. The reconciler makes it after the answer.
+    /// Accepts an instance. The reconciler makes it after the answer. If an earlier request with the
+    /// idempotency key created an instance, returns that one as it was then.
     pub async fn create(
         &self,
         caller: &Caller,
         request: CreateRequest,
+        key: Option<IdempotencyKey>,
     ) -> Result<InstanceView, Error> {
         let password = password()?;
-        let draft = self.draft(caller.user, request, password.clone()).await?;
+        let mut draft = self.draft(caller.user, request, password.clone()).await?;
+        draft.key = key;
+        let id = draft.id;
         let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
         let decided = self
             .db
             .write(move |view| draft.decide(view, &scheduler, defaults));
         let instance = decided.await?;
+        if instance.id != id {
+            return Ok(self.view(caller, instance));
+        }
         self.nudge(caller, instance.id);
         Ok(self.view_with(caller, instance, password))
     }
@@ -101,6 +108,7 @@ impl App {
             secrets: request.secrets,
             now: now(),
             deadline: self.deadline(now()),
+            key: None,
         })
     }
 
@@ -131,6 +139,7 @@ struct Draft {
     secrets: Secrets,
     now: Timestamp,
     deadline: Timestamp,
+    key: Option<IdempotencyKey>,
 }
 
 impl Draft {
@@ -140,6 +149,12 @@ impl Draft {
         scheduler: &Scheduler,
         defaults: Limits,
     ) -> Result<(Instance, Changes), Error> {
+        // A request whose client went away may have been decided after this one began.
+        if let Some(key) = &self.key
+            && let Some(earlier) = key.earlier(view.rows, self.placement.owner, self.now)?
+        {
+            return Ok((earlier, Changes::none()));
+        }
         let name = self.name(view)?;
         let limits = quota::limits(view.rows, self.placement.owner, defaults)?;
         let placement = quota::place(scheduler, limits, &self.placement)?;
@@ -159,7 +174,12 @@ impl Draft {
                 Box::new(provisioning_spec),
             ))
             .record(instance, self.now, wharf_domain::event::What::Created);
-        Ok((changes.instance()?, changes))
+        let instance = changes.instance()?;
+        let changes = match &self.key {
+            Some(key) => changes.with(key.kept(instance.clone(), self.now)),
+            None => changes,
+        };
+        Ok((instance, changes))
     }
 
     fn name(&self, view: &View<'_>) -> Result<Name, Error> {

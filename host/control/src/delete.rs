@@ -2,7 +2,7 @@
 //! unreachable. Its claim is released once the node no longer has it.
 
 use super::clock::now;
-use super::find::{Selector, find};
+use super::find::Selector;
 use super::{App, Caller};
 use wharf_db::Changes;
 use wharf_domain::error::Error;
@@ -11,11 +11,11 @@ use wharf_domain::instance::Intent;
 
 impl App {
     pub async fn delete(&self, caller: &Caller, selector: &Selector) -> Result<(), Error> {
-        let (owner, selector) = (caller.user, selector.clone());
+        let target = self.target(caller, selector);
         let id = self
             .db
             .write(move |view| {
-                let mut instance = find(view.rows, owner, &selector)?;
+                let mut instance = target.find(view.rows)?;
                 let id = instance.id;
                 instance.intend(Intent::Delete, None);
                 instance.resize = None;

@@ -2,6 +2,7 @@
 //! of the whole key. A slow hash would add nothing, since the secret has 256 random bits.
 
 use super::clock::now;
+use super::condition::Condition;
 use super::vault::fill;
 use arc_swap::ArcSwap;
 use base64::Engine as _;
@@ -21,12 +22,16 @@ use wharf_domain::time::Timestamp;
 const PREFIX: &str = "wharf";
 
 /// The authenticated user of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Caller {
     pub user: UserId,
     pub email: Arc<str>,
+    /// Public id of the key.
+    pub key_id: Arc<str>,
     /// Id of the request in the log.
     pub request_id: Arc<str>,
+    /// Condition on the instance that the request changes.
+    pub condition: Condition,
 }
 
 /// A new key. Its secret is not stored and cannot be shown again.
@@ -64,6 +69,7 @@ type Valid = HashMap<String, ([u8; 32], Owner)>;
 struct Owner {
     user: UserId,
     email: Arc<str>,
+    key_id: Arc<str>,
 }
 
 impl Keys {
@@ -78,6 +84,7 @@ impl Keys {
                     let owner = Owner {
                         user: key.user,
                         email: email.into(),
+                        key_id: key.id.as_str().into(),
                     };
                     valid.insert(key.id, (key.sha256, owner));
                 }
@@ -99,7 +106,9 @@ impl Keys {
         bool::from(sha256.ct_eq(&digest)).then(|| Caller {
             user: owner.user,
             email: Arc::clone(&owner.email),
+            key_id: Arc::clone(&owner.key_id),
             request_id,
+            condition: Condition::default(),
         })
     }
 
@@ -135,6 +144,7 @@ impl Keys {
         let owner = Owner {
             user,
             email: email.into(),
+            key_id: id.as_str().into(),
         };
         self.put_valid(&id, &(sha256, owner));
         Ok(ApiKey { id, key })

@@ -2,11 +2,13 @@
 //! notified and updates the node.
 
 mod clock;
+mod condition;
 mod create;
 mod delete;
 mod features;
 mod find;
 pub mod history;
+mod idempotency;
 mod key;
 mod keyring;
 mod operator;
@@ -24,8 +26,10 @@ mod update;
 mod vault;
 
 pub use clock::now;
+pub use condition::Condition;
 pub use features::NodeFeatures;
 pub use find::Selector;
+pub use idempotency::IdempotencyKey;
 pub use key::{ApiKey, Caller, KeyInfo, Keys};
 pub use operator::{Operator, SecretsSource};
 pub use quota::UserQuota;
@@ -77,6 +81,7 @@ pub struct App {
     guests: Handle,
     nudge: mpsc::UnboundedSender<Nudge>,
     samples: stats::Samples,
+    in_flight: idempotency::InFlight,
     web_host: Arc<str>,
 }
 
@@ -115,6 +120,7 @@ impl App {
             guests: parts.guests,
             nudge,
             samples: stats::Samples::default(),
+            in_flight: idempotency::InFlight::default(),
         };
         Ok((Arc::new(app), nudged))
     }

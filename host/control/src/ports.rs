@@ -1,7 +1,7 @@
 //! `add-port/` and `remove-port/`: open ports on a VM's public address.
 
 use super::clock::now;
-use super::find::{Selector, find};
+use super::find::Selector;
 use super::{App, Caller, InstanceView, quota};
 use wharf_db::Changes;
 use wharf_domain::error::{Error, FieldErrors};
@@ -59,12 +59,12 @@ impl App {
         selector: &Selector,
         change: impl Fn(&mut Vec<u16>) -> Result<(), FieldErrors> + Send + 'static,
     ) -> Result<InstanceView, Error> {
-        let (owner, selector) = (caller.user, selector.clone());
+        let (owner, target) = (caller.user, self.target(caller, selector));
         let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
         let (instance, pending) = self
             .db
             .write(move |view| {
-                let mut instance = find(view.rows, owner, &selector)?;
+                let mut instance = target.find(view.rows)?;
                 if instance.resource_type != ResourceType::Vm {
                     return Err(Error::NotApplicable(
                         "ports can be opened on VMs only; this instance is a container",

@@ -1,7 +1,7 @@
 //! `GET` of one instance and of the list. Neither waits for a driver.
 
 use super::find::{Selector, find};
-use super::{App, Caller};
+use super::{App, Caller, Vault};
 use std::sync::Arc;
 use wharf_db::Read;
 use wharf_domain::error::Error;
@@ -21,10 +21,35 @@ pub struct InstanceView {
     pub web_host: Arc<str>,
 }
 
+/// Makes views for one caller, also within a write.
+pub(super) struct Viewer {
+    vault: Vault,
+    owner_email: Arc<str>,
+    web_host: Arc<str>,
+}
+
+impl Viewer {
+    pub(super) fn view(&self, instance: Instance) -> InstanceView {
+        InstanceView {
+            password: self.vault.password(&instance),
+            instance,
+            owner_email: Arc::clone(&self.owner_email),
+            web_host: Arc::clone(&self.web_host),
+        }
+    }
+}
+
 impl App {
+    pub(super) fn viewer(&self, caller: &Caller) -> Viewer {
+        Viewer {
+            vault: self.vault.clone(),
+            owner_email: Arc::clone(&caller.email),
+            web_host: Arc::clone(&self.web_host),
+        }
+    }
+
     pub(super) fn view(&self, caller: &Caller, instance: Instance) -> InstanceView {
-        let password = self.vault.password(&instance);
-        self.view_with(caller, instance, password)
+        self.viewer(caller).view(instance)
     }
 
     pub(super) fn view_with(

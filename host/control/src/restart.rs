@@ -1,7 +1,7 @@
 //! `restart/`: claims compute resources again on the node that has the disk.
 
 use super::clock::now;
-use super::find::{Selector, find};
+use super::find::Selector;
 use super::{App, Caller, InstanceView, quota};
 use wharf_db::{Change, Changes, Read};
 use wharf_domain::error::Error;
@@ -16,13 +16,13 @@ impl App {
         caller: &Caller,
         selector: &Selector,
     ) -> Result<InstanceView, Error> {
-        let (owner, selector) = (caller.user, selector.clone());
+        let (owner, target) = (caller.user, self.target(caller, selector));
         let deadline = self.deadline(now());
         let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
         let started = self
             .db
             .write(move |view| {
-                let mut instance = find(view.rows, owner, &selector)?;
+                let mut instance = target.find(view.rows)?;
                 let state = instance.state();
                 if !matches!(state, InstanceState::ShutOff | InstanceState::Exited) {
                     return Err(Error::State {

@@ -2,7 +2,7 @@
 //! released once the node has stopped the instance.
 
 use super::clock::now;
-use super::find::{Selector, find};
+use super::find::Selector;
 use super::{App, Caller, InstanceView};
 use wharf_db::Changes;
 use wharf_domain::error::Error;
@@ -13,11 +13,11 @@ use wharf_domain::state::InstanceState;
 impl App {
     /// Stops a running instance and waits for a limited time until the node has stopped it.
     pub async fn stop(&self, caller: &Caller, selector: &Selector) -> Result<InstanceView, Error> {
-        let (owner, selector) = (caller.user, selector.clone());
+        let target = self.target(caller, selector);
         let stopped = self
             .db
             .write(move |view| {
-                let mut instance = find(view.rows, owner, &selector)?;
+                let mut instance = target.find(view.rows)?;
                 let state = instance.state();
                 if state != InstanceState::Running {
                     return Err(Error::State {

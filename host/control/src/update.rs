@@ -38,10 +38,11 @@ impl App {
         })?;
         errors.into_result()?;
         let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
+        let target = self.target(caller, &Selector::Id(id));
         let (instance, size) = self
             .db
             .write(move |view| {
-                let instance = find(view.rows, owner, &Selector::Id(id))?;
+                let instance = target.find(view.rows)?;
                 let limits = quota::limits(view.rows, owner, defaults)?;
                 decide(view, (&scheduler, limits), instance, &request, features)
             })

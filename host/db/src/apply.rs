@@ -57,6 +57,9 @@ impl Draft<'_> {
             Change::PutKey(key) => {
                 self.put(&t::KEYS, &*key.id, (), &key)?;
             }
+            Change::PutIdempotent(digest, create, expired_before) => {
+                self.put_idempotent(digest, &create, expired_before)?;
+            }
         }
         Ok(())
     }

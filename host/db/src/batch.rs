@@ -1,6 +1,6 @@
 //! What a use case wants written.
 
-use super::rows::{KeyRow, ProvisioningSpec};
+use super::rows::{IdempotencyDigest, IdempotentCreate, KeyRow, ProvisioningSpec};
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
 use wharf_domain::event::{Event, What};
@@ -37,6 +37,8 @@ pub enum Change {
     PutUserLimits(UserId, Amounts<UserLimit>),
     /// A new or changed key.
     PutKey(KeyRow),
+    /// Keeps a create request for replays, and removes some that are older than the given time.
+    PutIdempotent(IdempotencyDigest, Box<IdempotentCreate>, Timestamp),
 }
 
 /// Changes that hold together or not at all.

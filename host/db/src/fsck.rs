@@ -19,6 +19,7 @@ pub fn check(rows: &Snapshot) -> Result<Vec<String>, Error> {
     rows.each_instance(|instance| drop(known.insert(instance.id, instance)))?;
     check_indices(rows, &known, &mut wrong)?;
     check_users(rows, &mut wrong)?;
+    super::idempotency::check(rows, &mut wrong)?;
     check_claims(rows, &known, &mut wrong)?;
     for (id, instance) in &known {
         check_instance(rows, *id, instance, &mut wrong)?;

@@ -47,6 +47,27 @@ impl Part for u64 {
     }
 }
 
+impl<const N: usize> Part for [u8; N] {
+    type Owned = Self;
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend(self);
+    }
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
+        take(bytes)
+    }
+}
+
+impl<A: Part<Owned = A>, B: Part<Owned = B>> Part for (A, B) {
+    type Owned = Self;
+    fn write(&self, out: &mut Vec<u8>) {
+        self.0.write(out);
+        self.1.write(out);
+    }
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
+        Some((A::read(bytes)?, B::read(bytes)?))
+    }
+}
+
 impl Part for InstanceId {
     type Owned = Self;
     fn write(&self, out: &mut Vec<u8>) {

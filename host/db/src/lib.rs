@@ -9,6 +9,7 @@ mod codec;
 mod commit;
 mod fsck;
 mod guard;
+mod idempotency;
 mod key;
 mod migrate;
 mod open;
@@ -25,7 +26,7 @@ pub use batch::{Change, Changes};
 pub use commit::View;
 pub use projection::Projection;
 pub use read::Read;
-pub use rows::{KeyRow, ProvisioningSpec};
+pub use rows::{IdempotencyDigest, IdempotentCreate, KeyRow, ProvisioningSpec};
 pub use table::Snapshot;
 
 use std::path::{Path, PathBuf};

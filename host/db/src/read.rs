@@ -1,7 +1,7 @@
 //! Questions to the rows, of a snapshot or within a write.
 
 use super::codec::internal;
-use super::rows::{KeyRow, ProvisioningSpec};
+use super::rows::{IdempotencyDigest, IdempotentCreate, KeyRow, ProvisioningSpec};
 use super::table::Rows;
 use super::tables as t;
 use uuid::Uuid;
@@ -154,6 +154,15 @@ pub trait Read: Rows {
         self.all(&t::KEYS)?
             .map(|row| row.map(|(_, (), key)| key))
             .collect()
+    }
+
+    /// The create request of an owner with an idempotency key; expired ones may be included.
+    fn idempotent_create(
+        &self,
+        owner: UserId,
+        digest: IdempotencyDigest,
+    ) -> Result<Option<IdempotentCreate>, Error> {
+        self.get(&t::IDEMPOTENT, &(), (owner, digest))
     }
 
     /// Calls `f` with each claim.

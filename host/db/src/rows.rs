@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use wharf_domain::blueprint::Blueprint;
 use wharf_domain::ids::UserId;
+use wharf_domain::instance::Instance;
 use wharf_domain::secret::Encrypted;
 use wharf_domain::time::Timestamp;
 
@@ -33,6 +34,20 @@ pub struct KeyRow {
     pub created_at: Timestamp,
     /// Time of revocation.
     pub revoked_at: Option<Timestamp>,
+}
+
+/// The digest of an idempotency key.
+pub type IdempotencyDigest = [u8; 32];
+
+/// A create request with an idempotency key, for replays of its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdempotentCreate {
+    /// Digest of the request's body.
+    pub body: [u8; 32],
+    /// Time of the request.
+    pub at: Timestamp,
+    /// The instance as it was created.
+    pub instance: Instance,
 }
 
 /// Counters of an owner.

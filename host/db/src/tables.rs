@@ -2,7 +2,7 @@
 //!
 //! Claims are in a group of their own, because a start reads all of them.
 
-use super::rows::{KeyRow, OwnerRow, ProvisioningSpec};
+use super::rows::{IdempotencyDigest, IdempotentCreate, KeyRow, OwnerRow, ProvisioningSpec};
 use super::table::Table;
 use uuid::Uuid;
 use wharf_domain::capacity::Claim;
@@ -47,3 +47,10 @@ pub const NAMES: Table<str, (), InstanceId> = Table::new(b'n', 0);
 pub const OWNERS: Table<UserId, (), OwnerRow> = Table::new(b'o', 0);
 /// Instances of an owner in order of creation, without deleted ones.
 pub const OWNED: Table<UserId, u64, InstanceId> = Table::new(b'o', 1);
+
+/// Create requests by their owner and idempotency key.
+pub const IDEMPOTENT: Table<(), (UserId, IdempotencyDigest), IdempotentCreate> =
+    Table::new(b'y', 0);
+/// The keys of [`IDEMPOTENT`] in order of time, in milliseconds.
+pub const IDEMPOTENT_BY_TIME: Table<(), (u64, (UserId, IdempotencyDigest)), ()> =
+    Table::new(b'y', 1);

@@ -80,6 +80,15 @@ pub enum Error {
     /// The node did not start a stopped instance. The text is for the operator.
     #[error("not started: {0}")]
     NotStarted(String),
+    /// The condition of the request (`If-Match`) does not hold for the instance.
+    #[error("the condition of the request does not hold")]
+    PreconditionFailed,
+    /// Another request with this idempotency key is in progress.
+    #[error("a request with this idempotency key is in progress")]
+    IdempotencyKeyBusy,
+    /// The idempotency key belongs to a request with another body.
+    #[error("the idempotency key belongs to a request with another body")]
+    IdempotencyKeyUsed,
     /// Too many requests are in progress.
     #[error("overloaded")]
     Overloaded,

@@ -103,7 +103,8 @@ fn wait_until_closed(file: &Path) -> Result<()> {
 /// Nodes with their own login hosts, so that ports suffice for any number of instances.
 fn configuration(nodes: usize) -> String {
     let mut text = "listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n\
-         [ssh_ports]\nfrom = 20000\nto = 29999\n[quota]\nn_ports = \"unlimited\"\n"
+         [ssh_ports]\nfrom = 20000\nto = 29999\n[quota]\nn_ports = \"unlimited\"\n\
+         [limits]\nrequests_per_second = 10000000\nrequest_burst = 10000000\n"
         .to_owned();
     for n in 0..nodes {
         // Writing into a String cannot fail.

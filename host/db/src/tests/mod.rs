@@ -10,6 +10,7 @@
 mod backend;
 mod fixture;
 mod formats;
+mod idempotency;
 mod migration;
 mod power;
 mod versions;

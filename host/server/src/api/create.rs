@@ -2,7 +2,7 @@
 
 use super::{Api, Reply, public_key, s3_url, wire};
 use crate::schema::{Body, Checked, Schemas};
-use wharf_control::Caller;
+use wharf_control::{Caller, IdempotencyKey};
 use wharf_domain::capacity::CpuTier;
 use wharf_domain::draft::{CreateDraft, Field, Offer, S3_FIELDS};
 use wharf_domain::error::{Error, FieldErrors};
@@ -10,8 +10,20 @@ use wharf_domain::instance::ResourceType;
 use wharf_domain::name::Name;
 use wharf_domain::secret::SecretText;
 
-/// Creates an instance.
-pub async fn run(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
+/// Creates an instance. A retry with the idempotency key of an earlier request gets its answer.
+pub async fn run(
+    api: &Api,
+    caller: &Caller,
+    body: &[u8],
+    key: Option<&str>,
+) -> Result<Reply, Error> {
+    let key = key.map(|key| IdempotencyKey::new(key, body));
+    let held = key.map(|key| api.app.hold_key(caller, &key)).transpose()?;
+    if let Some(key) = &key
+        && let Some(earlier) = api.app.created_earlier(caller, key)?
+    {
+        return Ok(Reply::Created(wire::instance(&earlier)?));
+    }
     let mut draft = read(&api.schemas, body)?;
     if let Field::Right(name) = &draft.name
         && api.app.name_taken(name)?
@@ -23,7 +35,8 @@ pub async fn run(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error
         flavors: api.app.flavors(),
         gpu_models: &gpu_models,
     })?;
-    let view = api.app.create(caller, request).await?;
+    let view = api.app.create(caller, request, key).await?;
+    drop(held);
     Ok(Reply::Created(wire::instance(&view)?))
 }
 

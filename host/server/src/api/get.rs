@@ -7,5 +7,5 @@ use wharf_domain::error::Error;
 /// One instance.
 pub fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
     let view = api.app.get(caller, selector)?;
-    Ok(Reply::Done(wire::instance(&view)?))
+    Ok(Reply::Instance(wire::instance(&view)?))
 }

@@ -1,6 +1,7 @@
 //! A bounded cache of rendered lists. A list is valid as long as its version is the one that the
 //! database has for its owner, so the cache needs no invalidation.
 
+use super::tag::tag;
 use bytes::Bytes;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
@@ -17,6 +18,8 @@ pub struct List {
     pub(super) version: u64,
     /// The JSON array.
     pub body: Bytes,
+    /// The entity tag of the body.
+    pub tag: String,
     /// The body compressed, once a client has asked for that.
     pub gzipped: OnceLock<Bytes>,
 }
@@ -26,6 +29,7 @@ impl List {
     pub fn new(version: u64, body: Bytes) -> Self {
         Self {
             version,
+            tag: tag(&body),
             body,
             gzipped: OnceLock::new(),
         }

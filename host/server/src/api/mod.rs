@@ -13,6 +13,7 @@ pub mod restart;
 mod s3_url;
 pub mod stats;
 pub mod stop;
+pub mod tag;
 #[cfg(test)]
 mod tied;
 pub mod update;
@@ -54,7 +55,9 @@ impl Api {
 pub enum Reply {
     /// The request was done with this result.
     Done(Bytes),
-    /// Something was created.
+    /// The request was done; the result is the instance as a `GET` shows it.
+    Instance(Bytes),
+    /// An instance was created.
     Created(Bytes),
     /// The request was done, and there is no result.
     Gone,

@@ -16,7 +16,7 @@ pub async fn run(
 ) -> Result<Reply, Error> {
     let (request, errors) = read(&api.schemas, body)?;
     let view = api.app.update(caller, selector, request, errors).await?;
-    Ok(Reply::Done(wire::instance(&view)?))
+    Ok(Reply::Instance(wire::instance(&view)?))
 }
 
 /// Reads the fields that are right, and names the others.

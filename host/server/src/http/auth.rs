@@ -42,6 +42,11 @@ pub(super) async fn authenticate(
         let Some(caller) = caller else {
             return HttpError::Unauthorized.into_response();
         };
+        if let Some(rates) = &interface.rates
+            && let Err(exceeded) = rates.take(&caller.key_id)
+        {
+            return HttpError::TooManyRequests(exceeded).into_response();
+        }
         request.extensions_mut().insert(Authenticated(caller));
     }
     next.run(request).await

@@ -2,10 +2,12 @@
 //! type, size and time of the body, then a free place among the running requests.
 
 use super::auth::Authenticated;
+use super::conditional::if_match;
+use super::entity_tags::Tags;
 use super::interface::Interface;
 use super::respond::{self, HttpError, Response};
 use super::{body, media_type};
-use crate::api::Reply;
+use crate::api::{Reply, tag};
 use axum::RequestPartsExt;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use bytes::Bytes;
@@ -79,9 +81,14 @@ where
 
     async fn from_request(mut request: Request, state: &Arc<Interface>) -> Result<Self, HttpError> {
         // The middleware puts it there, so only a route outside of it has none.
-        let Some(Authenticated(caller)) = request.extensions_mut().remove() else {
+        let Some(Authenticated(mut caller)) = request.extensions_mut().remove() else {
             return Err(HttpError::Unauthorized);
         };
+        if !request.method().is_safe()
+            && let Some(tags) = if_match(request.headers())?.and_then(Tags::strong)
+        {
+            caller.condition = tag::condition(tags);
+        }
         let body = B::from_request(request, state).await?;
         if state.unsent.is_full() {
             return Err(HttpError::Busy);

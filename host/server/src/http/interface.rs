@@ -2,6 +2,7 @@
 
 use super::compress::Workers;
 use super::docs::Docs;
+use super::rate::Rates;
 use super::unsent::Unsent;
 use crate::api::Api;
 use std::sync::Arc;
@@ -15,6 +16,8 @@ pub(super) struct Interface {
     pub(super) body_timeout: Duration,
     /// A permit for each authenticated request that runs.
     pub(super) in_flight: Arc<Semaphore>,
+    /// None without a limit.
+    pub(super) rates: Option<Rates>,
     pub(super) unsent: Arc<Unsent>,
     pub(super) workers: Workers,
 }

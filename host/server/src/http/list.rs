@@ -2,6 +2,7 @@
 //! workers, so that no other request waits for it.
 
 use super::compress::{self, accepts_gzip, is_long};
+use super::entity_tags::Conditions;
 use super::extract::Call;
 use super::interface::Interface;
 use super::respond::{self, Response};
@@ -17,6 +18,8 @@ use wharf_domain::ids::UserId;
 /// A list in the form the client asked for.
 struct Encoded {
     body: Bytes,
+    /// The entity tag of this form.
+    tag: String,
     gzipped: bool,
     next: Option<Page>,
 }
@@ -25,6 +28,7 @@ pub(super) async fn handler(
     State(interface): State<Arc<Interface>>,
     uri: Uri,
     headers: HeaderMap,
+    conditions: Conditions,
     call: Call,
 ) -> Response {
     let query = uri.query().unwrap_or_default();
@@ -37,9 +41,9 @@ pub(super) async fn handler(
     match encoded {
         Ok(encoded) => {
             let next = encoded.next.map(link);
-            let mut response = respond::list(encoded.body, next);
+            let mut response = respond::list(encoded.body, next, &encoded.tag);
             compress::declare(response.headers_mut(), encoded.gzipped);
-            response
+            respond::conditional(response, &conditions)
         }
         Err(error) => call.fail(&error),
     }
@@ -105,6 +109,7 @@ fn encoded_already(list: &List, gzip: bool) -> Option<Encoded> {
     let body = list.gzipped.get()?.clone();
     Some(Encoded {
         body,
+        tag: format!("{}-gzip", list.tag),
         gzipped: true,
         next: None,
     })
@@ -113,6 +118,7 @@ fn encoded_already(list: &List, gzip: bool) -> Option<Encoded> {
 fn plain(list: &List) -> Encoded {
     Encoded {
         body: list.body.clone(),
+        tag: list.tag.clone(),
         gzipped: false,
         next: None,
     }

@@ -1,11 +1,15 @@
 //! Responses: the only place that knows status codes.
 
+use super::entity_tags::{Conditions, Decision};
+use super::rate::RateExceeded;
 use crate::api::Reply;
+use crate::api::tag::tag;
 use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, LINK, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderValue, IF_MATCH,
+    LINK, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use http::{StatusCode, header::HeaderName};
 use serde::Serialize;
@@ -15,6 +19,9 @@ use wharf_domain::error::{Error, FieldErrors, Shortfall};
 
 /// A response; its body is one piece.
 pub use axum::response::Response;
+
+const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
 /// A request that is refused before any use case sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +44,12 @@ pub enum HttpError {
     BodyBroken,
     /// HTTP/1.1 requires exactly one `Host`.
     Host,
+    /// A header with entity tags has another form.
+    EntityTags(HeaderName),
+    /// The `Idempotency-Key` is not valid.
+    IdempotencyKey,
+    /// The key has sent too many requests.
+    TooManyRequests(RateExceeded),
     /// Too many requests are running, or too much is unsent.
     Busy,
     /// The service does not accept requests now.
@@ -65,7 +78,14 @@ pub fn finish(response: &mut Response, unread_body: bool) {
 pub fn reply(reply: Reply) -> Response {
     match reply {
         Reply::Done(body) => json_bytes(StatusCode::OK, body),
-        Reply::Created(body) => json_bytes(StatusCode::CREATED, body),
+        Reply::Instance(body) => {
+            let tag = tag(&body);
+            tagged(json_bytes(StatusCode::OK, body), &tag)
+        }
+        Reply::Created(body) => {
+            let tag = tag(&body);
+            tagged(json_bytes(StatusCode::CREATED, body), &tag)
+        }
         Reply::Gone => {
             let mut response = Response::default();
             *response.status_mut() = StatusCode::NO_CONTENT;
@@ -74,9 +94,39 @@ pub fn reply(reply: Reply) -> Response {
     }
 }
 
-/// A list, with the value of its `Link` header.
-pub fn list(body: Bytes, link: Option<String>) -> Response {
-    let response = json_bytes(StatusCode::OK, body);
+/// A response with an entity tag. A cache must ask whether it is still valid.
+fn tagged(response: Response, tag: &str) -> Response {
+    let cached = HeaderValue::from_static("private, no-cache");
+    let response = with(response, CACHE_CONTROL, cached);
+    match HeaderValue::try_from(format!("\"{tag}\"")) {
+        Ok(tag) => with(response, ETAG, tag),
+        Err(_) => response,
+    }
+}
+
+/// The response to a conditional `GET`, from the one without conditions.
+pub(super) fn conditional(mut response: Response, conditions: &Conditions) -> Response {
+    let tag = response.headers().get(ETAG).and_then(|t| t.to_str().ok());
+    let Some(tag) = tag.filter(|_| response.status() == StatusCode::OK) else {
+        return response;
+    };
+    match conditions.decide(tag.trim_matches('"')) {
+        Decision::Send => response,
+        Decision::NotModified => {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            *response.body_mut() = Body::empty();
+            for name in [CONTENT_TYPE, CONTENT_ENCODING, LINK] {
+                response.headers_mut().remove(name);
+            }
+            response
+        }
+        Decision::Failed => error(&Error::PreconditionFailed),
+    }
+}
+
+/// A list, with its entity tag and the value of its `Link` header.
+pub fn list(body: Bytes, link: Option<String>, tag: &str) -> Response {
+    let response = tagged(json_bytes(StatusCode::OK, body), tag);
     match link.and_then(|link| HeaderValue::try_from(link).ok()) {
         Some(link) => with(response, LINK, link),
         None => response,
@@ -108,6 +158,18 @@ pub fn error(error: &Error) -> Response {
         Error::NotStarted(_) => detail(
             StatusCode::BAD_GATEWAY,
             "The host of this instance could not start it; it stays stopped.",
+        ),
+        Error::PreconditionFailed => detail(
+            StatusCode::PRECONDITION_FAILED,
+            "The ETag is not one of those in If-Match.",
+        ),
+        Error::IdempotencyKeyBusy => detail(
+            StatusCode::CONFLICT,
+            "A request with this Idempotency-Key is in progress; retry it shortly.",
+        ),
+        Error::IdempotencyKeyUsed => detail(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "This Idempotency-Key belongs to a request with another body.",
         ),
         Error::Overloaded => http_error(&HttpError::Busy),
         Error::Internal(_) => internal_error(),
@@ -155,6 +217,15 @@ pub fn http_error(error: &HttpError) -> Response {
             StatusCode::BAD_REQUEST,
             "The request must have exactly one Host header.",
         ),
+        HttpError::EntityTags(name) => {
+            let (field, message) = entity_tags(name);
+            error_of_field(field, message)
+        }
+        HttpError::IdempotencyKey => error_of_field(
+            "Idempotency-Key",
+            "must be given once, as 1 to 128 printable ASCII characters without spaces",
+        ),
+        HttpError::TooManyRequests(exceeded) => too_many_requests(exceeded),
         HttpError::Busy => retry_later("The service is busy; try again shortly."),
         HttpError::NotReady => retry_later("The service is not ready."),
     }
@@ -208,6 +279,45 @@ fn insufficient(what: &str, left: &str, Shortfall { fields }: &Shortfall) -> Res
 fn retry_later(text: &str) -> Response {
     let response = detail(StatusCode::SERVICE_UNAVAILABLE, text);
     with(response, RETRY_AFTER, HeaderValue::from_static("1"))
+}
+
+/// A 400 on a header; a client finds it as it finds a wrong field.
+fn error_of_field(field: &str, message: &str) -> Response {
+    error(&FieldErrors::one(field, message).into())
+}
+
+fn entity_tags(name: &HeaderName) -> (&'static str, &'static str) {
+    let field = match *name == IF_MATCH {
+        true => "If-Match",
+        false => "If-None-Match",
+    };
+    (
+        field,
+        "must be * or entity tags in double quotes, such as \"5f2c\"",
+    )
+}
+
+/// The fields `RateLimit-Policy` and `RateLimit` are those of draft-ietf-httpapi-ratelimit-headers-10.
+fn too_many_requests(exceeded: &RateExceeded) -> Response {
+    let RateExceeded {
+        retry_after,
+        burst,
+        window,
+    } = exceeded;
+    let text = "This API key has sent too many requests; retry after the time in Retry-After.";
+    let mut response = detail(StatusCode::TOO_MANY_REQUESTS, text);
+    let policy = format!("\"key\";q={burst};w={window}");
+    let left = format!("\"key\";r=0;t={retry_after}");
+    for (name, value) in [
+        (RETRY_AFTER, retry_after.to_string()),
+        (RATE_LIMIT_POLICY, policy),
+        (RATE_LIMIT, left),
+    ] {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            response = with(response, name, value);
+        }
+    }
+    response
 }
 
 /// The text with a capital first letter.

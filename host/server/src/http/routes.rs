@@ -3,7 +3,9 @@
 use super::access_log::observe;
 use super::auth::authenticate;
 use super::docs::Docs;
+use super::entity_tags::Conditions;
 use super::extract::{Call, Json, Named, NoBody};
+use super::idempotency::IdempotencyHeader;
 use super::interface::Interface;
 use super::list;
 use super::respond::{self, HttpError, Response};
@@ -81,13 +83,23 @@ async fn redirect_to_slash(request: Request, _: Next) -> HttpError {
     HttpError::Slash(format!("{}/{}", uri.path(), query.unwrap_or_default()))
 }
 
-async fn create(State(interface): Shared, call: Call<Json>) -> Response {
+async fn create(
+    State(interface): Shared,
+    IdempotencyHeader(key): IdempotencyHeader,
+    call: Call<Json>,
+) -> Response {
     let api = &interface.api;
-    call.respond(api::create::run(api, &call.caller, &call.body.0).await)
+    call.respond(api::create::run(api, &call.caller, &call.body.0, key.as_deref()).await)
 }
 
-async fn get_one(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
-    call.respond(api::get::run(&interface.api, &call.caller, &selector))
+async fn get_one(
+    State(interface): Shared,
+    Named(selector): Named,
+    conditions: Conditions,
+    call: Call,
+) -> Response {
+    let instance = api::get::run(&interface.api, &call.caller, &selector);
+    respond::conditional(call.respond(instance), &conditions)
 }
 
 async fn update(State(interface): Shared, Named(selector): Named, call: Call<Json>) -> Response {

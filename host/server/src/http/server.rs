@@ -5,6 +5,7 @@ use super::compress::Workers;
 use super::docs::Docs;
 use super::interface::Interface;
 use super::listen::{self, Served};
+use super::rate::Rates;
 use super::routes;
 use super::start_error::StartError;
 use super::tls;
@@ -50,6 +51,7 @@ impl Server {
             in_flight: Arc::new(Semaphore::new(
                 limits.max_connections.min(Semaphore::MAX_PERMITS),
             )),
+            rates: Rates::new(&limits),
             unsent: Arc::clone(&unsent),
             workers: Workers::new(),
         };

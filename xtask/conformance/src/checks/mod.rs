@@ -4,6 +4,7 @@ mod auth;
 mod body;
 mod capacity;
 mod concurrency;
+mod conditional;
 mod create_bounds;
 mod create_fields;
 mod delete;
@@ -67,6 +68,7 @@ pub fn all() -> Vec<Check> {
         owners::checks(),
         money::checks(),
         concurrency::checks(),
+        conditional::checks(),
         transport::checks(),
         service::checks(),
         http::checks(),

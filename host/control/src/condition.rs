@@ -1,0 +1,64 @@
+//! Conditions of requests (`If-Match`). They are decided within the write, so that no other change can
+//! come between the decision and the change.
+
+use super::find::{Selector, find};
+use super::read::Viewer;
+use super::{App, Caller, InstanceView};
+use std::fmt;
+use std::sync::Arc;
+use wharf_db::Read;
+use wharf_domain::error::Error;
+use wharf_domain::ids::UserId;
+use wharf_domain::instance::Instance;
+
+type Check = dyn Fn(&InstanceView) -> Result<bool, Error> + Send + Sync;
+
+/// A condition on the instance that a request changes. The default one always holds.
+#[derive(Clone, Default)]
+pub struct Condition(Option<Arc<Check>>);
+
+impl Condition {
+    /// Creates a condition from a function that decides whether it holds.
+    pub fn new(
+        check: impl Fn(&InstanceView) -> Result<bool, Error> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Some(Arc::new(check)))
+    }
+}
+
+impl fmt::Debug for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Condition").field(&self.0.is_some()).finish()
+    }
+}
+
+/// The instance that a request changes, with the condition of the request.
+pub(super) struct Target {
+    owner: UserId,
+    selector: Selector,
+    check: Option<(Arc<Check>, Viewer)>,
+}
+
+impl App {
+    pub(super) fn target(&self, caller: &Caller, selector: &Selector) -> Target {
+        let check = caller.condition.0.as_ref();
+        Target {
+            owner: caller.user,
+            selector: selector.clone(),
+            check: check.map(|check| (Arc::clone(check), self.viewer(caller))),
+        }
+    }
+}
+
+impl Target {
+    /// Finds the instance. Fails if the condition does not hold for it.
+    pub(super) fn find(&self, rows: &impl Read) -> Result<Instance, Error> {
+        let instance = find(rows, self.owner, &self.selector)?;
+        if let Some((check, viewer)) = &self.check
+            && !check(&viewer.view(instance.clone()))?
+        {
+            return Err(Error::PreconditionFailed);
+        }
+        Ok(instance)
+    }
+}

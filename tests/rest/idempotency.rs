@@ -1,0 +1,177 @@
+//! `Idempotency-Key` on create.
+
+use crate::{start, start_with, uuid};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::Duration;
+use wharf_tests::{Answer, Api, Ports, Server, simulated_node, small, until};
+
+fn create(api: &Api, key: &str, body: &Value) -> Answer {
+    let headers = [("Idempotency-Key", key)];
+    api.send_with("POST", "/api/instance/", &headers, body)
+        .unwrap()
+}
+
+fn named(name: &str) -> Value {
+    let mut body = small("container");
+    body["name"] = json!(name);
+    body
+}
+
+#[test]
+fn a_retry_gets_the_first_answer() {
+    let (server, ann) = start();
+    let bob = server.user("bob@example.com").unwrap();
+    let first = create(&ann, "key-1", &named("one"));
+    assert_eq!(first.status, 201);
+    ann.wait_for("one", "running").unwrap();
+    // The instance has changed since; the answer has not.
+    let again = create(&ann, "key-1", &named("one"));
+    assert_eq!((again.status, &again.body), (201, &first.body));
+    assert_eq!(again.header("etag"), first.header("etag"));
+    let other = create(&ann, "key-1", &named("two"));
+    assert_eq!(other.status, 422);
+    assert!(
+        other.body["detail"]
+            .as_str()
+            .unwrap()
+            .contains("another body"),
+        "{other:?}"
+    );
+    // A key is its owner's.
+    assert_eq!(create(&bob, "key-1", &named("two")).status, 201);
+    assert_eq!(create(&ann, "key-2", &named("three")).status, 201);
+    assert_eq!(ann.list().unwrap().len(), 2);
+    ann.delete("one").unwrap().expect(204).unwrap();
+    let deleted = create(&ann, "key-1", &named("one"));
+    assert_eq!((deleted.status, &deleted.body), (201, &first.body));
+    assert_eq!(ann.list().unwrap().len(), 1);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_refused_request_does_not_keep_its_key() {
+    let (server, api) = start();
+    let mut huge = small("container");
+    huge["n_vcpus"] = json!(200);
+    assert_eq!(create(&api, "key", &huge).status, 422);
+    huge["n_vcpus"] = json!(0);
+    assert_eq!(create(&api, "key", &huge).status, 400);
+    assert_eq!(create(&api, "key", &named("one")).status, 201);
+    server.finish().unwrap();
+}
+
+#[test]
+fn wrong_keys_are_400_and_named() {
+    let (server, api) = start();
+    let long = "x".repeat(129);
+    for wrong in ["", "a b", &long, "a\tb"] {
+        let answer = create(&api, wrong, &named("one"));
+        assert_eq!(answer.status, 400, "{wrong:?}");
+        assert!(answer.body["Idempotency-Key"].is_array(), "{answer:?}");
+    }
+    let twice = [("Idempotency-Key", "a"), ("Idempotency-Key", "a")];
+    let answer = api.send_with("POST", "/api/instance/", &twice, &named("one"));
+    assert_eq!(answer.unwrap().status, 400);
+    assert!(api.list().unwrap().is_empty());
+    assert_eq!(create(&api, &"~".repeat(128), &named("one")).status, 201);
+    server.finish().unwrap();
+}
+
+#[test]
+fn of_many_requests_at_once_one_creates() {
+    let (server, api) = start();
+    for round in 0..5 {
+        let (key, body) = (format!("key-{round}"), small("container"));
+        let answers: Vec<Answer> = std::thread::scope(|scope| {
+            let send = || create(&api.clone(), &key, &body);
+            let threads: Vec<_> = (0..6).map(|_| scope.spawn(send)).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        let made: Vec<_> = answers.iter().filter(|a| a.status == 201).collect();
+        assert!(!made.is_empty());
+        assert!(made.iter().all(|a| a.body == made[0].body));
+        assert!(
+            answers.iter().all(|a| [201, 409].contains(&a.status)),
+            "{answers:?}"
+        );
+        assert_eq!(api.list().unwrap().len(), round + 1);
+    }
+    server.finish().unwrap();
+}
+
+/// Starts a server on an engine whose instances outlive it.
+fn start_lasting() -> (Server, Api, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let endpoint = format!("simulated://{}/engine\"", dir.path().display());
+    let node = simulated_node("one", "").replace("simulated:\"", &endpoint);
+    let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    (server, api, dir)
+}
+
+/// Sends a create without reading the answer.
+fn send(server: &Server, key: &str, idempotency_key: &str, body: &Value) -> TcpStream {
+    let body = body.to_string();
+    let address = server.base_url().strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "POST /api/instance/ HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\
+         idempotency-key: {idempotency_key}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    stream
+}
+
+#[test]
+fn a_retry_after_kill_9_creates_nothing_twice() {
+    let (mut server, mut api, _dir) = start_lasting();
+    for n in 0_u64..8 {
+        let (key, body) = (format!("key-{n}"), small("container"));
+        let unread = send(&server, api.key(), &key, &body);
+        // In even rounds the server dies at some point of the request, in odd ones after the commit.
+        let made = usize::try_from(n).unwrap() + 1;
+        if n % 2 == 0 {
+            std::thread::sleep(Duration::from_millis(n));
+        } else {
+            let look = || Ok((api.list()?.len() == made).then_some(()));
+            until("the instance is durable", look).unwrap();
+        }
+        server.kill().unwrap();
+        drop(unread);
+        server.run().unwrap();
+        api = server.again(&api);
+        let before = api.list().unwrap();
+        let retried = create(&api, &key, &body);
+        assert_eq!(retried.status, 201, "{retried:?}");
+        assert_eq!(api.list().unwrap().len(), made);
+        if n % 2 == 1 {
+            let last = before.last().unwrap();
+            for field in ["uuid", "name", "original_service_password", "wan_ssh_port"] {
+                assert_eq!(retried.body[field], last[field], "{field}");
+            }
+            assert_eq!(retried.body["state"], "provisioning", "the first answer");
+        }
+        let again = create(&api, &key, &body);
+        assert_eq!((again.status, &again.body), (201, &retried.body));
+    }
+    server.finish().unwrap();
+}
+
+#[test]
+fn neither_the_key_nor_the_password_is_stored_in_the_clear() {
+    let (server, api) = start_with("");
+    let answer = create(&api, "a-key-that-is-easy-to-find", &named("one"));
+    let password = answer.body["original_service_password"].as_str().unwrap();
+    assert!(!uuid(&answer.body).is_empty());
+    let stored = server.data_and_log().unwrap();
+    for secret in ["a-key-that-is-easy-to-find", password] {
+        let found = stored.windows(secret.len()).any(|w| w == secret.as_bytes());
+        assert!(!found);
+    }
+    server.finish().unwrap();
+}

@@ -1,0 +1,59 @@
+//! The rate of requests of one API key.
+
+use wharf_tests::{Ports, Server, simulated_node};
+
+fn start(limits: &str) -> Server {
+    let (node, ports) = (simulated_node("one", ""), Ports::take().settings());
+    Server::start(&format!("[limits]\n{limits}\n{ports}{node}")).unwrap()
+}
+
+#[test]
+fn a_key_beyond_its_burst_is_429_and_other_keys_are_not() {
+    let server = start("requests_per_second = 1\nrequest_burst = 3");
+    let (ann, bob) = (
+        server.user("ann@example.com").unwrap(),
+        server.user("bob@example.com").unwrap(),
+    );
+    let second = server.user("ann@example.com").unwrap();
+    let refused = loop {
+        let answer = ann.get("/api/instance/").unwrap();
+        if answer.status != 200 {
+            break answer;
+        }
+    };
+    assert_eq!(refused.status, 429, "{refused:?}");
+    assert!(refused.body["detail"].is_string());
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert_eq!(refused.header("ratelimit-policy"), Some("\"key\";q=3;w=3"));
+    assert_eq!(refused.header("ratelimit"), Some("\"key\";r=0;t=1"));
+    // Every route counts, unknown ones too, and nothing else is learnt.
+    let unknown = loop {
+        let answer = ann.get("/api/nothing/").unwrap();
+        if answer.status != 404 {
+            break answer;
+        }
+    };
+    assert_eq!(unknown.status, 429);
+    for other in [&bob, &second] {
+        assert_eq!(other.get("/api/instance/").unwrap().status, 200);
+    }
+    // The public routes do not count, and a wrong key is a 401 as ever.
+    for _ in 0..5 {
+        assert_eq!(ann.get("/healthz").unwrap().status, 200);
+    }
+    wharf_tests::until("the key may send requests again", || {
+        Ok((ann.get("/api/instance/")?.status == 200).then_some(()))
+    })
+    .unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn zero_is_no_limit() {
+    let server = start("requests_per_second = 0\nrequest_burst = 1");
+    let api = server.user("ann@example.com").unwrap();
+    for _ in 0..50 {
+        assert_eq!(api.get("/api/instance/").unwrap().status, 200);
+    }
+    server.finish().unwrap();
+}
