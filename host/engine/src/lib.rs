@@ -3,6 +3,7 @@
 
 mod access;
 mod archive;
+mod changes;
 mod contact;
 mod crypt;
 mod endpoint;

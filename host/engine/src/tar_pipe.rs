@@ -2,13 +2,13 @@
 //! slower side.
 
 use super::outgoing::Progress;
-use super::tar_stream::TarStream;
+use super::tar_stream::{Malformed, TarStream};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming};
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 /// Bytes between two lines of progress.
@@ -19,6 +19,7 @@ const LINE: u64 = 16 << 20;
 pub struct TransferProgress {
     bytes: AtomicU64,
     whole: AtomicBool,
+    malformed: OnceLock<Malformed>,
 }
 
 impl TransferProgress {
@@ -30,6 +31,11 @@ impl TransferProgress {
     /// Whether the archive was read to its end.
     pub fn is_whole(&self) -> bool {
         self.whole.load(Ordering::Acquire)
+    }
+
+    /// The error that ended the archive.
+    pub fn malformed(&self) -> Option<Malformed> {
+        self.malformed.get().copied()
     }
 }
 
@@ -49,16 +55,16 @@ impl TarPipe {
         gone: &[String],
         transferred: Arc<TransferProgress>,
         progress: Arc<dyn Progress>,
-    ) -> Self {
+    ) -> Result<Self, Malformed> {
         let mut first = Vec::new();
-        let stream = TarStream::begin(gone, &mut first);
-        Self {
+        let stream = TarStream::begin(gone, &mut first)?;
+        Ok(Self {
             source,
             stream,
             first,
             transferred,
             progress,
-        }
+        })
     }
 
     fn came(&self, bytes: u64) {
@@ -96,6 +102,7 @@ impl Body for TarPipe {
                 Err(error) => return Poll::Ready(Some(Err(io::Error::other(error)))),
             };
             if let Err(malformed) = self.stream.push(&data, &mut out) {
+                self.transferred.malformed.get_or_init(|| malformed);
                 return Poll::Ready(Some(Err(io::Error::other(malformed))));
             }
             self.came(data.len() as u64);

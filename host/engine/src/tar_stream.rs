@@ -11,6 +11,10 @@ use tar::{EntryType, Header};
 const BLOCK: usize = 512;
 /// Longest header extension, bytes: a path, a link's target, extended attributes.
 const MAX_EXTENSION: u64 = 1 << 20;
+/// Most top-level directories that are emptied. No image comes near; a tenant might.
+pub const MAX_AT_TOP: usize = 4096;
+/// Longest name in a plain header, bytes.
+pub const MAX_NAME: usize = 99;
 /// A directory that cannot be removed.
 const EMPTIED: u32 = 0o755;
 
@@ -30,6 +34,16 @@ pub enum Malformed {
     /// A header extension without a header.
     #[error("a header of the archive is missing")]
     Missing,
+    /// More top-level directories than [`MAX_AT_TOP`].
+    #[error("more than {MAX_AT_TOP} directories in the root directory")]
+    Crowded,
+}
+
+impl Malformed {
+    /// Whether a tenant's content is the cause, so that another attempt fails too.
+    pub fn is_of_content(self) -> bool {
+        matches!(self, Self::TooLong | Self::Crowded)
+    }
 }
 
 /// The kind of the next bytes.
@@ -64,15 +78,15 @@ pub struct TarStream {
 
 impl TarStream {
     /// Begins an archive that empties the top-level entries `gone`. `out` receives its first bytes.
-    pub fn begin(gone: &[String], out: &mut Vec<u8>) -> Self {
+    pub fn begin(gone: &[String], out: &mut Vec<u8>) -> Result<Self, Malformed> {
         let mut stream = Self::default();
         for name in gone {
             let name = name.as_bytes();
-            if stream.empty(name, out) {
+            if stream.empty(name, out)? {
                 out.extend_from_slice(&entry(name, EntryType::Directory, EMPTIED));
             }
         }
-        stream
+        Ok(stream)
     }
 
     /// Whether the archive has ended.
@@ -156,7 +170,10 @@ impl TarStream {
             .take()
             .unwrap_or_else(|| header.path_bytes().into_owned());
         let name = at_the_top(&path).filter(|_| kind.is_dir());
-        let emptied = name.is_some_and(|name| self.empty(name, out));
+        let emptied = match name {
+            Some(name) => self.empty(name, out)?,
+            None => false,
+        };
         out.append(&mut self.held);
         out.extend_from_slice(block);
         if emptied && name == Some(b"etc") {
@@ -203,13 +220,16 @@ impl TarStream {
 
     /// Replaces a directory by an empty file, once. False if that has been done, or if the name does not
     /// fit into a plain header, which no image has.
-    fn empty(&mut self, name: &[u8], out: &mut Vec<u8>) -> bool {
-        const MAX_NAME: usize = 99;
-        if name.len() > MAX_NAME || !name.is_ascii() || !self.emptied.insert(name.to_vec()) {
-            return false;
+    fn empty(&mut self, name: &[u8], out: &mut Vec<u8>) -> Result<bool, Malformed> {
+        if name.len() > MAX_NAME || !name.is_ascii() || self.emptied.contains(name) {
+            return Ok(false);
         }
+        if self.emptied.len() >= MAX_AT_TOP {
+            return Err(Malformed::Crowded);
+        }
+        self.emptied.insert(name.to_vec());
         out.extend_from_slice(&entry(name, EntryType::Regular, 0o600));
-        true
+        Ok(true)
     }
 }
 
@@ -297,7 +317,7 @@ mod tests {
 
     fn passed(tar: &[u8], gone: &[String], size: usize) -> (Vec<u8>, bool) {
         let mut out = Vec::new();
-        let mut stream = TarStream::begin(gone, &mut out);
+        let mut stream = TarStream::begin(gone, &mut out).unwrap();
         for piece in tar.chunks(size) {
             stream.push(piece, &mut out).unwrap();
         }
@@ -367,6 +387,22 @@ mod tests {
             stream.push(&noise, &mut Vec::new()),
             Err(Malformed::NoHeader)
         );
+    }
+
+    #[test]
+    fn directories_at_the_top_are_bounded() {
+        let (mut stream, mut out) = (TarStream::default(), Vec::new());
+        let mut push = |name: String| {
+            out.clear();
+            let header = entry(name.as_bytes(), EntryType::Directory, EMPTIED);
+            stream.push(&header, &mut out)
+        };
+        for n in 0..MAX_AT_TOP {
+            push(format!("d{n}/")).unwrap();
+        }
+        push("d0/".to_owned()).unwrap();
+        push("d0/below/".to_owned()).unwrap();
+        assert_eq!(push("more/".to_owned()), Err(Malformed::Crowded));
     }
 
     #[test]

@@ -111,7 +111,8 @@ impl UnixTransport {
         if !(200..300).contains(&status) {
             return ended(status, headers, source).await;
         }
-        let body = TarPipe::new(source, gone, transferred, progress);
+        let body = TarPipe::new(source, gone, transferred, progress)
+            .map_err(|malformed| EngineError::Unreachable(malformed.to_string()))?;
         let request = to.into_http()?.map(|_| body);
         let answer = self.pipes.request(request).await;
         let (status, headers, body) = opened(answer.map_err(|error| unreachable(&error))?);

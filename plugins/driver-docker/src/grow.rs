@@ -102,7 +102,7 @@ pub fn grow(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         }
         Moving::Ended(Err(refusal)) => {
             give_up(ctx, tag)?;
-            Err(if refusal.is_no_space() {
+            Err(if refusal.is_no_space() || refusal.is_immovable() {
                 keeps(&found, spec, &refusal.message)
             } else {
                 refusal.during("copying the content")

@@ -129,9 +129,18 @@ fn growth_completes_after_any_failed_call() {
 
 #[test]
 fn a_full_node_keeps_the_old_disk_and_reports_it() {
+    keeps_the_old_disk(Moved::Full);
+}
+
+#[test]
+fn content_that_cannot_move_keeps_the_old_disk_and_is_reported() {
+    keeps_the_old_disk(Moved::Immovable);
+}
+
+fn keeps_the_old_disk(moved: Moved) {
     let fake = Fake::new();
     let wanted = stopped(&fake);
-    fake.world.borrow_mut().moved = Some(Moved::Full);
+    fake.world.borrow_mut().moved = Some(moved);
     let refused = restart(&fake, &wanted).unwrap_err();
     let Error::Insufficient(short) = &refused else {
         panic!("{refused:?}")

@@ -121,6 +121,12 @@ impl Refusal {
         self.says(&["no space left", "quota exceeded"])
     }
 
+    /// The content exceeds the host's bounds for transfers.
+    #[must_use]
+    pub fn is_immovable(&self) -> bool {
+        self.status == 413
+    }
+
     /// The node has no such device, or no CDI file that describes it.
     #[must_use]
     pub fn is_no_device(&self) -> bool {

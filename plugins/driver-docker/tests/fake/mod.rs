@@ -30,6 +30,7 @@ pub enum Break {
 pub enum Moved {
     All,
     Full,
+    Immovable,
     Broke,
 }
 
@@ -196,6 +197,7 @@ impl Engine for Fake {
                 response(200, "")
             }
             Moved::Full => response(500, "write /root/d: disk quota exceeded"),
+            Moved::Immovable => response(413, "this content cannot move"),
             Moved::Broke => Ok(Some(JobState::Failed(EngineError::Unreachable(
                 "the archive ended early".into(),
             )))),
