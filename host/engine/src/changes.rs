@@ -145,8 +145,16 @@ mod tests {
             assert_eq!(gone(changes, size).unwrap(), ["opt", "aé", "q\"}]\\"]);
         }
         assert!(gone(b"null\n", 9).unwrap().is_empty());
-        assert!(gone(b"[{\"Path\":\"/opt\",\"Kind\":2},{\"Path\":\"/o", 9).unwrap().is_empty());
-        assert!(gone(b"[{\"Path\":\"/opt\",\"Kind\":2},{\"P\":\"/o\"}]", 9).unwrap().is_empty());
+        assert!(
+            gone(b"[{\"Path\":\"/opt\",\"Kind\":2},{\"Path\":\"/o", 9)
+                .unwrap()
+                .is_empty()
+        );
+        assert!(
+            gone(b"[{\"Path\":\"/opt\",\"Kind\":2},{\"P\":\"/o\"}]", 9)
+                .unwrap()
+                .is_empty()
+        );
     }
 
     #[test]

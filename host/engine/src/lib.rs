@@ -27,5 +27,5 @@ pub use endpoint::{Endpoint, EndpointError};
 pub use message::{Body, EngineError, JobState, Request, Response, Transfer};
 pub use node::{EngineNode, OpenError};
 pub use outgoing::Outgoing;
-pub use scope::{CallScope, Creation, Subject};
+pub use scope::{CallScope, Creation, Limits, Subject};
 pub use transport::{InProcessEngine, Transport};

@@ -2,6 +2,7 @@
 //! reach the container of another.
 
 use wharf_domain::blueprint::File;
+use wharf_domain::capacity::Size;
 use wharf_domain::driver::{Network, PublishedPort, Spec, Tag, Target};
 use wharf_domain::instance::ResourceType;
 
@@ -23,6 +24,8 @@ pub struct CallScope {
 pub struct Subject {
     /// Its tag.
     pub tag: Tag,
+    /// Its intended size, in calls that have it.
+    pub size: Option<Size>,
     /// Its owner's network, in calls that have it.
     pub network: Option<Network>,
     /// The network of its public address.
@@ -35,18 +38,36 @@ pub struct Subject {
     pub containers: Vec<String>,
     /// Ids that the engine has given in this call to programs in the instance's container.
     pub programs: Vec<String>,
+    /// The container's limits before the call changed any, once the engine has reported them.
+    pub limits_before: Option<Limits>,
+    /// The size of the image, once the engine has reported it in this call.
+    pub image_bytes: u64,
+}
+
+/// The limits of a container that can change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// RAM in bytes.
+    pub memory: u64,
+    /// Scheduling period in microseconds.
+    pub cpu_period: u64,
+    /// CPU time in each period, in microseconds.
+    pub cpu_quota: u64,
 }
 
 impl Subject {
     fn new(tag: Tag) -> Self {
         Self {
             tag,
+            size: None,
             network: None,
             public_network: None,
             vm_ports: None,
             creation: None,
             containers: Vec::new(),
             programs: Vec::new(),
+            limits_before: None,
+            image_bytes: 0,
         }
     }
 }
@@ -97,6 +118,7 @@ impl CallScope {
             installation: installation.to_owned(),
             changes: true,
             subject: Some(Subject {
+                size: Some(target.size),
                 network: Some(target.network.clone()),
                 public_network: target.public_network.clone(),
                 vm_ports: (target.resource_type == ResourceType::Vm)

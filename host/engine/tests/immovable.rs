@@ -84,7 +84,10 @@ async fn memory_is_bounded_whatever_a_tenant_stores() {
         assert!(growth < MAX_GROWTH, "{name}: {} MiB", growth >> 20);
         assert_eq!(answer.status, status, "{name}: {text}");
         if status == 413 {
-            assert!(text.contains("cannot move: more than 4096 directories"), "{text}");
+            assert!(
+                text.contains("cannot move: more than 4096 directories"),
+                "{text}"
+            );
         }
     }
 }
@@ -212,7 +215,9 @@ async fn answer(mut stream: UnixStream, content: Content) -> std::io::Result<()>
     let mut stream = tokio::io::BufWriter::with_capacity(64 << 10, stream);
     if head.contains("/export") {
         for n in 0..content.directories {
-            stream.write_all(directory(&format!("d{n}/")).as_bytes()).await?;
+            stream
+                .write_all(directory(&format!("d{n}/")).as_bytes())
+                .await?;
         }
         stream.write_all(&[0; 1024]).await?;
     } else {

@@ -135,6 +135,18 @@ impl<'a> Node<'a> {
     }
 }
 
+/// Requires a value. The refusal names its place and the value.
+pub fn exact(body: &Value, pointer: &str, wanted: &Value) -> Result<(), Refusal> {
+    required(body, pointer)?;
+    match body.pointer(pointer) {
+        Some(given) if given == wanted => Ok(()),
+        _ => Err(Refusal::new(format!(
+            "{}: must be {wanted}",
+            pointer.trim_start_matches('/').replace('/', ".")
+        ))),
+    }
+}
+
 /// Requires a key.
 pub fn required(body: &Value, pointer: &str) -> Result<(), Refusal> {
     match body.pointer(pointer) {

@@ -2,16 +2,14 @@
 //! capabilities and namespaces of the node.
 
 use super::settings::Settings;
-use super::{creation, network, subject};
+use super::{creation, network, required as walls, subject};
 use crate::policy::Refusal;
 use crate::policy::json::{Node, required};
 use crate::scope::{CallScope, Creation};
 use serde_json::Value;
 
-/// Most bytes of memory in a body: 1 PiB.
+/// Most bytes of shared memory: 1 PiB. It counts towards the memory of the container.
 const MAX_BYTES: u64 = 1 << 50;
-/// Most microseconds of CPU time in a period: one second of a thousand CPUs.
-const MAX_MICROS: u64 = 1_000_000_000;
 
 /// `POST /containers/create`.
 pub fn create(body: &Value, scope: &CallScope, settings: &Settings) -> Result<(), Refusal> {
@@ -34,72 +32,53 @@ pub fn create(body: &Value, scope: &CallScope, settings: &Settings) -> Result<()
             _ => return member.unlisted(),
         }
     }
-    for pointer in [
-        "/Image",
-        "/Labels",
-        "/HostConfig/NetworkMode",
-        "/HostConfig/Memory",
-        "/HostConfig/PidsLimit",
-    ] {
+    for pointer in ["/Image", "/Labels", "/HostConfig/NetworkMode"] {
         required(body, pointer)?;
     }
-    Ok(())
+    walls::creation(body, scope, settings)
 }
 
 /// `POST /containers/NAME/update`.
-pub fn update(body: &Value, settings: &Settings) -> Result<(), Refusal> {
+pub fn update(body: &Value, scope: &CallScope) -> Result<(), Refusal> {
     for (key, member) in Node::root(body).members()? {
-        match limit(key, &member, settings)? {
-            true => {}
-            false if key == "RestartPolicy" => no_restart(&member)?,
-            false => return member.unlisted(),
+        match key {
+            "RestartPolicy" => no_restart(&member)?,
+            _ if is_limit(key) => {}
+            _ => return member.unlisted(),
         }
     }
-    Ok(())
+    walls::update(body, walls::DOCKER, scope)
 }
 
 /// The update on Podman's own path.
-pub fn libpod_update(body: &Value) -> Result<(), Refusal> {
+pub fn libpod_update(body: &Value, scope: &CallScope) -> Result<(), Refusal> {
     for (key, member) in Node::root(body).members()? {
         for (inner, number) in member.members()? {
             match (key, inner) {
-                ("cpu", "quota" | "period") => number.between(1, MAX_MICROS)?,
-                ("memory", "limit" | "swap") => number.between(1, MAX_BYTES)?,
+                ("cpu", "quota" | "period") | ("memory", "limit" | "swap") => {}
                 _ => return number.unlisted(),
             }
         }
     }
-    Ok(())
+    walls::update(body, walls::LIBPOD, scope)
 }
 
-/// Checks a limit of creations and updates; false for another key. Zero and negative numbers are
-/// refused, as they mean "unlimited".
-fn limit(key: &str, member: &Node<'_>, settings: &Settings) -> Result<bool, Refusal> {
-    match key {
-        "Memory" | "MemorySwap" | "MemoryReservation" => member.between(1, MAX_BYTES)?,
-        "CpuPeriod" | "CpuQuota" => member.between(1000, MAX_MICROS)?,
-        "CpuShares" => member.between(2, 262_144)?,
-        "PidsLimit" => member.between(1, settings.pids_limit)?,
-        _ => return Ok(false),
-    }
-    Ok(true)
+/// The limits of creations and updates. [`walls`] checks their values.
+fn is_limit(key: &str) -> bool {
+    matches!(key, "Memory" | "MemorySwap" | "CpuPeriod" | "CpuQuota")
 }
 
 fn host_config(host: &Node<'_>, scope: &CallScope, settings: &Settings) -> Result<(), Refusal> {
     for (key, member) in host.members()? {
-        if limit(key, &member, settings)? {
-            continue;
-        }
         match key {
+            // The values are checked with all that must be there.
+            "PidsLimit" | "CapDrop" | "SecurityOpt" | "Ulimits" => {}
+            "StorageOpt" => storage(&member)?,
+            _ if is_limit(key) => {}
             "NetworkMode" => member.is(&network::name(network::of(scope)?))?,
             "PortBindings" => bindings(&member, creation(scope)?, settings)?,
             "RestartPolicy" => no_restart(&member)?,
             "LogConfig" => log_config(&member)?,
-            "StorageOpt" => storage(&member)?,
-            "CapDrop" => member
-                .items()?
-                .try_for_each(|item| item.text().map(|_| ()))?,
-            "SecurityOpt" => each(&member, |item| item.is("no-new-privileges"))?,
             "Sysctls" => sysctls(&member)?,
             "Devices" => each(&member, |item| device(item, scope, settings))?,
             "DeviceRequests" => each(&member, |item| gpus(&item, creation(scope)?))?,
@@ -122,7 +101,6 @@ fn host_config(host: &Node<'_>, scope: &CallScope, settings: &Settings) -> Resul
                     }
                 }
             }
-            "Ulimits" => ulimits(&member, settings)?,
             _ => return member.unlisted(),
         }
     }
@@ -294,11 +272,11 @@ fn no_restart(policy: &Node<'_>) -> Result<(), Refusal> {
 fn log_config(log: &Node<'_>) -> Result<(), Refusal> {
     for (key, member) in log.members()? {
         match key {
-            "Type" => member.one_of(&["json-file", "local", "k8s-file", "none"])?,
+            "Type" => member.one_of(&["json-file", "local", "k8s-file"])?,
             "Config" => {
                 for (key, member) in member.members()? {
                     match key {
-                        "max-size" | "max-file" => member.text().map(|_| ())?,
+                        "max-size" => member.text().map(|_| ())?,
                         _ => return member.unlisted(),
                     }
                 }
@@ -309,32 +287,11 @@ fn log_config(log: &Node<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// The size alone; [`walls`] checks its value.
 fn storage(options: &Node<'_>) -> Result<(), Refusal> {
     for (key, member) in options.members()? {
-        let text = member.text()?;
-        let digits = text.trim_end_matches(['G', 'M', 'g', 'm', 'b', 'B', 'i']);
-        if key != "size" || digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(member.refuse("only size=NUMBER with a unit"));
-        }
-    }
-    Ok(())
-}
-
-fn ulimits(limits: &Node<'_>, settings: &Settings) -> Result<(), Refusal> {
-    for item in limits.items()? {
-        let mut most = None;
-        for (key, member) in item.members()? {
-            if key == "Name" {
-                most = settings.ulimits.get(member.text()?).copied();
-            }
-        }
-        let most = most.ok_or_else(|| item.refuse("not in the node's settings"))?;
-        for (key, member) in item.members()? {
-            match key {
-                "Name" => {}
-                "Soft" | "Hard" => member.between(0, most)?,
-                _ => return member.unlisted(),
-            }
+        if key != "size" {
+            return member.unlisted();
         }
     }
     Ok(())

@@ -1,11 +1,12 @@
 //! Ids that the engine has reported in a call. An operator can rename the container of an instance, so a
 //! call may use the ids of containers that the engine has listed with the instance's labels. It may
-//! also use the id of a program that the engine has created in that container.
+//! also use the id of a program that the engine has created in that container. It may give a container
+//! the limits back that it had before, and its disk the room that the image takes.
 
 use super::versioned;
 use crate::message::Response;
 use crate::policy::path::Target;
-use crate::scope::CallScope;
+use crate::scope::{CallScope, Limits};
 use http::Method;
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -26,7 +27,60 @@ pub fn learn(scope: &mut CallScope, method: &Method, target: &Target<'_>, answer
     match (method.as_str(), answer.status, versioned(target).1) {
         ("GET", 200, ["containers", "json"]) => containers(scope, answer),
         ("POST", 201, ["containers", _, "exec"]) => program(scope, answer),
+        ("GET", 200, ["containers", _, "json"]) => limits(scope, answer),
+        ("GET", 200, ["images", .., "history"]) => image(scope, answer),
         _ => {}
+    }
+}
+
+/// The policy has checked the request, so it is the call's own container. Only its first report counts:
+/// an update of this call may have changed later ones.
+fn limits(scope: &mut CallScope, answer: &Response) {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Details {
+        host_config: HostConfig,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct HostConfig {
+        memory: u64,
+        cpu_period: u64,
+        cpu_quota: u64,
+    }
+    if let Some(subject) = &mut scope.subject
+        && subject.limits_before.is_none()
+        && let Ok(Details { host_config }) = serde_json::from_slice(&answer.body)
+    {
+        let HostConfig {
+            memory,
+            cpu_period,
+            cpu_quota,
+        } = host_config;
+        // Zero means that there is no limit.
+        subject.limits_before = (memory > 0 && cpu_period > 0 && cpu_quota > 0).then_some(Limits {
+            memory,
+            cpu_period,
+            cpu_quota,
+        });
+    }
+}
+
+/// The policy has checked the request, so it is the blueprint's image.
+fn image(scope: &mut CallScope, answer: &Response) {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Layer {
+        #[serde(default)]
+        size: i64,
+    }
+    if let Some(subject) = &mut scope.subject
+        && let Ok(layers) = serde_json::from_slice::<Vec<Layer>>(&answer.body)
+    {
+        let sizes = layers
+            .iter()
+            .filter_map(|layer| u64::try_from(layer.size).ok());
+        subject.image_bytes = sizes.fold(0, u64::saturating_add);
     }
 }
 

@@ -54,6 +54,10 @@ pub fn as_docker(body: &Value, scope: &CallScope) -> Result<Value, Refusal> {
             "r_limits" => ("Ulimits", limits(&member)?),
             "userns" => ("UsernsMode", user_namespace(&member)?),
             "devices" => ("DeviceRequests", devices(&member)?),
+            "no_new_privileges" => {
+                member.is_bool(true)?;
+                ("SecurityOpt", json!(["no-new-privileges"]))
+            }
             _ => return member.unlisted(),
         };
         host.insert(key.to_owned(), value);

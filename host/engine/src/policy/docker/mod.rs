@@ -7,6 +7,7 @@ mod learned;
 mod libpod_create;
 mod network;
 mod replacement;
+mod required;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -146,7 +147,7 @@ impl Docker {
             ("POST", [name, "update"]) => {
                 own_container(scope, name)?;
                 target.only(&[])?;
-                container::update(body.json()?, &self.settings)
+                container::update(body.json()?, scope)
             }
             ("POST", [name, "exec"]) => {
                 own_container(scope, name)?;
@@ -248,7 +249,7 @@ impl Docker {
             }
             ("POST", ["containers", name, "update"]) => {
                 own_container(scope, name)?;
-                container::libpod_update(body.json()?)
+                container::libpod_update(body.json()?, scope)
             }
             ("POST", ["networks", "create"]) => network::create_libpod(body.json()?, scope),
             ("GET", ["info" | "version" | "_ping"]) => body.nothing(),

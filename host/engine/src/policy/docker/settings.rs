@@ -26,6 +26,8 @@ pub struct Settings {
     pub ulimits: BTreeMap<String, u64>,
     /// `auto` or `off`; the driver checks it.
     pub kvm: String,
+    /// `auto`, `on` or `off`; the driver checks it.
+    pub disk_limit: String,
     /// The operator's network for public addresses.
     pub public_network: Option<String>,
 }
@@ -43,6 +45,7 @@ impl Default for Settings {
             dns: Vec::new(),
             ulimits: BTreeMap::new(),
             kvm: "auto".to_owned(),
+            disk_limit: "auto".to_owned(),
             public_network: None,
         }
     }

@@ -6,7 +6,7 @@ use crate::policy::{CheckedRequest, Refusal};
 use serde_json::{Value, json};
 
 /// An accepted body with another value in one place.
-fn libpod(pointer: &str, value: Value) -> Result<CheckedRequest, Refusal> {
+pub fn libpod(pointer: &str, value: Value) -> Result<CheckedRequest, Refusal> {
     let mut body = json!({
         "name": format!("wharf-{ID}"),
         "image": "localhost/wharf/base:1",
@@ -20,12 +20,14 @@ fn libpod(pointer: &str, value: Value) -> Result<CheckedRequest, Refusal> {
             { "container_port": 22, "host_port": 20001, "host_ip": "0.0.0.0", "protocol": "tcp" },
         ],
         "resource_limits": {
-            "cpu": { "quota": 100_000, "period": 100_000 },
+            "cpu": { "quota": 200_000, "period": 100_000 },
             "memory": { "limit": 1 << 30, "swap": 1 << 30 },
-            "pids": { "limit": 100 },
+            "pids": { "limit": 4096 },
         },
         "storage_opts": { "size": "10G" },
         "cap_drop": ["NET_RAW"],
+        "dns_server": ["10.0.0.53"],
+        "r_limits": [{ "type": "nofile", "soft": 1024, "hard": 1024 }],
         "restart_policy": "no",
         "log_configuration": { "driver": "json-file", "size": 10 << 20 },
         "devices": [{ "path": "a.example/gpu=1" }],

@@ -6,6 +6,7 @@ mod learned;
 mod networks;
 mod paths;
 mod replacing;
+mod required;
 mod vms;
 
 use crate::policy::{CheckedRequest, Policy, Refusal};
@@ -14,6 +15,7 @@ use crate::{Body, Request};
 use http::Method;
 use serde_json::{Value, json};
 use wharf_domain::blueprint::{Content, File};
+use wharf_domain::capacity::Size;
 use wharf_domain::driver::{Network, PublishedPort, Tag};
 use wharf_domain::ids::InstanceId;
 use wharf_domain::secret::SecretKind;
@@ -30,6 +32,11 @@ fn scope() -> CallScope {
                 instance: InstanceId::parse(ID).unwrap(),
                 incarnation: 3,
             },
+            size: Some(Size {
+                n_vcpus: 2,
+                mem_gib: 1,
+                disk_size_gib: 10,
+            }),
             network: Some(Network {
                 id: "o1".into(),
                 subnet: "10.80.1.0/24".parse().unwrap(),
@@ -52,6 +59,8 @@ fn scope() -> CallScope {
             vm_ports: None,
             containers: Vec::new(),
             programs: Vec::new(),
+            limits_before: None,
+            image_bytes: 0,
         }),
         listed: Vec::new(),
     }
@@ -170,7 +179,7 @@ fn what_the_driver_needs_passes() {
         Body::Archive(vec![password()]),
     )
     .unwrap();
-    let update = json!({ "CpuPeriod": 100_000, "CpuQuota": 100_000, "Memory": 1 << 30, "MemorySwap": 1 << 30 });
+    let update = json!({ "CpuPeriod": 100_000, "CpuQuota": 200_000, "Memory": 1 << 30, "MemorySwap": 1 << 30 });
     ask(
         &scope(),
         "POST",
@@ -178,8 +187,7 @@ fn what_the_driver_needs_passes() {
         Body::Json(update.to_string()),
     )
     .unwrap();
-    let update =
-        json!({ "cpu": { "quota": 100_000, "period": 100_000 }, "memory": { "limit": 1 << 30 } });
+    let update = json!({ "cpu": { "quota": 200_000, "period": 100_000 }, "memory": { "limit": 1 << 30, "swap": 1 << 30 } });
     let podman = format!("/v4.3.1/libpod/containers/wharf-{ID}/update");
     ask(&scope(), "POST", &podman, Body::Json(update.to_string())).unwrap();
 }

@@ -8,7 +8,7 @@ use http::Method;
 use serde_json::{Value, json};
 use wharf_domain::driver::Network;
 
-fn vm() -> CallScope {
+pub fn vm() -> CallScope {
     let mut scope = scope();
     let subject = scope.subject.as_mut().unwrap();
     subject.vm_ports = Some(vec![22, 8080]);
@@ -25,8 +25,24 @@ fn send(scope: &CallScope, path: &str, body: &Value) -> bool {
     ask(scope, "POST", path, Body::Json(body.to_string())).is_ok()
 }
 
-fn with(key: &str, value: Value) -> Value {
+/// An allowed body for a virtual machine.
+pub fn machine() -> Value {
     let mut body = creation();
+    let memory = (1_u64 << 30) + (384 << 20);
+    for (key, value) in [
+        ("Memory", json!(memory)),
+        ("MemorySwap", json!(memory)),
+        ("CapDrop", json!(["ALL"])),
+        ("SecurityOpt", json!(["no-new-privileges"])),
+        ("StorageOpt", json!({ "size": "13G" })),
+    ] {
+        body["HostConfig"][key] = value;
+    }
+    body
+}
+
+fn with(key: &str, value: Value) -> Value {
+    let mut body = machine();
     body["HostConfig"][key] = value;
     body
 }
