@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use wharf_testkit::engine::{Kind, Options, PrivateEngine};
+use wharf_testkit::engine::{Allowed, Kind, Options, PrivateEngine};
 use wharf_testkit::http::{Client, Endpoint, Request};
 use wharf_tests::{Ports, Server, docker_node, free_network};
 
@@ -57,6 +57,7 @@ impl Context {
             dir,
             disk_gib: Some(40),
             disposable: true,
+            allowed: Allowed::new(&[])?,
         })?;
         wharf_testkit::images::ensure(&engine.client(), &["base"])?;
         Ok(Self {

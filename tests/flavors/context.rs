@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
-use wharf_testkit::engine::{Kind, Options, PrivateEngine};
+use wharf_testkit::engine::{Allowed, Kind, Options, PrivateEngine};
 use wharf_testkit::http::{Client, Endpoint, Request};
 use wharf_tests::{Ports, Server, docker_node, free_network, until};
 
@@ -27,6 +27,7 @@ impl Context {
             dir: directory(),
             disk_gib: Some(60),
             disposable: false,
+            allowed: Allowed::new(&[])?,
         })?;
         let context = Self { engine };
         context.remove_containers()?;

@@ -25,7 +25,7 @@ pub use layout::short_hash;
 pub use objects::{GRACE_S, Objects};
 pub use podman::PODMAN;
 pub use private::{Options, PrivateEngine};
-pub use rules::NodeRules;
+pub use rules::{Allowed, NodeRules, Ruleset};
 pub use storage::disk_gib;
 
 use crate::images;

@@ -36,6 +36,7 @@ pub(super) struct Node {
 pub(super) struct Requirements {
     pub vms: bool,
     pub check: bool,
+    pub allowed: engine::Allowed,
 }
 
 impl Requirements {
@@ -97,7 +98,7 @@ impl Nodes {
     fn start_private(&mut self, requirements: &Requirements, signals: &Signals) -> Result<()> {
         const NAME: &str = "local";
         let disk = disk_gib(&self.dir)?;
-        let options = options(&self.dir, disk, requirements.check);
+        let options = options(&self.dir, disk, requirements.check, &requirements.allowed);
         engine::install(options.kind)?;
         let earlier = Earlier::read(&self.dir);
         let mut free = machine::free_networks(1, &[]).into_iter();
@@ -153,7 +154,7 @@ impl Nodes {
                 "Using the engine at {endpoint} (version {})",
                 engine.version
             ));
-            self.guard(endpoint, engine.is_podman)?;
+            self.guard(endpoint, engine.is_podman, &requirements.allowed)?;
             images::ensure(&engine.client, requirements.images(engine.is_podman))?;
             signals.check()?;
             self.list.push(Node {
@@ -170,7 +171,12 @@ impl Nodes {
     }
 
     /// Sets the node's rules for an existing engine, where this user may.
-    fn guard(&mut self, endpoint: &Endpoint, is_podman: bool) -> Result<()> {
+    fn guard(
+        &mut self,
+        endpoint: &Endpoint,
+        is_podman: bool,
+        allowed: &engine::Allowed,
+    ) -> Result<()> {
         if !is_root() || find("nft").is_none() {
             progress::note(
                 "The node's rules are NOT set (that needs root and nftables): instances may reach \
@@ -180,8 +186,8 @@ impl Nodes {
         }
         // The id of this run: another run on the same engine has its own rules.
         let id = short_hash(format!("{} {endpoint}", self.dir.display()).as_bytes());
-        self.rules
-            .push(NodeRules::for_engine_of_the_machine(&id, is_podman)?);
+        let rules = NodeRules::for_engine_of_the_machine(&id, is_podman, allowed)?;
+        self.rules.push(rules);
         Ok(())
     }
 
@@ -250,15 +256,22 @@ impl Drop for Nodes {
 
 /// The private engine below `dir`, whose data stays.
 pub(super) fn engine_options(dir: &Path) -> Result<engine::Options> {
-    Ok(options(dir, disk_gib(dir)?, false))
+    let allowed = engine::Allowed::new(&[])?;
+    Ok(options(dir, disk_gib(dir)?, false, &allowed))
 }
 
-fn options(dir: &Path, disk_gib: u64, disposable: bool) -> engine::Options {
+fn options(
+    dir: &Path,
+    disk_gib: u64,
+    disposable: bool,
+    allowed: &engine::Allowed,
+) -> engine::Options {
     engine::Options {
         kind: engine::Kind::Dockerd,
         dir: dir.join("engine"),
         disk_gib: Some(disk_gib),
         disposable,
+        allowed: allowed.clone(),
     }
 }
 

@@ -10,6 +10,7 @@ use super::{instructions, machine};
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use wharf_testkit::engine::Allowed;
 use wharf_testkit::server::Server;
 use wharf_testkit::signals::Signals;
 use wharf_testkit::{progress, workspace};
@@ -32,6 +33,10 @@ pub(super) struct Options {
     /// addresses are reachable from this machine only.
     #[arg(long)]
     vms: bool,
+    /// A private range that instances may reach, such as 10.1.0.0/16; the others are denied. The
+    /// machine's name servers are allowed for DNS.
+    #[arg(long, value_name = "RANGE")]
+    allow: Vec<String>,
     /// The directory of configuration, data and keys [default: .wharf in the checkout].
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
@@ -64,6 +69,7 @@ fn come_up(options: &Options, engines: &Engines, dir: &Path, signals: &Signals) 
     let requirements = nodes::Requirements {
         vms: options.vms,
         check: options.check,
+        allowed: Allowed::new(&options.allow)?,
     };
     // Declared before the server, so that on failure the server ends first.
     let nodes = Nodes::start(engines, &requirements, dir, signals)?;

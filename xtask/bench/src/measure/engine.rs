@@ -63,6 +63,7 @@ pub fn private(kind: Kind, dir: &Path) -> Result<PrivateEngine> {
             dir: dir.join("engine"),
             disk_gib,
             disposable: true,
+            allowed: engine::Allowed::new(&[])?,
         })
     };
     start(None).or_else(|why| {

@@ -5,7 +5,7 @@ use super::kind::Kind;
 use super::layout::Layout;
 use super::objects::{self, Objects};
 use super::podman::netavark::Networks;
-use super::rules::NodeRules;
+use super::rules::{Allowed, NodeRules};
 use super::storage::{self, Storage};
 use super::{dockerd, podman, stale, userns};
 use crate::http::{Client, Endpoint};
@@ -28,6 +28,8 @@ pub struct Options {
     pub disk_gib: Option<u64>,
     /// Whether the engine starts empty and removes its data at the end.
     pub disposable: bool,
+    /// Private destinations that instances may reach.
+    pub allowed: Allowed,
 }
 
 /// A running private engine. Dropping it stops it.
@@ -69,10 +71,10 @@ impl PrivateEngine {
             _lock: lock,
         };
         engine.storage = storage::mount(&engine.layout, engine.options.disk_gib)?;
-        let id = &engine.layout.id;
+        let (id, allowed) = (&engine.layout.id, &engine.options.allowed);
         engine.rules = Some(match engine.options.kind {
-            Kind::Dockerd => NodeRules::for_private_engine(id)?,
-            Kind::Podman4 | Kind::Podman5 => NodeRules::for_private_podman(id)?,
+            Kind::Dockerd => NodeRules::for_private_engine(id, allowed)?,
+            Kind::Podman4 | Kind::Podman5 => NodeRules::for_private_podman(id, allowed)?,
         });
         let left = podman::networks(&engine.layout);
         engine.resume()?;

@@ -3,11 +3,16 @@
 //! The bridges of Wharf's networks are named `whf…` with every engine, so the rules can be set before a
 //! bridge exists. Each engine has its own table; duplicate rules do no harm.
 
+mod allowed;
+mod ruleset;
+
+pub use allowed::Allowed;
+pub use ruleset::Ruleset;
+
 use super::sysctl::{self, ANNOUNCING, FORWARDING};
 use crate::process::{command, find, output, succeeds};
 use crate::progress;
 use anyhow::{Context, Result, bail};
-use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::process::Stdio;
@@ -23,27 +28,27 @@ pub struct NodeRules {
 
 impl NodeRules {
     /// Sets the rules for an engine without its own packet filter: isolation and address translation.
-    pub fn for_private_engine(id: &str) -> Result<Self> {
+    pub fn for_private_engine(id: &str, allowed: &Allowed) -> Result<Self> {
         Self::set(id, |rules| {
-            rules.load(true, FORWARDING.was_off()?)?;
+            rules.load(allowed, true, FORWARDING.was_off()?)?;
             FORWARDING.turn_on()?;
             rules.accept_in_iptables()
         })
     }
 
     /// Sets the rules for a private engine with its own packet filter: isolation only.
-    pub(super) fn for_private_podman(id: &str) -> Result<Self> {
+    pub(super) fn for_private_podman(id: &str, allowed: &Allowed) -> Result<Self> {
         Self::set(id, |rules| {
-            rules.load(false, FORWARDING.was_off()?)?;
+            rules.load(allowed, false, FORWARDING.was_off()?)?;
             FORWARDING.turn_on()?;
             ANNOUNCING.turn_on()
         })
     }
 
     /// Sets the rules for the machine's engine, which has its own packet filter: isolation only.
-    pub fn for_engine_of_the_machine(id: &str, is_podman: bool) -> Result<Self> {
+    pub fn for_engine_of_the_machine(id: &str, is_podman: bool, allowed: &Allowed) -> Result<Self> {
         Self::set(id, |rules| {
-            rules.load(false, false)?;
+            rules.load(allowed, false, false)?;
             if is_podman {
                 ANNOUNCING.turn_on()?;
             }
@@ -94,58 +99,58 @@ impl NodeRules {
         format!("{PREFIX}{}", self.id)
     }
 
-    fn load(&self, translate: bool, forwarding_was_off: bool) -> Result<()> {
-        // With `bridge-nf-call-iptables`, bridged packets pass the forward chain too. `fib` recognizes
-        // them; kernels without it get the rule without this exception.
-        let exact = "fib daddr . iif oif missing ";
-        if nft(&ruleset(
-            &self.table(),
-            exact,
+    fn load(&self, allowed: &Allowed, translate: bool, forwarding_was_off: bool) -> Result<()> {
+        let mut rules = Ruleset {
+            allowed: allowed.clone(),
             translate,
             forwarding_was_off,
-        ))
-        .is_ok()
-        {
+            without_fib: false,
+        };
+        if nft(&rules.text(&self.table())).is_ok() {
             return Ok(());
         }
-        nft(&ruleset(&self.table(), "", translate, forwarding_was_off))
+        rules.without_fib = true;
+        nft(&rules.text(&self.table()))
     }
 
     /// Accepts instances in iptables too: its `FORWARD` policy may be drop, as Docker sets it, and an accept
-    /// in another table does not override that.
+    /// in another table does not override that. They get out towards the uplink only.
     fn accept_in_iptables(&self) -> Result<()> {
         if find("iptables").is_none() {
             return Ok(());
         }
         self.delete_from_iptables();
-        for rule in FORWARDED {
+        let answers = "-o whf+ -m conntrack --ctstate RELATED,ESTABLISHED";
+        let mut rules = vec!["-i whf+ -o whf+".to_owned(), answers.to_owned()];
+        rules.extend(
+            uplinks()
+                .iter()
+                .map(|uplink| format!("-i whf+ -o {uplink}")),
+        );
+        for rule in rules {
             let mut insert = command("iptables");
             insert
                 .args(["-w", "5", "-I", "FORWARD"])
-                .args(rule)
-                .args(self.comment());
+                .args(rule.split(' '))
+                .args(["-m", "comment", "--comment", &self.table(), "-j", "ACCEPT"]);
             output(&mut insert)?;
         }
         Ok(())
     }
 
+    /// Deletes by the comment: the uplink may have changed.
     fn delete_from_iptables(&self) {
-        for rule in FORWARDED {
-            let delete = || {
-                let mut delete = command("iptables");
-                delete
-                    .args(["-w", "5", "-D", "FORWARD"])
-                    .args(rule)
-                    .args(self.comment());
-                succeeds(&mut delete)
-            };
-            while delete() {}
+        let list = output(command("iptables").args(["-w", "5", "-S", "FORWARD"]));
+        let list = list.unwrap_or_default();
+        let table = self.table();
+        let own = list.lines().filter_map(|rule| {
+            let words: Vec<_> = rule.split(' ').map(|word| word.trim_matches('"')).collect();
+            (words.contains(&table.as_str()) && words.first() == Some(&"-A")).then_some(words)
+        });
+        for words in own {
+            let rest = words.get(1..).unwrap_or_default();
+            succeeds(command("iptables").args(["-w", "5", "-D"]).args(rest));
         }
-    }
-
-    fn comment(&self) -> [String; 6] {
-        let words = ["-m", "comment", "--comment", &self.table(), "-j", "ACCEPT"];
-        words.map(str::to_owned)
     }
 }
 
@@ -157,50 +162,17 @@ fn another_dockerd() -> bool {
         .any(|name| name.trim() == "dockerd")
 }
 
-const FORWARDED: [&[&str]; 2] = [
-    &["-i", "whf+"],
-    &[
-        "-o",
-        "whf+",
-        "-m",
-        "conntrack",
-        "--ctstate",
-        "RELATED,ESTABLISHED",
-    ],
-];
-
-fn ruleset(table: &str, exact: &str, translate: bool, forwarding_was_off: bool) -> String {
-    let mut text = format!(
-        r#"table inet {table}
-delete table inet {table}
-table inet {table} {{
-  chain input {{
-    type filter hook input priority filter - 5; policy accept;
-    iifname "whf*" ct state established,related accept
-    iifname "whf*" drop comment "the node itself"
-  }}
-  chain forward {{
-    type filter hook forward priority filter - 5; policy accept;
-    iifname "whf*" ip daddr 169.254.0.0/16 drop comment "link-local: metadata services"
-    iifname "whf*" ip6 daddr {{ fe80::/10, fd00:ec2::254 }} drop
-    ct state established,related accept
-    oifname "whf0*" accept comment "public addresses"
-    iifname "whf*" oifname "whf*" {exact}drop comment "another owner's network"
-    iifname != "whf*" oifname "whf*" ct state new ct status and dnat != dnat drop comment "only published ports"
-"#
-    );
-    if forwarding_was_off {
-        text += "    iifname != \"whf*\" oifname != \"whf*\" drop comment \"the machine was no router\"\n";
-    }
-    text += "  }\n";
-    if translate {
-        let _ = writeln!(
-            text,
-            "  chain postrouting {{\n    type nat hook postrouting priority srcnat; policy accept;\n    \
-             iifname \"whf*\" oifname != \"whf*\" masquerade\n  }}"
-        );
-    }
-    text + "}\n"
+/// The interfaces of the machine's default routes.
+fn uplinks() -> Vec<String> {
+    let routes = output(command("ip").args(["-4", "route", "show", "default"])).unwrap_or_default();
+    let mut devices: Vec<_> = routes
+        .lines()
+        .filter_map(|route| route.split(" dev ").nth(1)?.split_whitespace().next())
+        .map(str::to_owned)
+        .collect();
+    devices.sort();
+    devices.dedup();
+    devices
 }
 
 fn nft(ruleset: &str) -> Result<()> {

@@ -13,7 +13,7 @@ mod up;
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use wharf_testkit::engine::{Kind, Options, PrivateEngine};
+use wharf_testkit::engine::{Allowed, Kind, Options, PrivateEngine};
 use wharf_testkit::process::is_root;
 use wharf_testkit::progress::skipped;
 use wharf_testkit::{images, workspace};
@@ -103,6 +103,7 @@ fn start(name: &str) -> Result<PrivateEngine> {
         dir,
         disk_gib: Some(20),
         disposable: true,
+        allowed: Allowed::new(&[])?,
     })
 }
 

@@ -1,0 +1,112 @@
+//! Private destinations that instances may reach.
+
+use anyhow::{Context, Result, ensure};
+use std::fs;
+use std::net::IpAddr;
+
+/// The name servers of this machine, as the engine hands them to containers.
+const RESOLVERS: &str = "/etc/resolv.conf";
+
+/// Ranges and name servers.
+#[derive(Debug, Clone, Default)]
+pub struct Allowed {
+    ranges: Vec<(IpAddr, u8)>,
+    name_servers: Vec<IpAddr>,
+}
+
+impl Allowed {
+    /// Parses addresses and ranges such as `10.1.2.3` and `10.0.0.0/8`. The machine's name servers are
+    /// allowed too, for DNS alone.
+    pub fn new(ranges: &[String]) -> Result<Self> {
+        let resolvers = fs::read_to_string(RESOLVERS).unwrap_or_default();
+        Ok(Self {
+            ranges: ranges
+                .iter()
+                .map(|text| range(text))
+                .collect::<Result<_>>()?,
+            name_servers: name_servers(&resolvers),
+        })
+    }
+
+    /// The family of nftables and the members of its set, for each set with members.
+    pub(super) fn ranges(&self) -> Vec<(&'static str, String)> {
+        let ranges = self.ranges.iter();
+        by_family(ranges.map(|(address, prefix)| (*address, format!("{address}/{prefix}"))))
+    }
+
+    /// The same of the name servers.
+    pub(super) fn name_servers(&self) -> Vec<(&'static str, String)> {
+        let servers = self.name_servers.iter();
+        by_family(servers.map(|address| (*address, address.to_string())))
+    }
+}
+
+fn by_family(members: impl Iterator<Item = (IpAddr, String)>) -> Vec<(&'static str, String)> {
+    let (v4, v6): (Vec<_>, Vec<_>) = members.partition(|(address, _)| address.is_ipv4());
+    [("ip", v4), ("ip6", v6)]
+        .into_iter()
+        .filter(|(_, members)| !members.is_empty())
+        .map(|(family, members)| {
+            let texts: Vec<_> = members.into_iter().map(|(_, text)| text).collect();
+            (family, texts.join(", "))
+        })
+        .collect()
+}
+
+fn range(text: &str) -> Result<(IpAddr, u8)> {
+    let (address, prefix) = text.split_once('/').unwrap_or((text, ""));
+    let parsed: IpAddr = address
+        .parse()
+        .with_context(|| format!("{text:?} is no range; write 10.1.0.0/16 or 10.1.2.3"))?;
+    let most = if parsed.is_ipv4() { 32 } else { 128 };
+    let prefix = match prefix {
+        "" if !text.contains('/') => most,
+        digits => digits.parse().unwrap_or(u8::MAX),
+    };
+    ensure!(
+        prefix <= most,
+        "{text:?}: the prefix must be from 0 to {most}"
+    );
+    Ok((parsed, prefix))
+}
+
+/// Engines do not hand out servers at loopback addresses.
+fn name_servers(resolvers: &str) -> Vec<IpAddr> {
+    resolvers
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("nameserver"))
+        .filter_map(|address| address.trim().parse::<IpAddr>().ok())
+        .filter(|address| !address.is_loopback())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Allowed, name_servers, range};
+
+    #[test]
+    fn ranges_are_checked() {
+        assert!(range("10.0.0.0/8").is_ok() && range("10.1.2.3").is_ok());
+        assert!(range("fd12::/16").is_ok());
+        for wrong in ["", "10.0.0.0/33", "10.0.0.0/", "x", "10.0.0.0/8 } accept"] {
+            assert!(range(wrong).is_err(), "{wrong}");
+        }
+        let allowed = Allowed {
+            ranges: vec![range("10.1.2.3").unwrap(), range("fd12::/16").unwrap()],
+            name_servers: Vec::new(),
+        };
+        let sets = [("ip", "10.1.2.3/32"), ("ip6", "fd12::/16")];
+        assert_eq!(allowed.ranges(), sets.map(|(f, s)| (f, s.to_owned())));
+    }
+
+    #[test]
+    fn name_servers_beyond_loopback_are_read() {
+        let text =
+            "# x\nsearch a\nnameserver 127.0.0.53\nnameserver 10.0.0.53\n nameserver fd00::53\n";
+        let servers = name_servers(text)
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>();
+        assert_eq!(servers, ["10.0.0.53", "fd00::53"]);
+    }
+}
