@@ -39,6 +39,7 @@ mod stop;
 mod tls;
 mod tracing;
 mod transport;
+mod trust;
 mod unreachable;
 mod update;
 

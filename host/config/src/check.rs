@@ -21,6 +21,17 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
         return wrong("provisioning_deadline_s", "must be at least 1");
     }
     limits(&config.limits)?;
+    for (file, pin) in &config.plugins {
+        let hex = pin.strip_prefix("sha256:").unwrap_or_default();
+        let is_hash = hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit());
+        if !is_hash || !file.ends_with(".wasm") {
+            return wrong(
+                &format!("plugins.{file}"),
+                "must be a file and its hash, such as \"driver-x.wasm\" = \"sha256:…\" with the 64 \
+                 digits of sha256sum",
+            );
+        }
+    }
     if config.node.is_empty() {
         return wrong("node", "at least one [[node]] is required");
     }

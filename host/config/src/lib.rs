@@ -13,6 +13,7 @@ pub use quota::Quota;
 pub use rates::{Decimal, RatesConfig, TierRates};
 
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -54,6 +55,10 @@ pub struct Config {
     /// The most that one user's instances hold together. Default: no limits, except on ports.
     #[serde(default)]
     pub quota: Quota,
+    /// Hashes of plugins, such as `"driver-x.wasm" = "sha256:…"`. Default: none. With any, a plugin of
+    /// `plugins_dir` without its hash is refused.
+    #[serde(default)]
+    pub plugins: BTreeMap<String, String>,
     /// Limits on time, size and number.
     #[serde(default)]
     pub limits: Limits,

@@ -1,5 +1,6 @@
 //! Settings of the plugin runtime.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 use wharf_domain::ids::NodeId;
@@ -12,6 +13,9 @@ pub struct PluginsConfig {
     pub cache_dir: PathBuf,
     /// Directory of `driver-*.wasm` and `flavors-*.wasm` that add to or replace the embedded ones.
     pub plugins_dir: Option<PathBuf>,
+    /// Hashes by file name, `sha256:` and hexadecimal digits. With any, each plugin of the directory
+    /// needs one.
+    pub pins: BTreeMap<String, String>,
     /// Limits of every call.
     pub limits: Limits,
 }

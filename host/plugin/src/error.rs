@@ -20,6 +20,30 @@ pub enum LoadError {
         /// The file's name.
         name: String,
     },
+    /// A plugin that differs from its pinned hash.
+    #[error(
+        "setting `plugins.{file}`: the plugin is not the pinned one: it has {found}, not {pinned}"
+    )]
+    Hash {
+        /// The file's name.
+        file: String,
+        /// The hash in the configuration.
+        pinned: String,
+        /// The plugin's own.
+        found: String,
+    },
+    /// A pinned plugin that does not exist.
+    #[error("setting `plugins.{file}`: there is no such plugin")]
+    PinnedAbsent {
+        /// The file's name.
+        file: String,
+    },
+    /// A plugin of the directory without a hash, where others have one.
+    #[error("plugins_dir: {plugin}.wasm has no hash in `[plugins]`, where other plugins have one")]
+    Unpinned {
+        /// The plugin.
+        plugin: String,
+    },
     /// The runtime.
     #[error("the WebAssembly runtime cannot start: {0}")]
     Runtime(String),

@@ -20,6 +20,7 @@ mod imports;
 mod load;
 mod log_sink;
 mod meter;
+mod pin;
 mod plugins;
 mod queue;
 mod runtime;

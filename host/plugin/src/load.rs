@@ -8,6 +8,7 @@ use super::embedded::EMBEDDED;
 use super::error::LoadError;
 use super::guest::Guest;
 use super::imports;
+use super::pin;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,12 +41,16 @@ pub struct DriverPlugin {
 }
 
 /// The embedded plugins. Plugins of the directory add to them or replace them.
-pub fn sources(directory: Option<&Path>) -> Result<Sources, LoadError> {
+pub fn sources(
+    directory: Option<&Path>,
+    pins: &BTreeMap<String, String>,
+) -> Result<Sources, LoadError> {
     let mut sources: Sources = EMBEDDED
         .iter()
         .map(|(name, wasm)| ((*name).to_owned(), Cow::Borrowed(*wasm)))
         .collect();
     let Some(directory) = directory else {
+        pin::check(pins, &sources)?;
         return Ok(sources);
     };
     let read = |path: &Path, source| LoadError::Read {
@@ -78,10 +83,14 @@ pub fn sources(directory: Option<&Path>) -> Result<Sources, LoadError> {
                     .into_owned(),
             });
         }
+        if !pins.is_empty() && !pins.contains_key(&format!("{stem}.wasm")) {
+            return Err(LoadError::Unpinned { plugin: stem });
+        }
         let wasm = std::fs::read(&path).map_err(|error| read(&path, error))?;
         let replaced = sources.insert(stem.clone(), Cow::Owned(wasm)).is_some();
         info!(plugin = stem, file = %path.display(), replaced, "plugin from the plugins directory");
     }
+    pin::check(pins, &sources)?;
     Ok(sources)
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Inner {
 impl Plugins {
     /// Compiles and checks every plugin, and calls it once. Needs a tokio runtime.
     pub async fn load(config: PluginsConfig) -> Result<Self, LoadError> {
-        let sources = load::sources(config.plugins_dir.as_deref())?;
+        let sources = load::sources(config.plugins_dir.as_deref(), &config.pins)?;
         let runner = CallRunner::new(runtime::engine(&config.limits)?, config.limits)?;
         let cache = Cache::open(&config.cache_dir);
         let mut drivers = BTreeMap::new();

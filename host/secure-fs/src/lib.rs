@@ -1,6 +1,10 @@
 //! Files and directories that only Wharf's account can read, since they hold addresses, events,
 //! bills and keys.
 
+mod check;
+
+pub use check::{Untrusted, check_own, check_secret};
+
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};

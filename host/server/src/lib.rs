@@ -15,3 +15,4 @@ pub mod operation;
 mod reload;
 pub mod schema;
 pub mod server;
+mod trust;

@@ -1,5 +1,6 @@
 //! Builds a server from its configuration and runs it.
 
+use crate::trust::{self, TrustError};
 use crate::{http, reload};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -28,6 +29,9 @@ pub enum StartError {
     /// The data directory cannot be created.
     #[error("cannot create data_dir {path}")]
     DataDir { path: String, source: io::Error },
+    /// Other accounts of this machine can change or read a file.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
     /// The database cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -72,6 +76,7 @@ pub fn open_db(config: &Config) -> Result<(Db, Scheduler), StartError> {
         path: config.data_dir.display().to_string(),
         source,
     })?;
+    trust::check(config)?;
     let scheduler = Scheduler::new(empty_inventory(config));
     let db = Db::open(&config.data_dir, Box::new(scheduler.clone()))?;
     Ok((db, scheduler))
@@ -104,6 +109,7 @@ pub async fn serve(
     let (ending, ended) = watch::channel(false);
     let reconciler = threads.spawn(reconciler::run(Arc::clone(&app), nudged, ended));
     let interface = http::Server::start(&config, listener, Arc::clone(&app), stopped)?;
+    trust::warn_of_plain_http(&config, address);
     listening(address);
     let mut stop = pin!(stop);
     let lost = loop {
@@ -153,6 +159,7 @@ async fn assemble(
     let plugins = Plugins::load(PluginsConfig {
         cache_dir: config.data_dir.join("plugins-cache"),
         plugins_dir: config.plugins_dir.clone(),
+        pins: config.plugins.clone(),
         limits: wharf_plugin::Limits {
             memory: limits.guest_memory_mib << 20,
             cpu: Duration::from_millis(limits.call_cpu_ms),

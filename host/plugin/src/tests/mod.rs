@@ -6,6 +6,7 @@ mod whole;
 
 use super::{Limits, NodeConfig, NodeDriver, NodeLimits, Plugins, PluginsConfig};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -33,6 +34,7 @@ impl Scratch {
         PluginsConfig {
             cache_dir: self.0.join("cache"),
             plugins_dir: Some(self.0.join("plugins")),
+            pins: BTreeMap::new(),
             limits,
         }
     }

@@ -2,7 +2,9 @@
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
+use std::collections::HashSet;
 use std::fmt;
+use std::hash::Hash;
 use wharf_domain::error::{FieldErrors, NON_FIELD_ERRORS};
 
 /// The JSON object of a request.
@@ -37,6 +39,31 @@ impl<'de> Deserialize<'de> for Body {
     }
 }
 
+/// Repeated keys, each once, in their order. A client decides their number, so a key is looked up by its
+/// hash.
+#[derive(Debug)]
+struct Repeated<K> {
+    keys: Vec<K>,
+    known: HashSet<K>,
+}
+
+impl<K> Default for Repeated<K> {
+    fn default() -> Self {
+        Self {
+            keys: Vec::new(),
+            known: HashSet::new(),
+        }
+    }
+}
+
+impl<K: Hash + Eq + Clone> Repeated<K> {
+    fn note(&mut self, key: K) {
+        if self.known.insert(key.clone()) {
+            self.keys.push(key);
+        }
+    }
+}
+
 struct ObjectVisitor;
 
 impl<'de> Visitor<'de> for ObjectVisitor {
@@ -47,13 +74,16 @@ impl<'de> Visitor<'de> for ObjectVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Body, A::Error> {
-        let mut body = Body::default();
+        let (mut fields, mut repeated) = (Map::new(), Repeated::default());
         while let Some((key, value)) = map.next_entry::<String, Value>()? {
-            if body.fields.insert(key.clone(), value).is_some() && !body.repeated.contains(&key) {
-                body.repeated.push(key);
+            if fields.insert(key.clone(), value).is_some() {
+                repeated.note(key);
             }
         }
-        Ok(body)
+        Ok(Body {
+            fields,
+            repeated: repeated.keys,
+        })
     }
 
     // Read the array to its end, to tell invalid JSON from a valid array.
@@ -65,7 +95,9 @@ impl<'de> Visitor<'de> for ObjectVisitor {
 
 #[cfg(test)]
 mod tests {
-    use super::Body;
+    use super::{Body, Repeated};
+    use std::cell::Cell;
+    use std::hash::{Hash, Hasher};
 
     fn error(text: &str) -> String {
         let errors = Body::parse(text.as_bytes()).unwrap_err();
@@ -94,6 +126,32 @@ mod tests {
         assert!(Body::parse(b"{\"a\": \"\xff\"}").is_err());
         let deep = format!("{{\"a\": {}", "[".repeat(100_000));
         assert!(error(&deep).starts_with("is not valid JSON"));
+    }
+
+    #[test]
+    fn the_number_of_comparisons_grows_with_the_number_of_keys() {
+        #[derive(Debug, Clone)]
+        struct Key(usize);
+        thread_local!(static COMPARED: Cell<usize> = const { Cell::new(0) });
+        impl PartialEq for Key {
+            fn eq(&self, other: &Self) -> bool {
+                COMPARED.set(COMPARED.get() + 1);
+                self.0 == other.0
+            }
+        }
+        impl Eq for Key {}
+        impl Hash for Key {
+            fn hash<H: Hasher>(&self, state: &mut H) {
+                self.0.hash(state);
+            }
+        }
+        const KEYS: usize = 10_000;
+        let mut repeated = Repeated::default();
+        for n in (0..KEYS).chain(0..KEYS) {
+            repeated.note(Key(n));
+        }
+        assert_eq!(repeated.keys.len(), KEYS);
+        assert!(COMPARED.get() < 10 * KEYS, "{}", COMPARED.get());
     }
 
     #[test]

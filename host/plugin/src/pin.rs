@@ -1,0 +1,31 @@
+//! Hashes of plugins that the operator has pinned.
+
+use super::error::LoadError;
+use super::load::Sources;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+
+/// Compares each pinned plugin with its hash.
+pub fn check(pins: &BTreeMap<String, String>, sources: &Sources) -> Result<(), LoadError> {
+    for (file, pinned) in pins {
+        let name = file.strip_suffix(".wasm").unwrap_or(file);
+        let wasm = sources
+            .get(name)
+            .ok_or_else(|| LoadError::PinnedAbsent { file: file.clone() })?;
+        let found = hash(wasm);
+        if !found.eq_ignore_ascii_case(pinned) {
+            return Err(LoadError::Hash {
+                file: file.clone(),
+                pinned: pinned.clone(),
+                found,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn hash(wasm: &[u8]) -> String {
+    let digest = Sha256::digest(wasm);
+    let digits = digest.iter().map(|byte| format!("{byte:02x}"));
+    format!("sha256:{}", digits.collect::<String>())
+}

@@ -1,0 +1,181 @@
+//! Files that other accounts of the machine could change, pinned plugins, and plain HTTP.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use wharf_testkit::workspace::{root, wharf_binary};
+use wharf_tests::{Ports, Server, simulated_node};
+
+const PLUGIN: &str = "target/plugins/wasm32-wasip2/plugin/driver_simulated.wasm";
+
+fn settings(more: &str) -> String {
+    format!(
+        "{more}{}{}",
+        Ports::take().settings(),
+        simulated_node("one", "")
+    )
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// The reason why the server does not start.
+fn refused(server: &mut Server) -> String {
+    let error = server.run().expect_err("the server started");
+    format!("{error:#}")
+}
+
+#[test]
+fn open_modes_are_refused_with_their_remedy() {
+    let mut server = Server::start(&settings("")).unwrap();
+    server.terminate().unwrap();
+    let data = server.data_dir();
+    for (path, bad, good, remedy) in [
+        (data.clone(), 0o777, 0o700, "chmod go-w"),
+        (data.clone(), 0o770, 0o700, "chmod go-w"),
+        (data.join("secret.key"), 0o640, 0o600, "chmod 0600"),
+    ] {
+        set_mode(&path, bad);
+        let message = refused(&mut server);
+        let shown = format!("{} has mode {bad:04o}", path.display());
+        for part in [&shown, remedy, "data_dir"] {
+            assert!(message.contains(part), "{part} is not in: {message}");
+        }
+        set_mode(&path, good);
+    }
+    server.run().unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_data_directory_of_another_account_is_refused() {
+    if !wharf_testkit::process::is_root() {
+        println!("SKIPPED: needs root");
+        return;
+    }
+    let mut server = Server::start(&settings("")).unwrap();
+    server.terminate().unwrap();
+    let data = server.data_dir();
+    std::os::unix::fs::chown(&data, Some(4321), None).unwrap();
+    let message = refused(&mut server);
+    assert!(message.contains("belongs to user 4321"), "{message}");
+    std::os::unix::fs::chown(&data, Some(0), None).unwrap();
+    server.run().unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn plugins_that_others_can_change_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let plugin = dir.path().join("driver-mine.wasm");
+    fs::copy(root().join(PLUGIN), &plugin).unwrap();
+    let at = format!("plugins_dir = \"{}\"\n", dir.path().display());
+    for path in [dir.path(), &plugin] {
+        set_mode(path, 0o777);
+        let Err(error) = Server::start(&settings(&at)) else {
+            panic!("{} was trusted", path.display());
+        };
+        let message = format!("{error:#}");
+        for part in [
+            "plugins_dir",
+            "mode 0777",
+            "chmod go-w",
+            &path.display().to_string(),
+        ] {
+            assert!(message.contains(part), "{part} is not in: {message}");
+        }
+        set_mode(path, 0o700);
+    }
+    Server::start(&settings(&at)).unwrap().finish().unwrap();
+}
+
+#[test]
+fn a_pinned_plugin_has_its_hash_or_does_not_load() {
+    let dir = tempfile::tempdir().unwrap();
+    let plugin = dir.path().join("driver-mine.wasm");
+    fs::copy(root().join(PLUGIN), &plugin).unwrap();
+    let sum = Command::new("sha256sum")
+        .arg(&plugin)
+        .output()
+        .unwrap()
+        .stdout;
+    let sum = String::from_utf8(sum).unwrap();
+    let sum = sum.split_whitespace().next().unwrap();
+    let pinned = |pins: &str| {
+        let at = format!("plugins_dir = \"{}\"\n", dir.path().display());
+        Server::start(&settings(&format!("{at}[plugins]\n{pins}\n")))
+    };
+    let right = format!("\"driver-mine.wasm\" = \"sha256:{sum}\"");
+    pinned(&right).unwrap().finish().unwrap();
+    let other = "0".repeat(64);
+    for (pins, part) in [
+        (
+            format!("\"driver-mine.wasm\" = \"sha256:{other}\""),
+            "not the pinned one",
+        ),
+        (
+            format!("{right}\n\"driver-gone.wasm\" = \"sha256:{other}\""),
+            "driver-gone.wasm",
+        ),
+        (
+            format!("{right}\n\"driver-docker.wasm\" = \"sha256:{other}\""),
+            "driver-docker.wasm",
+        ),
+        (
+            "\"driver-mine.wasm\" = \"md5:1\"".to_owned(),
+            "plugins.driver-mine.wasm",
+        ),
+    ] {
+        let Err(error) = pinned(&pins) else {
+            panic!("{pins} was accepted");
+        };
+        let message = format!("{error:#}");
+        assert!(message.contains(part), "{part} is not in: {message}");
+    }
+    fs::copy(&plugin, dir.path().join("driver-more.wasm")).unwrap();
+    let message = format!(
+        "{:#}",
+        pinned(&right).err().expect("an unpinned plugin was loaded")
+    );
+    assert!(
+        message.contains("driver-more.wasm has no hash"),
+        "{message}"
+    );
+}
+
+#[test]
+fn plain_http_on_an_address_for_other_machines_is_warned_about() {
+    const WARNING: &str = "plain HTTP on an address that other machines reach";
+    let server = Server::start(&settings("")).unwrap();
+    assert!(!server.log().contains(WARNING), "on loopback");
+    server.finish().unwrap();
+
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("wharf.toml");
+    let text = format!(
+        "listen = \"0.0.0.0:0\"\ndata_dir = \"data\"\n{}",
+        settings("")
+    );
+    fs::write(&config, text).unwrap();
+    let mut process = Command::new(wharf_binary())
+        .args(["serve", "--config"])
+        .arg(&config)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let stdout = process.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
+    let pid = process.id().to_string();
+    assert!(Command::new("kill").arg(pid).status().unwrap().success());
+    let output = process.wait_with_output().unwrap();
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        line.starts_with("listening on ") && log.contains(WARNING),
+        "{line} {log}"
+    );
+}
