@@ -7,13 +7,16 @@ use super::outgoing::{Outgoing, Progress};
 use super::tar_pipe::TransferProgress;
 use super::tar_stream::Malformed;
 use super::transport::Transport;
-use http::{Method, StatusCode};
+use http::Method;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Timeout of a transfer without progress. The engine may have to write everything to disk before it
 /// responds.
 const STALLED: Duration = Duration::from_secs(5 * 60);
+
+/// The status of [`immovable`].
+const TOO_LARGE: u16 = 413;
 
 /// Runs a transfer. The result is the response of the writing request, or the first unsuccessful one
 /// before it.
@@ -62,7 +65,7 @@ pub async fn carry(
 fn immovable(why: Malformed) -> Response {
     let message = format!("this content cannot move: {why}");
     Response {
-        status: StatusCode::PAYLOAD_TOO_LARGE.as_u16(),
+        status: TOO_LARGE,
         headers: Vec::new(),
         body: serde_json::json!({ "message": message }).to_string().into(),
     }
