@@ -11,9 +11,10 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 use wharf_testkit::engine::{Allowed, Ruleset};
 use wharf_testkit::packages::{self, Need};
-use wharf_testkit::process::is_root;
+use wharf_testkit::process::{is_root, wait_until};
 use wharf_testkit::workspace::root;
 
 /// Addresses of the machine beyond the node that nobody may reach.
@@ -303,7 +304,9 @@ fn instances_reach_no_private_network_and_forge_no_source() {
 
     // Without rules all of it works, or the test would prove nothing.
     scene.load("");
-    assert_eq!(scene.reached(&all), all);
+    // IPv6 takes a moment to find its neighbours.
+    let is_up = wait_until(Duration::from_secs(30), || scene.reached(&all) == all);
+    assert!(is_up, "{:?}", scene.reached(&all));
     assert_eq!(scene.heard(&mut lines), FORGED);
 
     let generated = |ranges: &[&str]| {
