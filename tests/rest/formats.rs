@@ -5,13 +5,18 @@ use std::fs;
 use std::path::Path;
 use wharf_tests::{Ports, Server, simulated_node, write_private};
 
-const PASSWORDS: [&str; 2] = ["UMEvpqgs4SEpSkFTKTNE3f6C", "BPN5drwPc6qx5CYCffbh2ZKn"];
+/// Each format, and the passwords in its file.
+const FORMATS: [(u32, [&str; 2]); 3] = [
+    (2, ["UMEvpqgs4SEpSkFTKTNE3f6C", "BPN5drwPc6qx5CYCffbh2ZKn"]),
+    (3, ["UMEvpqgs4SEpSkFTKTNE3f6C", "BPN5drwPc6qx5CYCffbh2ZKn"]),
+    (4, ["hgHf2TRnL5FZaSimcmcN6A7m", "JSScn8CK8UU6N7C6vxvukJTp"]),
+];
 
 #[test]
 fn a_database_of_every_format_is_served_and_its_secrets_are_shown() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/db/src/tests/fixtures");
     let key = fs::read(fixtures.join("secret.key")).unwrap();
-    for format in 2..=3 {
+    for (format, passwords) in FORMATS {
         let settings = format!("{}{}", Ports::take().settings(), simulated_node("one", ""));
         let mut server = Server::start(&settings).unwrap();
         server.terminate().unwrap();
@@ -19,12 +24,13 @@ fn a_database_of_every_format_is_served_and_its_secrets_are_shown() {
         let mut database = Vec::new();
         std::io::copy(&mut GzDecoder::new(file), &mut database).unwrap();
         write_private(&server.data_dir().join("wharf.redb"), &database).unwrap();
-        // The key of another installation is not taken for one of a database that names none.
+        // The key of another installation is refused, also by a database that names no key.
         let error = server.run().unwrap_err().to_string();
-        assert!(
-            error.contains("decrypts no secret of the database"),
-            "{error}"
-        );
+        let refused = match format {
+            4 => "needs the one with the fingerprint",
+            _ => "decrypts no secret of the database",
+        };
+        assert!(error.contains(refused), "{error}");
         write_private(&server.data_dir().join("secret.key"), &key).unwrap();
         server.run().unwrap();
         for rotated in [false, true] {
@@ -33,7 +39,7 @@ fn a_database_of_every_format_is_served_and_its_secrets_are_shown() {
             }
             let list = server.user("ann@example.com").unwrap().list().unwrap();
             let shown = list.iter().map(|i| &i["original_service_password"]);
-            assert!(shown.eq(&PASSWORDS), "format {format}, rotated: {rotated}");
+            assert!(shown.eq(&passwords), "format {format}, rotated: {rotated}");
         }
         server.finish().unwrap();
     }

@@ -10,6 +10,7 @@
 
 mod addresses;
 mod auth;
+mod backup;
 mod capacity;
 mod conditional;
 mod configuration;
@@ -17,7 +18,9 @@ mod create;
 mod data_dir;
 mod database;
 mod delete;
+mod disk;
 mod formats;
+mod fsck;
 mod history;
 mod hygiene;
 mod idempotency;

@@ -74,6 +74,9 @@ pub struct Limits {
     /// Maximum size in MiB of the cache of rendered lists. Default 64. An entry is valid until one of
     /// its instances changes.
     pub answer_cache_mib: u64,
+    /// Free space in MiB on the disk of `data_dir` below which creations are refused. Default 256, which
+    /// is room for months of deletions and events. 0 switches it off.
+    pub disk_reserve_mib: u64,
 }
 
 impl Default for Limits {
@@ -102,6 +105,7 @@ impl Default for Limits {
             call_cpu_ms: 2_000,
             guest_memory_mib: 64,
             answer_cache_mib: 64,
+            disk_reserve_mib: 256,
         }
     }
 }

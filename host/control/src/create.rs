@@ -43,6 +43,9 @@ impl App {
         request: CreateRequest,
         key: Option<IdempotencyKey>,
     ) -> Result<InstanceView, Error> {
+        if self.disk.is_low() {
+            return Err(Error::DiskFull);
+        }
         let password = password()?;
         let mut draft = self.draft(caller.user, request, password.clone()).await?;
         draft.key = key;

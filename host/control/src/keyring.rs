@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use wharf_domain::error::Error;
 use wharf_domain::secret::Fingerprint;
 
+/// The file in the data directory.
+pub(super) const FILE: &str = "secret.key";
 /// Length of a key in bytes.
 const KEY: usize = 32;
 /// The most keys in a file. A rotation needs two.
@@ -60,6 +62,13 @@ impl SecretKey {
         fill(&mut bytes)?;
         Ok(Self::new(bytes))
     }
+}
+
+/// The fingerprints of the keys in the file of a directory; none if it is missing.
+pub fn key_in(dir: &Path) -> Result<Vec<Fingerprint>, KeyFileError> {
+    let keys = Keyring::read(&dir.join(FILE))?;
+    let fingerprints = keys.iter().flat_map(Keyring::keys);
+    Ok(fingerprints.map(|key| key.fingerprint).collect())
 }
 
 /// The keys of a file.

@@ -5,6 +5,8 @@ mod clock;
 mod condition;
 mod create;
 mod delete;
+mod disk;
+mod engines;
 mod features;
 mod find;
 pub mod history;
@@ -27,10 +29,13 @@ mod vault;
 
 pub use clock::now;
 pub use condition::Condition;
+pub use disk::Disk;
+pub use engines::compare_engines;
 pub use features::NodeFeatures;
 pub use find::Selector;
 pub use idempotency::IdempotencyKey;
 pub use key::{ApiKey, Caller, KeyInfo, Keys};
+pub use keyring::key_in;
 pub use operator::{Operator, SecretsSource};
 pub use quota::UserQuota;
 pub use read::InstanceView;
@@ -77,6 +82,7 @@ pub struct App {
     pub(crate) settled: Settled,
     pub(crate) features: NodeFeatures,
     pub(crate) scheduler: Scheduler,
+    disk: Disk,
     keys: Keys,
     guests: Handle,
     nudge: mpsc::UnboundedSender<Nudge>,
@@ -106,6 +112,10 @@ impl App {
     pub fn new(parts: Parts) -> Result<(Arc<Self>, mpsc::UnboundedReceiver<Nudge>), Error> {
         let (nudge, nudged) = mpsc::unbounded_channel();
         let app = Self {
+            disk: Disk::new(
+                parts.config.data_dir.clone(),
+                parts.config.limits.disk_reserve_mib,
+            ),
             keys: Keys::load(parts.db.clone())?,
             installation: parts.installation,
             web_host: parts.config.web.host.as_str().into(),
@@ -151,6 +161,11 @@ impl App {
     /// Completes when the database takes no more writes.
     pub async fn lost(&self) {
         self.db.lost().await;
+    }
+
+    /// The disk of the database.
+    pub fn disk(&self) -> &Disk {
+        &self.disk
     }
 
     pub fn keys(&self) -> &Keys {

@@ -3,7 +3,7 @@
 //! A ciphertext is a mark, the fingerprint of its key, a nonce, and the encrypted text. Ciphertexts of
 //! format 3 begin with the nonce, so every key is tried on them.
 
-use super::keyring::{KeyFileError, Keyring, SecretKey};
+use super::keyring::{FILE, KeyFileError, Keyring, SecretKey};
 use arc_swap::ArcSwap;
 use chacha20poly1305::XNonce;
 use chacha20poly1305::aead::{Aead, Payload};
@@ -81,7 +81,7 @@ pub enum VaultError {
 impl Vault {
     /// Opens `secret.key` in a directory. The file is made only for a database without secrets.
     pub async fn open(dir: &Path, db: &Db) -> Result<Self, VaultError> {
-        let path = dir.join("secret.key");
+        let path = dir.join(FILE);
         let expected = db.read(|rows| rows.key_fingerprint())?;
         let keys = match (Keyring::read(&path)?, expected) {
             (Some(keys), _) => keys,
@@ -113,7 +113,7 @@ impl Vault {
     /// Reads the keys for a check of the database, and makes none. Returns none without a file if the
     /// database needs no key.
     pub fn read(dir: &Path, db: &Db) -> Result<Option<Self>, VaultError> {
-        let path = dir.join("secret.key");
+        let path = dir.join(FILE);
         let expected = db.read(|rows| rows.key_fingerprint())?;
         let Some(keys) = Keyring::read(&path)? else {
             return match expected {

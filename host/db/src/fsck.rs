@@ -1,8 +1,9 @@
 //! Derives every index again from the instance rows and compares.
 
 use super::apply::{is_pending, names, place};
+use super::findings::{Finding, Findings, Fix};
+use super::history;
 use super::read::Read;
-use super::table::{Rows, Snapshot};
 use super::tables as t;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -10,25 +11,58 @@ use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::Instance;
 
-type Known = BTreeMap<InstanceId, Instance>;
+/// The most rows that cannot be read before a check ends: the file is beyond a check then.
+const MAX_UNREADABLE: usize = 100;
 
-/// One line for each contradiction between tables.
-pub fn check(rows: &Snapshot) -> Result<Vec<String>, Error> {
-    let mut wrong = Vec::new();
-    let mut known = Known::new();
-    rows.each_instance(|instance| drop(known.insert(instance.id, instance)))?;
-    check_indices(rows, &known, &mut wrong)?;
-    check_users(rows, &mut wrong)?;
-    super::idempotency::check(rows, &mut wrong)?;
-    check_claims(rows, &known, &mut wrong)?;
-    for (id, instance) in &known {
-        check_instance(rows, *id, instance, &mut wrong)?;
+pub(super) type Known = BTreeMap<InstanceId, Instance>;
+
+/// The contradictions between tables. An error of a table ends the check of it alone.
+pub(super) fn check(rows: &impl Read) -> Vec<Finding> {
+    let mut wrong = Findings::default();
+    let checks = [
+        check_indices,
+        check_users,
+        check_claims,
+        check_idempotency,
+        history::check,
+    ];
+    match known(rows, &mut wrong) {
+        Ok(known) => {
+            for check in checks {
+                if let Err(error) = check(rows, &known, &mut wrong) {
+                    wrong.push(format!("rows cannot be read: {}", error.chain()));
+                }
+            }
+        }
+        Err(error) => wrong.push(format!("instances cannot be read: {}", error.chain())),
     }
-    Ok(wrong)
+    wrong.0
+}
+
+fn known(rows: &impl Read, wrong: &mut Findings) -> Result<Known, Error> {
+    let (mut known, mut unreadable) = (Known::new(), 0);
+    for row in rows.all(&t::INSTANCES)? {
+        match row {
+            Ok((id, (), instance)) => {
+                if id != instance.id {
+                    wrong.push(format!("{id}: its row is of {}", instance.id));
+                }
+                known.insert(id, instance);
+            }
+            Err(error) => {
+                wrong.push(format!("an instance cannot be read: {}", error.chain()));
+                unreadable += 1;
+                if unreadable == MAX_UNREADABLE {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(known)
 }
 
 /// Names, owners and pending.
-fn check_indices(rows: &Snapshot, known: &Known, wrong: &mut Vec<String>) -> Result<(), Error> {
+fn check_indices(rows: &impl Read, known: &Known, wrong: &mut Findings) -> Result<(), Error> {
     let mut named = BTreeMap::new();
     let mut owned = BTreeMap::new();
     let mut pending = BTreeMap::new();
@@ -50,16 +84,38 @@ fn check_indices(rows: &Snapshot, known: &Known, wrong: &mut Vec<String>) -> Res
     }
     let stored = rows.all(&t::NAMES)?;
     let stored = stored.map(|row| row.map(|(name, (), id)| (name, id)));
-    compare("names", &named, &stored.collect::<Result<_, _>>()?, wrong);
+    let stored = stored.collect::<Result<_, _>>()?;
+    compare("names", &named, &stored, wrong, |name, id| match id {
+        Some(id) => Fix::put(&t::NAMES, name.as_str(), &(), &id),
+        None => Ok(Fix::remove(&t::NAMES, name.as_str(), &())),
+    })?;
     let stored = rows.all(&t::OWNED)?;
     let stored = stored.map(|row| row.map(|(owner, seq, id)| ((owner, seq), id)));
-    compare("owned", &owned, &stored.collect::<Result<_, _>>()?, wrong);
+    let stored = stored.collect::<Result<_, _>>()?;
+    compare(
+        "owned",
+        &owned,
+        &stored,
+        wrong,
+        |(owner, seq), id| match id {
+            Some(id) => Fix::put(&t::OWNED, owner, seq, &id),
+            None => Ok(Fix::remove(&t::OWNED, owner, seq)),
+        },
+    )?;
     let stored = rows.pending()?.into_iter().map(|id| (id, id)).collect();
-    compare("pending", &pending, &stored, wrong);
-    Ok(())
+    compare(
+        "pending",
+        &pending,
+        &stored,
+        wrong,
+        |id, there| match there {
+            Some(_) => Fix::put(&t::PENDING, id, &(), &()),
+            None => Ok(Fix::remove(&t::PENDING, id, &())),
+        },
+    )
 }
 
-fn check_claims(rows: &Snapshot, known: &Known, wrong: &mut Vec<String>) -> Result<(), Error> {
+fn check_claims(rows: &impl Read, known: &Known, wrong: &mut Findings) -> Result<(), Error> {
     let mut taken = BTreeMap::new();
     let mut claimed = BTreeSet::new();
     for row in rows.all(&t::CLAIMS)? {
@@ -70,7 +126,8 @@ fn check_claims(rows: &Snapshot, known: &Known, wrong: &mut Vec<String>) -> Resu
             ));
         }
         let Some(instance) = known.get(&id) else {
-            wrong.push(format!("{id}: a claim without an instance"));
+            let fix = Fix::remove(&t::CLAIMS, node.as_str(), &id);
+            wrong.fixable(format!("{id}: a claim without an instance"), fix);
             continue;
         };
         let same = claim.node == instance.node
@@ -105,62 +162,57 @@ fn check_claims(rows: &Snapshot, known: &Known, wrong: &mut Vec<String>) -> Resu
             take(format!("GPU {} of node {node}", gpu.device));
         }
     }
-    for id in known.keys().filter(|id| !claimed.contains(id)) {
-        wrong.push(format!("{id}: an instance without a claim"));
+    for (id, instance) in known {
+        if !claimed.contains(id) {
+            wrong.push(format!("{id}: an instance without a claim"));
+        }
+        if instance.id == *id && rows.provisioning_spec(*id)?.is_none() {
+            wrong.push(format!("{id}: an instance without a provisioning spec"));
+        }
     }
     Ok(())
 }
 
-fn check_instance(
-    rows: &Snapshot,
-    id: InstanceId,
-    instance: &Instance,
-    wrong: &mut Vec<String>,
-) -> Result<(), Error> {
-    if rows.provisioning_spec(id)?.is_none() {
-        wrong.push(format!("{id}: an instance without a provisioning spec"));
-    }
-    let events = rows.events(id)?;
-    if events.len() != instance.events as usize {
-        let (found, counted) = (events.len(), instance.events);
-        wrong.push(format!("{id}: {found} events, {counted} counted"));
-    }
-    if !events.is_sorted_by_key(|event| event.at) {
-        wrong.push(format!("{id}: its event log runs backwards"));
-    }
-    if rows.ledger(id)?.len() != instance.ledger_entries as usize {
-        wrong.push(format!("{id}: ledger entries are missing"));
-    }
+fn check_idempotency(rows: &impl Read, _: &Known, wrong: &mut Findings) -> Result<(), Error> {
+    let mut lines = Vec::new();
+    super::idempotency::check(rows, &mut lines)?;
+    lines.into_iter().for_each(|line| wrong.push(line));
     Ok(())
 }
 
 /// Users by address, and the other way round.
-fn check_users(rows: &Snapshot, wrong: &mut Vec<String>) -> Result<(), Error> {
+fn check_users(rows: &impl Read, _: &Known, wrong: &mut Findings) -> Result<(), Error> {
     let users = rows.all(&t::USERS)?;
     let users = users.map(|row| row.map(|(id, (), email)| (email, id)));
     let emails = rows.all(&t::EMAILS)?;
     let emails = emails.map(|row| row.map(|(email, (), id)| (email, id)));
     let users: BTreeMap<String, UserId> = users.collect::<Result<_, _>>()?;
-    if users != emails.collect::<Result<_, _>>()? {
-        wrong.push("users and their addresses do not go together".to_owned());
-    }
-    Ok(())
+    let emails = emails.collect::<Result<_, _>>()?;
+    compare("emails", &users, &emails, wrong, |email, id| match id {
+        Some(id) => Fix::put(&t::EMAILS, email.as_str(), &(), &id),
+        None => Ok(Fix::remove(&t::EMAILS, email.as_str(), &())),
+    })
 }
 
-fn compare<K: Ord + Debug>(
+/// Compares an index with the one that follows from the rows. `fix` writes or removes a row of it.
+fn compare<K: Ord + Debug, V: Copy + PartialEq + Debug>(
     table: &str,
-    derived: &BTreeMap<K, InstanceId>,
-    stored: &BTreeMap<K, InstanceId>,
-    wrong: &mut Vec<String>,
-) {
-    for (key, id) in derived {
-        if stored.get(key) != Some(id) {
-            wrong.push(format!("{table} lacks {key:?} of {id}"));
+    derived: &BTreeMap<K, V>,
+    stored: &BTreeMap<K, V>,
+    wrong: &mut Findings,
+    fix: impl Fn(&K, Option<V>) -> Result<Fix, Error>,
+) -> Result<(), Error> {
+    for (key, value) in derived {
+        if stored.get(key) != Some(value) {
+            let text = format!("{table} lacks {key:?} of {value:?}");
+            wrong.fixable(text, fix(key, Some(*value))?);
         }
     }
-    for (key, id) in stored {
+    for (key, value) in stored {
         if !derived.contains_key(key) {
-            wrong.push(format!("{table} has {key:?} of {id}, which no row says"));
+            let text = format!("{table} has {key:?} of {value:?}, which no row says");
+            wrong.fixable(text, fix(key, None)?);
         }
     }
+    Ok(())
 }

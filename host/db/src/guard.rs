@@ -1,12 +1,14 @@
 //! A damaged file makes redb return an error in most cases, and panic in the rest. Either becomes a
 //! message.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
 thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
+    /// The place of the last panic.
+    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 /// Runs `f`. A panic becomes its message, and is not printed.
@@ -15,7 +17,10 @@ pub fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, String> {
     HOOK.call_once(|| {
         let others = take_hook();
         set_hook(Box::new(move |panic| {
-            if !GUARDED.get() {
+            if GUARDED.get() {
+                let place = panic.location().map(ToString::to_string);
+                PLACE.set(place.unwrap_or_default());
+            } else {
                 others(panic);
             }
         }));
@@ -26,6 +31,7 @@ pub fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, String> {
     done.map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        text.unwrap_or("no reason given").to_owned()
+        let text = text.unwrap_or("no reason given");
+        format!("{text} at {}", PLACE.take())
     })
 }

@@ -1,7 +1,8 @@
 //! Create requests that are kept for replays, until they expire.
 
+use super::read::Read;
 use super::rows::{IdempotencyDigest, IdempotentCreate};
-use super::table::{Draft, Rows, Snapshot};
+use super::table::{Draft, Rows};
 use super::tables as t;
 use std::collections::BTreeSet;
 use wharf_domain::error::Error;
@@ -49,7 +50,7 @@ impl Draft<'_> {
 }
 
 /// Compares the requests with their order of time; one line for each contradiction.
-pub(super) fn check(rows: &Snapshot, wrong: &mut Vec<String>) -> Result<(), Error> {
+pub(super) fn check(rows: &impl Read, wrong: &mut Vec<String>) -> Result<(), Error> {
     let mut expected = BTreeSet::new();
     for row in rows.under(&t::IDEMPOTENT, &())? {
         let (key, create) = row?;

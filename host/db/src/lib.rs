@@ -4,12 +4,16 @@
 //! changes; changes of many callers share one durable commit ([`writer`]).
 
 mod apply;
+mod backup;
 mod batch;
 mod codec;
 mod commit;
+mod findings;
 mod fsck;
 mod guard;
+mod history;
 mod idempotency;
+mod inspect;
 mod key;
 mod migrate;
 mod open;
@@ -22,8 +26,11 @@ mod tables;
 mod tests;
 mod writer;
 
+pub use backup::{Copied, restore};
 pub use batch::{Change, Changes};
 pub use commit::View;
+pub use findings::Finding;
+pub use inspect::{Inspected, inspect, repair};
 pub use projection::Projection;
 pub use read::Read;
 pub use rows::{IdempotencyDigest, IdempotentCreate, KeyRow, ProvisioningSpec};
@@ -92,6 +99,9 @@ pub enum OpenError {
          purpose, move the content of its directory away"
     )]
     Foreign(PathBuf),
+    /// A file has the name already.
+    #[error("{0} is there already, and is never replaced: choose another name, or move it away")]
+    Present(PathBuf),
     /// The file has wrong content.
     #[error("the database {path} is damaged; keep it, and restore a backup: {why}")]
     Damaged {
@@ -111,6 +121,20 @@ pub enum OpenError {
     /// The rows cannot be read or written.
     #[error(transparent)]
     Rows(#[from] Error),
+}
+
+impl OpenError {
+    /// The error and all its causes.
+    pub fn chain(&self) -> String {
+        use std::error::Error as _;
+        let mut text = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        text
+    }
 }
 
 impl Db {
@@ -137,7 +161,9 @@ impl Db {
 
     /// Reads a consistent view of the last commit.
     pub fn read<T>(&self, f: impl FnOnce(&Snapshot) -> Result<T, Error>) -> Result<T, Error> {
-        f(&Snapshot::open(&self.file)?)
+        // A page that is damaged may make redb panic.
+        guard::guarded(|| f(&Snapshot::open(&self.file)?))
+            .unwrap_or_else(|why| Err(codec::internal(format!("reading failed: {why}"))))
     }
 
     /// The number of commits since the database was opened. A snapshot that is opened after this
@@ -176,8 +202,10 @@ impl Db {
         self.writer.lost().await;
     }
 
-    /// Checks every table against the others; one line for each contradiction.
-    pub fn fsck(&self) -> Result<Vec<String>, Error> {
-        self.read(fsck::check)
+    /// Writes the last commit to a new file, which is a database too, while others read and write.
+    /// The file gets its name when it is complete. `wanted` turns false to end early.
+    pub fn backup(&self, path: &Path, wanted: impl Fn() -> bool) -> Result<Copied, OpenError> {
+        let copied = guard::guarded(|| backup::backup(&self.file, path, wanted));
+        copied.map_err(|why| OpenError::Rows(codec::internal(why)))?
     }
 }

@@ -10,14 +10,14 @@ use super::tables::INSTALLATION;
 use redb::{
     Builder, Database, DatabaseError, ReadableDatabase, StorageError, TableDefinition, TableError,
 };
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek};
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 use wharf_domain::error::Error;
 
 /// The format that this version writes. Format 4 has format 3's rows; its ciphertexts name their keys.
-const FORMAT: u64 = 4;
+pub(super) const FORMAT: u64 = 4;
 /// A table of its own in every format, so that every version can read it.
 pub(super) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 pub(super) const FORMAT_KEY: &str = "format";
@@ -72,6 +72,14 @@ fn open_present(dir: &Path, path: &Path) -> Result<Database, OpenError> {
     Ok(file)
 }
 
+/// Refuses a file that another process has open. Holds until the file is closed.
+pub(super) fn lock(path: &Path, file: &File) -> Result<(), OpenError> {
+    file.try_lock_shared().map_err(|error| match error {
+        TryLockError::WouldBlock => OpenError::InUse(path.display().to_string()),
+        TryLockError::Error(error) => unreadable(path, error),
+    })
+}
+
 /// Opens a file that has the rows of a database, after a repair if it was not closed.
 pub fn open_file(path: &Path, mut file: File) -> Result<Database, OpenError> {
     let mut magic = [0; MAGIC.len()];
@@ -119,7 +127,7 @@ fn of_content(error: &io::Error) -> bool {
     kinds.contains(&error.kind())
 }
 
-fn unreadable(path: &Path, source: io::Error) -> OpenError {
+pub(super) fn unreadable(path: &Path, source: io::Error) -> OpenError {
     OpenError::Unreadable {
         path: path.to_owned(),
         source,
@@ -202,7 +210,7 @@ pub(super) fn initialise(path: &Path, file: &Database, new: bool) -> Result<Open
 }
 
 /// The format that a file has; none in a file of another program.
-fn format(file: &Database) -> Result<Option<u64>, Error> {
+pub(super) fn format(file: &Database) -> Result<Option<u64>, Error> {
     let txn = file.begin_read().map_err(internal)?;
     match txn.open_table(META) {
         Ok(meta) => {

@@ -17,7 +17,7 @@ use wharf_domain::error::Error;
 
 type Bytes = &'static [u8];
 
-const TREE: TableDefinition<Bytes, Bytes> = TableDefinition::new("rows");
+pub(super) const TREE: TableDefinition<Bytes, Bytes> = TableDefinition::new("rows");
 
 /// A table. Declaring it is all that a new one takes.
 pub struct Table<F: ?Sized, R, V> {
@@ -45,7 +45,8 @@ impl<F: Part + ?Sized, R: Part<Owned = R>, V> Table<F, R, V> {
         key
     }
 
-    fn key(&self, first: &F, rest: &R) -> Vec<u8> {
+    /// The bytes of a row's key.
+    pub(super) fn key(&self, first: &F, rest: &R) -> Vec<u8> {
         let mut key = self.prefix(first, self.kind);
         rest.write(&mut key);
         key
@@ -228,6 +229,16 @@ impl<'t> Draft<'t> {
         let key = table.key(first, &rest);
         let old = self.tree.insert(key.as_slice(), value).map_err(internal)?;
         old.map(|old| decode(old.value())).transpose()
+    }
+
+    /// Writes or removes a row by its bytes.
+    pub(super) fn put_raw(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
+        self.changed = true;
+        match value {
+            Some(value) => drop(self.tree.insert(key, value).map_err(internal)?),
+            None => drop(self.tree.remove(key).map_err(internal)?),
+        }
+        Ok(())
     }
 
     /// Removes a row. Returns the one that was there.

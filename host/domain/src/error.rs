@@ -92,6 +92,9 @@ pub enum Error {
     /// Too many requests are in progress.
     #[error("overloaded")]
     Overloaded,
+    /// The disk of the database has no room for new instances.
+    #[error("the disk of the database is nearly full")]
+    DiskFull,
     /// A fault of the service, for the operator.
     #[error(transparent)]
     Internal(Internal),

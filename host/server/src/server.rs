@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 use wharf_config::{Config, NodeConfig};
 use wharf_control::reconciler;
 use wharf_control::{App, Nudge, Parts, Scheduler, Vault, VaultError};
-use wharf_db::{Db, OpenError, Read};
+use wharf_db::{Db, Inspected, OpenError, Read, inspect};
 use wharf_domain::capacity::{GpuDevice, Size};
 use wharf_domain::error::Error;
 use wharf_domain::ids::NodeId;
@@ -80,6 +80,18 @@ pub fn open_db(config: &Config) -> Result<(Db, Scheduler), StartError> {
     let scheduler = Scheduler::new(empty_inventory(config));
     let db = Db::open(&config.data_dir, Box::new(scheduler.clone()))?;
     Ok((db, scheduler))
+}
+
+/// Copies the database of a configuration, for checks that change nothing.
+pub fn inspect_db(config: &Config) -> Result<Inspected, StartError> {
+    let scheduler = Scheduler::new(empty_inventory(config));
+    Ok(inspect(&config.data_dir, Box::new(scheduler))?)
+}
+
+/// Compares a database with the engines of a configuration.
+pub async fn compare_engines(config: &Config, db: &Db) -> Result<Vec<String>, StartError> {
+    let (_plugins, drivers) = drivers(config, &installation(db)?).await?;
+    Ok(wharf_control::compare_engines(db, &drivers).await?)
 }
 
 /// Maximum time for background work to finish after the last response.
@@ -151,10 +163,33 @@ async fn assemble(
     scheduler: Scheduler,
     threads: &reconciler::Threads,
 ) -> Result<(Arc<App>, mpsc::UnboundedReceiver<Nudge>), StartError> {
-    let installation = db
-        .read(|rows| rows.installation())?
-        .hyphenated()
-        .to_string();
+    let installation = installation(&db)?;
+    let (plugins, drivers) = drivers(config, &installation).await?;
+    let vault = Vault::open(&config.data_dir, &db).await?;
+    let parts = Parts {
+        config: Arc::clone(config),
+        db,
+        scheduler,
+        plugins,
+        drivers,
+        vault,
+        installation,
+        guests: threads.handle(),
+    };
+    Ok(App::new(parts)?)
+}
+
+/// The value of the label of all objects of this installation in engines.
+fn installation(db: &Db) -> Result<String, Error> {
+    let id = db.read(|rows| rows.installation())?;
+    Ok(id.hyphenated().to_string())
+}
+
+/// Loads the plugins, and makes the driver of each node.
+async fn drivers(
+    config: &Config,
+    installation: &str,
+) -> Result<(Plugins, BTreeMap<NodeId, NodeDriver>), StartError> {
     let limits = &config.limits;
     let plugins = Plugins::load(PluginsConfig {
         cache_dir: config.data_dir.join("plugins-cache"),
@@ -170,21 +205,10 @@ async fn assemble(
     .await?;
     let mut drivers = BTreeMap::new();
     for node in &config.node {
-        let driver = driver(config, &plugins, node, &installation)?;
+        let driver = driver(config, &plugins, node, installation)?;
         drivers.insert(NodeId(node.name.clone()), driver);
     }
-    let vault = Vault::open(&config.data_dir, &db).await?;
-    let parts = Parts {
-        config: Arc::clone(config),
-        db,
-        scheduler,
-        plugins,
-        drivers,
-        vault,
-        installation,
-        guests: threads.handle(),
-    };
-    Ok(App::new(parts)?)
+    Ok((plugins, drivers))
 }
 
 fn driver(

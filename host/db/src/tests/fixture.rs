@@ -166,9 +166,13 @@ fn create_at(port: impl Fn(&View<'_>) -> Result<u16, Error> + Send + 'static) ->
 pub fn delete(
     id: InstanceId,
 ) -> impl Fn(&View<'_>) -> Result<((), Changes), Error> + Send + 'static {
-    move |_| {
-        let changes = Changes::none().with(Change::DropInstance(id));
-        Ok(((), changes))
+    move |view| {
+        let mut changes = Changes::none();
+        if let Some(mut row) = view.rows.instance(id)? {
+            row.intend(Intent::Delete, None);
+            changes = changes.record(row, Timestamp(3), What::Deleted);
+        }
+        Ok(((), changes.with(Change::DropInstance(id))))
     }
 }
 

@@ -2,7 +2,7 @@
 //! then.
 
 use super::backend::Disk;
-use super::{ids, open};
+use super::{assert_consistent, ids, open};
 use crate::Read;
 use flate2::read::GzDecoder;
 use std::io::Read as _;
@@ -21,7 +21,7 @@ fn assert_opens(gzipped: &[u8]) {
     let disk = file(gzipped);
     for _ in 0..2 {
         let db = open(&disk).unwrap();
-        assert_eq!(db.fsck().unwrap(), Vec::<String>::new());
+        assert_consistent(&db);
         let rows = db.read(|rows| {
             assert_eq!(rows.email_of(UserId(1))?.unwrap(), "ann@example.com");
             assert_eq!(rows.all_keys()?.len(), 1);
@@ -46,4 +46,9 @@ fn format_2() {
 #[test]
 fn format_3() {
     assert_opens(include_bytes!("fixtures/format-3.redb.gz"));
+}
+
+#[test]
+fn format_4() {
+    assert_opens(include_bytes!("fixtures/format-4.redb.gz"));
 }

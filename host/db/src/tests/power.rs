@@ -2,7 +2,7 @@
 
 use super::backend::Disk;
 use super::fixture::{create, delete};
-use super::{assert_not_checked, ids, open};
+use super::{assert_consistent, assert_not_checked, ids, open};
 use wharf_domain::ids::InstanceId;
 
 /// With a million instances that check takes seconds.
@@ -47,7 +47,7 @@ fn after_a_failed_write_there_are_no_others() {
             let db = open(&disk.after_the_cut(seed)).unwrap();
             let ids = ids(&db);
             assert!(ids.is_empty() || ids == [kept], "{ids:?}");
-            assert_eq!(db.fsck().unwrap(), Vec::<String>::new());
+            assert_consistent(&db);
         }
     }
 }
@@ -111,11 +111,7 @@ fn what_was_acknowledged_survives_a_power_cut_at_any_write() {
             };
             assert!(right, "cut after {cut_after} writes: {id}, {gone:?}");
         }
-        assert_eq!(
-            after.fsck().unwrap(),
-            Vec::<String>::new(),
-            "cut after {cut_after}"
-        );
+        assert_consistent(&after);
         after.write_blocking(create()).unwrap();
     }
     // The cuts hit what they were meant to hit.

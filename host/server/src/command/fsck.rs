@@ -1,15 +1,25 @@
 //! `wharf fsck`.
 
-use super::ConfigFile;
+use super::{ConfigFile, runtime};
 use crate::log;
-use crate::server::open_db;
+use crate::server::{compare_engines, inspect_db};
 use anyhow::{Result, bail};
 use clap::Args;
 use wharf_control::Vault;
+use wharf_db::Inspected;
 
-/// Check the consistency of the database; the server must not be running
+/// Check the database on a copy; the server must not be running
 #[derive(Args)]
 pub struct Fsck {
+    /// Also compare the database with the engines of all nodes
+    #[arg(long)]
+    engines: bool,
+    /// Show the changes that would repair the database
+    #[arg(long)]
+    repair: bool,
+    /// With `--repair`: make the changes
+    #[arg(long, requires = "repair")]
+    yes: bool,
     #[command(flatten)]
     config: ConfigFile,
 }
@@ -18,18 +28,47 @@ impl Fsck {
     pub fn run(self) -> Result<()> {
         let _log = log::to_stderr(false);
         let config = self.config.load()?;
-        let (db, _) = open_db(&config)?;
-        let mut wrong = db.fsck()?;
-        match Vault::read(&config.data_dir, &db) {
-            Ok(Some(vault)) => wrong.extend(vault.fsck(&db)?),
-            Ok(None) => {}
-            Err(error) => wrong.push(error.to_string()),
-        }
-        for line in &wrong {
+        let Inspected { db, pages } = inspect_db(&config)?;
+        let findings = db.check();
+        let repairable = findings.iter().filter(|f| f.is_repairable()).count();
+        let mut wrong = pages.len() + findings.len();
+        for line in &pages {
             println!("{line}");
         }
-        if !wrong.is_empty() {
-            bail!("the database has {} inconsistencies", wrong.len());
+        for finding in &findings {
+            let mark = match self.repair && finding.is_repairable() {
+                true => " (repairable)",
+                false => "",
+            };
+            println!("{}{mark}", finding.text);
+        }
+        let secrets = match Vault::read(&config.data_dir, &db) {
+            Ok(Some(vault)) => vault.fsck(&db).unwrap_or_else(|e| vec![e.to_string()]),
+            Ok(None) => Vec::new(),
+            Err(error) => vec![error.to_string()],
+        };
+        let engines = match self.engines {
+            true => runtime()?.block_on(compare_engines(&config, &db))?,
+            false => Vec::new(),
+        };
+        for line in secrets.iter().chain(&engines) {
+            println!("{line}");
+        }
+        wrong += secrets.len() + engines.len();
+        drop(db);
+        if self.repair && !self.yes && repairable > 0 {
+            println!("`wharf fsck --repair --yes` would mend {repairable} of them");
+        }
+        if self.repair && self.yes && repairable > 0 {
+            if !pages.is_empty() {
+                bail!("a database with damaged pages is not repaired: restore a backup");
+            }
+            let repaired = wharf_db::repair(&config.data_dir)?;
+            println!("repaired {repaired} of {wrong} inconsistencies");
+            wrong = wrong.saturating_sub(repaired);
+        }
+        if wrong > 0 {
+            bail!("the database has {wrong} inconsistencies");
         }
         println!("the database is consistent");
         Ok(())

@@ -1,9 +1,11 @@
 //! The command line of `wharf`, one file for each subcommand.
 
+mod backup;
 mod bill;
 mod events;
 mod fsck;
 mod key;
+mod restore;
 mod secrets;
 mod serve;
 mod user;
@@ -36,6 +38,8 @@ enum Command {
     Bill(bill::Bill),
     Fsck(fsck::Fsck),
     Secrets(secrets::Secrets),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
 }
 
 impl Cli {
@@ -49,6 +53,8 @@ impl Cli {
             Command::Bill(bill) => bill.run(),
             Command::Fsck(fsck) => fsck.run(),
             Command::Secrets(secrets) => secrets.run(),
+            Command::Backup(backup) => backup.run(),
+            Command::Restore(restore) => restore.run(),
         }
     }
 }

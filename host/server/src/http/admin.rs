@@ -8,6 +8,7 @@ use super::respond::{self, HttpError, Response};
 use super::start_error::StartError;
 use super::unsent::Unsent;
 use crate::operation::Operation;
+use crate::operation::backup::Backup;
 use crate::operation::bill::Bill;
 use crate::operation::events::Events;
 use crate::operation::key::{ListKeys, NewKey, RevokeKey};
@@ -97,6 +98,7 @@ fn router(app: Arc<App>) -> Router {
     let router = add::<Events>(router);
     let router = add::<Bill>(router);
     let router = add::<RotateSecrets>(router);
+    let router = add::<Backup>(router);
     router
         .route("/installation", get(installation))
         .fallback(async || HttpError::UnknownPath)

@@ -17,6 +17,10 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use wharf_domain::error::{Error, FieldErrors, Shortfall};
 
+/// Why creations are refused while the disk is nearly full. `/readyz` says so too.
+pub const DISK_FULL: &str =
+    "The service is short of disk space and accepts no new instances; other requests are served.";
+
 /// A response; its body is one piece.
 pub use axum::response::Response;
 
@@ -172,6 +176,7 @@ pub fn error(error: &Error) -> Response {
             "This Idempotency-Key belongs to a request with another body.",
         ),
         Error::Overloaded => http_error(&HttpError::Busy),
+        Error::DiskFull => retry_later(DISK_FULL),
         Error::Internal(_) => internal_error(),
     }
 }

@@ -1,0 +1,73 @@
+//! Free space on the disk of the database. Below a reserve, creations are refused early, so that the
+//! writes of deletions and of the reconciler still find room.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The time for which a measurement is used.
+const FRESH: Duration = Duration::from_millis(500);
+
+/// The disk of the database.
+pub struct Disk {
+    dir: PathBuf,
+    reserve: u64,
+    measured: Mutex<Option<Measured>>,
+}
+
+#[derive(Clone, Copy)]
+struct Measured {
+    at: Instant,
+    free: u64,
+    low: bool,
+}
+
+impl Disk {
+    /// The disk of a directory, with a reserve in MiB.
+    pub fn new(dir: PathBuf, reserve_mib: u64) -> Self {
+        Self {
+            dir,
+            reserve: reserve_mib.saturating_mul(1 << 20),
+            measured: Mutex::default(),
+        }
+    }
+
+    /// The reserve in bytes.
+    pub fn reserve(&self) -> u64 {
+        self.reserve
+    }
+
+    /// Free bytes; none if the operating system does not say.
+    pub fn free(&self) -> Option<u64> {
+        self.measure().map(|measured| measured.free)
+    }
+
+    /// Whether less than the reserve is free, so that creations are refused.
+    pub fn is_low(&self) -> bool {
+        self.measure().is_some_and(|measured| measured.low)
+    }
+
+    fn measure(&self) -> Option<Measured> {
+        let mut last = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(fresh) = last.filter(|last| last.at.elapsed() < FRESH) {
+            return Some(fresh);
+        }
+        let found = rustix::fs::statvfs(&self.dir).ok()?;
+        let free = found.f_bavail.saturating_mul(found.f_frsize);
+        let low = free < self.reserve;
+        if low != last.is_some_and(|last| last.low) {
+            let (free_mib, reserve_mib) = (free >> 20, self.reserve >> 20);
+            match low {
+                true => tracing::warn!(
+                    free_mib,
+                    reserve_mib,
+                    "the disk of data_dir is nearly full: creations are refused"
+                ),
+                false => tracing::info!(free_mib, "the disk of data_dir has room again"),
+            }
+        }
+        let at = Instant::now();
+        *last = Some(Measured { at, free, low });
+        *last
+    }
+}

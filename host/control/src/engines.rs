@@ -1,0 +1,64 @@
+//! Compares the database with the engines of the nodes, for `wharf fsck --engines`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use wharf_db::{Db, Read};
+use wharf_domain::error::Error;
+use wharf_domain::ids::NodeId;
+use wharf_domain::instance::{Instance, Intent, Progress};
+use wharf_plugin::NodeDriver;
+
+/// One line for each object without a row, each row without its object, and each node that cannot be
+/// compared.
+pub async fn compare_engines(
+    db: &Db,
+    drivers: &BTreeMap<NodeId, NodeDriver>,
+) -> Result<Vec<String>, Error> {
+    let mut rows = BTreeMap::new();
+    db.read(|read| read.each_instance(|i| drop(rows.insert(i.id, i))))?;
+    let mut lines = Vec::new();
+    let nodes: BTreeSet<&NodeId> = rows.values().map(|i| &i.node).collect();
+    for node in nodes.iter().filter(|node| !drivers.contains_key(**node)) {
+        let count = rows.values().filter(|i| i.node == **node).count();
+        lines.push(format!(
+            "node {node}: {count} instances are on it, and the configuration lacks it"
+        ));
+    }
+    for (node, driver) in drivers {
+        let listed = match driver.list().await {
+            Ok(listed) => listed,
+            Err(error) => {
+                lines.push(format!("node {node}: not compared: {error}"));
+                continue;
+            }
+        };
+        let objects: BTreeSet<_> = listed
+            .iter()
+            .map(|observed| observed.tag.instance)
+            .collect();
+        for id in &objects {
+            let here = rows.get(id).is_some_and(|row| row.node == *node);
+            if here {
+                continue;
+            }
+            let made = db.read(|read| read.was_made(*id))?;
+            let why = match made {
+                true => "its instance was deleted, and the next start removes it",
+                false => "this database never made it, and Wharf leaves it alone",
+            };
+            lines.push(format!("{id}: an orphan on node {node}: {why}"));
+        }
+        let here = rows.values().filter(|row| row.node == *node);
+        for row in here.filter(|row| has_object(row) && !objects.contains(&row.id)) {
+            lines.push(format!(
+                "{}: a ghost: its row says that it is on node {node}, which does not have it",
+                row.id
+            ));
+        }
+    }
+    Ok(lines)
+}
+
+/// Whether the engine must have an object for a row.
+fn has_object(row: &Instance) -> bool {
+    row.progress == Progress::Settled && row.provisioned && row.intent != Intent::Delete
+}

@@ -1,0 +1,143 @@
+//! Backup and restore: a copy of a database under another name, complete or not there at all.
+
+use super::OpenError;
+use super::codec::internal;
+use super::commit::commit_durably;
+use super::guard::guarded;
+use super::open::{FORMAT, FORMAT_KEY, META, format, lock, open_file, unreadable};
+use super::read::Read as _;
+use super::table::{Rows as _, Snapshot, TREE};
+use redb::{Builder, Database, ReadableTable};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use wharf_domain::secret::Fingerprint;
+
+/// Memory for pages of the copy, in bytes.
+const CACHE: usize = 64 << 20;
+/// Rows between two looks at whether the copy is still wanted.
+const STEP: usize = 4096;
+
+/// A copy that was made.
+#[derive(Debug, Clone, Copy)]
+pub struct Copied {
+    /// Number of rows; none if the file was copied as it is.
+    pub rows: usize,
+    /// The key that the secrets in it need.
+    pub key: Option<Fingerprint>,
+}
+
+/// Writes the last commit to a new file, which is a database. `wanted` turns false to end early.
+pub fn backup(
+    from: &Database,
+    path: &Path,
+    wanted: impl Fn() -> bool,
+) -> Result<Copied, OpenError> {
+    refuse_present(path)?;
+    let draft = wharf_secure_fs::draft(path);
+    let copied = copy_rows(from, &draft, wanted).and_then(|copied| {
+        place(&draft, path)?;
+        Ok(copied)
+    });
+    if copied.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    copied
+}
+
+fn copy_rows(
+    from: &Database,
+    draft: &Path,
+    wanted: impl Fn() -> bool,
+) -> Result<Copied, OpenError> {
+    let snapshot = Snapshot::open(from)?;
+    let key = snapshot.key_fingerprint()?;
+    let file = wharf_secure_fs::open_new(draft).map_err(|error| unreadable(draft, error))?;
+    let to = Builder::new().set_cache_size(CACHE).create_file(file);
+    let to = to.map_err(internal)?;
+    let txn = to.begin_write().map_err(internal)?;
+    let mut rows = 0;
+    {
+        let mut tree = txn.open_table(TREE).map_err(internal)?;
+        for row in snapshot.tree().iter().map_err(internal)? {
+            let (key, value) = row.map_err(internal)?;
+            tree.insert(key.value(), value.value()).map_err(internal)?;
+            rows += 1;
+            if rows % STEP == 0 && !wanted() {
+                return Err(internal("the backup was given up").into());
+            }
+        }
+        let mut meta = txn.open_table(META).map_err(internal)?;
+        meta.insert(FORMAT_KEY, FORMAT).map_err(internal)?;
+    }
+    commit_durably(txn)?;
+    Ok(Copied { rows, key })
+}
+
+/// Puts a backup in the place of the database of a directory that has none.
+pub fn restore(from: &Path, dir: &Path) -> Result<Copied, OpenError> {
+    let path = super::open::path_in(dir);
+    refuse_present(&path)?;
+    let mut source = fs::File::open(from).map_err(|error| unreadable(from, error))?;
+    lock(from, &source)?;
+    let draft = wharf_secure_fs::draft(&path);
+    let restored = copy_file(from, &mut source, &draft).and_then(|copied| {
+        place(&draft, &path)?;
+        Ok(copied)
+    });
+    if restored.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    restored
+}
+
+fn copy_file(from: &Path, source: &mut fs::File, draft: &Path) -> Result<Copied, OpenError> {
+    let failed = |error| unreadable(draft, error);
+    let mut file = wharf_secure_fs::open_new(draft).map_err(failed)?;
+    io::copy(source, &mut file).map_err(failed)?;
+    let mut copy = open_file(from, file.try_clone().map_err(failed)?)?;
+    check_pages(from, &mut copy)?;
+    let key = match format(&copy)? {
+        None => return Err(OpenError::Foreign(from.to_owned())),
+        Some(FORMAT) => Snapshot::open(&copy)?.key_fingerprint()?,
+        Some(found) if found > FORMAT => {
+            return Err(OpenError::Newer {
+                found,
+                known: FORMAT,
+            });
+        }
+        Some(_) => None,
+    };
+    drop(copy);
+    file.sync_all().map_err(failed)?;
+    Ok(Copied { rows: 0, key })
+}
+
+/// Compares all pages with their checksums.
+pub fn check_pages(path: &Path, file: &mut Database) -> Result<(), OpenError> {
+    let damaged = |why: String| OpenError::Damaged {
+        path: path.to_owned(),
+        why,
+    };
+    let checked = guarded(|| file.check_integrity()).map_err(damaged)?;
+    match checked {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(damaged("pages do not have their checksums".to_owned())),
+        Err(error) => Err(damaged(error.to_string())),
+    }
+}
+
+fn refuse_present(path: &Path) -> Result<(), OpenError> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => Err(OpenError::Present(path.to_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(unreadable(path, error)),
+    }
+}
+
+fn place(draft: &Path, path: &Path) -> Result<(), OpenError> {
+    wharf_secure_fs::place(draft, path).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => OpenError::Present(path.to_owned()),
+        _ => unreadable(path, error),
+    })
+}

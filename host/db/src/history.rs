@@ -1,0 +1,92 @@
+//! Checks the events and the ledger of each instance that ever was: numbers without gaps, time that
+//! does not run backwards, and a ledger that bills what the events say.
+
+use super::findings::Findings;
+use super::fsck::Known;
+use super::read::Read;
+use super::tables as t;
+use std::collections::BTreeSet;
+use wharf_domain::error::Error;
+use wharf_domain::event::Event;
+use wharf_domain::ids::InstanceId;
+use wharf_domain::instance::Instance;
+use wharf_domain::ledger::Entry;
+
+/// Adds the contradictions of all histories, those of purged instances included.
+pub(super) fn check(rows: &impl Read, known: &Known, wrong: &mut Findings) -> Result<(), Error> {
+    let mut ids: BTreeSet<InstanceId> = known.keys().copied().collect();
+    for row in rows.all(&t::EVENTS)? {
+        ids.insert(row?.0);
+    }
+    for row in rows.all(&t::LEDGER)? {
+        ids.insert(row?.0);
+    }
+    for id in ids {
+        let events = rows
+            .under(&t::EVENTS, &id)?
+            .collect::<Result<Vec<_>, _>>()?;
+        let ledger = rows
+            .under(&t::LEDGER, &id)?
+            .collect::<Result<Vec<_>, _>>()?;
+        check_one(id, known.get(&id), &events, &ledger, wrong);
+    }
+    Ok(())
+}
+
+fn check_one(
+    id: InstanceId,
+    instance: Option<&Instance>,
+    events: &[(u32, Event)],
+    ledger: &[(u32, Entry)],
+    wrong: &mut Findings,
+) {
+    let mut expect = |holds: bool, text: &str| {
+        if !holds {
+            wrong.push(format!("{id}: {text}"));
+        }
+    };
+    let (last_event, last_entry) = (events.last(), ledger.last());
+    if let Some(instance) = instance {
+        let counted = |last: Option<u32>| last.map_or(0, |last| last.saturating_add(1));
+        let events = counted(last_event.map(|(number, _)| *number));
+        expect(events == instance.events, "its last events are missing");
+        let entries = counted(last_entry.map(|(number, _)| *number));
+        let all = entries == instance.ledger_entries;
+        expect(all, "its last ledger entries are missing");
+    } else {
+        let ended = last_entry.is_none_or(|(_, entry)| {
+            let billed = entry.billed;
+            !billed.compute && !billed.storage
+        });
+        expect(ended, "it is gone, and its ledger still bills it");
+    }
+    let gapless = |(a, b): (&u32, &u32)| a.checked_add(1) == Some(*b);
+    let numbers = events.iter().map(|(number, _)| number);
+    let gap = numbers.clone().zip(numbers.skip(1)).all(gapless);
+    expect(gap, "its events have a gap");
+    let numbers = ledger.iter().map(|(number, _)| number);
+    let gap = numbers.clone().zip(numbers.skip(1)).all(gapless);
+    expect(gap, "its ledger has a gap");
+    let forwards = events.is_sorted_by_key(|(_, event)| event.at);
+    expect(forwards, "its event log runs backwards");
+    let forwards = ledger.is_sorted_by_key(|(_, entry)| entry.at);
+    expect(forwards, "its ledger runs backwards");
+    let own = |entry: &Entry| {
+        entry.instance == id && instance.is_none_or(|instance| instance.owner == entry.owner)
+    };
+    let own = ledger.iter().all(|(_, entry)| own(entry));
+    expect(own, "its ledger has entries of others");
+    // The ledger may have more than the events: corrections.
+    let billed = |event: &Event| (event.state.billed(), event.size);
+    let mut before = None;
+    let all = events.iter().all(|(number, event)| {
+        let now = Some(billed(event));
+        let changed = before != now && (before.is_some() || *number == 0);
+        before = now;
+        !changed
+            || ledger
+                .iter()
+                .any(|(_, entry)| entry.at == event.at && Some((entry.billed, entry.size)) == now)
+    });
+    expect(all, "its ledger lacks an entry that its events say");
+}

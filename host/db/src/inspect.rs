@@ -1,0 +1,86 @@
+//! Checks of a file that leave it unchanged, and its repair.
+
+use super::backup::check_pages;
+use super::codec::internal;
+use super::commit::commit_durably;
+use super::findings::Finding;
+use super::fsck::check;
+use super::guard::guarded;
+use super::open::{initialise, lock, open, open_file, path_in, unreadable};
+use super::table::Draft;
+use super::{Db, OpenError, Projection};
+use std::fs::File;
+use std::io::{self, Seek};
+use std::path::Path;
+
+/// A copy of the database of a directory, and the errors of its pages.
+pub struct Inspected {
+    /// The copy, in a file without a name. Nothing that is done to it is kept.
+    pub db: Db,
+    /// One line for each error below the rows.
+    pub pages: Vec<String>,
+}
+
+/// Copies the database of a directory that no process has open, and checks the pages of the copy.
+pub fn inspect(dir: &Path, projection: Box<dyn Projection>) -> Result<Inspected, OpenError> {
+    let path = path_in(dir);
+    let failed = |error| unreadable(&path, error);
+    let mut file = File::open(&path).map_err(failed)?;
+    lock(&path, &file)?;
+    let draft = wharf_secure_fs::draft(&path);
+    let mut copy = wharf_secure_fs::open_new(&draft).map_err(failed)?;
+    std::fs::remove_file(&draft).map_err(failed)?;
+    io::copy(&mut file, &mut copy).map_err(failed)?;
+    copy.rewind().map_err(failed)?;
+    let mut pages = Vec::new();
+    let mut copy = open_file(&path, copy)?;
+    if let Err(error) = check_pages(&path, &mut copy) {
+        pages.push(error.to_string());
+    }
+    initialise(&path, &copy, false)?;
+    let damaged = |why| OpenError::Damaged {
+        path: path.clone(),
+        why,
+    };
+    let db = guarded(|| Db::on(copy, projection)).map_err(damaged)??;
+    Ok(Inspected { db, pages })
+}
+
+impl Db {
+    /// Checks every table against the others; one finding for each contradiction.
+    pub fn check(&self) -> Vec<Finding> {
+        let checked = guarded(|| self.read(|rows| Ok(check(rows))));
+        let why = match checked {
+            Ok(Ok(findings)) => return findings,
+            Ok(Err(error)) => error.chain().to_string(),
+            Err(panic) => panic,
+        };
+        vec![Finding {
+            text: format!("the rows cannot be read: {why}"),
+            fix: None,
+        }]
+    }
+}
+
+/// Mends the findings of the database of a directory that a repair can mend, in one commit. Returns
+/// their number.
+pub fn repair(dir: &Path) -> Result<usize, OpenError> {
+    let path = path_in(dir);
+    let file = open(dir)?;
+    let repaired = guarded(|| {
+        let txn = file.begin_write().map_err(internal)?;
+        let mut rows = Draft::open(&txn)?;
+        let findings = check(&rows);
+        let fixes = findings.iter().filter_map(|finding| finding.fix.as_ref());
+        let mut repaired = 0;
+        for fix in fixes {
+            fix.apply(&mut rows)?;
+            repaired += 1;
+        }
+        drop(rows);
+        commit_durably(txn)?;
+        Ok(repaired)
+    });
+    let damaged = |why| OpenError::Damaged { path, why };
+    repaired.map_err(damaged)?
+}

@@ -1,0 +1,149 @@
+//! `wharf backup` and `wharf restore`, under load and killed.
+
+use crate::{start, uuid};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use wharf_testkit::workspace::wharf_binary;
+use wharf_tests::{Api, Server};
+
+fn names(api: &Api) -> BTreeSet<String> {
+    let list = api.list().unwrap();
+    list.iter().map(|i| uuid(i).to_owned()).collect()
+}
+
+/// Moves the database away and restores a backup.
+fn restore(server: &mut Server, file: &Path) {
+    let database = server.data_dir().join("wharf.redb");
+    let file = file.to_str().unwrap();
+    let refused = server.cli(&["restore", file]).unwrap_err().to_string();
+    assert!(refused.contains("server is running"), "{refused}");
+    server.terminate().unwrap();
+    let refused = server.cli(&["restore", file]).unwrap_err().to_string();
+    assert!(refused.contains("is there already"), "{refused}");
+    fs::remove_file(&database).unwrap();
+    server.cli(&["restore", file]).unwrap();
+    server.cli(&["fsck"]).unwrap();
+    server.run().unwrap();
+}
+
+#[test]
+fn a_backup_under_load_is_a_database_of_one_moment() {
+    let (mut server, api) = start();
+    let dir = tempfile::tempdir().unwrap();
+    // Before a backup begins, and after it has ended.
+    let acknowledged = Mutex::new(Vec::<Value>::new());
+    let stop = AtomicBool::new(false);
+    let mut backups = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::SeqCst) {
+                let created = api.small_container().unwrap();
+                acknowledged.lock().unwrap().push(created);
+                let oldest = {
+                    let mut made = acknowledged.lock().unwrap();
+                    (made.len() > 6).then(|| made.remove(0))
+                };
+                if let Some(oldest) = oldest {
+                    api.delete(uuid(&oldest)).unwrap().expect(204).unwrap();
+                }
+            }
+        });
+        for n in 0..5 {
+            let file = dir.path().join(format!("backup-{n}"));
+            let out = server.cli(&["backup", file.to_str().unwrap()]).unwrap();
+            assert!(out.contains("need the key with the fingerprint"), "{out}");
+            backups.push(file);
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+    let last = dir.path().join("last");
+    server.cli(&["backup", last.to_str().unwrap()]).unwrap();
+    let again = server.cli(&["backup", last.to_str().unwrap()]).unwrap_err();
+    assert!(again.to_string().contains("is there already"), "{again}");
+    let key = fs::read(server.data_dir().join("secret.key")).unwrap();
+    let kept = fs::read(&last).unwrap();
+    assert!(
+        !kept.windows(32).any(|part| part == key),
+        "the key is in the backup"
+    );
+    let (shown, list) = (names(&api), api.list().unwrap());
+    for backup in &backups {
+        restore(&mut server, backup);
+        server.again(&api).list().unwrap();
+    }
+    restore(&mut server, &last);
+    let api = server.again(&api);
+    assert_eq!(names(&api), shown);
+    for instance in list {
+        let one = api.instance(uuid(&instance)).unwrap().expect(200).unwrap();
+        let field = "original_service_password";
+        assert_eq!(one[field], instance[field]);
+    }
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_backup_that_is_killed_leaves_no_file_of_its_name() {
+    let (mut server, api) = start();
+    for _ in 0..3 {
+        api.small_container().unwrap();
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for n in 0..8 {
+        let file = dir.path().join(format!("backup-{n}"));
+        let mut wharf = Command::new(wharf_binary());
+        wharf.arg("backup").arg(&file).arg("--config");
+        wharf.arg(server.config_path());
+        wharf.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut backup = wharf.spawn().unwrap();
+        // Killed at some point after the first byte.
+        while fs::read_dir(dir.path()).unwrap().count() == 0 && backup.try_wait().unwrap().is_none()
+        {
+        }
+        server.kill().unwrap();
+        backup.wait().unwrap();
+        let complete = file.exists();
+        server.run().unwrap();
+        if complete {
+            restore(&mut server, &file);
+        }
+        for entry in fs::read_dir(dir.path()).unwrap() {
+            fs::remove_file(entry.unwrap().path()).unwrap();
+        }
+    }
+    assert_eq!(server.again(&api).list().unwrap().len(), 3);
+    server.finish().unwrap();
+}
+
+#[test]
+fn only_a_whole_backup_is_restored() {
+    let (mut server, api) = start();
+    api.small_container().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("backup");
+    server.cli(&["backup", file.to_str().unwrap()]).unwrap();
+    server.terminate().unwrap();
+    let database = server.data_dir().join("wharf.redb");
+    let kept = dir.path().join("kept");
+    fs::rename(&database, &kept).unwrap();
+    let whole = fs::read(&file).unwrap();
+    let half = dir.path().join("half");
+    for content in [&whole[..0], &whole[..whole.len() / 2], b"something else"] {
+        fs::write(&half, content).unwrap();
+        let refused = server
+            .cli(&["restore", half.to_str().unwrap()])
+            .unwrap_err();
+        let text = refused.to_string();
+        assert!(text.contains("half"), "{text}");
+        assert!(!text.contains("panicked"), "{text}");
+        assert!(!database.exists(), "{text}");
+    }
+    server.cli(&["restore", file.to_str().unwrap()]).unwrap();
+    server.run().unwrap();
+    server.finish().unwrap();
+}

@@ -1,0 +1,188 @@
+//! `wharf fsck`: rows against each other, against the engines, and damaged files.
+
+use crate::{start, uuid};
+use redb::ReadableTable;
+use std::fs;
+use std::process::Command;
+use wharf_testkit::workspace::wharf_binary;
+use wharf_tests::{Ports, Server, simulated_node, until, write_private};
+
+type Rows<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
+
+/// Changes rows of a stopped server.
+fn edit(server: &Server, change: impl FnOnce(&mut Rows<'_>)) {
+    let database = redb::Database::open(server.data_dir().join("wharf.redb")).unwrap();
+    let txn = database.begin_write().unwrap();
+    let rows = redb::TableDefinition::<&[u8], &[u8]>::new("rows");
+    change(&mut txn.open_table(rows).unwrap());
+    txn.commit().unwrap();
+}
+
+fn bytes(uuid: &str) -> Vec<u8> {
+    let digits: String = uuid.chars().filter(|c| *c != '-').collect();
+    let byte = |n| u8::from_str_radix(&digits[n..n + 2], 16).unwrap();
+    (0..32).step_by(2).map(byte).collect()
+}
+
+fn complaints(server: &Server, args: &[&str]) -> String {
+    let args = [&["fsck"], args].concat();
+    server.cli(&args).unwrap_err().to_string()
+}
+
+#[test]
+fn indices_are_repaired_when_the_operator_says_so() {
+    let (mut server, api) = start();
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    let name = created["name"].as_str().unwrap();
+    server.terminate().unwrap();
+    edit(&server, |rows| {
+        let length = u32::try_from(name.len()).unwrap().to_be_bytes();
+        let key = [b"n", &length[..], name.as_bytes(), &[0]].concat();
+        assert!(rows.remove(&*key).unwrap().is_some());
+    });
+    let database = server.data_dir().join("wharf.redb");
+    let before = fs::read(&database).unwrap();
+    assert!(complaints(&server, &[]).contains("names lacks"));
+    let plan = complaints(&server, &["--repair"]);
+    assert!(
+        plan.contains("(repairable)") && plan.contains("would mend 1"),
+        "{plan}"
+    );
+    assert!(
+        fs::read(&database).unwrap() == before,
+        "a check changed the file"
+    );
+    let done = server.cli(&["fsck", "--repair", "--yes"]).unwrap();
+    assert!(done.contains("repaired 1"), "{done}");
+    server.run().unwrap();
+    let found = server.again(&api).instance(name).unwrap().expect(200);
+    assert_eq!(found.unwrap()["uuid"], created["uuid"]);
+    server.finish().unwrap();
+}
+
+#[test]
+fn the_ledger_of_an_instance_that_is_gone_is_checked() {
+    let (mut server, api) = start();
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    api.delete(uuid(&created)).unwrap().expect(204).unwrap();
+    let id = uuid(&created);
+    until("the instance is purged", || {
+        Ok(server
+            .cli(&["events", id])?
+            .contains("purged")
+            .then_some(()))
+    })
+    .unwrap();
+    server.terminate().unwrap();
+    server.cli(&["fsck"]).unwrap();
+    edit(&server, |rows| {
+        let ledger = [b"i", &bytes(id)[..], &[3]].concat();
+        let end = [b"i", &bytes(id)[..], &[4]].concat();
+        let keys = rows.range(&*ledger..&*end).unwrap();
+        let keys: Vec<_> = keys.map(|row| row.unwrap().0.value().to_vec()).collect();
+        rows.remove(&**keys.last().unwrap()).unwrap();
+    });
+    let text = complaints(&server, &[]);
+    assert!(
+        text.contains(&format!("{id}: it is gone, and its ledger still bills it")),
+        "{text}"
+    );
+}
+
+#[test]
+fn objects_without_rows_and_rows_without_objects_are_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = dir.path().join("engine");
+    let endpoint = format!("simulated://{}\"", engine.display());
+    let node = simulated_node("one", "").replace("simulated:\"", &endpoint);
+    let settings = format!("{}{node}", Ports::take().settings());
+    let mut server = Server::start(&settings).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    let old = api.small_container().unwrap();
+    api.wait_for(uuid(&old), "running").unwrap();
+    let backup = dir.path().join("backup");
+    server.cli(&["backup", backup.to_str().unwrap()]).unwrap();
+    let new = api.small_container().unwrap();
+    api.wait_for(uuid(&new), "running").unwrap();
+    server.terminate().unwrap();
+    server.cli(&["fsck", "--engines"]).unwrap();
+    // After a restore of an older copy, the engine has an object that the database never made.
+    fs::remove_file(server.data_dir().join("wharf.redb")).unwrap();
+    server.cli(&["restore", backup.to_str().unwrap()]).unwrap();
+    let text = complaints(&server, &["--engines"]);
+    let orphan = format!("{}: an orphan on node one", uuid(&new));
+    assert!(
+        text.contains(&orphan) && !text.contains(uuid(&old)),
+        "{text}"
+    );
+    // An engine that lost its objects.
+    fs::remove_file(&engine).unwrap();
+    let text = complaints(&server, &["--engines"]);
+    let ghost = format!("{}: a ghost", uuid(&old));
+    assert!(
+        text.contains(&ghost) && !text.contains(uuid(&new)),
+        "{text}"
+    );
+}
+
+#[test]
+fn flipped_bits_end_with_a_sentence_or_do_no_harm() {
+    let (mut server, api) = start();
+    for _ in 0..6 {
+        api.small_container().unwrap();
+    }
+    server.terminate().unwrap();
+    let database = server.data_dir().join("wharf.redb");
+    let whole = fs::read(&database).unwrap();
+    // Pages with content, the header among them.
+    let pages = whole.chunks(4096).enumerate();
+    let pages = pages.filter(|(_, page)| page.iter().any(|byte| *byte != 0));
+    let pages: Vec<_> = pages.map(|(n, _)| n * 4096).collect();
+    let mut seed = 7_u64;
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        usize::try_from(seed >> 33).unwrap() % below
+    };
+    let mut found = 0;
+    for n in 0..120 {
+        let mut bytes = whole.clone();
+        let page = pages[n % pages.len()];
+        for _ in 0..=random(4) {
+            // Most content is at the beginning of a page.
+            let within = random([64, 512, 4096][n % 3]);
+            bytes[(page + within).min(whole.len() - 1)] ^= 1 << random(8);
+        }
+        write_private(&database, &bytes).unwrap();
+        let mut fsck = Command::new(wharf_binary());
+        fsck.arg("fsck").arg("--config").arg(server.config_path());
+        let output = fsck.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{n}: {said}");
+        assert!(!said.contains("panicked"), "{n}: {said}");
+        assert!(
+            fs::read(&database).unwrap() == bytes,
+            "{n}: fsck changed the file"
+        );
+        found += usize::from(!output.status.success());
+        if n % 6 == 0 {
+            match server.run() {
+                // Reading is an error at most. A write that meets damaged state of redb's allocator may
+                // still abort the process.
+                Ok(()) => {
+                    drop(server.again(&api).get("/api/instance/"));
+                    assert_eq!(server.again(&api).get("/healthz").unwrap().status, 200);
+                    server.kill().unwrap();
+                }
+                Err(error) => {
+                    let said = error.to_string();
+                    let last = said.lines().last().unwrap();
+                    assert!(last.starts_with("wharf: "), "{n}: {last}");
+                    server.kill().unwrap();
+                }
+            }
+        }
+    }
+    assert!(found > 10, "{found} of 120 were found");
+}
