@@ -87,6 +87,11 @@ impl Context {
         done
     }
 
+    /// Returns the directory of the engine's store.
+    pub fn store(&self) -> PathBuf {
+        self.engine.store()
+    }
+
     /// Stops the engine and checks that nothing is left.
     pub fn stop(self) -> Result<()> {
         self.engine.stop()
@@ -205,10 +210,13 @@ impl Context {
             .collect())
     }
 
-    /// Lists the names of the engine's volumes.
+    /// Lists the names of the engine's volumes, without those that mark its store.
     pub fn volumes(&self) -> Result<Vec<String>> {
         let list = self.client().get("/volumes")?;
-        Ok(names(&list["Volumes"], "Name"))
+        Ok(names(&list["Volumes"], "Name")
+            .into_iter()
+            .filter(|name| !name.starts_with("wharf-"))
+            .collect())
     }
 }
 

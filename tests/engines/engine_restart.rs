@@ -99,6 +99,65 @@ fn restarts(engine: &mut Context) -> Result<()> {
     server.finish()
 }
 
+/// The node boots, and its engine starts before its data disk is mounted.
+pub fn on_an_empty_store(context: &Context) -> Result<()> {
+    let mut engine = context.another("store")?;
+    let outcome = starts_empty(&mut engine);
+    let stopped = engine.stop();
+    outcome.and(stopped)
+}
+
+fn starts_empty(engine: &mut Context) -> Result<()> {
+    let server = Server::start(&engine.settings(Ports::take(), "")?)?;
+    let api = server.user("ann@example.com")?;
+    let (first, second) = (running(&api)?, running(&api)?);
+    let pids = [
+        engine.container_pid(&first)?,
+        engine.container_pid(&second)?,
+    ];
+    let (own, hidden) = (engine.store(), engine.store().with_extension("hidden"));
+    let listed = |words: &str| {
+        until(&format!("the node is listed with: {words}"), || {
+            let list = server.cli(&["node", "list"])?;
+            Ok(list.contains(words).then_some(()))
+        })
+    };
+    engine.restart(|| {
+        pids.iter().try_for_each(|pid| end(pid))?;
+        Ok(std::fs::rename(&own, &hidden)?)
+    })?;
+    listed("outage: ")?;
+    let waiting = api.small_container()?;
+    after_an_observation(&server)?;
+    after_an_observation(&server)?;
+    for (instance, state) in [
+        (&first, "running"),
+        (&second, "running"),
+        (&waiting, "provisioning"),
+    ] {
+        let now = api.instance(uuid(instance))?.expect(200)?["state"].clone();
+        ensure!(now == state, "{now} instead of {state}");
+        ensure!(engine.containers_of(instance)?.is_empty());
+    }
+    engine.restart(|| {
+        std::fs::rename(&own, own.with_extension("other"))?;
+        Ok(std::fs::rename(&hidden, &own)?)
+    })?;
+    listed("reachable")?;
+    for instance in [&first, &second] {
+        until("the login works again", || Ok(uptime(instance).ok()))?;
+        ensure!(api.instance(uuid(instance))?.expect(200)?["state"] == "running");
+    }
+    api.wait_for(uuid(&waiting), "running")?;
+    for instance in [&first, &second, &waiting] {
+        api.delete(uuid(instance))?.expect(204)?;
+        until("the container is gone", || {
+            Ok(engine.containers_of(instance)?.is_empty().then_some(()))
+        })?;
+    }
+    server.finish()
+}
+
 /// Waits for the next observation of the node.
 fn after_an_observation(server: &Server) -> Result<()> {
     // Other list requests have additional filters.

@@ -197,6 +197,10 @@ const TESTS: &[(&str, Test)] = &[
         "instances_survive_a_restart_of_the_engine",
         engine_restart::instances_survive,
     ),
+    (
+        "instances_survive_a_start_of_the_engine_on_an_empty_store",
+        engine_restart::on_an_empty_store,
+    ),
     ("changes_of_the_clock_have_no_effect", clock::set_back),
     (
         "from_a_root_shell_inside_nothing_of_the_node_is_reachable",

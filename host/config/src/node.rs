@@ -38,6 +38,9 @@ pub struct NodeConfig {
     /// none, and the node then takes no VMs.
     #[serde(default)]
     pub public_ipv4: Vec<Ipv4Net>,
+    /// Whether the node takes no new instances. Its present ones go on, and can be deleted. Default false.
+    #[serde(default)]
+    pub retired: bool,
     /// Settings of the driver, passed on unchanged. Default: none.
     #[serde(default)]
     pub settings: toml::Table,

@@ -114,6 +114,7 @@ fn describe(what: &What) -> (&'static str, Option<String>) {
         What::PortsChanged => ("ports-changed", None),
         What::Deleted => ("deleted", None),
         What::Purged => ("purged", None),
+        What::Forgotten => ("forgotten", None),
         What::RestartShort(short) => ("restart-failed", Some(shortages(short))),
         What::ResizeShort(short) => ("resize-refused", Some(shortages(short))),
     }

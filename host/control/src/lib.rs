@@ -9,10 +9,13 @@ mod disk;
 mod engines;
 mod features;
 mod find;
+mod forget;
 pub mod history;
 mod idempotency;
 mod key;
 mod keyring;
+mod node_list;
+mod nodes;
 mod operator;
 mod ports;
 mod quota;
@@ -36,6 +39,8 @@ pub use find::Selector;
 pub use idempotency::IdempotencyKey;
 pub use key::{ApiKey, Caller, KeyInfo, Keys};
 pub use keyring::key_in;
+pub use node_list::NodeLine;
+pub use nodes::{NodeState, Nodes, Outage};
 pub use operator::{Operator, SecretsSource};
 pub use quota::UserQuota;
 pub use read::InstanceView;
@@ -81,6 +86,7 @@ pub struct App {
     pub(crate) installation: String,
     pub(crate) settled: Settled,
     pub(crate) features: NodeFeatures,
+    pub(crate) nodes: Nodes,
     pub(crate) scheduler: Scheduler,
     disk: Disk,
     keys: Keys,
@@ -123,6 +129,7 @@ impl App {
             db: parts.db,
             scheduler: parts.scheduler,
             plugins: parts.plugins,
+            nodes: Nodes::new(parts.drivers.keys().cloned()),
             drivers: parts.drivers,
             vault: parts.vault,
             settled: Settled::default(),

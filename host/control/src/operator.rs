@@ -17,6 +17,8 @@ pub struct Operator<'a> {
     pub scheduler: &'a Scheduler,
     pub config: Arc<Config>,
     pub secrets: SecretsSource<'a>,
+    /// The running server.
+    pub app: Option<&'a App>,
 }
 
 /// The way to the keys of the secrets.
@@ -47,6 +49,7 @@ impl App {
             scheduler: &self.scheduler,
             config: self.config(),
             secrets: SecretsSource::Open(&self.vault),
+            app: Some(self),
         }
     }
 }

@@ -54,6 +54,9 @@ impl Draft<'_> {
             Change::PutUserLimits(id, limits) => {
                 self.put(&t::USER_LIMITS, &id, (), &limits)?;
             }
+            Change::PutNode(node, row) => {
+                self.put(&t::NODES, &*node.0, (), &row)?;
+            }
             Change::PutKey(key) => {
                 self.put(&t::KEYS, &*key.id, (), &key)?;
             }

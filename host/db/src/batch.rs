@@ -1,10 +1,10 @@
 //! What a use case wants written.
 
-use super::rows::{IdempotencyDigest, IdempotentCreate, KeyRow, ProvisioningSpec};
+use super::rows::{IdempotencyDigest, IdempotentCreate, KeyRow, NodeRow, ProvisioningSpec};
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
 use wharf_domain::event::{Event, What};
-use wharf_domain::ids::{InstanceId, UserId};
+use wharf_domain::ids::{InstanceId, NodeId, UserId};
 use wharf_domain::instance::Instance;
 use wharf_domain::ledger::Entry;
 use wharf_domain::quota::{Amounts, UserLimit};
@@ -35,6 +35,8 @@ pub enum Change {
     PutUser(UserId, String),
     /// The limits of a user.
     PutUserLimits(UserId, Amounts<UserLimit>),
+    /// The facts about a node.
+    PutNode(NodeId, NodeRow),
     /// A new or changed key.
     PutKey(KeyRow),
     /// Keeps a create request for replays, and removes some that are older than the given time.

@@ -33,7 +33,7 @@ pub use findings::Finding;
 pub use inspect::{Inspected, inspect, repair};
 pub use projection::Projection;
 pub use read::Read;
-pub use rows::{IdempotencyDigest, IdempotentCreate, KeyRow, ProvisioningSpec};
+pub use rows::{IdempotencyDigest, IdempotentCreate, KeyRow, NodeRow, ProvisioningSpec};
 pub use table::Snapshot;
 
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Questions to the rows, of a snapshot or within a write.
 
 use super::codec::internal;
-use super::rows::{IdempotencyDigest, IdempotentCreate, KeyRow, ProvisioningSpec};
+use super::rows::{IdempotencyDigest, IdempotentCreate, KeyRow, NodeRow, ProvisioningSpec};
 use super::table::Rows;
 use super::tables as t;
 use uuid::Uuid;
@@ -114,6 +114,11 @@ pub trait Read: Rows {
     /// The instances with a claim on a node, deleted ones included.
     fn on_node(&self, node: &NodeId) -> Result<Vec<InstanceId>, Error> {
         self.keys_under(&t::CLAIMS, &node.0)?.collect()
+    }
+
+    /// The facts about a node.
+    fn node(&self, node: &NodeId) -> Result<NodeRow, Error> {
+        Ok(self.get(&t::NODES, &*node.0, ())?.unwrap_or_default())
     }
 
     /// The user with an e-mail address.

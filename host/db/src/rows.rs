@@ -50,6 +50,15 @@ pub struct IdempotentCreate {
     pub instance: Instance,
 }
 
+/// The facts about a node that outlive the process.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct NodeRow {
+    /// The mark of the engine's store; `None` before the first contact, or if the engine keeps none.
+    pub mark: Option<String>,
+    /// The operator has accepted the engine as it is now, and the observer has not yet acted on it.
+    pub accepted: bool,
+}
+
 /// Counters of an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct OwnerRow {

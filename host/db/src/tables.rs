@@ -2,7 +2,9 @@
 //!
 //! Claims are in a group of their own, because a start reads all of them.
 
-use super::rows::{IdempotencyDigest, IdempotentCreate, KeyRow, OwnerRow, ProvisioningSpec};
+use super::rows::{
+    IdempotencyDigest, IdempotentCreate, KeyRow, NodeRow, OwnerRow, ProvisioningSpec,
+};
 use super::table::Table;
 use uuid::Uuid;
 use wharf_domain::capacity::Claim;
@@ -40,6 +42,9 @@ pub const LEDGER: Table<InstanceId, u32, Entry> = Table::new(b'i', 3);
 pub const CLAIMS: Table<str, InstanceId, Claim> = Table::new(b'c', 0);
 /// Instances whose node has not been seen to follow the intent.
 pub const PENDING: Table<InstanceId, (), ()> = Table::new(b'p', 0);
+
+/// Nodes by name.
+pub const NODES: Table<str, (), NodeRow> = Table::new(b'N', 0);
 
 /// Name → instance, of instances that are not deleted.
 pub const NAMES: Table<str, (), InstanceId> = Table::new(b'n', 0);

@@ -56,12 +56,13 @@ impl Writer {
 
     /// Whether the file takes no more writes.
     pub fn is_lost(&self) -> bool {
-        *self.0.lost.borrow()
+        // A thread that panicked has dropped the sender.
+        *self.0.lost.borrow() || self.0.lost.has_changed().is_err()
     }
 
     /// Waits until the file takes no more writes.
     pub async fn lost(&self) {
-        // The thread, which has the sender, outlives `self`.
+        // The thread has the sender. An error means that it panicked.
         let _ = self.0.lost.clone().wait_for(|lost| *lost).await;
     }
 

@@ -191,6 +191,28 @@ pub struct NodeHealth {
     pub boot_id: String,
 }
 
+/// The mark of an engine's store: it tells the store from another one and from an empty one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum StoreMark {
+    /// The driver or the engine cannot keep a mark.
+    Unsupported,
+    /// The store has no mark.
+    Missing,
+    /// The store has this mark.
+    Is(String),
+}
+
+impl StoreMark {
+    /// Longest mark in bytes.
+    const MAX: usize = 64;
+
+    /// Returns whether a text can be a mark.
+    pub fn is_valid(text: &str) -> bool {
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+        !text.is_empty() && text.len() <= Self::MAX && text.bytes().all(allowed)
+    }
+}
+
 /// The current usage of a running instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {

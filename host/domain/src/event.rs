@@ -59,4 +59,6 @@ pub enum What {
     RestartShort(Vec<Short>),
     /// The node lacks resources for a new size; the old size stays.
     ResizeShort(Vec<Short>),
+    /// The operator removed the instance from the books; its node was not asked.
+    Forgotten,
 }

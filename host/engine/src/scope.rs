@@ -15,6 +15,8 @@ pub struct CallScope {
     pub changes: bool,
     /// The instance of the call; `None` for calls about the whole node.
     pub subject: Option<Subject>,
+    /// The mark that this call may put into the engine's store.
+    pub mark: Option<String>,
     /// Ids that the engine has listed with the installation's label, in calls about the whole node.
     pub listed: Vec<String>,
 }
@@ -98,7 +100,17 @@ impl CallScope {
             installation: installation.to_owned(),
             changes: false,
             subject: None,
+            mark: None,
             listed: Vec::new(),
+        }
+    }
+
+    /// The call that marks the engine's store.
+    pub fn mark(installation: &str, mark: &str) -> Self {
+        Self {
+            changes: true,
+            mark: Some(mark.to_owned()),
+            ..Self::node(installation)
         }
     }
 
@@ -108,6 +120,7 @@ impl CallScope {
             installation: installation.to_owned(),
             changes: false,
             subject: Some(Subject::new(tag)),
+            mark: None,
             listed: Vec::new(),
         }
     }
@@ -125,6 +138,7 @@ impl CallScope {
                     .then(|| target.wan_ports.clone()),
                 ..Subject::new(target.tag)
             }),
+            mark: None,
             listed: Vec::new(),
         }
     }

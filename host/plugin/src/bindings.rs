@@ -37,6 +37,22 @@ pub mod with_ports {
     });
 }
 
+/// World `node-driver-with-identity`: its additions to `node-driver`.
+pub mod with_identity {
+    wasmtime::component::bindgen!({
+        path: "../../wit/v0.1",
+        world: "node-driver-with-identity",
+        imports: { default: async },
+        exports: { default: async },
+        with: {
+            "wharf:plugin/types": super::node_driver::wharf::plugin::types,
+            "wharf:plugin/log": super::node_driver::wharf::plugin::log,
+            "wharf:plugin/engine": super::node_driver::wharf::plugin::engine,
+            "wharf:plugin/driver-types": super::node_driver::wharf::plugin::driver_types,
+        },
+    });
+}
+
 /// World `flavor-provider`.
 pub mod flavor_provider {
     wasmtime::component::bindgen!({
@@ -55,4 +71,5 @@ pub use flavor_provider::exports::wharf::plugin::flavors;
 pub use flavor_provider::{FlavorProvider, FlavorProviderPre};
 pub use node_driver::wharf::plugin::{driver_types, engine, log, types};
 pub use node_driver::{NodeDriver, NodeDriverPre};
+pub use with_identity::NodeDriverWithIdentityPre;
 pub use with_ports::NodeDriverWithPortsPre;

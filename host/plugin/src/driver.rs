@@ -12,7 +12,9 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wasmtime::Store;
-use wharf_domain::driver::{NodeHealth, Observed, PluginError, Report, Spec, Tag, Target, Usage};
+use wharf_domain::driver::{
+    NodeHealth, Observed, PluginError, Report, Spec, StoreMark, Tag, Target, Usage,
+};
 use wharf_domain::ids::{Generation, NodeId};
 use wharf_domain::secret::Secrets;
 use wharf_engine::{Access, CallScope, EngineNode};
@@ -231,6 +233,35 @@ impl NodeDriver {
                 ports.call_set_ports(&mut store, &node, &given).await
             },
         )
+        .await
+    }
+
+    /// Reads the mark of the engine's store.
+    pub async fn identify(&self) -> Result<StoreMark, PluginError> {
+        let Some(pre) = self.0.plugin.with_identity.clone() else {
+            return Ok(StoreMark::Unsupported);
+        };
+        let options = self.reads("identify", CallScope::node(&self.0.installation));
+        let mark = self.enter(options, |mut store, node| async move {
+            let guest = pre.instantiate_async(&mut store).await?;
+            let identity = guest.wharf_plugin_identity();
+            identity.call_identify(&mut store, &node).await
+        });
+        convert::mark(mark.await)
+    }
+
+    /// Marks the engine's store, unless it has a mark.
+    pub async fn mark(&self, mark: &str) -> Result<(), PluginError> {
+        let Some(pre) = self.0.plugin.with_identity.clone() else {
+            return Err(PluginError::Unsupported("marks of stores".to_owned()));
+        };
+        let options = self.changes("mark", CallScope::mark(&self.0.installation, mark));
+        let mark = mark.to_owned();
+        self.enter(options, |mut store, node| async move {
+            let guest = pre.instantiate_async(&mut store).await?;
+            let identity = guest.wharf_plugin_identity();
+            identity.call_mark(&mut store, &node, &mark).await
+        })
         .await
     }
 

@@ -1,7 +1,9 @@
 //! The loading of plugins: a plugin is compiled, its imports and exports are checked, and it is called
 //! once.
 
-use super::bindings::{FlavorProviderPre, NodeDriverPre, NodeDriverWithPortsPre};
+use super::bindings::{
+    FlavorProviderPre, NodeDriverPre, NodeDriverWithIdentityPre, NodeDriverWithPortsPre,
+};
 use super::cache::Cache;
 use super::call::{Call, CallRunner, TRANSFER};
 use super::embedded::EMBEDDED;
@@ -20,8 +22,9 @@ use wasmtime::component::{Component, InstancePre, Linker};
 const ALL: &[&str] = &["wharf:plugin/types", "wharf:plugin/log"];
 /// Further imports of drivers.
 const DRIVERS: &[&str] = &["wharf:plugin/driver-types", "wharf:plugin/engine"];
-/// An optional export of drivers.
+/// Optional exports of drivers.
 const PORTS: &str = "wharf:plugin/ports";
+const IDENTITY: &str = "wharf:plugin/identity";
 /// The package version of this host.
 const VERSION: &str = "0.1.0";
 
@@ -36,6 +39,8 @@ pub struct DriverPlugin {
     pub pre: NodeDriverPre<Guest>,
     /// Its component with the interface `ports`, if it exports that.
     pub with_ports: Option<NodeDriverWithPortsPre<Guest>>,
+    /// Its component with the interface `identity`, if it exports that.
+    pub with_identity: Option<NodeDriverWithIdentityPre<Guest>>,
     /// The kind of engine it drives.
     pub engine_kind: String,
 }
@@ -111,7 +116,15 @@ pub async fn driver(
         .map_err(|error| export(name, "wharf:plugin/driver", &error))?;
     let with_ports = match exports(&component, runner, PORTS) {
         true => {
-            Some(NodeDriverWithPortsPre::new(linked).map_err(|error| export(name, PORTS, &error))?)
+            let pre = NodeDriverWithPortsPre::new(linked.clone());
+            Some(pre.map_err(|error| export(name, PORTS, &error))?)
+        }
+        false => None,
+    };
+    let with_identity = match exports(&component, runner, IDENTITY) {
+        true => {
+            let pre = NodeDriverWithIdentityPre::new(linked);
+            Some(pre.map_err(|error| export(name, IDENTITY, &error))?)
         }
         false => None,
     };
@@ -136,6 +149,7 @@ pub async fn driver(
         name: name.into(),
         pre,
         with_ports,
+        with_identity,
         engine_kind,
     })
 }

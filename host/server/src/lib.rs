@@ -9,6 +9,7 @@
 
 pub mod api;
 pub mod command;
+mod essential;
 pub mod http;
 pub mod log;
 pub mod operation;

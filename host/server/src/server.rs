@@ -1,5 +1,6 @@
 //! Builds a server from its configuration and runs it.
 
+use crate::essential::Essential;
 use crate::trust::{self, TrustError};
 use crate::{http, reload};
 use std::collections::BTreeMap;
@@ -65,6 +66,16 @@ pub enum StartError {
     /// The database cannot be read.
     #[error(transparent)]
     Rows(#[from] Error),
+    /// A node with instances is not configured.
+    #[error(
+        "setting `node`: {0} instances are on nodes that are not configured:\n{1}\nPut each node back, \
+         with `retired = true` if it shall take no new instances, or run `wharf forget INSTANCE` for \
+         those that will never come back"
+    )]
+    Missing(usize, String),
+    /// A task that the server cannot do without has ended.
+    #[error("{0} ended unexpectedly; see the log, and start again")]
+    Task(&'static str),
     /// The database can no longer be written.
     #[error("the database could not be written; see the log, fix the cause and start again")]
     Lost,
@@ -108,6 +119,7 @@ pub async fn serve(
     raise_open_files();
     let config = Arc::new(config);
     let (db, scheduler) = open_db(&config)?;
+    check_nodes(&config, &db)?;
     let threads = reconciler::Threads::start().map_err(StartError::Threads)?;
     let (app, nudged) = assemble(&config, db, scheduler, &threads).await?;
     let listen = |source| StartError::Listen {
@@ -119,15 +131,19 @@ pub async fn serve(
     let (stopping, stopped) = watch::channel(false);
     // The last requests still need the reconciler.
     let (ending, ended) = watch::channel(false);
+    let mut background = Essential::default();
     let reconciler = threads.spawn(reconciler::run(Arc::clone(&app), nudged, ended));
-    let interface = http::Server::start(&config, listener, Arc::clone(&app), stopped)?;
+    background.add("the reconciler", reconciler);
+    let mut interface = http::Server::start(&config, listener, Arc::clone(&app), stopped)?;
     trust::warn_of_plain_http(&config, address);
     listening(address);
     let mut stop = pin!(stop);
-    let lost = loop {
+    let ended = loop {
         tokio::select! {
-            () = &mut stop => break false,
-            () = app.lost() => break true,
+            () = &mut stop => break Ok(()),
+            () = app.lost() => break Err(StartError::Lost),
+            name = background.ended() => break Err(StartError::Task(name)),
+            name = interface.ended() => break Err(StartError::Task(name)),
             Some(()) = reload.recv() => reload::reload(&app, &interface),
         }
     };
@@ -136,11 +152,45 @@ pub async fn serve(
     interface.finished().await;
     let _ = ending.send(true);
     // The next start continues the interrupted work.
-    drop(tokio::time::timeout(DRAIN_TIMEOUT, reconciler).await);
+    drop(tokio::time::timeout(DRAIN_TIMEOUT, background.finished()).await);
     // The database file is closed when its last reference is dropped.
     drop(app);
     threads.end(DRAIN_TIMEOUT).await;
-    if lost { Err(StartError::Lost) } else { Ok(()) }
+    ended
+}
+
+/// Instances that the refusal of a start lists.
+const LISTED: usize = 20;
+
+/// Refuses a configuration that lacks a node with instances: nothing could stop or delete them.
+fn check_nodes(config: &Config, db: &Db) -> Result<(), StartError> {
+    let mut missing = Vec::new();
+    db.read(|rows| {
+        let mut ids = Vec::new();
+        rows.each_claim(|id, claim| {
+            if !config.node.iter().any(|node| node.name == claim.node.0) {
+                ids.push((id, claim.node));
+            }
+        })?;
+        for (id, node) in ids {
+            let name = rows.instance(id)?.map(|i| i.name.as_str().to_owned());
+            let name = name.unwrap_or_default();
+            missing.push(format!("  {id} ({name}) on node {node}"));
+        }
+        Ok(())
+    })?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let count = missing.len();
+    if count > LISTED {
+        missing.truncate(LISTED);
+        missing.push(format!(
+            "  and {} more; see `wharf node list`",
+            count - LISTED
+        ));
+    }
+    Err(StartError::Missing(count, missing.join("\n")))
 }
 
 /// Raises the limit on open files to its maximum, since each connection is an open file and the
@@ -259,6 +309,7 @@ fn empty_inventory(config: &Config) -> Inventory {
             disk_size_gib: node.capacity.disk_size_gib,
         },
         gpus: gpus(node),
+        retired: node.retired,
         cpu_tiers: node.cpu_tiers.clone(),
         ssh_host: config.ssh_host_of(node),
         lan_cidr: node.lan_cidr,

@@ -32,11 +32,15 @@ pub enum Call {
     Stats,
     /// `PUT /instances/ID/ports`
     Ports,
+    /// `GET /marks/INSTALLATION`
+    Identify,
+    /// `PUT /marks/INSTALLATION`
+    Mark,
 }
 
 impl Call {
     /// The number of driver functions.
-    pub const COUNT: usize = Self::Ports as usize + 1;
+    pub const COUNT: usize = Self::Mark as usize + 1;
 }
 
 /// A parsed request.
@@ -63,6 +67,8 @@ impl<'a> Route<'a> {
         let call = match (&outgoing.method, first, id, verb) {
             (&Method::GET, "info", None, None) => Call::Probe,
             (&Method::GET, "instances", None, None) => Call::List,
+            (&Method::GET, "marks", Some(_), None) => Call::Identify,
+            (&Method::PUT, "marks", Some(_), None) => Call::Mark,
             (&Method::PUT, "instances", Some(_), None) => Call::Ensure,
             (&Method::PATCH, "instances", Some(_), None) => Call::Resize,
             (&Method::DELETE, "instances", Some(_), None) => Call::Delete,

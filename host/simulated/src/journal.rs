@@ -15,16 +15,28 @@ use uuid::Uuid;
 #[derive(Debug)]
 pub struct Journal(Option<File>);
 
+/// The content of a store.
+#[derive(Debug, Default)]
+pub struct Kept {
+    pub machines: BTreeMap<Uuid, Machine>,
+    /// Marks of the store, by installation.
+    pub marks: BTreeMap<Uuid, String>,
+}
+
 #[derive(Serialize)]
 struct Line<'a> {
     id: Uuid,
     machine: Option<&'a Machine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mark: Option<&'a str>,
 }
 
 #[derive(Deserialize)]
 struct OwnedLine {
     id: Uuid,
     machine: Option<Machine>,
+    #[serde(default)]
+    mark: Option<String>,
 }
 
 impl Journal {
@@ -39,49 +51,66 @@ impl Journal {
     }
 
     /// Reads the machines from a file and compacts it.
-    pub fn open(path: &Path) -> io::Result<(Self, Vec<(Uuid, Machine)>)> {
-        let mut machines = BTreeMap::new();
+    pub fn open(path: &Path) -> io::Result<(Self, Kept)> {
+        let mut kept = Kept::default();
         match File::open(path) {
-            Ok(file) => read(BufReader::new(file), &mut machines)?,
+            Ok(file) => read(BufReader::new(file), &mut kept)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
         let draft = path.with_extension("draft");
         let mut writer = BufWriter::new(File::create(&draft)?);
-        for (id, machine) in &machines {
-            write_line(&mut writer, *id, Some(machine))?;
+        for (id, machine) in &kept.machines {
+            write_line(&mut writer, *id, Some(machine), None)?;
+        }
+        for (id, mark) in &kept.marks {
+            write_line(&mut writer, *id, None, Some(mark))?;
         }
         writer.flush()?;
         std::fs::rename(&draft, path)?;
         let file = OpenOptions::new().append(true).open(path)?;
-        Ok((Self(Some(file)), machines.into_iter().collect()))
+        Ok((Self(Some(file)), kept))
     }
 
     /// Appends the current state of a machine, or its deletion.
     pub fn write(&mut self, id: Uuid, machine: Option<&Machine>) -> io::Result<()> {
         match &mut self.0 {
-            Some(file) => write_line(file, id, machine),
+            Some(file) => write_line(file, id, machine, None),
+            None => Ok(()),
+        }
+    }
+
+    /// Appends the mark of an installation.
+    pub fn write_mark(&mut self, id: Uuid, mark: &str) -> io::Result<()> {
+        match &mut self.0 {
+            Some(file) => write_line(file, id, None, Some(mark)),
             None => Ok(()),
         }
     }
 }
 
-fn read(reader: impl BufRead, machines: &mut BTreeMap<Uuid, Machine>) -> io::Result<()> {
+fn read(reader: impl BufRead, kept: &mut Kept) -> io::Result<()> {
     for line in reader.lines() {
         // The last line is incomplete if the process was killed during a write.
         let Ok(line) = serde_json::from_str::<OwnedLine>(&line?) else {
             continue;
         };
-        match line.machine {
-            Some(machine) => drop(machines.insert(line.id, machine)),
-            None => drop(machines.remove(&line.id)),
+        match (line.machine, line.mark) {
+            (_, Some(mark)) => drop(kept.marks.insert(line.id, mark)),
+            (Some(machine), None) => drop(kept.machines.insert(line.id, machine)),
+            (None, None) => drop(kept.machines.remove(&line.id)),
         }
     }
     Ok(())
 }
 
-fn write_line(writer: &mut impl Write, id: Uuid, machine: Option<&Machine>) -> io::Result<()> {
-    let mut text = serde_json::to_vec(&Line { id, machine }).map_err(io::Error::other)?;
+fn write_line(
+    writer: &mut impl Write,
+    id: Uuid,
+    machine: Option<&Machine>,
+    mark: Option<&str>,
+) -> io::Result<()> {
+    let mut text = serde_json::to_vec(&Line { id, machine, mark }).map_err(io::Error::other)?;
     text.push(b'\n');
     writer.write_all(&text)
 }

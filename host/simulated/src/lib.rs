@@ -15,7 +15,7 @@ mod world;
 
 use api::{Call, Route};
 use dice::Dice;
-use journal::Journal;
+use journal::{Journal, Kept};
 use machine::{Fate, Millis};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -51,22 +51,28 @@ pub struct SimulatedEngine {
     settings: Settings,
     dice: Dice,
     world: Mutex<World>,
+    /// The other store, in memory.
+    other: Mutex<World>,
 }
 
 impl SimulatedEngine {
     /// Creates an empty engine, or restores the engine from a file.
     pub fn open(settings: &Value, file: Option<&Path>) -> Result<Self, SimulatedError> {
         let settings = Settings::read(settings).map_err(SimulatedError::Settings)?;
-        let (journal, machines) = match file {
+        let (journal, kept) = match file {
             Some(path) => Journal::open(path).map_err(|source| SimulatedError::File {
                 path: path.to_owned(),
                 source,
             })?,
-            None => (Journal::nowhere(), Vec::new()),
+            None => (Journal::nowhere(), Kept::default()),
         };
-        let world = World::new(&settings, journal, machines);
+        let mut world = World::new(&settings, journal, kept);
+        if file.is_none() {
+            world.keep_constant_mark();
+        }
         Ok(Self {
             dice: Dice::new(settings.seed),
+            other: Mutex::new(World::new(&settings, Journal::nowhere(), Kept::default())),
             settings,
             world: Mutex::new(world),
         })
@@ -77,6 +83,9 @@ impl SimulatedEngine {
         let Some(route) = Route::of(outgoing) else {
             return Ok(no_such_path());
         };
+        if exists(self.settings.unreachable_while.as_deref()) {
+            return Err(EngineError::Unreachable("simulated".into()));
+        }
         let nth = self.dice.count(route.call);
         let latency = self
             .settings
@@ -139,6 +148,8 @@ impl SimulatedEngine {
     fn answer(&self, route: &Route<'_>, fate: Fate) -> Response {
         let mut world = self.locked();
         let (status, body) = match (route.call, route.id) {
+            (Call::Identify, Some(id)) => (200, json!(world.mark(id))),
+            (Call::Mark, Some(id)) => world.set_mark(id, &route.body),
             (Call::Probe, _) => (200, world.info(&self.settings)),
             // Serialize a list without a `Value`: it has thousands of rows and is read often.
             (Call::List, _) => return response(200, &world.list(route, now())),
@@ -149,7 +160,11 @@ impl SimulatedEngine {
     }
 
     fn locked(&self) -> std::sync::MutexGuard<'_, World> {
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+        let store = match exists(self.settings.other_store_while.as_deref()) {
+            true => &self.other,
+            false => &self.world,
+        };
+        store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -160,6 +175,10 @@ impl InProcessEngine for SimulatedEngine {
     ) -> Pin<Box<dyn Future<Output = Result<Response, EngineError>> + Send + 'a>> {
         Box::pin(self.respond(outgoing))
     }
+}
+
+fn exists(file: Option<&Path>) -> bool {
+    file.is_some_and(Path::exists)
 }
 
 fn now() -> Millis {

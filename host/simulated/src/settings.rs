@@ -3,6 +3,7 @@
 use super::api::Call;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The `settings` of a simulated node.
@@ -24,6 +25,11 @@ pub struct Settings {
     pub disk_grow: DiskGrow,
     /// Whether running machines refuse changes of vCPUs and RAM. Default false.
     pub fixed_while_running: bool,
+    /// A file: while it exists, the engine is out of reach. Default: none.
+    pub unreachable_while: Option<PathBuf>,
+    /// A file: while it exists, the engine runs on another store, which is empty at first. A real engine
+    /// does so before its data disk is mounted. Default: none.
+    pub other_store_while: Option<PathBuf>,
     /// Scripted faults; the first rule that matches a call applies. Default: none.
     pub faults: Vec<FaultRule>,
 }

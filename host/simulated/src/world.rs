@@ -1,7 +1,7 @@
 //! The machines of a simulated node and their shared resources.
 
 use super::api::{Call, Route};
-use super::journal::Journal;
+use super::journal::{Journal, Kept};
 use super::machine::{ENDED, Fate, Life, Machine, Millis, Row, Size, Wanted};
 use super::room::Room;
 use super::settings::{Capacity, DiskGrow, Settings};
@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use uuid::Uuid;
 
+/// The mark of a store that no other can be taken for.
+const IN_MEMORY: &str = "in-memory";
 /// Maximum number of machines in one page of a list.
 const PAGE: usize = 20_000;
 
@@ -20,6 +22,9 @@ pub struct World {
     machines: BTreeMap<Uuid, Machine>,
     room: Room,
     boot_id: String,
+    /// Marks of the store, by installation.
+    marks: BTreeMap<Uuid, String>,
+    has_constant_mark: bool,
     journal: Journal,
 }
 
@@ -34,9 +39,11 @@ pub struct Page<'a> {
 
 impl World {
     /// Creates a node with the machines of an earlier process.
-    pub fn new(settings: &Settings, journal: Journal, machines: Vec<(Uuid, Machine)>) -> Self {
+    pub fn new(settings: &Settings, journal: Journal, kept: Kept) -> Self {
         let mut world = Self {
-            machines: machines.into_iter().collect(),
+            machines: kept.machines,
+            marks: kept.marks,
+            has_constant_mark: false,
             room: Room::new(settings.capacity),
             // Only machines in a file survive a restart of the process.
             boot_id: if journal.keeps() {
@@ -52,6 +59,34 @@ impl World {
         }
         world.machines = machines;
         world
+    }
+
+    /// Gives the store one mark for ever. A store in memory ends with the process, and no other process
+    /// can have it.
+    pub fn keep_constant_mark(&mut self) {
+        self.has_constant_mark = true;
+    }
+
+    /// `GET /marks/INSTALLATION`
+    pub fn mark(&self, installation: Uuid) -> Option<&str> {
+        match self.has_constant_mark {
+            true => Some(IN_MEMORY),
+            false => self.marks.get(&installation).map(String::as_str),
+        }
+    }
+
+    /// `PUT /marks/INSTALLATION`
+    pub fn set_mark(&mut self, installation: Uuid, body: &Value) -> Answer {
+        let Some(mark) = body.as_str() else {
+            return (400, json!({ "message": "a mark is a string" }));
+        };
+        if self.mark(installation).is_none() {
+            if let Err(error) = self.journal.write_mark(installation, mark) {
+                return (500, json!({ "message": error.to_string() }));
+            }
+            self.marks.insert(installation, mark.to_owned());
+        }
+        (200, json!({}))
     }
 
     /// `GET /info`
@@ -142,7 +177,9 @@ impl World {
             Call::Resize => self.resize(id, body, settings, now),
             Call::Stats => self.stats(id, now),
             Call::Ports => self.set_ports(id, body),
-            Call::Inspect | Call::Probe | Call::List => self.report(id, now),
+            Call::Inspect | Call::Probe | Call::List | Call::Identify | Call::Mark => {
+                self.report(id, now)
+            }
         }
     }
 

@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`names`] and [`create_body`] (the objects on the engine), [`ensure`] (their
 //! creation), [`lifecycle`], [`grow`], [`ports`], [`delete`], then the queries: [`inspect`],
-//! [`stats`], [`probe`]. Only [`api`] knows paths.
+//! [`stats`], [`probe`], [`identity`]. Only [`api`] knows paths.
 //!
 //! Paths carry no version unless the setting `api_version` names one, so engines use their newest.
 //! No single version suits all engines: Podman supports 1.41, and Docker 29 nothing below 1.44. The
@@ -22,6 +22,7 @@ pub mod found;
 pub mod gpu;
 pub mod grow;
 pub mod hint;
+pub mod identity;
 pub mod inspect;
 pub mod libpod;
 pub mod lifecycle;
@@ -41,7 +42,8 @@ pub mod vm;
 
 use context::Context;
 use wharf_guest::{
-    Driver, Error, Health, HostEngine, Node, Observed, Ports, Report, Spec, Tag, Target, Usage,
+    Driver, Error, Health, HostEngine, Identity, Node, Observed, Ports, Report, Spec, Tag, Target,
+    Usage,
 };
 
 /// The kind of engine, in blueprints and in the host's policy.
@@ -102,4 +104,14 @@ impl Ports for Docker {
     }
 }
 
-wharf_guest::export_driver_with_ports!(Docker);
+impl Identity for Docker {
+    fn identify(node: &Node) -> Result<Option<String>, Error> {
+        identity::identify(&Context::new(node, &HostEngine)?)
+    }
+
+    fn mark(node: &Node, mark: &str) -> Result<(), Error> {
+        identity::mark(&Context::new(node, &HostEngine)?, mark)
+    }
+}
+
+wharf_guest::export_driver_with_ports_and_identity!(Docker);

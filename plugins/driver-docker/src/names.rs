@@ -28,6 +28,9 @@ pub const DISK: &str = "io.wharf.disk";
 /// run, though the engine has never started it.
 pub const GROWN_FROM: &str = "io.wharf.grown-from";
 
+/// Label: the mark of the engine's store, on the installation's volume.
+pub const MARK: &str = "io.wharf.mark";
+
 /// The first character of ids of public networks. Some engines route outgoing traffic over the
 /// network whose name sorts first; this makes it the public one.
 pub const PUBLIC_ID: char = '0';
@@ -48,6 +51,12 @@ pub fn part(tag: &Tag) -> String {
 #[must_use]
 pub fn whole(tag: &Tag) -> String {
     format!("{}-whole", container(tag))
+}
+
+/// The name of the volume that marks the engine's store.
+#[must_use]
+pub fn mark_volume(installation: &str) -> String {
+    format!("wharf-{installation}")
 }
 
 /// The name of a network.

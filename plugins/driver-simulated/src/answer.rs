@@ -117,6 +117,11 @@ pub fn usage(answer: &Answer) -> Result<Usage, Error> {
     })
 }
 
+/// Reads the mark of the store, which may be null.
+pub fn mark(answer: &Answer) -> Result<Option<String>, Error> {
+    body(answer)
+}
+
 /// Checks for a success and ignores the body.
 pub fn accepted(answer: &Answer) -> Result<(), Error> {
     body::<serde::de::IgnoredAny>(answer).map(drop)

@@ -4,11 +4,11 @@
 mod answer;
 mod body;
 
-use answer::{accepted, list_page, report, usage};
+use answer::{accepted, list_page, mark, report, usage};
 use body::{create, resize};
 use wharf_guest::{
-    Call, DiskGrow, Driver, Engine, Error, Features, Gpu, Health, HostEngine, Node, Observed, Path,
-    Ports, Report, Spec, Tag, Target, Usage,
+    Call, DiskGrow, Driver, Engine, Error, Features, Gpu, Health, HostEngine, Identity, Node,
+    Observed, Path, Ports, Report, Spec, Tag, Target, Usage,
 };
 
 /// The kind of engine and of its images.
@@ -88,7 +88,17 @@ impl Ports for Simulated {
     }
 }
 
-wharf_guest::export_driver_with_ports!(Simulated);
+impl Identity for Simulated {
+    fn identify(node: &Node) -> Result<Option<String>, Error> {
+        mark(&Call::get(&marks(node)).send(&HostEngine)?)
+    }
+
+    fn mark(node: &Node, mark: &str) -> Result<(), Error> {
+        accepted(&Call::put(&marks(node)).json(&mark)?.send(&HostEngine)?)
+    }
+}
+
+wharf_guest::export_driver_with_ports_and_identity!(Simulated);
 
 fn probe(engine: &dyn Engine) -> Result<Health, Error> {
     let answer = Call::get(&Path::new("/info")).send(engine)?;
@@ -144,6 +154,10 @@ fn list(engine: &dyn Engine, node: &Node) -> Result<Vec<Observed>, Error> {
             _ => return Ok(all),
         }
     }
+}
+
+fn marks(node: &Node) -> Path {
+    Path::new("/marks").segment(&node.installation)
 }
 
 fn instance(tag: &Tag) -> Path {

@@ -43,6 +43,21 @@ pub mod ports {
     });
 }
 
+/// The part of the world `node-driver-with-identity` that `node-driver` lacks.
+pub mod identity {
+    wit_bindgen::generate!({
+        inline: "package wharf:guest; world identity { export wharf:plugin/identity@0.1.0; }",
+        path: "../../wit/v0.1",
+        with: {
+            "wharf:plugin/types@0.1.0": crate::bindings::node_driver::wharf::plugin::types,
+            "wharf:plugin/driver-types@0.1.0": crate::bindings::node_driver::wharf::plugin::driver_types,
+        },
+        pub_export_macro: true,
+        export_macro_name: "export_identity",
+        default_bindings_module: "wharf_guest::export::identity",
+    });
+}
+
 /// Bindings of the world `flavor-provider`.
 pub mod flavor_provider {
     wit_bindgen::generate!({

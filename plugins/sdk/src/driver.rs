@@ -51,6 +51,15 @@ pub trait Driver {
     fn stats(node: &Node, tag: &Tag, disk: bool) -> Result<Usage, Error>;
 }
 
+/// The identity of an engine's store, for drivers that can keep a mark in it.
+pub trait Identity: Driver {
+    /// Reads the mark of the store; none if it has none. Changes nothing.
+    fn identify(node: &Node) -> Result<Option<String>, Error>;
+
+    /// Marks the store. A store that has a mark keeps it.
+    fn mark(node: &Node, mark: &str) -> Result<(), Error>;
+}
+
 /// Public ports of virtual machines, for drivers that support them.
 pub trait Ports: Driver {
     /// Opens exactly `target.wan_ports` on the public address. Idempotent.

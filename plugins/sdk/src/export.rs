@@ -5,10 +5,10 @@ use crate::types::{
     Blueprint, BlueprintRequest, Error, Flavor, Health, Node, Observed, Report, Spec, Tag, Target,
     Usage,
 };
-use crate::{Driver, FlavorProvider, Ports};
+use crate::{Driver, FlavorProvider, Identity, Ports};
 use std::marker::PhantomData;
 
-pub use crate::bindings::{flavor_provider, node_driver, ports};
+pub use crate::bindings::{flavor_provider, identity, node_driver, ports};
 
 /// Implements the generated traits by calling `T`.
 pub struct Exported<T>(PhantomData<T>);
@@ -55,6 +55,15 @@ impl<T: Ports> ports::exports::wharf::plugin::ports::Guest for Exported<T> {
     }
 }
 
+impl<T: Identity> identity::exports::wharf::plugin::identity::Guest for Exported<T> {
+    fn identify(node: Node) -> Result<Option<String>, Error> {
+        T::identify(&node)
+    }
+    fn mark(node: Node, mark: String) -> Result<(), Error> {
+        T::mark(&node, &mark)
+    }
+}
+
 impl<T: FlavorProvider> flavor_provider::exports::wharf::plugin::flavors::Guest for Exported<T> {
     fn flavors() -> Vec<Flavor> {
         T::flavors()
@@ -91,6 +100,46 @@ macro_rules! export_driver_with_ports {
             );
             $crate::export::ports::export_ports!(
                 Answering with_types_in $crate::export::ports
+            );
+        }
+    };
+}
+
+/// Makes this crate a plugin with the exports of `node-driver-with-ports` and
+/// `node-driver-with-identity`, implemented by the named type, which is a [`Driver`] and has [`Ports`]
+/// and [`Identity`].
+#[macro_export]
+macro_rules! export_driver_with_ports_and_identity {
+    ($driver:ident) => {
+        #[cfg(target_family = "wasm")]
+        mod wharf_export {
+            type Answering = $crate::export::Exported<super::$driver>;
+            $crate::export::node_driver::export_node_driver!(
+                Answering with_types_in $crate::export::node_driver
+            );
+            $crate::export::ports::export_ports!(
+                Answering with_types_in $crate::export::ports
+            );
+            $crate::export::identity::export_identity!(
+                Answering with_types_in $crate::export::identity
+            );
+        }
+    };
+}
+
+/// Makes this crate a plugin with the exports of `node-driver-with-identity`, implemented by the named
+/// type, which is a [`Driver`] and has [`Identity`].
+#[macro_export]
+macro_rules! export_driver_with_identity {
+    ($driver:ident) => {
+        #[cfg(target_family = "wasm")]
+        mod wharf_export {
+            type Answering = $crate::export::Exported<super::$driver>;
+            $crate::export::node_driver::export_node_driver!(
+                Answering with_types_in $crate::export::node_driver
+            );
+            $crate::export::identity::export_identity!(
+                Answering with_types_in $crate::export::identity
             );
         }
     };

@@ -56,6 +56,8 @@ impl Footprint {
             }
             std::thread::sleep(Duration::from_millis(250));
         }
+        // The volume that marks the engine's store.
+        self.in_each(Objects::remove_volumes)?;
         ensure!(
             self.are_none()?,
             "an engine still has a container or a network with the label {}",

@@ -1,6 +1,7 @@
 //! One attempt to bring a node nearer to an instance's row.
 
 use super::apply::Apply;
+use super::store::{Failure, Judged, Store, Verdict};
 use super::tasks::Tasks;
 use crate::{App, now};
 use std::time::{Duration, Instant};
@@ -46,6 +47,8 @@ pub struct History {
     pub broke_off: u32,
     /// The generation whose ports the node has, and the number of the start since then.
     pub ports: Option<(Generation, u32)>,
+    /// The driver's last report said that the instance runs.
+    pub runs: bool,
     /// The driver has started the instance.
     pub booted: bool,
     /// The generation whose size the driver was asked for first, and the time.
@@ -61,6 +64,8 @@ pub enum Next {
     After(Duration),
     /// Retry with backoff.
     Retry(String),
+    /// Retry with backoff. The node was out of reach, so the deadline stands still.
+    Away(String),
 }
 
 impl From<Error> for Next {
@@ -73,6 +78,9 @@ impl From<PluginError> for Next {
     fn from(error: PluginError) -> Self {
         match error {
             PluginError::RetryLater(pause) => Self::After(pause),
+            error @ (PluginError::Unreachable(_) | PluginError::Busy) => {
+                Self::Away(error.to_string())
+            }
             error => Self::Retry(error.to_string()),
         }
     }
@@ -94,22 +102,55 @@ impl Attempt<'_> {
             .read(|rows| rows.provisioning_spec(id)?.ok_or_else(missing))
     }
 
-    /// Gives up on this intent: see [`give_up`].
+    /// Puts a new instance into error, and a restarted one back to stopped.
     pub async fn give_up(&self, why: &str) -> Next {
-        give_up(self.instance, &self.apply, why).await
+        if let Err(next) = self.confirm().await {
+            return next;
+        }
+        tracing::warn!(node = %self.instance.node, why, "giving up");
+        let written = if self.instance.provisioned {
+            let failed = What::RestartFailed(why.to_owned());
+            self.apply.restart_failed(failed).await
+        } else {
+            self.apply.failed(why.to_owned()).await
+        };
+        written.into()
     }
-}
 
-/// Puts a new instance into error, and a restarted one back to stopped.
-pub async fn give_up(instance: &Instance, apply: &Apply, why: &str) -> Next {
-    tracing::warn!(node = %instance.node, why, "giving up");
-    let written = if instance.provisioned {
-        let failed = What::RestartFailed(why.to_owned());
-        apply.restart_failed(failed).await
-    } else {
-        apply.failed(why.to_owned()).await
-    };
-    written.into()
+    /// Gives up because the deadline has passed. An instance that runs and cannot be reached has not
+    /// ended, and keeps its intent if it was reachable before.
+    pub async fn expire(&self) -> Next {
+        if !(self.instance.provisioned && self.history.runs) {
+            return self.give_up("not reachable in time").await;
+        }
+        if let Err(next) = self.confirm().await {
+            return next;
+        }
+        tracing::warn!(node = %self.instance.node, "the instance runs and is not reachable in time");
+        self.apply.up().await.into()
+    }
+
+    /// Confirms that the node shows the store that has its instances. Only then a failure may change an
+    /// intent.
+    pub async fn confirm(&self) -> Result<(), Next> {
+        let store = Store {
+            app: self.app,
+            node: &self.instance.node,
+            driver: self.driver,
+        };
+        match store.examine().await {
+            Ok(Judged {
+                verdict: Verdict::Outage(outage),
+                ..
+            }) => {
+                self.app.nodes.look_soon(&self.instance.node);
+                Err(Next::Away(outage.to_string()))
+            }
+            Ok(_) => Ok(()),
+            Err(Failure::Node(error)) => Err(Next::Away(error.to_string())),
+            Err(Failure::Rows(error)) => Err(error.into()),
+        }
+    }
 }
 
 impl History {
@@ -125,6 +166,13 @@ impl History {
                 self.deadline = Some((written, deadline));
                 Some(deadline)
             }
+        }
+    }
+
+    /// Moves the deadline by a time in which the node was out of reach or busy with others.
+    pub fn stand_still(&mut self, time: Duration) {
+        if let Some((_, deadline)) = &mut self.deadline {
+            *deadline += time;
         }
     }
 

@@ -20,6 +20,9 @@ impl Attempt<'_> {
         let report = match report {
             Ok(report) => report,
             Err(PluginError::Insufficient(short)) if self.instance.provisioned => {
+                if let Err(next) = self.confirm().await {
+                    return next;
+                }
                 let instance = self.instance;
                 tracing::warn!(node = %instance.node, ?short, "no room to start");
                 let short = of_restart(&short, instance.size, instance.gpus.len());
@@ -35,6 +38,7 @@ impl Attempt<'_> {
             ) => return self.give_up(&error.to_string()).await,
             Err(error) => return error.into(),
         };
+        self.history.runs = report.phase == Phase::Ready;
         self.history.seen |= !matches!(report.phase, Phase::Absent | Phase::Pulling(_));
         let again = report.again.unwrap_or(FIRST_PAUSE);
         match report.phase {

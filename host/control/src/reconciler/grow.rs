@@ -32,6 +32,9 @@ impl Attempt<'_> {
             // The next start finds out what there is now.
             Ok(_) => Next::After(FIRST_PAUSE),
             Err(PluginError::Insufficient(short)) => {
+                if let Err(next) = self.confirm().await {
+                    return next;
+                }
                 let disk = short.iter().find(|s| s.field == "disk_size_gib");
                 let kept = disk.and_then(|s| u32::try_from(s.available).ok());
                 tracing::warn!(?short, "no room for a larger disk");

@@ -3,6 +3,7 @@
 
 mod apply;
 mod attempt;
+mod differences;
 mod follow;
 mod grow;
 mod make;
@@ -12,6 +13,8 @@ mod reach;
 mod resize;
 mod spec;
 mod stop;
+mod store;
+mod supervise;
 mod tasks;
 mod threads;
 mod worker;
@@ -20,6 +23,7 @@ mod workers;
 use crate::{App, Nudge};
 use std::sync::Arc;
 use std::time::Duration;
+use supervise::supervise;
 use tokio::sync::{mpsc, watch};
 use tokio::time::interval;
 use wharf_db::Read;
@@ -39,14 +43,17 @@ pub async fn run(
     let workers = Arc::new(Workers::new(Arc::clone(&app)));
     let mut observers = tokio::task::JoinSet::new();
     for (n, (node, driver)) in (1_u32..).zip(&app.drivers) {
-        let observer = observe::Observer::new(
-            Arc::clone(&app),
-            Arc::clone(&workers),
-            node.clone(),
-            driver.clone(),
-        );
         let share = f64::from(n) / app.drivers.len() as f64;
-        observers.spawn(observer.run(share));
+        let (app, workers) = (Arc::clone(&app), Arc::clone(&workers));
+        let (node, driver) = (node.clone(), driver.clone());
+        observers.spawn(async move {
+            let name = format!("the observer of node {node}");
+            let start = || {
+                let (app, workers) = (Arc::clone(&app), Arc::clone(&workers));
+                observe::Observer::new(app, workers, node.clone(), driver.clone()).run(share)
+            };
+            supervise(&name, start).await;
+        });
     }
     let mut tick = interval(TICK);
     loop {

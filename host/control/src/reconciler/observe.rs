@@ -1,20 +1,21 @@
 //! The observer of a node: its features, and whether its instances are as the rows say.
 
 use super::apply::Apply;
+use super::differences::{Differences, digest};
 use super::spec;
+use super::store::{Failure, Store, Verdict};
 use super::workers::Workers;
+use crate::nodes::NodeState;
 use crate::{App, now};
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::collections::HashSet;
 use std::mem;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
-use wharf_db::{Db, Read};
-use wharf_domain::driver::{Features, Observed, Phase, PluginError, Tag, Target};
+use wharf_domain::driver::{Features, Observed, Phase, PluginError, StoreMark, Tag, Target};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, NodeId};
-use wharf_domain::instance::{Instance, Intent, Progress};
+use wharf_domain::instance::{Instance, Intent};
 use wharf_domain::placement::Supports;
 use wharf_domain::time::Timestamp;
 use wharf_plugin::NodeDriver;
@@ -35,14 +36,18 @@ pub struct Observer {
     interruptions: Option<u64>,
     reachable: Option<bool>,
     /// The number of commits and the digest of the list at the last comparison that found no
-    /// difference.
-    agreed: Option<(u64, u64)>,
+    /// difference, and the mark of the store.
+    agreed: Option<(u64, u64, StoreMark)>,
+    /// The engine refused to keep a mark, which was logged.
+    unmarked: bool,
     /// Objects without a row at the last look.
     orphans: HashSet<Tag>,
     /// Unknown objects that were logged: they have this installation's label, but it never made them.
     unknown: HashSet<InstanceId>,
 }
 
+/// The shortest pause between two looks.
+const AT_LEAST: Duration = Duration::from_millis(50);
 /// Orphans removed at one look; the others wait for the next look.
 const MAX_REMOVALS: usize = 32;
 /// Unknown objects remembered, so that each is logged once.
@@ -61,6 +66,7 @@ impl Observer {
             interruptions: None,
             reachable: None,
             agreed: None,
+            unmarked: false,
             orphans: HashSet::new(),
             unknown: HashSet::new(),
         }
@@ -74,14 +80,27 @@ impl Observer {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             self.look_and_tell().await;
-            tick.tick().await;
+            tokio::select! {
+                _ = tick.tick() => {}
+                () = self.app.nodes.should_look(&self.node) => {
+                    tokio::time::sleep(AT_LEAST).await;
+                }
+            }
         }
     }
 
     async fn look_and_tell(&mut self) {
+        self.app.nodes.begin_look(&self.node);
         let looked = self.look().await;
         let reachable = looked.is_ok();
         self.continuous = matches!(looked, Ok(true));
+        if let Err(error) = &looked
+            // Calls of others fill the queue. That says nothing of the engine.
+            && *error != PluginError::Busy
+        {
+            let state = NodeState::Unreachable(error.to_string());
+            self.app.nodes.found(&self.node, state, 0);
+        }
         if self.reachable != Some(reachable) {
             match &looked {
                 Ok(_) => tracing::info!(node = %self.node, "node is reachable"),
@@ -99,15 +118,22 @@ impl Observer {
             self.probe().await?;
         }
         let listed = self.driver.list().await?;
+        // Read after the list: another store in between is detected.
+        let mark = self.driver.identify().await?;
+        let verified_at = self.driver.interruptions();
         let known = self.interruptions.replace(interruptions);
-        if known.is_some_and(|n| n != self.driver.interruptions()) {
+        if known.is_some_and(|n| n != verified_at) {
             tracing::info!(node = %self.node, "contact with the engine was lost since the last look");
             self.continuous = false;
         }
-        Ok(self.compare(listed).await.unwrap_or_else(|error| {
-            tracing::error!(node = %self.node, error = %error.chain(), "cannot compare the node with the database");
-            false
-        }))
+        match self.compare(mark, listed, verified_at).await {
+            Ok(dealt_with) => Ok(dealt_with),
+            Err(Failure::Node(error)) => Err(error),
+            Err(Failure::Rows(error)) => {
+                tracing::error!(node = %self.node, error = %error.chain(), "cannot compare the node with the database");
+                Ok(false)
+            }
+        }
     }
 
     /// A probe costs some engines far more than a list, and its result changes only with the engine,
@@ -147,31 +173,53 @@ impl Observer {
         self.app.scheduler.set_supports(&self.node, supports);
     }
 
-    async fn compare(&mut self, listed: Vec<Observed>) -> Result<bool, Error> {
+    async fn compare(
+        &mut self,
+        mark: StoreMark,
+        listed: Vec<Observed>,
+        verified_at: u64,
+    ) -> Result<bool, Failure> {
         // Read before the rows are: a commit in between makes the next look compare again.
-        let seen = (self.app.db.commits(), digest(&listed));
-        if self.agreed == Some(seen) {
+        let seen = (self.app.db.commits(), digest(&listed), mark.clone());
+        if self.agreed.as_ref() == Some(&seen) {
+            self.tell(NodeState::Reachable, verified_at);
             return Ok(true);
         }
-        let (db, node) = (self.app.db.clone(), self.node.clone());
-        // Thousands of rows are read on a blocking thread. The read ends with this task, since a
-        // database that is being read cannot be closed.
-        let alive = Arc::new(());
-        let observer = Arc::downgrade(&alive);
-        let found = tokio::task::spawn_blocking(move || differences(&db, &node, listed, &observer));
-        let found = found
-            .await
-            .map_err(|e| Error::caused("the comparison was aborted", e))??;
-        drop(alive);
-        self.agreed = found.is_empty().then_some(seen);
+        self.agreed = None;
+        let store = Store {
+            app: &self.app,
+            node: &self.node,
+            driver: &self.driver,
+        };
+        let judged = store.judge(mark, listed).await?;
+        if let Verdict::Outage(outage) = judged.verdict {
+            if judged.row.accepted {
+                store.accept(&judged).await?;
+                judged
+                    .found
+                    .lost
+                    .keys()
+                    .for_each(|id| self.app.settled.notify(*id));
+                self.app.nodes.look_soon(&self.node);
+            } else {
+                self.tell(NodeState::Outage(outage), verified_at);
+            }
+            return Ok(false);
+        }
+        self.unmarked |= !store.adopt(&judged, !self.unmarked).await?;
+        self.tell(NodeState::Reachable, verified_at);
+        if judged.found.is_empty() {
+            self.agreed = Some(seen);
+        }
         let Differences {
             suspects,
             orphans,
             unknown,
-        } = found;
+            ..
+        } = judged.found;
         let mut dealt_with = true;
         for row in suspects {
-            dealt_with &= self.examine(row).await?;
+            dealt_with &= self.examine(row, verified_at).await?;
         }
         // A list may be older than the end of a deletion. An orphan in two lists exists.
         let before = mem::replace(&mut self.orphans, orphans.iter().copied().collect());
@@ -185,9 +233,28 @@ impl Observer {
         Ok(dealt_with)
     }
 
+    /// Notes the node's state. The operator is told once of an outage and of its end.
+    fn tell(&self, state: NodeState, verified_at: u64) {
+        let before = self.app.nodes.found(&self.node, state.clone(), verified_at);
+        match (&before, &state) {
+            (NodeState::Outage(before), NodeState::Outage(now)) if before == now => {}
+            (_, NodeState::Outage(outage)) => tracing::warn!(
+                node = %self.node, %outage,
+                "node has an outage: its instances keep their state and resources, and nothing is \
+                 changed there. Bring back the engine's own data, or run `wharf node accept {}` if this \
+                 engine is the new one; the absent instances then count as ended",
+                self.node
+            ),
+            (NodeState::Outage(_), _) => {
+                tracing::info!(node = %self.node, "the node's outage has ended");
+            }
+            _ => {}
+        }
+    }
+
     /// Inspects one instance, as the list may be older than the row. False if that is not possible
     /// now.
-    async fn examine(&self, row: Instance) -> Result<bool, Error> {
+    async fn examine(&self, row: Instance, verified_at: u64) -> Result<bool, Error> {
         if self.workers.is_running(row.id) {
             return Ok(false);
         }
@@ -213,6 +280,10 @@ impl Observer {
         };
         if row.intent != Intent::Run {
             return Ok(true);
+        }
+        // The inspection may have reached another store than the list did.
+        if self.driver.interruptions() != verified_at {
+            return Ok(false);
         }
         if self.continuous {
             tracing::info!(instance = %row.id, why = gone, "instance ended by itself");
@@ -248,83 +319,5 @@ impl Observer {
         if let Err(error) = self.driver.delete(&target).await {
             tracing::warn!(instance = %tag.instance, %error, "cannot remove the object");
         }
-    }
-}
-
-/// The differences between the rows and the list.
-#[derive(Default)]
-struct Differences {
-    /// Settled rows that the list contradicts.
-    suspects: Vec<Instance>,
-    /// Objects whose row is gone.
-    orphans: Vec<Tag>,
-    /// Objects that this database never had.
-    unknown: Vec<InstanceId>,
-}
-
-impl Differences {
-    fn is_empty(&self) -> bool {
-        self.suspects.is_empty() && self.orphans.is_empty() && self.unknown.is_empty()
-    }
-}
-
-/// Compares the rows with the list. It ends early if the `observer` is gone.
-fn differences(
-    db: &Db,
-    node: &NodeId,
-    listed: Vec<Observed>,
-    observer: &Weak<()>,
-) -> Result<Differences, Error> {
-    let mut there: HashMap<InstanceId, Observed> = HashMap::new();
-    for observed in listed {
-        there.insert(observed.tag.instance, observed);
-    }
-    let mut found = Differences::default();
-    db.read(|rows| {
-        for id in rows.on_node(node)? {
-            if observer.strong_count() == 0 {
-                return Err(Error::internal("aborted"));
-            }
-            let observed = there.remove(&id);
-            if let Some(row) = rows.instance(id)?
-                && row.progress == Progress::Settled
-                && contradicts(&row, observed.as_ref())
-            {
-                found.suspects.push(row);
-            }
-        }
-        // The rest has no row on this node. A row may be newer than the list, and only objects that
-        // this database has made may be removed.
-        for (id, observed) in there {
-            if rows.instance(id)?.is_some() {
-                continue;
-            }
-            if rows.was_made(id)? {
-                found.orphans.push(observed.tag);
-            } else {
-                found.unknown.push(id);
-            }
-        }
-        Ok(())
-    })?;
-    Ok(found)
-}
-
-/// A digest of the list that does not depend on its order.
-fn digest(listed: &[Observed]) -> u64 {
-    let hash = BuildHasherDefault::<DefaultHasher>::default();
-    let lines = listed.iter().map(|observed| hash.hash_one(observed));
-    lines.fold(0, u64::wrapping_add)
-}
-
-/// Whether the list contradicts a settled row.
-fn contradicts(row: &Instance, observed: Option<&Observed>) -> bool {
-    let runs = observed.is_some_and(|o| {
-        o.tag.incarnation == row.incarnation && matches!(o.phase, Phase::Booting | Phase::Ready)
-    });
-    match row.intent {
-        Intent::Run => !runs,
-        Intent::Stop => runs,
-        Intent::Delete => false,
     }
 }

@@ -1,18 +1,20 @@
 //! The worker of one instance: it attempts the planned step until the node follows the row.
 
 use super::apply::Apply;
-use super::attempt::{Attempt, FIRST_PAUSE, History, Next, give_up};
+use super::attempt::{Attempt, FIRST_PAUSE, History, Next};
 use super::plan::{Step, plan};
 use super::spec;
 use super::tasks::Tasks;
 use crate::App;
+use crate::nodes::NodeState;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tracing::{Instrument, error_span};
 use wharf_db::Read;
-use wharf_domain::ids::InstanceId;
+use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::Instance;
+use wharf_plugin::NodeDriver;
 
 /// The longest pause between attempts.
 const LAST_PAUSE: Duration = Duration::from_secs(5);
@@ -41,12 +43,14 @@ impl Worker {
 
     pub async fn run(mut self) {
         loop {
+            let begun = Instant::now();
             let request_id = self.tasks.reading(self.id);
-            let mut deadline = None;
+            let (mut deadline, mut node) = (None, None);
             let next = match self.app.db.read(|rows| rows.instance(self.id)) {
                 Ok(Some(instance)) => match plan(&instance) {
                     Step::Nothing => None,
                     step => {
+                        node = Some(instance.node.clone());
                         deadline = self.history.deadline(&instance, self.full_deadline());
                         // Lines of every level name the instance.
                         let attempt = error_span!(
@@ -63,6 +67,7 @@ impl Worker {
                 Err(error) => Some(error.into()),
             };
             self.app.settled.notify(self.id);
+            let mut stood_still = false;
             match next {
                 None if self.tasks.finish(self.id) => return,
                 None | Some(Next::Look) => self.backoff = FIRST_PAUSE,
@@ -70,7 +75,11 @@ impl Worker {
                     self.backoff = FIRST_PAUSE;
                     self.pause(pause, deadline).await;
                 }
-                Some(Next::Retry(why)) => {
+                Some(next @ (Next::Retry(_) | Next::Away(_))) => {
+                    stood_still = matches!(next, Next::Away(_));
+                    let (Next::Retry(why) | Next::Away(why)) = next else {
+                        continue;
+                    };
                     tracing::warn!(
                         instance = %self.id,
                         request_id = request_id.as_deref(),
@@ -78,9 +87,13 @@ impl Worker {
                         %why,
                         "attempt failed, retrying"
                     );
-                    self.pause(self.backoff, deadline).await;
+                    let until = deadline.filter(|_| !stood_still);
+                    self.pause(self.backoff, until).await;
                     self.backoff = (self.backoff * 2).min(LAST_PAUSE);
                 }
+            }
+            if stood_still || self.is_away(node.as_ref()) {
+                self.history.stand_still(begun.elapsed());
             }
         }
     }
@@ -90,6 +103,26 @@ impl Worker {
         let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
         let pause = pause.min(LAST_PAUSE).min(left.unwrap_or(LAST_PAUSE));
         drop(tokio::time::timeout(pause, self.notify.notified()).await);
+    }
+
+    fn is_away(&self, node: Option<&NodeId>) -> bool {
+        let state = node.map(|node| self.app.nodes.state(node));
+        matches!(
+            state,
+            Some(NodeState::Unreachable(_) | NodeState::Outage(_))
+        )
+    }
+
+    /// Waits until the node is known to show its own store. False after a notification or
+    /// [`LAST_PAUSE`].
+    async fn is_verified(&self, driver: &NodeDriver) -> bool {
+        let verified = self.app.nodes.verified(driver);
+        tokio::select! {
+            biased;
+            () = verified => true,
+            () = self.notify.notified() => false,
+            () = tokio::time::sleep(LAST_PAUSE) => false,
+        }
     }
 
     fn full_deadline(&self) -> Duration {
@@ -102,28 +135,29 @@ impl Worker {
         instance: &Instance,
         deadline: Option<Instant>,
     ) -> Next {
-        let apply = Apply {
-            db: self.app.db.clone(),
-            id: self.id,
-            generation: instance.generation,
-        };
-        if deadline.is_some_and(|end| Instant::now() >= end)
-            && matches!(step, Step::Make | Step::Start)
-        {
-            return give_up(instance, &apply, "not reachable in time").await;
-        }
         let Some(driver) = self.app.drivers.get(&instance.node) else {
             return Next::Retry(format!("node {} is not configured", instance.node));
         };
+        let waited = Instant::now();
+        // A request waits for a resize, which fails where there is nothing to resize.
+        if !matches!(step, Step::Resize(_)) && !self.is_verified(driver).await {
+            self.history.stand_still(waited.elapsed());
+            return Next::Look;
+        }
+        self.history.stand_still(waited.elapsed());
         let target = match spec::target(&self.app, instance) {
             Ok(target) => target,
             Err(error) => return error.into(),
         };
+        let expired =
+            deadline.is_some_and(|end| waited >= end) && matches!(step, Step::Make | Step::Start);
         let mut permit = None;
-        if step == Step::Make && !self.history.begun {
+        if step == Step::Make && !self.history.begun && !expired {
+            let waited = Instant::now();
             if let Some(permits) = self.tasks.beginning(&instance.node) {
-                permit = begin(permits, &self.notify, deadline).await;
+                permit = begin(permits, &self.notify).await;
             }
+            self.history.stand_still(waited.elapsed());
             if permit.is_none() {
                 return Next::Look;
             }
@@ -138,11 +172,18 @@ impl Worker {
             instance,
             driver,
             target,
-            apply,
+            apply: Apply {
+                db: self.app.db.clone(),
+                id: self.id,
+                generation: instance.generation,
+            },
             permit,
         };
         // Boxed, so that a worker that waits for its permit is small.
         Box::pin(async {
+            if expired {
+                return attempt.expire().await;
+            }
             match step {
                 Step::Nothing => Next::Look,
                 Step::Make => attempt.make().await,
@@ -156,46 +197,31 @@ impl Worker {
     }
 }
 
-/// Waits for a permit to begin a new instance on a node. A notification or the deadline ends the wait:
-/// a stop or a deletion does not queue.
-async fn begin<'a>(
-    permits: &'a Semaphore,
-    notify: &Notify,
-    deadline: Option<Instant>,
-) -> Option<SemaphorePermit<'a>> {
+/// Waits for a permit to begin a new instance on a node. A notification ends the wait: a stop or a
+/// deletion does not queue.
+async fn begin<'a>(permits: &'a Semaphore, notify: &Notify) -> Option<SemaphorePermit<'a>> {
     if let Ok(permit) = permits.try_acquire() {
         return Some(permit);
     }
-    let over = async {
-        match deadline {
-            Some(end) => tokio::time::sleep_until(end.into()).await,
-            None => std::future::pending().await,
-        }
-    };
     tokio::select! {
         permit = permits.acquire() => permit.ok(),
         () = notify.notified() => None,
-        () = over => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::begin;
-    use std::time::{Duration, Instant};
     use tokio::sync::{Notify, Semaphore};
 
     #[tokio::test]
-    async fn a_notification_or_the_deadline_ends_the_wait_for_a_permit() {
+    async fn a_notification_ends_the_wait_for_a_permit() {
         let (permits, notify) = (Semaphore::new(1), Notify::new());
-        let held = begin(&permits, &notify, None).await;
+        let held = begin(&permits, &notify).await;
         assert!(held.is_some());
         notify.notify_one();
-        assert!(begin(&permits, &notify, None).await.is_none());
-        let soon = Instant::now() + Duration::from_millis(5);
-        assert!(begin(&permits, &notify, Some(soon)).await.is_none());
-        let later = Instant::now() + Duration::from_secs(600);
-        let (next, ()) = tokio::join!(begin(&permits, &notify, Some(later)), async {
+        assert!(begin(&permits, &notify).await.is_none());
+        let (next, ()) = tokio::join!(begin(&permits, &notify), async {
             drop(held);
         });
         assert!(next.is_some());

@@ -221,3 +221,31 @@ fn a_projection_follows_every_change_of_a_claim_and_none_that_failed() {
     drop(open_with(&disk, &loaded).unwrap());
     assert_eq!(loaded.ports(), before);
 }
+
+/// A value that panics on the writer's thread when it is dropped there.
+struct PanicsOnDrop;
+
+impl Drop for PanicsOnDrop {
+    fn drop(&mut self) {
+        if std::thread::current().name() == Some("db-writer") {
+            panic!("on purpose");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_the_writer_counts_as_a_loss_of_the_database() {
+    let db = open(&Disk::default()).unwrap();
+    assert!(db.takes_writes());
+    // The caller goes away before the decision, so the writer drops the answer.
+    let (gone, wait) = std::sync::mpsc::channel::<()>();
+    let wait = std::sync::Mutex::new(wait);
+    let write = db.write(move |_| {
+        let _ = wait.lock().unwrap().recv();
+        Ok((PanicsOnDrop, Changes::none()))
+    });
+    drop(tokio::time::timeout(std::time::Duration::ZERO, write).await);
+    drop(gone);
+    db.lost().await;
+    assert!(!db.takes_writes());
+}

@@ -86,7 +86,7 @@ impl Inventory {
         }
     }
 
-    /// Adds a claim. A claim on a node outside the configuration counts for its owner only.
+    /// Adds a claim. Of a claim on a node outside the configuration, only its owner and the ports count.
     pub fn add(&mut self, claim: &Claim) {
         self.count(claim.owner, Used::default(), Used::of_claim(claim));
         self.set_ports(claim, true);
@@ -123,10 +123,20 @@ impl Inventory {
 
     fn set_ports(&mut self, claim: &Claim, taken: bool) {
         let number = self.numbers.get(&claim.node);
-        if let Some(node) = number.and_then(|number| self.nodes.get(*number))
-            && let Some(pool) = self.ssh.get_mut(&node.setup.ssh_host)
-        {
-            pool.set(claim.ssh_port, taken);
+        match number.and_then(|number| self.nodes.get(*number)) {
+            Some(node) => {
+                if let Some(pool) = self.ssh.get_mut(&node.setup.ssh_host) {
+                    pool.set(claim.ssh_port, taken);
+                }
+            }
+            // The login host is not known, so the port is taken on each one. It stays taken until the
+            // next start, since another node's instance may have it on one of them.
+            None if taken => {
+                for pool in self.ssh.values_mut() {
+                    pool.set(claim.ssh_port, true);
+                }
+            }
+            None => {}
         }
         if let Some(port) = claim.web_port {
             self.web.set(port, taken);

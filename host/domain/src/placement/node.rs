@@ -15,6 +15,8 @@ pub struct NodeSetup {
     pub capacity: Size,
     /// GPUs.
     pub gpus: Vec<GpuDevice>,
+    /// Takes no new instances.
+    pub retired: bool,
     /// CPU tiers on offer.
     pub cpu_tiers: Vec<CpuTier>,
     /// SSH login host.

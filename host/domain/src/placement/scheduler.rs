@@ -235,7 +235,7 @@ fn can_run(node: &NodeState, request: &PlacementRequest) -> bool {
         ResourceType::Vm => node.supports.vms,
         ResourceType::Container => node.supports.containers,
     };
-    runs && node.setup.cpu_tiers.contains(&request.cpu_tier)
+    runs && !node.setup.retired && node.setup.cpu_tiers.contains(&request.cpu_tier)
 }
 
 /// Whether a node has the GPU of a request, if it wants one.

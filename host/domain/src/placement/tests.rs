@@ -65,7 +65,7 @@ fn takes(node: &NodeState, request: &PlacementRequest) -> bool {
         ResourceType::Vm => node.supports.vms,
         ResourceType::Container => node.supports.containers,
     };
-    kind && node.setup.cpu_tiers.contains(&request.cpu_tier)
+    kind && !node.setup.retired && node.setup.cpu_tiers.contains(&request.cpu_tier)
 }
 
 #[derive(Debug, Clone)]
@@ -100,13 +100,15 @@ fn node() -> impl Strategy<Value = NodeSetup> {
         1 => Just(vec![CpuTier::GeneralPurpose]),
     ];
     let public = prop_oneof![Just(vec![]), Just(vec!["203.0.113.0/30"])];
-    (capacity, 0..3_u32, tiers, 0..3_u32, public, 28..=30_u8).prop_map(
-        |((n_vcpus, mem_gib, disk_size_gib), gpus, cpu_tiers, host, public, prefix)| NodeSetup {
+    let retired = prop::bool::weighted(0.1);
+    let others = (0..3_u32, public, 28..=30_u8, retired);
+    (capacity, 0..3_u32, tiers, others).prop_map(
+        |(capacity, gpus, cpu_tiers, (host, public, prefix, retired))| NodeSetup {
             id: NodeId(String::new()),
             capacity: Size {
-                n_vcpus,
-                mem_gib,
-                disk_size_gib,
+                n_vcpus: capacity.0,
+                mem_gib: capacity.1,
+                disk_size_gib: capacity.2,
             },
             gpus: (0..gpus)
                 .map(|n| GpuDevice {
@@ -115,6 +117,7 @@ fn node() -> impl Strategy<Value = NodeSetup> {
                 })
                 .collect(),
             cpu_tiers,
+            retired,
             ssh_host: format!("h{host}"),
             lan_cidr: "10.80.0.0/26".parse().unwrap(),
             lan_subnet_prefix: prefix,
@@ -215,4 +218,51 @@ proptest! {
             prop_assert_eq!((derived.used, derived.free()), (node.used, node.free()));
         }
     }
+}
+
+#[test]
+fn ports_of_a_node_that_is_not_configured_stay_taken() {
+    let setup = |name: &str, host: &str| NodeSetup {
+        id: NodeId(name.to_owned()),
+        capacity: Size {
+            n_vcpus: 64,
+            mem_gib: 64,
+            disk_size_gib: 640,
+        },
+        gpus: Vec::new(),
+        cpu_tiers: vec![CpuTier::GeneralPurpose],
+        retired: false,
+        ssh_host: host.to_owned(),
+        lan_cidr: "10.80.0.0/16".parse().unwrap(),
+        lan_subnet_prefix: 24,
+        public_ipv4: Vec::new(),
+    };
+    let pools = Pools {
+        ssh: (20_000, 20_001),
+        web: (30_000, 30_001),
+    };
+    let request = PlacementRequest {
+        owner: UserId(1),
+        resource_type: ResourceType::Container,
+        size: Size {
+            n_vcpus: 1,
+            mem_gib: 1,
+            disk_size_gib: 10,
+        },
+        cpu_tier: CpuTier::GeneralPurpose,
+        gpu_model: None,
+        web: true,
+    };
+    let gone = Inventory::new(vec![setup("gone", "h")], pools);
+    let claim = gone.place(&request).unwrap().claim;
+    let mut inventory = Inventory::new(vec![setup("new", "h")], pools);
+    inventory.add(&claim);
+    let placed = inventory.place(&request).unwrap().claim;
+    assert_ne!(
+        (placed.ssh_port, placed.web_port),
+        (claim.ssh_port, claim.web_port)
+    );
+    assert_ne!(placed.ssh_port, claim.ssh_port);
+    inventory.add(&placed);
+    assert!(inventory.place(&request).is_err());
 }

@@ -40,6 +40,19 @@ pub fn check(
                 .ok_or_else(|| Refusal::new("installation is required"))?;
             body.nothing()
         }
+        ("GET", ["marks", installation]) => {
+            whole_node(scope, installation)?;
+            target.only(&[])?;
+            body.nothing()
+        }
+        ("PUT", ["marks", installation]) => {
+            whole_node(scope, installation)?;
+            target.only(&[])?;
+            if scope.mark.is_none() || body.json()?.as_str() != scope.mark.as_deref() {
+                return Err(Refusal::new("not the mark of this call"));
+            }
+            Ok(())
+        }
         ("PUT", ["instances", id]) => {
             own(id)?;
             target.only(&[])?;
@@ -76,4 +89,14 @@ pub fn check(
         }
         _ => Err(Refusal::new(format!("{method} on this path"))),
     }
+}
+
+/// Requires a call about the whole node and this installation.
+fn whole_node(scope: &CallScope, installation: &str) -> Result<(), Refusal> {
+    if scope.subject.is_some() || installation != scope.installation {
+        return Err(Refusal::new(
+            "not a call about the marks of this installation",
+        ));
+    }
+    Ok(())
 }

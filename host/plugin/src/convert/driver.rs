@@ -7,8 +7,8 @@ use std::time::Duration;
 use tracing::warn;
 use wharf_domain::capacity::{GpuDevice, Size};
 use wharf_domain::driver::{
-    DiskGrow, Features, Network, NodeHealth, Observed, Phase, PluginError, Report, Spec, Tag,
-    Target, Usage,
+    DiskGrow, Features, Network, NodeHealth, Observed, Phase, PluginError, Report, Spec, StoreMark,
+    Tag, Target, Usage,
 };
 use wharf_domain::ids::{Generation, InstanceId, NodeId};
 
@@ -183,6 +183,17 @@ pub fn health(health: wit::Health) -> Result<NodeHealth, PluginError> {
             .collect(),
         boot_id: clean(&health.boot_id, MAX_NAME),
     })
+}
+
+/// From a guest. A mark that the host cannot have made is invalid.
+pub fn mark(read: Result<Option<String>, PluginError>) -> Result<StoreMark, PluginError> {
+    match read {
+        Ok(None) => Ok(StoreMark::Missing),
+        Ok(Some(mark)) if StoreMark::is_valid(&mark) => Ok(StoreMark::Is(mark)),
+        Ok(Some(mark)) => Err(nonsense(format!("a mark of {} bytes", mark.len()))),
+        Err(PluginError::Unsupported(_)) => Ok(StoreMark::Unsupported),
+        Err(error) => Err(error),
+    }
 }
 
 /// From a guest, for the probe cache; unchanged.

@@ -3,8 +3,10 @@
 mod backup;
 mod bill;
 mod events;
+mod forget;
 mod fsck;
 mod key;
+mod node;
 mod restore;
 mod secrets;
 mod serve;
@@ -36,6 +38,8 @@ enum Command {
     User(user::User),
     Events(events::Events),
     Bill(bill::Bill),
+    Node(node::Node),
+    Forget(forget::Forget),
     Fsck(fsck::Fsck),
     Secrets(secrets::Secrets),
     Backup(backup::Backup),
@@ -51,6 +55,8 @@ impl Cli {
             Command::User(user) => user.run(),
             Command::Events(events) => events.run(),
             Command::Bill(bill) => bill.run(),
+            Command::Node(node) => node.run(),
+            Command::Forget(forget) => forget.run(),
             Command::Fsck(fsck) => fsck.run(),
             Command::Secrets(secrets) => secrets.run(),
             Command::Backup(backup) => backup.run(),

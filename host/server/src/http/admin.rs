@@ -11,7 +11,9 @@ use crate::operation::Operation;
 use crate::operation::backup::Backup;
 use crate::operation::bill::Bill;
 use crate::operation::events::Events;
+use crate::operation::forget::Forget;
 use crate::operation::key::{ListKeys, NewKey, RevokeKey};
+use crate::operation::node::{AcceptNode, ListNodes};
 use crate::operation::secrets::RotateSecrets;
 use crate::operation::user::{LimitUser, ListUsers};
 use axum::Router;
@@ -99,6 +101,9 @@ fn router(app: Arc<App>) -> Router {
     let router = add::<Bill>(router);
     let router = add::<RotateSecrets>(router);
     let router = add::<Backup>(router);
+    let router = add::<ListNodes>(router);
+    let router = add::<AcceptNode>(router);
+    let router = add::<Forget>(router);
     router
         .route("/installation", get(installation))
         .fallback(async || HttpError::UnknownPath)

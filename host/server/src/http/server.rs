@@ -11,6 +11,7 @@ use super::start_error::StartError;
 use super::tls;
 use super::unsent::Unsent;
 use crate::api::Api;
+use crate::essential::Essential;
 use arc_swap::ArcSwap;
 use axum::serve::ListenerExt;
 use rustls::ServerConfig;
@@ -19,14 +20,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinHandle;
 use wharf_config::Config;
 use wharf_control::App;
 
 /// The running interface.
 pub struct Server {
-    rest: JoinHandle<()>,
-    admin: JoinHandle<()>,
+    services: Essential,
     tls: Option<Arc<ArcSwap<ServerConfig>>>,
 }
 
@@ -68,7 +67,10 @@ impl Server {
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let address = |address: &SocketAddr| Some(address.ip());
         let rest = tokio::spawn(listen::serve(listener, address, served, stopped));
-        Ok(Self { rest, admin, tls })
+        let mut services = Essential::default();
+        services.add("the REST interface", rest);
+        services.add("the admin service", admin);
+        Ok(Self { services, tls })
     }
 
     /// Reads the certificate again. Connections that are open keep the earlier one.
@@ -79,14 +81,14 @@ impl Server {
         Ok(())
     }
 
+    /// Waits until one of the services ends, and returns its name.
+    pub async fn ended(&mut self) -> &'static str {
+        self.services.ended().await
+    }
+
     /// Waits until both services have ended; running requests are finished, within the configured
     /// time.
     pub async fn finished(self) {
-        let (rest, admin) = tokio::join!(self.rest, self.admin);
-        for ended in [rest, admin] {
-            if let Err(error) = ended {
-                tracing::error!("a service failed: {error}");
-            }
-        }
+        self.services.finished().await;
     }
 }

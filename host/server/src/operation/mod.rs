@@ -4,7 +4,9 @@
 pub mod backup;
 pub mod bill;
 pub mod events;
+pub mod forget;
 pub mod key;
+pub mod node;
 pub mod secrets;
 pub mod user;
 
@@ -46,6 +48,7 @@ pub async fn perform<O: Operation>(config: &Config, operation: O) -> Result<O::R
         scheduler: &scheduler,
         config: Arc::new(config.clone()),
         secrets: SecretsSource::In(&config.data_dir),
+        app: None,
     };
     match operation.run(operator).await {
         Ok(reply) => Ok(reply),

@@ -11,6 +11,7 @@ pub mod network;
 pub mod refusal;
 pub mod system;
 pub mod transfer;
+pub mod volume;
 
 pub use refusal::{Refusal, Reply};
 

@@ -27,6 +27,16 @@ pub fn handle(world: &mut World, request: &Request) -> Answer {
             create(world, query.strip_prefix("name=").unwrap(), body)
         }
         (Method::Post, ["networks", "create"]) => create_network(world, body),
+        (Method::Get, ["volumes", name]) => match world.volumes.get(*name) {
+            Some(labels) => (200, json!({ "Name": name, "Labels": labels })),
+            None => no(404, &format!("get {name}: no such volume")),
+        },
+        // An existing volume keeps its labels.
+        (Method::Post, ["volumes", "create"]) => {
+            let name = body["Name"].as_str().unwrap().to_owned();
+            world.volumes.entry(name).or_insert(body["Labels"].clone());
+            (201, json!({}))
+        }
         (Method::Post, ["exec", _, "start"]) => (200, Value::Null),
         (Method::Get, ["exec", _, "json"]) => (200, json!({ "ExitCode": world.exit_code })),
         (_, ["networks", name, rest @ ..]) => network(world, request.method, name, rest, &body),

@@ -55,6 +55,8 @@ pub struct World {
     pub images: BTreeSet<String>,
     pub networks: BTreeMap<String, (u64, Value)>,
     pub containers: BTreeMap<String, Container>,
+    /// Labels of the volumes.
+    pub volumes: BTreeMap<String, Value>,
     pub next_network: u64,
     pub disk_limits: bool,
     /// The number of limits that the engine refused.

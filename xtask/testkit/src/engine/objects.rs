@@ -68,6 +68,18 @@ impl Objects {
         })
     }
 
+    /// Removes the volumes.
+    pub fn remove_volumes(&self) -> Result<()> {
+        let volumes = self.list("/volumes")?;
+        let rows = volumes["Volumes"].as_array().cloned().unwrap_or_default();
+        let names = rows.iter().filter_map(|row| row["Name"].as_str());
+        let names: Vec<_> = names.map(str::to_owned).collect();
+        for_each(&names, |name| {
+            let path = format!("/volumes/{name}");
+            self.client.send(Request::new("DELETE", &path)).map(drop)
+        })
+    }
+
     /// Whether there is neither a container nor a network.
     pub fn is_empty(&self) -> Result<bool> {
         Ok(ids(&self.containers()?).is_empty() && ids(&self.networks()?).is_empty())

@@ -105,6 +105,15 @@ impl PrivateEngine {
         self.storage == Storage::Btrfs
     }
 
+    /// The engine's store: its containers, volumes and images.
+    pub fn store(&self) -> PathBuf {
+        let data = self.layout.data();
+        match self.options.kind {
+            Kind::Dockerd => data.join("docker"),
+            Kind::Podman4 | Kind::Podman5 => data.join("podman"),
+        }
+    }
+
     /// The engine's own directory of the Container Device Interface, if it has one.
     pub fn device_files(&self) -> Option<PathBuf> {
         match self.options.kind {

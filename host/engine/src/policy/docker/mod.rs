@@ -11,6 +11,7 @@ mod required;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod volume;
 
 use super::path::Target;
 use super::{Refusal, Sent};
@@ -62,6 +63,7 @@ impl Docker {
             ["libpod", rest @ ..] if version => self.libpod(scope, method, rest, target, body),
             ["containers", rest @ ..] => self.containers(scope, method, rest, target, body),
             ["networks", rest @ ..] => self.networks(scope, method, rest, target, body),
+            ["volumes", rest @ ..] => volume::check(scope, method, rest, target, body),
             ["exec", rest @ ..] => exec::run(scope, method, rest, target, body),
             ["images", rest @ ..] => self.images(scope, method, rest, target, body),
             ["_ping"] | ["version"] | ["info"] if reads => {

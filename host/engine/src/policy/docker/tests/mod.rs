@@ -8,6 +8,7 @@ mod paths;
 mod replacing;
 mod required;
 mod vms;
+mod volumes;
 
 use crate::policy::{CheckedRequest, Policy, Refusal};
 use crate::scope::{CallScope, Creation, Subject};
@@ -62,6 +63,7 @@ fn scope() -> CallScope {
             limits_before: None,
             image_bytes: 0,
         }),
+        mark: None,
         listed: Vec::new(),
     }
 }

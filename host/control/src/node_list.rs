@@ -1,0 +1,115 @@
+//! The nodes for the operator, and the operator's word about a node's engine.
+
+use super::nodes::NodeState;
+use super::operator::Operator;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use wharf_db::{Change, Changes, Read};
+use wharf_domain::capacity::Size;
+use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::ids::NodeId;
+
+/// A node with its claims.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeLine {
+    pub name: String,
+    /// The driver; `None` if the node is not configured.
+    pub driver: Option<String>,
+    /// The state for display; `None` if no server runs.
+    pub state: Option<String>,
+    /// The node takes no new instances.
+    pub retired: bool,
+    /// Number of instances, those that are being deleted included.
+    pub instances: usize,
+    /// Claimed vCPUs, GiB of RAM and GiB of disk.
+    pub used: [u64; 3],
+    /// Configured vCPUs, GiB of RAM and GiB of disk.
+    pub capacity: [u32; 3],
+}
+
+#[derive(Default)]
+struct Sum {
+    instances: usize,
+    used: [u64; 3],
+}
+
+impl Operator<'_> {
+    /// Lists the configured nodes, and others that have instances.
+    pub fn nodes(&self) -> Result<Vec<NodeLine>, Error> {
+        let mut sums: BTreeMap<NodeId, Sum> = BTreeMap::new();
+        self.db.read(|rows| {
+            rows.each_claim(|_, claim| {
+                let sum = sums.entry(claim.node.clone()).or_default();
+                sum.instances += 1;
+                let [n_vcpus, mem_gib, disk_size_gib] = &mut sum.used;
+                let Size {
+                    n_vcpus: more_vcpus,
+                    mem_gib: more_mem,
+                    disk_size_gib: more_disk,
+                } = claim.size;
+                *disk_size_gib += u64::from(more_disk);
+                if claim.compute {
+                    *n_vcpus += u64::from(more_vcpus);
+                    *mem_gib += u64::from(more_mem);
+                }
+            })
+        })?;
+        let mut lines = Vec::new();
+        for node in &self.config.node {
+            let id = NodeId(node.name.clone());
+            let sum = sums.remove(&id).unwrap_or_default();
+            let state = self.app.map(|app| app.nodes.state(&id).to_string());
+            let capacity = node.capacity;
+            lines.push(NodeLine {
+                name: id.0,
+                driver: Some(node.driver.clone()),
+                state,
+                retired: node.retired,
+                instances: sum.instances,
+                used: sum.used,
+                capacity: [capacity.n_vcpus, capacity.mem_gib, capacity.disk_size_gib],
+            });
+        }
+        lines.extend(sums.into_iter().map(|(id, sum)| NodeLine {
+            name: id.0,
+            driver: None,
+            state: None,
+            retired: false,
+            instances: sum.instances,
+            used: sum.used,
+            capacity: [0; 3],
+        }));
+        Ok(lines)
+    }
+
+    /// Accepts the engine that a node with an outage shows: absent instances have ended.
+    pub async fn accept_node(&self, name: &str) -> Result<(), Error> {
+        let refuse = |why: String| Err(FieldErrors::one("node", why).into());
+        if !self.config.node.iter().any(|node| node.name == name) {
+            return refuse(format!("no node is called {name:?}"));
+        }
+        let Some(app) = self.app else {
+            return refuse(
+                "start the server first: it sees what the node's engine shows".to_owned(),
+            );
+        };
+        let node = NodeId(name.to_owned());
+        let state = app.nodes.state(&node);
+        if !matches!(state, NodeState::Outage(_)) {
+            return refuse(format!(
+                "node {name} has no outage to accept; it is: {state}"
+            ));
+        }
+        let id = node.clone();
+        self.db
+            .write(move |view| {
+                let mut row = view.rows.node(&id)?;
+                row.accepted = true;
+                let change = Change::PutNode(id.clone(), row);
+                Ok(((), Changes::none().with(change)))
+            })
+            .await?;
+        app.nodes.look_soon(&node);
+        Ok(())
+    }
+}

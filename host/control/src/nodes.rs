@@ -1,0 +1,156 @@
+//! The state of each node, as its observer has found it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+use wharf_domain::ids::NodeId;
+use wharf_plugin::NodeDriver;
+
+/// The state of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum NodeState {
+    /// Not observed yet.
+    #[default]
+    Unknown,
+    /// In reach, with its own store.
+    Reachable,
+    /// Out of reach, with the reason.
+    Unreachable(String),
+    /// In reach, and its store is not the one that has its instances.
+    Outage(Outage),
+}
+
+/// The sign of an outage. It may be a data disk that is not mounted, or a tunnel to another machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outage {
+    /// The store has the mark of another one.
+    OtherMark,
+    /// The store has no mark, and none of the node's instances.
+    NoMark,
+    /// All running instances are absent at once.
+    AllAbsent,
+}
+
+impl fmt::Display for Outage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OtherMark => "the engine has another store",
+            Self::NoMark => "the engine's store is empty and has lost its mark",
+            Self::AllAbsent => "all of the node's instances are absent at once",
+        })
+    }
+}
+
+impl fmt::Display for NodeState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("not observed yet"),
+            Self::Reachable => f.write_str("reachable"),
+            Self::Unreachable(why) => write!(f, "out of reach: {why}"),
+            Self::Outage(outage) => write!(f, "outage: {outage}"),
+        }
+    }
+}
+
+/// The configured nodes.
+#[derive(Debug)]
+pub struct Nodes(BTreeMap<NodeId, Node>);
+
+#[derive(Debug, Default)]
+struct Node {
+    seen: Mutex<Seen>,
+    /// Notified of each change of `seen`.
+    changed: Notify,
+    /// Notified when the observer should look.
+    look: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    state: NodeState,
+    /// The number of looks that have begun.
+    begun: u64,
+    /// The last look that found the node's own store, and the driver's count of interruptions then.
+    /// None if a later look failed.
+    verified: Option<(u64, u64)>,
+}
+
+impl Node {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Nodes {
+    pub fn new(nodes: impl Iterator<Item = NodeId>) -> Self {
+        Self(nodes.map(|node| (node, Node::default())).collect())
+    }
+
+    /// Returns the state of a node.
+    pub fn state(&self, node: &NodeId) -> NodeState {
+        self.0
+            .get(node)
+            .map(|node| node.seen().state.clone())
+            .unwrap_or_default()
+    }
+
+    /// Makes the observer of a node look soon.
+    pub fn look_soon(&self, node: &NodeId) {
+        if let Some(node) = self.0.get(node) {
+            node.look.notify_one();
+        }
+    }
+
+    /// Completes when the observer should look.
+    pub async fn should_look(&self, node: &NodeId) {
+        match self.0.get(node) {
+            Some(node) => node.look.notified().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Notes that a look begins.
+    pub fn begin_look(&self, node: &NodeId) {
+        if let Some(node) = self.0.get(node) {
+            node.seen().begun += 1;
+        }
+    }
+
+    /// Notes the finding of the look. Returns the earlier state. A node in any state but
+    /// [`NodeState::Reachable`] is no longer verified.
+    pub fn found(&self, node: &NodeId, state: NodeState, interruptions: u64) -> NodeState {
+        let Some(node) = self.0.get(node) else {
+            return NodeState::Unknown;
+        };
+        let before = {
+            let mut seen = node.seen();
+            let reachable = state == NodeState::Reachable;
+            seen.verified = reachable.then_some((seen.begun, interruptions));
+            std::mem::replace(&mut seen.state, state)
+        };
+        node.changed.notify_waiters();
+        before
+    }
+
+    /// Waits until the node is known to have its own store: it has been verified, and contact with its
+    /// engine was not lost since. Otherwise a call might reach another store.
+    pub async fn verified(&self, driver: &NodeDriver) {
+        let Some(node) = self.0.get(driver.name()) else {
+            return;
+        };
+        let before = node.seen().begun;
+        loop {
+            // Registered before the check, or a change in between would be lost.
+            let changed = node.changed.notified();
+            if let Some((look, interruptions)) = node.seen().verified
+                // An engine may end each connection after its answer. A new look then suffices.
+                && (interruptions == driver.interruptions() || look > before)
+            {
+                return;
+            }
+            node.look.notify_one();
+            changed.await;
+        }
+    }
+}

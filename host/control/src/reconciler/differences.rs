@@ -1,0 +1,104 @@
+//! The comparison of a node's list with the rows.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::Weak;
+use wharf_db::{Db, Read};
+use wharf_domain::driver::{Observed, Phase, Tag};
+use wharf_domain::error::Error;
+use wharf_domain::ids::{Generation, InstanceId, NodeId};
+use wharf_domain::instance::{Instance, Intent, Progress};
+
+/// The differences between the rows and the list.
+#[derive(Default)]
+pub struct Differences {
+    /// Settled rows that the list contradicts.
+    pub suspects: Vec<Instance>,
+    /// Objects whose row is gone.
+    pub orphans: Vec<Tag>,
+    /// Objects that this database never had.
+    pub unknown: Vec<InstanceId>,
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of rows whose object is listed.
+    pub present: usize,
+    /// Rows that should run and have run, and whose object is not listed.
+    pub lost: HashMap<InstanceId, Generation>,
+}
+
+impl Differences {
+    /// Whether nothing needs an action.
+    pub fn is_empty(&self) -> bool {
+        self.suspects.is_empty()
+            && self.orphans.is_empty()
+            && self.unknown.is_empty()
+            && self.lost.is_empty()
+    }
+}
+
+/// Compares the rows with the list. It ends early if the `observer` is gone.
+pub fn differences(
+    db: &Db,
+    node: &NodeId,
+    listed: Vec<Observed>,
+    observer: &Weak<()>,
+) -> Result<Differences, Error> {
+    let mut there: HashMap<InstanceId, Observed> = HashMap::new();
+    for observed in listed {
+        there.insert(observed.tag.instance, observed);
+    }
+    let mut found = Differences::default();
+    db.read(|rows| {
+        for id in rows.on_node(node)? {
+            if observer.strong_count() == 0 {
+                return Err(Error::internal("aborted"));
+            }
+            let observed = there.remove(&id);
+            let Some(row) = rows.instance(id)? else {
+                continue;
+            };
+            found.rows += 1;
+            if observed.is_some() {
+                found.present += 1;
+            } else if row.intent == Intent::Run && row.provisioned {
+                found.lost.insert(id, row.generation);
+            }
+            if row.progress == Progress::Settled && contradicts(&row, observed.as_ref()) {
+                found.suspects.push(row);
+            }
+        }
+        // The rest has no row on this node. A row may be newer than the list, and only objects that
+        // this database has made may be removed.
+        for (id, observed) in there {
+            if rows.instance(id)?.is_some() {
+                continue;
+            }
+            if rows.was_made(id)? {
+                found.orphans.push(observed.tag);
+            } else {
+                found.unknown.push(id);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// A digest of the list that does not depend on its order.
+pub fn digest(listed: &[Observed]) -> u64 {
+    let hash = BuildHasherDefault::<DefaultHasher>::default();
+    let lines = listed.iter().map(|observed| hash.hash_one(observed));
+    lines.fold(0, u64::wrapping_add)
+}
+
+/// Whether the list contradicts a settled row.
+fn contradicts(row: &Instance, observed: Option<&Observed>) -> bool {
+    let runs = observed.is_some_and(|o| {
+        o.tag.incarnation == row.incarnation && matches!(o.phase, Phase::Booting | Phase::Ready)
+    });
+    match row.intent {
+        Intent::Run => !runs,
+        Intent::Stop => runs,
+        Intent::Delete => false,
+    }
+}

@@ -1,0 +1,262 @@
+//! Whether a node shows the store that has its instances.
+//!
+//! An engine whose data disk is not mounted has an empty store, and a tunnel may lead to another engine.
+//! Neither proves that an instance has ended.
+
+use super::apply::Apply;
+use super::differences::{Differences, differences};
+use crate::App;
+use crate::nodes::Outage;
+use std::sync::Arc;
+use wharf_db::{Change, Changes, NodeRow, Read};
+use wharf_domain::driver::{Observed, PluginError, StoreMark};
+use wharf_domain::error::Error;
+use wharf_domain::ids::NodeId;
+use wharf_plugin::NodeDriver;
+
+/// This many instances that vanish together are an outage even if the store has its mark. One alone
+/// was removed by hand.
+const TOGETHER: usize = 2;
+
+/// A node's store.
+pub struct Store<'a> {
+    pub app: &'a App,
+    pub node: &'a NodeId,
+    pub driver: &'a NodeDriver,
+}
+
+/// The finding about a node's store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The store is the node's own.
+    Own,
+    /// Likewise, and this is its mark, which the database does not have yet.
+    Pin(String),
+    /// Likewise, and it needs a mark: the pinned one, or a new one.
+    Mark(Option<String>),
+    /// It is not known to be the node's own.
+    Outage(Outage),
+}
+
+/// A verdict and its reasons.
+pub struct Judged {
+    pub verdict: Verdict,
+    pub mark: StoreMark,
+    pub found: Differences,
+    pub row: NodeRow,
+}
+
+/// The reason why there is no verdict.
+pub enum Failure {
+    Node(PluginError),
+    Rows(Error),
+}
+
+impl From<PluginError> for Failure {
+    fn from(error: PluginError) -> Self {
+        Self::Node(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Rows(error)
+    }
+}
+
+impl Store<'_> {
+    /// Asks the node and judges its store.
+    pub async fn examine(&self) -> Result<Judged, Failure> {
+        let listed = self.driver.list().await?;
+        let mark = self.driver.identify().await?;
+        self.judge(mark, listed).await
+    }
+
+    /// Judges the store from its list and its mark.
+    pub async fn judge(&self, mark: StoreMark, listed: Vec<Observed>) -> Result<Judged, Failure> {
+        let judged = self.judge_once(mark, listed).await?;
+        if !matches!(judged.verdict, Verdict::Outage(_)) {
+            return Ok(judged);
+        }
+        // Instances may have become reachable since the list. A second list has them.
+        let listed = self.driver.list().await?;
+        let mark = self.driver.identify().await?;
+        let mut again = self.judge_once(mark, listed).await?;
+        let before = judged.found.lost;
+        again.found.lost.retain(|id, _| before.contains_key(id));
+        again.verdict = verdict(&again.row, &again.mark, &again.found);
+        Ok(again)
+    }
+
+    async fn judge_once(&self, mark: StoreMark, listed: Vec<Observed>) -> Result<Judged, Failure> {
+        let (db, node) = (self.app.db.clone(), self.node.clone());
+        // Thousands of rows are read on a blocking thread. The read ends with this task, since a
+        // database that is being read cannot be closed.
+        let alive = Arc::new(());
+        let caller = Arc::downgrade(&alive);
+        let compared = tokio::task::spawn_blocking(move || {
+            let row = db.read(|rows| rows.node(&node))?;
+            Ok::<_, Error>((row, differences(&db, &node, listed, &caller)?))
+        });
+        let compared = compared.await;
+        let (row, found) =
+            compared.map_err(|e| Error::caused("the comparison was aborted", e))??;
+        drop(alive);
+        Ok(Judged {
+            verdict: verdict(&row, &mark, &found),
+            mark,
+            found,
+            row,
+        })
+    }
+
+    /// Brings the mark of the node's own store and the database into line. False if the engine keeps no
+    /// mark; only an eager caller asks it for one.
+    pub async fn adopt(&self, judged: &Judged, eager: bool) -> Result<bool, Error> {
+        let mark = match &judged.verdict {
+            Verdict::Pin(mark) => Some(mark.clone()),
+            Verdict::Mark(mark) if eager => match self.mark(mark.clone()).await {
+                Ok(Some(mark)) => Some(mark),
+                Ok(None) => {
+                    tracing::warn!(node = %self.node, "the engine's store does not keep its mark");
+                    return Ok(false);
+                }
+                Err(error) => {
+                    tracing::warn!(node = %self.node, %error, "cannot mark the engine's store");
+                    return Ok(false);
+                }
+            },
+            _ => None,
+        };
+        let changed = mark.is_some() && mark != judged.row.mark;
+        if changed || judged.row.accepted {
+            let mark = mark.or_else(|| judged.row.mark.clone());
+            self.write(mark).await?;
+        }
+        Ok(true)
+    }
+
+    /// Carries out the operator's word: what is absent has ended, and the present store is the node's.
+    pub async fn accept(&self, judged: &Judged) -> Result<(), Failure> {
+        for (id, generation) in &judged.found.lost {
+            let apply = Apply {
+                db: self.app.db.clone(),
+                id: *id,
+                generation: *generation,
+            };
+            let why = "absent from the engine that the operator accepted";
+            apply.died(why.to_owned()).await?;
+        }
+        let mark = match &judged.mark {
+            StoreMark::Is(mark) => Some(mark.clone()),
+            StoreMark::Missing => self.mark(None).await?,
+            StoreMark::Unsupported => None,
+        };
+        self.write(mark).await?;
+        tracing::info!(node = %self.node, ended = judged.found.lost.len(), "the operator has accepted the node's engine");
+        Ok(())
+    }
+
+    /// Marks the store, and returns the mark that it has then.
+    async fn mark(&self, mark: Option<String>) -> Result<Option<String>, PluginError> {
+        let mark = mark.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        self.driver.mark(&mark).await?;
+        Ok(match self.driver.identify().await? {
+            StoreMark::Is(mark) => Some(mark),
+            StoreMark::Missing | StoreMark::Unsupported => None,
+        })
+    }
+
+    async fn write(&self, mark: Option<String>) -> Result<(), Error> {
+        let node = self.node.clone();
+        let row = NodeRow {
+            mark,
+            accepted: false,
+        };
+        let put = move |_: &wharf_db::View<'_>| {
+            let change = Change::PutNode(node.clone(), row.clone());
+            Ok(((), Changes::none().with(change)))
+        };
+        self.app.db.write(put).await
+    }
+}
+
+/// Judges a store. Pure.
+fn verdict(row: &NodeRow, mark: &StoreMark, found: &Differences) -> Verdict {
+    let vanished = |at_least: usize| found.present == 0 && found.lost.len() >= at_least;
+    match (&row.mark, mark) {
+        (Some(pinned), StoreMark::Is(mark)) if pinned == mark => match vanished(TOGETHER) {
+            true => Verdict::Outage(Outage::AllAbsent),
+            false => Verdict::Own,
+        },
+        // Nothing is at stake on a node without instances.
+        (Some(_), StoreMark::Is(mark)) if found.rows == 0 => Verdict::Pin(mark.clone()),
+        (Some(_), StoreMark::Is(_)) => Verdict::Outage(Outage::OtherMark),
+        (Some(pinned), StoreMark::Missing) if found.present > 0 => {
+            Verdict::Mark(Some(pinned.clone()))
+        }
+        (Some(_), StoreMark::Missing) if found.rows == 0 => Verdict::Mark(None),
+        (Some(_), StoreMark::Missing) => Verdict::Outage(Outage::NoMark),
+        _ if vanished(1) => Verdict::Outage(Outage::AllAbsent),
+        (None, StoreMark::Is(mark)) => Verdict::Pin(mark.clone()),
+        (None, StoreMark::Missing) => Verdict::Mark(None),
+        (_, StoreMark::Unsupported) => Verdict::Own,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Verdict, verdict};
+    use crate::nodes::Outage;
+    use crate::reconciler::differences::Differences;
+    use wharf_db::NodeRow;
+    use wharf_domain::driver::StoreMark;
+    use wharf_domain::ids::{Generation, InstanceId};
+
+    fn judge(pinned: Option<&str>, mark: Option<&str>, present: usize, lost: usize) -> Verdict {
+        let row = NodeRow {
+            mark: pinned.map(str::to_owned),
+            accepted: false,
+        };
+        let id = |n: usize| InstanceId(uuid::Uuid::from_u128(n as u128));
+        let found = Differences {
+            rows: present + lost,
+            present,
+            lost: (0..lost).map(|n| (id(n), Generation(1))).collect(),
+            ..Differences::default()
+        };
+        let mark = match mark {
+            None => StoreMark::Missing,
+            Some("?") => StoreMark::Unsupported,
+            Some(mark) => StoreMark::Is(mark.to_owned()),
+        };
+        verdict(&row, &mark, &found)
+    }
+
+    #[test]
+    fn a_store_that_may_be_another_one_is_an_outage() {
+        let outage = |outage| Verdict::Outage(outage);
+        assert_eq!(judge(Some("a"), Some("a"), 1, 5), Verdict::Own);
+        assert_eq!(judge(Some("a"), Some("a"), 0, 1), Verdict::Own);
+        assert_eq!(judge(Some("a"), Some("a"), 0, 2), outage(Outage::AllAbsent));
+        assert_eq!(judge(Some("a"), Some("b"), 3, 0), outage(Outage::OtherMark));
+        assert_eq!(judge(Some("a"), None, 0, 1), outage(Outage::NoMark));
+        assert_eq!(judge(Some("a"), Some("?"), 0, 1), outage(Outage::AllAbsent));
+        assert_eq!(judge(None, Some("?"), 0, 1), outage(Outage::AllAbsent));
+        assert_eq!(judge(None, Some("b"), 0, 1), outage(Outage::AllAbsent));
+        assert_eq!(judge(None, None, 0, 1), outage(Outage::AllAbsent));
+    }
+
+    #[test]
+    fn a_store_gets_a_mark_and_a_node_without_instances_a_new_one() {
+        assert_eq!(judge(None, None, 0, 0), Verdict::Mark(None));
+        assert_eq!(judge(None, Some("b"), 1, 0), Verdict::Pin("b".into()));
+        assert_eq!(judge(Some("a"), Some("b"), 0, 0), Verdict::Pin("b".into()));
+        assert_eq!(judge(Some("a"), None, 0, 0), Verdict::Mark(None));
+        assert_eq!(
+            judge(Some("a"), None, 1, 1),
+            Verdict::Mark(Some("a".into()))
+        );
+        assert_eq!(judge(None, Some("?"), 1, 3), Verdict::Own);
+    }
+}

@@ -1,0 +1,33 @@
+//! The mark of the engine's store: a label of a volume that holds no data. Volumes are in the data
+//! directory of the engine, as containers are, so an empty one has no mark. Docker and Podman both keep
+//! the labels of a volume that exists when it is created again.
+
+use crate::context::Context;
+use crate::names;
+use serde_json::json;
+use wharf_guest::Error;
+
+/// See the `identity` interface.
+///
+/// # Errors
+/// See the `identity` interface.
+pub fn identify(ctx: &Context) -> Result<Option<String>, Error> {
+    match ctx.api.volume(&names::mark_volume(ctx.installation))? {
+        Ok(volume) => Ok(volume.labels.unwrap_or_default().remove(names::MARK)),
+        Err(refusal) if refusal.is_not_found() => Ok(None),
+        Err(refusal) => Err(refusal.during("reading the mark of the store")),
+    }
+}
+
+/// See the `identity` interface.
+///
+/// # Errors
+/// See the `identity` interface.
+pub fn mark(ctx: &Context, mark: &str) -> Result<(), Error> {
+    let body = json!({
+        "Name": names::mark_volume(ctx.installation),
+        "Labels": { names::INSTALLATION: ctx.installation, names::MARK: mark },
+    });
+    let made = ctx.api.create_volume(&body)?;
+    made.map_err(|refusal| refusal.during("marking the store"))
+}

@@ -1,0 +1,189 @@
+//! Outages of a node: its instances keep their state and their resources.
+
+use crate::uuid;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use wharf_tests::{Api, Ports, Server, simulated_node, small, until};
+
+const BRIEF: &str =
+    "provisioning_deadline_s = 1\n[limits]\nobserve_every_ms = 100\nanswer_wait_ms = 300\n";
+
+/// A server on one simulated node, whose engine has switches.
+struct Node {
+    server: Server,
+    api: Api,
+    dir: tempfile::TempDir,
+}
+
+impl Node {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name).display().to_string();
+        let switches = format!(
+            "unreachable_while = \"{}\", other_store_while = \"{}\"",
+            path("unreachable"),
+            path("other-store")
+        );
+        let endpoint = format!("simulated://{}\"", path("engine"));
+        let node = simulated_node("one", &switches).replace("simulated:\"", &endpoint);
+        let server = Server::start(&format!("{BRIEF}{}{node}", Ports::take().settings())).unwrap();
+        let api = server.user("ann@example.com").unwrap();
+        Self { server, api, dir }
+    }
+
+    fn switch(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn on(&self, name: &str) {
+        std::fs::write(self.switch(name), "").unwrap();
+    }
+
+    fn off(&self, name: &str) {
+        std::fs::remove_file(self.switch(name)).unwrap();
+    }
+
+    fn running(&self, n_vcpus: u32) -> Value {
+        let mut body = small("container");
+        body["n_vcpus"] = json!(n_vcpus);
+        let created = self.api.create(&body).unwrap().expect(201).unwrap();
+        self.api.wait_for(uuid(&created), "running").unwrap()
+    }
+
+    fn state(&self, instance: &Value) -> Value {
+        let now = self.api.instance(uuid(instance)).unwrap();
+        now.expect(200).unwrap()["state"].clone()
+    }
+
+    /// Waits until `wharf node list` has the words.
+    fn listed(&self, words: &str) {
+        until(&format!("the node is listed with: {words}"), || {
+            let list = self.server.cli(&["node", "list"])?;
+            Ok(list.contains(words).then_some(()))
+        })
+        .unwrap();
+    }
+
+    /// Waits for several more observations.
+    fn observed(&self) {
+        let lists = || {
+            let log = self.server.log();
+            let lines = log.lines().filter(|l| l.contains("function=\"list\""));
+            lines.count()
+        };
+        let before = lists();
+        until("further observations", || {
+            Ok((lists() > before + 6).then_some(()))
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn an_empty_store_is_an_outage_until_the_own_store_returns() {
+    let mut node = Node::start();
+    let (first, second) = (node.running(10), node.running(2));
+    let deleted = node.running(1);
+    node.on("other-store");
+    node.listed("outage: the engine's store is empty and has lost its mark");
+    node.api
+        .delete(uuid(&deleted))
+        .unwrap()
+        .expect(204)
+        .unwrap();
+    let waiting = node.api.small_container().unwrap();
+    node.observed();
+    for instance in [&first, &second] {
+        assert_eq!(node.state(instance), "running");
+    }
+    // Nothing is made in the other store, not even after a new start of Wharf.
+    assert_eq!(node.state(&waiting), "provisioning");
+    node.server.kill().unwrap();
+    node.server.run().unwrap();
+    node.api = node.server.again(&node.api);
+    node.listed("outage: ");
+    node.observed();
+    assert_eq!(node.state(&waiting), "provisioning");
+    assert_eq!(node.state(&first), "running");
+    // The claims are held, that of the deleted instance too.
+    let mut large = small("container");
+    large["n_vcpus"] = json!(3);
+    node.api.create(&large).unwrap().expect(422).unwrap();
+    let log = node.server.log();
+    assert!(log.contains("wharf node accept one"), "{log}");
+
+    node.off("other-store");
+    node.listed("reachable");
+    node.api.wait_for(uuid(&waiting), "running").unwrap();
+    node.observed();
+    for instance in [&first, &second] {
+        assert_eq!(node.state(instance), "running");
+        let events = node.server.cli(&["events", uuid(instance)]).unwrap();
+        assert!(
+            !events.contains("died") && !events.contains("failed"),
+            "{events}"
+        );
+    }
+    // The deletion is carried out now.
+    until("the vCPUs of the deleted instance are free", || {
+        Ok((node.api.create(&large)?.status == 201).then_some(()))
+    })
+    .unwrap();
+    node.server.finish().unwrap();
+}
+
+#[test]
+fn a_start_out_of_reach_past_its_deadline_is_carried_out_later() {
+    let node = Node::start();
+    let instance = node.running(1);
+    let id = uuid(&instance);
+    node.api.act(id, "stop").unwrap().expect(200).unwrap();
+    node.on("unreachable");
+    node.listed("out of reach");
+    node.api.act(id, "restart").unwrap();
+    let created = node.api.small_container().unwrap();
+    // Both deadlines are one second.
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    assert_eq!(node.state(&instance), "running");
+    assert_eq!(node.state(&created), "provisioning");
+    node.off("unreachable");
+    node.api.wait_for(uuid(&created), "running").unwrap();
+    let restarted = || node.server.cli(&["events", id]);
+    until("the instance is ready again", || {
+        Ok((restarted()?.matches("\tready").count() == 2).then_some(()))
+    })
+    .unwrap();
+    assert_eq!(node.state(&instance), "running");
+    assert!(!restarted().unwrap().contains("failed"));
+    node.server.finish().unwrap();
+}
+
+#[test]
+fn the_operator_accepts_an_engine_and_absent_instances_have_ended() {
+    let node = Node::start();
+    let (first, second) = (node.running(10), node.running(1));
+    let refused = node.server.cli(&["node", "accept", "one"]);
+    assert!(refused.unwrap_err().to_string().contains("no outage"));
+    node.on("other-store");
+    node.listed("outage: ");
+    let waiting = node.api.small_container().unwrap();
+    node.server.cli(&["node", "accept", "one"]).unwrap();
+    for instance in [&first, &second] {
+        node.api.wait_for(uuid(instance), "exited").unwrap();
+    }
+    node.listed("reachable");
+    node.api.wait_for(uuid(&waiting), "running").unwrap();
+    // Their compute is free, and they can be deleted.
+    node.running(10);
+    for instance in [&first, &second] {
+        node.api
+            .delete(uuid(instance))
+            .unwrap()
+            .expect(204)
+            .unwrap();
+    }
+    // The earlier store is another one now.
+    node.off("other-store");
+    node.listed("outage: the engine has another store");
+    node.server.finish().unwrap();
+}

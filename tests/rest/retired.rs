@@ -1,0 +1,112 @@
+//! Nodes that leave the configuration, and instances that will never come back.
+
+use crate::uuid;
+use serde_json::Value;
+use std::fs;
+use wharf_tests::{Api, Ports, Server, simulated_node, small, until};
+
+const BRIEF: &str = "[limits]\nobserve_every_ms = 100\n";
+
+fn start() -> (Server, Api, String, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let endpoint = format!("simulated://{}/engine\"", dir.path().display());
+    let node = simulated_node("old", "").replace("simulated:\"", &endpoint);
+    let server = Server::start(&format!("{BRIEF}{}{node}", Ports::take().settings())).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    (server, api, node, dir)
+}
+
+fn running(api: &Api) -> Value {
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap()
+}
+
+/// Replaces the node in the configuration.
+fn replace(server: &Server, node: &str, by: &str) {
+    let config = fs::read_to_string(server.config_path()).unwrap();
+    assert!(config.contains(node));
+    fs::write(server.config_path(), config.replace(node, by)).unwrap();
+}
+
+#[test]
+fn a_start_without_a_node_that_has_instances_is_refused_with_the_list() {
+    let (mut server, mut api, node, _dir) = start();
+    let kept = running(&api);
+    server.terminate().unwrap();
+    replace(&server, &node, &simulated_node("new", ""));
+    let refused = server.run().unwrap_err().to_string();
+    for words in [uuid(&kept), "on node old", "retired = true", "wharf forget"] {
+        assert!(refused.contains(words), "{refused}");
+    }
+    let list = server.cli(&["node", "list"]).unwrap();
+    assert!(list.contains("old\t-\t1"), "{list}");
+    // Without its node, and without a server, the instance can be forgotten.
+    server.cli(&["forget", uuid(&kept)]).unwrap();
+    server.run().unwrap();
+    api = server.again(&api);
+    assert_eq!(api.instance(uuid(&kept)).unwrap().status, 404);
+    let events = server.cli(&["events", uuid(&kept)]).unwrap();
+    assert!(events.contains("forgotten"), "{events}");
+    running(&api);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_retired_node_takes_no_new_instances_and_keeps_the_others() {
+    let (mut server, mut api, node, _dir) = start();
+    let kept = running(&api);
+    server.terminate().unwrap();
+    let retired = node.replace("driver =", "retired = true\ndriver =");
+    let both = format!("{retired}{}", simulated_node("new", ""));
+    replace(&server, &node, &both);
+    server.run().unwrap();
+    api = server.again(&api);
+    let mut ports = vec![kept["wan_ssh_port"].clone()];
+    for _ in 0..8 {
+        let created = running(&api);
+        assert!(!ports.contains(&created["wan_ssh_port"]));
+        ports.push(created["wan_ssh_port"].clone());
+    }
+    let list = server.cli(&["node", "list"]).unwrap();
+    assert!(list.contains("old\tsimulated\t1"), "{list}");
+    assert!(list.contains("new\tsimulated\t8"), "{list}");
+    assert!(list.contains("retired, reachable"), "{list}");
+    assert_eq!(
+        api.instance(uuid(&kept)).unwrap().expect(200).unwrap()["state"],
+        "running"
+    );
+    api.delete(uuid(&kept)).unwrap().expect(204).unwrap();
+    until("the retired node is empty", || {
+        let list = server.cli(&["node", "list"])?;
+        Ok(list.contains("old\tsimulated\t0").then_some(()))
+    })
+    .unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn an_instance_is_forgotten_only_if_its_node_cannot_delete_it_or_by_force() {
+    let (mut server, api, _, _dir) = start();
+    let instance = running(&api);
+    let mut all = small("container");
+    all["n_vcpus"] = 16.into();
+    let refused = server.cli(&["forget", uuid(&instance)]).unwrap_err();
+    assert!(refused.to_string().contains("is in reach"), "{refused}");
+    api.create(&all).unwrap().expect(422).unwrap();
+    server.cli(&["forget", uuid(&instance), "--force"]).unwrap();
+    assert_eq!(api.instance(uuid(&instance)).unwrap().status, 404);
+    let created = api.create(&all).unwrap().expect(201).unwrap();
+    let bill = || server.cli(&["bill", "ann@example.com"]).unwrap();
+    let line = |bill: String| {
+        let mut lines = bill.lines().map(str::to_owned);
+        lines.find(|line| line.starts_with(uuid(&instance)))
+    };
+    let before = line(bill());
+    api.wait_for(uuid(&created), "running").unwrap();
+    assert_eq!(line(bill()), before, "its ledger is closed");
+    server.terminate().unwrap();
+    let refused = server.cli(&["forget", uuid(&created)]).unwrap_err();
+    assert!(refused.to_string().contains("--force"), "{refused}");
+    server.run().unwrap();
+    server.finish().unwrap();
+}
