@@ -16,7 +16,9 @@ struct Route {
 
 impl Route {
     fn path_for(&self, selector: &str) -> String {
-        self.path.replace("{uuid}", selector)
+        self.path
+            .replace("{uuid}", selector)
+            .replace("{id}", selector)
     }
 
     fn of_instance(&self) -> bool {
@@ -128,8 +130,11 @@ fn every_route_succeeds_with_its_example_bodies() {
     for route in &setup.routes {
         for body in &route.bodies {
             let (kind, state, status) = match route.id.as_str() {
-                "healthz" | "readyz" | "listInstances" | "getQuota" => (None, "", 200),
-                "createInstance" => (None, "", 201),
+                "healthz" | "readyz" | "listInstances" | "getQuota" | "listAudit" | "listKeys" => {
+                    (None, "", 200)
+                }
+                "createInstance" | "createKey" => (None, "", 201),
+                "revokeKey" => (Some("key"), "", 204),
                 "getInstance" | "updateInstance" | "stopInstance" | "getStats" => {
                     (Some("container"), "running", 200)
                 }
@@ -156,6 +161,10 @@ fn every_route_succeeds_with_its_example_bodies() {
 
 /// Creates an instance, brings it to a state, and returns its UUID.
 fn prepared(api: &Api, kind: &str, state: &str) -> String {
+    if kind == "key" {
+        let key = api.send("POST", "/api/key/", &json!({})).unwrap();
+        return key.expect(201).unwrap()["id"].as_str().unwrap().to_owned();
+    }
     let created = wharf_tests::until("the resources are free", || {
         let answer = api.create(&small(kind))?;
         Ok((answer.status == 201).then_some(answer.body))

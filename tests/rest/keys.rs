@@ -1,7 +1,8 @@
 //! `wharf key`, with and without a running server.
 
 use crate::start;
-use wharf_tests::Api;
+use serde_json::{Value, json};
+use wharf_tests::{Api, small};
 
 #[test]
 fn keys_are_made_listed_and_revoked_while_the_server_runs() {
@@ -69,5 +70,120 @@ fn keys_are_made_while_the_server_does_not_run_and_survive_restarts() {
         !wrote.windows(secret.len()).any(|w| w == secret),
         "the key must not be on disk"
     );
+    server.finish().unwrap();
+}
+
+/// The line of `wharf key list` of a key with this name.
+fn listed(server: &wharf_tests::Server, name: &str) -> Vec<String> {
+    let list = server.cli(&["key", "list"]).unwrap();
+    let line = list.lines().find(|line| line.contains(name)).unwrap();
+    line.split('\t').map(str::to_owned).collect()
+}
+
+#[test]
+fn a_key_has_scopes_an_expiry_and_a_last_use() {
+    let (mut server, ann) = start();
+    let new = |name: &str, more: &[&str]| {
+        let args = [&["key", "new", "ann@example.com", "--name", name], more].concat();
+        let key = server.cli(&args).unwrap();
+        Api::new(server.base_url(), key.trim())
+    };
+    let reader = new("reader", &["--scope", "read"]);
+    let writer = new("writer", &["--scope", "write", "--expires", "2099-01-01"]);
+    assert_eq!(reader.create(&small("container")).unwrap().status, 403);
+    assert!(reader.list().unwrap().is_empty());
+    let refused = writer.get("/api/instance/").unwrap();
+    assert_eq!(refused.status, 403);
+    assert_eq!(
+        refused.body["detail"],
+        "This API key lacks the scope `read`."
+    );
+    assert_eq!(writer.create(&small("container")).unwrap().status, 201);
+    // What a key may not do is not looked at: neither the path nor the body.
+    assert_eq!(reader.act("nothing", "stop").unwrap().status, 403);
+    let used = listed(&server, "writer");
+    assert_eq!(
+        &used[5..7],
+        ["write", "2099-01-01T00:00:00.000Z"],
+        "{used:?}"
+    );
+    assert!(used[7].ends_with('Z'));
+    let never = new("unused", &[]);
+    assert_eq!(
+        &listed(&server, "unused")[5..8],
+        ["read,write,metrics", "-", "-"]
+    );
+    drop(never);
+    for wrong in [
+        &["--scope", "admin"][..],
+        &["--expires", "2001-01-01"],
+        &["--expires", "x"],
+    ] {
+        let args = [&["key", "new", "ann@example.com"], wrong].concat();
+        assert!(server.cli(&args).is_err(), "{wrong:?}");
+    }
+    // The last use survives, though it is not written with the request.
+    server.terminate().unwrap();
+    assert_eq!(listed(&server, "writer")[7], used[7]);
+    server.run().unwrap();
+    assert_eq!(server.again(&ann).list().unwrap().len(), 1);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_key_that_has_expired_is_401() {
+    let (server, ann) = start();
+    let soon = || {
+        let now = std::time::SystemTime::now();
+        let at =
+            now.duration_since(std::time::UNIX_EPOCH).unwrap() + std::time::Duration::from_secs(3);
+        let date = std::process::Command::new("date")
+            .args([
+                "-u",
+                "-d",
+                &format!("@{}", at.as_secs()),
+                "+%Y-%m-%dT%H:%M:%SZ",
+            ])
+            .output();
+        String::from_utf8(date.unwrap().stdout)
+            .unwrap()
+            .trim()
+            .to_owned()
+    };
+    let body = json!({ "name": "short", "expires_at": soon() });
+    let created = ann.send("POST", "/api/key/", &body).unwrap();
+    let key = created.expect(201).unwrap()["key"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let short = Api::new(server.base_url(), &key);
+    wharf_tests::until("the key expires", || {
+        Ok((short.get("/api/instance/")?.status == 401).then_some(()))
+    })
+    .unwrap();
+    assert!(ann.list().unwrap().is_empty());
+    server.finish().unwrap();
+}
+
+#[test]
+fn the_secret_of_a_created_key_is_in_its_answer_only() {
+    let (server, ann) = start();
+    let created = ann
+        .send("POST", "/api/key/", &json!({ "name": "ci" }))
+        .unwrap();
+    assert_eq!(created.header("cache-control"), Some("no-store"));
+    let created = created.expect(201).unwrap();
+    let secret = created["key"].as_str().unwrap();
+    let ci = Api::new(server.base_url(), secret);
+    assert!(ci.list().unwrap().is_empty());
+    for path in ["/api/key/", "/api/audit/"] {
+        let body = ann.get(path).unwrap().expect(200).unwrap().to_string();
+        assert!(body.contains(created["id"].as_str().unwrap()) && !body.contains(secret));
+    }
+    let path = format!("/api/key/{}/", created["id"].as_str().unwrap());
+    assert_eq!(ci.send("DELETE", &path, &Value::Null).unwrap().status, 204);
+    assert_eq!(ci.get("/api/instance/").unwrap().status, 401);
+    let stored = server.data_and_log().unwrap();
+    assert!(!stored.windows(secret.len()).any(|w| w == secret.as_bytes()));
     server.finish().unwrap();
 }

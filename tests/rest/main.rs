@@ -9,6 +9,7 @@
 )]
 
 mod addresses;
+mod audit;
 mod auth;
 mod backup;
 mod capacity;

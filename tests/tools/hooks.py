@@ -44,6 +44,10 @@ REASONS = {
         (400, r"Ports can be opened on VMs only; this instance is a container\."),
         (400, r"port: port 22 \(SSH\) cannot be removed"),
     ],
+    "createKey": [
+        (400, r"expires_at: must be in the future"),
+        (400, r"non_field_errors: a user has at most 100 keys; revoke one first"),
+    ],
     "getStats": [
         (400, r"Live stats are available for containers only; this instance is a VM\."),
         (400, STATE),

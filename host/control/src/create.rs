@@ -51,9 +51,9 @@ impl App {
         draft.key = key;
         let id = draft.id;
         let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
-        let decided = self
-            .db
-            .write(move |view| draft.decide(view, &scheduler, defaults));
+        let decided = self.change(caller, "instance.create", move |view| {
+            draft.decide(view, &scheduler, defaults)
+        });
         let instance = decided.await?;
         if instance.id != id {
             return Ok(self.view(caller, instance));

@@ -1,8 +1,11 @@
 //! API keys of the form `wharf_<id>_<secret>`. The id is public. The database stores only the SHA-256
 //! of the whole key. A slow hash would add nothing, since the secret has 256 random bits.
 
+use super::audit;
+use super::caller::Caller;
 use super::clock::now;
 use super::condition::Condition;
+use super::key_use::LastUse;
 use super::vault::fill;
 use arc_swap::ArcSwap;
 use base64::Engine as _;
@@ -12,26 +15,34 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
-use wharf_db::{Change, Changes, Db, KeyRow, Read};
+use wharf_db::{Change, Changes, Db, KeyRow, KeyTerms, Read};
+use wharf_domain::audit::Origin;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::UserId;
+use wharf_domain::scope::{Scope, Scopes};
 use wharf_domain::secret::SecretText;
 use wharf_domain::time::Timestamp;
 
 /// Prefix of all keys, by which secret scanners recognize a leaked key.
 const PREFIX: &str = "wharf";
 
-/// The authenticated user of a request.
+/// The most valid keys of one user. Each has a rate of its own and is held in memory.
+const MAX_KEYS: usize = 100;
+
+/// The terms of a key without a row of its own, as all keys were before there were terms.
+const UNLIMITED: KeyTerms = KeyTerms {
+    scopes: Scopes::ALL,
+    expires_at: None,
+};
+
+/// A request for a key.
 #[derive(Debug, Clone)]
-pub struct Caller {
-    pub user: UserId,
-    pub email: Arc<str>,
-    /// Public id of the key.
-    pub key_id: Arc<str>,
-    /// Id of the request in the log.
-    pub request_id: Arc<str>,
-    /// Condition on the instance that the request changes.
-    pub condition: Condition,
+pub struct NewKey {
+    /// E-mail address of the user.
+    pub email: String,
+    pub name: String,
+    pub scopes: Scopes,
+    pub expires_at: Option<Timestamp>,
 }
 
 /// A new key. Its secret is not stored and cannot be shown again.
@@ -41,6 +52,8 @@ pub struct ApiKey {
     pub id: String,
     /// The whole key.
     pub key: SecretText,
+    /// Time of creation.
+    pub created_at: Timestamp,
 }
 
 /// The public data of a key.
@@ -49,27 +62,47 @@ pub struct KeyInfo {
     pub id: String,
     /// E-mail address of the owner.
     pub email: String,
-    /// Name that the operator gave the key.
+    /// Name that its creator gave the key.
     pub name: String,
+    pub scopes: Vec<Scope>,
     pub created_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    /// Last use, to the minute.
+    pub last_used_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
 }
 
 /// The API keys. The database stores all of them; memory holds the valid keys for authentication.
 pub struct Keys {
-    db: Db,
+    pub(super) db: Db,
     /// The map is replaced as a whole on each change, so that authentication needs no lock.
-    valid: ArcSwap<Valid>,
+    pub(super) valid: ArcSwap<Valid>,
 }
 
-/// The digest and owner of each valid key by id.
-type Valid = HashMap<String, ([u8; 32], Owner)>;
+/// The valid keys by id.
+pub(super) type Valid = HashMap<String, Arc<ValidKey>>;
 
-#[derive(Clone)]
-struct Owner {
+/// A key that is not revoked.
+pub(super) struct ValidKey {
+    id: Arc<str>,
+    sha256: [u8; 32],
     user: UserId,
     email: Arc<str>,
-    key_id: Arc<str>,
+    terms: KeyTerms,
+    pub(super) last_use: LastUse,
+}
+
+impl ValidKey {
+    fn new(row: &KeyRow, email: &str, terms: KeyTerms, last_use: Option<Timestamp>) -> Self {
+        Self {
+            id: row.id.as_str().into(),
+            sha256: row.sha256,
+            user: row.user,
+            email: email.into(),
+            terms,
+            last_use: LastUse::new(last_use),
+        }
+    }
 }
 
 impl Keys {
@@ -77,16 +110,14 @@ impl Keys {
     pub fn load(db: Db) -> Result<Self, Error> {
         let valid = db.read(|rows| {
             let mut valid = HashMap::new();
-            for key in rows.all_keys()? {
-                if key.revoked_at.is_none()
-                    && let Some(email) = rows.email_of(key.user)?
+            for row in rows.all_keys()? {
+                if row.revoked_at.is_none()
+                    && let Some(email) = rows.email_of(row.user)?
                 {
-                    let owner = Owner {
-                        user: key.user,
-                        email: email.into(),
-                        key_id: key.id.as_str().into(),
-                    };
-                    valid.insert(key.id, (key.sha256, owner));
+                    let terms = rows.key_terms(&row.id)?.unwrap_or(UNLIMITED);
+                    let last_use = rows.key_use(&row.id)?;
+                    let key = ValidKey::new(&row, &email, terms, last_use);
+                    valid.insert(row.id, Arc::new(key));
                 }
             }
             Ok(valid)
@@ -102,61 +133,136 @@ impl Keys {
         let id = id_of(key)?;
         let digest: [u8; 32] = Sha256::digest(key.as_bytes()).into();
         let valid = self.valid.load();
-        let (sha256, owner) = valid.get(id)?;
-        bool::from(sha256.ct_eq(&digest)).then(|| Caller {
-            user: owner.user,
-            email: Arc::clone(&owner.email),
-            key_id: Arc::clone(&owner.key_id),
+        let known = valid.get(id)?;
+        let now = now();
+        if !bool::from(known.sha256.ct_eq(&digest)) || expired(&known.terms, now) {
+            return None;
+        }
+        known.last_use.set(now);
+        Some(Caller {
+            user: known.user,
+            email: Arc::clone(&known.email),
+            key_id: Arc::clone(&known.id),
+            scopes: known.terms.scopes,
+            expires_at: known.terms.expires_at,
+            peer: None,
             request_id,
             condition: Condition::default(),
         })
     }
 
     /// Creates a key for a user, and the user if no user has the address.
-    pub async fn new_key(&self, email: &str, name: &str) -> Result<ApiKey, Error> {
-        check(email, name)?;
+    pub async fn new_key(&self, new: NewKey, origin: &Origin) -> Result<ApiKey, Error> {
+        check(&new)?;
         let (id, key) = random_key()?;
         let sha256: [u8; 32] = Sha256::digest(key.expose().as_bytes()).into();
-        let (row_id, row_email, row_name) = (id.clone(), email.to_owned(), name.to_owned());
-        let user = self
-            .db
-            .write(move |view| {
-                let mut changes = Changes::none();
-                let user = match view.rows.user_of_email(&row_email)? {
-                    Some(user) => user,
-                    None => {
-                        let user = view.rows.next_user()?;
-                        changes = changes.with(Change::PutUser(user, row_email.clone()));
-                        user
-                    }
-                };
-                let row = KeyRow {
-                    id: row_id.clone(),
-                    user,
-                    name: row_name.clone(),
-                    sha256,
-                    created_at: now(),
-                    revoked_at: None,
-                };
-                Ok((user, changes.with(Change::PutKey(row))))
-            })
-            .await?;
-        let owner = Owner {
-            user,
-            email: email.into(),
-            key_id: id.as_str().into(),
+        let terms = KeyTerms {
+            scopes: new.scopes,
+            expires_at: new.expires_at,
         };
-        self.put_valid(&id, &(sha256, owner));
-        Ok(ApiKey { id, key })
+        let (row_id, email, origin) = (id.clone(), new.email.clone(), origin.clone());
+        let decided = self.db.write(move |view| {
+            let mut changes = Changes::none();
+            let user = match view.rows.user_of_email(&new.email)? {
+                Some(user) => user,
+                None => {
+                    let user = view.rows.next_user()?;
+                    changes = changes.with(Change::PutUser(user, new.email.clone()));
+                    user
+                }
+            };
+            let row = KeyRow {
+                id: row_id.clone(),
+                user,
+                name: new.name.clone(),
+                sha256,
+                created_at: now(),
+                revoked_at: None,
+            };
+            let audited = audit::record(&origin, "key.new", Some(user), &row_id, "created");
+            let changes = changes
+                .with(Change::PutKey(row.clone()))
+                .with(Change::PutKeyTerms(row_id.clone(), terms))
+                .with(audited);
+            Ok((row, changes))
+        });
+        let row = decided.await?;
+        let created_at = row.created_at;
+        let valid = Arc::new(ValidKey::new(&row, &email, terms, None));
+        self.put_valid(&id, &valid);
+        Ok(ApiKey {
+            id,
+            key,
+            created_at,
+        })
     }
 
-    /// Returns all keys, ordered by id.
-    pub fn list(&self) -> Result<Vec<KeyInfo>, Error> {
+    /// Creates a key for the user of another key. It has no scope that the other key lacks, and does
+    /// not outlive it.
+    pub async fn derive(
+        &self,
+        caller: &Caller,
+        name: String,
+        scopes: Option<Scopes>,
+        expires_at: Option<Timestamp>,
+    ) -> Result<(ApiKey, NewKey), Error> {
+        let mut errors = FieldErrors::default();
+        let scopes = scopes.unwrap_or(caller.scopes);
+        let lacking: Vec<_> = scopes
+            .iter()
+            .filter(|scope| !caller.scopes.has(*scope))
+            .map(Scope::as_str)
+            .collect();
+        if !lacking.is_empty() {
+            let lacking = lacking.join(", ");
+            errors.add("scopes", format!("this key lacks the scope {lacking}"));
+        }
+        let expires_at = expires_at.or(caller.expires_at);
+        if let (Some(new), Some(own)) = (expires_at, caller.expires_at)
+            && new > own
+        {
+            let own = own.to_rfc3339();
+            errors.add(
+                "expires_at",
+                format!("must not be after that of this key, {own}"),
+            );
+        }
+        let now = now();
+        let own = self.valid.load();
+        let valid = |key: &&Arc<ValidKey>| key.user == caller.user && !expired(&key.terms, now);
+        if own.values().filter(valid).count() >= MAX_KEYS {
+            let message = format!("a user has at most {MAX_KEYS} keys; revoke one first");
+            errors.add(wharf_domain::error::NON_FIELD_ERRORS, message);
+        }
+        drop(own);
+        errors.into_result()?;
+        let new = NewKey {
+            email: caller.email.to_string(),
+            name,
+            scopes,
+            expires_at,
+        };
+        let key = self.new_key(new.clone(), &caller.origin()).await?;
+        Ok((key, new))
+    }
+
+    /// Returns all keys, ordered by id, or those of one user.
+    pub fn list(&self, user: Option<UserId>) -> Result<Vec<KeyInfo>, Error> {
+        let valid = self.valid.load();
         self.db.read(|rows| {
             let mut list = Vec::new();
             for key in rows.all_keys()? {
+                if user.is_some_and(|user| user != key.user) {
+                    continue;
+                }
+                let terms = rows.key_terms(&key.id)?.unwrap_or(UNLIMITED);
+                let written = rows.key_use(&key.id)?;
+                let last_use = valid.get(&key.id).and_then(|key| key.last_use.get());
                 list.push(KeyInfo {
                     email: rows.email_of(key.user)?.unwrap_or_default(),
+                    scopes: terms.scopes.iter().collect(),
+                    expires_at: terms.expires_at,
+                    last_used_at: last_use.or(written),
                     id: key.id,
                     name: key.name,
                     created_at: key.created_at,
@@ -167,20 +273,38 @@ impl Keys {
         })
     }
 
-    /// Revokes a key with immediate effect. Revoking it again changes nothing.
-    pub async fn revoke(&self, id: &str) -> Result<(), Error> {
-        let wanted = id.to_owned();
+    /// Revokes a key with immediate effect; only if it is the user's, if one is given. Revoking it again
+    /// changes nothing.
+    pub async fn revoke(
+        &self,
+        id: &str,
+        user: Option<UserId>,
+        origin: &Origin,
+    ) -> Result<(), Error> {
+        // A user does not see keys of others, nor those that are revoked.
+        let is_hidden = |row: KeyRow| match user {
+            Some(user) => user != row.user || row.revoked_at.is_some(),
+            None => false,
+        };
+        let row = self.db.read(|rows| rows.key(id))?;
+        if row.is_none_or(is_hidden) {
+            return Err(Error::KeyNotFound);
+        }
         // Change memory first: if the caller drops this future, the write still happens.
+        let (wanted, origin) = (id.to_owned(), origin.clone());
         let before = self.change_valid(|valid| drop(valid.remove(id)));
         let written = self
             .db
             .write(move |view| {
-                let mut row = view.rows.key(&wanted)?.ok_or(Error::NotFound)?;
+                let mut row = view.rows.key(&wanted)?.ok_or(Error::KeyNotFound)?;
                 if row.revoked_at.is_some() {
                     return Ok(((), Changes::none()));
                 }
                 row.revoked_at = Some(now());
-                Ok(((), Changes::none().with(Change::PutKey(row))))
+                let user = Some(row.user);
+                let audited = audit::record(&origin, "key.revoke", user, &wanted, "revoked");
+                let changes = Changes::none().with(Change::PutKey(row)).with(audited);
+                Ok(((), changes))
             })
             .await;
         // If the write failed, only the call that removed the key restores it.
@@ -190,8 +314,8 @@ impl Keys {
         written
     }
 
-    fn put_valid(&self, id: &str, key: &([u8; 32], Owner)) {
-        self.change_valid(|valid| drop(valid.insert(id.to_owned(), key.clone())));
+    fn put_valid(&self, id: &str, key: &Arc<ValidKey>) {
+        self.change_valid(|valid| drop(valid.insert(id.to_owned(), Arc::clone(key))));
     }
 
     /// Changes the valid keys and returns the map before the change.
@@ -202,6 +326,10 @@ impl Keys {
             changed
         })
     }
+}
+
+fn expired(terms: &KeyTerms, now: Timestamp) -> bool {
+    terms.expires_at.is_some_and(|at| at <= now)
 }
 
 fn id_of(key: &str) -> Option<&str> {
@@ -219,9 +347,10 @@ fn random_key() -> Result<(String, SecretText), Error> {
     Ok((id, SecretText::new(key)))
 }
 
-/// Checks the form of an address and a name. The check of the address is loose, since it only
-/// identifies a user and receives no mail.
-fn check(email: &str, name: &str) -> Result<(), Error> {
+/// Checks the fields of a new key. The check of the address is loose, since it only identifies a user
+/// and receives no mail.
+fn check(new: &NewKey) -> Result<(), Error> {
+    let (email, name) = (&new.email, &new.name);
     let mut errors = FieldErrors::default();
     let plain = |text: &str| !text.chars().any(|c| c.is_control() || c.is_whitespace());
     let address = email
@@ -233,8 +362,14 @@ fn check(email: &str, name: &str) -> Result<(), Error> {
             "must be an e-mail address of at most 254 characters",
         );
     }
-    if name.chars().any(char::is_control) || name.len() > 100 {
+    if name.chars().any(char::is_control) || name.chars().count() > 100 {
         errors.add("name", "must be at most 100 printable characters");
+    }
+    if new.scopes.iter().next().is_none() {
+        errors.add("scopes", "must have at least one scope");
+    }
+    if new.expires_at.is_some_and(|at| at <= now()) {
+        errors.add("expires_at", "must be in the future");
     }
     Ok(errors.into_result()?)
 }

@@ -1,6 +1,8 @@
 //! The use cases, one file each. Every change is one atomic write, after which the reconciler is
 //! notified and updates the node.
 
+mod audit;
+mod caller;
 mod clock;
 mod condition;
 mod create;
@@ -13,6 +15,7 @@ mod forget;
 pub mod history;
 mod idempotency;
 mod key;
+mod key_use;
 mod keyring;
 mod node_list;
 mod nodes;
@@ -30,6 +33,8 @@ mod stop;
 mod update;
 mod vault;
 
+pub use audit::{AuditEntry, page as audit_page, record as audit_record};
+pub use caller::Caller;
 pub use clock::now;
 pub use condition::Condition;
 pub use disk::Disk;
@@ -37,7 +42,7 @@ pub use engines::compare_engines;
 pub use features::NodeFeatures;
 pub use find::Selector;
 pub use idempotency::IdempotencyKey;
-pub use key::{ApiKey, Caller, KeyInfo, Keys};
+pub use key::{ApiKey, KeyInfo, Keys, NewKey};
 pub use keyring::key_in;
 pub use node_list::NodeLine;
 pub use nodes::{NodeState, Nodes, Outage};

@@ -62,8 +62,7 @@ impl App {
         let (owner, target) = (caller.user, self.target(caller, selector));
         let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
         let (instance, pending) = self
-            .db
-            .write(move |view| {
+            .change(caller, "instance.ports", move |view| {
                 let mut instance = target.find(view.rows)?;
                 if instance.resource_type != ResourceType::Vm {
                     return Err(Error::NotApplicable(

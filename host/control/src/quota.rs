@@ -1,9 +1,10 @@
 //! Quotas, checked within the write that would exceed them. An instance counts until its claim is
 //! freed, so a deleted one counts until its node was seen without it.
 
-use super::{App, Caller, Operator, Scheduler};
+use super::{App, Caller, Operator, Scheduler, audit};
 use serde::{Deserialize, Serialize};
 use wharf_db::{Change, Changes, Read};
+use wharf_domain::audit::Origin;
 use wharf_domain::capacity::{Claim, Size};
 use wharf_domain::error::{Error, FieldErrors, Shortfall};
 use wharf_domain::ids::UserId;
@@ -166,7 +167,10 @@ impl Operator<'_> {
             let written = if own == before {
                 Changes::none()
             } else {
-                Changes::none().with(Change::PutUserLimits(user, own))
+                let origin = Origin::operator();
+                let audited = audit::record(&origin, "user.limit", Some(user), &address, "changed");
+                let limits = Change::PutUserLimits(user, own);
+                Changes::none().with(limits).with(audited)
             };
             Ok(((user, own.over_defaults(defaults)), written))
         });

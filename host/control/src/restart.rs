@@ -20,8 +20,7 @@ impl App {
         let deadline = self.deadline(now());
         let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
         let started = self
-            .db
-            .write(move |view| {
+            .change(caller, "instance.restart", move |view| {
                 let mut instance = target.find(view.rows)?;
                 let state = instance.state();
                 if !matches!(state, InstanceState::ShutOff | InstanceState::Exited) {

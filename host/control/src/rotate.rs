@@ -31,7 +31,7 @@ impl Vault {
             self.add_key()?;
         }
         // When this write is done, so is every write that encrypted with the earlier key.
-        self.note(db).await?;
+        self.note(db, Some("secrets.rotate")).await?;
         let mut ids = Vec::new();
         db.read(|rows| rows.each_instance(|instance| ids.push(instance.id)))?;
         let mut rotation = Rotation {

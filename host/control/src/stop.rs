@@ -15,8 +15,7 @@ impl App {
     pub async fn stop(&self, caller: &Caller, selector: &Selector) -> Result<InstanceView, Error> {
         let target = self.target(caller, selector);
         let stopped = self
-            .db
-            .write(move |view| {
+            .change(caller, "instance.stop", move |view| {
                 let mut instance = target.find(view.rows)?;
                 let state = instance.state();
                 if state != InstanceState::Running {

@@ -40,8 +40,7 @@ impl App {
         let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
         let target = self.target(caller, &Selector::Id(id));
         let (instance, size) = self
-            .db
-            .write(move |view| {
+            .change(caller, "instance.update", move |view| {
                 let instance = target.find(view.rows)?;
                 let limits = quota::limits(view.rows, owner, defaults)?;
                 decide(view, (&scheduler, limits), instance, &request, features)

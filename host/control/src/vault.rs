@@ -3,6 +3,7 @@
 //! A ciphertext is a mark, the fingerprint of its key, a nonce, and the encrypted text. Ciphertexts of
 //! format 3 begin with the nonce, so every key is tried on them.
 
+use super::audit;
 use super::keyring::{FILE, KeyFileError, Keyring, SecretKey};
 use arc_swap::ArcSwap;
 use chacha20poly1305::XNonce;
@@ -11,6 +12,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use wharf_db::{Change, Changes, Db, Read};
+use wharf_domain::audit::Origin;
 use wharf_domain::error::Error;
 use wharf_domain::ids::InstanceId;
 use wharf_domain::instance::Instance;
@@ -100,7 +102,7 @@ impl Vault {
         let fingerprint = vault.fingerprint();
         // A rotation that was interrupted after its first step has not noted its key yet.
         if expected != Some(fingerprint) {
-            vault.note(db).await?;
+            vault.note(db, None).await?;
         }
         if !vault.0.keys.load().earlier.is_empty() {
             tracing::warn!(
@@ -195,12 +197,23 @@ impl Vault {
         Ok(())
     }
 
-    /// Notes the current key in the database.
-    pub(super) async fn note(&self, db: &Db) -> Result<(), Error> {
+    /// Notes the current key in the database, with an audit record of the operation.
+    pub(super) async fn note(&self, db: &Db, operation: Option<&'static str>) -> Result<(), Error> {
         let fingerprint = self.fingerprint();
+        let subject = fingerprint.to_string();
         let noted = db.write(move |_| {
             let change = Change::PutKeyFingerprint(fingerprint);
-            Ok(((), Changes::none().with(change)))
+            let changes = Changes::none().with(change);
+            Ok((
+                (),
+                match operation {
+                    Some(operation) => {
+                        let operator = Origin::operator();
+                        changes.with(audit::record(&operator, operation, None, &subject, "begun"))
+                    }
+                    None => changes,
+                },
+            ))
         });
         noted.await
     }

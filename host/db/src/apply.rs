@@ -60,6 +60,13 @@ impl Draft<'_> {
             Change::PutKey(key) => {
                 self.put(&t::KEYS, &*key.id, (), &key)?;
             }
+            Change::PutKeyTerms(id, terms) => {
+                self.put(&t::KEY_TERMS, &*id, (), &terms)?;
+            }
+            Change::PutKeyUse(id, at) => {
+                self.put(&t::KEY_USES, &*id, (), &at)?;
+            }
+            Change::Audit(record) => self.append_audit(&record)?,
             Change::PutIdempotent(digest, create, expired_before) => {
                 self.put_idempotent(digest, &create, expired_before)?;
             }

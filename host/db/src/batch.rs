@@ -1,6 +1,9 @@
 //! What a use case wants written.
 
-use super::rows::{IdempotencyDigest, IdempotentCreate, KeyRow, NodeRow, ProvisioningSpec};
+use super::rows::{
+    IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow, ProvisioningSpec,
+};
+use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
 use wharf_domain::event::{Event, What};
@@ -39,6 +42,12 @@ pub enum Change {
     PutNode(NodeId, NodeRow),
     /// A new or changed key.
     PutKey(KeyRow),
+    /// Writes the terms of a key.
+    PutKeyTerms(String, KeyTerms),
+    /// Writes the last use of a key.
+    PutKeyUse(String, Timestamp),
+    /// Appends to the audit log.
+    Audit(Box<AuditRecord>),
     /// Keeps a create request for replays, and removes some that are older than the given time.
     PutIdempotent(IdempotencyDigest, Box<IdempotentCreate>, Timestamp),
 }
@@ -99,6 +108,23 @@ impl Changes {
             instance.billed = billed;
         }
         self.with(Change::PutInstance(Box::new(instance)))
+    }
+
+    /// Adds the audit record of changes of an instance; none if nothing changes.
+    #[must_use]
+    pub fn audited(self, origin: &Origin, operation: &str, now: Timestamp) -> Self {
+        let Ok(instance) = self.instance() else {
+            return self;
+        };
+        self.with(Change::Audit(Box::new(AuditRecord {
+            at: now,
+            origin: origin.clone(),
+            operation: operation.to_owned(),
+            owner: Some(instance.owner),
+            instance: Some(instance.id),
+            subject: None,
+            result: instance.state().as_str().to_owned(),
+        })))
     }
 
     /// The instance row that was put last.

@@ -24,6 +24,7 @@ pub(super) fn check(rows: &impl Read) -> Vec<Finding> {
         check_users,
         check_claims,
         check_idempotency,
+        check_audit,
         history::check,
     ];
     match known(rows, &mut wrong) {
@@ -37,6 +38,13 @@ pub(super) fn check(rows: &impl Read) -> Vec<Finding> {
         Err(error) => wrong.push(format!("instances cannot be read: {}", error.chain())),
     }
     wrong.0
+}
+
+fn check_audit(rows: &impl Read, _: &Known, wrong: &mut Findings) -> Result<(), Error> {
+    for line in super::audit::verify(rows, None)?.1 {
+        wrong.push(line);
+    }
+    Ok(())
 }
 
 fn known(rows: &impl Read, wrong: &mut Findings) -> Result<Known, Error> {

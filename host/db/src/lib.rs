@@ -4,6 +4,7 @@
 //! changes; changes of many callers share one durable commit ([`writer`]).
 
 mod apply;
+mod audit;
 mod backup;
 mod batch;
 mod codec;
@@ -26,6 +27,7 @@ mod tables;
 mod tests;
 mod writer;
 
+pub use audit::AuditHead;
 pub use backup::{Copied, restore};
 pub use batch::{Change, Changes};
 pub use commit::View;
@@ -33,7 +35,7 @@ pub use findings::Finding;
 pub use inspect::{Inspected, inspect, repair};
 pub use projection::Projection;
 pub use read::Read;
-pub use rows::{IdempotencyDigest, IdempotentCreate, KeyRow, NodeRow, ProvisioningSpec};
+pub use rows::{IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow, ProvisioningSpec};
 pub use table::Snapshot;
 
 use std::path::{Path, PathBuf};
@@ -207,5 +209,13 @@ impl Db {
     pub fn backup(&self, path: &Path, wanted: impl Fn() -> bool) -> Result<Copied, OpenError> {
         let copied = guard::guarded(|| backup::backup(&self.file, path, wanted));
         copied.map_err(|why| OpenError::Rows(codec::internal(why)))?
+    }
+
+    /// Checks the chain of the audit log. Returns its end, and one line for each contradiction.
+    pub fn verify_audit(
+        &self,
+        known: Option<AuditHead>,
+    ) -> Result<(AuditHead, Vec<String>), Error> {
+        self.read(|rows| audit::verify(rows, known))
     }
 }

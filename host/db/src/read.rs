@@ -1,10 +1,13 @@
 //! Questions to the rows, of a snapshot or within a write.
 
 use super::codec::internal;
-use super::rows::{IdempotencyDigest, IdempotentCreate, KeyRow, NodeRow, ProvisioningSpec};
+use super::rows::{
+    IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow, ProvisioningSpec,
+};
 use super::table::Rows;
 use super::tables as t;
 use uuid::Uuid;
+use wharf_domain::audit::AuditRecord;
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
 use wharf_domain::event::Event;
@@ -13,6 +16,7 @@ use wharf_domain::instance::Instance;
 use wharf_domain::ledger::Entry;
 use wharf_domain::quota::{Amounts, UserLimit};
 use wharf_domain::secret::Fingerprint;
+use wharf_domain::time::Timestamp;
 
 /// Questions to the rows.
 #[expect(
@@ -159,6 +163,48 @@ pub trait Read: Rows {
         self.all(&t::KEYS)?
             .map(|row| row.map(|(_, (), key)| key))
             .collect()
+    }
+
+    /// The terms of a key, if it has some.
+    fn key_terms(&self, id: &str) -> Result<Option<KeyTerms>, Error> {
+        self.get(&t::KEY_TERMS, id, ())
+    }
+
+    /// The last use of a key.
+    fn key_use(&self, id: &str) -> Result<Option<Timestamp>, Error> {
+        self.get(&t::KEY_USES, id, ())
+    }
+
+    /// At most `limit` records of the audit log after the number `after`.
+    fn audit(&self, after: u64, limit: usize) -> Result<Vec<(u64, AuditRecord)>, Error> {
+        let from = after.saturating_add(1);
+        let rows = self.under_from(&t::AUDIT, &(), from)?.take(limit);
+        rows.map(|row| row.and_then(|(number, row)| Ok((number, row.read()?))))
+            .collect()
+    }
+
+    /// At most `limit` records about an owner after the number `after`.
+    fn audit_of(
+        &self,
+        owner: UserId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, AuditRecord)>, Error> {
+        let from = (owner, after.saturating_add(1));
+        let mut records = Vec::new();
+        for key in self
+            .keys_under_from(&t::AUDIT_BY_OWNER, &(), from)?
+            .take(limit)
+        {
+            let (of, number) = key?;
+            if of != owner {
+                break;
+            }
+            let row = self.get(&t::AUDIT, &(), number)?;
+            let row = row.ok_or_else(|| internal(format!("audit record {number} is missing")))?;
+            records.push((number, row.read()?));
+        }
+        Ok(records)
     }
 
     /// The create request of an owner with an idempotency key; expired ones may be included.

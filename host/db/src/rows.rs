@@ -1,10 +1,14 @@
 //! Row types that exist only in the database.
 
+use super::codec::decode;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use wharf_domain::audit::AuditRecord;
 use wharf_domain::blueprint::Blueprint;
+use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_domain::instance::Instance;
+use wharf_domain::scope::Scopes;
 use wharf_domain::secret::Encrypted;
 use wharf_domain::time::Timestamp;
 
@@ -57,6 +61,31 @@ pub struct NodeRow {
     pub mark: Option<String>,
     /// The operator has accepted the engine as it is now, and the observer has not yet acted on it.
     pub accepted: bool,
+}
+
+/// The terms of an API key. A key without this row has all scopes and does not expire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyTerms {
+    /// Its permissions.
+    pub scopes: Scopes,
+    /// The time from which on it is not valid.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A record of the audit log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditRow {
+    /// The encoded record. The hash is over these bytes, whichever version wrote them.
+    pub record: Vec<u8>,
+    /// Hash of the hash of the record before, the number and the record.
+    pub hash: [u8; 32],
+}
+
+impl AuditRow {
+    /// Decodes the record.
+    pub(super) fn read(&self) -> Result<AuditRecord, Error> {
+        decode(&self.record)
+    }
 }
 
 /// Counters of an owner.

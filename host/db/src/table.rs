@@ -116,6 +116,34 @@ pub trait Rows {
         }))
     }
 
+    /// The last row of one first part.
+    fn last_under<F: Part + ?Sized, R: Part<Owned = R>, V: DeserializeOwned>(
+        &self,
+        table: &Table<F, R, V>,
+        first: &F,
+    ) -> Result<Option<(R, V)>, Error> {
+        let Some(row) = range(self.tree(), table, first)?.next_back() else {
+            return Ok(None);
+        };
+        Ok(read(table, row, decode)?.map(|(_, rest, value)| (rest, value)))
+    }
+
+    /// The rest of the keys of one first part that are `from` or follow it, in order.
+    fn keys_under_from<F: Part + ?Sized, R: Part<Owned = R>, V>(
+        &self,
+        table: &Table<F, R, V>,
+        first: &F,
+        from: R,
+    ) -> Result<impl Iterator<Item = Result<R, Error>>, Error> {
+        let (from, to) = (table.key(first, &from), table.prefix(first, table.kind + 1));
+        let rows = self.tree().range(from.as_slice()..to.as_slice());
+        Ok(rows.map_err(internal)?.filter_map(|row| {
+            read(table, row, |_| Ok(()))
+                .map(|found| found.map(|(_, rest, ())| rest))
+                .transpose()
+        }))
+    }
+
     /// The rest of the keys of one first part, in order.
     fn keys_under<F: Part + ?Sized, R: Part<Owned = R>, V>(
         &self,

@@ -3,7 +3,8 @@
 //! Claims are in a group of their own, because a start reads all of them.
 
 use super::rows::{
-    IdempotencyDigest, IdempotentCreate, KeyRow, NodeRow, OwnerRow, ProvisioningSpec,
+    AuditRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow, OwnerRow,
+    ProvisioningSpec,
 };
 use super::table::Table;
 use uuid::Uuid;
@@ -14,6 +15,7 @@ use wharf_domain::instance::Instance;
 use wharf_domain::ledger::Entry;
 use wharf_domain::quota::{Amounts, UserLimit};
 use wharf_domain::secret::Fingerprint;
+use wharf_domain::time::Timestamp;
 
 /// The name of this installation towards engines.
 pub const INSTALLATION: Table<(), (), Uuid> = Table::new(b'#', 0);
@@ -28,6 +30,15 @@ pub const EMAILS: Table<str, (), UserId> = Table::new(b'e', 0);
 pub const USER_LIMITS: Table<UserId, (), Amounts<UserLimit>> = Table::new(b'q', 0);
 /// Public key id → key.
 pub const KEYS: Table<str, (), KeyRow> = Table::new(b'k', 0);
+/// Scopes and expiry of a key.
+pub const KEY_TERMS: Table<str, (), KeyTerms> = Table::new(b'k', 1);
+/// The last use of a key, to the minute.
+pub const KEY_USES: Table<str, (), Timestamp> = Table::new(b'k', 2);
+
+/// The audit log by number.
+pub const AUDIT: Table<(), u64, AuditRow> = Table::new(b'a', 0);
+/// The numbers of the records about an owner.
+pub const AUDIT_BY_OWNER: Table<(), (UserId, u64), ()> = Table::new(b'a', 1);
 
 /// Instances.
 pub const INSTANCES: Table<InstanceId, (), Instance> = Table::new(b'i', 0);

@@ -55,6 +55,9 @@ pub enum Error {
     /// The caller has no such instance.
     #[error("instance not found")]
     NotFound,
+    /// The caller has no such key.
+    #[error("key not found")]
+    KeyNotFound,
     /// The instance's shown state does not allow the action.
     #[error("cannot {verb} an instance that is {state}")]
     State {

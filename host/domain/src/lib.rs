@@ -1,5 +1,6 @@
 //! The domain types and rules. They do no I/O; callers pass in time and randomness.
 
+pub mod audit;
 pub mod blueprint;
 pub mod capacity;
 pub mod draft;
@@ -15,6 +16,7 @@ pub mod name;
 pub mod placement;
 pub mod quota;
 pub mod request;
+pub mod scope;
 pub mod secret;
 pub mod shortage;
 pub mod state;

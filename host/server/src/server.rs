@@ -137,19 +137,28 @@ pub async fn serve(
     let mut interface = http::Server::start(&config, listener, Arc::clone(&app), stopped)?;
     trust::warn_of_plain_http(&config, address);
     listening(address);
-    let mut stop = pin!(stop);
-    let ended = loop {
-        tokio::select! {
-            () = &mut stop => break Ok(()),
-            () = app.lost() => break Err(StartError::Lost),
-            name = background.ended() => break Err(StartError::Task(name)),
-            name = interface.ended() => break Err(StartError::Task(name)),
-            Some(()) = reload.recv() => reload::reload(&app, &interface),
+    let ended = {
+        let mut stop = pin!(stop);
+        let mut key_uses = pin!(app.keys().write_uses_regularly());
+        loop {
+            tokio::select! {
+                () = &mut stop => break Ok(()),
+                () = app.lost() => break Err(StartError::Lost),
+                name = background.ended() => break Err(StartError::Task(name)),
+                name = interface.ended() => break Err(StartError::Task(name)),
+                Some(()) = reload.recv() => reload::reload(&app, &interface),
+                () = &mut key_uses => {}
+            }
         }
     };
     tracing::info!("stopping after the requests in progress");
     let _ = stopping.send(true);
     interface.finished().await;
+    if !matches!(ended, Err(StartError::Lost))
+        && let Err(error) = app.keys().write_uses().await
+    {
+        tracing::warn!(error = %error.chain(), "cannot write the last uses of keys");
+    }
     let _ = ending.send(true);
     // The next start continues the interrupted work.
     drop(tokio::time::timeout(DRAIN_TIMEOUT, background.finished()).await);

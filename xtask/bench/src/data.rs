@@ -12,8 +12,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 use wharf::server::open_db;
 use wharf_config::Config;
-use wharf_control::{Keys, Scheduler, Vault, now};
+use wharf_control::{Keys, NewKey, Scheduler, Vault, now};
 use wharf_db::{Change, Changes, Db, ProvisioningSpec, Read as _, View};
+use wharf_domain::audit::Origin;
 use wharf_domain::blueprint::{Blueprint, Content, File, Health, Image};
 use wharf_domain::capacity::{CpuTier, Size};
 use wharf_domain::error::Error;
@@ -23,6 +24,7 @@ use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
 use wharf_domain::money::{Rate, Rates};
 use wharf_domain::name::Name;
 use wharf_domain::placement::PlacementRequest;
+use wharf_domain::scope::Scopes;
 use wharf_domain::secret::{Encrypted, SecretText, Secrets};
 use wharf_domain::state::InstanceState;
 use wharf_testkit::process::wait_until;
@@ -130,7 +132,13 @@ async fn fill(
     let keys = Keys::load(db.clone())?;
     let (mut shown, mut owners) = (Vec::new(), Vec::new());
     for n in 0..users {
-        let key = keys.new_key(&format!("user{n}@example.org"), "").await?;
+        let new = NewKey {
+            email: format!("user{n}@example.org"),
+            name: String::new(),
+            scopes: Scopes::ALL,
+            expires_at: None,
+        };
+        let key = keys.new_key(new, &Origin::operator()).await?;
         shown.push(key.key.expose().to_owned());
         let caller = keys.authenticate(key.key.expose(), "bench".into());
         owners.push(caller.context("a new key does not work")?.user);

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 const LONGEST: usize = 400;
+const SECRETS: [&str; 2] = ["original_service_password", "key"];
 
 /// Formats a body for a report.
 pub fn redacted(body: &Value) -> String {
@@ -20,7 +21,7 @@ fn hide(value: &mut Value) {
     match value {
         Value::Object(map) => {
             for (key, inner) in map {
-                if key == "original_service_password" && inner.is_string() {
+                if SECRETS.contains(&key.as_str()) && inner.is_string() {
                     *inner = json!("(hidden)");
                 } else {
                     hide(inner);

@@ -7,6 +7,7 @@
     clippy::indexing_slicing
 )]
 
+mod audit;
 mod backend;
 mod damage;
 mod fixture;

@@ -22,6 +22,14 @@ pub struct Page {
 }
 
 impl Page {
+    /// The first and largest page.
+    pub fn first() -> Self {
+        Self {
+            limit: MAX_LIMIT,
+            after: None,
+        }
+    }
+
     /// Reads the query parameters; none ask for the whole list. Unknown parameters are ignored.
     pub fn parse<'a>(
         query: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>,

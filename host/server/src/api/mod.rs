@@ -1,9 +1,11 @@
 //! One file per endpoint: parse, call the use case, render. This module knows no HTTP; the statuses
 //! of the responses are in `http`.
 
+pub mod audit;
 pub mod create;
 pub mod delete;
 pub mod get;
+pub mod keys;
 pub mod list;
 mod list_cache;
 pub mod ports;
@@ -59,6 +61,8 @@ pub enum Reply {
     Instance(Bytes),
     /// An instance was created.
     Created(Bytes),
+    /// An API key was created; the result has its secret.
+    KeyCreated(Bytes),
     /// The request was done, and there is no result.
     Gone,
 }

@@ -38,6 +38,6 @@ impl Bill {
     }
 }
 
-fn timestamp(text: &str) -> Result<Timestamp, &'static str> {
+pub(super) fn timestamp(text: &str) -> Result<Timestamp, &'static str> {
     Timestamp::parse(text).ok_or("must be like 2026-11-20 or 2026-11-20T19:55:44Z")
 }

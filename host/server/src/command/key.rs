@@ -1,9 +1,12 @@
 //! `wharf key`.
 
 use super::ConfigFile;
+use super::bill::timestamp;
 use crate::operation::key::{ListKeys, NewKey, RevokeKey};
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use wharf_domain::scope::Scope;
+use wharf_domain::time::Timestamp;
 
 /// Create, list and revoke API keys
 #[derive(Args)]
@@ -21,10 +24,16 @@ enum KeyCommand {
         /// A name for the key
         #[arg(long, default_value = "")]
         name: String,
+        /// A scope of the key: read, write or metrics; can be given repeatedly. Default: all
+        #[arg(long = "scope", value_parser = scope)]
+        scopes: Vec<Scope>,
+        /// The ISO 8601 date or time from which on the key is not valid
+        #[arg(long = "expires", value_parser = timestamp)]
+        expires_at: Option<Timestamp>,
         #[command(flatten)]
         config: ConfigFile,
     },
-    /// List keys: id, user, name, time of creation, time of revocation
+    /// List keys: id, user, name, time of creation, time of revocation, scopes, expiry, last use
     List {
         #[command(flatten)]
         config: ConfigFile,
@@ -44,17 +53,33 @@ impl Key {
             KeyCommand::New {
                 email,
                 name,
+                scopes,
+                expires_at,
                 config,
-            } => println!("{}", config.perform(NewKey { email, name })?.key),
+            } => {
+                let new = NewKey {
+                    email,
+                    name,
+                    scopes,
+                    expires_at,
+                };
+                println!("{}", config.perform(new)?.key);
+            }
             KeyCommand::List { config } => {
                 for key in config.perform(ListKeys {})? {
-                    let revoked = key.revoked_at.map_or("-".to_owned(), |at| at.to_rfc3339());
+                    let time =
+                        |at: Option<Timestamp>| at.map_or("-".to_owned(), Timestamp::to_rfc3339);
+                    let scopes: Vec<_> = key.scopes.iter().map(|scope| scope.as_str()).collect();
                     println!(
-                        "{}\t{}\t{}\t{}\t{revoked}",
+                        "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
                         key.id,
                         key.email,
                         key.name,
-                        key.created_at.to_rfc3339()
+                        key.created_at.to_rfc3339(),
+                        time(key.revoked_at),
+                        scopes.join(","),
+                        time(key.expires_at),
+                        time(key.last_used_at),
                     );
                 }
             }
@@ -62,4 +87,8 @@ impl Key {
         }
         Ok(())
     }
+}
+
+fn scope(text: &str) -> Result<Scope, &'static str> {
+    Scope::parse(text).ok_or("must be read, write or metrics")
 }

@@ -1,5 +1,6 @@
 //! The command line of `wharf`, one file for each subcommand.
 
+mod audit;
 mod backup;
 mod bill;
 mod events;
@@ -40,6 +41,7 @@ enum Command {
     Bill(bill::Bill),
     Node(node::Node),
     Forget(forget::Forget),
+    Audit(audit::Audit),
     Fsck(fsck::Fsck),
     Secrets(secrets::Secrets),
     Backup(backup::Backup),
@@ -57,6 +59,7 @@ impl Cli {
             Command::Bill(bill) => bill.run(),
             Command::Node(node) => node.run(),
             Command::Forget(forget) => forget.run(),
+            Command::Audit(audit) => audit.run(),
             Command::Fsck(fsck) => fsck.run(),
             Command::Secrets(secrets) => secrets.run(),
             Command::Backup(backup) => backup.run(),

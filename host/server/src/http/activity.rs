@@ -1,5 +1,6 @@
 //! The activity of one connection: its watchdog and the accept loop read it.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -7,6 +8,8 @@ use tokio::sync::Notify;
 /// Counters and flags of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
+    /// Address of the client.
+    pub(super) peer: Option<IpAddr>,
     pub(super) requests: AtomicU64,
     pub(super) running: AtomicUsize,
     sending: Mutex<Sending>,
@@ -30,6 +33,14 @@ pub(super) struct BodyProgress {
 }
 
 impl Activity {
+    /// The activity of a new connection.
+    pub(super) fn of(peer: Option<IpAddr>) -> Self {
+        Self {
+            peer,
+            ..Self::default()
+        }
+    }
+
     /// A response body exists from now on. Returns its number.
     pub(super) fn body_begun(&self) -> u64 {
         let mut sending = self.sending();

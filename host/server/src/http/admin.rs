@@ -8,6 +8,7 @@ use super::respond::{self, HttpError, Response};
 use super::start_error::StartError;
 use super::unsent::Unsent;
 use crate::operation::Operation;
+use crate::operation::audit::{ListAudit, VerifyAudit};
 use crate::operation::backup::Backup;
 use crate::operation::bill::Bill;
 use crate::operation::events::Events;
@@ -104,6 +105,8 @@ fn router(app: Arc<App>) -> Router {
     let router = add::<ListNodes>(router);
     let router = add::<AcceptNode>(router);
     let router = add::<Forget>(router);
+    let router = add::<ListAudit>(router);
+    let router = add::<VerifyAudit>(router);
     router
         .route("/installation", get(installation))
         .fallback(async || HttpError::UnknownPath)

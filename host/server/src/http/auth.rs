@@ -11,6 +11,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use std::sync::Arc;
 use wharf_control::Caller;
+use wharf_domain::scope::Scope;
 
 const SCHEME: &str = "Bearer";
 
@@ -31,11 +32,12 @@ pub(super) async fn authenticate(
         let caller = bearer(request.headers())
             .zip(entry)
             .and_then(|(key, entry)| {
-                let caller =
+                let mut caller =
                     (interface.api.app()).authenticate(key, Arc::clone(&entry.request_id))?;
                 let _ = entry.user.set(caller.user);
                 if let Some(connection) = request.extensions().get::<Arc<Activity>>() {
                     connection.authenticate();
+                    caller.peer = connection.peer;
                 }
                 Some(caller)
             });
@@ -46,6 +48,13 @@ pub(super) async fn authenticate(
             && let Err(exceeded) = rates.take(&caller.key_id)
         {
             return HttpError::TooManyRequests(exceeded).into_response();
+        }
+        let needed = match request.method().is_safe() {
+            true => Scope::Read,
+            false => Scope::Write,
+        };
+        if !caller.scopes.has(needed) {
+            return HttpError::Scope(needed).into_response();
         }
         request.extensions_mut().insert(Authenticated(caller));
     }

@@ -40,7 +40,7 @@ pub(super) async fn handler(
     };
     match encoded {
         Ok(encoded) => {
-            let next = encoded.next.map(link);
+            let next = encoded.next.map(|next| link("/api/instance/", next));
             let mut response = respond::list(encoded.body, next, &encoded.tag);
             compress::declare(response.headers_mut(), encoded.gzipped);
             respond::conditional(response, &conditions)
@@ -125,10 +125,10 @@ fn plain(list: &List) -> Encoded {
 }
 
 /// The value of `Link` for the next page.
-fn link(page: Page) -> String {
+pub(super) fn link(path: &str, page: Page) -> String {
     let after = page.after.unwrap_or_default();
     let limit = page.limit;
-    format!("</api/instance/?limit={limit}&after={after}>; rel=\"next\"")
+    format!("<{path}?limit={limit}&after={after}>; rel=\"next\"")
 }
 
 #[cfg(test)]

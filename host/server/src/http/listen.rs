@@ -52,8 +52,9 @@ pub(super) async fn serve<L: Listener>(
             accepted = accepted => accepted,
             _ = stopped.wait_for(|stopped| *stopped) => break,
         };
-        let activity = Arc::<Activity>::default();
-        let peer = address(&peer).map(|address| (address, peers.connect(address, &activity)));
+        let peer = address(&peer).map(|address| address.to_canonical());
+        let activity = Arc::new(Activity::of(peer));
+        let peer = peer.map(|address| (address, peers.connect(address, &activity)));
         if let Some((address, None)) = &peer {
             tracing::debug!(peer = %address, "connection closed: its peer has too many");
             continue;

@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 use wharf_domain::error::{Error, FieldErrors, Shortfall};
+use wharf_domain::scope::Scope;
 
 /// Why creations are refused while the disk is nearly full. `/readyz` says so too.
 pub const DISK_FULL: &str =
@@ -32,6 +33,8 @@ const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 pub enum HttpError {
     /// No valid key.
     Unauthorized,
+    /// The key lacks this scope.
+    Scope(Scope),
     /// No route has this path.
     UnknownPath,
     /// The route has other methods; the router adds `Allow`.
@@ -90,6 +93,11 @@ pub fn reply(reply: Reply) -> Response {
             let tag = tag(&body);
             tagged(json_bytes(StatusCode::CREATED, body), &tag)
         }
+        Reply::KeyCreated(body) => with(
+            json_bytes(StatusCode::CREATED, body),
+            CACHE_CONTROL,
+            HeaderValue::from_static("no-store"),
+        ),
         Reply::Gone => {
             let mut response = Response::default();
             *response.status_mut() = StatusCode::NO_CONTENT;
@@ -128,9 +136,17 @@ pub(super) fn conditional(mut response: Response, conditions: &Conditions) -> Re
     }
 }
 
+/// A page of a list without an entity tag, with the value of its `Link` header.
+pub fn page(body: Bytes, link: Option<String>) -> Response {
+    linked(json_bytes(StatusCode::OK, body), link)
+}
+
 /// A list, with its entity tag and the value of its `Link` header.
 pub fn list(body: Bytes, link: Option<String>, tag: &str) -> Response {
-    let response = tagged(json_bytes(StatusCode::OK, body), tag);
+    linked(tagged(json_bytes(StatusCode::OK, body), tag), link)
+}
+
+fn linked(response: Response, link: Option<String>) -> Response {
     match link.and_then(|link| HeaderValue::try_from(link).ok()) {
         Some(link) => with(response, LINK, link),
         None => response,
@@ -142,6 +158,7 @@ pub fn error(error: &Error) -> Response {
     match error {
         Error::Fields(FieldErrors(fields)) => json_value(StatusCode::BAD_REQUEST, fields),
         Error::NotFound => detail(StatusCode::NOT_FOUND, "Instance not found."),
+        Error::KeyNotFound => detail(StatusCode::NOT_FOUND, "Key not found."),
         Error::State { needed, .. } => {
             let text = format!("{}; it must be {needed}.", sentence(&error.to_string()));
             detail(StatusCode::BAD_REQUEST, &text)
@@ -189,6 +206,10 @@ pub fn http_error(error: &HttpError) -> Response {
             WWW_AUTHENTICATE,
             HeaderValue::from_static("Bearer"),
         ),
+        HttpError::Scope(scope) => {
+            let text = format!("This API key lacks the scope `{}`.", scope.as_str());
+            detail(StatusCode::FORBIDDEN, &text)
+        }
         HttpError::UnknownPath => detail(StatusCode::NOT_FOUND, "Not found."),
         HttpError::Method => detail(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed."),
         HttpError::Slash(location) => match HeaderValue::try_from(location) {

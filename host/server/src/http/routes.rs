@@ -10,20 +10,22 @@ use super::interface::Interface;
 use super::list;
 use super::respond::{self, HttpError, Response};
 use crate::api;
+use crate::api::list::Page;
 use axum::Router;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
-use axum::routing::{MethodRouter, get, post};
-use http::HeaderMap;
+use axum::routing::{MethodRouter, delete as delete_method, get, post};
+use http::{HeaderMap, Uri};
 use serde_json::json;
 use std::sync::Arc;
+use wharf_domain::error::Error;
 
 type Shared = State<Arc<Interface>>;
 type Routes<const N: usize> = [(&'static str, MethodRouter<Arc<Interface>>); N];
 
 /// Routes for callers with a key.
-pub(super) fn private() -> Routes<8> {
+pub(super) fn private() -> Routes<11> {
     [
         ("/api/instance/", get(list::handler).post(create)),
         (
@@ -36,6 +38,9 @@ pub(super) fn private() -> Routes<8> {
         ("/api/instance/{uuid}/remove-port/", post(remove_port)),
         ("/api/instance/{uuid}/stats/", get(stats)),
         ("/api/quota/", get(quota)),
+        ("/api/audit/", get(audit)),
+        ("/api/key/", get(list_keys).post(create_key)),
+        ("/api/key/{id}/", delete_method(revoke_key)),
     ]
 }
 
@@ -139,6 +144,38 @@ async fn stats(State(interface): Shared, Named(selector): Named, call: Call) -> 
 
 async fn quota(State(interface): Shared, call: Call) -> Response {
     call.respond(api::quota::run(&interface.api, &call.caller))
+}
+
+async fn audit(State(interface): Shared, uri: Uri, call: Call) -> Response {
+    let page = Page::parse(form_urlencoded::parse(
+        uri.query().unwrap_or_default().as_bytes(),
+    ));
+    let records = page.map_err(Error::from).and_then(|page| {
+        let page = page.unwrap_or_else(Page::first);
+        api::audit::page(&interface.api, &call.caller, page)
+    });
+    match records {
+        Ok((body, next)) => respond::page(body, next.map(|next| list::link("/api/audit/", next))),
+        Err(error) => call.fail(&error),
+    }
+}
+
+async fn list_keys(State(interface): Shared, call: Call) -> Response {
+    call.respond(api::keys::list(&interface.api, &call.caller))
+}
+
+async fn create_key(State(interface): Shared, call: Call<Json>) -> Response {
+    call.respond(api::keys::create(&interface.api, &call.caller, &call.body.0).await)
+}
+
+async fn revoke_key(
+    State(interface): Shared,
+    id: Result<Path<String>, PathRejection>,
+    call: Call,
+) -> Response {
+    // An id that cannot be decoded is no key's.
+    let id = id.map_or_else(|_| String::new(), |Path(id)| id);
+    call.respond(api::keys::revoke(&interface.api, &call.caller, &id).await)
 }
 
 async fn health(_: NoBody) -> Response {

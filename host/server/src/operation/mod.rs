@@ -1,6 +1,7 @@
 //! Operations for the operator, one file each. A subcommand of `wharf` runs its operation in the
 //! running server, over the admin socket, or on the database if no server runs.
 
+pub mod audit;
 pub mod backup;
 pub mod bill;
 pub mod events;

@@ -22,6 +22,8 @@ pub struct Schemas {
     pub update: Schema,
     /// Schema of `add-port/` and `remove-port/`.
     pub port: Schema,
+    /// Schema of `POST /api/key/`.
+    pub key: Schema,
 }
 
 impl Schemas {
@@ -35,6 +37,9 @@ impl Schemas {
         ))?;
         let port = json(include_str!(
             "../../../../schemas/generated/port-request.json"
+        ))?;
+        let key = json(include_str!(
+            "../../../../schemas/generated/key-request.json"
         ))?;
         let instance = json(include_str!("../../../../schemas/generated/instance.json"))?;
         // Fields of responses or of creation exist, but not every request can set them.
@@ -52,6 +57,7 @@ impl Schemas {
             create: Schema::compile(&create, &known)?,
             update: Schema::compile(&update, &known)?,
             port: Schema::compile(&port, &known)?,
+            key: Schema::compile(&key, &BTreeSet::new())?,
         })
     }
 }
@@ -137,7 +143,9 @@ impl Schema {
             }
             kind => {
                 let path = error.instance_path().to_string();
-                let field = path.trim_start_matches('/');
+                // An item of an array is reported on the array.
+                let field = path.trim_start_matches('/').split('/').next();
+                let field = field.unwrap_or_default();
                 let message = self.rules.get(field).map(|rule| rule.message(kind));
                 add(field, message.unwrap_or_else(|| "is not valid".to_owned()));
             }
@@ -163,6 +171,13 @@ impl Checked {
     pub fn text(&self, field: &str) -> Option<&str> {
         let value = self.fields.get(field).and_then(Value::as_str);
         value.filter(|_| !self.errors.has(field))
+    }
+
+    /// Returns a valid array of strings.
+    pub fn texts(&self, field: &str) -> Option<Vec<&str>> {
+        let values = self.fields.get(field).and_then(Value::as_array);
+        let values = values.filter(|_| !self.errors.has(field))?;
+        Some(values.iter().filter_map(Value::as_str).collect())
     }
 
     /// Returns a valid integer field.

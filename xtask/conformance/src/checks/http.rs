@@ -64,6 +64,10 @@ fn on_every_endpoint(c: &Context<'_>, send: impl Fn(&str, &str) -> Result<Respon
     for (method, path) in [
         ("GET", INSTANCES),
         ("POST", INSTANCES),
+        ("GET", "/api/audit/"),
+        ("GET", "/api/key/"),
+        ("POST", "/api/key/"),
+        ("DELETE", "/api/key/none/"),
         ("GET", "/healthz"),
         ("GET", "/readyz"),
     ] {

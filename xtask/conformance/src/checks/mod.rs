@@ -16,6 +16,7 @@ mod gpu;
 mod http;
 mod identification;
 mod key_kinds;
+mod keys;
 mod list;
 mod money;
 mod names;
@@ -57,6 +58,7 @@ pub fn all() -> Vec<Check> {
         gpu::checks(),
         public_key::checks(),
         key_kinds::checks(),
+        keys::checks(),
         rename::checks(),
         resize::checks(),
         stop::checks(),

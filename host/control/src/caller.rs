@@ -1,0 +1,60 @@
+//! The authenticated user of a request.
+
+use super::App;
+use super::clock::now;
+use super::condition::Condition;
+use std::net::IpAddr;
+use std::sync::Arc;
+use wharf_db::{Changes, View};
+use wharf_domain::audit::{Actor, Origin};
+use wharf_domain::error::Error;
+use wharf_domain::ids::UserId;
+use wharf_domain::scope::Scopes;
+use wharf_domain::time::Timestamp;
+
+/// The authenticated user of a request.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub user: UserId,
+    pub email: Arc<str>,
+    /// Public id of the key.
+    pub key_id: Arc<str>,
+    /// Permissions of the key.
+    pub scopes: Scopes,
+    /// Expiry of the key.
+    pub expires_at: Option<Timestamp>,
+    /// Address of the client.
+    pub peer: Option<IpAddr>,
+    /// Id of the request in the log.
+    pub request_id: Arc<str>,
+    /// Condition on the instance that the request changes.
+    pub condition: Condition,
+}
+
+impl Caller {
+    /// Returns the source of the caller's changes.
+    pub fn origin(&self) -> Origin {
+        Origin {
+            actor: Actor::Key(self.key_id.to_string()),
+            peer: self.peer,
+            request_id: Some(self.request_id.to_string()),
+        }
+    }
+}
+
+impl App {
+    /// Decides and writes a caller's change of an instance, with its audit record.
+    pub(super) async fn change<T: Send + 'static>(
+        &self,
+        caller: &Caller,
+        operation: &'static str,
+        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let origin = caller.origin();
+        let audited = move |view: &View<'_>| {
+            let (result, changes) = decide(view)?;
+            Ok((result, changes.audited(&origin, operation, now())))
+        };
+        self.db.write(audited).await
+    }
+}

@@ -1,0 +1,93 @@
+//! The last use of each key. It is written in the background, so that requests do not wait for it.
+
+use super::key::Keys;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+use wharf_db::{Change, Changes};
+use wharf_domain::error::Error;
+use wharf_domain::time::Timestamp;
+
+/// The resolution in milliseconds, and the interval of the writes.
+const RESOLUTION_MS: i64 = 60_000;
+const INTERVAL: Duration = Duration::from_mins(1);
+
+/// The most keys of one write.
+const BATCH: usize = 1024;
+
+/// The last use of one key; 0 if it was never used.
+pub(super) struct LastUse {
+    seen: AtomicI64,
+    written: AtomicI64,
+}
+
+impl LastUse {
+    pub(super) fn new(written: Option<Timestamp>) -> Self {
+        let written = written.map_or(0, |at| at.0);
+        Self {
+            seen: AtomicI64::new(written),
+            written: AtomicI64::new(written),
+        }
+    }
+
+    /// Notes a use. Most calls only read, so that requests do not share a written cache line.
+    pub(super) fn set(&self, now: Timestamp) {
+        let seen = self.seen.load(Ordering::Relaxed);
+        if now.0.abs_diff(seen) >= RESOLUTION_MS.unsigned_abs() {
+            self.seen.store(now.0, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn get(&self) -> Option<Timestamp> {
+        let seen = self.seen.load(Ordering::Relaxed);
+        (seen != 0).then_some(Timestamp(seen))
+    }
+
+    /// Returns the last use if it is not written yet.
+    fn unwritten(&self) -> Option<Timestamp> {
+        let seen = self.get()?;
+        (seen.0 != self.written.load(Ordering::Relaxed)).then_some(seen)
+    }
+}
+
+impl Keys {
+    /// Writes the last uses every minute, until it is dropped.
+    pub async fn write_uses_regularly(&self) {
+        loop {
+            tokio::time::sleep(INTERVAL).await;
+            if let Err(error) = self.write_uses().await {
+                tracing::warn!(error = %error.chain(), "cannot write the last uses of keys");
+            }
+        }
+    }
+
+    /// Writes the last uses.
+    pub async fn write_uses(&self) -> Result<(), Error> {
+        let valid = self.valid.load_full();
+        let unwritten = |(id, key): (&String, _)| {
+            let last_use: &LastUse = key;
+            Some((id.clone(), last_use.unwritten()?))
+        };
+        let uses: Vec<_> = valid
+            .iter()
+            .map(|(id, key)| (id, &key.last_use))
+            .filter_map(unwritten)
+            .collect();
+        for batch in uses.chunks(BATCH) {
+            let batch = batch.to_vec();
+            let rows = batch.clone();
+            let put = move || {
+                let changes = rows.iter().cloned();
+                changes.fold(Changes::none(), |changes, (id, at)| {
+                    changes.with(Change::PutKeyUse(id, at))
+                })
+            };
+            self.db.write(move |_| Ok(((), put()))).await?;
+            for (id, at) in batch {
+                if let Some(key) = valid.get(&id) {
+                    key.last_use.written.store(at.0, Ordering::Relaxed);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! The audit log: append-only, in the order of the writes. Each record has the SHA-256 of its own bytes
+//! and of the record before, so that a changed or removed record breaks the chain.
+
+use super::codec::encode;
+use super::read::Read;
+use super::rows::AuditRow;
+use super::table::{Draft, Rows};
+use super::tables as t;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use wharf_domain::audit::AuditRecord;
+use wharf_domain::error::Error;
+
+/// The end of the audit log. An operator who keeps it elsewhere can tell that nothing before it has
+/// changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AuditHead {
+    /// Number of the last record; 0 if there is none.
+    pub number: u64,
+    /// Hash of the last record.
+    pub hash: [u8; 32],
+}
+
+impl Draft<'_> {
+    /// Appends a record.
+    pub(super) fn append_audit(&mut self, record: &AuditRecord) -> Result<(), Error> {
+        let last = self.last_under(&t::AUDIT, &())?;
+        let head = last.map_or_else(AuditHead::default, |(number, row)| AuditHead {
+            number,
+            hash: row.hash,
+        });
+        let number = head.number + 1;
+        let bytes = encode(record)?;
+        let hash = link(&head.hash, number, &bytes);
+        let row = AuditRow {
+            record: bytes,
+            hash,
+        };
+        self.put(&t::AUDIT, &(), number, &row)?;
+        if let Some(owner) = record.owner {
+            self.put(&t::AUDIT_BY_OWNER, &(), (owner, number), &())?;
+        }
+        Ok(())
+    }
+}
+
+fn link(before: &[u8; 32], number: u64, record: &[u8]) -> [u8; 32] {
+    let digest = Sha256::new()
+        .chain_update(before)
+        .chain_update(number.to_be_bytes())
+        .chain_update(record);
+    digest.finalize().into()
+}
+
+/// Follows the chain. Returns its end, and a line for each contradiction. `known` is an end that was
+/// seen earlier.
+pub(super) fn verify(
+    rows: &impl Read,
+    known: Option<AuditHead>,
+) -> Result<(AuditHead, Vec<String>), Error> {
+    let (mut head, mut wrong) = (AuditHead::default(), Vec::new());
+    let (mut owned, mut known_is_there) = (BTreeSet::new(), known.is_none_or(|k| k.number == 0));
+    for row in rows.under(&t::AUDIT, &())? {
+        let (number, row) = row?;
+        if number != head.number + 1 {
+            let (from, to) = (head.number + 1, number - 1);
+            wrong.push(format!("audit: records {from} to {to} are missing"));
+        }
+        if row.hash != link(&head.hash, number, &row.record) {
+            wrong.push(format!(
+                "audit: record {number} or the one before it was changed"
+            ));
+        }
+        head = AuditHead {
+            number,
+            hash: row.hash,
+        };
+        known_is_there |= known == Some(head);
+        match row.read() {
+            Ok(record) => owned.extend(record.owner.map(|owner| (owner, number))),
+            Err(_) => wrong.push(format!("audit: record {number} cannot be read")),
+        }
+    }
+    if !known_is_there && let Some(known) = known {
+        let number = known.number;
+        wrong.push(format!(
+            "audit: record {number} is missing or has another hash"
+        ));
+    }
+    let stored = rows.keys_under(&t::AUDIT_BY_OWNER, &())?;
+    if stored.collect::<Result<BTreeSet<_>, _>>()? != owned {
+        wrong.push("audit: the records and their owners do not go together".to_owned());
+    }
+    Ok((head, wrong))
+}

@@ -1,0 +1,102 @@
+//! The chain of the audit log, with records changed and removed.
+
+use super::backend::Disk;
+use super::open;
+use crate::rows::AuditRow;
+use crate::table::{Draft, Rows, Snapshot};
+use crate::{AuditHead, Change, Changes, Db, tables as t};
+use wharf_domain::audit::{AuditRecord, Origin};
+use wharf_domain::ids::UserId;
+use wharf_domain::time::Timestamp;
+
+fn record(n: i64) -> AuditRecord {
+    AuditRecord {
+        at: Timestamp(n),
+        origin: Origin::operator(),
+        operation: "test".to_owned(),
+        owner: Some(UserId(1)),
+        instance: None,
+        subject: Some(n.to_string()),
+        result: "done".to_owned(),
+    }
+}
+
+/// A database with ten records, seven of them in one commit.
+fn ten() -> Db {
+    let db = open(&Disk::new()).unwrap();
+    for n in 0..3 {
+        let change = move || Change::Audit(Box::new(record(n)));
+        db.write_blocking(move |_| Ok(((), Changes::none().with(change()))))
+            .unwrap();
+    }
+    let many = || {
+        let changes = (3..10).map(|n| Change::Audit(Box::new(record(n))));
+        changes.fold(Changes::none(), Changes::with)
+    };
+    db.write_blocking(move |_| Ok(((), many()))).unwrap();
+    db
+}
+
+/// Changes rows as somebody would who can write the file.
+fn tamper(db: &Db, change: impl FnOnce(&mut Draft<'_>)) {
+    let txn = db.file.begin_write().unwrap();
+    let mut rows = Draft::open(&txn).unwrap();
+    change(&mut rows);
+    drop(rows);
+    txn.commit().unwrap();
+}
+
+fn row(db: &Db, number: u64) -> AuditRow {
+    let rows = Snapshot::open(&db.file).unwrap();
+    rows.get(&t::AUDIT, &(), number).unwrap().unwrap()
+}
+
+fn wrong(db: &Db, known: Option<AuditHead>) -> Vec<String> {
+    db.verify_audit(known).unwrap().1
+}
+
+#[test]
+fn an_untouched_log_verifies_and_is_small() {
+    let db = ten();
+    let (head, found) = db.verify_audit(None).unwrap();
+    assert_eq!((head.number, found), (10, vec![]));
+    assert!(db.check().is_empty());
+    let early = AuditHead {
+        number: 4,
+        hash: row(&db, 4).hash,
+    };
+    assert!(wrong(&db, Some(early)).is_empty());
+    assert!(
+        row(&db, 4).record.len() < 64,
+        "{}",
+        row(&db, 4).record.len()
+    );
+}
+
+#[test]
+fn changed_removed_and_cut_records_are_found() {
+    let db = ten();
+    let end = db.verify_audit(None).unwrap().0;
+    let mut changed = row(&db, 5);
+    *changed.record.last_mut().unwrap() ^= 1;
+    tamper(&db, |rows| {
+        drop(rows.put(&t::AUDIT, &(), 5, &changed).unwrap())
+    });
+    assert!(wrong(&db, None)[0].contains("record 5"));
+    let db = ten();
+    tamper(&db, |rows| {
+        rows.remove(&t::AUDIT, &(), 5).unwrap();
+        rows.remove(&t::AUDIT_BY_OWNER, &(), (UserId(1), 5))
+            .unwrap();
+    });
+    assert!(wrong(&db, None)[0].contains("records 5 to 5 are missing"));
+    // A cut end only shows to those who know the end.
+    let db = ten();
+    tamper(&db, |rows| {
+        rows.remove(&t::AUDIT, &(), 10).unwrap();
+        rows.remove(&t::AUDIT_BY_OWNER, &(), (UserId(1), 10))
+            .unwrap();
+    });
+    assert!(wrong(&db, None).is_empty());
+    assert!(wrong(&db, Some(end))[0].contains("record 10"));
+}

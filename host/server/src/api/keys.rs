@@ -1,0 +1,77 @@
+//! `GET` and `POST /api/key/`, `DELETE /api/key/{id}/`: the caller's API keys.
+
+use super::{Api, Reply, render};
+use crate::schema::Body;
+use serde::Serialize;
+use wharf_control::{Caller, KeyInfo};
+use wharf_domain::error::Error;
+use wharf_domain::scope::{Scope, Scopes};
+use wharf_domain::time::Timestamp;
+
+/// A key; `key` only in the response that creates it.
+#[derive(Serialize)]
+struct Wire {
+    id: String,
+    name: String,
+    scopes: Vec<Scope>,
+    created_at: String,
+    expires_at: Option<String>,
+    last_used_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+}
+
+/// The keys that are not revoked.
+pub fn list(api: &Api, caller: &Caller) -> Result<Reply, Error> {
+    let keys = api.app.keys().list(Some(caller.user))?;
+    let valid = keys.into_iter().filter(|key| key.revoked_at.is_none());
+    let keys: Vec<Wire> = valid.map(wire).collect();
+    Ok(Reply::Done(render(&keys, 256 * keys.len() + 2)?))
+}
+
+fn wire(key: KeyInfo) -> Wire {
+    Wire {
+        id: key.id,
+        name: key.name,
+        scopes: key.scopes,
+        created_at: key.created_at.to_rfc3339(),
+        expires_at: key.expires_at.map(Timestamp::to_rfc3339),
+        last_used_at: key.last_used_at.map(Timestamp::to_rfc3339),
+        key: None,
+    }
+}
+
+/// Creates a key with at most the scopes and the lifetime of the caller's key.
+pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
+    let mut checked = api.schemas.key.check(Body::parse(body)?);
+    let expires_at = checked.parse("expires_at", |text| {
+        Timestamp::parse(text).ok_or_else(|| TIME.to_owned())
+    });
+    let scopes = checked.texts("scopes").map(|scopes| {
+        let scopes = scopes.into_iter().filter_map(Scope::parse);
+        scopes.collect::<Scopes>()
+    });
+    let name = checked.text("name").unwrap_or_default().to_owned();
+    checked.errors.into_result()?;
+    let keys = api.app.keys();
+    let (created, new) = keys.derive(caller, name, scopes, expires_at).await?;
+    let wire = Wire {
+        id: created.id,
+        name: new.name,
+        scopes: new.scopes.iter().collect(),
+        created_at: created.created_at.to_rfc3339(),
+        expires_at: new.expires_at.map(Timestamp::to_rfc3339),
+        last_used_at: None,
+        key: Some(created.key.expose().to_owned()),
+    };
+    Ok(Reply::KeyCreated(render(&wire, 384)?))
+}
+
+const TIME: &str = "must be an ISO 8601 time or date, such as 2027-01-01T00:00:00Z";
+
+/// Revokes a key of the caller, possibly the one of this request.
+pub async fn revoke(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error> {
+    let keys = api.app.keys();
+    keys.revoke(id, Some(caller.user), &caller.origin()).await?;
+    Ok(Reply::Gone)
+}

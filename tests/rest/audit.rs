@@ -1,0 +1,157 @@
+//! The audit log: `GET /api/audit/` and `wharf audit`.
+
+use crate::{start, uuid};
+use serde_json::{Value, json};
+use wharf_tests::{Api, small};
+
+fn records(api: &Api) -> Vec<Value> {
+    let body = api.get("/api/audit/").unwrap().expect(200).unwrap();
+    body.as_array().unwrap().clone()
+}
+
+#[test]
+fn each_change_has_a_record_with_its_actor_and_request() {
+    let (server, ann) = start();
+    let bob = server.user("bob@example.com").unwrap();
+    let mut body = small("vm");
+    body["name"] = json!("box");
+    let send = |method: &str, path: &str, id: &str, body: &Value| {
+        let path = format!("/api/instance/{path}");
+        ann.send_with(method, &path, &[("X-Request-Id", id)], body)
+            .unwrap()
+    };
+    let created = send("POST", "", "the-create", &body).expect(201).unwrap();
+    ann.wait_for("box", "running").unwrap();
+    send("PATCH", "box/", "the-rename", &json!({ "name": "crate" }))
+        .expect(200)
+        .unwrap();
+    send(
+        "POST",
+        "crate/add-port/",
+        "the-port",
+        &json!({ "port": 80 }),
+    )
+    .expect(200)
+    .unwrap();
+    // Refused requests and those that change nothing have no record.
+    send("PATCH", "crate/", "nothing", &json!({}))
+        .expect(200)
+        .unwrap();
+    send("POST", "crate/add-port/", "nothing", &json!({ "port": 80 }))
+        .expect(200)
+        .unwrap();
+    send("POST", "crate/restart/", "refused", &Value::Null)
+        .expect(400)
+        .unwrap();
+    send("POST", "crate/stop/", "the-stop", &Value::Null)
+        .expect(200)
+        .unwrap();
+    send("POST", "crate/restart/", "the-restart", &Value::Null)
+        .expect(200)
+        .unwrap();
+    send("DELETE", "crate/", "the-delete", &Value::Null)
+        .expect(204)
+        .unwrap();
+    let records = records(&ann);
+    let key = ann.key().split('_').nth(1).unwrap();
+    let shown: Vec<_> = records[1..]
+        .iter()
+        .map(|r| {
+            assert_eq!(r["actor"], format!("key:{key}"));
+            assert_eq!(r["peer"], "127.0.0.1");
+            assert_eq!(r["instance"], created["uuid"]);
+            let text = |field: &str| r[field].as_str().unwrap();
+            (text("operation"), text("request_id"), text("result"))
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("instance.create", "the-create", "provisioning"),
+            ("instance.update", "the-rename", "running"),
+            ("instance.ports", "the-port", "running"),
+            ("instance.stop", "the-stop", "shut_off"),
+            ("instance.restart", "the-restart", "running"),
+            ("instance.delete", "the-delete", "deleted"),
+        ]
+    );
+    server
+        .cli(&["user", "limit", "ann@example.com", "--instances", "9"])
+        .unwrap();
+    let limited = self::records(&ann).pop().unwrap();
+    assert_eq!(
+        (&limited["operation"], &limited["actor"]),
+        (&json!("user.limit"), &json!("operator"))
+    );
+    assert_eq!(
+        (&records[0]["operation"], &records[0]["actor"]),
+        (&json!("key.new"), &json!("operator"))
+    );
+    // Bob has his own key's record only, and the operator has all.
+    assert_eq!(self::records(&bob).len(), 1);
+    let all = server.cli(&["audit", "list"]).unwrap();
+    assert_eq!(all.lines().count(), 9, "{all}");
+    let bobs = server
+        .cli(&["audit", "list", "--user", "bob@example.com"])
+        .unwrap();
+    assert_eq!(bobs.lines().count(), 1, "{bobs}");
+    assert_eq!(
+        server
+            .cli(&["audit", "list", "--since", "2099-01-01"])
+            .unwrap(),
+        ""
+    );
+    assert!(all.contains("the-restart") && all.contains("ann@example.com"));
+    for secret in [
+        ann.key(),
+        created["original_service_password"].as_str().unwrap(),
+    ] {
+        assert!(!all.contains(secret));
+    }
+    server.finish().unwrap();
+}
+
+#[test]
+fn records_are_paged() {
+    let (server, api) = start();
+    for _ in 0..4 {
+        api.small_container().unwrap();
+    }
+    let (mut path, mut ids) = ("/api/audit/?limit=2".to_owned(), vec![]);
+    loop {
+        let page = api.get(&path).unwrap();
+        let records = page.body.as_array().unwrap();
+        assert!((1..=2).contains(&records.len()));
+        ids.extend(records.iter().map(|r| r["id"].as_u64().unwrap()));
+        let Some(link) = page.header("link") else {
+            break;
+        };
+        path = link[1..link.find('>').unwrap()].to_owned();
+    }
+    assert!(ids.len() == 5 && ids.is_sorted(), "{ids:?}");
+    assert_eq!(api.get("/api/audit/?after=x").unwrap().status, 400);
+    server.finish().unwrap();
+}
+
+#[test]
+fn verify_knows_an_earlier_end_also_after_kill_9() {
+    let (mut server, api) = start();
+    api.small_container().unwrap();
+    let end = server.cli(&["audit", "verify"]).unwrap().trim().to_owned();
+    assert!(end.starts_with("2:"), "{end}");
+    let created = api.small_container().unwrap();
+    assert!(!uuid(&created).is_empty());
+    server.kill().unwrap();
+    // The record is durable with its change.
+    let later = server.cli(&["audit", "verify", "--end", &end]).unwrap();
+    assert!(later.starts_with("3:"), "{later}");
+    server.run().unwrap();
+    let other = format!("2:{}", "0".repeat(64));
+    for wrong in [other.as_str(), "9:00", "x"] {
+        assert!(
+            server.cli(&["audit", "verify", "--end", wrong]).is_err(),
+            "{wrong}"
+        );
+    }
+    server.finish().unwrap();
+}
