@@ -8,6 +8,7 @@
 mod api;
 mod config;
 mod document;
+mod fake_clock;
 mod network;
 mod proxy;
 mod python;
@@ -19,6 +20,7 @@ mod wait;
 pub use api::{Answer, Api, small};
 pub use config::{Ports, docker_node, simulated_node};
 pub use document::check as agrees_with_document;
+pub use fake_clock::FakeClock;
 pub use network::free_network;
 pub use proxy::Proxy;
 pub use python::{Python, succeed};

@@ -16,6 +16,8 @@ use wharf_testkit::workspace::wharf_binary;
 const LOG_PAUSE: Duration = Duration::from_millis(100);
 const LOG_READS: u32 = 20;
 
+const NO_ENVIRONMENT: &[(&str, &str)] = &[];
+
 /// A server process. Dropping it kills it.
 pub struct Server {
     dir: TempDir,
@@ -28,11 +30,14 @@ pub struct Server {
 impl Server {
     /// Starts a server. `settings` follow `listen` and `data_dir` in its configuration.
     pub fn start(settings: &str) -> Result<Self> {
-        Self::start_in(settings, &[])
+        Self::start_in(settings, NO_ENVIRONMENT)
     }
 
     /// Starts a server with variables in its environment.
-    pub fn start_in(settings: &str, environment: &[(&str, &str)]) -> Result<Self> {
+    pub fn start_in(
+        settings: &str,
+        environment: &[(impl AsRef<str>, impl AsRef<str>)],
+    ) -> Result<Self> {
         let mut server = Self::new(settings, environment)?;
         plugin_cache::with_shared(&server.config_path(), &server.data_dir(), || server.run())?;
         Ok(server)
@@ -40,7 +45,7 @@ impl Server {
 
     /// Starts a server that logs JSON.
     pub fn start_with_json_log(settings: &str) -> Result<Self> {
-        let mut server = Self::new(settings, &[])?;
+        let mut server = Self::new(settings, NO_ENVIRONMENT)?;
         server.json_log = true;
         plugin_cache::with_shared(&server.config_path(), &server.data_dir(), || server.run())?;
         Ok(server)
@@ -48,12 +53,12 @@ impl Server {
 
     /// Starts a server without a data directory, as at the first start of an installation.
     pub fn start_from_nothing(settings: &str) -> Result<Self> {
-        let mut server = Self::new(settings, &[])?;
+        let mut server = Self::new(settings, NO_ENVIRONMENT)?;
         server.run()?;
         Ok(server)
     }
 
-    fn new(settings: &str, environment: &[(&str, &str)]) -> Result<Self> {
+    fn new(settings: &str, environment: &[(impl AsRef<str>, impl AsRef<str>)]) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("wharf-test-").tempdir()?;
         let config = format!("listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n{settings}");
         fs::write(dir.path().join("wharf.toml"), config)?;
@@ -61,7 +66,7 @@ impl Server {
             dir,
             environment: environment
                 .iter()
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .map(|(name, value)| (name.as_ref().to_owned(), value.as_ref().to_owned()))
                 .collect(),
             json_log: false,
             process: None,

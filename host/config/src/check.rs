@@ -20,6 +20,12 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     if config.provisioning_deadline_s == 0 {
         return wrong("provisioning_deadline_s", "must be at least 1");
     }
+    if config.clock.max_step_s == 0 {
+        return wrong("clock.max_step_s", "must be at least 1");
+    }
+    if config.clock.max_gap_days == 0 {
+        return wrong("clock.max_gap_days", "must be at least 1");
+    }
     limits(&config.limits)?;
     for (file, pin) in &config.plugins {
         let hex = pin.strip_prefix("sha256:").unwrap_or_default();

@@ -1,16 +1,20 @@
 //! The settings, with their units and defaults. An unknown key is an error that names it.
 
 mod check;
+mod clock;
 mod limits;
 mod node;
 mod quota;
 mod rates;
 mod reload;
+mod retention;
 
+pub use clock::ClockConfig;
 pub use limits::Limits;
 pub use node::{Capacity, Gpu, NodeConfig};
 pub use quota::Quota;
 pub use rates::{Decimal, RatesConfig, TierRates};
+pub use retention::Retention;
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -59,6 +63,12 @@ pub struct Config {
     /// `plugins_dir` without its hash is refused.
     #[serde(default)]
     pub plugins: BTreeMap<String, String>,
+    /// How long the records of purged instances are kept.
+    #[serde(default)]
+    pub retention: Retention,
+    /// Changes of the system's clock that are followed.
+    #[serde(default)]
+    pub clock: ClockConfig,
     /// Limits on time, size and number.
     #[serde(default)]
     pub limits: Limits,

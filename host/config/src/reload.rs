@@ -9,6 +9,7 @@ const LIVE: &[&str] = &[
     "provisioning_deadline_s",
     "quota",
     "rates",
+    "retention",
     "tls.cert",
     "tls.key",
     "limits.answer_wait_ms",

@@ -1,9 +1,8 @@
 //! The audit log, for owners and for the operator.
 
-use super::clock::now;
 use super::{App, Caller};
 use serde::{Deserialize, Serialize};
-use wharf_db::{Change, Db, Read};
+use wharf_db::{Change, Db, Read, View};
 use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
@@ -46,6 +45,7 @@ impl AuditEntry {
 
 /// The change that appends a record about something else than an instance.
 pub fn record(
+    view: &View<'_>,
     origin: &Origin,
     operation: &str,
     owner: Option<UserId>,
@@ -53,7 +53,7 @@ pub fn record(
     result: &str,
 ) -> Change {
     Change::Audit(Box::new(AuditRecord {
-        at: now(),
+        at: view.now,
         origin: origin.clone(),
         operation: operation.to_owned(),
         owner,

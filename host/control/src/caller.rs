@@ -1,7 +1,6 @@
 //! The authenticated user of a request.
 
 use super::App;
-use super::clock::now;
 use super::condition::Condition;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -53,7 +52,7 @@ impl App {
         let origin = caller.origin();
         let audited = move |view: &View<'_>| {
             let (result, changes) = decide(view)?;
-            Ok((result, changes.audited(&origin, operation, now())))
+            Ok((result, changes.audited(&origin, operation, view.now)))
         };
         self.db.write(audited).await
     }

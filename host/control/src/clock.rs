@@ -1,8 +1,155 @@
-//! The wall clock.
+//! Wharf's time. It follows the wall clock of the system slowly, and ignores its large steps: whatever
+//! is billed by a wrong clock is billed for good.
 
+use super::Operator;
+use super::audit::record;
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wharf_config::ClockConfig;
+use wharf_db::{Change, Changes, ClockRow, Db, Read};
+use wharf_domain::audit::Origin;
+use wharf_domain::error::Error;
 use wharf_domain::time::Timestamp;
 
-/// Returns the current time.
-pub fn now() -> Timestamp {
-    Timestamp(chrono::Utc::now().timestamp_millis())
+mod pace;
+
+pub use pace::{Pace, Reading};
+
+/// Where the kernel names the boot of this machine.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// The clock of one process. Clones share it.
+#[derive(Clone)]
+pub struct Clock {
+    pace: Arc<Mutex<Pace>>,
+    boot_id: Arc<str>,
+}
+
+/// The state of the clock, for the operator.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockState {
+    /// Wharf's time.
+    pub now: Timestamp,
+    /// The time of the system's clock.
+    pub system: Timestamp,
+    /// Whether Wharf ignores the difference.
+    pub refused: bool,
+}
+
+impl Clock {
+    /// Starts at the system's time. [`Self::resume`] continues the time of the database.
+    pub fn new(config: &ClockConfig) -> Self {
+        let boot_id = std::fs::read_to_string(BOOT_ID).unwrap_or_default();
+        Self {
+            pace: Arc::new(Mutex::new(Pace::new(config, read()))),
+            boot_id: boot_id.trim().into(),
+        }
+    }
+
+    /// Continues from the time at which the database was last in use.
+    pub fn resume(&self, db: &Db) -> Result<(), Error> {
+        let (row, last_event) = db.read(|rows| {
+            let row = rows.clock()?;
+            let mut last = None;
+            if row.is_none() {
+                rows.each_instance(|instance| last = last.max(Some(instance.last_event_at)))?;
+            }
+            Ok((row, last))
+        })?;
+        match (row, last_event) {
+            (Some(row), _) if !self.boot_id.is_empty() && row.boot_id == *self.boot_id => {
+                let anchor = Reading {
+                    wall: row.at,
+                    boot: row.boot_ms,
+                };
+                self.pace().continue_boot(anchor, read());
+            }
+            (Some(ClockRow { at, .. }), _) | (None, Some(at)) => {
+                self.pace().continue_after_gap(at, read());
+            }
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// Returns the time, which does not decrease unless [`Self::adopt`] sets it back.
+    pub fn now(&self) -> Timestamp {
+        self.pace().now(read())
+    }
+
+    /// Returns the time and the difference to the system's clock.
+    pub fn state(&self) -> ClockState {
+        let (reading, mut pace) = (read(), self.pace());
+        ClockState {
+            now: pace.now(reading),
+            system: reading.wall,
+            refused: pace.refuses(reading),
+        }
+    }
+
+    /// Sets the time to the system's clock.
+    pub fn adopt(&self) {
+        self.pace().adopt(read());
+    }
+
+    /// The row that lets the next start continue.
+    pub fn row(&self) -> ClockRow {
+        let reading = read();
+        ClockRow {
+            at: self.pace().now(reading),
+            boot_ms: reading.boot,
+            boot_id: self.boot_id.to_string(),
+        }
+    }
+
+    fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads the wall clock, and the time since boot, which counts while the machine sleeps.
+fn read() -> Reading {
+    let boot = clock_gettime(ClockId::Boottime);
+    Reading {
+        wall: Timestamp(chrono::Utc::now().timestamp_millis()),
+        boot: boot.tv_sec.saturating_mul(1000) + boot.tv_nsec / 1_000_000,
+    }
+}
+
+impl Operator<'_> {
+    /// Sets Wharf's time to the system's clock.
+    pub async fn adopt_clock(&self) -> Result<ClockState, Error> {
+        let before = self.clock.state();
+        self.clock.adopt();
+        tracing::warn!(
+            before = before.now.to_rfc3339(),
+            now = before.system.to_rfc3339(),
+            "the operator set Wharf's time to the system's clock"
+        );
+        let row = self.clock.row();
+        let adopted = self.db.write(move |view| {
+            let (change, now) = (Change::PutClock(row.clone()), row.at.to_rfc3339());
+            let audited = record(
+                view,
+                &Origin::operator(),
+                "clock.adopt",
+                None,
+                "clock",
+                &now,
+            );
+            Ok(((), Changes::none().with(change).with(audited)))
+        });
+        adopted.await?;
+        Ok(self.clock.state())
+    }
+
+    /// Notes the time in the database, from which the next start continues.
+    pub async fn note_time(&self) -> Result<(), Error> {
+        let row = self.clock.row();
+        let noted = self
+            .db
+            .write(move |_| Ok(((), Changes::none().with(Change::PutClock(row.clone())))));
+        noted.await
+    }
 }

@@ -1,7 +1,6 @@
 //! Creation: a blueprint from the flavor's provider, then one write with name, placement, claim, row,
 //! event and ledger entry.
 
-use super::clock::now;
 use super::quota;
 use super::vault::fill;
 use super::{App, Caller, IdempotencyKey, InstanceView, Scheduler, Vault};
@@ -109,8 +108,7 @@ impl App {
             login_user,
             blueprint,
             secrets: request.secrets,
-            now: now(),
-            deadline: self.deadline(now()),
+            deadline: self.deadline(self.clock.now()),
             key: None,
         })
     }
@@ -140,7 +138,6 @@ struct Draft {
     password: SecretText,
     blueprint: Arc<Blueprint>,
     secrets: Secrets,
-    now: Timestamp,
     deadline: Timestamp,
     key: Option<IdempotencyKey>,
 }
@@ -154,7 +151,7 @@ impl Draft {
     ) -> Result<(Instance, Changes), Error> {
         // A request whose client went away may have been decided after this one began.
         if let Some(key) = &self.key
-            && let Some(earlier) = key.earlier(view.rows, self.placement.owner, self.now)?
+            && let Some(earlier) = key.earlier(view.rows, self.placement.owner, view.now)?
         {
             return Ok((earlier, Changes::none()));
         }
@@ -164,7 +161,7 @@ impl Draft {
         let seq = view.rows.next_seq(self.placement.owner)?;
         // Encrypted within the write, so that a rotation of the key misses no new row.
         let password = self.vault.encrypt_text(self.id, &self.password)?;
-        let instance = self.instance(name, seq, &placement, password);
+        let instance = self.instance(name, seq, &placement, (password, view.now));
         let provisioning_spec = ProvisioningSpec {
             hostname: instance.name.as_str().to_owned(),
             blueprint: Arc::clone(&self.blueprint),
@@ -176,10 +173,10 @@ impl Draft {
                 self.id,
                 Box::new(provisioning_spec),
             ))
-            .record(instance, self.now, wharf_domain::event::What::Created);
+            .record(instance, view.now, wharf_domain::event::What::Created);
         let instance = changes.instance()?;
         let changes = match &self.key {
-            Some(key) => changes.with(key.kept(instance.clone(), self.now)),
+            Some(key) => changes.with(key.kept(instance.clone(), view.now)),
             None => changes,
         };
         Ok((instance, changes))
@@ -207,7 +204,7 @@ impl Draft {
         name: Name,
         seq: u64,
         placement: &Placement,
-        password: Encrypted,
+        (password, now): (Encrypted, Timestamp),
     ) -> Instance {
         let claim = &placement.claim;
         let request = &self.placement;
@@ -224,7 +221,7 @@ impl Draft {
             size: request.size,
             gpu_model: request.gpu_model.clone(),
             gpus: claim.gpus.clone(),
-            created_at: self.now,
+            created_at: now,
             rates: self.rates,
             password,
             node: claim.node.clone(),
@@ -247,7 +244,7 @@ impl Draft {
             resize: None,
             events: 0,
             ledger_entries: 0,
-            last_event_at: self.now,
+            last_event_at: now,
             billed: (InstanceState::Provisioning.billed(), request.size),
         }
     }

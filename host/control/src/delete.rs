@@ -1,7 +1,6 @@
 //! `DELETE`: the instance disappears for its user at once, in every state, even if its node is
 //! unreachable. Its claim is released once the node no longer has it.
 
-use super::clock::now;
 use super::find::Selector;
 use super::{App, Caller};
 use wharf_db::Changes;
@@ -18,7 +17,7 @@ impl App {
                 let id = instance.id;
                 instance.intend(Intent::Delete, None);
                 instance.resize = None;
-                let changes = Changes::none().record(instance, now(), What::Deleted);
+                let changes = Changes::none().record(instance, view.now, What::Deleted);
                 Ok((id, changes))
             })
             .await?;

@@ -1,10 +1,11 @@
 //! Removal of an instance from the books, without its node.
 
-use super::clock::now;
+use super::audit::record;
 use super::find::Selector;
 use super::nodes::NodeState;
 use super::operator::Operator;
 use wharf_db::{Change, Changes, Read};
+use wharf_domain::audit::Origin;
 use wharf_domain::driver::Tag;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::What;
@@ -34,11 +35,22 @@ impl Operator<'_> {
                 let Some(mut row) = view.rows.instance(id)? else {
                     return Ok(((), Changes::none()));
                 };
+                let (origin, subject) = (Origin::operator(), id.to_string());
+                let owner = Some(row.owner);
+                let audited = record(
+                    view,
+                    &origin,
+                    "instance.forget",
+                    owner,
+                    &subject,
+                    "forgotten",
+                );
                 row.intend(Intent::Delete, None);
                 row.resize = None;
                 let changes = Changes::none()
-                    .record(row, now(), What::Forgotten)
-                    .with(Change::DropInstance(id));
+                    .record(row, view.now, What::Forgotten)
+                    .with(Change::DropInstance(id))
+                    .with(audited);
                 Ok(((), changes))
             })
             .await?;

@@ -1,16 +1,13 @@
-//! Reports for the operator: the event log of an instance and the bill of a user.
+//! The event log of an instance, for the operator.
 
 use super::find::Selector;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use wharf_db::{Db, Read};
-use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::error::Error;
 use wharf_domain::event::{Event, What};
-use wharf_domain::ids::InstanceId;
-use wharf_domain::ledger;
-use wharf_domain::money::NANO;
+use wharf_domain::money::usd;
 use wharf_domain::shortage::Short;
-use wharf_domain::time::Timestamp;
 
 /// One line of an instance's event log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,15 +24,6 @@ pub struct EventLine {
     pub why: Option<String>,
 }
 
-/// The cost of one instance in a time span.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BillLine {
-    /// UUID of the instance, which may be deleted.
-    pub uuid: String,
-    /// Cost in nano-USD.
-    pub nano_usd: u128,
-}
-
 /// Returns the event log of an instance. A name only finds living instances; a UUID finds all.
 pub fn events(db: &Db, selector: &Selector) -> Result<Vec<EventLine>, Error> {
     let found = db.read(|rows| {
@@ -49,33 +37,6 @@ pub fn events(db: &Db, selector: &Selector) -> Result<Vec<EventLine>, Error> {
         return Err(Error::NotFound);
     }
     Ok(found.iter().map(EventLine::from).collect())
-}
-
-/// Returns the cost of each of a user's instances in `[from, to)`. Instances without cost are left
-/// out.
-pub fn bill(db: &Db, email: &str, from: Timestamp, to: Timestamp) -> Result<Vec<BillLine>, Error> {
-    db.read(|rows| {
-        let user = rows
-            .user_of_email(email)?
-            .ok_or_else(|| FieldErrors::one("email", "no user has this address"))?;
-        let mut lines = Vec::new();
-        rows.each_ledger(|id: InstanceId, entries| {
-            if entries.first().is_some_and(|e| e.owner == user) {
-                let nano_usd = ledger::cost(entries, from, to);
-                if nano_usd > 0 {
-                    let uuid = id.to_string();
-                    lines.push(BillLine { uuid, nano_usd });
-                }
-            }
-        })?;
-        Ok(lines)
-    })
-}
-
-/// Formats a sum in USD with nine decimals.
-pub fn usd(nano: u128) -> String {
-    let unit = u128::from(NANO);
-    format!("{}.{:09}", nano / unit, nano % unit)
 }
 
 impl From<&Event> for EventLine {
@@ -115,6 +76,10 @@ fn describe(what: &What) -> (&'static str, Option<String>) {
         What::Deleted => ("deleted", None),
         What::Purged => ("purged", None),
         What::Forgotten => ("forgotten", None),
+        What::BillCorrected { nano_usd, reason } => {
+            let amount = usd(*nano_usd);
+            ("bill-corrected", Some(format!("{amount} USD: {reason}")))
+        }
         What::RestartShort(short) => ("restart-failed", Some(shortages(short))),
         What::ResizeShort(short) => ("resize-refused", Some(shortages(short))),
     }

@@ -1,7 +1,6 @@
 //! Idempotency keys of create requests. A key is durable in the write of its instance, so that a
 //! retry after a crash gets the first answer.
 
-use super::clock::now;
 use super::{App, Caller, InstanceView};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
@@ -104,7 +103,7 @@ impl App {
         key: &IdempotencyKey,
     ) -> Result<Option<InstanceView>, Error> {
         let found = self.db.read(|rows| {
-            let Some(mut instance) = key.earlier(rows, caller.user, now())? else {
+            let Some(mut instance) = key.earlier(rows, caller.user, self.clock.now())? else {
                 return Ok(None);
             };
             // The row of a living instance may have been encrypted anew since.

@@ -3,7 +3,7 @@
 
 use super::audit;
 use super::caller::Caller;
-use super::clock::now;
+use super::clock::Clock;
 use super::condition::Condition;
 use super::key_use::LastUse;
 use super::vault::fill;
@@ -74,6 +74,7 @@ pub struct KeyInfo {
 
 /// The API keys. The database stores all of them; memory holds the valid keys for authentication.
 pub struct Keys {
+    clock: Clock,
     pub(super) db: Db,
     /// The map is replaced as a whole on each change, so that authentication needs no lock.
     pub(super) valid: ArcSwap<Valid>,
@@ -107,7 +108,7 @@ impl ValidKey {
 
 impl Keys {
     /// Loads the valid keys from the database.
-    pub fn load(db: Db) -> Result<Self, Error> {
+    pub fn load(db: Db, clock: Clock) -> Result<Self, Error> {
         let valid = db.read(|rows| {
             let mut valid = HashMap::new();
             for row in rows.all_keys()? {
@@ -124,6 +125,7 @@ impl Keys {
         })?;
         Ok(Self {
             db,
+            clock,
             valid: ArcSwap::from_pointee(valid),
         })
     }
@@ -134,7 +136,7 @@ impl Keys {
         let digest: [u8; 32] = Sha256::digest(key.as_bytes()).into();
         let valid = self.valid.load();
         let known = valid.get(id)?;
-        let now = now();
+        let now = self.clock.now();
         if !bool::from(known.sha256.ct_eq(&digest)) || expired(&known.terms, now) {
             return None;
         }
@@ -153,7 +155,7 @@ impl Keys {
 
     /// Creates a key for a user, and the user if no user has the address.
     pub async fn new_key(&self, new: NewKey, origin: &Origin) -> Result<ApiKey, Error> {
-        check(&new)?;
+        check(&new, self.clock.now())?;
         let (id, key) = random_key()?;
         let sha256: [u8; 32] = Sha256::digest(key.expose().as_bytes()).into();
         let terms = KeyTerms {
@@ -176,10 +178,10 @@ impl Keys {
                 user,
                 name: new.name.clone(),
                 sha256,
-                created_at: now(),
+                created_at: view.now,
                 revoked_at: None,
             };
-            let audited = audit::record(&origin, "key.new", Some(user), &row_id, "created");
+            let audited = audit::record(view, &origin, "key.new", Some(user), &row_id, "created");
             let changes = changes
                 .with(Change::PutKey(row.clone()))
                 .with(Change::PutKeyTerms(row_id.clone(), terms))
@@ -227,7 +229,7 @@ impl Keys {
                 format!("must not be after that of this key, {own}"),
             );
         }
-        let now = now();
+        let now = self.clock.now();
         let own = self.valid.load();
         let valid = |key: &&Arc<ValidKey>| key.user == caller.user && !expired(&key.terms, now);
         if own.values().filter(valid).count() >= MAX_KEYS {
@@ -300,9 +302,9 @@ impl Keys {
                 if row.revoked_at.is_some() {
                     return Ok(((), Changes::none()));
                 }
-                row.revoked_at = Some(now());
+                row.revoked_at = Some(view.now);
                 let user = Some(row.user);
-                let audited = audit::record(&origin, "key.revoke", user, &wanted, "revoked");
+                let audited = audit::record(view, &origin, "key.revoke", user, &wanted, "revoked");
                 let changes = Changes::none().with(Change::PutKey(row)).with(audited);
                 Ok(((), changes))
             })
@@ -349,7 +351,7 @@ fn random_key() -> Result<(String, SecretText), Error> {
 
 /// Checks the fields of a new key. The check of the address is loose, since it only identifies a user
 /// and receives no mail.
-fn check(new: &NewKey) -> Result<(), Error> {
+fn check(new: &NewKey, now: Timestamp) -> Result<(), Error> {
     let (email, name) = (&new.email, &new.name);
     let mut errors = FieldErrors::default();
     let plain = |text: &str| !text.chars().any(|c| c.is_control() || c.is_whitespace());
@@ -368,7 +370,7 @@ fn check(new: &NewKey) -> Result<(), Error> {
     if new.scopes.iter().next().is_none() {
         errors.add("scopes", "must have at least one scope");
     }
-    if new.expires_at.is_some_and(|at| at <= now()) {
+    if new.expires_at.is_some_and(|at| at <= now) {
         errors.add("expires_at", "must be in the future");
     }
     Ok(errors.into_result()?)

@@ -2,8 +2,10 @@
 //! notified and updates the node.
 
 mod audit;
+pub mod bill;
 mod caller;
 mod clock;
+pub mod clock_watch;
 mod condition;
 mod create;
 mod delete;
@@ -25,6 +27,7 @@ mod quota;
 mod read;
 pub mod reconciler;
 mod restart;
+pub mod retention;
 mod rotate;
 mod scheduler;
 mod settled;
@@ -35,7 +38,7 @@ mod vault;
 
 pub use audit::{AuditEntry, page as audit_page, record as audit_record};
 pub use caller::Caller;
-pub use clock::now;
+pub use clock::{Clock, ClockState};
 pub use condition::Condition;
 pub use disk::Disk;
 pub use engines::compare_engines;
@@ -93,6 +96,7 @@ pub struct App {
     pub(crate) features: NodeFeatures,
     pub(crate) nodes: Nodes,
     pub(crate) scheduler: Scheduler,
+    pub(crate) clock: Clock,
     disk: Disk,
     keys: Keys,
     guests: Handle,
@@ -108,6 +112,8 @@ pub struct Parts {
     pub db: Db,
     /// The inventory that the database keeps up to date.
     pub scheduler: Scheduler,
+    /// The clock that the database uses.
+    pub clock: Clock,
     pub plugins: Plugins,
     /// Driver of each node.
     pub drivers: BTreeMap<NodeId, NodeDriver>,
@@ -127,12 +133,13 @@ impl App {
                 parts.config.data_dir.clone(),
                 parts.config.limits.disk_reserve_mib,
             ),
-            keys: Keys::load(parts.db.clone())?,
+            keys: Keys::load(parts.db.clone(), parts.clock.clone())?,
             installation: parts.installation,
             web_host: parts.config.web.host.as_str().into(),
             config: ArcSwap::new(parts.config),
             db: parts.db,
             scheduler: parts.scheduler,
+            clock: parts.clock,
             plugins: parts.plugins,
             nodes: Nodes::new(parts.drivers.keys().cloned()),
             drivers: parts.drivers,

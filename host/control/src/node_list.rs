@@ -1,10 +1,12 @@
 //! The nodes for the operator, and the operator's word about a node's engine.
 
+use super::audit::record;
 use super::nodes::NodeState;
 use super::operator::Operator;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use wharf_db::{Change, Changes, Read};
+use wharf_domain::audit::Origin;
 use wharf_domain::capacity::Size;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::NodeId;
@@ -106,7 +108,9 @@ impl Operator<'_> {
                 let mut row = view.rows.node(&id)?;
                 row.accepted = true;
                 let change = Change::PutNode(id.clone(), row);
-                Ok(((), Changes::none().with(change)))
+                let origin = Origin::operator();
+                let audited = record(view, &origin, "node.accept", None, &id.0, "accepted");
+                Ok(((), Changes::none().with(change).with(audited)))
             })
             .await?;
         app.nodes.look_soon(&node);

@@ -1,6 +1,7 @@
 //! The state that operations for the operator work on.
 
 use super::App;
+use super::clock::Clock;
 use super::key::Keys;
 use super::scheduler::Scheduler;
 use super::vault::{Vault, VaultError};
@@ -16,6 +17,7 @@ pub struct Operator<'a> {
     pub keys: &'a Keys,
     pub scheduler: &'a Scheduler,
     pub config: Arc<Config>,
+    pub clock: &'a Clock,
     pub secrets: SecretsSource<'a>,
     /// The running server.
     pub app: Option<&'a App>,
@@ -48,6 +50,7 @@ impl App {
             keys: &self.keys,
             scheduler: &self.scheduler,
             config: self.config(),
+            clock: &self.clock,
             secrets: SecretsSource::Open(&self.vault),
             app: Some(self),
         }

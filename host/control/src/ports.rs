@@ -1,6 +1,5 @@
 //! `add-port/` and `remove-port/`: open ports on a VM's public address.
 
-use super::clock::now;
 use super::find::Selector;
 use super::{App, Caller, InstanceView, quota};
 use wharf_db::Changes;
@@ -82,7 +81,7 @@ impl App {
                     let deadline = instance.deadline;
                     instance.intend(Intent::Run, deadline);
                 }
-                let changes = Changes::none().record(instance, now(), What::PortsChanged);
+                let changes = Changes::none().record(instance, view.now, What::PortsChanged);
                 Ok(((changes.instance()?, pending), changes))
             })
             .await?;

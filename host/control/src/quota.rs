@@ -168,7 +168,8 @@ impl Operator<'_> {
                 Changes::none()
             } else {
                 let origin = Origin::operator();
-                let audited = audit::record(&origin, "user.limit", Some(user), &address, "changed");
+                let audited =
+                    audit::record(view, &origin, "user.limit", Some(user), &address, "changed");
                 let limits = Change::PutUserLimits(user, own);
                 Changes::none().with(limits).with(audited)
             };

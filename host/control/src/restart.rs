@@ -1,6 +1,5 @@
 //! `restart/`: claims compute resources again on the node that has the disk.
 
-use super::clock::now;
 use super::find::Selector;
 use super::{App, Caller, InstanceView, quota};
 use wharf_db::{Change, Changes, Read};
@@ -17,7 +16,7 @@ impl App {
         selector: &Selector,
     ) -> Result<InstanceView, Error> {
         let (owner, target) = (caller.user, self.target(caller, selector));
-        let deadline = self.deadline(now());
+        let deadline = self.deadline(self.clock.now());
         let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
         let started = self
             .change(caller, "instance.restart", move |view| {
@@ -44,7 +43,7 @@ impl App {
                     changes = changes.with(Change::PutClaim(instance.id, claim));
                 }
                 instance.intend(Intent::Run, Some(deadline));
-                let changes = changes.record(instance, now(), What::Restarted);
+                let changes = changes.record(instance, view.now, What::Restarted);
                 Ok((changes.instance()?, changes))
             })
             .await?;

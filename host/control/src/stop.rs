@@ -1,7 +1,6 @@
 //! `stop/`: the visible state changes and compute billing ends with the write. The compute claim is
 //! released once the node has stopped the instance.
 
-use super::clock::now;
 use super::find::Selector;
 use super::{App, Caller, InstanceView};
 use wharf_db::Changes;
@@ -28,7 +27,7 @@ impl App {
                 instance.intend(Intent::Stop, None);
                 // Cancel a resize that the node has not confirmed; the old size stays.
                 instance.resize = None;
-                let changes = Changes::none().record(instance, now(), What::Stopped);
+                let changes = Changes::none().record(instance, view.now, What::Stopped);
                 Ok((changes.instance()?, changes))
             })
             .await?;

@@ -1,7 +1,6 @@
 //! `PATCH`: renames instances and resizes containers. A request takes effect as a whole or not at
 //! all.
 
-use super::clock::now;
 use super::find::{Selector, find};
 use super::{App, Caller, InstanceView, Scheduler, quota};
 use wharf_db::{Change, Changes, Read, View};
@@ -75,7 +74,7 @@ impl App {
                         field: None,
                         message,
                     };
-                    Ok((true, Changes::none().record(row, now(), refused)))
+                    Ok((true, Changes::none().record(row, view.now, refused)))
                 }
                 _ => Ok((false, Changes::none())),
             })
@@ -127,7 +126,7 @@ fn decide(
         if let Some(resize) = &mut instance.resize {
             resize.name = None;
         }
-        let changes = Changes::none().record(instance, now(), What::Renamed);
+        let changes = Changes::none().record(instance, view.now, What::Renamed);
         return Ok(((changes.instance()?, None), changes));
     }
     check_state(&instance)?;
@@ -148,7 +147,7 @@ fn decide(
         let changes = changes.with(Change::PutClaim(instance.id, claim));
         instance.size = size;
         instance.name = name.unwrap_or(instance.name);
-        let changes = changes.record(instance, now(), What::Resized);
+        let changes = changes.record(instance, view.now, What::Resized);
         return Ok(((changes.instance()?, None), changes));
     }
     claim.size = claim.size.max(size);

@@ -201,7 +201,7 @@ impl Vault {
     pub(super) async fn note(&self, db: &Db, operation: Option<&'static str>) -> Result<(), Error> {
         let fingerprint = self.fingerprint();
         let subject = fingerprint.to_string();
-        let noted = db.write(move |_| {
+        let noted = db.write(move |view| {
             let change = Change::PutKeyFingerprint(fingerprint);
             let changes = Changes::none().with(change);
             Ok((
@@ -209,7 +209,9 @@ impl Vault {
                 match operation {
                     Some(operation) => {
                         let operator = Origin::operator();
-                        changes.with(audit::record(&operator, operation, None, &subject, "begun"))
+                        changes.with(audit::record(
+                            view, &operator, operation, None, &subject, "begun",
+                        ))
                     }
                     None => changes,
                 },

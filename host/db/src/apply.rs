@@ -4,11 +4,13 @@ use super::batch::{Change, Changes};
 use super::codec::internal;
 use super::projection::Projected;
 use super::rows::OwnerRow;
-use super::table::{Draft, Rows};
+use super::table::{Draft, Rows, Table};
 use super::tables as t;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::{Instance, Intent, Progress};
+use wharf_domain::ledger::Cost;
+use wharf_domain::month::Month;
 use wharf_domain::secret::Encrypted;
 
 impl Draft<'_> {
@@ -46,6 +48,17 @@ impl Draft<'_> {
             }
             Change::Entry(number, entry) => {
                 self.put(&t::LEDGER, &entry.instance, number, &entry)?;
+                if number == 0 {
+                    self.put(&t::RECORDED, &entry.owner, entry.instance, &())?;
+                }
+            }
+            Change::Correction(id, number, correction) => {
+                self.put(&t::CORRECTIONS, &id, number, &correction)?;
+            }
+            Change::CloseLedger(owner, id, months) => self.close_ledger(owner, id, &months)?,
+            Change::DropEvents(id) => self.remove_under(&t::EVENTS, &id)?,
+            Change::Forget(owner, id) => {
+                self.remove(&t::RECORDED, &owner, id)?;
             }
             Change::PutUser(id, email) => {
                 self.put(&t::EMAILS, &*email, (), &id)?;
@@ -56,6 +69,9 @@ impl Draft<'_> {
             }
             Change::PutNode(node, row) => {
                 self.put(&t::NODES, &*node.0, (), &row)?;
+            }
+            Change::PutClock(row) => {
+                self.put(&t::CLOCK, &(), (), &row)?;
             }
             Change::PutKey(key) => {
                 self.put(&t::KEYS, &*key.id, (), &key)?;
@@ -70,6 +86,31 @@ impl Draft<'_> {
             Change::PutIdempotent(digest, create, expired_before) => {
                 self.put_idempotent(digest, &create, expired_before)?;
             }
+        }
+        Ok(())
+    }
+
+    fn close_ledger(
+        &mut self,
+        owner: UserId,
+        id: InstanceId,
+        months: &[(Month, Cost)],
+    ) -> Result<(), Error> {
+        for (month, cost) in months {
+            self.put(&t::CLOSED, &owner, (month.0, id), cost)?;
+        }
+        self.remove_under(&t::LEDGER, &id)?;
+        self.remove_under(&t::CORRECTIONS, &id)
+    }
+
+    fn remove_under<V: serde::de::DeserializeOwned>(
+        &mut self,
+        table: &Table<InstanceId, u32, V>,
+        id: &InstanceId,
+    ) -> Result<(), Error> {
+        let numbers: Vec<u32> = self.keys_under(table, id)?.collect::<Result<_, _>>()?;
+        for number in numbers {
+            self.remove(table, id, number)?;
         }
         Ok(())
     }

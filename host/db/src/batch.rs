@@ -1,7 +1,7 @@
 //! What a use case wants written.
 
 use super::rows::{
-    IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow, ProvisioningSpec,
+    ClockRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow, ProvisioningSpec,
 };
 use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::capacity::Claim;
@@ -9,7 +9,8 @@ use wharf_domain::error::Error;
 use wharf_domain::event::{Event, What};
 use wharf_domain::ids::{InstanceId, NodeId, UserId};
 use wharf_domain::instance::Instance;
-use wharf_domain::ledger::Entry;
+use wharf_domain::ledger::{Correction, Cost, Entry};
+use wharf_domain::month::Month;
 use wharf_domain::quota::{Amounts, UserLimit};
 use wharf_domain::secret::{Encrypted, Fingerprint};
 use wharf_domain::time::Timestamp;
@@ -34,12 +35,22 @@ pub enum Change {
     PutSecrets(InstanceId, Option<Encrypted>, Option<Encrypted>),
     /// Notes the key that encrypts secrets.
     PutKeyFingerprint(Fingerprint),
+    /// Appends to the corrections of a bill, with its number.
+    Correction(InstanceId, u32, Correction),
+    /// Replaces the ledger and the corrections of a purged instance by the costs of its months.
+    CloseLedger(UserId, InstanceId, Vec<(Month, Cost)>),
+    /// Removes the events of a purged instance.
+    DropEvents(InstanceId),
+    /// Forgets an instance without ledger and events.
+    Forget(UserId, InstanceId),
     /// A new user.
     PutUser(UserId, String),
     /// The limits of a user.
     PutUserLimits(UserId, Amounts<UserLimit>),
     /// The facts about a node.
     PutNode(NodeId, NodeRow),
+    /// The time at which the database was last in use.
+    PutClock(ClockRow),
     /// A new or changed key.
     PutKey(KeyRow),
     /// Writes the terms of a key.

@@ -10,11 +10,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{oneshot, watch};
 use wharf_domain::error::Error;
+use wharf_domain::time::Timestamp;
+
+/// Tells the time.
+pub type Clock = Box<dyn Fn() -> Timestamp + Send>;
 
 /// The data that a use case decides from.
 pub struct View<'a> {
     /// The rows as earlier members of the batch leave them.
     pub rows: &'a Draft<'a>,
+    /// The time of this decision.
+    pub now: Timestamp,
 }
 
 /// A use case on its way through a batch.
@@ -74,6 +80,7 @@ where
 pub struct Committer {
     file: Arc<redb::Database>,
     projected: Projected,
+    clock: Clock,
     /// Number of commits that readers can see.
     commits: Arc<AtomicU64>,
     /// Turns true when the file takes no more writes.
@@ -85,12 +92,14 @@ impl Committer {
     pub fn new(
         file: Arc<redb::Database>,
         projection: Box<dyn Projection>,
+        clock: Clock,
         commits: Arc<AtomicU64>,
         lost: watch::Sender<bool>,
     ) -> Self {
         Self {
             file,
             projected: Projected::new(projection),
+            clock,
             commits,
             lost,
         }
@@ -151,7 +160,10 @@ impl Committer {
         let txn = self.file.begin_write().map_err(internal)?;
         let mut rows = Draft::open(&txn)?;
         for job in batch {
-            let view = View { rows: &rows };
+            let view = View {
+                rows: &rows,
+                now: (self.clock)(),
+            };
             // Caught here, because a transaction that a panic drops makes the next opening check
             // the whole file.
             let decided = catch_unwind(AssertUnwindSafe(|| job.decide(&view)));

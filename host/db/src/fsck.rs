@@ -4,6 +4,7 @@ use super::apply::{is_pending, names, place};
 use super::findings::{Finding, Findings, Fix};
 use super::history;
 use super::read::Read;
+use super::recorded;
 use super::tables as t;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -26,6 +27,7 @@ pub(super) fn check(rows: &impl Read) -> Vec<Finding> {
         check_idempotency,
         check_audit,
         history::check,
+        check_recorded,
     ];
     match known(rows, &mut wrong) {
         Ok(known) => {
@@ -38,6 +40,13 @@ pub(super) fn check(rows: &impl Read) -> Vec<Finding> {
         Err(error) => wrong.push(format!("instances cannot be read: {}", error.chain())),
     }
     wrong.0
+}
+
+fn check_recorded(rows: &impl Read, _: &Known, wrong: &mut Findings) -> Result<(), Error> {
+    let mut lines = Vec::new();
+    recorded::check(rows, &mut lines)?;
+    lines.into_iter().for_each(|line| wrong.push(line));
+    Ok(())
 }
 
 fn check_audit(rows: &impl Read, _: &Known, wrong: &mut Findings) -> Result<(), Error> {

@@ -12,6 +12,7 @@ use super::{Db, OpenError, Projection};
 use std::fs::File;
 use std::io::{self, Seek};
 use std::path::Path;
+use wharf_domain::time::Timestamp;
 
 /// A copy of the database of a directory, and the errors of its pages.
 pub struct Inspected {
@@ -42,7 +43,8 @@ pub fn inspect(dir: &Path, projection: Box<dyn Projection>) -> Result<Inspected,
         path: path.clone(),
         why,
     };
-    let db = guarded(|| Db::on(copy, projection)).map_err(damaged)??;
+    let db =
+        guarded(|| Db::on(copy, projection, Box::new(Timestamp::default))).map_err(damaged)??;
     Ok(Inspected { db, pages })
 }
 

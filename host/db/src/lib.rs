@@ -20,6 +20,7 @@ mod migrate;
 mod open;
 mod projection;
 mod read;
+mod recorded;
 mod rows;
 mod table;
 mod tables;
@@ -30,12 +31,14 @@ mod writer;
 pub use audit::AuditHead;
 pub use backup::{Copied, restore};
 pub use batch::{Change, Changes};
-pub use commit::View;
+pub use commit::{Clock, View};
 pub use findings::Finding;
 pub use inspect::{Inspected, inspect, repair};
 pub use projection::Projection;
 pub use read::Read;
-pub use rows::{IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow, ProvisioningSpec};
+pub use rows::{
+    ClockRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow, ProvisioningSpec,
+};
 pub use table::Snapshot;
 
 use std::path::{Path, PathBuf};
@@ -140,25 +143,49 @@ impl OpenError {
 }
 
 impl Db {
-    /// Opens or makes the database in a directory, and loads the projection of its claims.
-    pub fn open(dir: &Path, projection: Box<dyn Projection>) -> Result<Self, OpenError> {
+    /// Opens or makes the database in a directory, and loads the projection of its claims. `clock`
+    /// gives the time to use cases.
+    pub fn open(
+        dir: &Path,
+        projection: Box<dyn Projection>,
+        clock: Clock,
+    ) -> Result<Self, OpenError> {
         let file = open::open(dir)?;
         let damaged = |why| OpenError::Damaged {
             path: open::path_in(dir),
             why,
         };
-        let opened = guard::guarded(|| Self::on(file, projection)).map_err(damaged)?;
+        let opened = guard::guarded(|| Self::on(file, projection, clock)).map_err(damaged)?;
         opened.map_err(|error| match error {
             OpenError::Rows(error) => damaged(error.chain().to_string()),
             other => other,
         })
     }
 
-    fn on(file: redb::Database, mut projection: Box<dyn Projection>) -> Result<Self, OpenError> {
+    fn on(
+        file: redb::Database,
+        mut projection: Box<dyn Projection>,
+        clock: Clock,
+    ) -> Result<Self, OpenError> {
+        recorded::fill(&file)?;
         let file = Arc::new(file);
         projection.load(&Snapshot::open(&file)?)?;
-        let writer = writer::Writer::start(Arc::clone(&file), projection)?;
+        let writer = writer::Writer::start(Arc::clone(&file), projection, clock)?;
         Ok(Self { file, writer })
+    }
+
+    /// Gives the space of removed rows back to the file system. No process may have the database
+    /// open. Returns the size in bytes before and after.
+    pub fn compact(dir: &Path) -> Result<(u64, u64), OpenError> {
+        let size = || {
+            let file = std::fs::metadata(open::path_in(dir));
+            file.map_or(0, |file| file.len())
+        };
+        let mut file = open::open(dir)?;
+        let before = size();
+        while file.compact().map_err(codec::internal)? {}
+        drop(file);
+        Ok((before, size()))
     }
 
     /// Reads a consistent view of the last commit.

@@ -2,7 +2,7 @@
 
 use super::codec::internal;
 use super::rows::{
-    IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow, ProvisioningSpec,
+    ClockRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow, ProvisioningSpec,
 };
 use super::table::Rows;
 use super::tables as t;
@@ -13,7 +13,8 @@ use wharf_domain::error::Error;
 use wharf_domain::event::Event;
 use wharf_domain::ids::{InstanceId, NodeId, UserId};
 use wharf_domain::instance::Instance;
-use wharf_domain::ledger::Entry;
+use wharf_domain::ledger::{Correction, Cost, Entry};
+use wharf_domain::month::Month;
 use wharf_domain::quota::{Amounts, UserLimit};
 use wharf_domain::secret::Fingerprint;
 use wharf_domain::time::Timestamp;
@@ -33,6 +34,11 @@ pub trait Read: Rows {
     /// The fingerprint of the key that encrypts secrets; none before the first secret.
     fn key_fingerprint(&self) -> Result<Option<Fingerprint>, Error> {
         self.get(&t::KEY_FINGERPRINT, &(), ())
+    }
+
+    /// The time at which the database was last in use.
+    fn clock(&self) -> Result<Option<ClockRow>, Error> {
+        self.get(&t::CLOCK, &(), ())
     }
 
     /// One instance, deleted ones included.
@@ -99,6 +105,42 @@ pub trait Read: Rows {
         }
         if let Some(last) = entries.last() {
             f(last.instance, &entries);
+        }
+        Ok(())
+    }
+
+    /// The corrections of an instance's bill in order.
+    fn corrections(&self, id: InstanceId) -> Result<Vec<Correction>, Error> {
+        self.under(&t::CORRECTIONS, &id)?
+            .map(|row| row.map(|(_, correction)| correction))
+            .collect()
+    }
+
+    /// The instances of an owner with a ledger or events.
+    fn recorded_of(&self, owner: UserId) -> Result<Vec<InstanceId>, Error> {
+        self.keys_under(&t::RECORDED, &owner)?.collect()
+    }
+
+    /// At most `limit` instances with a ledger or events that follow `after`, with their owners.
+    fn recorded_after(
+        &self,
+        after: Option<(UserId, InstanceId)>,
+        limit: usize,
+    ) -> Result<Vec<(UserId, InstanceId)>, Error> {
+        let rows = self.keys_from(&t::RECORDED, after)?;
+        let following = rows.filter(|row| !matches!(row, Ok(found) if Some(*found) == after));
+        following.take(limit).collect()
+    }
+
+    /// Calls `f` with each month of an owner's closed ledgers.
+    fn each_closed(
+        &self,
+        owner: UserId,
+        mut f: impl FnMut(Month, InstanceId, Cost),
+    ) -> Result<(), Error> {
+        for row in self.under(&t::CLOSED, &owner)? {
+            let ((month, id), cost) = row?;
+            f(Month(month), id, cost);
         }
         Ok(())
     }

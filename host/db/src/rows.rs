@@ -88,6 +88,16 @@ impl AuditRow {
     }
 }
 
+/// The time at which the database was last in use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockRow {
+    pub at: Timestamp,
+    /// Milliseconds since the boot of the machine.
+    pub boot_ms: i64,
+    /// The kernel's id of that boot.
+    pub boot_id: String,
+}
+
 /// Counters of an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct OwnerRow {

@@ -12,6 +12,7 @@ use redb::{
     TableDefinition, WriteTransaction,
 };
 use serde::{Serialize, de::DeserializeOwned};
+use std::borrow::Borrow;
 use std::marker::PhantomData;
 use wharf_domain::error::Error;
 
@@ -154,6 +155,32 @@ pub trait Rows {
         Ok(rows.filter_map(|row| {
             read(table, row, |_| Ok(()))
                 .map(|found| found.map(|(_, rest, ())| rest))
+                .transpose()
+        }))
+    }
+
+    /// The keys that follow `from` or are equal to it, in order; all keys without it. This reads the
+    /// other tables in the group too.
+    fn keys_from<F: Part + ?Sized, R: Part<Owned = R>, V>(
+        &self,
+        table: &Table<F, R, V>,
+        from: Option<(F::Owned, R)>,
+    ) -> Result<impl Iterator<Item = Result<(F::Owned, R), Error>>, Error>
+    where
+        F::Owned: Borrow<F>,
+    {
+        let from = from.map_or_else(
+            || vec![table.group],
+            |(first, rest)| table.key(first.borrow(), &rest),
+        );
+        let to = [table.group + 1];
+        let rows = self
+            .tree()
+            .range(from.as_slice()..&to[..])
+            .map_err(internal)?;
+        Ok(rows.filter_map(|row| {
+            read(table, row, |_| Ok(()))
+                .map(|found| found.map(|(first, rest, ())| (first, rest)))
                 .transpose()
         }))
     }

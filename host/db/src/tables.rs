@@ -3,7 +3,7 @@
 //! Claims are in a group of their own, because a start reads all of them.
 
 use super::rows::{
-    AuditRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow, OwnerRow,
+    AuditRow, ClockRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow, OwnerRow,
     ProvisioningSpec,
 };
 use super::table::Table;
@@ -12,7 +12,7 @@ use wharf_domain::capacity::Claim;
 use wharf_domain::event::Event;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::Instance;
-use wharf_domain::ledger::Entry;
+use wharf_domain::ledger::{Correction, Cost, Entry};
 use wharf_domain::quota::{Amounts, UserLimit};
 use wharf_domain::secret::Fingerprint;
 use wharf_domain::time::Timestamp;
@@ -21,6 +21,9 @@ use wharf_domain::time::Timestamp;
 pub const INSTALLATION: Table<(), (), Uuid> = Table::new(b'#', 0);
 /// The fingerprint of the key that encrypts secrets.
 pub const KEY_FINGERPRINT: Table<(), (), Fingerprint> = Table::new(b'#', 1);
+
+/// The time at which the database was last in use.
+pub const CLOCK: Table<(), (), ClockRow> = Table::new(b't', 0);
 
 /// E-mail address of each user.
 pub const USERS: Table<UserId, (), String> = Table::new(b'u', 0);
@@ -48,6 +51,16 @@ pub const PROVISIONING_SPECS: Table<InstanceId, (), ProvisioningSpec> = Table::n
 pub const EVENTS: Table<InstanceId, u32, Event> = Table::new(b'i', 2);
 /// Ledger entries of an instance by number. They outlive it.
 pub const LEDGER: Table<InstanceId, u32, Entry> = Table::new(b'i', 3);
+
+/// Corrections of an instance's bill by number. They outlive it.
+pub const CORRECTIONS: Table<InstanceId, u32, Correction> = Table::new(b'i', 4);
+
+/// Instances of an owner with a ledger or events, purged ones included.
+pub const RECORDED: Table<UserId, InstanceId, ()> = Table::new(b'r', 0);
+/// Costs of an owner's instances whose ledger was closed, by [`Month`](wharf_domain::month::Month).
+pub const CLOSED: Table<UserId, (u32, InstanceId), Cost> = Table::new(b'b', 0);
+/// Whether [`RECORDED`] has the instances of earlier versions.
+pub const RECORDED_ALL: Table<(), (), ()> = Table::new(b't', 1);
 
 /// Claims by node.
 pub const CLAIMS: Table<str, InstanceId, Claim> = Table::new(b'c', 0);

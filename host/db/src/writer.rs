@@ -2,7 +2,7 @@
 
 use super::batch::Changes;
 use super::codec::internal;
-use super::commit::{Committer, Job, View, Waiting};
+use super::commit::{Clock, Committer, Job, View, Waiting};
 use super::projection::Projection;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,10 +32,11 @@ impl Writer {
     pub fn start(
         file: Arc<redb::Database>,
         projection: Box<dyn Projection>,
+        clock: Clock,
     ) -> Result<Self, Error> {
         let commits = Arc::<AtomicU64>::default();
         let (losing, lost) = watch::channel(false);
-        let committer = Committer::new(file, projection, Arc::clone(&commits), losing);
+        let committer = Committer::new(file, projection, clock, Arc::clone(&commits), losing);
         let (queue, jobs) = channel();
         let thread = std::thread::Builder::new()
             .name("db-writer".to_owned())

@@ -61,4 +61,6 @@ pub enum What {
     ResizeShort(Vec<Short>),
     /// The operator removed the instance from the books; its node was not asked.
     Forgotten,
+    /// The operator corrected the bill by this amount in nano-USD.
+    BillCorrected { nano_usd: i128, reason: String },
 }

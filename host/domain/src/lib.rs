@@ -12,6 +12,7 @@ pub mod ids;
 pub mod instance;
 pub mod ledger;
 pub mod money;
+pub mod month;
 pub mod name;
 pub mod placement;
 pub mod quota;

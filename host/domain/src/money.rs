@@ -45,6 +45,38 @@ impl Rate {
     }
 }
 
+/// The largest correction of a bill: a million USD.
+const MAX_AMOUNT: i128 = 1_000_000 * NANO as i128;
+
+/// Parses a signed decimal of USD exactly, in nano-USD.
+pub fn parse_usd(text: &str) -> Result<i128, &'static str> {
+    const WRONG: &str = "must be a decimal number of USD with at most nine decimals, such as -1.25";
+    let (sign, amount) = match text.strip_prefix('-') {
+        Some(amount) => (-1, amount),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (whole, fraction) = amount.split_once('.').unwrap_or((amount, "0"));
+    let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) || fraction.len() > 9 || whole.len() > 7 {
+        return Err(WRONG);
+    }
+    let whole: i128 = whole.parse().map_err(|_| WRONG)?;
+    let fraction: i128 = format!("{fraction:0<9}").parse().map_err(|_| WRONG)?;
+    let nano = whole * i128::from(NANO) + fraction;
+    match nano {
+        0 => Err("must not be 0"),
+        1..=MAX_AMOUNT => Ok(sign * nano),
+        _ => Err("must be at most 1000000"),
+    }
+}
+
+/// Formats an amount in USD with nine decimals.
+pub fn usd(nano: i128) -> String {
+    let (unit, amount) = (u128::from(NANO), nano.unsigned_abs());
+    let sign = if nano < 0 { "-" } else { "" };
+    format!("{sign}{}.{:09}", amount / unit, amount % unit)
+}
+
 /// The rates of an instance, fixed at its creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Rates {
@@ -60,7 +92,31 @@ pub struct Rates {
 
 #[cfg(test)]
 mod tests {
-    use super::Rate;
+    use super::{Rate, parse_usd, usd};
+
+    #[test]
+    fn amounts_have_a_sign() {
+        for (text, nano, shown) in [
+            ("-1.25", -1_250_000_000, "-1.250000000"),
+            ("+0.000000001", 1, "0.000000001"),
+            ("1000000", 1_000_000_000_000_000, "1000000.000000000"),
+        ] {
+            assert_eq!(parse_usd(text), Ok(nano));
+            assert_eq!(usd(nano), shown);
+        }
+        for bad in [
+            "",
+            "-",
+            "--1",
+            "1e3",
+            "0",
+            "-0.0",
+            "0.0000000001",
+            "1000000.1",
+        ] {
+            assert!(parse_usd(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn decimals_are_exact() {

@@ -14,7 +14,8 @@ use tokio::signal::unix::Signal;
 use tokio::sync::{mpsc, watch};
 use wharf_config::{Config, NodeConfig};
 use wharf_control::reconciler;
-use wharf_control::{App, Nudge, Parts, Scheduler, Vault, VaultError};
+use wharf_control::retention;
+use wharf_control::{App, Clock, Nudge, Parts, Scheduler, Vault, VaultError, clock_watch};
 use wharf_db::{Db, Inspected, OpenError, Read, inspect};
 use wharf_domain::capacity::{GpuDevice, Size};
 use wharf_domain::error::Error;
@@ -82,15 +83,19 @@ pub enum StartError {
 }
 
 /// Opens the database of a configuration. The command line uses it too while no server runs.
-pub fn open_db(config: &Config) -> Result<(Db, Scheduler), StartError> {
+pub fn open_db(config: &Config) -> Result<(Db, Scheduler, Clock), StartError> {
     wharf_secure_fs::make_dir(&config.data_dir).map_err(|source| StartError::DataDir {
         path: config.data_dir.display().to_string(),
         source,
     })?;
     trust::check(config)?;
     let scheduler = Scheduler::new(empty_inventory(config));
-    let db = Db::open(&config.data_dir, Box::new(scheduler.clone()))?;
-    Ok((db, scheduler))
+    let clock = Clock::new(&config.clock);
+    let time = clock.clone();
+    let projection = Box::new(scheduler.clone());
+    let db = Db::open(&config.data_dir, projection, Box::new(move || time.now()))?;
+    clock.resume(&db)?;
+    Ok((db, scheduler, clock))
 }
 
 /// Copies the database of a configuration, for checks that change nothing.
@@ -118,10 +123,10 @@ pub async fn serve(
 ) -> Result<(), StartError> {
     raise_open_files();
     let config = Arc::new(config);
-    let (db, scheduler) = open_db(&config)?;
-    check_nodes(&config, &db)?;
+    let database = open_db(&config)?;
+    check_nodes(&config, &database.0)?;
     let threads = reconciler::Threads::start().map_err(StartError::Threads)?;
-    let (app, nudged) = assemble(&config, db, scheduler, &threads).await?;
+    let (app, nudged) = assemble(&config, database, &threads).await?;
     let listen = |source| StartError::Listen {
         listen: config.listen.to_string(),
         source,
@@ -132,6 +137,10 @@ pub async fn serve(
     // The last requests still need the reconciler.
     let (ending, ended) = watch::channel(false);
     let mut background = Essential::default();
+    let watch = tokio::spawn(clock_watch::run(Arc::clone(&app), ended.clone()));
+    background.add("the watch of the clock", watch);
+    let retention = tokio::spawn(retention::run(Arc::clone(&app), ended.clone()));
+    background.add("the removal of old records", retention);
     let reconciler = threads.spawn(reconciler::run(Arc::clone(&app), nudged, ended));
     background.add("the reconciler", reconciler);
     let mut interface = http::Server::start(&config, listener, Arc::clone(&app), stopped)?;
@@ -218,8 +227,7 @@ fn raise_open_files() {
 
 async fn assemble(
     config: &Arc<Config>,
-    db: Db,
-    scheduler: Scheduler,
+    (db, scheduler, clock): (Db, Scheduler, Clock),
     threads: &reconciler::Threads,
 ) -> Result<(Arc<App>, mpsc::UnboundedReceiver<Nudge>), StartError> {
     let installation = installation(&db)?;
@@ -229,6 +237,7 @@ async fn assemble(
         config: Arc::clone(config),
         db,
         scheduler,
+        clock,
         plugins,
         drivers,
         vault,

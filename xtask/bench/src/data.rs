@@ -12,7 +12,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use wharf::server::open_db;
 use wharf_config::Config;
-use wharf_control::{Keys, NewKey, Scheduler, Vault, now};
+use wharf_control::{Keys, NewKey, Scheduler, Vault};
 use wharf_db::{Change, Changes, Db, ProvisioningSpec, Read as _, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::blueprint::{Blueprint, Content, File, Health, Image};
@@ -127,9 +127,9 @@ async fn fill(
     instances: usize,
 ) -> Result<(Vec<String>, Vec<InstanceId>)> {
     let config = Config::load(config)?;
-    let (db, scheduler) = open_db(&config)?;
+    let (db, scheduler, clock) = open_db(&config)?;
     let vault = Arc::new(Vault::open(&config.data_dir, &db).await?);
-    let keys = Keys::load(db.clone())?;
+    let keys = Keys::load(db.clone(), clock)?;
     let (mut shown, mut owners) = (Vec::new(), Vec::new());
     for n in 0..users {
         let new = NewKey {
@@ -233,7 +233,7 @@ fn decide(
         size: SIZE,
         gpu_model: None,
         gpus: Vec::new(),
-        created_at: now(),
+        created_at: view.now,
         rates: Rates {
             vcpu: rate,
             mem: rate,
@@ -261,7 +261,7 @@ fn decide(
         resize: None,
         events: 0,
         ledger_entries: 0,
-        last_event_at: now(),
+        last_event_at: view.now,
         billed: (InstanceState::Exited.billed(), SIZE),
     };
     let changes = Changes::none()
@@ -270,7 +270,7 @@ fn decide(
             id,
             Box::new(provisioning_spec.clone()),
         ))
-        .record(instance, now(), What::Created);
+        .record(instance, view.now, What::Created);
     Ok(((), changes))
 }
 

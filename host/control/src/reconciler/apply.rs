@@ -1,7 +1,6 @@
 //! Observations as writes. Each is for one generation of the row; a newer one makes it stale, and
 //! nothing is written.
 
-use crate::now;
 use wharf_db::{Change, Changes, Db, Read};
 use wharf_domain::error::Error;
 use wharf_domain::event::{Event, What};
@@ -39,27 +38,27 @@ impl Apply {
             row.progress = Progress::Settled;
             row.deadline = None;
             let changes = claim_of_size(&row, view)?;
-            Ok(changes.record(row, now(), What::Ready))
+            Ok(changes.record(row, view.now, What::Ready))
         })
         .await
     }
 
     /// The instance cannot be created. Its remains are stopped next, which frees its compute.
     pub async fn failed(&self, why: String) -> Result<bool, Error> {
-        self.on_row(move |mut row, _| {
+        self.on_row(move |mut row, view| {
             row.failed = true;
             row.intend(Intent::Stop, None);
-            Ok(Changes::none().record(row, now(), What::Failed(why.clone())))
+            Ok(Changes::none().record(row, view.now, What::Failed(why.clone())))
         })
         .await
     }
 
     /// A stopped instance could not be started. It stays stopped, with its data.
     pub async fn restart_failed(&self, why: What) -> Result<bool, Error> {
-        self.on_row(move |mut row, _| {
+        self.on_row(move |mut row, view| {
             row.intend(Intent::Stop, None);
             row.resize = None;
-            Ok(Changes::none().record(row, now(), why.clone()))
+            Ok(Changes::none().record(row, view.now, why.clone()))
         })
         .await
     }
@@ -67,12 +66,12 @@ impl Apply {
     /// A stopped instance keeps its disk, of this size if it is known, instead of a larger one. It stays
     /// stopped, so that its user learns of it before the instance costs anything.
     pub async fn not_grown(&self, disk_size_gib: Option<u32>, why: What) -> Result<bool, Error> {
-        self.on_row(move |mut row, _| {
+        self.on_row(move |mut row, view| {
             let kept = disk_size_gib.filter(|kept| *kept > 0);
             let disk = &mut row.size.disk_size_gib;
             *disk = kept.map_or(*disk, |kept| kept.min(*disk));
             row.intend(Intent::Stop, None);
-            Ok(Changes::none().record(row, now(), why.clone()))
+            Ok(Changes::none().record(row, view.now, why.clone()))
         })
         .await
     }
@@ -82,7 +81,7 @@ impl Apply {
         self.on_row(|mut row, view| {
             row.progress = Progress::Settled;
             let changes = release(&row, view)?;
-            Ok(changes.record(row, now(), What::Released))
+            Ok(changes.record(row, view.now, What::Released))
         })
         .await
     }
@@ -94,7 +93,7 @@ impl Apply {
             row.resize = None;
             row.progress = Progress::Settled;
             let changes = release(&row, view)?;
-            Ok(changes.record(row, now(), What::Died(why.clone())))
+            Ok(changes.record(row, view.now, What::Died(why.clone())))
         })
         .await
     }
@@ -119,7 +118,7 @@ impl Apply {
             row.name = resize.name.unwrap_or(row.name);
             row.progress = Progress::Settled;
             let changes = claim_of_size(&row, view)?;
-            Ok(changes.record(row, now(), What::Resized))
+            Ok(changes.record(row, view.now, What::Resized))
         })
         .await
     }
@@ -135,7 +134,7 @@ impl Apply {
                 row.progress = Progress::Settled;
                 claim_of_size(&row, view)?
             };
-            Ok(changes.record(row, now(), why.clone()))
+            Ok(changes.record(row, view.now, why.clone()))
         })
         .await
     }
@@ -143,9 +142,9 @@ impl Apply {
     /// The node no longer has the instance, which frees everything it held. Its events and its ledger
     /// stay.
     pub async fn purged(&self) -> Result<bool, Error> {
-        self.on_row(|row, _| {
+        self.on_row(|row, view| {
             let event = Event {
-                at: now().max(row.last_event_at),
+                at: view.now.max(row.last_event_at),
                 instance: row.id,
                 what: What::Purged,
                 state: row.state(),

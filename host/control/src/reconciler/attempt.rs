@@ -3,7 +3,7 @@
 use super::apply::Apply;
 use super::store::{Failure, Judged, Store, Verdict};
 use super::tasks::Tasks;
-use crate::{App, now};
+use crate::App;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, SemaphorePermit};
 use wharf_db::{ProvisioningSpec, Read};
@@ -156,12 +156,17 @@ impl Attempt<'_> {
 impl History {
     /// The row's deadline on the monotonic clock, which setting the wall clock does not change. At
     /// least half of `full` remains at the first attempt: the service may have been down.
-    pub fn deadline(&mut self, instance: &Instance, full: Duration) -> Option<Instant> {
+    pub fn deadline(
+        &mut self,
+        instance: &Instance,
+        full: Duration,
+        now: Timestamp,
+    ) -> Option<Instant> {
         let written = instance.deadline?;
         match self.deadline {
             Some((of, deadline)) if of == written => Some(deadline),
             _ => {
-                let left = Duration::from_millis(written.millis_since(now()));
+                let left = Duration::from_millis(written.millis_since(now));
                 let deadline = Instant::now() + left.clamp(full / 2, full);
                 self.deadline = Some((written, deadline));
                 Some(deadline)

@@ -5,8 +5,8 @@ use super::differences::{Differences, digest};
 use super::spec;
 use super::store::{Failure, Store, Verdict};
 use super::workers::Workers;
+use crate::App;
 use crate::nodes::NodeState;
-use crate::{App, now};
 use std::collections::HashSet;
 use std::mem;
 use std::sync::Arc;
@@ -295,7 +295,10 @@ impl Observer {
                 .config()
                 .provisioning_deadline_s
                 .saturating_mul(1000);
-            let deadline = now()
+            let deadline = self
+                .app
+                .clock
+                .now()
                 .0
                 .saturating_add(i64::try_from(full).unwrap_or(i64::MAX));
             apply.pending(Some(Timestamp(deadline))).await?;

@@ -1,6 +1,6 @@
 //! The tasks of the reconciler, at most one for each instance.
 
-use crate::{App, now};
+use crate::App;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, Semaphore};
@@ -56,7 +56,7 @@ impl Tasks {
         Self {
             running: Mutex::default(),
             requested: Mutex::default(),
-            started: now(),
+            started: app.clock.now(),
             beginning: nodes.map(|node| (node, Semaphore::new(new))).collect(),
         }
     }

@@ -51,7 +51,11 @@ impl Worker {
                     Step::Nothing => None,
                     step => {
                         node = Some(instance.node.clone());
-                        deadline = self.history.deadline(&instance, self.full_deadline());
+                        deadline = self.history.deadline(
+                            &instance,
+                            self.full_deadline(),
+                            self.app.clock.now(),
+                        );
                         // Lines of every level name the instance.
                         let attempt = error_span!(
                             "attempt",

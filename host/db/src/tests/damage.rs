@@ -8,7 +8,13 @@ use wharf_domain::instance::Intent;
 #[test]
 fn no_flipped_bit_makes_an_opening_or_a_check_panic() {
     let dir = directory("damage");
-    let opened = || Db::open(&dir, Box::<Taken>::default());
+    let opened = || {
+        Db::open(
+            &dir,
+            Box::<Taken>::default(),
+            Box::new(wharf_domain::time::Timestamp::default),
+        )
+    };
     let db = opened().unwrap();
     let made = [(); 30].map(|()| db.write_blocking(create()).unwrap());
     for id in &made[..10] {

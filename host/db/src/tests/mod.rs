@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wharf_domain::error::Error;
 use wharf_domain::ids::InstanceId;
+use wharf_domain::time::Timestamp;
 
 fn open(disk: &Disk) -> Result<Db, String> {
     open_with(disk, &Taken::default())
@@ -37,7 +38,7 @@ fn open_with(disk: &Disk, taken: &Taken) -> Result<Db, String> {
         .create_with_backend(disk.clone())
         .map_err(|e| e.to_string())?;
     open::initialise(Path::new("disk"), &file, true).map_err(|e| e.to_string())?;
-    Db::on(file, Box::new(taken.clone())).map_err(|e| e.to_string())
+    Db::on(file, Box::new(taken.clone()), Box::new(|| Timestamp(3))).map_err(|e| e.to_string())
 }
 
 fn ids(db: &Db) -> Vec<InstanceId> {
@@ -170,11 +171,13 @@ fn the_file_is_for_its_owner_alone() {
 fn the_last_user_closes_the_database() {
     let dir = directory("close");
     for count in 1..4 {
-        let db = Db::open(&dir, Box::new(Taken::default())).unwrap();
+        let db = Db::open(&dir, Box::new(Taken::default()), Box::new(|| Timestamp(3))).unwrap();
         let other = db.clone();
         drop(db);
         other.write_blocking(create()).unwrap();
-        let refused = Db::open(&dir, Box::new(Taken::default())).err().unwrap();
+        let refused = Db::open(&dir, Box::new(Taken::default()), Box::new(|| Timestamp(3)))
+            .err()
+            .unwrap();
         assert!(refused.to_string().contains("in use"), "{refused}");
         assert_eq!(ids(&other).len(), count);
     }

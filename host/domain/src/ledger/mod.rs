@@ -1,6 +1,10 @@
 //! Billing. Each instance has an append-only list of entries that apply until the next entry.
 //! Sums over a time span use integers.
 
+mod closed;
+
+pub use closed::{Correction, Cost, months};
+
 use crate::capacity::Size;
 use crate::ids::{InstanceId, UserId};
 use crate::money::Rates;
@@ -34,13 +38,12 @@ impl Entry {
 
 const MILLIS_PER_HOUR: u128 = 3_600_000;
 
-/// Returns the cost of an instance in `[from, to)`, in nano-USD.
+/// Returns the cost of an instance in `[from, to)`, in nano-USD per hour times milliseconds.
 ///
-/// `entries` are all entries of the instance in order. Only the sum is divided, so rounding happens
-/// once.
-pub fn cost(entries: &[Entry], from: Timestamp, to: Timestamp) -> u128 {
+/// `entries` are all entries of the instance in order.
+fn weight(entries: &[Entry], from: Timestamp, to: Timestamp) -> u128 {
     let ends = entries.iter().skip(1).map(|e| e.at).chain([to]);
-    let total: u128 = entries
+    entries
         .iter()
         .zip(ends)
         .map(|(entry, end)| {
@@ -48,18 +51,21 @@ pub fn cost(entries: &[Entry], from: Timestamp, to: Timestamp) -> u128 {
             let millis = end.millis_since(entry.at.max(from));
             entry.hourly() * u128::from(millis)
         })
-        .sum();
-    total / MILLIS_PER_HOUR
+        .sum()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, cost};
+    use super::{Correction, Cost, Entry, months};
     use crate::capacity::Size;
     use crate::ids::{InstanceId, UserId};
     use crate::money::{Rate, Rates};
     use crate::state::Billed;
     use crate::time::Timestamp;
+
+    fn cost(entries: &[Entry], from: Timestamp, to: Timestamp) -> i128 {
+        Cost::of(entries, &[], from, to).nano_usd()
+    }
 
     fn entry(at: i64, compute: bool, storage: bool) -> Entry {
         Entry {
@@ -96,5 +102,29 @@ mod tests {
             + cost(&entries, Timestamp(hour / 2), Timestamp(10 * hour));
         assert_eq!(all, halves);
         assert_eq!(cost(&entries, Timestamp(5), Timestamp(5)), 0);
+    }
+
+    #[test]
+    fn the_sums_of_months_are_exact() {
+        let at = |text: &str| Timestamp::parse(text).unwrap();
+        let entries = [
+            entry(at("2026-01-30T12:34:56.789Z").0, true, true),
+            entry(at("2026-02-10T00:00:00.001Z").0, false, true),
+            entry(at("2026-04-01T00:00:00.333Z").0, false, false),
+        ];
+        let corrections = [Correction {
+            at: at("2026-05-02"),
+            owner: UserId(1),
+            nano_usd: -7,
+            reason: String::new(),
+        }];
+        let months = months(&entries, &corrections);
+        assert_eq!(months.len(), 5);
+        let closed = months
+            .iter()
+            .fold(Cost::default(), |sum, (_, cost)| sum.plus(*cost));
+        let open = Cost::of(&entries, &corrections, Timestamp(0), at("2030-01-01"));
+        assert_eq!(closed, open);
+        assert!(closed.nano_usd() > 0);
     }
 }

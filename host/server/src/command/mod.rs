@@ -3,6 +3,8 @@
 mod audit;
 mod backup;
 mod bill;
+mod clock;
+mod compact;
 mod events;
 mod forget;
 mod fsck;
@@ -42,7 +44,9 @@ enum Command {
     Node(node::Node),
     Forget(forget::Forget),
     Audit(audit::Audit),
+    Clock(clock::Clock),
     Fsck(fsck::Fsck),
+    Compact(compact::Compact),
     Secrets(secrets::Secrets),
     Backup(backup::Backup),
     Restore(restore::Restore),
@@ -60,6 +64,8 @@ impl Cli {
             Command::Node(node) => node.run(),
             Command::Forget(forget) => forget.run(),
             Command::Audit(audit) => audit.run(),
+            Command::Clock(clock) => clock.run(),
+            Command::Compact(compact) => compact.run(),
             Command::Fsck(fsck) => fsck.run(),
             Command::Secrets(secrets) => secrets.run(),
             Command::Backup(backup) => backup.run(),

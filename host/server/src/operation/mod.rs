@@ -4,6 +4,7 @@
 pub mod audit;
 pub mod backup;
 pub mod bill;
+pub mod clock;
 pub mod events;
 pub mod forget;
 pub mod key;
@@ -41,13 +42,14 @@ pub async fn perform<O: Operation>(config: &Config, operation: O) -> Result<O::R
     if let Some(mut server) = AdminClient::connect(&config.admin_socket()).await? {
         return Ok(server.perform(operation).await?);
     }
-    let (db, scheduler) = open_db(config)?;
-    let keys = Keys::load(db.clone())?;
+    let (db, scheduler, clock) = open_db(config)?;
+    let keys = Keys::load(db.clone(), clock.clone())?;
     let operator = Operator {
         db: &db,
         keys: &keys,
         scheduler: &scheduler,
         config: Arc::new(config.clone()),
+        clock: &clock,
         secrets: SecretsSource::In(&config.data_dir),
         app: None,
     };

@@ -71,7 +71,11 @@ impl Objects {
     /// Removes the volumes.
     pub fn remove_volumes(&self) -> Result<()> {
         let volumes = self.list("/volumes")?;
-        let rows = volumes["Volumes"].as_array().cloned().unwrap_or_default();
+        let rows = volumes
+            .get("Volumes")
+            .and_then(|v| v.as_array())
+            .cloned()
+            .unwrap_or_default();
         let names = rows.iter().filter_map(|row| row["Name"].as_str());
         let names: Vec<_> = names.map(str::to_owned).collect();
         for_each(&names, |name| {

@@ -1,0 +1,23 @@
+//! `[retention]`: how long the records of purged instances are kept.
+
+use serde::Deserialize;
+
+/// How long the records of purged instances are kept. Those of other instances are always kept.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Retention {
+    /// Time in days from the last event until the events are removed. Default 90.
+    pub events_days: u32,
+    /// Whole months before the present one for which ledgers are kept. Default 13. Earlier ledgers are
+    /// replaced by the costs of their months.
+    pub ledger_months: u32,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            events_days: 90,
+            ledger_months: 13,
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! `wharf compact`.
+
+use super::ConfigFile;
+use crate::log;
+use anyhow::Result;
+use clap::Args;
+use wharf_db::Db;
+
+/// Give the space of removed rows back to the file system; the server must not be running
+#[derive(Args)]
+pub struct Compact {
+    #[command(flatten)]
+    config: ConfigFile,
+}
+
+impl Compact {
+    pub fn run(self) -> Result<()> {
+        let _log = log::to_stderr(false);
+        let (before, after) = Db::compact(&self.config.load()?.data_dir)?;
+        println!("{before} bytes before, {after} bytes after");
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! `wharf bill`, its corrections, and the clock that it depends on.
+
+use crate::{start, uuid};
+use wharf_tests::{FakeClock, Ports, Server, simulated_node, until};
+
+const ANN: &str = "ann@example.com";
+/// USD of an hour of the smallest container, and of its disk alone.
+const HOUR: f64 = 0.0174;
+const DISK_HOUR: f64 = 0.0014;
+
+fn total(server: &Server) -> f64 {
+    let bill = server.cli(&["bill", ANN]).unwrap();
+    let last = bill.lines().last().unwrap();
+    last.strip_prefix("total\t").unwrap().parse().unwrap()
+}
+
+/// A clock, or `None` without root, which the package needs.
+pub fn fake_clock() -> Option<FakeClock> {
+    match FakeClock::new() {
+        Ok(clock) => Some(clock),
+        Err(error) => {
+            assert!(std::env::var_os("CI").is_none(), "{error}");
+            eprintln!("SKIPPED: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn a_step_of_the_clock_is_not_billed_before_the_operator_adopts_it() {
+    let Some(clock) = fake_clock() else { return };
+    let node = simulated_node("one", "");
+    let settings = format!("{}{node}", Ports::take().settings());
+    let mut server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let api = server.user(ANN).unwrap();
+    let made = api.small_container().unwrap();
+    api.wait_for(uuid(&made), "running").unwrap();
+    let refused = |server: &Server| server.cli(&["clock", "show"]).unwrap().contains("refused");
+    assert!(!refused(&server));
+    for step in ["+7200", "-7200", "+7200"] {
+        clock.set(step).unwrap();
+        assert!(refused(&server), "{step}");
+        api.act(uuid(&made), "stop").unwrap().expect(200).unwrap();
+        api.act(uuid(&made), "restart")
+            .unwrap()
+            .expect(200)
+            .unwrap();
+        assert!(total(&server) < HOUR / 20.0, "{step}: {}", total(&server));
+    }
+    until("the operator is told", || {
+        Ok(server.log().contains("wharf clock adopt").then_some(()))
+    })
+    .unwrap();
+    // A restart is no consent.
+    server.kill().unwrap();
+    server.run().unwrap();
+    assert!(refused(&server) && total(&server) < HOUR / 20.0);
+    let adopted = server.cli(&["clock", "adopt"]).unwrap();
+    assert!(adopted.contains("followed"), "{adopted}");
+    let billed = total(&server);
+    // The simulated engine has lost the instance with the server, which ended compute.
+    assert!(billed > 2.0 * DISK_HOUR && billed < 2.5 * HOUR, "{billed}");
+    server.kill().unwrap();
+    server.run().unwrap();
+    assert!(!refused(&server) && total(&server) >= billed);
+    server.finish().unwrap();
+}
+
+#[test]
+fn the_future_is_not_billed() {
+    let (server, api) = start();
+    api.small_container().unwrap();
+    let bill = server.cli(&["bill", ANN, "--to", "2100-01-01"]).unwrap();
+    let last = bill.lines().last().unwrap().split('\t').nth(1).unwrap();
+    assert!(last.parse::<f64>().unwrap() < HOUR, "{bill}");
+    server.finish().unwrap();
+}
+
+#[test]
+fn the_operator_corrects_bills_of_living_and_deleted_instances() {
+    let (mut server, api) = start();
+    let made = api.small_container().unwrap();
+    let (id, name) = (uuid(&made), made["name"].as_str().unwrap());
+    let correct = |server: &Server, instance: &str, amount: &str, reason: &str| {
+        server.cli(&["bill", "correct", instance, amount, "--reason", reason])
+    };
+    let before = total(&server);
+    correct(&server, name, "-1.25", "an outage of two hours").unwrap();
+    let after = total(&server);
+    assert!((after - before + 1.25).abs() < HOUR, "{before} {after}");
+    let bill = server.cli(&["bill", ANN]).unwrap();
+    assert!(
+        bill.contains("\t-1.250000000\tan outage of two hours"),
+        "{bill}"
+    );
+    let events = server.cli(&["events", id]).unwrap();
+    assert!(events.contains("bill-corrected"), "{events}");
+    assert!(
+        events.contains("-1.250000000 USD: an outage of two hours"),
+        "{events}"
+    );
+    for (instance, amount, reason, named) in [
+        (name, "much", "why", "decimal"),
+        (name, "0", "why", "must not be 0"),
+        (name, "1.0000000001", "why", "nine decimals"),
+        (name, "1", " ", "reason"),
+        (name, "1", "two\nlines", "reason"),
+        ("nobody", "1", "why", "instance"),
+    ] {
+        let error = correct(&server, instance, amount, reason)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(named), "{named}: {error}");
+    }
+    api.delete(id).unwrap().expect(204).unwrap();
+    until("the instance is purged", || {
+        Ok(server
+            .cli(&["events", id])?
+            .contains("purged")
+            .then_some(()))
+    })
+    .unwrap();
+    let ended = total(&server);
+    server.terminate().unwrap();
+    correct(&server, id, "0.000000001", "rounding").unwrap();
+    assert!((total(&server) - ended - 1e-9).abs() < 1e-12);
+    let events = server.cli(&["events", id]).unwrap();
+    assert!(
+        events.lines().last().unwrap().contains("bill-corrected"),
+        "{events}"
+    );
+    server.run().unwrap();
+    server.finish().unwrap();
+}

@@ -1,0 +1,131 @@
+//! `[retention]`: old events and ledgers are removed, and bills stay exact.
+
+use crate::bill::fake_clock;
+use std::fs;
+use std::time::Duration;
+use wharf_tests::{Server, simulated_node, small, until};
+
+const ANN: &str = "ann@example.com";
+/// Instances that are created and deleted.
+const MADE: usize = 1_000;
+const KILLS: u64 = 6;
+
+#[test]
+fn a_closed_month_is_exact_and_its_records_are_gone() {
+    let Some(clock) = fake_clock() else { return };
+    clock.set("-70d").unwrap();
+    let node = simulated_node("one", "").replace(
+        "capacity = { n_vcpus = 16, mem_gib = 32, disk_size_gib = 500 }",
+        "capacity = { n_vcpus = 10000, mem_gib = 10000, disk_size_gib = 100000 }\n\
+         lan_cidr = \"10.0.0.0/12\"\nlan_subnet_prefix = 18",
+    );
+    // The simulated engine opens no ports.
+    let ports = "[ssh_ports]\nfrom = 20000\nto = 29999\n[web]\nfrom = 30000\nto = 30999\n";
+    let settings = format!("{ports}{node}");
+    let mut server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let mut api = server.user(ANN).unwrap();
+    let kept = api.small_container().unwrap()["uuid"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let ids: Vec<String> = std::thread::scope(|scope| {
+        let make = || {
+            let one = |_| {
+                let created = api
+                    .create(&small("container"))
+                    .unwrap()
+                    .expect(201)
+                    .unwrap();
+                let id = created["uuid"].as_str().unwrap().to_owned();
+                api.delete(&id).unwrap().expect(204).unwrap();
+                id
+            };
+            (0..MADE / 10).map(one).collect::<Vec<_>>()
+        };
+        let threads: Vec<_> = (0..10).map(|_| scope.spawn(make)).collect();
+        threads
+            .into_iter()
+            .flat_map(|t| t.join().unwrap())
+            .collect()
+    });
+    until("all are purged", || {
+        let quota = api.get("/api/quota/")?.expect(200)?;
+        Ok((quota["n_instances"]["used"] == 1).then_some(()))
+    })
+    .unwrap();
+    api.act(&kept, "stop").ok();
+    server
+        .cli(&["bill", "correct", &ids[0], "-0.5", "--reason", "a test"])
+        .unwrap();
+    server.terminate().unwrap();
+    // The bill of the deleted instances only: the kept one still costs.
+    let bill = |server: &Server| {
+        let bill = server.cli(&["bill", ANN]).unwrap();
+        let lines = bill
+            .lines()
+            .filter(|l| !l.starts_with("total") && !l.contains(&kept));
+        let mut lines: Vec<_> = lines
+            .filter(|l| !l.starts_with('\t'))
+            .map(str::to_owned)
+            .collect();
+        lines.sort();
+        lines
+    };
+    let exact = bill(&server);
+    assert!(exact.len() > MADE / 2, "{}", exact.len());
+    let size = |server: &Server| {
+        server.cli(&["compact"]).unwrap();
+        fs::metadata(server.data_dir().join("wharf.redb"))
+            .unwrap()
+            .len()
+    };
+    let before = size(&server);
+
+    // Seventy days later, kept for no time; killed while it removes them.
+    clock.set("+0").unwrap();
+    let text = fs::read_to_string(server.config_path()).unwrap();
+    let (top, rest) = text.split_at(text.find("[ssh_ports]").unwrap());
+    let retention = "[retention]\nevents_days = 0\nledger_months = 0\n";
+    fs::write(server.config_path(), format!("{top}{retention}{rest}")).unwrap();
+    server.cli(&["clock", "adopt"]).unwrap();
+    for kill in 0..KILLS {
+        server.run().unwrap();
+        std::thread::sleep(Duration::from_millis(kill * 10));
+        server.kill().unwrap();
+        server.cli(&["fsck"]).unwrap();
+        assert_eq!(bill(&server), exact, "after kill {kill}");
+    }
+    server.run().unwrap();
+    api = server.again(&api);
+    until("the events are removed", || {
+        Ok(ids
+            .iter()
+            .all(|id| server.cli(&["events", id]).is_err())
+            .then_some(()))
+    })
+    .unwrap();
+    assert!(server.cli(&["events", &kept]).unwrap().contains("created"));
+    assert_eq!(api.list().unwrap().len(), 1);
+    assert_eq!(bill(&server), exact);
+    let error = server
+        .cli(&["bill", ANN, "--from", &middle(&server, &kept)])
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("this month was closed"),
+        "{error}"
+    );
+    server.terminate().unwrap();
+    let after = size(&server);
+    println!("{before} bytes before, {after} after");
+    assert!(after < before / 2, "{before} {after}");
+    assert_eq!(bill(&server), exact);
+    server.run().unwrap();
+    server.finish().unwrap();
+}
+
+/// A time within the month of an instance's first event, which is not its start.
+fn middle(server: &Server, id: &str) -> String {
+    let events = server.cli(&["events", id]).unwrap();
+    let first = events.split('\t').next().unwrap();
+    first[..8].to_owned() + "02"
+}
