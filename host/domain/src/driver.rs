@@ -206,6 +206,15 @@ impl StoreMark {
     /// Longest mark in bytes.
     const MAX: usize = 64;
 
+    /// The mark of a store that ends with its engine's process.
+    const VOLATILE: &str = "volatile";
+
+    /// Whether instances that are absent have ended for certain, because the store is lost whenever its
+    /// engine ends.
+    pub fn is_volatile(&self) -> bool {
+        matches!(self, Self::Is(mark) if mark == Self::VOLATILE)
+    }
+
     /// Returns whether a text can be a mark.
     pub fn is_valid(text: &str) -> bool {
         let allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'-';

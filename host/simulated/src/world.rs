@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use uuid::Uuid;
 
-/// The mark of a store that no other can be taken for.
-const IN_MEMORY: &str = "in-memory";
+/// The mark of a store that ends with its process; the WIT defines it.
+const IN_MEMORY: &str = "volatile";
 /// Maximum number of machines in one page of a list.
 const PAGE: usize = 20_000;
 

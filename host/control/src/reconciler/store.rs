@@ -185,6 +185,7 @@ impl Store<'_> {
 fn verdict(row: &NodeRow, mark: &StoreMark, found: &Differences) -> Verdict {
     let vanished = |at_least: usize| found.present == 0 && found.lost.len() >= at_least;
     match (&row.mark, mark) {
+        (_, mark) if mark.is_volatile() => Verdict::Own,
         (Some(pinned), StoreMark::Is(mark)) if pinned == mark => match vanished(TOGETHER) {
             true => Verdict::Outage(Outage::AllAbsent),
             false => Verdict::Own,
@@ -245,6 +246,7 @@ mod tests {
         assert_eq!(judge(None, Some("?"), 0, 1), outage(Outage::AllAbsent));
         assert_eq!(judge(None, Some("b"), 0, 1), outage(Outage::AllAbsent));
         assert_eq!(judge(None, None, 0, 1), outage(Outage::AllAbsent));
+        assert_eq!(judge(None, Some("volatile"), 0, 5), Verdict::Own);
     }
 
     #[test]
