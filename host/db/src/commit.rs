@@ -187,6 +187,8 @@ impl Committer {
 
     fn give_up(&self, error: &Error) {
         tracing::error!(%error, "the database cannot be written any more");
+        // Closing would write, and a damaged file may make redb panic twice, which aborts the process.
+        std::mem::forget(Arc::clone(&self.file));
         self.lost.send_replace(true);
     }
 }

@@ -12,6 +12,7 @@ use super::{Db, OpenError, Projection};
 use std::fs::File;
 use std::io::{self, Seek};
 use std::path::Path;
+use std::sync::Arc;
 use wharf_domain::time::Timestamp;
 
 /// A copy of the database of a directory, and the errors of its pages.
@@ -45,6 +46,11 @@ pub fn inspect(dir: &Path, projection: Box<dyn Projection>) -> Result<Inspected,
     };
     let db =
         guarded(|| Db::on(copy, projection, Box::new(Timestamp::default))).map_err(damaged)??;
+    if !pages.is_empty() {
+        // redb writes when it closes a file, and damaged pages may make it panic twice then, which
+        // aborts the process.
+        std::mem::forget(Arc::clone(&db.file));
+    }
     Ok(Inspected { db, pages })
 }
 
