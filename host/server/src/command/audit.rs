@@ -61,9 +61,9 @@ impl Audit {
 }
 
 fn list(user: Option<&str>, since: Timestamp, config: &ConfigFile) -> Result<()> {
-    let mut after = 0;
+    let (session, mut after) = (config.session()?, 0);
     loop {
-        let lines = config.perform(ListAudit { after })?;
+        let lines = session.perform(ListAudit { after })?;
         let Some(last) = lines.last() else {
             return Ok(());
         };

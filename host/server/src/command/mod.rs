@@ -88,9 +88,29 @@ impl ConfigFile {
 
     /// Runs an operation, in the server if it runs.
     fn perform<O: Operation>(&self, operation: O) -> Result<O::Reply> {
-        let runtime = runtime()?;
-        let _log = log::to_stderr(false);
-        runtime.block_on(perform(&self.load()?, operation))
+        self.session()?.perform(operation)
+    }
+
+    /// Prepares several operations. A process has one session at most, since it has one log.
+    fn session(&self) -> Result<Session> {
+        Ok(Session {
+            runtime: runtime()?,
+            _log: log::to_stderr(false),
+            config: self.load()?,
+        })
+    }
+}
+
+/// Runs operations, in the server if it runs.
+struct Session {
+    runtime: tokio::runtime::Runtime,
+    _log: log::Log,
+    config: Config,
+}
+
+impl Session {
+    fn perform<O: Operation>(&self, operation: O) -> Result<O::Reply> {
+        self.runtime.block_on(perform(&self.config, operation))
     }
 }
 
