@@ -33,6 +33,7 @@ pub use backup::{Copied, restore};
 pub use batch::{Change, Changes};
 pub use commit::{Clock, View};
 pub use findings::Finding;
+pub use guard::exit_on_damage;
 pub use inspect::{Inspected, inspect, repair};
 pub use projection::Projection;
 pub use read::Read;

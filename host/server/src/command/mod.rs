@@ -55,6 +55,7 @@ enum Command {
 impl Cli {
     /// Runs the subcommand.
     pub fn run(self) -> Result<()> {
+        wharf_db::exit_on_damage();
         match self.command {
             Command::Serve(serve) => serve.run(),
             Command::Key(key) => key.run(),
