@@ -87,10 +87,8 @@ pub(super) fn read(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags
         }
         parse(line, &mut tags).ok_or(Malformed)?;
     }
-    match tags.is_empty() {
-        true => Err(Malformed),
-        false => Ok(Some(Tags::Some(tags))),
-    }
+    // RFC 9110 allows an empty list, which matches nothing.
+    Ok(Some(Tags::Some(tags)))
 }
 
 /// Reads `"tag", W/"tag"`. A tag may have commas, but no quotes.
@@ -129,10 +127,11 @@ mod tests {
     fn lists_of_tags() {
         let tag = |weak, tag: &str| (weak, tag.to_owned());
         assert_eq!(read(&[]), None);
+        assert_eq!(read(&[","]), Some(Tags::Some(vec![])));
         assert_eq!(read(&["*"]), Some(Tags::Any));
         let some = Tags::Some(vec![tag(false, "a"), tag(true, "b,c"), tag(false, "")]);
         assert_eq!(read(&["\"a\", W/\"b,c\",", "\"\""]), Some(some));
-        for wrong in ["", "a", "\"a", "\"a\"\"b\"", "w/\"a\"", "*, \"a\"", ","] {
+        for wrong in ["a", "\"a", "\"a\"\"b\"", "w/\"a\"", "*, \"a\""] {
             let headers = HeaderMap::from_iter([(IF_MATCH, HeaderValue::from_str(wrong).unwrap())]);
             assert!(super::read(&headers, &IF_MATCH).is_err(), "{wrong}");
         }
