@@ -5,7 +5,7 @@ use redb::ReadableTable;
 use std::fs;
 use std::process::Command;
 use wharf_testkit::workspace::wharf_binary;
-use wharf_tests::{Ports, Server, simulated_node, until, write_private};
+use wharf_tests::{Ports, Server, lasting_node, until, write_private};
 
 type Rows<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
 
@@ -93,10 +93,8 @@ fn the_ledger_of_an_instance_that_is_gone_is_checked() {
 
 #[test]
 fn objects_without_rows_and_rows_without_objects_are_shown() {
-    let dir = tempfile::tempdir().unwrap();
+    let (node, dir) = lasting_node("one", "").unwrap();
     let engine = dir.path().join("engine");
-    let endpoint = format!("simulated://{}\"", engine.display());
-    let node = simulated_node("one", "").replace("simulated:\"", &endpoint);
     let settings = format!("{}{node}", Ports::take().settings());
     let mut server = Server::start(&settings).unwrap();
     let api = server.user("ann@example.com").unwrap();

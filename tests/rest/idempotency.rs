@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
-use wharf_tests::{Answer, Api, Ports, Server, simulated_node, small, until};
+use wharf_tests::{Answer, Api, Ports, Server, lasting_node, small, until};
 
 fn create(api: &Api, key: &str, body: &Value) -> Answer {
     let headers = [("Idempotency-Key", key)];
@@ -103,9 +103,7 @@ fn of_many_requests_at_once_one_creates() {
 
 /// Starts a server on an engine whose instances outlive it.
 fn start_lasting() -> (Server, Api, tempfile::TempDir) {
-    let dir = tempfile::tempdir().unwrap();
-    let endpoint = format!("simulated://{}/engine\"", dir.path().display());
-    let node = simulated_node("one", "").replace("simulated:\"", &endpoint);
+    let (node, dir) = lasting_node("one", "").unwrap();
     let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
     let api = server.user("ann@example.com").unwrap();
     (server, api, dir)

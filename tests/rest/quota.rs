@@ -2,7 +2,7 @@
 
 use crate::uuid;
 use serde_json::{Value, json};
-use wharf_tests::{Api, Ports, Server, simulated_node, small, until};
+use wharf_tests::{Api, Ports, Server, lasting_node, simulated_node, small, until};
 
 const ANN: &str = "ann@example.com";
 
@@ -213,7 +213,8 @@ fn a_stopped_instance_holds_its_disk_and_its_restart_claims_compute_again() {
 
 #[test]
 fn resizes_and_ports_are_limited_and_survive_a_restart_of_the_server() {
-    let (mut server, api) = start("mem_gib = 8\nn_ports = 4");
+    let (node, _engine) = lasting_node("one", "").unwrap();
+    let (mut server, api) = start_on("mem_gib = 8\nn_ports = 4", &node);
     let container = api.create(&of("container", 1, 4, 10)).unwrap();
     let container = container.expect(201).unwrap();
     let vm = api

@@ -2,13 +2,11 @@
 
 use crate::uuid;
 use serde_json::Value;
-use wharf_tests::{Ports, Server, simulated_node, until};
+use wharf_tests::{Ports, Server, lasting_node, until};
 
 /// Starts a server on an engine whose instances outlive it.
 fn start(settings: &str) -> (Server, wharf_tests::Api, tempfile::TempDir) {
-    let dir = tempfile::tempdir().unwrap();
-    let endpoint = format!("simulated://{}/engine", dir.path().display());
-    let node = simulated_node("one", settings).replace("simulated:\"", &format!("{endpoint}\""));
+    let (node, dir) = lasting_node("one", settings).unwrap();
     let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
     let api = server.user("ann@example.com").unwrap();
     (server, api, dir)

@@ -3,14 +3,12 @@
 use crate::uuid;
 use serde_json::Value;
 use std::fs;
-use wharf_tests::{Api, Ports, Server, simulated_node, small, until};
+use wharf_tests::{Api, Ports, Server, lasting_node, simulated_node, small, until};
 
 const BRIEF: &str = "[limits]\nobserve_every_ms = 100\n";
 
 fn start() -> (Server, Api, String, tempfile::TempDir) {
-    let dir = tempfile::tempdir().unwrap();
-    let endpoint = format!("simulated://{}/engine\"", dir.path().display());
-    let node = simulated_node("old", "").replace("simulated:\"", &endpoint);
+    let (node, dir) = lasting_node("old", "").unwrap();
     let server = Server::start(&format!("{BRIEF}{}{node}", Ports::take().settings())).unwrap();
     let api = server.user("ann@example.com").unwrap();
     (server, api, node, dir)

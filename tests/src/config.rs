@@ -1,7 +1,9 @@
 //! Configurations of test servers.
 
+use anyhow::Result;
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU16, Ordering};
+use tempfile::TempDir;
 
 /// A range of ports for one server, so that concurrent servers do not collide.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +56,14 @@ pub fn simulated_node(name: &str, settings: &str) -> String {
          capacity = {{ n_vcpus = 16, mem_gib = 32, disk_size_gib = 500 }}\n\
          public_ipv4 = [\"203.0.113.0/28\"]\nsettings = {{ {settings} }}\n"
     )
+}
+
+/// A [`simulated_node`] with instances that outlive the server, in a file of the returned directory.
+pub fn lasting_node(name: &str, settings: &str) -> Result<(String, TempDir)> {
+    let dir = tempfile::tempdir()?;
+    let endpoint = format!("simulated://{}/engine\"", dir.path().display());
+    let node = simulated_node(name, settings).replace("simulated:\"", &endpoint);
+    Ok((node, dir))
 }
 
 /// A `[[node]]` on a real engine, with networks for its instances' private and public addresses and

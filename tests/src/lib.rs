@@ -18,7 +18,7 @@ mod trials;
 mod wait;
 
 pub use api::{Answer, Api, small};
-pub use config::{Ports, docker_node, simulated_node};
+pub use config::{Ports, docker_node, lasting_node, simulated_node};
 pub use document::check as agrees_with_document;
 pub use fake_clock::FakeClock;
 pub use network::free_network;
