@@ -19,8 +19,8 @@ const PLUGINS: [(&str, &str); 3] = [
 /// nothing is built then. For toolchains that lack the target.
 const PREBUILT: &str = "WHARF_PREBUILT_PLUGINS";
 
-/// What cargo, clippy and rustc tell this script about the host's own build, and what would turn
-/// the plugins' build into something else.
+/// Variables of cargo, clippy and rustc that describe the host's own build, and would change the
+/// plugins' build.
 const INHERITED: [&str; 16] = [
     "CARGO_BUILD_RUSTFLAGS",
     "CARGO_BUILD_TARGET",

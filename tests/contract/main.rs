@@ -12,3 +12,4 @@ mod detection;
 mod distorting;
 mod nearest;
 mod routes;
+mod sign_in;

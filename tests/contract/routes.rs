@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 use wharf_conformance::openapi::Document;
 use wharf_tests::{Api, Ports, Server, simulated_node, small};
 
+const PUBLIC_KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFIkGWuBbBTx9nTEHwsrBJV4jF7lFQyMDmE6pDnoO4Yg";
+
 struct Route {
     id: String,
     method: String,
@@ -19,6 +22,7 @@ impl Route {
         self.path
             .replace("{uuid}", selector)
             .replace("{id}", selector)
+            .replace("{number}", "1")
     }
 
     fn of_instance(&self) -> bool {
@@ -130,14 +134,36 @@ fn every_route_succeeds_with_its_example_bodies() {
     for route in &setup.routes {
         for body in &route.bodies {
             let (kind, state, status) = match route.id.as_str() {
-                "healthz" | "readyz" | "listInstances" | "getQuota" | "listAudit" | "listKeys" => {
-                    (None, "", 200)
+                "healthz" | "readyz" | "listInstances" | "getQuota" | "getMetrics"
+                | "listAudit" | "listKeys" | "listEvents" => (None, "", 200),
+                "getSession" | "getSignInOptions" => (None, "", 200),
+                // The examples have no valid token and no password of a user; tests/rest/sign_in.rs
+                // covers success.
+                "listFlavors" | "getOffer" | "estimateInstance" | "getUsage" => (None, "", 200),
+                "listWebhooks" => (None, "", 200),
+                "createWebhook" => (None, "", 201),
+                "getWebhook" | "rotateWebhook" | "listWebhookDeliveries" => {
+                    (Some("webhook"), "", 200)
                 }
+                "testWebhook" | "redeliverWebhook" => (Some("webhook"), "", 202),
+                "deleteWebhook" => (Some("webhook"), "", 204),
+                "listSshKeys" => (None, "", 200),
+                "saveSshKey" => (None, "", 201),
+                "deleteSshKey" => (Some("ssh key"), "", 204),
+                "getInvitation" | "acceptInvitation" | "signIn" | "fetchDeviceKey" => {
+                    (None, "", 400)
+                }
+                "signOut" | "signOutEverywhere" | "changePassword" | "approveDevice" => {
+                    (None, "", 401)
+                }
+                "beginDevice" => (None, "", 200),
                 "createInstance" | "createKey" => (None, "", 201),
                 "revokeKey" => (Some("key"), "", 204),
-                "getInstance" | "updateInstance" | "stopInstance" | "getStats" => {
+                "getInstance" | "updateInstance" | "stopInstance" | "getStats" | "listHostKeys" => {
                     (Some("container"), "running", 200)
                 }
+                // The checks without an upgrade; tests/rest/terminal opens terminals.
+                "openTerminal" => (Some("container"), "running", 426),
                 "restartInstance" => (Some("container"), "exited", 200),
                 "addPort" | "removePort" => (Some("vm"), "running", 200),
                 "deleteInstance" => (Some("container"), "running", 204),
@@ -163,6 +189,22 @@ fn every_route_succeeds_with_its_example_bodies() {
 fn prepared(api: &Api, kind: &str, state: &str) -> String {
     if kind == "key" {
         let key = api.send("POST", "/api/key/", &json!({})).unwrap();
+        return key.expect(201).unwrap()["id"].as_str().unwrap().to_owned();
+    }
+    if kind == "webhook" {
+        // A name that is never found: nothing leaves the machine.
+        let body = json!({ "url": "https://receiver.invalid/" });
+        let webhook = api.send("POST", "/api/webhook/", &body).unwrap();
+        let webhook = webhook.expect(201).unwrap()["id"].clone();
+        let id = webhook.as_str().unwrap().to_owned();
+        let test = format!("/api/webhook/{id}/test/");
+        let test = api.send("POST", &test, &Value::Null).unwrap();
+        assert_eq!(test.expect(202).unwrap()["id"], 1);
+        return id;
+    }
+    if kind == "ssh key" {
+        let body = json!({ "name": "another", "public_key": PUBLIC_KEY });
+        let key = api.send("POST", "/api/ssh-key/", &body).unwrap();
         return key.expect(201).unwrap()["id"].as_str().unwrap().to_owned();
     }
     let created = wharf_tests::until("the resources are free", || {

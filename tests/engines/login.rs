@@ -3,7 +3,7 @@
 use crate::context::Context;
 use anyhow::{Result, ensure};
 use serde_json::json;
-use wharf_tests::{KeyPair, Login, small};
+use wharf_tests::{KeyPair, Login, Shell, small};
 
 pub fn key_and_password(context: &Context) -> Result<()> {
     let server = context.server()?;
@@ -89,6 +89,7 @@ pub fn refused(context: &Context) -> Result<()> {
 pub fn host_keys(context: &Context) -> Result<()> {
     let server = context.server()?;
     let api = server.user("ann@example.com")?;
+    let shell = Shell::signed_in(&server, "ann@example.com")?;
     let mut keys = Vec::new();
     for _ in 0..2 {
         let created = api.small_container()?;
@@ -99,6 +100,28 @@ pub fn host_keys(context: &Context) -> Result<()> {
             .unwrap_or_default();
         let login = Login::Password(password);
         keys.push(login.output(&running, "cat /etc/ssh/ssh_host_*_key.pub")?);
+        // The host shows the key that the instance has, also after a restart, without an event.
+        let fingerprint = "ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub";
+        let inside = login.output(&running, fingerprint)?;
+        let shown = || -> Result<serde_json::Value> {
+            let path = format!("/api/instance/{uuid}/host-key/");
+            api.get(&path)?.expect(200)
+        };
+        let first = shown()?;
+        ensure!(first[0]["type"] == "ssh-ed25519", "{first}");
+        let shown_first = first[0]["fingerprint"].as_str().unwrap_or("none");
+        ensure!(inside.contains(shown_first), "{inside} {first}");
+        let lines = shell.ok(&["show", uuid])?;
+        ensure!(
+            lines.contains(&format!("ssh-ed25519 {shown_first}")),
+            "{lines}"
+        );
+        api.act(uuid, "stop")?.expect(200)?;
+        api.act(uuid, "restart")?.expect(200)?;
+        api.wait_for(uuid, "running")?;
+        ensure!(shown()? == first);
+        let events = server.cli(&["events", uuid])?;
+        ensure!(!events.contains("host-key-changed"), "{events}");
     }
     ensure!(
         keys[0].contains("ssh-ed25519") && keys[0] != keys[1],

@@ -8,6 +8,7 @@
     clippy::indexing_slicing
 )]
 
+mod beside;
 mod clock;
 mod context;
 mod crash;
@@ -17,6 +18,7 @@ mod grow;
 mod grow_killed;
 mod inside;
 mod isolation;
+mod journey;
 mod leftovers;
 mod lifecycle;
 mod limits;
@@ -26,6 +28,7 @@ mod out_of_band;
 mod outage;
 mod resize;
 mod stats;
+mod terminal;
 mod timing;
 mod vm_timing;
 mod vms;
@@ -148,7 +151,15 @@ const TESTS: &[(&str, Test)] = &[
         login::key_and_password,
     ),
     ("wrong_passwords_and_root_are_refused", login::refused),
+    (
+        "the_command_line_creates_an_instance_and_logs_in",
+        journey::create_and_log_in,
+    ),
     ("each_instance_has_host_keys_of_its_own", login::host_keys),
+    (
+        "a_terminal_is_resized_attached_again_and_exits",
+        terminal::of_a_container,
+    ),
     ("the_limits_are_seen_from_inside", limits::seen_from_inside),
     ("the_disk_size_is_a_limit", limits::disk),
     (GROW, grow::with_all_that_is_on_it),
@@ -172,6 +183,18 @@ const TESTS: &[(&str, Test)] = &[
     (
         "a_network_kept_by_the_engine_serves_the_next_owner",
         leftovers::a_network,
+    ),
+    (
+        "two_installations_on_one_engine_do_not_disturb_each_other",
+        beside::two_installations,
+    ),
+    (
+        "a_network_whose_bridge_vanished_is_made_again",
+        beside::a_vanished_bridge,
+    ),
+    (
+        "a_network_of_an_earlier_version_goes_on",
+        beside::a_network_of_an_earlier_version,
     ),
     (
         "requests_are_answered_during_an_outage_and_work_resumes_after_it",

@@ -71,6 +71,7 @@ pub fn two_owners(context: &Context) -> Result<()> {
         }
         is_a_machine_of_its_own(&key, instance)?;
     }
+    crate::terminal::exercise(&ann, &anns, "virtual machine")?;
     no_secret_is_shown(context, &anns)?;
     ports_open_and_close(&ann, &key, &anns, &bobs)?;
     networks_are_the_owners(&ann, &anns, &bob, &bobs)?;

@@ -1,6 +1,5 @@
 //! The AI key: only in the assistants' files, and on its way to the provider.
 
-use crate::browser::Browser;
 use crate::context::Context;
 use crate::outside::Outside;
 use crate::page::{Page, hides};
@@ -10,6 +9,7 @@ use std::fs::{self, File};
 use std::process::{Child, Command, Stdio};
 use tempfile::NamedTempFile;
 use wharf_testkit::workspace::root;
+use wharf_tests::browser::Browser;
 use wharf_tests::until;
 
 pub const KEY: &str = "sk-test-9f41c07be2d84c5c9d";
@@ -53,7 +53,7 @@ pub fn reaches_the_assistants(context: &Context) -> Result<()> {
     let page = Page::create(&api, "jupyterlab", &key)?;
     is_kept_in(context, &page.instance, &[JUPYTER, TERMINAL])?;
     hides(context, &page.instance, KEY)?;
-    let browser = Browser::start()?;
+    let browser = Browser::start("flavors")?;
     page.log_in(&browser)?;
     is_known_to_jupyter_ai(&browser)?;
     provider.is_asked_by_jupyternaut(context, &page.instance, &browser)?;
@@ -153,7 +153,7 @@ impl Provider {
     }
 
     fn is_asked_by_marimo(&self, page: &Page) -> Result<()> {
-        let browser = Browser::start()?;
+        let browser = Browser::start("flavors")?;
         page.log_in(&browser)?;
         let notebook = format!("{}?file=__new__&session_id={SESSION}", page.url);
         browser.open(&notebook, ".cm-content")?;

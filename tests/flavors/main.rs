@@ -12,7 +12,6 @@
 )]
 
 mod ai;
-mod browser;
 mod context;
 mod larger;
 mod notebooks;
@@ -127,7 +126,7 @@ fn main() -> ExitCode {
 
 fn run(mut arguments: Arguments, cases: &[&'static Case]) -> ExitCode {
     let images: Vec<&str> = cases.iter().flat_map(|case| case.images).copied().collect();
-    let context = match browser::install().and_then(|()| Context::start(&images)) {
+    let context = match wharf_tests::browser::install().and_then(|()| Context::start(&images)) {
         Ok(context) => Arc::new(context),
         Err(error) => {
             eprintln!("the flavors cannot be tested: {error:#}");

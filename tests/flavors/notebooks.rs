@@ -1,10 +1,10 @@
 //! The notebook servers that every run tests.
 
-use crate::browser::Browser;
 use crate::context::Context;
 use crate::page::Page;
 use anyhow::{Result, ensure};
 use serde_json::json;
+use wharf_tests::browser::Browser;
 
 const CODE: &str = "print(6 * 7 * 1000 + 1)";
 
@@ -27,7 +27,7 @@ fn runs_a_cell(context: &Context, flavor: &str) -> Result<()> {
     page.runs_a_cell(CODE)?;
     context.inside_as_user(&page.instance, "echo kept > ~/file")?;
     page.restart(&api)?;
-    page.log_in(&Browser::start()?)?;
+    page.log_in(&Browser::start("flavors")?)?;
     ensure!(context.inside_as_user(&page.instance, "cat ~/file")? == "kept");
     page.delete(&api)?;
     server.finish()

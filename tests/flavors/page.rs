@@ -1,6 +1,5 @@
 //! Tests of the page that all web flavors share.
 
-use crate::browser::{Browser, CONTROL, ENTER};
 use crate::context::Context;
 use crate::tool::Tool;
 use anyhow::{Context as _, Result, ensure};
@@ -8,6 +7,7 @@ use serde_json::{Value, json};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use ureq::Agent;
+use wharf_tests::browser::{Browser, CONTROL, ENTER};
 use wharf_tests::{Api, eventually, small, until};
 
 /// The deadline of a cell's output; a ready kernel answers sooner.
@@ -82,7 +82,7 @@ impl Page {
             "without a password: {closed}"
         );
         let picture = |name: &str| format!("{}-{name}", self.flavor);
-        let browser = Browser::start()?;
+        let browser = Browser::start("flavors")?;
         browser.open(&self.url, PASSWORD)?;
         ensure!(browser.address()?.contains(self.tool.login));
         browser.screenshot(&picture("login"))?;

@@ -1,7 +1,7 @@
 //! Differences between the notebook servers in a browser.
 
-use crate::browser::Browser;
 use anyhow::Result;
+use wharf_tests::browser::Browser;
 
 /// The tool behind a page.
 pub struct Tool {

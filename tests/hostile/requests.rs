@@ -51,12 +51,12 @@ fn no_dangerous_request_reaches_the_engine() {
     for request in &asked {
         if request.line == creation {
             came[0] += 1;
-            assert_eq!(request.body["HostConfig"].as_object().unwrap().len(), 8);
+            assert_eq!(request.body["HostConfig"].as_object().unwrap().len(), 10);
             assert!(request.body["HostConfig"]["Privileged"].is_null());
         } else if request.line == podmans {
             came[1] += 1;
             assert_eq!(request.body["name"], own);
-            assert_eq!(request.body.as_object().unwrap().len(), 9);
+            assert_eq!(request.body.as_object().unwrap().len(), 11);
         } else {
             assert!(others.contains(&request.line), "{request:?}");
         }

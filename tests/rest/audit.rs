@@ -1,8 +1,10 @@
 //! The audit log: `GET /api/audit/` and `wharf audit`.
 
+use crate::bill::fake_clock;
 use crate::{start, uuid};
 use serde_json::{Value, json};
-use wharf_tests::{Api, small};
+use std::fs;
+use wharf_tests::{Api, Server, simulated_node, small, until};
 
 fn records(api: &Api) -> Vec<Value> {
     let body = api.get("/api/audit/").unwrap().expect(200).unwrap();
@@ -153,5 +155,51 @@ fn verify_knows_an_earlier_end_also_after_kill_9() {
             "{wrong}"
         );
     }
+    server.finish().unwrap();
+}
+
+#[test]
+fn old_records_are_removed_and_the_chain_stays_verifiable() {
+    let Some(clock) = fake_clock() else { return };
+    clock.set("-70d").unwrap();
+    let ports = wharf_tests::Ports::take().settings();
+    let settings = format!("{ports}{}", simulated_node("one", ""));
+    let mut server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let ann = server.user("ann@example.com").unwrap();
+    for _ in 0..3 {
+        ann.small_container().unwrap();
+    }
+    let end = server.cli(&["audit", "verify"]).unwrap().trim().to_owned();
+    let early = server.cli(&["audit"]).unwrap();
+    assert!(
+        end.starts_with("4:") && early.lines().count() == 4,
+        "{end} {early}"
+    );
+    server.terminate().unwrap();
+    clock.set("+0").unwrap();
+    let text = fs::read_to_string(server.config_path()).unwrap();
+    let (top, rest) = text.split_at(text.find("[ssh_ports]").unwrap());
+    let retention = "[retention]\naudit_days = 30\n";
+    fs::write(server.config_path(), format!("{top}{retention}{rest}")).unwrap();
+    // The clock's record is the newest.
+    server.cli(&["clock", "adopt"]).unwrap();
+    server.run().unwrap();
+    until("the old records are removed", || {
+        Ok((server.cli(&["audit"])?.lines().count() == 1).then_some(()))
+    })
+    .unwrap();
+    let left = server.cli(&["audit", "list"]).unwrap();
+    assert!(left.starts_with("5\t"), "{left}");
+    assert!(records(&server.again(&ann)).is_empty());
+    // The last removed record is the anchor, and later ones are still found.
+    let later = server.cli(&["audit", "verify", "--end", &end]).unwrap();
+    assert!(later.starts_with("5:"), "{later}");
+    let other = format!("4:{}", "0".repeat(64));
+    assert!(server.cli(&["audit", "verify", "--end", &other]).is_err());
+    server.again(&ann).small_container().unwrap();
+    server
+        .cli(&["audit", "verify", "--end", later.trim()])
+        .unwrap();
+    assert!(server.cli(&["audit"]).unwrap().contains("instance.create"));
     server.finish().unwrap();
 }

@@ -2,7 +2,7 @@
 
 use crate::{start, uuid};
 use serde_json::{Value, json};
-use wharf_tests::{Ports, Server, simulated_node, small};
+use wharf_tests::{Ports, Server, lasting_node, simulated_node, small, until};
 
 #[test]
 fn the_422_names_the_bottleneck_and_its_values_succeed() {
@@ -102,6 +102,45 @@ fn gpus_are_placed_on_nodes_that_have_them() {
 }
 
 #[test]
+fn a_gpu_that_left_the_configuration_is_not_given_out_by_a_restart() {
+    let (node, _dir) = lasting_node("one", "").unwrap();
+    let gpus = "gpus = [{ model = \"H100\", count = 1 }]\n";
+    let with_gpu = node.replace("settings", &format!("{gpus}settings"));
+    let mut server = Server::start(&format!("{}{with_gpu}", Ports::take().settings())).unwrap();
+    let mut api = server.user("ann@example.com").unwrap();
+    let mut body = small("container");
+    body["gpu_model"] = json!("H100");
+    let created = api.create(&body).unwrap().expect(201).unwrap();
+    let id = uuid(&created);
+    api.wait_for(id, "running").unwrap();
+    api.act(id, "stop").unwrap().expect(200).unwrap();
+    let configure = |server: &mut Server, from: &str, to: &str| {
+        server.terminate().unwrap();
+        let text = std::fs::read_to_string(server.config_path()).unwrap();
+        assert!(text.contains(from));
+        std::fs::write(server.config_path(), text.replace(from, to)).unwrap();
+        server.run().unwrap();
+    };
+    configure(&mut server, gpus, "");
+    api = server.again(&api);
+    let refused = api.act(id, "restart").unwrap().expect(422).unwrap();
+    assert_eq!(refused["detail"]["bottleneck"], json!(["n_gpus"]));
+    assert_eq!(refused["detail"]["requested"], json!({ "n_gpus": 1 }));
+    assert_eq!(
+        refused["detail"]["nearest_available"],
+        json!({ "n_gpus": 0 })
+    );
+    assert_eq!(api.instance(id).unwrap().body["state"], "exited");
+    configure(&mut server, "settings", &format!("{gpus}settings"));
+    api = server.again(&api);
+    until("the node is back", || {
+        Ok((api.act(id, "restart")?.status == 200).then_some(()))
+    })
+    .unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
 fn instances_run_on_nodes_of_their_cpu_tier() {
     let tier = "cpu_tiers = [\"high-performance\"]\nsettings";
     let node = simulated_node("one", "").replace("settings", tier);
@@ -153,5 +192,45 @@ fn concurrent_creates_share_no_port_and_no_address() {
     for instance in &made {
         api.wait_for(uuid(instance), "running").unwrap();
     }
+    server.finish().unwrap();
+}
+
+#[test]
+fn overcommitted_vcpus_are_shared_and_none_has_more_than_the_node() {
+    let node = simulated_node("one", "").replace(
+        "capacity = { n_vcpus = 16",
+        "cpu_overcommit = 2.5\ncapacity = { n_vcpus = 2",
+    );
+    let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    let wanted = |n_vcpus: u32| {
+        let mut body = small("container");
+        body["n_vcpus"] = json!(n_vcpus);
+        body
+    };
+    let refused = |n_vcpus: u32| {
+        let answer = api.create(&wanted(n_vcpus)).unwrap().expect(422).unwrap();
+        answer["detail"]["nearest_available"].clone()
+    };
+    let free = || {
+        api.get("/api/offer/").unwrap().expect(200).unwrap()["largest_free"][0]["n_vcpus"].clone()
+    };
+    assert_eq!((refused(3), free()), (json!({ "n_vcpus": 2 }), json!(2)));
+    let first = api.create(&wanted(2)).unwrap().expect(201).unwrap();
+    api.create(&wanted(2)).unwrap().expect(201).unwrap();
+    assert_eq!((refused(2), free()), (json!({ "n_vcpus": 1 }), json!(1)));
+    api.wait_for(uuid(&first), "running").unwrap();
+    // A larger size of a running one is bounded by the node too.
+    let path = format!("/api/instance/{}/", uuid(&first));
+    let larger = api.send("PATCH", &path, &json!({ "n_vcpus": 3 })).unwrap();
+    let larger = larger.expect(422).unwrap();
+    assert_eq!(
+        larger["detail"]["nearest_available"],
+        json!({ "n_vcpus": 2 })
+    );
+    api.create(&wanted(1)).unwrap().expect(201).unwrap();
+    assert_eq!(refused(1), json!({ "n_vcpus": 0 }));
+    let list = server.cli(&["node", "list"]).unwrap();
+    assert!(list.contains(" 5/5 "), "{list}");
     server.finish().unwrap();
 }

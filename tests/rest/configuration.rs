@@ -22,6 +22,10 @@ fn errors_name_the_setting_and_the_valid_values() {
             "`limits.header_timeout_ms`: must be at least 1",
         ),
         (format!("{node}{node}"), "twice"),
+        (
+            node.replace("settings", "cpu_overcommit = 0.5\nsettings"),
+            "`node.one.cpu_overcommit`: must be from 1 to 100",
+        ),
         (format!("login_user = \"root\"\n{node}"), "login_user"),
         (
             format!("[ssh_ports]\nfrom = 40000\nto = 41000\n{node}"),

@@ -101,7 +101,7 @@ fn all_wrong_fields_are_reported_at_once() {
     let (server, api) = start();
     let body = json!({
         "resource_type": "pod", "n_vcpus": 0, "mem_gib": 513, "disk_size_gib": 9, "name": "-x",
-        "cpu_tier": "fast", "flavor": "nope", "public_key": "ssh-rsa", "colour": "red",
+        "cpu_tier": "fast", "flavor": "nope", "public_key": "ssh-rsa", "colour": "red", "vcpus": 1,
         "uuid": "mine",
     });
     let errors = api.create(&body).unwrap().expect(400).unwrap();
@@ -119,6 +119,7 @@ fn all_wrong_fields_are_reported_at_once() {
         assert!(errors[field][0].is_string(), "{errors}");
     }
     assert_eq!(errors["colour"][0], "unknown field");
+    assert_eq!(errors["vcpus"][0], "unknown field; did you mean `n_vcpus`?");
     assert!(api.list().unwrap().is_empty());
     server.finish().unwrap();
 }

@@ -3,7 +3,8 @@
 use crate::uuid;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use wharf_tests::{Api, Ports, Server, simulated_node, until};
@@ -72,6 +73,25 @@ fn start() -> Option<(Server, Api, Mount)> {
     Some((server, api, mount))
 }
 
+/// The number of creations that the metrics show as refused for a full disk.
+fn refusals(server: &Server) -> u64 {
+    let args = ["key", "new", "ann@example.com", "--scope", "metrics"];
+    let key = server.cli(&args).unwrap();
+    let address = server.base_url().strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let key = key.trim();
+    write!(
+        stream,
+        "GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let mut lines = text.lines();
+    let count = lines.find_map(|line| line.strip_prefix("wharf_disk_full_refusals_total "));
+    count.expect(&text).parse().unwrap()
+}
+
 fn ids(api: &Api) -> BTreeSet<String> {
     let list = api.list().unwrap();
     list.iter().map(|i| uuid(i).to_owned()).collect()
@@ -82,6 +102,7 @@ fn creations_are_refused_below_the_reserve_and_other_requests_are_served() {
     let Some((server, api, mount)) = start() else {
         return;
     };
+    assert_eq!(refusals(&server), 0);
     let made = [(); 2].map(|()| api.small_container().unwrap());
     for instance in &made {
         api.wait_for(uuid(instance), "running").unwrap();
@@ -97,6 +118,11 @@ fn creations_are_refused_below_the_reserve_and_other_requests_are_served() {
     let ready = api.get("/readyz").unwrap().expect(200).unwrap();
     assert_eq!(ready["status"], "ready");
     assert!(ready["notice"].to_string().contains("no new instances"));
+    let counted = refusals(&server);
+    assert!(counted >= 1);
+    // An estimate is refused alike, but it creates nothing.
+    let estimate = api.send("POST", "/api/estimate/", &body).unwrap();
+    assert_eq!((estimate.status, refusals(&server)), (503, counted));
     api.act(uuid(&made[0]), "stop")
         .unwrap()
         .expect(200)

@@ -3,7 +3,7 @@
 use crate::{start, uuid};
 use redb::ReadableTable;
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Output};
 use wharf_testkit::workspace::wharf_binary;
 use wharf_tests::{Ports, Server, lasting_node, until, write_private};
 
@@ -83,12 +83,23 @@ fn the_ledger_of_an_instance_that_is_gone_is_checked() {
         let keys = rows.range(&*ledger..&*end).unwrap();
         let keys: Vec<_> = keys.map(|row| row.unwrap().0.value().to_vec()).collect();
         rows.remove(&**keys.last().unwrap()).unwrap();
+        let recorded = rows.range(&b"r"[..]..&b"s"[..]).unwrap();
+        let recorded: Vec<_> = recorded
+            .map(|row| row.unwrap().0.value().to_vec())
+            .collect();
+        let [recorded] = recorded.as_slice() else {
+            panic!("{recorded:?}");
+        };
+        assert!(recorded.ends_with(&bytes(id)));
+        rows.remove(&**recorded).unwrap();
     });
     let text = complaints(&server, &[]);
-    assert!(
-        text.contains(&format!("{id}: it is gone, and its ledger still bills it")),
-        "{text}"
-    );
+    for complaint in [
+        "it is gone, and its ledger still bills it",
+        "its ledger is not recorded for user 1",
+    ] {
+        assert!(text.contains(&format!("{id}: {complaint}")), "{text}");
+    }
 }
 
 #[test]
@@ -125,6 +136,46 @@ fn objects_without_rows_and_rows_without_objects_are_shown() {
     );
 }
 
+/// Runs a command on a damaged file, which must end with a sentence.
+fn run(server: &Server, args: &[&str], n: usize) -> Output {
+    let mut command = Command::new(wharf_binary());
+    command.args(args).arg("--config").arg(server.config_path());
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{n}: {said}");
+    assert!(!said.contains("panicked"), "{n}: {said}");
+    output
+}
+
+#[test]
+fn a_damaged_page_is_named_with_the_file_and_what_to_do() {
+    let (mut server, api) = start();
+    for _ in 0..6 {
+        api.small_container().unwrap();
+    }
+    server.terminate().unwrap();
+    let database = server.data_dir().join("wharf.redb");
+    let mut bytes = fs::read(&database).unwrap();
+    for page in bytes.chunks_mut(4096).skip(1) {
+        page[..32].fill(0xA5);
+    }
+    write_private(&database, &bytes).unwrap();
+    let name = database.file_name().unwrap().to_str().unwrap();
+    for args in [
+        &["fsck"][..],
+        &["bill", "ann@example.com"],
+        &["key", "list"],
+        &["serve"],
+    ] {
+        let output = run(&server, args, 0);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
+        for words in ["is damaged", name, "wharf fsck", "restore"] {
+            assert!(said.contains(words), "{args:?}: {words}: {said}");
+        }
+    }
+}
+
 #[test]
 fn flipped_bits_end_with_a_sentence_or_do_no_harm() {
     let (mut server, api) = start();
@@ -153,28 +204,33 @@ fn flipped_bits_end_with_a_sentence_or_do_no_harm() {
             bytes[(page + within).min(whole.len() - 1)] ^= 1 << random(8);
         }
         write_private(&database, &bytes).unwrap();
-        let mut fsck = Command::new(wharf_binary());
-        fsck.arg("fsck").arg("--config").arg(server.config_path());
-        let output = fsck.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(matches!(output.status.code(), Some(0 | 1)), "{n}: {said}");
-        assert!(!said.contains("panicked"), "{n}: {said}");
+        let output = run(&server, &["fsck"], n);
         assert!(
             fs::read(&database).unwrap() == bytes,
             "{n}: fsck changed the file"
         );
         found += usize::from(!output.status.success());
+        if n % 6 == 3 {
+            let output = run(&server, &["bill", "ann@example.com"], n);
+            if !output.status.success() {
+                let said = String::from_utf8_lossy(&output.stderr);
+                assert!(said.contains("wharf: "), "{n}: {said}");
+            }
+        }
         if n % 6 == 0 {
+            let logged = server.log().len();
             match server.run() {
                 // A write in the background may meet damaged pages, and end the server.
                 Ok(()) => {
                     drop(server.again(&api).get("/api/instance/"));
                     server.kill().unwrap();
                 }
-                Err(error) => {
-                    let said = error.to_string();
-                    let last = said.lines().last().unwrap();
-                    assert!(last.starts_with("wharf: "), "{n}: {last}");
+                Err(_) => {
+                    // Lines of the log may follow the message.
+                    let log = server.log();
+                    let said = &log[logged..];
+                    let message = said.lines().find(|line| line.starts_with("wharf: "));
+                    assert!(message.is_some(), "{n}: {said}");
                     server.kill().unwrap();
                 }
             }

@@ -1,11 +1,11 @@
 //! `Idempotency-Key` on create.
 
-use crate::{start, start_with, uuid};
+use crate::{start, start_lasting, start_with, uuid};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
-use wharf_tests::{Answer, Api, Ports, Server, lasting_node, small, until};
+use wharf_tests::{Answer, Api, Server, small, until};
 
 fn create(api: &Api, key: &str, body: &Value) -> Answer {
     let headers = [("Idempotency-Key", key)];
@@ -101,14 +101,6 @@ fn of_many_requests_at_once_one_creates() {
     server.finish().unwrap();
 }
 
-/// Starts a server on an engine whose instances outlive it.
-fn start_lasting() -> (Server, Api, tempfile::TempDir) {
-    let (node, dir) = lasting_node("one", "").unwrap();
-    let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
-    let api = server.user("ann@example.com").unwrap();
-    (server, api, dir)
-}
-
 /// Sends a create without reading the answer.
 fn send(server: &Server, key: &str, idempotency_key: &str, body: &Value) -> TcpStream {
     let body = body.to_string();
@@ -127,7 +119,7 @@ fn send(server: &Server, key: &str, idempotency_key: &str, body: &Value) -> TcpS
 
 #[test]
 fn a_retry_after_kill_9_creates_nothing_twice() {
-    let (mut server, mut api, _dir) = start_lasting();
+    let (mut server, mut api, _dir) = start_lasting("");
     for n in 0_u64..8 {
         let (key, body) = (format!("key-{n}"), small("container"));
         let unread = send(&server, api.key(), &key, &body);
@@ -171,5 +163,22 @@ fn neither_the_key_nor_the_password_is_stored_in_the_clear() {
         let found = stored.windows(secret.len()).any(|w| w == secret.as_bytes());
         assert!(!found);
     }
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_replay_shows_the_password_after_a_rotation_of_the_key_of_secrets() {
+    let (server, ann) = start();
+    let first = create(&ann, "key", &named("one"));
+    ann.wait_for("one", "running").unwrap();
+    ann.delete("one").unwrap().expect(204).unwrap();
+    until("the instance is purged", || {
+        let quota = ann.get("/api/quota/")?.expect(200)?;
+        Ok((quota["n_instances"]["used"] == 0).then_some(()))
+    })
+    .unwrap();
+    server.cli(&["secrets", "rotate"]).unwrap();
+    let again = create(&ann, "key", &named("one"));
+    assert_eq!((again.status, &again.body), (201, &first.body));
     server.finish().unwrap();
 }

@@ -99,7 +99,7 @@ fn a_key_has_scopes_an_expiry_and_a_last_use() {
         "This API key lacks the scope `read`."
     );
     assert_eq!(writer.create(&small("container")).unwrap().status, 201);
-    // What a key may not do is not looked at: neither the path nor the body.
+    // The scope is checked before the path and the body.
     assert_eq!(reader.act("nothing", "stop").unwrap().status, 403);
     let used = listed(&server, "writer");
     assert_eq!(
@@ -185,5 +185,27 @@ fn the_secret_of_a_created_key_is_in_its_answer_only() {
     assert_eq!(ci.get("/api/instance/").unwrap().status, 401);
     let stored = server.data_and_log().unwrap();
     assert!(!stored.windows(secret.len()).any(|w| w == secret.as_bytes()));
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_user_has_at_most_100_keys_also_when_they_are_made_at_once() {
+    let (server, ann) = start();
+    let make = |_| {
+        let made = ann.send("POST", "/api/key/", &json!({})).unwrap();
+        made.status
+    };
+    for n in 0..84 {
+        assert_eq!(make(n), 201);
+    }
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..32).map(|n| scope.spawn(move || make(n))).collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    let made = statuses.iter().filter(|status| **status == 201).count();
+    assert_eq!(made, 15, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| **status == 400).count(), 17);
+    let list = ann.get("/api/key/").unwrap().expect(200).unwrap();
+    assert_eq!(list.as_array().unwrap().len(), 100);
     server.finish().unwrap();
 }

@@ -1,20 +1,12 @@
 //! Wharf killed and restarted, on the simulated engine.
 
-use crate::uuid;
+use crate::{start_lasting, uuid};
 use serde_json::Value;
-use wharf_tests::{Ports, Server, lasting_node, until};
-
-/// Starts a server on an engine whose instances outlive it.
-fn start(settings: &str) -> (Server, wharf_tests::Api, tempfile::TempDir) {
-    let (node, dir) = lasting_node("one", settings).unwrap();
-    let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
-    let api = server.user("ann@example.com").unwrap();
-    (server, api, dir)
-}
+use wharf_tests::until;
 
 #[test]
 fn acknowledged_changes_survive_kill_9() {
-    let (mut server, mut api, _dir) = start("ready_after_ms = 200");
+    let (mut server, mut api, _dir) = start_lasting("ready_after_ms = 200");
     let mut made: Vec<Value> = Vec::new();
     for n in 0..6 {
         made.push(api.small_container().unwrap());
@@ -51,7 +43,7 @@ fn acknowledged_changes_survive_kill_9() {
 
 #[test]
 fn the_next_start_carries_out_pending_intents() {
-    let (mut server, mut api, _dir) = start("ready_after_ms = 50");
+    let (mut server, mut api, _dir) = start_lasting("ready_after_ms = 50");
     let created = api.small_container().unwrap();
     api.wait_for(uuid(&created), "running").unwrap();
     for (action, state) in [

@@ -14,7 +14,7 @@ fn start() -> (Server, Api) {
     (server, api)
 }
 
-fn hang_up(server: &Server) {
+pub fn hang_up(server: &Server) {
     let id = server.process_id().unwrap().to_string();
     assert!(
         Command::new("kill")
@@ -26,7 +26,7 @@ fn hang_up(server: &Server) {
 }
 
 /// Replaces a text in the configuration file.
-fn edit(server: &Server, from: &str, to: &str) {
+pub fn edit(server: &Server, from: &str, to: &str) {
     let text = std::fs::read_to_string(server.config_path()).unwrap();
     assert!(text.contains(from));
     std::fs::write(server.config_path(), text.replacen(from, to, 1)).unwrap();

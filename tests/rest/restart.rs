@@ -97,7 +97,13 @@ fn a_failed_start_is_502_and_the_instance_stays_stopped() {
         api.instance(uuid(&created)).unwrap().expect(200).unwrap()["state"],
         "exited"
     );
+    // The node never took the start, so that only the audit log has it.
     let events = server.cli(&["events", uuid(&created)]).unwrap();
-    assert!(events.contains("restart-failed"), "{events}");
+    assert!(!events.contains("restart"), "{events}");
+    let audit = server.cli(&["audit"]).unwrap();
+    assert!(
+        audit.contains("refused: the node did not take the start"),
+        "{audit}"
+    );
     server.finish().unwrap();
 }

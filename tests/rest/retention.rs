@@ -64,9 +64,11 @@ fn a_closed_month_is_exact_and_its_records_are_gone() {
         let lines = bill
             .lines()
             .filter(|l| !l.starts_with("total") && !l.contains(&kept));
-        let mut lines: Vec<_> = lines
-            .filter(|l| !l.starts_with('\t'))
-            .map(str::to_owned)
+        // The name goes with the events.
+        let cells = lines.map(|l| l.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        let costs = cells.filter_map(|cells| Some([cells.get(1)?.clone(), cells.get(2)?.clone()]));
+        let mut lines: Vec<_> = costs
+            .filter(|[_, usd]| usd.parse::<f64>().is_ok())
             .collect();
         lines.sort();
         lines

@@ -27,7 +27,7 @@ fn refused(server: &mut Server) -> String {
     sentence.expect(&error).to_owned()
 }
 
-/// Makes the database one of format 3, which names no key.
+/// Makes the database one of format 3, which names no key and has no sequences of events.
 fn forget_key(server: &Server) {
     let database = redb::Database::open(server.data_dir().join("wharf.redb")).unwrap();
     let txn = database.begin_write().unwrap();
@@ -35,6 +35,8 @@ fn forget_key(server: &Server) {
         let bytes = redb::TableDefinition::<&[u8], &[u8]>::new("rows");
         let mut rows = txn.open_table(bytes).unwrap();
         assert!(rows.remove(&b"#\x01"[..]).unwrap().is_some());
+        let sequences = rows.extract_from_if(&b"E"[..]..&b"F"[..], |_, _| true);
+        assert!(sequences.unwrap().all(|row| row.is_ok()));
         let meta = redb::TableDefinition::<&str, u64>::new("meta");
         txn.open_table(meta).unwrap().insert("format", 3).unwrap();
     }

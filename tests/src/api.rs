@@ -67,6 +67,11 @@ impl Api {
         Self::new(base_url, &self.key)
     }
 
+    /// Returns `http://HOST:PORT`.
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
     /// Returns the key.
     pub fn key(&self) -> &str {
         &self.key
@@ -90,7 +95,8 @@ impl Api {
         self.raw_with(method, path, headers, body)
     }
 
-    fn raw_with(
+    /// Sends a request with more headers and bytes as its body.
+    pub fn raw_with(
         &self,
         method: &str,
         path: &str,
@@ -196,7 +202,8 @@ impl Api {
             let body = self.instance(selector)?.expect(200)?;
             let now = body["state"].as_str().unwrap_or_default().to_owned();
             if now == "error" && state != "error" {
-                bail!("{selector} is in error");
+                let events = self.get(&format!("/api/event/?after=0&instance={selector}"))?;
+                bail!("{selector} is in error: {}", events.body);
             }
             Ok((now == state).then_some(body))
         })

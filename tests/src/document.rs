@@ -26,7 +26,7 @@ pub fn check(method: &str, path: &str, answer: &Answer, has_body: bool) -> Resul
         answer.header("x-request-id").is_some(),
         wrong("no X-Request-Id".to_owned())
     );
-    let page = path.starts_with("/api/docs/") && answer.status == 200;
+    let page = (path.starts_with("/api/docs/") || path == "/metrics") && answer.status == 200;
     if has_body && !page {
         let content_type = answer.header("content-type");
         ensure!(
@@ -37,13 +37,27 @@ pub fn check(method: &str, path: &str, answer: &Answer, has_body: bool) -> Resul
     Ok(())
 }
 
+/// Checks a body against the response of an operation, which must be documented.
+pub fn check_body(method: &str, path: &str, status: u16, body: &Value) -> Result<()> {
+    let document = document()?;
+    ensure!(
+        document.describes(method, path),
+        "the document has no {method} {path}"
+    );
+    document
+        .check(method, path, status, Some(body))
+        .map_err(|why| anyhow!("against the OpenAPI document: {method} {path}: {why}"))
+}
+
+/// Returns the OpenAPI document.
+pub fn documented() -> Result<Value> {
+    let text = fs::read_to_string(root().join(FILE)).context(FILE)?;
+    Ok(serde_json::from_str(&text)?)
+}
+
 fn document() -> Result<&'static Document> {
     static DOCUMENT: OnceLock<Result<Document>> = OnceLock::new();
-    let read = || {
-        let file = root().join(FILE);
-        let text = fs::read_to_string(file).context(FILE)?;
-        Document::new(&serde_json::from_str(&text)?)
-    };
+    let read = || Document::new(&documented()?);
     match DOCUMENT.get_or_init(read) {
         Ok(document) => Ok(document),
         Err(error) => bail!("{error:#}"),

@@ -6,6 +6,8 @@
 )]
 
 mod api;
+pub mod browser;
+mod cli;
 mod config;
 mod document;
 mod fake_clock;
@@ -14,18 +16,21 @@ mod proxy;
 mod python;
 mod server;
 mod ssh;
+mod terminal;
 mod trials;
 mod wait;
 
 pub use api::{Answer, Api, small};
+pub use cli::{Ended, Shell, end};
 pub use config::{Ports, docker_node, lasting_node, simulated_node};
-pub use document::check as agrees_with_document;
+pub use document::{check as agrees_with_document, check_body as body_agrees, documented};
 pub use fake_clock::FakeClock;
 pub use network::free_network;
 pub use proxy::Proxy;
 pub use python::{Python, succeed};
 pub use server::{Server, write_private};
 pub use ssh::{KeyPair, Login};
+pub use terminal::{Heard, Refused, Terminal};
 pub use trials::{Test, is_wanted, stop, trial, without_engine};
 pub use wait::{eventually, until};
 pub use wharf_testkit::workspace::wharf_binary;

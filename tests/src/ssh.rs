@@ -31,7 +31,8 @@ impl KeyPair {
         })
     }
 
-    fn path(&self) -> PathBuf {
+    /// The file of the private key.
+    pub fn path(&self) -> PathBuf {
         self.dir.path().join("key")
     }
 }

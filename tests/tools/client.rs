@@ -14,7 +14,9 @@ fn a_generated_client_creates_lists_and_deletes() {
     let file = dir.path().join("openapi.json");
     fs::write(&file, document.to_string()).unwrap();
     let mut generate = python.program("openapi-python-client");
-    generate.args(["generate", "--meta", "none", "--fail-on-warning", "--path"]);
+    generate.args(["generate", "--meta", "none", "--fail-on-warning"]);
+    generate.arg("--config").arg(source("client.yaml"));
+    generate.arg("--path");
     generate
         .arg(&file)
         .arg("--output-path")

@@ -5,23 +5,30 @@ import re
 import schemathesis
 
 SHORT = r"(Insufficient resources: not enough [a-z0-9_, ]+ available|Quota exceeded: not enough [a-z0-9_, ]+ left of your quota)\."
-STATE = r"Cannot (stop|restart|resize|read the stats of) an instance that is \w+; it must be [\w ]+\."
+STATE = r"Cannot (stop|restart|resize|read the stats of|open a terminal of) an instance that is \w+; it must be [\w ]+\."
 SIZES = "(n_vcpus|mem_gib|disk_size_gib)"
+
+# The refusals of create for a reason in its body.
+REFUSED = [
+    (400, r"flavor: \w+ is not available for resource_type vm"),
+    (400, r"s3_\w+: S3 prefill is not supported by flavor \w+"),
+    (400, r"s3_\w+: required when any s3_\* field is given"),
+    (400, SIZES + r": must be at least \d+ for flavor \w+"),
+    (400, r"gpu_model: GPUs are available for containers only"),
+    (400, r"name: is already taken"),
+    # The schema's pattern checks the line; only the parser checks the bytes of the key.
+    (400, r"public_key: must be one OpenSSH public key line .*"),
+    (400, r"public_key: an RSA key must have at least 1024 bits"),
+    # Only the parser rejects a port number above 65535.
+    (400, r"s3_endpoint_url: must be an http or https URL without credentials.*"),
+]
+PENDING = r"This webhook has too many pending deliveries; wait until some are done\."
+INVITATION = (400, r"token: is not valid: it was used, replaced by a later one, or has expired; .*")
+PASSWORD = (400, r"password: .*")
 
 # Operation -> (status, the whole text of the refusal). Field errors read "field: message".
 REASONS = {
-    "createInstance": [
-        (400, r"flavor: \w+ is not available for resource_type vm"),
-        (400, r"s3_\w+: S3 prefill is not supported by flavor \w+"),
-        (400, r"s3_\w+: required when any s3_\* field is given"),
-        (400, SIZES + r": must be at least \d+ for flavor \w+"),
-        (400, r"gpu_model: GPUs are available for containers only"),
-        (400, r"name: is already taken"),
-        # The schema's pattern checks the line; only the parser checks the bytes of the key.
-        (400, r"public_key: must be one OpenSSH public key line .*"),
-        (400, r"public_key: an RSA key must have at least 1024 bits"),
-        # Only the parser rejects a port number above 65535.
-        (400, r"s3_endpoint_url: must be an http or https URL without credentials.*"),
+    "createInstance": REFUSED + [
         (422, SHORT),
         (422, r"This Idempotency-Key belongs to a request with another body\."),
     ],
@@ -48,6 +55,32 @@ REASONS = {
         (400, r"expires_at: must be in the future"),
         (400, r"non_field_errors: a user has at most 100 keys; revoke one first"),
     ],
+    "estimateInstance": REFUSED,
+    "openTerminal": [
+        (400, STATE),
+        (400, r"Terminals need SSH, which the flavor of this instance does not offer\."),
+    ],
+    "getUsage": [
+        (400, r"(from|to): must be an ISO 8601 time or date, such as 2027-01-01T00:00:00Z"),
+        (400, r"from: must not be after .*"),
+    ],
+    "saveSshKey": [
+        (400, r"name: is the name of another saved key"),
+        (400, r"public_key: must be one OpenSSH public key line .*"),
+        (400, r"public_key: an RSA key must have at least 1024 bits"),
+        (400, r"non_field_errors: a user has at most 50 saved keys; .*"),
+    ],
+    "createWebhook": [
+        (400, r"url: must (be|begin with|have) .*"),
+        (400, r"types: .* is no type of event; .*"),
+        (400, r"non_field_errors: a user has at most 20 webhooks; .*"),
+    ],
+    "testWebhook": [(400, PENDING)],
+    "redeliverWebhook": [(400, PENDING)],
+    "getInvitation": [INVITATION],
+    "acceptInvitation": [INVITATION, PASSWORD],
+    "signIn": [(400, r"The e-mail address or the password is wrong\.")],
+    "fetchDeviceKey": [(400, r"The request is unknown, used or has expired; begin a new one\.")],
     "getStats": [
         (400, r"Live stats are available for containers only; this instance is a VM\."),
         (400, STATE),

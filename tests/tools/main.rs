@@ -1,9 +1,16 @@
 //! The interface through third-party tools that know only its OpenAPI document: a fuzzer and a
 //! client generator. Also tests of the project's programs that are not in Rust.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 mod client;
+mod dist;
+mod metrics;
 mod schemathesis;
 mod wharf_vm;
 

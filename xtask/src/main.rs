@@ -2,7 +2,7 @@
 //!
 //! - [`workspace`]: the checkout that a task works on.
 //! - [`build`], [`test`], [`schemas`], [`tidy`]: tasks that this program does itself.
-//! - [`program`]: tasks with a program of their own, in `up/`, `conformance/` and `bench/`.
+//! - [`program`]: tasks with a program of their own, in `up/`, `conformance/`, `bench/` and `dist/`.
 
 mod build;
 mod process;
@@ -25,13 +25,15 @@ Usage: cargo xtask <TASK>
 
 Tasks:
   up                      Start Wharf with a first instance, from nothing; Ctrl-C ends it
+  down                    Stop what a killed `up` left behind; disks stay
   build                   Build the server in release, with its plugins
   test [FILTER]           Build everything and run every test, or the tests whose names contain FILTER
     --all-flavors         Test the images of all flavors, not only those that are quick to make
   conformance             Check Wharf, or a service at a URL, against every rule of the interface
   bench                   Measure Wharf beside baselines and other engines
   images [NAME]...        Make the images of the standard flavors
-  schemas                 Generate schemas/generated from schemas/openapi.yaml
+  dist                    Make an archive and a Debian package of the server in target/dist
+  schemas                 Generate schemas/generated and the client from schemas/openapi.yaml
     --check               Change nothing; fail if the generated files are out of date
   tidy                    Check file lengths and words
   ci                      Do everything that the continuous integration does
@@ -70,7 +72,10 @@ fn main() -> Result<()> {
     match task.as_str() {
         "build" => build::wharf(&workspace),
         "test" => test::run(&workspace, filter.as_deref(), has("all-flavors")),
-        "schemas" => schemas::run(workspace.root(), has("check")),
+        "schemas" => {
+            schemas::run(workspace.root(), has("check"))?;
+            program::client(&workspace, has("check"))
+        }
         "tidy" => tidy::run(workspace.root()),
         "ci" => process::run(
             Command::new("bash")

@@ -1,7 +1,7 @@
 //! Tasks with a program of their own: this one builds the program and becomes it.
 
 use crate::build;
-use crate::process::step;
+use crate::process::{run, step};
 use crate::workspace::{Workspace, without_package};
 use anyhow::{Error, Result};
 use std::env;
@@ -27,8 +27,10 @@ impl Program {
     pub fn of(task: &str) -> Option<Self> {
         let (task, binary, leading): (_, _, &[_]) = match task {
             "up" => ("up", "wharf-up", &["up"]),
+            "down" => ("down", "wharf-up", &["down"]),
             "images" => ("images", "wharf-up", &["images"]),
             "conformance" => ("conformance", "wharf-conformance", &[]),
+            "dist" => ("dist", "wharf-dist", &[]),
             "bench" => ("bench", "wharf-bench", &["run"]),
             _ => return None,
         };
@@ -46,7 +48,7 @@ impl Program {
             arguments.any(|argument| argument.split('=').next() == Some(option))
         };
         let is_needed = match self.task {
-            "images" => false,
+            "down" | "images" => false,
             "conformance" => !has("--base-url"),
             _ => true,
         };
@@ -70,6 +72,18 @@ pub fn start(workspace: &Workspace, program: &Program, arguments: &[OsString]) -
     command.env(ROOT, workspace.root());
     let error = without_package(&mut command).exec();
     Err(Error::new(error).context(format!("cannot run {}", binary.display())))
+}
+
+/// Generates the client of the interface, or checks it.
+pub fn client(workspace: &Workspace, check: bool) -> Result<()> {
+    const GENERATOR: &str = "wharf-client-generator";
+    step(&format!("Building {GENERATOR} (release)"), || {
+        build::binaries(workspace, &[GENERATOR])
+    })?;
+    let mut command = Command::new(workspace.binary(GENERATOR));
+    command.args(check.then_some("--check"));
+    command.env(ROOT, workspace.root());
+    run(without_package(&mut command))
 }
 
 #[cfg(test)]

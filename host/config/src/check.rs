@@ -26,6 +26,7 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     if config.clock.max_gap_days == 0 {
         return wrong("clock.max_gap_days", "must be at least 1");
     }
+    session(config)?;
     limits(&config.limits)?;
     for (file, pin) in &config.plugins {
         let hex = pin.strip_prefix("sha256:").unwrap_or_default();
@@ -51,6 +52,32 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     Ok(())
 }
 
+/// Rejects sessions that end at once, and cookies that would reach the pages of instances.
+fn session(config: &Config) -> Result<(), ConfigError> {
+    for (key, value) in [
+        ("idle_hours", config.session.idle_hours),
+        ("absolute_days", config.session.absolute_days),
+    ] {
+        if value == 0 {
+            return wrong(&format!("session.{key}"), "must be at least 1");
+        }
+    }
+    let url = config.base_url();
+    if config.session.enabled && url.host().eq_ignore_ascii_case(&config.web.host) {
+        return wrong(
+            "base_url",
+            &format!(
+                "the console at {url} and the pages of instances have the host name `{}`; browsers \
+                 send a cookie to all ports of a host, so a page could take over its user's \
+                 session; give `base_url` or `web.host` another host name, or set \
+                 `session.enabled = false`",
+                config.web.host
+            ),
+        );
+    }
+    Ok(())
+}
+
 /// Rejects limits of 0 that would block all work.
 fn limits(limits: &Limits) -> Result<(), ConfigError> {
     for (key, zero) in [
@@ -61,6 +88,8 @@ fn limits(limits: &Limits) -> Result<(), ConfigError> {
             limits.connections_per_local_peer == 0,
         ),
         ("request_burst", limits.request_burst == 0),
+        ("event_streams", limits.event_streams == 0),
+        ("event_streams_per_user", limits.event_streams_per_user == 0),
         ("streams_per_connection", limits.streams_per_connection == 0),
         ("write_timeout_ms", limits.write_timeout_ms == 0),
         ("unsent_mib", limits.unsent_mib == 0),
@@ -90,6 +119,9 @@ fn check_node(config: &Config, node: &NodeConfig) -> Result<(), ConfigError> {
     }
     if node.cpu_tiers.is_empty() {
         return wrong(&setting("cpu_tiers"), "must name at least one tier");
+    }
+    if !(1.0..=100.0).contains(&node.cpu_overcommit) {
+        return wrong(&setting("cpu_overcommit"), "must be from 1 to 100");
     }
     let prefix = node.lan_subnet_prefix;
     if prefix < node.lan_cidr.prefix_len() || !(8..=29).contains(&prefix) {

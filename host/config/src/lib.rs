@@ -8,6 +8,8 @@ mod quota;
 mod rates;
 mod reload;
 mod retention;
+mod session;
+mod webhook;
 
 pub use clock::ClockConfig;
 pub use limits::Limits;
@@ -15,6 +17,8 @@ pub use node::{Capacity, Gpu, NodeConfig};
 pub use quota::Quota;
 pub use rates::{Decimal, RatesConfig, TierRates};
 pub use retention::Retention;
+pub use session::{BaseUrl, SessionConfig};
+pub use webhook::WebhookConfig;
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -27,8 +31,14 @@ use std::path::{Path, PathBuf};
 pub struct Config {
     /// Address and port of the REST interface, required. Port 0 selects a free port.
     pub listen: SocketAddr,
+    /// Address and port of `GET /metrics` without a key, over plain HTTP. Default: none; a key with the
+    /// scope `metrics` reads it from the REST interface.
+    pub metrics_listen: Option<SocketAddr>,
     /// Directory of the database, the key file, the admin socket and the compiled plugins, required.
     pub data_dir: PathBuf,
+    /// Public URL of the console, such as `https://wharf.example.org`. Default: `http://localhost` with
+    /// the port of `listen`.
+    pub base_url: Option<BaseUrl>,
     /// Login host shown in `ssh_command`. Default `127.0.0.1`. A node may override it.
     #[serde(default = "loopback")]
     pub ssh_host: String,
@@ -63,9 +73,15 @@ pub struct Config {
     /// `plugins_dir` without its hash is refused.
     #[serde(default)]
     pub plugins: BTreeMap<String, String>,
+    /// Sessions of the console.
+    #[serde(default)]
+    pub session: SessionConfig,
     /// How long the records of purged instances are kept.
     #[serde(default)]
     pub retention: Retention,
+    /// The addresses that events are sent to.
+    #[serde(default)]
+    pub webhook: WebhookConfig,
     /// Changes of the system's clock that are followed.
     #[serde(default)]
     pub clock: ClockConfig,

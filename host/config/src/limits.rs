@@ -29,6 +29,10 @@ pub struct Limits {
     /// Maximum number of concurrent streams on one HTTP/2 connection. Default 100, the minimum that
     /// RFC 9113 recommends.
     pub streams_per_connection: u32,
+    /// Maximum number of open event streams. Default 5000. A further one gets a 503.
+    pub event_streams: usize,
+    /// Maximum number of open event streams of one user. Default 200. A further one gets a 429.
+    pub event_streams_per_user: usize,
     /// Maximum time in ms to receive the head of a request; idle connections are closed after it too.
     /// Default 10000.
     pub header_timeout_ms: u64,
@@ -74,6 +78,15 @@ pub struct Limits {
     /// Maximum size in MiB of the cache of rendered lists. Default 64. An entry is valid until one of
     /// its instances changes.
     pub answer_cache_mib: u64,
+    /// Maximum number of open terminals. Default 200. Each holds up to 4 MiB of memory if its client or
+    /// its shell does not read. Further ones get a 503. 0 switches terminals off.
+    pub terminals: usize,
+    /// Maximum number of open terminals of one user. Default 20. Further ones get a 429. 0 switches
+    /// terminals off.
+    pub terminals_per_user: usize,
+    /// Time in s after which a terminal without a client ends. Default 120, enough for a reload of its
+    /// page or a change of networks.
+    pub terminal_unattended_s: u64,
     /// Free space in MiB on the disk of `data_dir` below which creations are refused. Default 256, which
     /// is room for months of deletions and events. 0 switches it off.
     pub disk_reserve_mib: u64,
@@ -88,6 +101,8 @@ impl Default for Limits {
             requests_per_second: 5_000,
             request_burst: 10_000,
             streams_per_connection: 100,
+            event_streams: 5_000,
+            event_streams_per_user: 200,
             header_timeout_ms: 10_000,
             body_timeout_ms: 20_000,
             write_timeout_ms: 30_000,
@@ -105,6 +120,9 @@ impl Default for Limits {
             call_cpu_ms: 2_000,
             guest_memory_mib: 64,
             answer_cache_mib: 64,
+            terminals: 200,
+            terminals_per_user: 20,
+            terminal_unattended_s: 120,
             disk_reserve_mib: 256,
         }
     }

@@ -17,6 +17,10 @@ pub struct NodeConfig {
     pub endpoint: String,
     /// Resources that instances may claim, required.
     pub capacity: Capacity,
+    /// vCPUs that instances may claim for each one of `capacity`, from 1 to 100. One instance has at most
+    /// the vCPUs of `capacity`. RAM and disk are never overcommitted. Default 1.
+    #[serde(default = "cpu_overcommit")]
+    pub cpu_overcommit: f64,
     /// GPUs of the node. Default: none.
     #[serde(default)]
     pub gpus: Vec<Gpu>,
@@ -82,6 +86,23 @@ impl Gpu {
             self.devices.clone()
         }
     }
+}
+
+impl NodeConfig {
+    /// The vCPUs that instances may claim together.
+    pub fn claimable_vcpus(&self) -> u32 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a product within the bounds is positive, and a larger one saturates"
+        )]
+        let claimable = (f64::from(self.capacity.n_vcpus) * self.cpu_overcommit) as u32;
+        claimable
+    }
+}
+
+fn cpu_overcommit() -> f64 {
+    1.0
 }
 
 fn both_tiers() -> Vec<CpuTier> {

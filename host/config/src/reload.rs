@@ -10,12 +10,18 @@ const LIVE: &[&str] = &[
     "quota",
     "rates",
     "retention",
+    "session.absolute_days",
+    "session.idle_hours",
     "tls.cert",
     "tls.key",
+    "webhook",
     "limits.answer_wait_ms",
     "limits.probe_every_ms",
     "limits.stats_timeout_ms",
     "limits.stop_grace_ms",
+    "limits.terminal_unattended_s",
+    "limits.terminals",
+    "limits.terminals_per_user",
     "limits.vm_stop_grace_ms",
 ];
 

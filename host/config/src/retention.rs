@@ -1,8 +1,9 @@
-//! `[retention]`: how long the records of purged instances are kept.
+//! `[retention]`: how long records are kept.
 
 use serde::Deserialize;
 
-/// How long the records of purged instances are kept. Those of other instances are always kept.
+/// How long the records of purged instances and of changes are kept. Events and ledgers of other
+/// instances are always kept.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retention {
@@ -11,6 +12,8 @@ pub struct Retention {
     /// Whole months before the present one for which ledgers are kept. Default 13. Earlier ledgers are
     /// replaced by the costs of their months.
     pub ledger_months: u32,
+    /// Time in days for which the audit log is kept. Default 400; 0 keeps it forever.
+    pub audit_days: u32,
 }
 
 impl Default for Retention {
@@ -18,6 +21,7 @@ impl Default for Retention {
         Self {
             events_days: 90,
             ledger_months: 13,
+            audit_days: 400,
         }
     }
 }

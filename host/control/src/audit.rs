@@ -14,7 +14,7 @@ pub struct AuditEntry {
     pub id: u64,
     /// Time in ISO 8601.
     pub time: String,
-    /// `key:` with the public id of the key, or `operator`.
+    /// `key:` or `session:` with its public id, or `operator`.
     pub actor: String,
     /// Address of the client.
     pub peer: Option<String>,

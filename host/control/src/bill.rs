@@ -1,26 +1,36 @@
 //! The bill of a user, and corrections of it.
 
 use super::audit::record;
+use super::costs::costs;
+use super::operator::{no_instance, user_named};
 use super::{Operator, Selector};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use wharf_db::{Change, Changes, Read, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::event::{Event, What};
-use wharf_domain::ids::{InstanceId, UserId};
-use wharf_domain::ledger::{Correction, Cost};
-use wharf_domain::month::Month;
+use wharf_domain::event::What;
+use wharf_domain::ids::InstanceId;
+use wharf_domain::ledger::Correction;
 use wharf_domain::time::Timestamp;
 
 /// The longest reason of a correction in bytes.
 const MAX_REASON: usize = 500;
+
+/// The bill of a user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bill {
+    pub lines: Vec<BillLine>,
+    /// The end of its time span, if the requested one is in the future.
+    pub cut_at: Option<Timestamp>,
+}
 
 /// The cost of one instance in a time span.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BillLine {
     /// UUID of the instance, which may be deleted.
     pub uuid: String,
+    /// The instance's last name; `None` if its events were removed.
+    pub name: Option<String>,
     /// Cost in nano-USD, corrections included.
     pub nano_usd: i128,
     /// The corrections that are known one by one.
@@ -38,40 +48,29 @@ pub struct CorrectionLine {
 impl Operator<'_> {
     /// Returns the cost of each of a user's instances in `[from, to)`, and until now at most. Instances
     /// without cost and corrections are left out.
-    pub fn bill(
-        &self,
-        email: &str,
-        from: Timestamp,
-        to: Option<Timestamp>,
-    ) -> Result<Vec<BillLine>, Error> {
+    pub fn bill(&self, email: &str, from: Timestamp, to: Option<Timestamp>) -> Result<Bill, Error> {
         let now = self.clock.now();
+        let cut_at = to.is_some_and(|to| to > now).then_some(now);
         let to = to.filter(|to| *to < now).unwrap_or(now);
+        if from > to {
+            let message = format!("must not be after {}, the end of the bill", to.to_rfc3339());
+            return Err(FieldErrors::one("from", message).into());
+        }
         self.db.read(|rows| {
-            let user = rows.user_of_email(email)?;
-            let user = user.ok_or_else(|| FieldErrors::one("email", "no user has this address"))?;
-            let mut costs = closed(rows, user, from, to)?;
-            for id in rows.recorded_of(user)? {
-                let (entries, corrections) = (rows.ledger(id)?, rows.corrections(id)?);
-                let (sum, lines) = costs.entry(id).or_default();
-                *sum = sum.plus(Cost::of(&entries, &corrections, from, to));
-                let within = corrections
-                    .into_iter()
-                    .filter(|c| from <= c.at && c.at < to);
-                lines.extend(within.map(|c| CorrectionLine {
-                    at: c.at,
-                    nano_usd: c.nano_usd,
-                    reason: c.reason,
-                }));
+            let user = user_named(rows, "email", email)?;
+            let mut lines = Vec::new();
+            for (id, cost) in costs(rows, user, from, to)? {
+                let nano_usd = cost.total().nano_usd();
+                if nano_usd != 0 || !cost.corrections.is_empty() {
+                    lines.push(BillLine {
+                        uuid: id.to_string(),
+                        name: rows.event_rows(id)?.pop().and_then(|event| event.name),
+                        nano_usd,
+                        corrections: cost.corrections,
+                    });
+                }
             }
-            let line = |(id, (cost, corrections)): (InstanceId, (Cost, Vec<_>))| BillLine {
-                uuid: id.to_string(),
-                nano_usd: cost.nano_usd(),
-                corrections,
-            };
-            let lines = costs.into_iter().map(line);
-            Ok(lines
-                .filter(|line| line.nano_usd != 0 || !line.corrections.is_empty())
-                .collect())
+            Ok(Bill { lines, cut_at })
         })
     }
 
@@ -110,12 +109,7 @@ fn decide(
     nano_usd: i128,
     reason: &str,
 ) -> Result<(InstanceId, Changes), Error> {
-    let unknown = || {
-        FieldErrors::one(
-            "instance",
-            "no instance with a ledger has this name or UUID",
-        )
-    };
+    let unknown = || no_instance(selector);
     let id = match selector {
         Selector::Id(id) => *id,
         Selector::Name(name) => view.rows.id_of_name(name)?.ok_or_else(unknown)?,
@@ -139,44 +133,12 @@ fn decide(
         return Ok((id, changes.record(instance, view.now, what)));
     }
     // The events of a purged instance may have been removed; the correction itself remains.
-    let events = view.rows.events(id)?;
-    let (Some(last), Ok(number)) = (events.last(), u32::try_from(events.len())) else {
+    let mut events = view.rows.event_rows(id)?;
+    let (Ok(number), Some(mut row)) = (u32::try_from(events.len()), events.pop()) else {
         return Ok((id, changes));
     };
-    let event = Event {
-        at: view.now.max(last.at),
-        what,
-        ..last.clone()
-    };
-    Ok((id, changes.with(Change::Event(number, event))))
-}
-
-type Costs = BTreeMap<InstanceId, (Cost, Vec<CorrectionLine>)>;
-
-/// The costs of closed ledgers, which are known for whole months only.
-fn closed(rows: &impl Read, user: UserId, from: Timestamp, to: Timestamp) -> Result<Costs, Error> {
-    let mut costs = Costs::new();
-    let mut cut = None;
-    rows.each_closed(user, |month, id, cost| {
-        let (start, end) = (month.start(), month.next().start());
-        if to <= start || end <= from {
-            return;
-        }
-        if start < from || to < end {
-            cut = Some((month, if start < from { "from" } else { "to" }));
-        }
-        let (sum, _) = costs.entry(id).or_default();
-        *sum = sum.plus(cost);
-    })?;
-    match cut {
-        Some((month, end)) => Err(whole_months(month, end).into()),
-        None => Ok(costs),
-    }
-}
-
-fn whole_months(month: Month, end: &str) -> FieldErrors {
-    let first = month.start().to_rfc3339();
-    let next = month.next().start().to_rfc3339();
-    let message = format!("must be {first} or {next}: the ledger of this month was closed");
-    FieldErrors::one(end, message)
+    row.party = what.usual_party();
+    row.event.at = view.now.max(row.event.at);
+    row.event.what = what;
+    Ok((id, changes.with(Change::Event(number, Box::new(row)))))
 }

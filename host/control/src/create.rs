@@ -2,6 +2,7 @@
 //! event and ledger entry.
 
 use super::quota;
+use super::suspend;
 use super::vault::fill;
 use super::{App, Caller, IdempotencyKey, InstanceView, Scheduler, Vault};
 use std::sync::Arc;
@@ -42,18 +43,20 @@ impl App {
         request: CreateRequest,
         key: Option<IdempotencyKey>,
     ) -> Result<InstanceView, Error> {
-        if self.disk.is_low() {
-            return Err(Error::DiskFull);
-        }
         let password = password()?;
-        let mut draft = self.draft(caller.user, request, password.clone()).await?;
+        let draft = self.draft(caller.user, request, password.clone()).await;
+        let mut draft = draft.inspect_err(|error| {
+            if matches!(error, Error::DiskFull) {
+                self.metrics.refused_for_disk();
+            }
+        })?;
         draft.key = key;
         let id = draft.id;
         let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
         let decided = self.change(caller, "instance.create", move |view| {
             draft.decide(view, &scheduler, defaults)
         });
-        let instance = decided.await?;
+        let instance = decided.await.map_err(|error| self.with_freeing(error))?;
         if instance.id != id {
             return Ok(self.view(caller, instance));
         }
@@ -61,12 +64,15 @@ impl App {
         Ok(self.view_with(caller, instance, password))
     }
 
-    async fn draft(
+    pub(super) async fn draft(
         &self,
         owner: UserId,
         request: CreateRequest,
         password: SecretText,
     ) -> Result<Draft, Error> {
+        if self.disk.is_low() {
+            return Err(Error::DiskFull);
+        }
         let flavor = request.flavor;
         let login_user = self.config().login_user.clone();
         let has = |kind| request.secrets.get(kind).is_some();
@@ -127,10 +133,10 @@ enum Names {
 }
 
 /// An instance before its write.
-struct Draft {
+pub(super) struct Draft {
     id: InstanceId,
-    placement: PlacementRequest,
-    rates: Rates,
+    pub(super) placement: PlacementRequest,
+    pub(super) rates: Rates,
     names: Names,
     flavor: Arc<Flavor>,
     login_user: String,
@@ -143,7 +149,7 @@ struct Draft {
 }
 
 impl Draft {
-    fn decide(
+    pub(super) fn decide(
         &self,
         view: &View<'_>,
         scheduler: &Scheduler,
@@ -155,6 +161,7 @@ impl Draft {
         {
             return Ok((earlier, Changes::none()));
         }
+        suspend::check_user(view.rows, self.placement.owner)?;
         let name = self.name(view)?;
         let limits = quota::limits(view.rows, self.placement.owner, defaults)?;
         let placement = quota::place(scheduler, limits, &self.placement)?;
@@ -265,7 +272,7 @@ fn random() -> Result<u64, Error> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-fn password() -> Result<SecretText, Error> {
+pub(super) fn password() -> Result<SecretText, Error> {
     let mut text = String::with_capacity(PASSWORD_LENGTH);
     while text.len() < PASSWORD_LENGTH {
         let mut bytes = [0; 2 * PASSWORD_LENGTH];

@@ -3,7 +3,7 @@
 use super::audit::record;
 use super::find::Selector;
 use super::nodes::NodeState;
-use super::operator::Operator;
+use super::operator::{Operator, no_instance};
 use wharf_db::{Change, Changes, Read};
 use wharf_domain::audit::Origin;
 use wharf_domain::driver::Tag;
@@ -24,7 +24,7 @@ impl Operator<'_> {
             id.map_or(Ok(None), |id| rows.instance(id))
         })?;
         let Some(instance) = instance else {
-            return refuse("no instance has this name or UUID");
+            return Err(no_instance(selector));
         };
         if !force && self.config.node.iter().any(|n| n.name == instance.node.0) {
             self.check_out_of_reach(&instance).await?;

@@ -1,11 +1,12 @@
 //! The event log of an instance, for the operator.
 
 use super::find::Selector;
+use super::operator::no_instance;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use wharf_db::{Db, Read};
+use wharf_db::{Db, EventRow, Read};
 use wharf_domain::error::Error;
-use wharf_domain::event::{Event, What};
+use wharf_domain::event::What;
 use wharf_domain::money::usd;
 use wharf_domain::shortage::Short;
 
@@ -22,6 +23,8 @@ pub struct EventLine {
     pub size: [u32; 3],
     /// Reason that the driver or engine gave.
     pub why: Option<String>,
+    /// The party that caused the event, such as `key:` with the id of the key.
+    pub actor: String,
 }
 
 /// Returns the event log of an instance. A name only finds living instances; a UUID finds all.
@@ -31,17 +34,22 @@ pub fn events(db: &Db, selector: &Selector) -> Result<Vec<EventLine>, Error> {
             Selector::Id(id) => Some(*id),
             Selector::Name(name) => rows.id_of_name(name)?,
         };
-        id.map_or(Ok(Vec::new()), |id| rows.events(id))
+        id.map_or(Ok(Vec::new()), |id| rows.event_rows(id))
     })?;
     if found.is_empty() {
-        return Err(Error::NotFound);
+        return Err(no_instance(selector));
     }
     Ok(found.iter().map(EventLine::from).collect())
 }
 
-impl From<&Event> for EventLine {
-    fn from(event: &Event) -> Self {
+impl From<&EventRow> for EventLine {
+    fn from(row: &EventRow) -> Self {
+        let event = &row.event;
         let (what, why) = describe(&event.what);
+        let why = match event.what {
+            What::Renamed => row.name.clone(),
+            _ => why,
+        };
         Self {
             at: event.at.to_rfc3339(),
             what: what.to_owned(),
@@ -52,11 +60,12 @@ impl From<&Event> for EventLine {
                 event.size.disk_size_gib,
             ],
             why,
+            actor: row.party.to_string(),
         }
     }
 }
 
-fn describe(what: &What) -> (&'static str, Option<String>) {
+pub(super) fn describe(what: &What) -> (&'static str, Option<String>) {
     match what {
         What::Created => ("created", None),
         What::Ready => ("ready", None),
@@ -80,13 +89,16 @@ fn describe(what: &What) -> (&'static str, Option<String>) {
             let amount = usd(*nano_usd);
             ("bill-corrected", Some(format!("{amount} USD: {reason}")))
         }
+        What::Suspended(reason) => ("suspended", Some(reason.clone())),
+        What::Resumed => ("resumed", None),
+        What::HostKeyChanged(keys) => ("host-key-changed", Some(keys.clone())),
         What::RestartShort(short) => ("restart-failed", Some(shortages(short))),
         What::ResizeShort(short) => ("resize-refused", Some(shortages(short))),
     }
 }
 
 /// Describes shortages.
-fn shortages(short: &[Short]) -> String {
+pub(super) fn shortages(short: &[Short]) -> String {
     let one = |s: &Short| {
         let field = s.quantity.as_str();
         format!("{field}: the node has {} of {}", s.available, s.requested)
@@ -100,10 +112,11 @@ impl fmt::Display for EventLine {
         let [n_vcpus, mem_gib, disk_size_gib] = self.size;
         write!(
             f,
-            "{}\t{}\t{}\t{n_vcpus} vCPU, {mem_gib} GiB, {disk_size_gib} GiB disk\t{}",
+            "{}\t{}\t{}\t{n_vcpus} vCPU, {mem_gib} GiB, {disk_size_gib} GiB disk\t{}\t{}",
             self.at,
             self.what,
             self.state,
+            self.actor,
             self.why.as_deref().unwrap_or("-")
         )
     }

@@ -102,16 +102,8 @@ impl App {
         caller: &Caller,
         key: &IdempotencyKey,
     ) -> Result<Option<InstanceView>, Error> {
-        let found = self.db.read(|rows| {
-            let Some(mut instance) = key.earlier(rows, caller.user, self.clock.now())? else {
-                return Ok(None);
-            };
-            // The row of a living instance may have been encrypted anew since.
-            if let Some(living) = rows.instance(instance.id)? {
-                instance.password = living.password;
-            }
-            Ok(Some(instance))
-        })?;
+        let now = self.clock.now();
+        let found = self.db.read(|rows| key.earlier(rows, caller.user, now))?;
         Ok(found.map(|found| self.view(caller, found)))
     }
 }

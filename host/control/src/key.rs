@@ -1,23 +1,22 @@
 //! API keys of the form `wharf_<id>_<secret>`. The id is public. The database stores only the SHA-256
 //! of the whole key. A slow hash would add nothing, since the secret has 256 random bits.
 
+use super::access::Access;
 use super::audit;
-use super::caller::Caller;
+use super::caller::{Caller, Credential};
 use super::clock::Clock;
 use super::condition::Condition;
 use super::key_use::LastUse;
-use super::vault::fill;
+use super::vault::{fill, random_text};
 use arc_swap::ArcSwap;
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
-use wharf_db::{Change, Changes, Db, KeyRow, KeyTerms, Read};
+use wharf_db::{Change, Changes, Db, KeyRow, KeyTerms, Read, View};
 use wharf_domain::audit::Origin;
-use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
 use wharf_domain::ids::UserId;
 use wharf_domain::scope::{Scope, Scopes};
 use wharf_domain::secret::SecretText;
@@ -75,6 +74,7 @@ pub struct KeyInfo {
 /// The API keys. The database stores all of them; memory holds the valid keys for authentication.
 pub struct Keys {
     clock: Clock,
+    access: Access,
     pub(super) db: Db,
     /// The map is replaced as a whole on each change, so that authentication needs no lock.
     pub(super) valid: ArcSwap<Valid>,
@@ -124,6 +124,7 @@ impl Keys {
             Ok(valid)
         })?;
         Ok(Self {
+            access: Access::load(&db)?,
             db,
             clock,
             valid: ArcSwap::from_pointee(valid),
@@ -137,7 +138,7 @@ impl Keys {
         let valid = self.valid.load();
         let known = valid.get(id)?;
         let now = self.clock.now();
-        if !bool::from(known.sha256.ct_eq(&digest)) || expired(&known.terms, now) {
+        if !bool::from(known.sha256.ct_eq(&digest)) || !self.holds(known, now) {
             return None;
         }
         known.last_use.set(now);
@@ -145,6 +146,7 @@ impl Keys {
             user: known.user,
             email: Arc::clone(&known.email),
             key_id: Arc::clone(&known.id),
+            credential: Credential::Key,
             scopes: known.terms.scopes,
             expires_at: known.terms.expires_at,
             peer: None,
@@ -153,8 +155,36 @@ impl Keys {
         })
     }
 
+    fn holds(&self, key: &ValidKey, now: Timestamp) -> bool {
+        !expired(&key.terms, now) && !self.access.is_disabled(key.user)
+    }
+
+    /// Returns whether a key is neither revoked nor expired, nor its user disabled.
+    pub fn is_valid(&self, id: &str) -> bool {
+        let valid = self.valid.load();
+        valid
+            .get(id)
+            .is_some_and(|key| self.holds(key, self.clock.now()))
+    }
+
+    /// Returns the time of creation of a key.
+    pub fn created_at(&self, id: &str) -> Result<Option<Timestamp>, Error> {
+        let row = self.db.read(|rows| rows.key(id))?;
+        Ok(row.map(|row| row.created_at))
+    }
+
+    /// Returns the state that keys and sessions share.
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
     /// Creates a key for a user, and the user if no user has the address.
     pub async fn new_key(&self, new: NewKey, origin: &Origin) -> Result<ApiKey, Error> {
+        self.create(new, origin, usize::MAX).await
+    }
+
+    /// Creates a key for a user with fewer than `most` valid keys.
+    async fn create(&self, new: NewKey, origin: &Origin, most: usize) -> Result<ApiKey, Error> {
         check(&new, self.clock.now())?;
         let (id, key) = random_key()?;
         let sha256: [u8; 32] = Sha256::digest(key.expose().as_bytes()).into();
@@ -166,7 +196,13 @@ impl Keys {
         let decided = self.db.write(move |view| {
             let mut changes = Changes::none();
             let user = match view.rows.user_of_email(&new.email)? {
-                Some(user) => user,
+                Some(user) => {
+                    if most < usize::MAX && valid_keys(view, user)? >= most {
+                        let message = format!("a user has at most {most} keys; revoke one first");
+                        return Err(FieldErrors::one(NON_FIELD_ERRORS, message).into());
+                    }
+                    user
+                }
                 None => {
                     let user = view.rows.next_user()?;
                     changes = changes.with(Change::PutUser(user, new.email.clone()));
@@ -229,14 +265,6 @@ impl Keys {
                 format!("must not be after that of this key, {own}"),
             );
         }
-        let now = self.clock.now();
-        let own = self.valid.load();
-        let valid = |key: &&Arc<ValidKey>| key.user == caller.user && !expired(&key.terms, now);
-        if own.values().filter(valid).count() >= MAX_KEYS {
-            let message = format!("a user has at most {MAX_KEYS} keys; revoke one first");
-            errors.add(wharf_domain::error::NON_FIELD_ERRORS, message);
-        }
-        drop(own);
         errors.into_result()?;
         let new = NewKey {
             email: caller.email.to_string(),
@@ -244,7 +272,7 @@ impl Keys {
             scopes,
             expires_at,
         };
-        let key = self.new_key(new.clone(), &caller.origin()).await?;
+        let key = self.create(new.clone(), &caller.origin(), MAX_KEYS).await?;
         Ok((key, new))
     }
 
@@ -295,6 +323,7 @@ impl Keys {
         // Change memory first: if the caller drops this future, the write still happens.
         let (wanted, origin) = (id.to_owned(), origin.clone());
         let before = self.change_valid(|valid| drop(valid.remove(id)));
+        self.access.notify();
         let written = self
             .db
             .write(move |view| {
@@ -330,6 +359,18 @@ impl Keys {
     }
 }
 
+/// The number of a user's keys that are neither revoked nor expired.
+fn valid_keys(view: &View<'_>, user: UserId) -> Result<usize, Error> {
+    let mut valid = 0;
+    for key in view.rows.all_keys()? {
+        if key.user == user && key.revoked_at.is_none() {
+            let terms = view.rows.key_terms(&key.id)?.unwrap_or(UNLIMITED);
+            valid += usize::from(!expired(&terms, view.now));
+        }
+    }
+    Ok(valid)
+}
+
 fn expired(terms: &KeyTerms, now: Timestamp) -> bool {
     terms.expires_at.is_some_and(|at| at <= now)
 }
@@ -341,19 +382,16 @@ fn id_of(key: &str) -> Option<&str> {
 }
 
 fn random_key() -> Result<(String, SecretText), Error> {
-    let (mut id, mut secret) = ([0; 8], [0; 32]);
+    let mut id = [0; 8];
     fill(&mut id)?;
-    fill(&mut secret)?;
     let id: String = id.iter().map(|b| format!("{b:02x}")).collect();
-    let key = format!("{PREFIX}_{id}_{}", URL_SAFE_NO_PAD.encode(secret));
+    let key = format!("{PREFIX}_{id}_{}", random_text::<32>()?);
     Ok((id, SecretText::new(key)))
 }
 
-/// Checks the fields of a new key. The check of the address is loose, since it only identifies a user
-/// and receives no mail.
-fn check(new: &NewKey, now: Timestamp) -> Result<(), Error> {
-    let (email, name) = (&new.email, &new.name);
-    let mut errors = FieldErrors::default();
+/// Checks the address of a user. The check is loose, since the address only identifies a user and
+/// receives no mail.
+pub(super) fn check_email(email: &str, errors: &mut FieldErrors) {
     let plain = |text: &str| !text.chars().any(|c| c.is_control() || c.is_whitespace());
     let address = email
         .rsplit_once('@')
@@ -364,6 +402,13 @@ fn check(new: &NewKey, now: Timestamp) -> Result<(), Error> {
             "must be an e-mail address of at most 254 characters",
         );
     }
+}
+
+/// Checks the fields of a new key.
+fn check(new: &NewKey, now: Timestamp) -> Result<(), Error> {
+    let name = &new.name;
+    let mut errors = FieldErrors::default();
+    check_email(&new.email, &mut errors);
     if name.chars().any(char::is_control) || name.chars().count() > 100 {
         errors.add("name", "must be at most 100 printable characters");
     }

@@ -1,20 +1,20 @@
-//! The last use of each key. It is written in the background, so that requests do not wait for it.
+//! The last use of each key and session. It is written in the background, so that requests do not wait for it.
 
 use super::key::Keys;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
-use wharf_db::{Change, Changes};
+use wharf_db::{Change, Changes, Db};
 use wharf_domain::error::Error;
 use wharf_domain::time::Timestamp;
 
 /// The resolution in milliseconds, and the interval of the writes.
 const RESOLUTION_MS: i64 = 60_000;
-const INTERVAL: Duration = Duration::from_mins(1);
+pub(super) const INTERVAL: Duration = Duration::from_mins(1);
 
-/// The most keys of one write.
+/// The most rows of one write.
 const BATCH: usize = 1024;
 
-/// The last use of one key; 0 if it was never used.
+/// The last use of one key or session; 0 if it was never used.
 pub(super) struct LastUse {
     seen: AtomicI64,
     written: AtomicI64,
@@ -63,31 +63,32 @@ impl Keys {
     /// Writes the last uses.
     pub async fn write_uses(&self) -> Result<(), Error> {
         let valid = self.valid.load_full();
-        let unwritten = |(id, key): (&String, _)| {
-            let last_use: &LastUse = key;
-            Some((id.clone(), last_use.unwritten()?))
-        };
-        let uses: Vec<_> = valid
-            .iter()
-            .map(|(id, key)| (id, &key.last_use))
-            .filter_map(unwritten)
-            .collect();
-        for batch in uses.chunks(BATCH) {
-            let batch = batch.to_vec();
-            let rows = batch.clone();
-            let put = move || {
-                let changes = rows.iter().cloned();
-                changes.fold(Changes::none(), |changes, (id, at)| {
-                    changes.with(Change::PutKeyUse(id, at))
-                })
-            };
-            self.db.write(move |_| Ok(((), put()))).await?;
-            for (id, at) in batch {
-                if let Some(key) = valid.get(&id) {
-                    key.last_use.written.store(at.0, Ordering::Relaxed);
-                }
-            }
-        }
-        Ok(())
+        let uses = valid.iter().map(|(id, key)| (id.clone(), &key.last_use));
+        write(&self.db, uses, Change::PutKeyUse).await
     }
+}
+
+/// Writes the last uses that are not written yet, in batches.
+pub(super) async fn write<'a, I: Clone + Send + 'static>(
+    db: &Db,
+    uses: impl Iterator<Item = (I, &'a LastUse)>,
+    change: fn(I, Timestamp) -> Change,
+) -> Result<(), Error> {
+    let unwritten: Vec<_> = uses
+        .filter_map(|(id, last_use)| Some((id, last_use, last_use.unwritten()?)))
+        .collect();
+    for batch in unwritten.chunks(BATCH) {
+        let rows: Vec<_> = batch.iter().map(|(id, _, at)| (id.clone(), *at)).collect();
+        let put = move || {
+            let changes = rows.iter().cloned();
+            changes.fold(Changes::none(), |changes, (id, at)| {
+                changes.with(change(id, at))
+            })
+        };
+        db.write(move |_| Ok(((), put()))).await?;
+        for (_, last_use, at) in batch {
+            last_use.written.store(at.0, Ordering::Relaxed);
+        }
+    }
+    Ok(())
 }

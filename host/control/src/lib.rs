@@ -1,26 +1,36 @@
 //! The use cases, one file each. Every change is one atomic write, after which the reconciler is
 //! notified and updates the node.
 
+mod access;
+mod account;
 mod audit;
 pub mod bill;
 mod caller;
+pub mod check;
 mod clock;
 pub mod clock_watch;
 mod condition;
+mod costs;
 mod create;
 mod delete;
 mod disk;
+mod drain;
 mod engines;
+mod estimate;
+mod events;
 mod features;
 mod find;
 mod forget;
 pub mod history;
+mod host_keys;
 mod idempotency;
 mod key;
 mod key_use;
 mod keyring;
+mod metrics;
 mod node_list;
 mod nodes;
+mod offer;
 mod operator;
 mod ports;
 mod quota;
@@ -31,17 +41,29 @@ pub mod retention;
 mod rotate;
 mod scheduler;
 mod settled;
+mod ssh_key;
 mod stats;
 mod stop;
+mod suspend;
+mod terminal;
+pub mod terminal_watch;
 mod update;
+mod usage;
 mod vault;
+pub mod webhook;
 
+pub use access::Access;
+pub use account::{Accounts, Invitation, Invite, NewSession, SessionInfo, Visitor, device};
 pub use audit::{AuditEntry, page as audit_page, record as audit_record};
-pub use caller::Caller;
+pub use bill::CorrectionLine;
+pub use caller::{Caller, Credential};
 pub use clock::{Clock, ClockState};
 pub use condition::Condition;
 pub use disk::Disk;
+pub use drain::LeftLine;
 pub use engines::compare_engines;
+pub use estimate::Estimate;
+pub use events::{EventActor, OwnerEvent, OwnerEvents};
 pub use features::NodeFeatures;
 pub use find::Selector;
 pub use idempotency::IdempotencyKey;
@@ -49,21 +71,28 @@ pub use key::{ApiKey, KeyInfo, Keys, NewKey};
 pub use keyring::key_in;
 pub use node_list::NodeLine;
 pub use nodes::{NodeState, Nodes, Outage};
+pub use offer::Offered;
 pub use operator::{Operator, SecretsSource};
 pub use quota::UserQuota;
 pub use read::InstanceView;
 pub use rotate::Rotation;
 pub use scheduler::Scheduler;
 pub use settled::Settled;
+pub use ssh_key::SshKey;
 pub use stats::Stats;
+pub use stop::Stopped;
+pub use suspend::{Suspended, SuspensionLine};
+pub use terminal::TerminalRequest;
+pub use usage::Usage;
 pub use vault::{Vault, VaultError};
 
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 use wharf_config::Config;
@@ -71,9 +100,10 @@ use wharf_db::{Db, Read};
 use wharf_domain::driver::PluginError;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, NodeId};
-use wharf_domain::instance::{Instance, Progress};
+use wharf_domain::instance::{Instance, Intent, Progress};
 use wharf_domain::time::Timestamp;
 use wharf_plugin::{NodeDriver, Plugins};
+use wharf_terminal::Terminals;
 
 /// Tells the reconciler that an instance's row has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +113,9 @@ pub struct Nudge {
     /// The request that changed it.
     pub request_id: Arc<str>,
 }
+
+/// Instances with work that a refusal looks at for deleted ones.
+const MAX_LOOKS: usize = 1000;
 
 /// The use cases and their shared state.
 pub struct App {
@@ -97,8 +130,12 @@ pub struct App {
     pub(crate) nodes: Nodes,
     pub(crate) scheduler: Scheduler,
     pub(crate) clock: Clock,
+    pub(crate) metrics: metrics::Metrics,
     disk: Disk,
     keys: Keys,
+    pub(crate) accounts: Accounts,
+    terminals: Arc<Terminals>,
+    webhooks: watch::Sender<()>,
     guests: Handle,
     nudge: mpsc::UnboundedSender<Nudge>,
     samples: stats::Samples,
@@ -128,18 +165,24 @@ impl App {
     /// Creates the application. The reconciler reads from the returned receiver.
     pub fn new(parts: Parts) -> Result<(Arc<Self>, mpsc::UnboundedReceiver<Nudge>), Error> {
         let (nudge, nudged) = mpsc::unbounded_channel();
+        let keys = Keys::load(parts.db.clone(), parts.clock.clone())?;
+        let (db, clock) = (parts.db.clone(), parts.clock.clone());
         let app = Self {
             disk: Disk::new(
                 parts.config.data_dir.clone(),
                 parts.config.limits.disk_reserve_mib,
             ),
-            keys: Keys::load(parts.db.clone(), parts.clock.clone())?,
+            accounts: Accounts::load(db, clock, keys.access().clone())?,
+            keys,
             installation: parts.installation,
+            terminals: Arc::default(),
+            webhooks: watch::Sender::default(),
             web_host: parts.config.web.host.as_str().into(),
             config: ArcSwap::new(parts.config),
             db: parts.db,
             scheduler: parts.scheduler,
             clock: parts.clock,
+            metrics: metrics::Metrics::default(),
             plugins: parts.plugins,
             nodes: Nodes::new(parts.drivers.keys().cloned()),
             drivers: parts.drivers,
@@ -160,7 +203,15 @@ impl App {
     }
 
     /// Replaces the configuration. Only settings that [`Config::reload`] permits may differ.
-    pub fn reconfigure(&self, config: Config) {
+    pub fn reconfigure(&self, mut config: Config) {
+        config.listen = self.config().listen;
+        self.config.store(Arc::new(config));
+    }
+
+    /// Notes the address of the REST interface, which differs from the setting if its port is 0.
+    pub fn listening(&self, address: SocketAddr) {
+        let mut config = Config::clone(&self.config());
+        config.listen = address;
         self.config.store(Arc::new(config));
     }
 
@@ -170,6 +221,13 @@ impl App {
             .limits
             .answer_cache_mib
             .saturating_mul(1 << 20)
+    }
+
+    /// The host of the paths that users take to a node, if its configuration replaces it for probes.
+    pub(crate) fn probe_host(&self, node: &NodeId) -> Option<String> {
+        let config = self.config();
+        let node = config.node.iter().find(|known| known.name == node.0)?;
+        node.probe_host.clone()
     }
 
     /// Returns the id of this installation in the labels of engine objects.
@@ -189,6 +247,10 @@ impl App {
 
     pub fn keys(&self) -> &Keys {
         &self.keys
+    }
+
+    pub fn accounts(&self) -> &Accounts {
+        &self.accounts
     }
 
     /// Returns the caller with a key, if the key is valid.
@@ -228,26 +290,47 @@ impl App {
 
     /// Returns the time by which an instance must be reachable if it is started at `from`.
     fn deadline(&self, from: Timestamp) -> Timestamp {
-        let millis = self.config().provisioning_deadline_s.saturating_mul(1000);
-        Timestamp(
-            from.0
-                .saturating_add(i64::try_from(millis).unwrap_or(i64::MAX)),
-        )
+        from.plus(Duration::from_secs(self.config().provisioning_deadline_s))
     }
 
-    /// Waits until the node has reached an intent, a later intent has replaced it, or the wait times
-    /// out.
+    /// Notes in a lack of resources that deleted instances still hold some.
+    fn with_freeing(&self, error: Error) -> Error {
+        let mut error = error;
+        if let Error::Insufficient(short) | Error::OverQuota(short) = &mut error {
+            let freeing = self.db.read(|rows| {
+                for id in rows.pending()?.into_iter().take(MAX_LOOKS) {
+                    let row = rows.instance(id)?;
+                    if row.is_some_and(|row| row.intent == Intent::Delete) {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            });
+            // The sentence is help only, and the refusal stands without it.
+            short.freeing = freeing.unwrap_or(false);
+        }
+        error
+    }
+
+    /// Waits until the node has reached an intent, a later intent has replaced it, the node is known to
+    /// be out of reach, or the wait times out.
     async fn wait_settled(&self, intended: &Instance) {
         let timeout = Duration::from_millis(self.config().limits.answer_wait_ms);
-        let done = || {
-            let row = self.db.read(|rows| rows.instance(intended.id));
-            match row {
-                Ok(Some(now)) => {
-                    now.progress == Progress::Settled || now.generation > intended.generation
-                }
-                Ok(None) | Err(_) => true,
+        let waiting = self.settled.enter(intended.id);
+        let done = || self.is_settled(intended);
+        waiting.until(timeout, done).await;
+    }
+
+    /// Whether waiting for an intent is of no use any more.
+    fn is_settled(&self, intended: &Instance) -> bool {
+        let row = self.db.read(|rows| rows.instance(intended.id));
+        match row {
+            Ok(Some(now)) => {
+                now.progress == Progress::Settled
+                    || now.generation > intended.generation
+                    || self.nodes.is_away(&now.node)
             }
-        };
-        self.settled.wait(intended.id, timeout, done).await;
+            Ok(None) | Err(_) => true,
+        }
     }
 }

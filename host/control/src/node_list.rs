@@ -10,6 +10,7 @@ use wharf_domain::audit::Origin;
 use wharf_domain::capacity::Size;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::NodeId;
+use wharf_domain::time::Timestamp;
 
 /// A node with its claims.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,13 +20,17 @@ pub struct NodeLine {
     pub driver: Option<String>,
     /// The state for display; `None` if no server runs.
     pub state: Option<String>,
+    /// The time since which it is in this state.
+    pub since: Option<Timestamp>,
     /// The node takes no new instances.
     pub retired: bool,
+    /// The operator drains the node.
+    pub drained: bool,
     /// Number of instances, those that are being deleted included.
     pub instances: usize,
     /// Claimed vCPUs, GiB of RAM and GiB of disk.
     pub used: [u64; 3],
-    /// Configured vCPUs, GiB of RAM and GiB of disk.
+    /// vCPUs that may be claimed, GiB of RAM and GiB of disk.
     pub capacity: [u32; 3],
 }
 
@@ -56,27 +61,38 @@ impl Operator<'_> {
                 }
             })
         })?;
+        let drained = self.db.read(|rows| rows.drained())?;
         let mut lines = Vec::new();
         for node in &self.config.node {
             let id = NodeId(node.name.clone());
             let sum = sums.remove(&id).unwrap_or_default();
             let state = self.app.map(|app| app.nodes.state(&id).to_string());
+            let since = self.app.and_then(|app| app.nodes.since(&id));
             let capacity = node.capacity;
+            let drained = drained.contains(&id);
             lines.push(NodeLine {
                 name: id.0,
                 driver: Some(node.driver.clone()),
                 state,
+                since,
                 retired: node.retired,
+                drained,
                 instances: sum.instances,
                 used: sum.used,
-                capacity: [capacity.n_vcpus, capacity.mem_gib, capacity.disk_size_gib],
+                capacity: [
+                    node.claimable_vcpus(),
+                    capacity.mem_gib,
+                    capacity.disk_size_gib,
+                ],
             });
         }
         lines.extend(sums.into_iter().map(|(id, sum)| NodeLine {
             name: id.0,
             driver: None,
             state: None,
+            since: None,
             retired: false,
+            drained: false,
             instances: sum.instances,
             used: sum.used,
             capacity: [0; 3],

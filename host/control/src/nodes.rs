@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use wharf_domain::ids::NodeId;
+use wharf_domain::time::Timestamp;
 use wharf_plugin::NodeDriver;
 
 /// The state of a node.
@@ -69,6 +70,8 @@ struct Node {
 #[derive(Debug, Default)]
 struct Seen {
     state: NodeState,
+    /// The time since which the state is of its kind.
+    since: Option<Timestamp>,
     /// The number of looks that have begun.
     begun: u64,
     /// The last look that found the node's own store, and the driver's count of interruptions then.
@@ -87,12 +90,23 @@ impl Nodes {
         Self(nodes.map(|node| (node, Node::default())).collect())
     }
 
+    /// Returns the time since which a node is in its state; `None` before its first look.
+    pub fn since(&self, node: &NodeId) -> Option<Timestamp> {
+        self.0.get(node).and_then(|node| node.seen().since)
+    }
+
     /// Returns the state of a node.
     pub fn state(&self, node: &NodeId) -> NodeState {
         self.0
             .get(node)
             .map(|node| node.seen().state.clone())
             .unwrap_or_default()
+    }
+
+    /// Whether a node is known to be out of reach, or to have an outage.
+    pub fn is_away(&self, node: &NodeId) -> bool {
+        let state = self.state(node);
+        matches!(state, NodeState::Unreachable(_) | NodeState::Outage(_))
     }
 
     /// Makes the observer of a node look soon.
@@ -119,7 +133,13 @@ impl Nodes {
 
     /// Notes the finding of the look. Returns the earlier state. A node in any state but
     /// [`NodeState::Reachable`] is no longer verified.
-    pub fn found(&self, node: &NodeId, state: NodeState, interruptions: u64) -> NodeState {
+    pub fn found(
+        &self,
+        node: &NodeId,
+        state: NodeState,
+        interruptions: u64,
+        now: Timestamp,
+    ) -> NodeState {
         let Some(node) = self.0.get(node) else {
             return NodeState::Unknown;
         };
@@ -127,6 +147,9 @@ impl Nodes {
             let mut seen = node.seen();
             let reachable = state == NodeState::Reachable;
             seen.verified = reachable.then_some((seen.begun, interruptions));
+            if std::mem::discriminant(&seen.state) != std::mem::discriminant(&state) {
+                seen.since = Some(now);
+            }
             std::mem::replace(&mut seen.state, state)
         };
         node.changed.notify_waiters();

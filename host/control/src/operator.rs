@@ -1,6 +1,8 @@
 //! The state that operations for the operator work on.
 
 use super::App;
+use super::Selector;
+use super::account::Accounts;
 use super::clock::Clock;
 use super::key::Keys;
 use super::scheduler::Scheduler;
@@ -8,13 +10,33 @@ use super::vault::{Vault, VaultError};
 use std::path::Path;
 use std::sync::Arc;
 use wharf_config::Config;
-use wharf_db::Db;
+use wharf_db::{Db, Read};
+use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::ids::UserId;
+
+/// The user with an e-mail address that an operator named in this field.
+pub(crate) fn user_named(rows: &impl Read, field: &str, email: &str) -> Result<UserId, Error> {
+    let missing = || FieldErrors::one(field, format!("no user has the address {email:?}"));
+    Ok(rows.user_of_email(email)?.ok_or_else(missing)?)
+}
+
+/// The refusal of a name or UUID that an operator gave.
+pub(crate) fn no_instance(named: &Selector) -> Error {
+    let message = match named {
+        Selector::Id(id) => format!("no instance has the UUID {id}"),
+        Selector::Name(name) => {
+            format!("no instance is called {name:?}; a deleted one has a UUID only")
+        }
+    };
+    FieldErrors::one("instance", message).into()
+}
 
 /// The state of a running server, or of a database that no server has open.
 #[derive(Clone)]
 pub struct Operator<'a> {
     pub db: &'a Db,
     pub keys: &'a Keys,
+    pub accounts: &'a Accounts,
     pub scheduler: &'a Scheduler,
     pub config: Arc<Config>,
     pub clock: &'a Clock,
@@ -48,6 +70,7 @@ impl App {
         Operator {
             db: &self.db,
             keys: &self.keys,
+            accounts: &self.accounts,
             scheduler: &self.scheduler,
             config: self.config(),
             clock: &self.clock,

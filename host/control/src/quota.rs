@@ -1,12 +1,13 @@
 //! Quotas, checked within the write that would exceed them. An instance counts until its claim is
 //! freed, so a deleted one counts until its node was seen without it.
 
+use super::operator::user_named;
 use super::{App, Caller, Operator, Scheduler, audit};
 use serde::{Deserialize, Serialize};
-use wharf_db::{Change, Changes, Read};
+use wharf_db::{Change, Changes, Read, ReadAccounts};
 use wharf_domain::audit::Origin;
 use wharf_domain::capacity::{Claim, Size};
-use wharf_domain::error::{Error, FieldErrors, Shortfall};
+use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_domain::instance::ResourceType;
 use wharf_domain::placement::{Placement, PlacementRequest};
@@ -33,7 +34,7 @@ pub(super) fn place(
     if let Err(Error::Insufficient(short)) = scheduler.place(&reduced(request, &fields)) {
         merge(&mut fields, short.fields);
     }
-    Err(Error::OverQuota(Shortfall { fields }))
+    Err(Error::OverQuota(fields.into()))
 }
 
 /// The quantities of a new instance.
@@ -114,7 +115,7 @@ fn into_result(fields: Vec<Over>) -> Result<(), Error> {
     if fields.is_empty() {
         Ok(())
     } else {
-        Err(Error::OverQuota(Shortfall { fields }))
+        Err(Error::OverQuota(fields.into()))
     }
 }
 
@@ -122,6 +123,7 @@ fn into_result(fields: Vec<Over>) -> Result<(), Error> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserQuota {
     pub email: String,
+    pub disabled: bool,
     pub used: Used,
     pub limits: Limits,
 }
@@ -144,6 +146,7 @@ impl Operator<'_> {
             let quota = |(id, email)| {
                 Ok(UserQuota {
                     email,
+                    disabled: rows.is_disabled(id)?,
                     used: self.scheduler.used(id),
                     limits: limits(rows, id, defaults)?,
                 })
@@ -160,8 +163,7 @@ impl Operator<'_> {
     ) -> Result<UserQuota, Error> {
         let (address, defaults) = (email.to_owned(), self.config.quota.limits());
         let decided = self.db.write(move |view| {
-            let user = view.rows.user_of_email(&address)?;
-            let user = user.ok_or_else(|| FieldErrors::one("email", "no user has this address"))?;
+            let user = user_named(view.rows, "email", &address)?;
             let before = view.rows.user_limits(user)?;
             let own = changes.zip(before, |new, old| new.unwrap_or(old));
             let written = if own == before {
@@ -173,11 +175,13 @@ impl Operator<'_> {
                 let limits = Change::PutUserLimits(user, own);
                 Changes::none().with(limits).with(audited)
             };
-            Ok(((user, own.over_defaults(defaults)), written))
+            let disabled = view.rows.is_disabled(user)?;
+            Ok(((user, disabled, own.over_defaults(defaults)), written))
         });
-        let (user, limits) = decided.await?;
+        let (user, disabled, limits) = decided.await?;
         Ok(UserQuota {
             email: email.to_owned(),
+            disabled,
             used: self.scheduler.used(user),
             limits,
         })

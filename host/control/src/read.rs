@@ -6,6 +6,7 @@ use std::sync::Arc;
 use wharf_db::Read;
 use wharf_domain::error::Error;
 use wharf_domain::flavor::Flavor;
+use wharf_domain::host_key::HostKey;
 use wharf_domain::instance::Instance;
 use wharf_domain::name::Name;
 use wharf_domain::secret::SecretText;
@@ -70,6 +71,14 @@ impl App {
     pub fn get(&self, caller: &Caller, selector: &Selector) -> Result<InstanceView, Error> {
         let found = self.db.read(|rows| find(rows, caller.user, selector))?;
         Ok(self.view(caller, found))
+    }
+
+    /// Returns the SSH host keys of one of the caller's instances, as the host was shown them last.
+    pub fn host_keys(&self, caller: &Caller, selector: &Selector) -> Result<Vec<HostKey>, Error> {
+        self.db.read(|rows| {
+            let instance = find(rows, caller.user, selector)?;
+            rows.host_keys(instance.id)
+        })
     }
 
     /// Returns the caller's instances, oldest first, with the version of the list. Returns `None` if the

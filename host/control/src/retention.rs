@@ -1,5 +1,6 @@
-//! Retention: removes events and ledgers of purged instances that are old enough. Ledgers leave the
-//! exact costs of their months.
+//! Retention: removes events and ledgers of purged instances that are old enough, and old records of
+//! the audit log. Ledgers leave the exact costs of their months, and the audit log its last removed
+//! hash.
 
 use super::App;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::interval;
 use wharf_config::Retention;
-use wharf_db::{Change, Changes, Read};
+use wharf_db::{Change, Changes, EventRow, Read, View};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::ledger::months;
@@ -18,6 +19,8 @@ use wharf_domain::time::Timestamp;
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 /// Instances of one write. Other writes wait for it, for milliseconds.
 const BATCH: usize = 64;
+/// Events that one write removes from the sequence of an owner.
+const TRIM: usize = 512;
 
 /// Runs until `stop` changes.
 pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
@@ -34,6 +37,11 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
         match swept {
             Ok(0) => {}
             Ok(instances) => tracing::info!(instances, "removed old events and ledgers"),
+            Err(error) => tracing::error!(error = %error.chain(), "retention failed"),
+        }
+        match sweep_audit(&app).await {
+            Ok(0) => {}
+            Ok(records) => tracing::info!(records, "removed old records of the audit log"),
             Err(error) => tracing::error!(error = %error.chain(), "retention failed"),
         }
     }
@@ -59,6 +67,7 @@ impl Cutoffs {
 /// Looks at all records once. Returns the number of instances with something removed.
 async fn sweep(app: &App) -> Result<usize, Error> {
     let cutoffs = Cutoffs::new(&app.config().retention, app.clock.now());
+    trim(app, cutoffs.events).await?;
     let (mut after, mut removed) = (None, 0);
     loop {
         let db = app.db.clone();
@@ -97,6 +106,56 @@ async fn sweep(app: &App) -> Result<usize, Error> {
     }
 }
 
+/// Removes old events from the front of the sequence of each owner. The instances keep them.
+async fn trim(app: &App, before: Timestamp) -> Result<(), Error> {
+    for (owner, _) in app.db.read(|rows| rows.users())? {
+        loop {
+            let through = app.db.read(|rows| {
+                let first = rows.owner_events(owner, rows.trimmed_events(owner)?, TRIM)?;
+                let old = first.iter().take_while(|row| row.event.at < before);
+                Ok(old.last().map(|row| row.seq))
+            })?;
+            let Some(through) = through else { break };
+            let change = move |_: &View<'_>| {
+                let trimmed = Change::TrimEvents(owner, through);
+                Ok(((), Changes::none().with(trimmed)))
+            };
+            app.db.write(change).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Records of the audit log that one write removes.
+const AUDIT_BATCH: usize = 1000;
+
+/// Removes the records of the audit log that are older than the setting. Returns their number.
+async fn sweep_audit(app: &App) -> Result<u64, Error> {
+    let days = i64::from(app.config().retention.audit_days);
+    let mut removed = 0;
+    if days == 0 {
+        return Ok(removed);
+    }
+    loop {
+        let cutoff = Timestamp(app.clock.now().0.saturating_sub(days * 24 * 3_600_000));
+        let decided = app.db.write(move |view| {
+            let before = view.rows.audit_anchor()?.number;
+            let records = view.rows.audit(before, AUDIT_BATCH)?;
+            // The last record of all stays.
+            let rest = records.split_last().map_or(&[][..], |(_, rest)| rest);
+            let old = rest.iter().take_while(|(_, record)| record.at < cutoff);
+            Ok(match old.last() {
+                Some((to, _)) => (to - before, Changes::none().with(Change::DropAudit(*to))),
+                None => (0, Changes::none()),
+            })
+        });
+        match decided.await? {
+            0 => return Ok(removed),
+            records => removed += records,
+        }
+    }
+}
+
 /// The changes that retention makes to the records of an instance. It keeps all of an instance that is
 /// not purged.
 fn changes(
@@ -117,8 +176,10 @@ fn changes(
         let months = months(&entries, &corrections);
         changes.push(Change::CloseLedger(owner, id, months));
     }
-    let last = rows.events(id)?.last().map(|event| event.at);
-    let drops = last.is_some_and(|at| at < cutoffs.events);
+    let last = rows.event_rows(id)?.pop();
+    let trimmed = rows.trimmed_events(owner)?;
+    let old = |row: &EventRow| row.event.at < cutoffs.events && row.seq <= trimmed;
+    let drops = last.as_ref().is_some_and(old);
     if drops {
         changes.push(Change::DropEvents(id));
     }

@@ -45,6 +45,8 @@ impl Vault {
             rotation.instances += renewed;
             rotation.unreadable.extend(unreadable);
         }
+        self.renew_webhooks(db).await?;
+        self.renew_replays(db).await?;
         self.drop_earlier_keys()?;
         let key: &str = &rotation.fingerprint;
         tracing::info!(
@@ -53,6 +55,32 @@ impl Vault {
             "the key of the secrets was rotated"
         );
         Ok(rotation)
+    }
+
+    /// Encrypts the passwords again that replays of create requests show. They outlive their instances.
+    async fn renew_replays(&self, db: &Db) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            let vault = self.clone();
+            let written = db.write(move |view| {
+                let mut changes = Changes::none();
+                let batch = view.rows.idempotent_after(after, BATCH)?;
+                let last = batch.last().map(|(key, _)| *key);
+                for ((owner, digest), create) in batch {
+                    let instance = create.instance;
+                    // A password that no key decrypts is left as it is, as those of instances are.
+                    if let Ok(Some(password)) = vault.renew(instance.id, &instance.password) {
+                        let change = Change::PutIdempotentPassword(owner, digest, password);
+                        changes = changes.with(change);
+                    }
+                }
+                Ok((last, changes))
+            });
+            match written.await? {
+                Some(last) => after = Some(last),
+                None => return Ok(()),
+            }
+        }
     }
 
     fn renew_all(

@@ -5,7 +5,7 @@ use wharf_db::{Projection, Read, Snapshot};
 use wharf_domain::capacity::{Claim, Size};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{NodeId, UserId};
-use wharf_domain::placement::{Inventory, Placement, PlacementRequest, Supports};
+use wharf_domain::placement::{Inventory, NodeUsage, Placement, PlacementRequest, Supports};
 use wharf_domain::quota::Used;
 
 /// The inventory. A decision holds only within the use case that asks for it: the database runs
@@ -28,9 +28,21 @@ impl Scheduler {
         self.inventory().place(ask).map_err(Error::Insufficient)
     }
 
+    /// The free capacity of the largest node for such instances.
+    pub fn largest_free(&self, like: &PlacementRequest) -> Option<Size> {
+        self.inventory().largest_free(like)
+    }
+
     /// Whether a stopped instance can have its compute back.
     pub fn reclaim(&self, claim: &Claim) -> Result<(), Error> {
         self.inventory().reclaim(claim).map_err(Error::Insufficient)
+    }
+
+    /// Whether the node still has the GPUs of a claim.
+    pub fn check_gpus(&self, claim: &Claim) -> Result<(), Error> {
+        self.inventory()
+            .check_gpus(claim)
+            .map_err(Error::Insufficient)
     }
 
     /// Whether a claim can grow.
@@ -43,6 +55,11 @@ impl Scheduler {
     /// The quantities that an owner's instances hold.
     pub fn used(&self, owner: UserId) -> Used {
         self.inventory().used(owner)
+    }
+
+    /// The capacity of each node and its claims.
+    pub fn usage(&self) -> Vec<NodeUsage> {
+        self.inventory().usage()
     }
 
     /// Notes what a node's driver said that the node can run. That is in no row.
@@ -62,6 +79,9 @@ impl Projection for Scheduler {
                 }
             })
         })?;
+        for node in rows.drained()? {
+            self.inventory().set_drained(&node, true);
+        }
         for id in vms {
             if let Some(vm) = rows.instance(id)? {
                 self.count_ports(vm.owner, 0, vm.wan_ports.len());
@@ -72,6 +92,10 @@ impl Projection for Scheduler {
 
     fn count_ports(&mut self, owner: UserId, before: usize, after: usize) {
         self.inventory().count_ports(owner, before, after);
+    }
+
+    fn drain(&mut self, node: &NodeId, drained: bool) {
+        self.inventory().set_drained(node, drained);
     }
 
     fn change(&mut self, before: Option<&Claim>, after: Option<&Claim>) {

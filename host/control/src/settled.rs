@@ -1,27 +1,74 @@
 //! Waiting requests: each waits until the reconciler has carried out its intent.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
-use wharf_domain::ids::InstanceId;
+use wharf_domain::event::What;
+use wharf_domain::ids::{Generation, InstanceId};
 
 /// The waiting requests, by instance. The database has the results.
 #[derive(Debug, Default)]
-pub struct Settled(Mutex<HashMap<InstanceId, Arc<Notify>>>);
+pub struct Settled(Mutex<HashMap<InstanceId, Arc<Waited>>>);
+
+/// The requests that wait for one instance.
+#[derive(Debug, Default)]
+struct Waited {
+    changed: Notify,
+    /// The last refused start, which leaves no event.
+    refused: Mutex<Option<(Generation, What)>>,
+}
+
+impl Waited {
+    fn refused(&self) -> MutexGuard<'_, Option<(Generation, What)>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Settled {
-    /// Waits until `done` returns true, or for the timeout. It is called after each change.
-    pub async fn wait(&self, id: InstanceId, at_most: Duration, done: impl Fn() -> bool) {
-        let waiting = Waiting {
+    /// Begins to wait for an instance. A refusal from now on is not missed.
+    pub fn enter(&self, id: InstanceId) -> Waiting<'_> {
+        Waiting {
             all: self,
             id,
-            changed: Arc::clone(self.lock().entry(id).or_default()),
-        };
+            waited: Arc::clone(self.lock().entry(id).or_default()),
+        }
+    }
+
+    /// Wakes the requests that wait for an instance.
+    pub fn notify(&self, id: InstanceId) {
+        if let Some(waited) = self.lock().get(&id) {
+            waited.changed.notify_waiters();
+        }
+    }
+
+    /// Tells the requests that wait for an instance why its start is refused. To be called before the
+    /// write.
+    pub fn refuse(&self, id: InstanceId, generation: Generation, why: What) {
+        if let Some(waited) = self.lock().get(&id) {
+            *waited.refused() = Some((generation, why));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<InstanceId, Arc<Waited>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A waiting request. It removes the instance's entry if it is the last one, however it ends.
+pub struct Waiting<'a> {
+    all: &'a Settled,
+    id: InstanceId,
+    waited: Arc<Waited>,
+}
+
+impl Waiting<'_> {
+    /// Waits until `done` returns true, or for the timeout. It is called after each change.
+    pub async fn until(&self, at_most: Duration, done: impl Fn() -> bool) {
         let until = async {
             loop {
                 // Registered before the check, or a change in between would be lost.
-                let changed = waiting.changed.notified();
+                let changed = self.waited.changed.notified();
                 if done() {
                     return;
                 }
@@ -32,33 +79,21 @@ impl Settled {
         drop(tokio::time::timeout(at_most, until).await);
     }
 
-    /// Wakes the requests that wait for an instance.
-    pub fn notify(&self, id: InstanceId) {
-        if let Some(changed) = self.lock().get(&id) {
-            changed.notify_waiters();
-        }
+    /// The reason why the start of a generation was refused.
+    pub fn refusal(&self, of: Generation) -> Option<What> {
+        let refused = self.waited.refused().clone();
+        refused.and_then(|(generation, why)| (generation == of).then_some(why))
     }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<InstanceId, Arc<Notify>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Removes the instance's entry with its last waiting request, however that ends.
-struct Waiting<'a> {
-    all: &'a Settled,
-    id: InstanceId,
-    changed: Arc<Notify>,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut all = self.all.lock();
-        self.changed = Arc::default();
+        self.waited = Arc::default();
         // One reference, the map's own, means that no request waits.
         if all
             .get(&self.id)
-            .is_some_and(|changed| Arc::strong_count(changed) == 1)
+            .is_some_and(|waited| Arc::strong_count(waited) == 1)
         {
             all.remove(&self.id);
         }

@@ -74,6 +74,10 @@ impl App {
                 needed: "running",
             });
         }
+        if self.nodes.is_away(&instance.node) {
+            let state = self.nodes.state(&instance.node);
+            return Err(Error::NodeUnreachable(format!("stats: {state}")));
+        }
         let bound = Duration::from_millis(self.config().limits.stats_timeout_ms);
         tokio::time::timeout(bound, self.sample(&instance))
             .await

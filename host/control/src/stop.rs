@@ -3,15 +3,31 @@
 
 use super::find::Selector;
 use super::{App, Caller, InstanceView};
-use wharf_db::Changes;
+use wharf_db::{Changes, Read};
 use wharf_domain::error::Error;
 use wharf_domain::event::What;
-use wharf_domain::instance::Intent;
+use wharf_domain::instance::{Intent, Progress};
 use wharf_domain::state::InstanceState;
 
+/// How far a stop has come when its request is answered. It is durable and billed in every case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopped {
+    /// The node has stopped the instance.
+    Done,
+    /// The node has not confirmed it yet.
+    UnderWay,
+    /// The node is out of reach, and stops the instance when it is back.
+    Away,
+}
+
 impl App {
-    /// Stops a running instance and waits for a limited time until the node has stopped it.
-    pub async fn stop(&self, caller: &Caller, selector: &Selector) -> Result<InstanceView, Error> {
+    /// Stops a running instance and waits for a limited time until the node has stopped it. It does not
+    /// wait for a node that is out of reach.
+    pub async fn stop(
+        &self,
+        caller: &Caller,
+        selector: &Selector,
+    ) -> Result<(InstanceView, Stopped), Error> {
         let target = self.target(caller, selector);
         let stopped = self
             .change(caller, "instance.stop", move |view| {
@@ -33,6 +49,15 @@ impl App {
             .await?;
         self.nudge(caller, stopped.id);
         self.wait_settled(&stopped).await;
-        Ok(self.view(caller, stopped))
+        let now = self.db.read(|rows| rows.instance(stopped.id))?;
+        let pending = now.is_some_and(|now| {
+            now.generation == stopped.generation && now.progress == Progress::Pending
+        });
+        let outcome = match pending {
+            false => Stopped::Done,
+            true if self.nodes.is_away(&stopped.node) => Stopped::Away,
+            true => Stopped::UnderWay,
+        };
+        Ok((self.view(caller, stopped), outcome))
     }
 }

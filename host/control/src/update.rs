@@ -2,7 +2,7 @@
 //! all.
 
 use super::find::{Selector, find};
-use super::{App, Caller, InstanceView, Scheduler, quota};
+use super::{App, Caller, InstanceView, Scheduler, quota, suspend};
 use wharf_db::{Change, Changes, Read, View};
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{DiskGrow, Features};
@@ -13,6 +13,13 @@ use wharf_domain::name::Name;
 use wharf_domain::quota::Limits;
 use wharf_domain::request::UpdateRequest;
 use wharf_domain::state::InstanceState;
+
+/// The facts about an instance's node that decide an update.
+struct Node {
+    features: Option<Features>,
+    /// The reason why it is out of reach, if it is.
+    away: Option<String>,
+}
 
 impl App {
     /// Changes the name, the size, or both.
@@ -27,13 +34,15 @@ impl App {
         mut errors: FieldErrors,
     ) -> Result<InstanceView, Error> {
         let owner = caller.user;
-        let (id, features) = self.db.read(|rows| {
+        let (id, node) = self.db.read(|rows| {
             let instance = find(rows, owner, selector)?;
             let features = self.features.get(&instance.node);
             if !errors.0.is_empty() {
                 check_fields(rows, &instance, &request, features, &mut errors)?;
             }
-            Ok((instance.id, features))
+            let away = self.nodes.is_away(&instance.node);
+            let away = away.then(|| self.nodes.state(&instance.node).to_string());
+            Ok((instance.id, Node { features, away }))
         })?;
         errors.into_result()?;
         let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
@@ -42,9 +51,10 @@ impl App {
             .change(caller, "instance.update", move |view| {
                 let instance = target.find(view.rows)?;
                 let limits = quota::limits(view.rows, owner, defaults)?;
-                decide(view, (&scheduler, limits), instance, &request, features)
+                decide(view, (&scheduler, limits), instance, &request, &node)
             })
-            .await?;
+            .await
+            .map_err(|error| self.with_freeing(error))?;
         let Some(size) = size else {
             return Ok(self.view(caller, instance));
         };
@@ -111,10 +121,10 @@ fn decide(
     (scheduler, limits): (&Scheduler, Limits),
     mut instance: Instance,
     request: &UpdateRequest,
-    features: Option<Features>,
+    node: &Node,
 ) -> Result<((Instance, Option<Size>), Changes), Error> {
     let mut errors = FieldErrors::default();
-    let name = check_fields(view.rows, &instance, request, features, &mut errors)?;
+    let name = check_fields(view.rows, &instance, request, node.features, &mut errors)?;
     errors.into_result()?;
     let size = request.size_over(instance.size);
     if size == instance.size {
@@ -129,6 +139,7 @@ fn decide(
         let changes = Changes::none().record(instance, view.now, What::Renamed);
         return Ok(((changes.instance()?, None), changes));
     }
+    suspend::check(view.rows, &instance)?;
     check_state(&instance)?;
     let mut claim = view
         .rows
@@ -149,6 +160,10 @@ fn decide(
         instance.name = name.unwrap_or(instance.name);
         let changes = changes.record(instance, view.now, What::Resized);
         return Ok(((changes.instance()?, None), changes));
+    }
+    // The node must confirm the size, so that one out of reach refuses it at once.
+    if let Some(away) = &node.away {
+        return Err(Error::NodeUnreachable(away.clone()));
     }
     claim.size = claim.size.max(size);
     let deadline = instance.deadline;
@@ -210,7 +225,7 @@ fn cannot_grow(features: Features, intent: Intent) -> Option<&'static str> {
     match features.disk_grow {
         _ if !features.disk_limit => None,
         DiskGrow::Running => None,
-        DiskGrow::Stopped if intent == Intent::Stop => None,
+        DiskGrow::Stopped if intent != Intent::Run => None,
         DiskGrow::Stopped => Some(
             "this instance's node cannot grow the disk of a running container; stop it first, \
              and restart it after the change",
@@ -228,7 +243,7 @@ fn check_state(instance: &Instance) -> Result<(), Error> {
             needed: "running or exited",
         });
     }
-    if instance.intent == Intent::Run && instance.progress == Progress::Pending {
+    if instance.intent != Intent::Stop && instance.progress == Progress::Pending {
         return Err(Error::NotApplicable(
             "an earlier change of this instance is still under way; try again shortly",
         ));

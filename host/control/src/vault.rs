@@ -6,6 +6,8 @@
 use super::audit;
 use super::keyring::{FILE, KeyFileError, Keyring, SecretKey};
 use arc_swap::ArcSwap;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chacha20poly1305::XNonce;
 use chacha20poly1305::aead::{Aead, Payload};
 use std::collections::HashSet;
@@ -327,9 +329,13 @@ impl Vault {
         Ok(secrets)
     }
 
-    /// One line for each instance with a secret that cannot be decrypted.
+    /// One line for each instance and webhook with a secret that cannot be decrypted.
     pub fn fsck(&self, db: &Db) -> Result<Vec<String>, Error> {
-        let mut wrong = Vec::new();
+        let path = self.0.path.display();
+        let mut wrong = self.unreadable_webhooks(db)?;
+        for webhook in &mut wrong {
+            *webhook = format!("{webhook}: {path} does not decrypt its secret");
+        }
         db.read(|rows| {
             let mut passwords = Vec::new();
             rows.each_instance(|instance| passwords.push((instance.id, instance.password)))?;
@@ -338,7 +344,6 @@ impl Vault {
                     continue;
                 };
                 if self.decrypt_all(id, &spec.secrets, &password).is_err() {
-                    let path = self.0.path.display();
                     wrong.push(format!("{id}: {path} does not decrypt its secrets"));
                 }
             }
@@ -371,6 +376,13 @@ fn open(key: &SecretKey, id: InstanceId, encrypted: &[u8]) -> Option<Vec<u8>> {
 /// Fills a buffer with random bytes from the kernel.
 pub(super) fn fill(bytes: &mut [u8]) -> Result<(), Error> {
     getrandom::fill(bytes).map_err(|e| Error::caused("no random numbers", e))
+}
+
+/// Random bytes as text for URLs.
+pub(super) fn random_text<const BYTES: usize>() -> Result<String, Error> {
+    let mut bytes = [0; BYTES];
+    fill(&mut bytes)?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
 #[cfg(test)]

@@ -43,9 +43,8 @@ impl Draft<'_> {
             Change::PutKeyFingerprint(fingerprint) => {
                 self.put(&t::KEY_FINGERPRINT, &(), (), &fingerprint)?;
             }
-            Change::Event(number, event) => {
-                self.put(&t::EVENTS, &event.instance, number, &event)?;
-            }
+            Change::Event(number, row) => self.append_event(number, *row)?,
+            Change::TrimEvents(owner, through) => self.trim_events(owner, through)?,
             Change::Entry(number, entry) => {
                 self.put(&t::LEDGER, &entry.instance, number, &entry)?;
                 if number == 0 {
@@ -70,6 +69,34 @@ impl Draft<'_> {
             Change::PutNode(node, row) => {
                 self.put(&t::NODES, &*node.0, (), &row)?;
             }
+            Change::Drain(node, drained) => {
+                let before = match drained {
+                    true => self.put(&t::DRAINED, &*node.0, (), &())?,
+                    false => self.remove(&t::DRAINED, &*node.0, ())?,
+                };
+                projected.drain(node, before.is_some(), drained);
+            }
+            Change::Suspend(id, Some(suspension)) => {
+                self.put(&t::SUSPENDED, &(), id, &suspension)?;
+            }
+            Change::Suspend(id, None) => {
+                self.remove(&t::SUSPENDED, &(), id)?;
+            }
+            Change::SuspendUser(id, Some(suspension)) => {
+                self.put(&t::SUSPENDED_USERS, &(), id, &suspension)?;
+            }
+            Change::SuspendUser(id, None) => {
+                self.remove(&t::SUSPENDED_USERS, &(), id)?;
+            }
+            Change::PutStart(id, Some(start)) => {
+                self.put(&t::STARTS, &(), id, &start)?;
+            }
+            Change::PutStart(id, None) => {
+                self.remove(&t::STARTS, &(), id)?;
+            }
+            Change::PutHostKeys(id, keys) => {
+                self.put(&t::HOST_KEYS, &(), id, &keys)?;
+            }
             Change::PutClock(row) => {
                 self.put(&t::CLOCK, &(), (), &row)?;
             }
@@ -82,7 +109,29 @@ impl Draft<'_> {
             Change::PutKeyUse(id, at) => {
                 self.put(&t::KEY_USES, &*id, (), &at)?;
             }
+            Change::Account(change) => self.apply_account(change)?,
+            Change::PutSshKey(user, id, row) => {
+                self.put(&t::SSH_KEYS, &user, id, &row)?;
+            }
+            Change::DropSshKey(user, id) => {
+                self.remove(&t::SSH_KEYS, &user, id)?;
+            }
             Change::Audit(record) => self.append_audit(&record)?,
+            Change::PutWebhook(webhook) => {
+                self.put(&t::WEBHOOKS, &webhook.owner, webhook.id, &*webhook)?;
+            }
+            Change::DropWebhook(owner, id) => self.drop_webhook(owner, id)?,
+            Change::PutDelivery(owner, id, number, delivery) => {
+                self.put_delivery(owner, (id, number), &delivery)?;
+            }
+            Change::DropAudit(number) => self.drop_audit(number)?,
+            Change::PutIdempotentPassword(owner, digest, password) => {
+                let key = (owner, digest);
+                if let Some(mut create) = self.get(&t::IDEMPOTENT, &(), key)? {
+                    create.instance.password = password;
+                    self.put(&t::IDEMPOTENT, &(), key, &create)?;
+                }
+            }
             Change::PutIdempotent(digest, create, expired_before) => {
                 self.put_idempotent(digest, &create, expired_before)?;
             }
@@ -155,6 +204,9 @@ impl Draft<'_> {
             return Ok(());
         };
         self.remove(&t::PROVISIONING_SPECS, &id, ())?;
+        self.remove(&t::SUSPENDED, &(), id)?;
+        self.remove(&t::HOST_KEYS, &(), id)?;
+        self.remove(&t::STARTS, &(), id)?;
         if let Some(claim) = self.remove(&t::CLAIMS, &*old.node.0, id)? {
             projected.change(Some(claim), None);
         }

@@ -6,6 +6,7 @@ use super::read::Read;
 use super::rows::AuditRow;
 use super::table::{Draft, Rows};
 use super::tables as t;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use wharf_domain::audit::AuditRecord;
@@ -13,7 +14,7 @@ use wharf_domain::error::Error;
 
 /// The end of the audit log. An operator who keeps it elsewhere can tell that nothing before it has
 /// changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AuditHead {
     /// Number of the last record; 0 if there is none.
     pub number: u64,
@@ -44,6 +45,30 @@ impl Draft<'_> {
     }
 }
 
+impl Draft<'_> {
+    /// Removes the records up to a number, except for the last record. The chain goes on from the hash
+    /// of the last one removed.
+    pub(super) fn drop_audit(&mut self, to: u64) -> Result<(), Error> {
+        let last = self.last_under(&t::AUDIT, &())?;
+        let to = to.min(last.map_or(0, |(number, _)| number).saturating_sub(1));
+        let rows = self.under(&t::AUDIT, &())?;
+        let old = rows.take_while(|row| row.as_ref().map_or(true, |(number, _)| *number <= to));
+        let mut anchor = None;
+        for (number, row) in old.collect::<Result<Vec<(u64, AuditRow)>, _>>()? {
+            self.remove(&t::AUDIT, &(), number)?;
+            if let Some(owner) = row.read()?.owner {
+                self.remove(&t::AUDIT_BY_OWNER, &(), (owner, number))?;
+            }
+            let hash = row.hash;
+            anchor = Some(AuditHead { number, hash });
+        }
+        if let Some(anchor) = anchor {
+            self.put(&t::AUDIT_ANCHOR, &(), (), &anchor)?;
+        }
+        Ok(())
+    }
+}
+
 fn link(before: &[u8; 32], number: u64, record: &[u8]) -> [u8; 32] {
     let digest = Sha256::new()
         .chain_update(before)
@@ -58,8 +83,10 @@ pub(super) fn verify(
     rows: &impl Read,
     known: Option<AuditHead>,
 ) -> Result<(AuditHead, Vec<String>), Error> {
-    let (mut head, mut wrong) = (AuditHead::default(), Vec::new());
+    let anchor = rows.audit_anchor()?;
+    let (mut head, mut wrong) = (anchor, Vec::new());
     let (mut owned, mut known_is_there) = (BTreeSet::new(), known.is_none_or(|k| k.number == 0));
+    known_is_there |= known == Some(anchor);
     for row in rows.under(&t::AUDIT, &())? {
         let (number, row) = row?;
         if number != head.number + 1 {
@@ -83,9 +110,13 @@ pub(super) fn verify(
     }
     if !known_is_there && let Some(known) = known {
         let number = known.number;
-        wrong.push(format!(
-            "audit: record {number} is missing or has another hash"
-        ));
+        wrong.push(match number < anchor.number {
+            true => format!(
+                "audit: record {number} was removed by retention, as all records up to {} were",
+                anchor.number
+            ),
+            false => format!("audit: record {number} is missing or has another hash"),
+        });
     }
     let stored = rows.keys_under(&t::AUDIT_BY_OWNER, &())?;
     if stored.collect::<Result<BTreeSet<_>, _>>()? != owned {

@@ -1,19 +1,25 @@
-//! What a use case wants written.
+//! The changes that a use case writes.
 
+use super::accounts::AccountChange;
 use super::rows::{
-    ClockRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow, ProvisioningSpec,
+    ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow,
+    ProvisioningSpec, StartRow,
 };
+use super::ssh_keys::{SshKeyId, SshKeyRow};
 use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
-use wharf_domain::event::{Event, What};
+use wharf_domain::event::{Event, Party, What};
+use wharf_domain::host_key::HostKey;
 use wharf_domain::ids::{InstanceId, NodeId, UserId};
 use wharf_domain::instance::Instance;
 use wharf_domain::ledger::{Correction, Cost, Entry};
 use wharf_domain::month::Month;
 use wharf_domain::quota::{Amounts, UserLimit};
 use wharf_domain::secret::{Encrypted, Fingerprint};
+use wharf_domain::suspension::Suspension;
 use wharf_domain::time::Timestamp;
+use wharf_domain::webhook::{Delivery, Webhook, WebhookId};
 
 /// One change of rows. Indices (names, owners, pending) follow from the instance row.
 #[derive(Debug)]
@@ -26,8 +32,8 @@ pub enum Change {
     PutClaim(InstanceId, Claim),
     /// Writes the provisioning spec.
     PutProvisioningSpec(InstanceId, Box<ProvisioningSpec>),
-    /// Appends to the event log, with its number.
-    Event(u32, Event),
+    /// Appends to the event log, with its number, and to the events of its owner.
+    Event(u32, Box<EventRow>),
     /// Appends to the ledger, with its number.
     Entry(u32, Entry),
     /// Replaces the ciphertexts of an instance's password and of its given secrets. The plain texts
@@ -39,6 +45,8 @@ pub enum Change {
     Correction(InstanceId, u32, Correction),
     /// Replaces the ledger and the corrections of a purged instance by the costs of its months.
     CloseLedger(UserId, InstanceId, Vec<(Month, Cost)>),
+    /// Removes an owner's events up to this number from the owner's sequence.
+    TrimEvents(UserId, u64),
     /// Removes the events of a purged instance.
     DropEvents(InstanceId),
     /// Forgets an instance without ledger and events.
@@ -49,6 +57,16 @@ pub enum Change {
     PutUserLimits(UserId, Amounts<UserLimit>),
     /// The facts about a node.
     PutNode(NodeId, NodeRow),
+    /// Begins or ends the drain of a node.
+    Drain(NodeId, bool),
+    /// Begins or ends the suspension of an instance.
+    Suspend(InstanceId, Option<Suspension>),
+    /// Begins or ends the suspension of a user's instances.
+    SuspendUser(UserId, Option<Suspension>),
+    /// Begins or ends a start of an instance that its node has not taken.
+    PutStart(InstanceId, Option<StartRow>),
+    /// The SSH host keys of an instance.
+    PutHostKeys(InstanceId, Vec<HostKey>),
     /// The time at which the database was last in use.
     PutClock(ClockRow),
     /// A new or changed key.
@@ -57,8 +75,24 @@ pub enum Change {
     PutKeyTerms(String, KeyTerms),
     /// Writes the last use of a key.
     PutKeyUse(String, Timestamp),
+    /// Changes the means by which a user signs in.
+    Account(AccountChange),
+    /// Writes a saved SSH key.
+    PutSshKey(UserId, SshKeyId, SshKeyRow),
+    /// Removes a saved SSH key.
+    DropSshKey(UserId, SshKeyId),
     /// Appends to the audit log.
     Audit(Box<AuditRecord>),
+    /// Writes a webhook.
+    PutWebhook(Box<Webhook>),
+    /// Removes a webhook with its deliveries.
+    DropWebhook(UserId, WebhookId),
+    /// Writes a delivery of a webhook, and removes one that is too old to be kept.
+    PutDelivery(UserId, WebhookId, u64, Box<Delivery>),
+    /// Removes the records of the audit log up to this number. The last record stays.
+    DropAudit(u64),
+    /// Replaces the password in a create request that is kept for replays.
+    PutIdempotentPassword(UserId, IdempotencyDigest, Encrypted),
     /// Keeps a create request for replays, and removes some that are older than the given time.
     PutIdempotent(IdempotencyDigest, Box<IdempotentCreate>, Timestamp),
 }
@@ -87,18 +121,8 @@ impl Changes {
     /// changes, a ledger entry. Time never runs backwards within one instance.
     #[must_use]
     pub fn record(mut self, mut instance: Instance, now: Timestamp, what: What) -> Self {
-        let at = now.max(instance.last_event_at);
-        let state = instance.state();
-        self.0.push(Change::Event(
-            instance.events,
-            Event {
-                at,
-                instance: instance.id,
-                what,
-                state,
-                size: instance.size,
-            },
-        ));
+        let (at, state) = (now.max(instance.last_event_at), instance.state());
+        self = self.event(&instance, now, what);
         instance.events += 1;
         instance.last_event_at = at;
         let billed = (state.billed(), instance.size);
@@ -121,9 +145,35 @@ impl Changes {
         self.with(Change::PutInstance(Box::new(instance)))
     }
 
-    /// Adds the audit record of changes of an instance; none if nothing changes.
+    /// Adds an event of an instance whose row is not written.
     #[must_use]
-    pub fn audited(self, origin: &Origin, operation: &str, now: Timestamp) -> Self {
+    pub fn event(mut self, instance: &Instance, now: Timestamp, what: What) -> Self {
+        let row = EventRow {
+            owner: instance.owner,
+            seq: 0,
+            name: Some(instance.name.as_str().to_owned()),
+            party: what.usual_party(),
+            event: Event {
+                at: now.max(instance.last_event_at),
+                instance: instance.id,
+                what,
+                state: instance.state(),
+                size: instance.size,
+            },
+        };
+        self.0.push(Change::Event(instance.events, Box::new(row)));
+        self
+    }
+
+    /// Adds the audit record of changes of an instance; none if nothing changes. The events name the
+    /// actor.
+    #[must_use]
+    pub fn audited(mut self, origin: &Origin, operation: &str, now: Timestamp) -> Self {
+        for change in &mut self.0 {
+            if let Change::Event(_, row) = change {
+                row.party = Party::Actor(origin.actor.clone());
+            }
+        }
         let Ok(instance) = self.instance() else {
             return self;
         };
@@ -136,6 +186,11 @@ impl Changes {
             subject: None,
             result: instance.state().as_str().to_owned(),
         })))
+    }
+
+    /// Adds the changes of another part of the use case.
+    pub fn append(&mut self, mut others: Self) {
+        self.0.append(&mut others.0);
     }
 
     /// The instance row that was put last.

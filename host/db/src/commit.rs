@@ -2,14 +2,19 @@
 
 use super::batch::Changes;
 use super::codec::internal;
+use super::metrics::DbMetrics;
 use super::projection::{Projected, Projection};
 use super::table::Draft;
+use super::wakes::Wakes;
 use redb::WriteTransaction;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 use tokio::sync::{oneshot, watch};
 use wharf_domain::error::Error;
+use wharf_domain::ids::UserId;
 use wharf_domain::time::Timestamp;
 
 /// Tells the time.
@@ -76,6 +81,8 @@ where
     }
 }
 
+type Decided = (WriteTransaction, BTreeSet<UserId>);
+
 /// Commits one batch after the other.
 pub struct Committer {
     file: Arc<redb::Database>,
@@ -83,6 +90,8 @@ pub struct Committer {
     clock: Clock,
     /// Number of commits that readers can see.
     commits: Arc<AtomicU64>,
+    wakes: Arc<Wakes>,
+    metrics: DbMetrics,
     /// Turns true when the file takes no more writes.
     lost: watch::Sender<bool>,
 }
@@ -93,7 +102,7 @@ impl Committer {
         file: Arc<redb::Database>,
         projection: Box<dyn Projection>,
         clock: Clock,
-        commits: Arc<AtomicU64>,
+        (commits, wakes, metrics): (Arc<AtomicU64>, Arc<Wakes>, DbMetrics),
         lost: watch::Sender<bool>,
     ) -> Self {
         Self {
@@ -101,6 +110,8 @@ impl Committer {
             projected: Projected::new(projection),
             clock,
             commits,
+            wakes,
+            metrics,
             lost,
         }
     }
@@ -130,8 +141,8 @@ impl Committer {
             return Err(internal("it takes no more writes"));
         }
         let decided = catch_unwind(AssertUnwindSafe(|| self.decide(batch)));
-        let txn = match decided.unwrap_or_else(|_| Err(internal("a batch panicked"))) {
-            Ok(Some(txn)) => txn,
+        let (txn, owners) = match decided.unwrap_or_else(|_| Err(internal("a batch panicked"))) {
+            Ok(Some(decided)) => decided,
             Ok(None) => return Ok(()),
             Err(error) => {
                 // After an error of the file redb refuses all transactions.
@@ -142,12 +153,15 @@ impl Committer {
                 return Err(error);
             }
         };
+        let begin = Instant::now();
         let committed = catch_unwind(AssertUnwindSafe(|| commit_durably(txn)));
+        self.metrics.commits.observe(begin.elapsed().as_secs_f64());
         let committed = committed.unwrap_or_else(|_| Err(internal("a commit panicked")));
         match &committed {
             Ok(()) => {
                 self.projected.keep();
                 self.commits.fetch_add(1, Ordering::SeqCst);
+                self.wakes.wake(&owners);
             }
             // Only the next opening shows what the disk has kept.
             Err(error) => self.give_up(error),
@@ -155,8 +169,9 @@ impl Committer {
         committed
     }
 
-    /// Applies the decisions of all members. Returns none if that changed no row.
-    fn decide(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Option<WriteTransaction>, Error> {
+    /// Applies the decisions of all members. Returns none if that changed no row, and otherwise the
+    /// owners with new events too.
+    fn decide(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Option<Decided>, Error> {
         let txn = self.file.begin_write().map_err(internal)?;
         let mut rows = Draft::open(&txn)?;
         for job in batch {
@@ -172,13 +187,13 @@ impl Committer {
                 rows.apply(changes, &mut self.projected)?;
             }
         }
-        let changed = rows.is_changed();
+        let (changed, owners) = (rows.is_changed(), std::mem::take(&mut rows.owners));
         drop(rows);
         if !changed {
             txn.abort().map_err(internal)?;
             return Ok(None);
         }
-        Ok(Some(txn))
+        Ok(Some((txn, owners)))
     }
 
     fn is_lost(&self) -> bool {

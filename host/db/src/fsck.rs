@@ -27,7 +27,11 @@ pub(super) fn check(rows: &impl Read) -> Vec<Finding> {
         check_idempotency,
         check_audit,
         history::check,
+        super::events::check,
+        super::webhooks::check,
         check_recorded,
+        check_extras,
+        check_accounts,
     ];
     match known(rows, &mut wrong) {
         Ok(known) => {
@@ -46,6 +50,32 @@ fn check_recorded(rows: &impl Read, _: &Known, wrong: &mut Findings) -> Result<(
     let mut lines = Vec::new();
     recorded::check(rows, &mut lines)?;
     lines.into_iter().for_each(|line| wrong.push(line));
+    Ok(())
+}
+
+/// Suspensions and host keys are of instances that exist.
+fn check_extras(rows: &impl Read, known: &Known, wrong: &mut Findings) -> Result<(), Error> {
+    for id in rows.keys_under(&t::SUSPENDED, &())? {
+        let id = id?;
+        if !known.contains_key(&id) {
+            let fix = Fix::remove(&t::SUSPENDED, &(), &id);
+            wrong.fixable(format!("{id}: a suspension without an instance"), fix);
+        }
+    }
+    for id in rows.keys_under(&t::HOST_KEYS, &())? {
+        let id = id?;
+        if !known.contains_key(&id) {
+            let fix = Fix::remove(&t::HOST_KEYS, &(), &id);
+            wrong.fixable(format!("{id}: host keys without an instance"), fix);
+        }
+    }
+    Ok(())
+}
+
+fn check_accounts(rows: &impl Read, _: &Known, wrong: &mut Findings) -> Result<(), Error> {
+    for line in super::accounts::check(rows)? {
+        wrong.push(line);
+    }
     Ok(())
 }
 
@@ -212,7 +242,7 @@ fn check_users(rows: &impl Read, _: &Known, wrong: &mut Findings) -> Result<(), 
 }
 
 /// Compares an index with the one that follows from the rows. `fix` writes or removes a row of it.
-fn compare<K: Ord + Debug, V: Copy + PartialEq + Debug>(
+pub(super) fn compare<K: Ord + Debug, V: Copy + PartialEq + Debug>(
     table: &str,
     derived: &BTreeMap<K, V>,
     stored: &BTreeMap<K, V>,

@@ -4,11 +4,14 @@
 use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
-use std::sync::Once;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, Once, PoisonError};
 
 thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
+    /// Panics since the guarded code began.
+    static PANICS: Cell<u32> = const { Cell::new(0) };
     /// The place of the last panic.
     static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
@@ -16,8 +19,26 @@ thread_local! {
 /// Whether a panic of redb ends the process.
 static EXIT: AtomicBool = AtomicBool::new(false);
 
+/// The file that was opened last, for the message.
+static FILE: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Notes the file that is read from now on.
+pub fn opening(path: &Path) {
+    *FILE.lock().unwrap_or_else(PoisonError::into_inner) = Some(path.to_owned());
+}
+
+/// The words about a damaged database.
+pub fn damage(path: Option<&Path>, why: &str) -> String {
+    let path = path.map(|path| format!(" {}", path.display()));
+    format!(
+        "the database{} is damaged; keep it, see what `wharf fsck` finds, and restore a backup with \
+         `wharf restore`: {why}",
+        path.unwrap_or_default()
+    )
+}
+
 /// Ends the process with a message when redb panics outside of [`guarded`], where only a damaged file
-/// makes it panic.
+/// makes it panic, and when a second panic follows a first one within it.
 pub fn exit_on_damage() {
     EXIT.store(true, Ordering::Relaxed);
 }
@@ -33,33 +54,72 @@ pub fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, String> {
     HOOK.call_once(|| {
         let others = take_hook();
         set_hook(Box::new(move |panic| {
-            if GUARDED.get() {
+            let exits = EXIT.load(Ordering::Relaxed);
+            if GUARDED.get() && !(exits && PANICS.replace(PANICS.get() + 1) > 0) {
                 let place = panic.location().map(ToString::to_string);
                 PLACE.set(place.unwrap_or_default());
-            } else if EXIT.load(Ordering::Relaxed) && is_of_redb(panic) {
-                // Unwinding would drop values of redb that panic again, which aborts the process.
-                let _ = writeln!(
-                    std::io::stderr(),
-                    "wharf: the database is damaged; keep it, and restore a backup: {} at {}",
-                    panic.payload_as_str().unwrap_or("no reason given"),
-                    panic
-                        .location()
-                        .map(ToString::to_string)
-                        .unwrap_or_default()
-                );
+            } else if exits && (GUARDED.get() || is_of_redb(panic)) {
+                // A second panic while the first one unwinds aborts the process, and unwinding would
+                // drop values of redb that panic again.
+                let reason = panic.payload_as_str().unwrap_or("no reason given");
+                let place = panic.location().map(ToString::to_string);
+                let why = format!("{reason} at {}", place.unwrap_or_default());
+                // A thread that holds the lock has panicked itself.
+                let file = FILE.try_lock().ok().and_then(|file| file.clone());
+                let message = damage(file.as_deref(), &why);
+                let _ = writeln!(std::io::stderr(), "wharf: {message}");
                 std::process::exit(1);
             } else {
                 others(panic);
             }
         }));
     });
-    let outer = GUARDED.replace(true);
+    let (outer, panics) = (GUARDED.replace(true), PANICS.replace(0));
     let done = catch_unwind(AssertUnwindSafe(f));
     GUARDED.set(outer);
+    PANICS.set(panics);
     done.map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
         let text = text.unwrap_or("no reason given");
         format!("{text} at {}", PLACE.take())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{exit_on_damage, guarded};
+    use std::process::Command;
+
+    const CHILD: &str = "WHARF_TEST_OF_A_SECOND_PANIC";
+
+    struct PanicsAgain;
+
+    impl Drop for PanicsAgain {
+        fn drop(&mut self) {
+            panic!("second");
+        }
+    }
+
+    #[test]
+    fn a_second_panic_ends_the_process_with_a_message() {
+        if std::env::var_os(CHILD).is_some() {
+            exit_on_damage();
+            let first = guarded(|| -> () { panic!("first") });
+            assert!(first.unwrap_err().contains("first"));
+            let _ = guarded(|| {
+                let _again = PanicsAgain;
+                panic!("first");
+            });
+            unreachable!("the process has ended");
+        }
+        let name = "guard::tests::a_second_panic_ends_the_process_with_a_message";
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args([name, "--exact", "--nocapture"]).env(CHILD, "1");
+        let ended = child.output().unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(said.contains("wharf: the database is damaged"), "{said}");
+        assert!(said.contains("`wharf fsck`"), "{said}");
+    }
 }

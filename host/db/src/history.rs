@@ -24,6 +24,7 @@ pub(super) fn check(rows: &impl Read, known: &Known, wrong: &mut Findings) -> Re
     for id in ids {
         let events = rows
             .under(&t::EVENTS, &id)?
+            .map(|row| row.map(|(number, row)| (number, row.event)))
             .collect::<Result<Vec<_>, _>>()?;
         let ledger = rows
             .under(&t::LEDGER, &id)?

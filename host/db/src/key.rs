@@ -2,6 +2,7 @@
 
 use uuid::Uuid;
 use wharf_domain::ids::{InstanceId, UserId};
+use wharf_domain::webhook::WebhookId;
 
 /// A part of a key. No encoding is a prefix of another one of the same type.
 pub trait Part {
@@ -69,6 +70,16 @@ impl<A: Part<Owned = A>, B: Part<Owned = B>> Part for (A, B) {
 }
 
 impl Part for InstanceId {
+    type Owned = Self;
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend(self.0.as_bytes());
+    }
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
+        take(bytes).map(|id| Self(Uuid::from_bytes(id)))
+    }
+}
+
+impl Part for WebhookId {
     type Owned = Self;
     fn write(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());

@@ -3,12 +3,14 @@
 //! Reads see the last commit. Writes are closures that decide from the present rows and return
 //! changes; changes of many callers share one durable commit ([`writer`]).
 
+mod accounts;
 mod apply;
 mod audit;
 mod backup;
 mod batch;
 mod codec;
 mod commit;
+mod events;
 mod findings;
 mod fsck;
 mod guard;
@@ -16,18 +18,23 @@ mod history;
 mod idempotency;
 mod inspect;
 mod key;
+mod metrics;
 mod migrate;
 mod open;
 mod projection;
 mod read;
 mod recorded;
 mod rows;
+mod ssh_keys;
 mod table;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod wakes;
+mod webhooks;
 mod writer;
 
+pub use accounts::{AccountChange, InviteRow, PasswordRow, ReadAccounts, SessionId, SessionRow};
 pub use audit::AuditHead;
 pub use backup::{Copied, restore};
 pub use batch::{Change, Changes};
@@ -35,22 +42,29 @@ pub use commit::{Clock, View};
 pub use findings::Finding;
 pub use guard::exit_on_damage;
 pub use inspect::{Inspected, inspect, repair};
+pub use metrics::DbMetrics;
 pub use projection::Projection;
 pub use read::Read;
 pub use rows::{
-    ClockRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow, ProvisioningSpec,
+    ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow,
+    ProvisioningSpec, StartRow,
 };
+pub use ssh_keys::{ReadSshKeys, SshKeyId, SshKeyRow};
 pub use table::Snapshot;
+pub use webhooks::ReadWebhooks;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::sync::watch;
 use wharf_domain::error::Error;
+use wharf_domain::ids::UserId;
 
 /// The open database.
 #[derive(Clone)]
 pub struct Db {
     file: Arc<redb::Database>,
     writer: writer::Writer,
+    wakes: Arc<wakes::Wakes>,
 }
 
 /// Why the database cannot be opened.
@@ -109,7 +123,7 @@ pub enum OpenError {
     #[error("{0} is there already, and is never replaced: choose another name, or move it away")]
     Present(PathBuf),
     /// The file has wrong content.
-    #[error("the database {path} is damaged; keep it, and restore a backup: {why}")]
+    #[error("{}", guard::damage(Some(path), why))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -171,22 +185,24 @@ impl Db {
         recorded::fill(&file)?;
         let file = Arc::new(file);
         projection.load(&Snapshot::open(&file)?)?;
-        let writer = writer::Writer::start(Arc::clone(&file), projection, clock)?;
-        Ok(Self { file, writer })
+        let wakes = Arc::<wakes::Wakes>::default();
+        let writer =
+            writer::Writer::start(Arc::clone(&file), projection, clock, Arc::clone(&wakes))?;
+        Ok(Self {
+            file,
+            writer,
+            wakes,
+        })
     }
 
     /// Gives the space of removed rows back to the file system. No process may have the database
     /// open. Returns the size in bytes before and after.
     pub fn compact(dir: &Path) -> Result<(u64, u64), OpenError> {
-        let size = || {
-            let file = std::fs::metadata(open::path_in(dir));
-            file.map_or(0, |file| file.len())
-        };
         let mut file = open::open(dir)?;
-        let before = size();
+        let before = Self::bytes_in(dir);
         while file.compact().map_err(codec::internal)? {}
         drop(file);
-        Ok((before, size()))
+        Ok((before, Self::bytes_in(dir)))
     }
 
     /// Reads a consistent view of the last commit.
@@ -200,6 +216,21 @@ impl Db {
     /// call has all of them, so rows read from it hold until the number changes.
     pub fn commits(&self) -> u64 {
         self.writer.commits()
+    }
+
+    /// Changes after each commit with an event of this owner.
+    pub fn events_of(&self, owner: UserId) -> watch::Receiver<()> {
+        self.wakes.of(owner)
+    }
+
+    /// The size of the file in a directory, in bytes; 0 if the operating system does not say.
+    pub fn bytes_in(dir: &Path) -> u64 {
+        std::fs::metadata(open::path_in(dir)).map_or(0, |file| file.len())
+    }
+
+    /// Figures about writes.
+    pub fn metrics(&self) -> &DbMetrics {
+        self.writer.metrics()
     }
 
     /// Decides and writes, atomically and durably, before it returns.

@@ -1,5 +1,6 @@
-//! Moves a database of an earlier format to the present one. Format 3 has the present rows. The rows
-//! of format 2 are moved, which had ten tables in trees of their own and a journal before them.
+//! Moves a database of an earlier format to the present one. Formats 3 and 4 have the present rows,
+//! except for events, which are numbered. The rows of format 2 are moved, which had ten tables in trees
+//! of their own and a journal before them.
 
 use super::OpenError;
 use super::codec::{decode, internal};
@@ -17,6 +18,8 @@ use wharf_domain::ids::{InstanceId, UserId};
 const TREES: u64 = 2;
 /// The format whose ciphertexts do not name their keys.
 const UNNAMED_KEYS: u64 = 3;
+/// The format whose events are not numbered.
+const UNNUMBERED_EVENTS: u64 = 4;
 /// The file of format 2's journal.
 pub(super) const JOURNAL: &str = "wharf.journal";
 
@@ -49,8 +52,8 @@ pub fn migrate(
     found: u64,
     meta: &mut Table<'_, &'static str, u64>,
 ) -> Result<(), OpenError> {
-    if found == UNNAMED_KEYS {
-        return Ok(());
+    if matches!(found, UNNAMED_KEYS | UNNUMBERED_EVENTS) {
+        return Ok(Draft::open(txn)?.number_events()?);
     }
     let mut take = |key| -> Result<Option<u64>, Error> {
         let number = meta.remove(key).map_err(internal)?;
@@ -115,6 +118,7 @@ fn move_rows(txn: &WriteTransaction, last_seq: u64) -> Result<(), Error> {
     each(txn, LEDGER, |(id, number), row| {
         to.put_encoded(&t::LEDGER, &of(id), number, row).map(drop)
     })?;
+    to.number_events()?;
     txn.delete_table(EMAILS).map_err(internal)?;
     txn.delete_table(ON_NODE).map_err(internal)?;
     Ok(())

@@ -3,7 +3,7 @@
 use super::OpenError;
 use super::codec::internal;
 use super::commit::commit_durably;
-use super::guard::guarded;
+use super::guard::{guarded, opening};
 use super::migrate;
 use super::table::Draft;
 use super::tables::INSTALLATION;
@@ -17,7 +17,8 @@ use uuid::Uuid;
 use wharf_domain::error::Error;
 
 /// The format that this version writes. Format 4 has format 3's rows; its ciphertexts name their keys.
-pub(super) const FORMAT: u64 = 4;
+/// In format 5 the events of an owner are numbered.
+pub(super) const FORMAT: u64 = 5;
 /// A table of its own in every format, so that every version can read it.
 pub(super) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 pub(super) const FORMAT_KEY: &str = "format";
@@ -95,6 +96,7 @@ pub fn open_file(path: &Path, mut file: File) -> Result<Database, OpenError> {
 }
 
 fn redb_file(path: &Path, file: File) -> Result<Database, OpenError> {
+    opening(path);
     // Every commit has the allocator's state, so redb repairs only a file whose closing panicked.
     let repairs = |_: &mut redb::RepairSession| tracing::warn!("checking the whole database");
     let opened = guarded(|| {

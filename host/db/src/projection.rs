@@ -3,7 +3,7 @@
 use super::table::Snapshot;
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
-use wharf_domain::ids::UserId;
+use wharf_domain::ids::{NodeId, UserId};
 
 /// Follows the claims and the open ports of VMs, so that use cases can decide from more than rows: which node has room, which
 /// port is free. It is ahead of the commits by the batch under way, and only the writer changes it.
@@ -14,11 +14,15 @@ pub trait Projection: Send {
     fn change(&mut self, before: Option<&Claim>, after: Option<&Claim>);
     /// Follows a change of the number of open ports of an owner's VM.
     fn count_ports(&mut self, owner: UserId, before: usize, after: usize);
+    /// Follows the begin or the end of the drain of a node.
+    fn drain(&mut self, node: &NodeId, drained: bool);
 }
 
 enum Change {
     Claim(Option<Claim>, Option<Claim>),
     Ports(UserId, usize, usize),
+    /// The earlier state.
+    Drained(NodeId, bool),
 }
 
 /// A projection with the changes of the batch under way.
@@ -50,6 +54,12 @@ impl Projected {
         }
     }
 
+    /// Follows the drain of a node, which holds only once it is kept.
+    pub fn drain(&mut self, node: NodeId, before: bool, drained: bool) {
+        self.projection.drain(&node, drained);
+        self.changes.push(Change::Drained(node, before));
+    }
+
     /// The batch is committed.
     pub fn keep(&mut self) {
         self.changes.clear();
@@ -65,6 +75,7 @@ impl Projected {
                 Change::Ports(owner, before, after) => {
                     self.projection.count_ports(owner, after, before);
                 }
+                Change::Drained(node, before) => self.projection.drain(&node, before),
             }
         }
     }

@@ -1,8 +1,10 @@
 //! Questions to the rows, of a snapshot or within a write.
 
+use super::audit::AuditHead;
 use super::codec::internal;
 use super::rows::{
-    ClockRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow, ProvisioningSpec,
+    ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow,
+    ProvisioningSpec, StartRow,
 };
 use super::table::Rows;
 use super::tables as t;
@@ -11,13 +13,18 @@ use wharf_domain::audit::AuditRecord;
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
 use wharf_domain::event::Event;
+use wharf_domain::host_key::HostKey;
 use wharf_domain::ids::{InstanceId, NodeId, UserId};
 use wharf_domain::instance::Instance;
 use wharf_domain::ledger::{Correction, Cost, Entry};
 use wharf_domain::month::Month;
 use wharf_domain::quota::{Amounts, UserLimit};
 use wharf_domain::secret::Fingerprint;
+use wharf_domain::suspension::Suspension;
 use wharf_domain::time::Timestamp;
+
+/// A create request that is kept for replays, with its key.
+type Replayed = ((UserId, IdempotencyDigest), IdempotentCreate);
 
 /// Questions to the rows.
 #[expect(
@@ -217,6 +224,65 @@ pub trait Read: Rows {
         self.get(&t::KEY_USES, id, ())
     }
 
+    /// Whether the operator drains a node.
+    fn is_drained(&self, node: &NodeId) -> Result<bool, Error> {
+        Ok(self.get(&t::DRAINED, &*node.0, ())?.is_some())
+    }
+
+    /// The nodes that the operator drains.
+    fn drained(&self) -> Result<Vec<NodeId>, Error> {
+        self.all(&t::DRAINED)?
+            .map(|row| row.map(|(node, (), ())| NodeId(node)))
+            .collect()
+    }
+
+    /// The suspension of an instance alone.
+    fn suspension(&self, id: InstanceId) -> Result<Option<Suspension>, Error> {
+        self.get(&t::SUSPENDED, &(), id)
+    }
+
+    /// The start of an instance that its node has not taken.
+    fn start(&self, id: InstanceId) -> Result<Option<StartRow>, Error> {
+        self.get(&t::STARTS, &(), id)
+    }
+
+    /// The suspension of a user's instances.
+    fn suspension_of_user(&self, id: UserId) -> Result<Option<Suspension>, Error> {
+        self.get(&t::SUSPENDED_USERS, &(), id)
+    }
+
+    /// All suspensions of instances.
+    fn suspensions(&self) -> Result<Vec<(InstanceId, Suspension)>, Error> {
+        self.under(&t::SUSPENDED, &())?.collect()
+    }
+
+    /// All suspensions of users.
+    fn suspensions_of_users(&self) -> Result<Vec<(UserId, Suspension)>, Error> {
+        self.under(&t::SUSPENDED_USERS, &())?.collect()
+    }
+
+    /// The SSH host keys of an instance, as the host was shown them last.
+    fn host_keys(&self, id: InstanceId) -> Result<Vec<HostKey>, Error> {
+        Ok(self.get(&t::HOST_KEYS, &(), id)?.unwrap_or_default())
+    }
+
+    /// The last record of the audit log that retention removed.
+    fn audit_anchor(&self) -> Result<AuditHead, Error> {
+        Ok(self.get(&t::AUDIT_ANCHOR, &(), ())?.unwrap_or_default())
+    }
+
+    /// At most `limit` create requests that are kept for replays, after a key.
+    fn idempotent_after(
+        &self,
+        after: Option<(UserId, IdempotencyDigest)>,
+        limit: usize,
+    ) -> Result<Vec<Replayed>, Error> {
+        let from = after.unwrap_or((UserId(0), [0; 32]));
+        let rows = self.under_from(&t::IDEMPOTENT, &(), from)?;
+        let following = rows.filter(|row| !matches!(row, Ok((key, _)) if Some(*key) == after));
+        following.take(limit).collect()
+    }
+
     /// At most `limit` records of the audit log after the number `after`.
     fn audit(&self, after: u64, limit: usize) -> Result<Vec<(u64, AuditRecord)>, Error> {
         let from = after.saturating_add(1);
@@ -258,6 +324,11 @@ pub trait Read: Rows {
         self.get(&t::IDEMPOTENT, &(), (owner, digest))
     }
 
+    /// The instances that have claims on a node.
+    fn claims_on(&self, node: &NodeId) -> Result<Vec<InstanceId>, Error> {
+        self.keys_under(&t::CLAIMS, &*node.0)?.collect()
+    }
+
     /// Calls `f` with each claim.
     fn each_claim(&self, mut f: impl FnMut(InstanceId, Claim)) -> Result<(), Error> {
         for row in self.all(&t::CLAIMS)? {
@@ -287,9 +358,68 @@ pub trait Read: Rows {
 
     /// The events of an instance in order.
     fn events(&self, id: InstanceId) -> Result<Vec<Event>, Error> {
+        let rows = self.event_rows(id)?.into_iter();
+        Ok(rows.map(|row| row.event).collect())
+    }
+
+    /// The events of an instance in order, with their places among those of its owner.
+    fn event_rows(&self, id: InstanceId) -> Result<Vec<EventRow>, Error> {
         self.under(&t::EVENTS, &id)?
             .map(|row| row.map(|(_, event)| event))
             .collect()
+    }
+
+    /// The number of the last event that was removed from an owner's sequence.
+    fn trimmed_events(&self, owner: UserId) -> Result<u64, Error> {
+        Ok(self
+            .get(&t::TRIMMED_EVENTS, &owner, ())?
+            .unwrap_or_default())
+    }
+
+    /// The number of an owner's last event.
+    fn last_event(&self, owner: UserId) -> Result<u64, Error> {
+        match self.last_under(&t::OWNER_EVENTS, &owner)? {
+            Some((seq, _)) => Ok(seq),
+            None => self.trimmed_events(owner),
+        }
+    }
+
+    /// At most `limit` events of an owner after the number `after`.
+    fn owner_events(
+        &self,
+        owner: UserId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, Error> {
+        let from = after.saturating_add(1);
+        let places = self.under_from(&t::OWNER_EVENTS, &owner, from)?;
+        let places = places.take(limit).map(|place| {
+            let (seq, (id, number)) = place?;
+            let row = self.get(&t::EVENTS, &id, number)?;
+            row.ok_or_else(|| internal(format!("event {seq} of user {} is missing", owner.0)))
+        });
+        places.collect()
+    }
+
+    /// At most `limit` events of one instance after the number `after` among those of its owner.
+    fn instance_events(
+        &self,
+        id: InstanceId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, Error> {
+        let last = self.last_under(&t::EVENTS, &id)?;
+        let (mut low, mut high) = (0, last.map_or(0, |(number, _)| number.saturating_add(1)));
+        // The numbers ascend together, so a search by halves finds the first one.
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.get(&t::EVENTS, &id, middle)? {
+                Some(row) if row.seq > after => high = middle,
+                _ => low = middle + 1,
+            }
+        }
+        let rows = self.under_from(&t::EVENTS, &id, low)?.take(limit);
+        rows.map(|row| row.map(|(_, event)| event)).collect()
     }
 
     /// Whether there ever was such an instance: its events outlive it.

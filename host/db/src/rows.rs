@@ -3,9 +3,10 @@
 use super::codec::decode;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use wharf_domain::audit::AuditRecord;
+use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::blueprint::Blueprint;
 use wharf_domain::error::Error;
+use wharf_domain::event::{Event, Party};
 use wharf_domain::ids::UserId;
 use wharf_domain::instance::Instance;
 use wharf_domain::scope::Scopes;
@@ -23,6 +24,15 @@ pub struct ProvisioningSpec {
     pub secrets: Encrypted,
 }
 
+/// A start that the node has not taken yet, or has not been seen without after it was withdrawn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartRow {
+    /// The request.
+    pub origin: Origin,
+    /// The start claimed the compute, which was free before.
+    pub claimed: bool,
+}
+
 /// An API key. The secret itself is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRow {
@@ -38,6 +48,21 @@ pub struct KeyRow {
     pub created_at: Timestamp,
     /// Time of revocation.
     pub revoked_at: Option<Timestamp>,
+}
+
+/// An event with its place among the events of its owner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventRow {
+    /// First, so that earlier versions' rows are a prefix.
+    pub event: Event,
+    /// Owner of the instance.
+    pub owner: UserId,
+    /// Number among the owner's events, from 1 on. The write that appends the event sets it.
+    pub seq: u64,
+    /// Name of the instance after the event; `None` if an earlier version purged the instance.
+    pub name: Option<String>,
+    /// The party that caused it.
+    pub party: Party,
 }
 
 /// The digest of an idempotency key.

@@ -13,8 +13,10 @@ use redb::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use std::borrow::Borrow;
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use wharf_domain::error::Error;
+use wharf_domain::ids::UserId;
 
 type Bytes = &'static [u8];
 
@@ -239,6 +241,8 @@ impl Rows for Snapshot {
 pub struct Draft<'t> {
     tree: redb::Table<'t, Bytes, Bytes>,
     changed: bool,
+    /// The owners with new events.
+    pub(super) owners: BTreeSet<UserId>,
 }
 
 impl Rows for Draft<'_> {
@@ -253,6 +257,7 @@ impl<'t> Draft<'t> {
         Ok(Self {
             tree: txn.open_table(TREE).map_err(internal)?,
             changed: false,
+            owners: BTreeSet::new(),
         })
     }
 

@@ -2,20 +2,25 @@
 //!
 //! Claims are in a group of their own, because a start reads all of them.
 
+use super::accounts::{InviteRow, PasswordRow, SessionId, SessionRow};
+use super::audit::AuditHead;
 use super::rows::{
-    AuditRow, ClockRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow, OwnerRow,
-    ProvisioningSpec,
+    AuditRow, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow,
+    OwnerRow, ProvisioningSpec, StartRow,
 };
+use super::ssh_keys::{SshKeyId, SshKeyRow};
 use super::table::Table;
 use uuid::Uuid;
 use wharf_domain::capacity::Claim;
-use wharf_domain::event::Event;
+use wharf_domain::host_key::HostKey;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::Instance;
 use wharf_domain::ledger::{Correction, Cost, Entry};
 use wharf_domain::quota::{Amounts, UserLimit};
 use wharf_domain::secret::Fingerprint;
+use wharf_domain::suspension::Suspension;
 use wharf_domain::time::Timestamp;
+use wharf_domain::webhook::{Delivery, Webhook, WebhookId};
 
 /// The name of this installation towards engines.
 pub const INSTALLATION: Table<(), (), Uuid> = Table::new(b'#', 0);
@@ -38,17 +43,33 @@ pub const KEY_TERMS: Table<str, (), KeyTerms> = Table::new(b'k', 1);
 /// The last use of a key, to the minute.
 pub const KEY_USES: Table<str, (), Timestamp> = Table::new(b'k', 2);
 
+/// Sessions of a user by id.
+pub const SESSIONS: Table<UserId, SessionId, SessionRow> = Table::new(b's', 0);
+/// The last use of a session, to the minute.
+pub const SESSION_USES: Table<UserId, SessionId, Timestamp> = Table::new(b's', 1);
+/// The invitation of a user that is not accepted yet.
+pub const INVITES: Table<UserId, (), InviteRow> = Table::new(b'U', 0);
+/// The password of a user.
+pub const PASSWORDS: Table<UserId, (), PasswordRow> = Table::new(b'U', 1);
+/// Users that are disabled, with the time of it.
+pub const DISABLED: Table<UserId, (), Timestamp> = Table::new(b'U', 2);
+
+/// Saved SSH public keys of a user by id.
+pub const SSH_KEYS: Table<UserId, SshKeyId, SshKeyRow> = Table::new(b'S', 0);
+
 /// The audit log by number.
 pub const AUDIT: Table<(), u64, AuditRow> = Table::new(b'a', 0);
 /// The numbers of the records about an owner.
 pub const AUDIT_BY_OWNER: Table<(), (UserId, u64), ()> = Table::new(b'a', 1);
+/// The last record that retention removed. The chain goes on from it.
+pub const AUDIT_ANCHOR: Table<(), (), AuditHead> = Table::new(b'a', 2);
 
 /// Instances.
 pub const INSTANCES: Table<InstanceId, (), Instance> = Table::new(b'i', 0);
 /// Data that only the creation of an instance needs.
 pub const PROVISIONING_SPECS: Table<InstanceId, (), ProvisioningSpec> = Table::new(b'i', 1);
 /// Events of an instance by number. They outlive it.
-pub const EVENTS: Table<InstanceId, u32, Event> = Table::new(b'i', 2);
+pub const EVENTS: Table<InstanceId, u32, EventRow> = Table::new(b'i', 2);
 /// Ledger entries of an instance by number. They outlive it.
 pub const LEDGER: Table<InstanceId, u32, Entry> = Table::new(b'i', 3);
 
@@ -69,6 +90,17 @@ pub const PENDING: Table<InstanceId, (), ()> = Table::new(b'p', 0);
 
 /// Nodes by name.
 pub const NODES: Table<str, (), NodeRow> = Table::new(b'N', 0);
+/// Nodes that the operator drains.
+pub const DRAINED: Table<str, (), ()> = Table::new(b'N', 1);
+
+/// Instances that the operator suspended.
+pub const SUSPENDED: Table<(), InstanceId, Suspension> = Table::new(b'x', 0);
+/// Users whose instances the operator suspended.
+pub const SUSPENDED_USERS: Table<(), UserId, Suspension> = Table::new(b'x', 1);
+/// SSH host keys of instances, as the host was shown them last.
+pub const HOST_KEYS: Table<(), InstanceId, Vec<HostKey>> = Table::new(b'x', 2);
+/// Starts that nodes have not taken.
+pub const STARTS: Table<(), InstanceId, StartRow> = Table::new(b'x', 3);
 
 /// Name → instance, of instances that are not deleted.
 pub const NAMES: Table<str, (), InstanceId> = Table::new(b'n', 0);
@@ -76,6 +108,16 @@ pub const NAMES: Table<str, (), InstanceId> = Table::new(b'n', 0);
 pub const OWNERS: Table<UserId, (), OwnerRow> = Table::new(b'o', 0);
 /// Instances of an owner in order of creation, without deleted ones.
 pub const OWNED: Table<UserId, u64, InstanceId> = Table::new(b'o', 1);
+
+/// The events of an owner by number, without a gap: instance, and number within it.
+pub const OWNER_EVENTS: Table<UserId, u64, (InstanceId, u32)> = Table::new(b'E', 0);
+/// The number of the last event that was removed from [`OWNER_EVENTS`].
+pub const TRIMMED_EVENTS: Table<UserId, (), u64> = Table::new(b'E', 1);
+
+/// Webhooks of a user.
+pub const WEBHOOKS: Table<UserId, WebhookId, Webhook> = Table::new(b'w', 0);
+/// Deliveries of a user's webhooks by number.
+pub const DELIVERIES: Table<UserId, (WebhookId, u64), Delivery> = Table::new(b'w', 1);
 
 /// Create requests by their owner and idempotency key.
 pub const IDEMPOTENT: Table<(), (UserId, IdempotencyDigest), IdempotentCreate> =

@@ -3,7 +3,10 @@
 use super::batch::Changes;
 use super::codec::internal;
 use super::commit::{Clock, Committer, Job, View, Waiting};
+use super::metrics::DbMetrics;
 use super::projection::Projection;
+use super::wakes::Wakes;
+use prometheus_client::metrics::gauge::Gauge;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -25,6 +28,7 @@ struct Shared {
     thread: Option<JoinHandle<()>>,
     commits: Arc<AtomicU64>,
     lost: watch::Receiver<bool>,
+    metrics: DbMetrics,
 }
 
 impl Writer {
@@ -33,26 +37,36 @@ impl Writer {
         file: Arc<redb::Database>,
         projection: Box<dyn Projection>,
         clock: Clock,
+        wakes: Arc<Wakes>,
     ) -> Result<Self, Error> {
         let commits = Arc::<AtomicU64>::default();
         let (losing, lost) = watch::channel(false);
-        let committer = Committer::new(file, projection, clock, Arc::clone(&commits), losing);
+        let metrics = DbMetrics::new();
+        let shown = (Arc::clone(&commits), wakes, metrics.clone());
+        let committer = Committer::new(file, projection, clock, shown, losing);
+        let queued = metrics.queued.clone();
         let (queue, jobs) = channel();
         let thread = std::thread::Builder::new()
             .name("db-writer".to_owned())
-            .spawn(move || serve(committer, &jobs))
+            .spawn(move || serve(committer, &jobs, &queued))
             .map_err(internal)?;
         Ok(Self(Arc::new(Shared {
             queue: Some(queue),
             thread: Some(thread),
             commits,
             lost,
+            metrics,
         })))
     }
 
     /// See [`super::Db::commits`].
     pub fn commits(&self) -> u64 {
         self.0.commits.load(Ordering::SeqCst)
+    }
+
+    /// See [`super::Db::metrics`].
+    pub fn metrics(&self) -> &DbMetrics {
+        &self.0.metrics
     }
 
     /// Whether the file takes no more writes.
@@ -90,6 +104,7 @@ impl Writer {
         let (reply, answer) = oneshot::channel();
         if let Some(queue) = &self.0.queue {
             // A job that is not taken drops its `reply`, which the caller sees.
+            self.0.metrics.queued.inc();
             let _ = queue.send(Box::new(Waiting::new(decide, reply)));
         }
         answer
@@ -107,10 +122,11 @@ impl Drop for Shared {
     }
 }
 
-fn serve(mut committer: Committer, jobs: &Receiver<Box<dyn Job>>) {
+fn serve(mut committer: Committer, jobs: &Receiver<Box<dyn Job>>, queued: &Gauge) {
     while let Ok(first) = jobs.recv() {
         let mut batch = vec![first];
         batch.extend(jobs.try_iter().take(BATCH - 1));
+        queued.dec_by(i64::try_from(batch.len()).unwrap_or(i64::MAX));
         committer.run(&mut batch);
         batch.into_iter().for_each(|job| job.answer());
     }

@@ -13,6 +13,8 @@ pub enum Actor {
     Key(String),
     /// The operator, on the machine of the service.
     Operator,
+    /// A user, by the public id of the session.
+    Session(String),
 }
 
 impl fmt::Display for Actor {
@@ -20,6 +22,7 @@ impl fmt::Display for Actor {
         match self {
             Self::Key(id) => write!(f, "key:{id}"),
             Self::Operator => f.write_str("operator"),
+            Self::Session(id) => write!(f, "session:{id}"),
         }
     }
 }

@@ -36,6 +36,8 @@ pub enum CpuTier {
 }
 
 impl CpuTier {
+    pub const ALL: [Self; 2] = [Self::GeneralPurpose, Self::HighPerformance];
+
     /// Returns the spelling of the REST interface.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -191,6 +191,25 @@ pub struct NodeHealth {
     pub boot_id: String,
 }
 
+/// A network of an engine, of any owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineNetwork {
+    pub name: String,
+    pub subnets: Vec<ipnet::Ipv4Net>,
+    /// The installation that owns it; none if it is not Wharf's.
+    pub installation: Option<String>,
+}
+
+/// The surroundings of a node's instances.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Surroundings {
+    pub networks: Vec<EngineNetwork>,
+    /// Images that the engine does not have and cannot pull.
+    pub missing_images: Vec<String>,
+    /// The host name of the machine whose routes the networks join, if the engine knows it.
+    pub machine: Option<String>,
+}
+
 /// The mark of an engine's store: it tells the store from another one and from an empty one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum StoreMark {

@@ -44,6 +44,17 @@ impl FieldErrors {
 pub struct Shortfall {
     /// Name, requested and nearest available quantity of each limiting field.
     pub fields: Vec<(&'static str, u64, u64)>,
+    /// A node still holds resources of deleted instances.
+    pub freeing: bool,
+}
+
+impl From<Vec<(&'static str, u64, u64)>> for Shortfall {
+    fn from(fields: Vec<(&'static str, u64, u64)>) -> Self {
+        Self {
+            fields,
+            freeing: false,
+        }
+    }
 }
 
 /// The error of a use case.
@@ -58,6 +69,12 @@ pub enum Error {
     /// The caller has no such key.
     #[error("key not found")]
     KeyNotFound,
+    /// A thing of this kind does not exist or is another user's.
+    #[error("{0} not found")]
+    Missing(&'static str),
+    /// No user has this e-mail address and password.
+    #[error("sign-in refused")]
+    SignInRefused,
     /// The instance's shown state does not allow the action.
     #[error("cannot {verb} an instance that is {state}")]
     State {
@@ -71,6 +88,14 @@ pub enum Error {
     /// The action is not possible for this instance; the text says why.
     #[error("{0}")]
     NotApplicable(&'static str),
+    /// The operator suspended the instance or its owner.
+    #[error("the operator has suspended {suspended}: {reason}")]
+    Suspended {
+        /// The suspended party, in words for its user.
+        suspended: &'static str,
+        /// The operator's reason.
+        reason: String,
+    },
     /// No node has the capacity.
     #[error("insufficient resources")]
     Insufficient(Shortfall),
@@ -92,6 +117,12 @@ pub enum Error {
     /// The idempotency key belongs to a request with another body.
     #[error("the idempotency key belongs to a request with another body")]
     IdempotencyKeyUsed,
+    /// The user has this number of terminals, which is the most.
+    #[error("too many terminals: {0}")]
+    TooManyTerminals(usize),
+    /// The service has no place for another terminal.
+    #[error("no terminal is free")]
+    NoTerminalFree,
     /// Too many requests are in progress.
     #[error("overloaded")]
     Overloaded,

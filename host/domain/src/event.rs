@@ -1,11 +1,13 @@
 //! The event log of an instance, in order of time. The ledger is derived from it.
 
+use super::audit::Actor;
 use super::capacity::Size;
 use super::ids::InstanceId;
 use super::shortage::Short;
 use super::state::InstanceState;
 use super::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// One entry of the event log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +20,40 @@ pub struct Event {
     pub state: InstanceState,
     /// Size after the event.
     pub size: Size,
+}
+
+/// The party that caused an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Party {
+    /// A user or the operator.
+    Actor(Actor),
+    /// Wharf itself, such as at the end of a deadline.
+    System,
+    /// The node, as Wharf observed it.
+    Node,
+}
+
+impl Party {
+    /// The kind of the party, and its id if it has one.
+    pub fn parts(&self) -> (String, Option<String>) {
+        let text = self.to_string();
+        match text.split_once(':') {
+            Some((kind, id)) => (kind.to_owned(), Some(id.to_owned())),
+            None => (text, None),
+        }
+    }
+}
+
+impl fmt::Display for Party {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // The database of an earlier version does not name the key.
+            Self::Actor(Actor::Key(id)) if id.is_empty() => f.write_str("key"),
+            Self::Actor(actor) => actor.fmt(f),
+            Self::System => f.write_str("system"),
+            Self::Node => f.write_str("node"),
+        }
+    }
 }
 
 /// The kind of an event.
@@ -63,4 +99,34 @@ pub enum What {
     Forgotten,
     /// The operator corrected the bill by this amount in nano-USD.
     BillCorrected { nano_usd: i128, reason: String },
+    /// The operator suspended the instance, with the reason for its user.
+    Suspended(String),
+    /// The operator ended the suspension.
+    Resumed,
+    /// The instance shows another SSH host key than before, with the fingerprints of the new ones.
+    HostKeyChanged(String),
+}
+
+impl What {
+    /// The party that causes such an event if no actor is known.
+    pub fn usual_party(&self) -> Party {
+        match self {
+            Self::Created
+            | Self::Stopped
+            | Self::Restarted
+            | Self::Renamed
+            | Self::PortsChanged
+            | Self::Deleted => Party::Actor(Actor::Key(String::new())),
+            Self::Forgotten | Self::BillCorrected { .. } => Party::Actor(Actor::Operator),
+            Self::Ready
+            | Self::Released
+            | Self::Died(_)
+            | Self::Resized
+            | Self::ResizeRefused { field: Some(_), .. }
+            | Self::RestartShort(_)
+            | Self::ResizeShort(_)
+            | Self::Purged => Party::Node,
+            _ => Party::System,
+        }
+    }
 }

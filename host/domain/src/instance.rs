@@ -19,6 +19,8 @@ pub enum ResourceType {
 }
 
 impl ResourceType {
+    pub const ALL: [Self; 2] = [Self::Vm, Self::Container];
+
     /// Returns the spelling of the REST interface.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -37,6 +39,8 @@ pub enum Intent {
     Stop,
     /// The instance does not exist.
     Delete,
+    /// The instance exists, does not run, and is to run once its node has taken the start.
+    Start,
 }
 
 /// The reconciler's progress on the current generation.
@@ -140,13 +144,16 @@ impl Instance {
     ///
     /// The intent takes precedence: users see it as soon as it is durable.
     pub fn state(&self) -> InstanceState {
-        match (self.intent, self.failed, self.resource_type) {
-            (Intent::Delete, _, _) => InstanceState::Deleted,
-            (_, true, _) => InstanceState::Error,
-            (Intent::Run, false, _) if self.provisioned => InstanceState::Running,
-            (Intent::Run, false, _) => InstanceState::Provisioning,
-            (Intent::Stop, false, ResourceType::Vm) => InstanceState::ShutOff,
-            (Intent::Stop, false, ResourceType::Container) => InstanceState::Exited,
+        let stopped = match self.resource_type {
+            ResourceType::Vm => InstanceState::ShutOff,
+            ResourceType::Container => InstanceState::Exited,
+        };
+        match (self.intent, self.failed) {
+            (Intent::Delete, _) => InstanceState::Deleted,
+            (_, true) => InstanceState::Error,
+            (Intent::Run, false) if self.provisioned => InstanceState::Running,
+            (Intent::Run, false) => InstanceState::Provisioning,
+            (Intent::Stop | Intent::Start, false) => stopped,
         }
     }
 

@@ -3,6 +3,7 @@
 use super::time::Timestamp;
 use chrono::Datelike;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// A month, counted from January of the year 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -37,6 +38,13 @@ impl Month {
     }
 }
 
+/// As in `2026-11`.
+impl fmt::Display for Month {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04}-{:02}", self.0 / 12, self.0 % 12 + 1)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Month;
@@ -55,5 +63,6 @@ mod tests {
         }
         let month = Month::of(at("2026-01-05"));
         assert_eq!(month.before(13).start(), at("2024-12-01"));
+        assert_eq!(month.before(1).to_string(), "2025-12");
     }
 }

@@ -100,9 +100,7 @@ impl Quantity {
 impl From<Vec<Short>> for Shortfall {
     fn from(short: Vec<Short>) -> Self {
         let row = |s: Short| (s.quantity.as_str(), s.requested, s.available);
-        Self {
-            fields: short.into_iter().map(row).collect(),
-        }
+        short.into_iter().map(row).collect::<Vec<_>>().into()
     }
 }
 

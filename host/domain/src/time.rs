@@ -1,6 +1,7 @@
 //! Points in time, as milliseconds since 1970-01-01T00:00:00Z.
 
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// A point in time in UTC with millisecond precision.
 #[derive(
@@ -18,6 +19,13 @@ impl Timestamp {
     /// Returns the milliseconds since `earlier`, or 0 if `earlier` is later.
     pub fn millis_since(self, earlier: Self) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
+    }
+
+    /// Returns the time this much later.
+    #[must_use]
+    pub fn plus(self, later: Duration) -> Self {
+        let millis = i64::try_from(later.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(millis))
     }
 
     /// Parses an ISO 8601 time with offset, or a date, which means its midnight in UTC.

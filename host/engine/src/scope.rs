@@ -17,6 +17,8 @@ pub struct CallScope {
     pub subject: Option<Subject>,
     /// The mark that this call may put into the engine's store.
     pub mark: Option<String>,
+    /// The images of blueprints that a survey may ask for. A survey also lists networks of all owners.
+    pub survey: Option<Vec<String>>,
     /// Ids that the engine has listed with the installation's label, in calls about the whole node.
     pub listed: Vec<String>,
 }
@@ -44,6 +46,8 @@ pub struct Subject {
     pub limits_before: Option<Limits>,
     /// The size of the image, once the engine has reported it in this call.
     pub image_bytes: u64,
+    /// The engine has refused in this call to limit the disk of a container.
+    pub no_disk_limit: bool,
 }
 
 /// The limits of a container that can change.
@@ -70,6 +74,7 @@ impl Subject {
             programs: Vec::new(),
             limits_before: None,
             image_bytes: 0,
+            no_disk_limit: false,
         }
     }
 }
@@ -101,7 +106,16 @@ impl CallScope {
             changes: false,
             subject: None,
             mark: None,
+            survey: None,
             listed: Vec::new(),
+        }
+    }
+
+    /// The call that surveys the node.
+    pub fn survey(installation: &str, images: &[String]) -> Self {
+        Self {
+            survey: Some(images.to_vec()),
+            ..Self::node(installation)
         }
     }
 
@@ -121,6 +135,7 @@ impl CallScope {
             changes: false,
             subject: Some(Subject::new(tag)),
             mark: None,
+            survey: None,
             listed: Vec::new(),
         }
     }
@@ -139,6 +154,7 @@ impl CallScope {
                 ..Subject::new(target.tag)
             }),
             mark: None,
+            survey: None,
             listed: Vec::new(),
         }
     }

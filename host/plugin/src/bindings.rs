@@ -53,6 +53,22 @@ pub mod with_identity {
     });
 }
 
+/// World `node-driver-with-survey`: its additions to `node-driver`.
+pub mod with_survey {
+    wasmtime::component::bindgen!({
+        path: "../../wit/v0.1",
+        world: "node-driver-with-survey",
+        imports: { default: async },
+        exports: { default: async },
+        with: {
+            "wharf:plugin/types": super::node_driver::wharf::plugin::types,
+            "wharf:plugin/log": super::node_driver::wharf::plugin::log,
+            "wharf:plugin/engine": super::node_driver::wharf::plugin::engine,
+            "wharf:plugin/driver-types": super::node_driver::wharf::plugin::driver_types,
+        },
+    });
+}
+
 /// World `flavor-provider`.
 pub mod flavor_provider {
     wasmtime::component::bindgen!({
@@ -73,3 +89,5 @@ pub use node_driver::wharf::plugin::{driver_types, engine, log, types};
 pub use node_driver::{NodeDriver, NodeDriverPre};
 pub use with_identity::NodeDriverWithIdentityPre;
 pub use with_ports::NodeDriverWithPortsPre;
+pub use with_survey::NodeDriverWithSurveyPre;
+pub use with_survey::exports::wharf::plugin::survey;

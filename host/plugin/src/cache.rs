@@ -17,7 +17,7 @@ use wasmtime::component::Component;
 const DIGEST: usize = 32;
 
 /// The directory, if only this user can write to it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Cache(Option<PathBuf>);
 
 impl Cache {

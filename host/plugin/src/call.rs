@@ -6,6 +6,7 @@ use super::error::LoadError;
 use super::guest::Guest;
 use super::log_sink::LogSink;
 use super::meter::{Meter, Metered};
+use super::metrics::{PluginMetrics, Queued};
 use super::queue::Queue;
 use std::future::Future;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub struct CallRunner {
     engine: Engine,
     limits: Limits,
     slots: Queue,
+    metrics: PluginMetrics,
 }
 
 /// A call and its limits.
@@ -59,12 +61,18 @@ impl CallRunner {
             engine,
             limits,
             slots: Queue::new(places, SLOT_QUEUE, SLOT_WAIT),
+            metrics: PluginMetrics::new(),
         })
     }
 
     /// The engine that components are compiled for.
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// Figures about calls.
+    pub fn metrics(&self) -> &PluginMetrics {
+        &self.metrics
     }
 
     /// The limits of every call.
@@ -85,8 +93,9 @@ impl CallRunner {
             plugin = %call.plugin,
             function = call.function,
         );
-        let begin = Instant::now();
+        let (begin, called) = (Instant::now(), call.function);
         let answer = self.run_in_span(call, body).instrument(span.clone()).await;
+        self.metrics.called(called, &answer, begin.elapsed());
         let ms = begin.elapsed().as_millis() as u64;
         match &answer {
             Ok(_) => debug!(parent: &span, ms, "call ended"),
@@ -100,7 +109,9 @@ impl CallRunner {
         F: FnOnce(Store<Guest>) -> Fut,
         Fut: Future<Output = wasmtime::Result<T>>,
     {
+        let queued = Queued::new(&self.metrics.queued);
         let _slot = self.slots.enter().await?;
+        drop(queued);
         let log = LogSink::default();
         let meter = Arc::new(Meter::new(self.limits.cpu));
         let guest = Guest::new(self.limits.memory, call.access, log.clone());

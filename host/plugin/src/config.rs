@@ -10,7 +10,7 @@ use wharf_engine::Transport;
 #[derive(Debug, Clone)]
 pub struct PluginsConfig {
     /// Directory for compiled components. Made if missing; must be writable by this user only.
-    pub cache_dir: PathBuf,
+    pub cache_dir: Option<PathBuf>,
     /// Directory of `driver-*.wasm` and `flavors-*.wasm` that add to or replace the embedded ones.
     pub plugins_dir: Option<PathBuf>,
     /// Hashes by file name, `sha256:` and hexadecimal digits. With any, each plugin of the directory

@@ -7,13 +7,14 @@ use super::config::NodeLimits;
 use super::convert::{driver as convert, error as convert_error};
 use super::guest::Guest;
 use super::load::DriverPlugin;
+use super::metrics::Queued;
 use super::queue::Queue;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wasmtime::Store;
 use wharf_domain::driver::{
-    NodeHealth, Observed, PluginError, Report, Spec, StoreMark, Tag, Target, Usage,
+    NodeHealth, Observed, PluginError, Report, Spec, StoreMark, Surroundings, Tag, Target, Usage,
 };
 use wharf_domain::ids::{Generation, NodeId};
 use wharf_domain::secret::Secrets;
@@ -265,6 +266,21 @@ impl NodeDriver {
         .await
     }
 
+    /// Reads the surroundings of the node's instances; none if the driver cannot see them.
+    pub async fn survey(&self, images: &[String]) -> Result<Option<Surroundings>, PluginError> {
+        let Some(pre) = self.0.plugin.with_survey.clone() else {
+            return Ok(None);
+        };
+        let options = self.reads("look", CallScope::survey(&self.0.installation, images));
+        let images = images.to_vec();
+        let found = self.enter(options, |mut store, node| async move {
+            let guest = pre.instantiate_async(&mut store).await?;
+            let survey = guest.wharf_plugin_survey();
+            survey.call_look(&mut store, &node, &images).await
+        });
+        Ok(Some(convert::surroundings(found.await?)))
+    }
+
     /// Deletes an instance and everything it had on the node.
     pub async fn delete(&self, target: &Target) -> Result<Report, PluginError> {
         let given = convert::target(target);
@@ -386,7 +402,9 @@ impl NodeDriver {
             Kind::Read => &inner.reads,
             Kind::Change => &inner.changes,
         };
+        let queued = Queued::new(&inner.runner.metrics().queued);
         let _place = queue.enter().await?;
+        drop(queued);
         let wall = inner.runner.limits().wall.saturating_add(options.grace);
         let deadline = Instant::now() + wall;
         let call = Call {

@@ -3,6 +3,7 @@
 
 use super::bindings::{
     FlavorProviderPre, NodeDriverPre, NodeDriverWithIdentityPre, NodeDriverWithPortsPre,
+    NodeDriverWithSurveyPre,
 };
 use super::cache::Cache;
 use super::call::{Call, CallRunner, TRANSFER};
@@ -25,6 +26,7 @@ const DRIVERS: &[&str] = &["wharf:plugin/driver-types", "wharf:plugin/engine"];
 /// Optional exports of drivers.
 const PORTS: &str = "wharf:plugin/ports";
 const IDENTITY: &str = "wharf:plugin/identity";
+const SURVEY: &str = "wharf:plugin/survey";
 /// The package version of this host.
 const VERSION: &str = "0.1.0";
 
@@ -41,6 +43,8 @@ pub struct DriverPlugin {
     pub with_ports: Option<NodeDriverWithPortsPre<Guest>>,
     /// Its component with the interface `identity`, if it exports that.
     pub with_identity: Option<NodeDriverWithIdentityPre<Guest>>,
+    /// Its component with the interface `survey`, if it exports that.
+    pub with_survey: Option<NodeDriverWithSurveyPre<Guest>>,
     /// The kind of engine it drives.
     pub engine_kind: String,
 }
@@ -123,8 +127,15 @@ pub async fn driver(
     };
     let with_identity = match exports(&component, runner, IDENTITY) {
         true => {
-            let pre = NodeDriverWithIdentityPre::new(linked);
+            let pre = NodeDriverWithIdentityPre::new(linked.clone());
             Some(pre.map_err(|error| export(name, IDENTITY, &error))?)
+        }
+        false => None,
+    };
+    let with_survey = match exports(&component, runner, SURVEY) {
+        true => {
+            let pre = NodeDriverWithSurveyPre::new(linked);
+            Some(pre.map_err(|error| export(name, SURVEY, &error))?)
         }
         false => None,
     };
@@ -150,6 +161,7 @@ pub async fn driver(
         pre,
         with_ports,
         with_identity,
+        with_survey,
         engine_kind,
     })
 }

@@ -7,6 +7,7 @@ use super::driver::NodeDriver;
 use super::error::LoadError;
 use super::flavors::Flavors;
 use super::load::{self, DriverPlugin};
+use super::metrics::PluginMetrics;
 use super::runtime;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +31,8 @@ impl Plugins {
     pub async fn load(config: PluginsConfig) -> Result<Self, LoadError> {
         let sources = load::sources(config.plugins_dir.as_deref(), &config.pins)?;
         let runner = CallRunner::new(runtime::engine(&config.limits)?, config.limits)?;
-        let cache = Cache::open(&config.cache_dir);
+        let cache = config.cache_dir.as_deref().map(Cache::open);
+        let cache = cache.unwrap_or_default();
         let mut drivers = BTreeMap::new();
         let mut flavors = Flavors::default();
         for (name, wasm) in &sources {
@@ -47,6 +49,11 @@ impl Plugins {
             drivers,
             flavors,
         })))
+    }
+
+    /// Figures about calls of plugins.
+    pub fn metrics(&self) -> &PluginMetrics {
+        self.0.runner.metrics()
     }
 
     /// The flavors on offer, by name.

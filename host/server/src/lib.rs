@@ -8,12 +8,15 @@
 //! - [`log`]: the log.
 
 pub mod api;
+mod check;
 pub mod command;
 mod essential;
 pub mod http;
 pub mod log;
+mod node_rules;
 pub mod operation;
 mod reload;
 pub mod schema;
 pub mod server;
 mod trust;
+mod webhook;

@@ -2,10 +2,11 @@
 
 use crate::essential::Essential;
 use crate::trust::{self, TrustError};
-use crate::{http, reload};
+use crate::{check, http, reload, webhook};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use tokio::sync::{mpsc, watch};
 use wharf_config::{Config, NodeConfig};
 use wharf_control::reconciler;
 use wharf_control::retention;
+use wharf_control::terminal_watch;
 use wharf_control::{App, Clock, Nudge, Parts, Scheduler, Vault, VaultError, clock_watch};
 use wharf_db::{Db, Inspected, OpenError, Read, inspect};
 use wharf_domain::capacity::{GpuDevice, Size};
@@ -74,6 +76,9 @@ pub enum StartError {
          those that will never come back"
     )]
     Missing(usize, String),
+    /// Something else has the addresses of a node's private network.
+    #[error("{0}")]
+    Network(String),
     /// A task that the server cannot do without has ended.
     #[error("{0} ended unexpectedly; see the log, and start again")]
     Task(&'static str),
@@ -106,9 +111,22 @@ pub fn inspect_db(config: &Config) -> Result<Inspected, StartError> {
 
 /// Compares a database with the engines of a configuration.
 pub async fn compare_engines(config: &Config, db: &Db) -> Result<Vec<String>, StartError> {
-    let (_plugins, drivers) = drivers(config, &installation(db)?).await?;
+    let cache = config.data_dir.join(CACHE);
+    let (_plugins, drivers) = drivers(config, &installation(db)?, Some(cache)).await?;
     Ok(wharf_control::compare_engines(db, &drivers).await?)
 }
+
+/// Loads the plugins, and makes the driver of each node, for a check that writes nothing into `data_dir`:
+/// it may run under another account than the server.
+pub async fn drivers_for_check(
+    config: &Config,
+    installation: &str,
+) -> Result<(Plugins, BTreeMap<NodeId, NodeDriver>), StartError> {
+    drivers(config, installation, None).await
+}
+
+/// The directory of compiled plugins, in `data_dir`.
+const CACHE: &str = "plugins-cache";
 
 /// Maximum time for background work to finish after the last response.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -127,12 +145,30 @@ pub async fn serve(
     check_nodes(&config, &database.0)?;
     let threads = reconciler::Threads::start().map_err(StartError::Threads)?;
     let (app, nudged) = assemble(&config, database, &threads).await?;
+    let _reserved = check::networks(&app).await?;
     let listen = |source| StartError::Listen {
         listen: config.listen.to_string(),
         source,
     };
     let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
+    let metrics = match config.metrics_listen {
+        Some(address) => {
+            let bound = TcpListener::bind(address).await;
+            Some(bound.map_err(|source| StartError::Listen {
+                listen: address.to_string(),
+                source,
+            })?)
+        }
+        None => None,
+    };
+    if let Some(address) = metrics
+        .as_ref()
+        .and_then(|listener| listener.local_addr().ok())
+    {
+        tracing::info!(%address, "metrics are served without a key");
+    }
+    app.listening(address);
     let (stopping, stopped) = watch::channel(false);
     // The last requests still need the reconciler.
     let (ending, ended) = watch::channel(false);
@@ -141,14 +177,22 @@ pub async fn serve(
     background.add("the watch of the clock", watch);
     let retention = tokio::spawn(retention::run(Arc::clone(&app), ended.clone()));
     background.add("the removal of old records", retention);
+    let terminals = tokio::spawn(terminal_watch::run(Arc::clone(&app), stopped.clone()));
+    background.add("the watch of terminals", terminals);
+    let webhooks = tokio::spawn(webhook::run(Arc::clone(&app), ended.clone()));
+    background.add("the delivery to webhooks", webhooks);
     let reconciler = threads.spawn(reconciler::run(Arc::clone(&app), nudged, ended));
     background.add("the reconciler", reconciler);
-    let mut interface = http::Server::start(&config, listener, Arc::clone(&app), stopped)?;
+    let mut interface =
+        http::Server::start(&config, (listener, metrics), Arc::clone(&app), stopped)?;
     trust::warn_of_plain_http(&config, address);
     listening(address);
     let ended = {
         let mut stop = pin!(stop);
         let mut key_uses = pin!(app.keys().write_uses_regularly());
+        let mut sessions = pin!(app.keep_sessions());
+        let mut checked = pin!(check::log(&app));
+        let mut is_checked = false;
         loop {
             tokio::select! {
                 () = &mut stop => break Ok(()),
@@ -157,16 +201,19 @@ pub async fn serve(
                 name = interface.ended() => break Err(StartError::Task(name)),
                 Some(()) = reload.recv() => reload::reload(&app, &interface),
                 () = &mut key_uses => {}
+                () = &mut sessions => {}
+                () = &mut checked, if !is_checked => is_checked = true,
             }
         }
     };
     tracing::info!("stopping after the requests in progress");
     let _ = stopping.send(true);
     interface.finished().await;
-    if !matches!(ended, Err(StartError::Lost))
-        && let Err(error) = app.keys().write_uses().await
-    {
-        tracing::warn!(error = %error.chain(), "cannot write the last uses of keys");
+    if !matches!(ended, Err(StartError::Lost)) {
+        let (keys, sessions) = (app.keys().write_uses(), app.accounts().write_uses());
+        if let Err(error) = keys.await.and(sessions.await) {
+            tracing::warn!(error = %error.chain(), "cannot write the last uses of keys and sessions");
+        }
     }
     let _ = ending.send(true);
     // The next start continues the interrupted work.
@@ -231,7 +278,8 @@ async fn assemble(
     threads: &reconciler::Threads,
 ) -> Result<(Arc<App>, mpsc::UnboundedReceiver<Nudge>), StartError> {
     let installation = installation(&db)?;
-    let (plugins, drivers) = drivers(config, &installation).await?;
+    let cache = config.data_dir.join(CACHE);
+    let (plugins, drivers) = drivers(config, &installation, Some(cache)).await?;
     let vault = Vault::open(&config.data_dir, &db).await?;
     let parts = Parts {
         config: Arc::clone(config),
@@ -257,10 +305,11 @@ fn installation(db: &Db) -> Result<String, Error> {
 async fn drivers(
     config: &Config,
     installation: &str,
+    cache_dir: Option<PathBuf>,
 ) -> Result<(Plugins, BTreeMap<NodeId, NodeDriver>), StartError> {
     let limits = &config.limits;
     let plugins = Plugins::load(PluginsConfig {
-        cache_dir: config.data_dir.join("plugins-cache"),
+        cache_dir,
         plugins_dir: config.plugins_dir.clone(),
         pins: config.plugins.clone(),
         limits: wharf_plugin::Limits {
@@ -326,6 +375,7 @@ fn empty_inventory(config: &Config) -> Inventory {
             mem_gib: node.capacity.mem_gib,
             disk_size_gib: node.capacity.disk_size_gib,
         },
+        claimable_vcpus: node.claimable_vcpus(),
         gpus: gpus(node),
         retired: node.retired,
         cpu_tiers: node.cpu_tiers.clone(),

@@ -43,9 +43,14 @@ fn plugins(dir: &Path) -> Result<(), Untrusted> {
     Ok(())
 }
 
+/// Whether other machines reach this address without encryption.
+pub fn is_plain_http(config: &Config, address: SocketAddr) -> bool {
+    config.tls.is_none() && !address.ip().is_loopback()
+}
+
 /// Warns about API keys and passwords on a network without encryption.
 pub fn warn_of_plain_http(config: &Config, address: SocketAddr) {
-    if config.tls.is_none() && !address.ip().is_loopback() {
+    if is_plain_http(config, address) {
         tracing::warn!(
             listen = %address,
             "plain HTTP on an address that other machines reach: API keys and passwords are \

@@ -1,8 +1,8 @@
 //! The context of a call.
 
 use crate::api::Api;
-use crate::hint::ProbeCache;
 use crate::settings::Settings;
+use std::cell::Cell;
 use wharf_guest::{Engine, Error, Node};
 
 /// The node of a call: its engine, its settings and the installation.
@@ -11,10 +11,10 @@ pub struct Context<'a> {
     pub api: Api<'a>,
     /// The node's settings.
     pub settings: Settings,
-    /// The probe cache: findings of the last probe.
-    pub probe_cache: ProbeCache,
     /// The installation that owns the objects.
     pub installation: &'a str,
+    /// Whether the owner's network of this call has the name of an earlier version; none if unknown.
+    pub has_earlier_name: Cell<Option<bool>>,
 }
 
 impl<'a> Context<'a> {
@@ -27,8 +27,8 @@ impl<'a> Context<'a> {
         Ok(Self {
             api: Api::new(engine, settings.api_version.as_deref()),
             settings,
-            probe_cache: ProbeCache::read(&node.hint),
             installation: &node.installation,
+            has_earlier_name: Cell::new(None),
         })
     }
 }

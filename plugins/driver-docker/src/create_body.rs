@@ -5,6 +5,8 @@ mod libpod;
 use crate::api::model::Limits;
 use crate::gpu::{self, DeviceRequest};
 use crate::settings::Settings;
+use crate::units::{GIB, MIB};
+use crate::vm::Device;
 use crate::{names, vm};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -14,10 +16,6 @@ use wharf_guest::{PublishedPort, ResourceType, Size, Spec};
 
 /// The scheduling period in microseconds; the kernel's default.
 const CPU_PERIOD: u64 = 100_000;
-/// Bytes in a GiB.
-pub const GIB: u64 = 1 << 30;
-/// Bytes in a MiB.
-const MIB: u64 = 1 << 20;
 /// Maximum size of the console log of an instance.
 const LOG_MAX_SIZE: &str = "10m";
 
@@ -106,18 +104,6 @@ struct Ulimit {
     name: String,
     soft: u64,
     hard: u64,
-}
-
-/// A device of the node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Device {
-    /// The path on the node.
-    pub path_on_host: &'static str,
-    /// The path in the container.
-    pub path_in_container: &'static str,
-    /// The permissions: `r`, `w`, and `m` for mknod.
-    pub cgroup_permissions: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -231,17 +217,17 @@ pub struct Image<'a> {
 }
 
 impl Creation {
-    /// Builds the body for a specification.
+    /// Builds the body for a specification, on the network with this name.
     #[must_use]
     pub fn new(
         spec: &Spec,
         settings: &Settings,
         image: Image<'_>,
+        network: String,
         mut labels: BTreeMap<&'static str, String>,
         options: Options,
     ) -> Self {
         let what = spec.resource_type;
-        let network = names::network(&spec.network);
         let environment = &spec.blueprint.environment;
         let mut storage_opt = BTreeMap::new();
         if options.disk_limit {

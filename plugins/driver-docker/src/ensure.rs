@@ -34,10 +34,8 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         return Ok(settled(spec.generation, Phase::Failed(reason)));
     };
     let mut options = Options {
-        disk_limit: ctx
-            .settings
-            .disk_limit
-            .is_requested(ctx.probe_cache.disk_limit),
+        // With `auto`, the host accepts no limit only after the engine has refused one.
+        disk_limit: ctx.settings.disk_limit != DiskLimit::Off,
         kvm: ctx.settings.kvm != Kvm::Off,
     };
     if spec.may_exist
@@ -50,7 +48,7 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         }
     }
     for _ in 0..ROUNDS {
-        let (name, labels) = (names::container(&spec.tag), labels(ctx, spec));
+        let (name, labels) = (names::container(&spec.tag), labels(ctx, spec)?);
         let refusal = match create(ctx, spec, &image, &name, labels, options)? {
             Ok(()) => match first_start(ctx, spec, None)? {
                 First::Report(report) => return Ok(report),
@@ -126,8 +124,15 @@ pub(crate) fn image(ctx: &Context, spec: &Spec) -> Option<String> {
 }
 
 /// Builds the labels of a container with this specification.
-pub(crate) fn labels(ctx: &Context, spec: &Spec) -> Labels {
-    names::container_labels(ctx.installation, spec, &digest::of(spec))
+pub(crate) fn labels(ctx: &Context, spec: &Spec) -> Result<Labels, Error> {
+    let network = network::own_name(ctx, &spec.network)?;
+    let digest = digest::of(spec);
+    Ok(names::container_labels(
+        ctx.installation,
+        spec,
+        &network,
+        &digest,
+    ))
 }
 
 type Labels = BTreeMap<&'static str, String>;
@@ -153,7 +158,8 @@ pub(crate) fn create(
         reference: image,
         counted,
     };
-    let body = Creation::new(spec, &ctx.settings, image, labels, options);
+    let network = network::name(ctx, &spec.network)?;
+    let body = Creation::new(spec, &ctx.settings, image, network, labels, options);
     if !spec.gpu_devices.is_empty() && Product::of(ctx)?.is_podman() {
         return ctx.api.create_libpod(&body.libpod(name, &spec.gpu_devices));
     }
@@ -205,7 +211,7 @@ fn first_start(ctx: &Context, spec: &Spec, found: Option<&Found>) -> Result<Firs
         .into_iter()
         .chain(&spec.public_network)
         .collect();
-    network::provide(ctx, &spec.network)?;
+    network::create(ctx, &spec.network)?;
     let started = match found {
         Some(found) => {
             let limits = Update::of(&spec.size, spec.resource_type);

@@ -1,6 +1,6 @@
 //! The container of an instance on the engine.
 
-use crate::api::model::{Details, Labels, Summary};
+use crate::api::model::{Details, Summary, label};
 use crate::context::Context;
 use crate::names;
 use crate::phase;
@@ -115,12 +115,6 @@ pub fn listed(ctx: &Context, tag: &Tag) -> Result<Vec<Summary>, Error> {
 pub fn is_called(summary: &Summary, name: &str) -> bool {
     let mut names = summary.names.iter().flatten();
     names.any(|own| own.strip_prefix('/').unwrap_or(own) == name)
-}
-
-/// Returns one label of an object.
-#[must_use]
-pub fn label<'a>(labels: &'a Labels, key: &str) -> Option<&'a str> {
-    labels.as_ref()?.get(key).map(String::as_str)
 }
 
 impl Found {

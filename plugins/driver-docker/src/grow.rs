@@ -12,6 +12,7 @@
 //! container runs before it has the instance's name.
 
 use crate::api::Refusal;
+use crate::api::model::label;
 use crate::api::transfer::Moving;
 use crate::context::Context;
 use crate::create_body::{Options, disk_size_of};
@@ -84,7 +85,7 @@ pub fn grow(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     }
     // A container of an earlier call may have a different size.
     let wanted = disk_size_of(&spec.size, spec.resource_type);
-    let is_right = |one| found::label(one, names::DISK) == Some(wanted.as_str());
+    let is_right = |one| label(one, names::DISK) == Some(wanted.as_str());
     let begun = listed.iter().find(|one| is_called(one, &part));
     if begun.is_some_and(|one| !is_right(&one.labels)) {
         give_up(ctx, tag)?;
@@ -164,7 +165,7 @@ fn make(ctx: &Context, spec: &Spec, old: &Found, name: &str) -> Result<Option<Re
         disk_limit: true,
         kvm: false,
     };
-    let mut labels = labels(ctx, spec);
+    let mut labels = labels(ctx, spec)?;
     let from = old.label(names::DISK).unwrap_or_default();
     labels.insert(names::GROWN_FROM, from.to_owned());
     for _ in 0..ROUNDS {

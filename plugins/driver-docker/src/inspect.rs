@@ -1,8 +1,8 @@
 //! Phases of instances.
 
-use crate::api::model::Summary;
+use crate::api::model::{Summary, label};
 use crate::context::Context;
-use crate::found::{find, is_called, label, settled};
+use crate::found::{find, is_called, settled};
 use crate::{names, phase};
 use std::collections::BTreeMap;
 use wharf_guest::{Error, Observed, Phase, Report, Tag, log};

@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`names`] and [`create_body`] (the objects on the engine), [`ensure`] (their
 //! creation), [`lifecycle`], [`grow`], [`ports`], [`delete`], then the queries: [`inspect`],
-//! [`stats`], [`probe`], [`identity`]. Only [`api`] knows paths.
+//! [`stats`], [`probe`], [`identity`], [`survey`]. Only [`api`] knows paths.
 //!
 //! Paths carry no version unless the setting `api_version` names one, so engines use their newest.
 //! No single version suits all engines: Podman supports 1.41, and Docker 29 nothing below 1.44. The
@@ -17,11 +17,11 @@ pub mod context;
 pub mod create_body;
 pub mod delete;
 pub mod digest;
+pub mod disk_limit;
 pub mod ensure;
 pub mod found;
 pub mod gpu;
 pub mod grow;
-pub mod hint;
 pub mod identity;
 pub mod inspect;
 pub mod libpod;
@@ -37,13 +37,15 @@ pub mod resize;
 pub mod settings;
 pub mod start;
 pub mod stats;
+pub mod survey;
 pub mod timestamp;
+pub mod units;
 pub mod vm;
 
 use context::Context;
 use wharf_guest::{
-    Driver, Error, Health, HostEngine, Identity, Node, Observed, Ports, Report, Spec, Tag, Target,
-    Usage,
+    Driver, Error, Health, HostEngine, Identity, Node, Observed, Ports, Report, Spec, Surroundings,
+    Survey, Tag, Target, Usage,
 };
 
 /// The kind of engine, in blueprints and in the host's policy.
@@ -114,4 +116,11 @@ impl Identity for Docker {
     }
 }
 
+impl Survey for Docker {
+    fn look(node: &Node, images: &[String]) -> Result<Surroundings, Error> {
+        survey::look(&Context::new(node, &HostEngine)?, images)
+    }
+}
+
 wharf_guest::export_driver_with_ports_and_identity!(Docker);
+wharf_guest::export_survey!(Docker);

@@ -9,11 +9,11 @@ use wharf_guest::{Error, Network};
 
 /// Builds an owner's network: without a name server, and isolated from other networks.
 #[must_use]
-pub fn network(installation: &str, network: &Network) -> Value {
+pub fn network(installation: &str, own_name: &str, network: &Network) -> Value {
     json!({
-        "name": names::network(network),
+        "name": names::network(own_name),
         "driver": "bridge",
-        "network_interface": names::bridge(network),
+        "network_interface": names::bridge(own_name),
         "subnets": [{ "subnet": network.subnet, "gateway": network.gateway }],
         "labels": { names::INSTALLATION: installation, names::OWNER: network.id },
         "dns_enabled": false,

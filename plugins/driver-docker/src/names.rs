@@ -59,36 +59,59 @@ pub fn mark_volume(installation: &str) -> String {
     format!("wharf-{installation}")
 }
 
-/// The name of a network.
+/// The name of a network with this [`own_name`].
 #[must_use]
-pub fn network(network: &Network) -> String {
-    format!("wharf-{}", own_name(network))
+pub fn network(own_name: &str) -> String {
+    format!("wharf-{own_name}")
 }
 
-/// The name of a network's bridge interface on the node. Node rules match its prefix.
+/// The name of a network's bridge interface on the node. Node rules match its prefix. Interfaces have
+/// at most 15 characters.
 #[must_use]
-pub fn bridge(network: &Network) -> String {
-    format!("whf{}", own_name(network))
+pub fn bridge(own_name: &str) -> String {
+    format!("whf{own_name}")
 }
 
-/// The part of a name that distinguishes the networks of an installation. An owner's network is
-/// named after its addresses. An engine may keep an unused network and refuse another with its
-/// addresses (dockerd 20.10 sometimes does), so the next owner of the addresses must find it.
+/// The part of a name that distinguishes the networks of a machine. An owner's network is named
+/// after its addresses and its installation. An engine may keep an unused network and refuse another
+/// with its addresses (dockerd 20.10 sometimes does), so the next owner of the addresses must find
+/// it. Two engines on one machine would share a bridge of one name.
 #[must_use]
-pub fn own_name(network: &Network) -> String {
+pub fn own_name(installation: &str, network: &Network) -> String {
     if network.id.starts_with(PUBLIC_ID) {
         return network.id.clone();
     }
-    let numbers = network.subnet.split(['.', '/']);
-    let digits = numbers.map(|number| format!("{:02x}", number.parse::<u8>().unwrap_or_default()));
-    format!("n{}", digits.collect::<String>())
+    let end: Vec<char> = installation
+        .chars()
+        .rev()
+        .filter(char::is_ascii_alphanumeric)
+        .collect();
+    let end = end.iter().take(INSTALLATION_END).rev();
+    format!("n{}{}", digits(&network.subnet, 4), end.collect::<String>())
 }
 
-/// The labels of a container.
+/// Characters of the installation's id in a name.
+const INSTALLATION_END: usize = 3;
+
+/// The part of a name that earlier versions gave to an owner's network.
+#[must_use]
+pub fn earlier_name(network: &Network) -> String {
+    format!("n{}", digits(&network.subnet, 5))
+}
+
+/// The first numbers of an address range, in hexadecimal digits.
+fn digits(subnet: &str, count: usize) -> String {
+    let numbers = subnet.split(['.', '/']).take(count);
+    let digits = numbers.map(|number| format!("{:02x}", number.parse::<u8>().unwrap_or_default()));
+    digits.collect()
+}
+
+/// The labels of a container on the owner's network with this [`own_name`].
 #[must_use]
 pub fn container_labels(
     installation: &str,
     spec: &Spec,
+    network: &str,
     digest: &str,
 ) -> BTreeMap<&'static str, String> {
     let tag = &spec.tag;
@@ -97,7 +120,7 @@ pub fn container_labels(
         (INSTANCE, tag.instance.clone()),
         (INCARNATION, tag.incarnation.to_string()),
         (OWNER, spec.network.id.clone()),
-        (NETWORK, own_name(&spec.network)),
+        (NETWORK, network.to_owned()),
         (SPEC, digest.to_owned()),
     ]);
     let public = spec.public_network.iter();

@@ -1,7 +1,6 @@
 //! Conversion of an engine's container state to a phase.
 
-use crate::api::model::{Labels, State, Summary};
-use crate::found::label;
+use crate::api::model::{Labels, State, Summary, label};
 use crate::names;
 use wharf_guest::Phase;
 

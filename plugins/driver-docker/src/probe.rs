@@ -2,11 +2,11 @@
 
 use crate::api::model::Info;
 use crate::context::Context;
-use crate::create_body::GIB;
+use crate::disk_limit;
 use crate::gpu;
-use crate::hint::ProbeCache;
 use crate::product::{Product, numbers};
 use crate::settings::DiskLimit;
+use crate::units::GIB;
 use crate::vm;
 use wharf_guest::{DiskGrow, Error, Features, Health};
 
@@ -44,7 +44,6 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
                 .to_owned(),
         ));
     }
-    let cache = ProbeCache::of(&info);
     Ok(Health {
         version: format!("{} {}", product.name, product.version),
         features: Features {
@@ -56,7 +55,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
                 true => DiskGrow::Stopped,
                 false => DiskGrow::No,
             },
-            disk_limit: ctx.settings.disk_limit.is_certain(cache.disk_limit),
+            disk_limit: ctx.settings.disk_limit.is_certain(disk_limit::of(&info)),
             gpus: gpu::are_handed_out(&product, &info),
             stats: true,
             network: true,
@@ -67,7 +66,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
         disk_size_gib: 0,
         gpus: Vec::new(),
         boot_id: String::new(),
-        hint: cache.text(),
+        hint: String::new(),
     })
 }
 

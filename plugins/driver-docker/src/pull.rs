@@ -1,11 +1,8 @@
 //! The state of an image pull. The engine reports it as a stream of JSON lines with a success
 //! status; a failure is one of the lines.
 
-use crate::create_body::GIB;
+use crate::units::MIB;
 use serde::Deserialize;
-
-/// Bytes in a MiB.
-const MIB: u64 = GIB / 1024;
 
 /// A pull.
 #[derive(Debug, Clone, PartialEq, Eq)]

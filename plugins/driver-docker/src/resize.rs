@@ -2,8 +2,9 @@
 
 use crate::api::Refusal;
 use crate::context::Context;
-use crate::create_body::{GIB, Update, disk_size_of};
+use crate::create_body::{Update, disk_size_of};
 use crate::found::{Found, find, settled};
+use crate::units::GIB;
 use crate::{libpod, names, stats};
 use wharf_guest::{Error, Report, Size, Target, log};
 

@@ -21,16 +21,6 @@ pub enum DiskLimit {
 }
 
 impl DiskLimit {
-    /// Returns whether a creation includes a limit, given the finding of a probe.
-    #[must_use]
-    pub fn is_requested(self, found: Option<bool>) -> bool {
-        match self {
-            Self::On => true,
-            Self::Off => false,
-            Self::Auto => found != Some(false),
-        }
-    }
-
     /// Returns whether every disk has a limit for certain.
     #[must_use]
     pub fn is_certain(self, found: Option<bool>) -> bool {

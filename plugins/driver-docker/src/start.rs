@@ -89,7 +89,19 @@ pub fn start(ctx: &Context, name: &str, networks: &[&Network]) -> Result<Started
             Ok(()) => return Ok(Started::Running),
             Err(refusal) => refusal,
         };
-        if refusal.is_no_network() {
+        if refusal.is_no_bridge() {
+            let mut made = false;
+            for network in networks {
+                if refusal.message.contains(&network::bridge(ctx, network)?) {
+                    network::remake(ctx, network)?;
+                    network::reattach(ctx, network, name)?;
+                    made = true;
+                }
+            }
+            if !made {
+                return judge(&refusal);
+            }
+        } else if refusal.is_no_network() {
             for network in networks {
                 network::create(ctx, network)?;
                 if attempt > 0 {

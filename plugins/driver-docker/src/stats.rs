@@ -2,9 +2,9 @@
 
 use crate::api::model::{MemoryStats, Stats};
 use crate::context::Context;
-use crate::create_body::GIB;
 use crate::found::find;
 use crate::timestamp;
+use crate::units::GIB;
 use wharf_guest::{Error, Tag, Usage};
 
 /// See the `driver` interface.

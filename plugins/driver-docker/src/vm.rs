@@ -6,9 +6,10 @@
 //! driver.
 
 use crate::context::Context;
-use crate::create_body::{Device, GIB};
 use crate::names;
 use crate::settings::Kvm;
+use crate::units::GIB;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use wharf_guest::{Error, ResourceType};
 
@@ -94,6 +95,18 @@ pub fn sysctls(what: ResourceType) -> BTreeMap<&'static str, &'static str> {
         ResourceType::Vm => [("net.ipv4.ip_unprivileged_port_start", "0")].into(),
         ResourceType::Container => BTreeMap::new(),
     }
+}
+
+/// A device of the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Device {
+    /// The path on the node.
+    pub path_on_host: &'static str,
+    /// The path in the container.
+    pub path_in_container: &'static str,
+    /// The permissions: `r`, `w`, and `m` for mknod.
+    pub cgroup_permissions: &'static str,
 }
 
 /// The image tests whether the device works: it may exist and fail.

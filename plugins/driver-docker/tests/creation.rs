@@ -13,7 +13,7 @@ use driver_docker::{ensure, lifecycle, probe};
 use fake::given::{node, spec, target};
 use fake::{Break, Fake};
 use serde_json::json;
-use wharf_guest::{Error, Health, Node, Phase, Report, Spec};
+use wharf_guest::{Error, Health, Phase, Report, Spec};
 
 fn ensure(fake: &Fake, spec: &Spec) -> Result<Report, Error> {
     ensure_with(fake, "{}", spec)
@@ -44,14 +44,14 @@ fn the_container_has_the_promised_body() {
                 "io.wharf.instance": "00000000-0000-4000-8000-000000000001",
                 "io.wharf.incarnation": "1",
                 "io.wharf.disk": "20G",
-                "io.wharf.network": "n0a5000001c",
+                "io.wharf.network": "n0a500000555",
                 "io.wharf.owner": "owner1",
                 "io.wharf.spec": labels["io.wharf.spec"],
             },
             "Env": ["LANG=C.UTF-8"],
             "ExposedPorts": { "22/tcp": {} },
             "HostConfig": {
-                "NetworkMode": "wharf-n0a5000001c",
+                "NetworkMode": "wharf-n0a500000555",
                 "CpuPeriod": 100_000,
                 "CpuQuota": 200_000,
                 "Memory": 4_294_967_296_u64,
@@ -65,18 +65,18 @@ fn the_container_has_the_promised_body() {
                 "StorageOpt": { "size": "21088M" },
             },
             "NetworkingConfig": {
-                "EndpointsConfig": { "wharf-n0a5000001c": {
+                "EndpointsConfig": { "wharf-n0a500000555": {
                     "IPAMConfig": { "IPv4Address": "10.80.0.2" },
                     "MacAddress": "02:42:0a:50:00:02",
                 } },
             },
         })
     );
-    let network = &world.networks["wharf-n0a5000001c"].1;
+    let network = &world.networks["wharf-n0a500000555"].1;
     assert_eq!(network["IPAM"]["Config"][0]["Subnet"], "10.80.0.0/28");
     assert_eq!(
         network["Options"]["com.docker.network.bridge.name"],
-        "whfn0a5000001c"
+        "whfn0a500000555"
     );
 }
 
@@ -253,41 +253,30 @@ fn a_missing_disk_limit_fails_only_if_required() {
 }
 
 #[test]
-fn an_unsupported_limit_in_the_probe_cache_is_not_requested() {
+fn a_limit_is_omitted_only_after_the_engine_has_refused_it() {
     let fake = Fake::new();
-    let probed = |storage, filesystem| {
-        fake.world.borrow_mut().storage = storage;
-        fake.world.borrow_mut().storage_says = ("Backing Filesystem", filesystem);
-        probed(&fake, "{}").unwrap().hint
-    };
     // Whether the creation succeeded, and the number of limits that the engine refused.
-    let refusals = |settings, probe_cache: &str, n| {
-        let node = Node {
-            hint: probe_cache.to_owned(),
-            ..node(settings)
-        };
+    let refusals = |settings, n| {
         let before = fake.world.borrow().refused_limits;
-        let made = ensure::ensure(&Context::new(&node, &fake).unwrap(), &spec(n));
-        let made = matches!(phase(made), Phase::Booting);
+        let made = matches!(
+            phase(ensure_with(&fake, settings, &spec(n))),
+            Phase::Booting
+        );
         (made, fake.world.borrow().refused_limits - before)
     };
     fake.world.borrow_mut().disk_limits = false;
-    let none = probed("overlay2", "extfs");
-    assert_eq!(refusals("{}", "", 1), (true, 1));
-    assert_eq!(refusals("{}", &none, 2), (true, 0));
-    assert_eq!(refusals(r#"{"disk_limit":"on"}"#, &none, 3), (false, 1));
-    // On this storage, only a creation can tell.
-    let perhaps = probed("overlay2", "xfs");
-    assert_eq!(refusals("{}", &perhaps, 4), (true, 1));
+    assert_eq!(refusals("{}", 1), (true, 1));
+    assert_eq!(refusals(r#"{"disk_limit":"on"}"#, 2), (false, 1));
+    assert_eq!(refusals(r#"{"disk_limit":"off"}"#, 3), (true, 0));
     fake.world.borrow_mut().disk_limits = true;
-    assert_eq!(refusals("{}", &perhaps, 5), (true, 0));
+    assert_eq!(refusals("{}", 4), (true, 0));
     let world = fake.world.borrow();
     let limit = |n: u8| {
         let name = format!("wharf-00000000-0000-4000-8000-0000000000{n:02}");
         world.containers[&name].body["HostConfig"]["StorageOpt"].clone()
     };
-    assert!(limit(2).is_null() && limit(4).is_null());
-    assert_eq!(limit(5)["size"], "20G");
+    assert!(limit(1).is_null() && limit(3).is_null());
+    assert!(limit(4)["size"].is_string());
 }
 
 fn probed(fake: &Fake, settings: &str) -> Result<Health, Error> {

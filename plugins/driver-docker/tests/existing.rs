@@ -12,6 +12,7 @@ use driver_docker::context::Context;
 use driver_docker::{delete, ensure, inspect, lifecycle, network, resize, stats};
 use fake::given::{node, spec, target};
 use fake::{Break, Fake};
+use serde_json::json;
 use wharf_guest::{Error, Node, Phase, Spec};
 
 const GIB: u64 = 1 << 30;
@@ -62,8 +63,8 @@ fn a_start_applies_the_size() {
 fn start_leaves_a_container_that_never_ran_to_ensure() {
     let (fake, node) = (Fake::new(), node("{}"));
     let ctx = Context::new(&node, &fake).unwrap();
-    // Breaks after the image is read and the container is created.
-    fake.break_call(3, Break::Before);
+    // Breaks after the network and the image are read and the container is created.
+    fake.break_call(4, Break::Before);
     ensure::ensure(&ctx, &spec(1)).unwrap_err();
     let target = target(&spec(1));
     assert!(matches!(
@@ -102,10 +103,24 @@ fn a_network_of_another_installation_is_not_used() {
     };
     let foreign = Context::new(&foreign, &fake).unwrap();
     let network = spec(1).network;
-    for used in [network::create, network::provide] {
-        assert!(matches!(used(&foreign, &network), Err(Error::Conflict(_))));
-        used(&ctx, &network).unwrap();
-    }
+    // Its addresses are taken, under a name that has the end of the other installation's id.
+    let taken = network::create(&foreign, &network);
+    assert!(
+        matches!(&taken, Err(Error::Other(why)) if why.contains("lan_cidr")),
+        "{taken:?}"
+    );
+    network::create(&ctx, &network).unwrap();
+    let called = |owner: &str| {
+        let mut world = fake.world.borrow_mut();
+        world.networks.values_mut().next().unwrap().1["Labels"]["io.wharf.installation"] =
+            owner.into();
+    };
+    called("other");
+    assert!(matches!(
+        network::create(&ctx, &network),
+        Err(Error::Conflict(_))
+    ));
+    called(&node.installation);
     // A network made by hand, for example.
     let mut world = fake.world.borrow_mut();
     let made = &mut world.networks.values_mut().next().unwrap().1;
@@ -115,6 +130,54 @@ fn a_network_of_another_installation_is_not_used() {
         network::create(&ctx, &network),
         Err(Error::Conflict(_))
     ));
+}
+
+#[test]
+fn a_network_of_an_earlier_version_goes_on() {
+    const EARLIER: &str = "wharf-n0a5000001c";
+    let (fake, node) = (Fake::new(), node("{}"));
+    let made = json!({
+        "Name": EARLIER, "IPAM": { "Config": [{ "Subnet": "10.80.0.0/28" }] },
+        "Labels": { "io.wharf.installation": node.installation, "io.wharf.owner": "owner1" },
+    });
+    fake.world
+        .borrow_mut()
+        .networks
+        .insert(EARLIER.into(), (7, made));
+    running(&fake, &node, 2);
+    for container in fake.world.borrow().containers.values() {
+        assert_eq!(container.body["HostConfig"]["NetworkMode"], EARLIER);
+        assert_eq!(container.network, Some(7));
+    }
+    for n in 1..=2 {
+        assert_eq!(fake.world.borrow().networks.len(), 1);
+        let ctx = Context::new(&node, &fake).unwrap();
+        delete::delete(&ctx, &target(&spec(n))).unwrap();
+    }
+    assert!(fake.world.borrow().networks.is_empty());
+    running(&fake, &node, 1);
+    let names: Vec<_> = fake.world.borrow().networks.keys().cloned().collect();
+    assert_eq!(names, ["wharf-n0a500000555"]);
+}
+
+#[test]
+fn a_network_whose_bridge_has_vanished_is_made_again() {
+    let (fake, node) = (Fake::new(), node("{}"));
+    running(&fake, &node, 2);
+    let start = |n| lifecycle::start(&Context::new(&node, &fake).unwrap(), &target(&spec(n)));
+    let stop = |n| {
+        let ctx = Context::new(&node, &fake).unwrap();
+        lifecycle::stop(&ctx, &target(&spec(n)), 0).unwrap();
+    };
+    stop(1);
+    fake.world.borrow_mut().no_bridge = true;
+    // The other instance runs on the network, so the engine keeps it.
+    assert!(matches!(start(1), Err(Error::Conflict(why)) if why.contains("once they are stopped")));
+    stop(2);
+    for n in [1, 2] {
+        assert!(matches!(start(n).unwrap().phase, Phase::Booting));
+    }
+    assert!(!fake.world.borrow().no_bridge);
 }
 
 #[test]

@@ -58,6 +58,21 @@ pub mod identity {
     });
 }
 
+/// The part of the world `node-driver-with-survey` that `node-driver` lacks.
+pub mod survey {
+    wit_bindgen::generate!({
+        inline: "package wharf:guest; world survey { export wharf:plugin/survey@0.1.0; }",
+        path: "../../wit/v0.1",
+        with: {
+            "wharf:plugin/types@0.1.0": crate::bindings::node_driver::wharf::plugin::types,
+            "wharf:plugin/driver-types@0.1.0": crate::bindings::node_driver::wharf::plugin::driver_types,
+        },
+        pub_export_macro: true,
+        export_macro_name: "export_survey",
+        default_bindings_module: "wharf_guest::export::survey",
+    });
+}
+
 /// Bindings of the world `flavor-provider`.
 pub mod flavor_provider {
     wit_bindgen::generate!({

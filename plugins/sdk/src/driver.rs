@@ -1,6 +1,6 @@
 //! The traits of a driver.
 
-use crate::types::{Error, Health, Node, Observed, Report, Spec, Tag, Target, Usage};
+use crate::types::{Error, Health, Node, Observed, Report, Spec, Surroundings, Tag, Target, Usage};
 
 /// A driver for one kind of engine.
 ///
@@ -58,6 +58,12 @@ pub trait Identity: Driver {
 
     /// Marks the store. A store that has a mark keeps it.
     fn mark(node: &Node, mark: &str) -> Result<(), Error>;
+}
+
+/// The surroundings of a node's instances, for drivers that can see them.
+pub trait Survey: Driver {
+    /// Reads the networks of the engine, and which of the images it lacks. Changes nothing.
+    fn look(node: &Node, images: &[String]) -> Result<Surroundings, Error>;
 }
 
 /// Public ports of virtual machines, for drivers that support them.

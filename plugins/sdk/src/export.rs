@@ -2,13 +2,13 @@
 
 use crate::bindings::node_driver::exports::wharf::plugin::driver;
 use crate::types::{
-    Blueprint, BlueprintRequest, Error, Flavor, Health, Node, Observed, Report, Spec, Tag, Target,
-    Usage,
+    Blueprint, BlueprintRequest, Error, Flavor, Health, Node, Observed, Report, Spec, Surroundings,
+    Tag, Target, Usage,
 };
-use crate::{Driver, FlavorProvider, Identity, Ports};
+use crate::{Driver, FlavorProvider, Identity, Ports, Survey};
 use std::marker::PhantomData;
 
-pub use crate::bindings::{flavor_provider, identity, node_driver, ports};
+pub use crate::bindings::{flavor_provider, identity, node_driver, ports, survey};
 
 /// Implements the generated traits by calling `T`.
 pub struct Exported<T>(PhantomData<T>);
@@ -61,6 +61,12 @@ impl<T: Identity> identity::exports::wharf::plugin::identity::Guest for Exported
     }
     fn mark(node: Node, mark: String) -> Result<(), Error> {
         T::mark(&node, &mark)
+    }
+}
+
+impl<T: Survey> survey::exports::wharf::plugin::survey::Guest for Exported<T> {
+    fn look(node: Node, images: Vec<String>) -> Result<Surroundings, Error> {
+        T::look(&node, &images)
     }
 }
 
@@ -140,6 +146,21 @@ macro_rules! export_driver_with_identity {
             );
             $crate::export::identity::export_identity!(
                 Answering with_types_in $crate::export::identity
+            );
+        }
+    };
+}
+
+/// Adds the export of `node-driver-with-survey` to a plugin with another export macro, implemented by the
+/// named type, which is a [`Driver`] and has [`Survey`].
+#[macro_export]
+macro_rules! export_survey {
+    ($driver:ident) => {
+        #[cfg(target_family = "wasm")]
+        mod wharf_export_survey {
+            type Answering = $crate::export::Exported<super::$driver>;
+            $crate::export::survey::export_survey!(
+                Answering with_types_in $crate::export::survey
             );
         }
     };

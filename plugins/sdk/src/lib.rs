@@ -17,7 +17,8 @@
 //! | `node-driver` | [`Driver`] | [`export_driver!`] |
 //! | `node-driver-with-ports` | [`Driver`] and [`Ports`] | [`export_driver_with_ports!`] |
 //! | `node-driver-with-identity` | [`Driver`] and [`Identity`] | [`export_driver_with_identity!`] |
-//! | both | all three | [`export_driver_with_ports_and_identity!`] |
+//! | `node-driver-with-survey` | [`Driver`] and [`Survey`] | [`export_survey!`] beside another |
+//! | ports and identity | all three | [`export_driver_with_ports_and_identity!`] |
 //!
 //! Build it with `cargo build --release --target wasm32-wasip2`. On other targets the export macros
 //! expand to nothing, so `cargo test` and `cargo clippy` run natively. A driver that takes its
@@ -42,7 +43,7 @@ mod types;
 #[doc(hidden)]
 pub mod export;
 
-pub use driver::{Driver, Identity, Ports};
+pub use driver::{Driver, Identity, Ports, Survey};
 pub use engine::{Answer, Call, Engine, HostEngine, Job};
 pub use flavor::FlavorProvider;
 pub use log::write_log;

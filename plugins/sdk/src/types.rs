@@ -15,3 +15,4 @@ pub use crate::bindings::node_driver::wharf::plugin::types::{
     Blueprint, Content, Error, FieldError, File, Health as Readiness, Image, ResourceType, Secret,
     Shortage, Size,
 };
+pub use crate::bindings::survey::exports::wharf::plugin::survey::{EngineNetwork, Surroundings};

@@ -11,6 +11,7 @@ use wharf_tests::{Answer, Server, agrees_with_document};
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
 pub(super) const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const GOAWAY: u8 = 7;
@@ -111,6 +112,50 @@ async fn all_at_once(server: &Server, key: &str, paths: &[&str]) -> Vec<Answer> 
         });
     }
     answers
+}
+
+/// A WebSocket over HTTP/2 needs an extension that the server does not announce.
+#[test]
+fn an_extended_connect_is_refused_and_its_connection_serves_on() {
+    let (server, api) = start();
+    let instance = api.small_container().unwrap();
+    api.wait_for(crate::uuid(&instance), "running").unwrap();
+    let path = format!("/api/instance/{}/terminal/", crate::uuid(&instance));
+    let mut block = Vec::new();
+    for (name, value) in [
+        (":method", "CONNECT"),
+        (":protocol", "websocket"),
+        (":scheme", "http"),
+        (":path", &path),
+        (":authority", "x"),
+        ("sec-websocket-version", "13"),
+    ] {
+        field(&mut block, name, value);
+    }
+    let mut stream = connect(&server);
+    stream
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    let mut frames = [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat();
+    frames.extend(frame(HEADERS, END_HEADERS, 1, &block));
+    frames.extend(get(3, "/healthz", api.key()));
+    stream.write_all(&frames).unwrap();
+    let until = |kind, stream: &mut TcpStream| loop {
+        match read_frame(stream) {
+            Some(read) if read == kind => return true,
+            Some(_) => {}
+            None => return false,
+        }
+    };
+    assert!(until(RST_STREAM, &mut stream), "no stream was reset");
+    assert!(until(HEADERS, &mut stream), "the connection has ended");
+    // A plain request is checked alike.
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_io().build().unwrap();
+    let answers = runtime.block_on(all_at_once(&server, api.key(), &[&path]));
+    assert_eq!(answers[0].status, 426, "{answers:?}");
+    assert_eq!(answers[0].header("upgrade"), None);
+    server.finish().unwrap();
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod shutout;
 mod slow;
 mod wire;
 
-pub use wire::send;
+pub use wire::{resident_kib, send};
 
 use wharf_tests::{Api, Ports, Server, simulated_node};
 

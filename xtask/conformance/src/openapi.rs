@@ -25,6 +25,8 @@ struct Operation {
 struct Response {
     /// Schema of the body, if there is one.
     body: Option<Validator>,
+    /// Whether the body is of a type that is not JSON.
+    is_other: bool,
     headers: Vec<Header>,
 }
 
@@ -68,15 +70,16 @@ impl Document {
         let Some(operation) = self.operation(method, path) else {
             return Ok(());
         };
-        let Some(Response { body: schema, .. }) = operation.responses.get(&status) else {
+        let Some(response) = operation.responses.get(&status) else {
             return Err(format!("{} documents no status {status}", operation.id));
         };
         self.seen
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .insert((operation.id.clone(), status));
-        match (schema, body) {
+        match (&response.body, body) {
             (None, None) => Ok(()),
+            (None, Some(_)) if response.is_other => Ok(()),
             (None, Some(_)) => Err("the body should be empty".to_owned()),
             (Some(_), None) => Err("the body is missing".to_owned()),
             (Some(schema), Some(body)) => {
@@ -119,6 +122,11 @@ impl Document {
         Ok(())
     }
 
+    /// Whether the document has an operation for the path.
+    pub fn describes(&self, method: &str, path: &str) -> bool {
+        self.operation(method, path).is_some()
+    }
+
     fn operation(&self, method: &str, path: &str) -> Option<&Operation> {
         let segments = split(path.split('?').next().unwrap_or(path));
         self.operations.iter().find(|o| o.is(method, &segments))
@@ -154,7 +162,13 @@ impl Operation {
             let status = status
                 .parse()
                 .with_context(|| format!("status `{status}`"))?;
-            responses.insert(status, Response { body, headers });
+            let is_other = body.is_none() && response["content"].is_object();
+            let response = Response {
+                body,
+                is_other,
+                headers,
+            };
+            responses.insert(status, response);
         }
         let id = operation["operationId"].as_str();
         Ok(Self {

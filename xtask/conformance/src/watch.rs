@@ -113,7 +113,9 @@ impl Watch {
         let is_json = content_type.to_ascii_lowercase();
         let is_json = is_json.split(';').next().unwrap_or("").trim() == "application/json"
             && serde_json::from_str::<serde::de::IgnoredAny>(&response.text).is_ok();
-        if !response.text.is_empty() && !is_json && !path.starts_with("/api/docs/") {
+        let other =
+            path.starts_with("/api/docs/") || (path == "/metrics" && response.status == 200);
+        if !response.text.is_empty() && !is_json && !other {
             violated.push((
                 Rule::Json,
                 format!("Content-Type: {content_type}: {response}"),

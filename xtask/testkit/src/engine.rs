@@ -5,8 +5,10 @@
 //! - [`PrivateEngine`] (`private`): start, pause, stop. `daemon`: its process; `dockerd` and `podman`: how
 //!   each kind starts. `layout`, `storage`, `userns`: its paths, its disk, its user ids.
 //! - [`NodeRules`] (`rules`, `sysctl`): isolation of instances from the node and from each other.
-//! - [`Objects`] (`objects`): containers and networks. `stale`: processes of a killed run.
+//! - [`Objects`] (`objects`): containers and networks. `stale`: processes of a killed run. `abandoned`:
+//!   engines of killed runs in other directories.
 
+mod abandoned;
 mod daemon;
 mod dockerd;
 mod kind;
@@ -28,7 +30,6 @@ pub use private::{Options, PrivateEngine};
 pub use rules::{Allowed, NodeRules, Ruleset};
 pub use storage::disk_gib;
 
-use crate::images;
 use crate::packages::{self, Need};
 use crate::process::find;
 use anyhow::Result;
@@ -54,7 +55,7 @@ const NEEDS: [Need; 3] = [
 
 /// The kinds of engine that are installed on this machine.
 pub fn installed() -> Vec<Kind> {
-    let platform = images::platform().unwrap_or_default();
+    let platform = wharf_images::platform().unwrap_or_default();
     let is_installed = |kind: &Kind| match kind.suite() {
         None => find("dockerd").is_some(),
         Some(suite) => platform.starts_with(&format!("{suite}-")) && find("podman").is_some(),

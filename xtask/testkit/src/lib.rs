@@ -8,13 +8,11 @@
 //! - [`progress`]: output for the person at the terminal. [`workspace`]: the checkout.
 
 pub mod engine;
-pub mod http;
 pub mod images;
-pub mod packages;
 pub mod plugin_cache;
-pub mod process;
-pub mod progress;
 pub mod server;
 pub mod signals;
 pub mod ssh;
 pub mod workspace;
+
+pub use wharf_images::{http, packages, process, progress};

@@ -14,6 +14,16 @@ use wharf_testkit::{progress, workspace};
 
 const EMAIL: &str = "you@example.org";
 
+/// Invites the user to the console, and returns the link.
+pub(super) fn invite(config: &Path) -> Result<String> {
+    let mut wharf = Command::new(workspace::wharf_binary());
+    wharf
+        .args(["user", "invite", EMAIL, "--config"])
+        .arg(config);
+    let link = output(&mut wharf).context("wharf user invite")?;
+    Ok(link.trim().to_owned())
+}
+
 /// The user who creates instances.
 pub(super) struct Account {
     /// The API key.

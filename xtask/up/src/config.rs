@@ -2,16 +2,23 @@
 
 use super::machine;
 use super::nodes::Node;
+use anyhow::{Result, bail};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use wharf_subnets::Reservation;
 
 /// The file's name.
 pub(super) const FILE: &str = "wharf.toml";
+/// The directory of the data, beside the file.
+pub(super) const DATA: &str = "data";
 /// The login user of instances.
 pub(super) const LOGIN_USER: &str = "user";
 /// The host of logins and pages.
 pub(super) const HOST: &str = "127.0.0.1";
+
+/// vCPUs of instances for each one of the machine: on a trial, most instances are idle.
+const CPU_OVERCOMMIT: u32 = 4;
 
 /// Port ranges of the nodes, below the kernel's ephemeral ports.
 #[derive(Clone, Copy)]
@@ -21,15 +28,42 @@ pub(super) struct Ports {
 }
 
 impl Ports {
-    pub const USUAL: Self = Self {
+    const USUAL: Self = Self {
         ssh: (20_000, 28_999),
         web: (30_000, 31_799),
     };
+    /// For further runs beside a usual one.
+    const FURTHER: [Self; 3] = [
+        Self::below_usual(10_000),
+        Self::below_usual(13_000),
+        Self::below_usual(16_000),
+    ];
     /// Other ports, so that a check does not disturb a run.
-    pub const CHECK: Self = Self {
+    const CHECK: Self = Self {
         ssh: (29_000, 29_099),
         web: (31_800, 31_899),
     };
+
+    const fn below_usual(from: u16) -> Self {
+        Self {
+            ssh: (from, from + 1999),
+            web: (from + 2000, from + 2999),
+        }
+    }
+
+    /// Reserves ports that no other run has, those of an earlier run first: its instances have them.
+    pub fn reserve(check: bool, earlier: &Earlier) -> Result<(Self, Reservation)> {
+        let first = if check { Self::CHECK } else { Self::USUAL };
+        let mut all: Vec<_> = [first].into_iter().chain(Self::FURTHER).collect();
+        let had = earlier.first_port();
+        all.sort_by_key(|ports| Some(ports.ssh.0) != had);
+        for ports in all {
+            if let Some(reserved) = Reservation::of_ports(&ports.ssh.0.to_string())? {
+                return Ok((ports, reserved));
+            }
+        }
+        bail!("too many runs of `cargo xtask up` on this machine: each needs ports of its own")
+    }
 }
 
 /// The file's text.
@@ -54,6 +88,7 @@ pub(super) fn text(data_dir: &Path, ports: Ports, listen: &str, nodes: &[Node]) 
             text,
             "\n[[node]]\nname = \"{}\"\ndriver = \"{}\"\nendpoint = \"{}\"\n\
              capacity = {{ n_vcpus = {}, mem_gib = {}, disk_size_gib = {} }}\n\
+             cpu_overcommit = {CPU_OVERCOMMIT}\n\
              lan_cidr = \"{}\"\n",
             node.name,
             node.driver,
@@ -95,6 +130,12 @@ impl Earlier {
     /// A node's `public_ipv4`.
     pub fn public_ipv4(&self, node: &str) -> Option<String> {
         self.setting(node, "public_ipv4")
+    }
+
+    /// The first SSH port.
+    fn first_port(&self) -> Option<u16> {
+        let (_, ports) = self.0.split_once("[ssh_ports]\nfrom = ")?;
+        ports.lines().next()?.parse().ok()
     }
 
     fn setting(&self, node: &str, key: &str) -> Option<String> {
@@ -153,5 +194,6 @@ mod tests {
         assert_eq!(earlier.lan_cidr("node2").unwrap(), "10.82.0.0/16");
         assert_eq!(earlier.public_ipv4("node2").unwrap(), "198.18.82.0/26");
         assert_eq!(earlier.lan_cidr("node"), None);
+        assert_eq!(earlier.first_port(), Some(20_000));
     }
 }

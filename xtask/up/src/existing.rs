@@ -4,6 +4,7 @@ use super::machine::{self, Room};
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::path::Path;
+use wharf_subnets::{InUse, Ipv4Net};
 use wharf_testkit::http::{Client, Endpoint};
 
 /// A running engine.
@@ -13,26 +14,29 @@ pub(super) struct Existing {
     pub is_podman: bool,
     /// The capacity for instances.
     pub room: Room,
-    /// Subnets of its networks. The machine has no routes to those of a rootless engine.
-    pub subnets: Vec<String>,
+    /// Subnets of the installation's networks.
+    pub own: Vec<Ipv4Net>,
+    /// Subnets of other networks. The machine has no routes to those of a rootless engine.
+    pub others: Vec<InUse>,
 }
 
 impl Existing {
-    /// Queries an engine. Where its data directory is not visible, the disk of `dir` is taken for its own.
-    pub fn ask(endpoint: &Endpoint, dir: &Path) -> Result<Self> {
+    /// Queries an engine, as the installation with this name, if it has one. Where its data directory is not visible, the disk of `dir` is taken for its own.
+    pub fn ask(endpoint: &Endpoint, installation: &str, dir: &Path) -> Result<Self> {
         let client = Client::new(endpoint.clone());
         let version = client
             .get("/version")
             .with_context(|| format!("the engine at {endpoint} does not respond"))?;
         let info = client.get("/info")?;
-        let networks = client.get("/networks")?;
+        let (own, others) = subnets(&client.get("/networks")?, installation);
         let text = version.get("Version").and_then(Value::as_str);
         Ok(Self {
             client,
             version: text.unwrap_or("?").to_owned(),
             is_podman: is_podman(&version),
             room: room(&info, dir)?,
-            subnets: subnets(&networks),
+            own,
+            others,
         })
     }
 }
@@ -58,14 +62,28 @@ fn room(info: &Value, dir: &Path) -> Result<Room> {
     })
 }
 
-fn subnets(networks: &Value) -> Vec<String> {
-    let networks = networks.as_array().into_iter().flatten();
-    let configs = networks.filter_map(|network| network.pointer("/IPAM/Config")?.as_array());
-    let subnets = configs.flatten().filter_map(|config| config.get("Subnet"));
-    subnets
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect()
+/// The subnets of an installation's networks, and those of others.
+pub(super) fn subnets(networks: &Value, installation: &str) -> (Vec<Ipv4Net>, Vec<InUse>) {
+    let (mut own, mut others) = (Vec::new(), Vec::new());
+    for network in networks.as_array().into_iter().flatten() {
+        let text = |pointer: &str| network.pointer(pointer).and_then(Value::as_str);
+        let is_own =
+            text("/Labels/io.wharf.installation").is_some_and(|label| label == installation);
+        let configs = network.pointer("/IPAM/Config").and_then(Value::as_array);
+        let subnets = configs
+            .into_iter()
+            .flatten()
+            .filter_map(|config| config.get("Subnet"));
+        let subnets = subnets.filter_map(|subnet| subnet.as_str()?.parse().ok());
+        match is_own {
+            true => own.extend(subnets),
+            false => others.extend(subnets.map(|subnet| InUse {
+                subnet,
+                owner: format!("the engine's network {}", text("/Name").unwrap_or("?")),
+            })),
+        }
+    }
+    (own, others)
 }
 
 #[cfg(test)]
@@ -82,10 +100,17 @@ mod tests {
         assert!(!is_podman(&docker));
         assert!(!is_podman(&json!({})));
         let networks = json!([
-            { "IPAM": { "Config": [{ "Subnet": "10.1.0.0/16" }] } },
+            { "Name": "a", "IPAM": { "Config": [{ "Subnet": "10.1.0.0/16" }] } },
+            {
+                "Name": "b", "Labels": { "io.wharf.installation": "us" },
+                "IPAM": { "Config": [{ "Subnet": "10.2.0.0/16" }] },
+            },
             { "IPAM": { "Config": null } },
         ]);
-        assert_eq!(subnets(&networks), ["10.1.0.0/16"]);
+        let (own, others) = subnets(&networks, "us");
+        assert_eq!(own, ["10.2.0.0/16".parse().unwrap()]);
+        assert_eq!(others[0].owner, "the engine's network a");
+        assert_eq!(others.len(), 1);
     }
 
     #[test]

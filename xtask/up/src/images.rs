@@ -9,7 +9,7 @@ use wharf_testkit::{images, workspace};
 /// Makes the named images, or all, in the engine at `endpoint` or else in that of `up`.
 pub(super) fn run(mut names: Vec<String>, endpoint: Option<&str>) -> Result<()> {
     if names.is_empty() {
-        names = images::names()?;
+        names = images::recipes().names()?;
     }
     if let Some(endpoint) = endpoint {
         return images::ensure(&Client::new(Endpoint::parse(endpoint)?), &names);

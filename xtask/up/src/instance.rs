@@ -1,7 +1,7 @@
 //! One instance over REST, addressed by its name.
 
 use super::account::Account;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
 use wharf_testkit::http::{Client, Request, Response};
@@ -9,6 +9,18 @@ use wharf_testkit::progress;
 
 /// A restart waits for the node.
 const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The status of an answer for lack of room.
+const NO_ROOM: u16 = 422;
+
+/// The result of a restart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Restart {
+    Begun,
+    /// The node could not.
+    Failed,
+    NoRoom,
+}
 
 /// The name and the type of an instance.
 #[derive(Clone, Copy)]
@@ -34,8 +46,8 @@ impl NamedInstance<'_> {
         }
     }
 
-    /// Creates the instance.
-    pub fn create(&self) -> Result<Value> {
+    /// Creates the instance, if there is room.
+    pub fn create(&self) -> Result<Option<Value>> {
         let Kind {
             name,
             resource_type,
@@ -49,22 +61,36 @@ impl NamedInstance<'_> {
             "public_key": self.account.ssh.public()?,
         });
         let create = Request::new("POST", "/api/instance/").json(body);
-        self.send(create)?.ok().context("create")?.json()
+        let created = self.send(create)?;
+        if created.status == NO_ROOM {
+            self.tell_of_no_room(&created);
+            return Ok(None);
+        }
+        created.ok().context("create")?.json().map(Some)
     }
 
-    /// Restarts the instance; returns whether its node could.
-    pub fn restart(&self) -> Result<bool> {
+    fn tell_of_no_room(&self, refused: &Response) {
+        let why = refused.json().unwrap_or_default();
+        let why = why.get("message").and_then(Value::as_str);
+        progress::note(&format!(
+            "There is no room for {}: {}\nWharf serves without it; delete or stop an instance to make room.",
+            self.kind.name,
+            why.unwrap_or("the capacity is used up")
+        ));
+    }
+
+    /// Restarts the instance.
+    pub fn restart(&self) -> Result<Restart> {
         let path = format!("{}restart/", self.path());
         let restarted = self.send(Request::new("POST", &path))?;
         match restarted.status {
             // The node refused, or is out of reach.
-            502 => Ok(false),
-            422 => bail!(
-                "there is no room to restart {}: {}",
-                self.kind.name,
-                String::from_utf8_lossy(&restarted.body)
-            ),
-            _ => restarted.ok().context("restart").map(|_| true),
+            502 => Ok(Restart::Failed),
+            NO_ROOM => {
+                self.tell_of_no_room(&restarted);
+                Ok(Restart::NoRoom)
+            }
+            _ => restarted.ok().context("restart").map(|_| Restart::Begun),
         }
     }
 

@@ -2,7 +2,10 @@
 
 use anyhow::{Context, Result};
 use std::net::TcpListener;
-use std::path::Path;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use wharf_subnets::{InUse, Ipv4Net, Reservation, overlap, reserved, routes};
+use wharf_testkit::engine::short_hash;
 use wharf_testkit::process::{command, output};
 
 /// Reserved for the machine itself, GiB.
@@ -72,17 +75,67 @@ pub(super) fn disk_gib(dir: &Path) -> Result<u64> {
     Ok(free.saturating_sub(DISK_KEPT_GIB).max(DISK_LEAST_GIB))
 }
 
-/// Finds `count` networks for instances that overlap neither the machine's routes nor these subnets.
-pub(super) fn free_networks(count: usize, subnets: &[String]) -> Vec<String> {
-    let routes = output(command("ip").args(["-4", "route", "show"])).unwrap_or_default();
-    let known = routes.lines().chain(subnets.iter().map(String::as_str));
-    let taken = |network: &str| known.clone().any(|route| route.starts_with(network));
-    let all = (80..=127).map(|second| format!("10.{second}."));
-    let free = all
-        .filter(|network| !taken(network))
-        .map(|network| format!("{network}0.0/16"));
-    free.take(count).collect()
+/// Networks for instances, each of one node, that nothing else on the machine uses.
+pub(super) struct Networks {
+    in_use: Vec<InUse>,
+    /// The data directory, which holds the reservations.
+    holder: PathBuf,
+    reservations: Vec<Reservation>,
 }
+
+/// The second numbers of the networks to choose from, `10.N.0.0/16`.
+const SECONDS: RangeInclusive<u8> = 80..=127;
+
+impl Networks {
+    /// Reads the machine's networks. Those of its engines are the installation's own, or others'.
+    pub fn read(own: &[Ipv4Net], others: &[InUse], holder: &Path) -> Self {
+        let is_own = |found: &InUse| own.iter().any(|own| own.contains(&found.subnet));
+        let found = routes().into_iter().chain(reserved(holder));
+        let mut in_use: Vec<_> = found.filter(|found| !is_own(found)).collect();
+        in_use.extend_from_slice(others);
+        Self {
+            in_use,
+            holder: holder.to_owned(),
+            reservations: Vec::new(),
+        }
+    }
+
+    /// The owner of a network with some of these addresses.
+    pub fn owner(&self, network: &str) -> Option<&InUse> {
+        let network = network.parse().ok()?;
+        self.in_use
+            .iter()
+            .find(|found| overlap(&found.subnet, &network))
+    }
+
+    /// Picks a network and reserves it, until this value is dropped. Different directories begin their
+    /// search at different networks, because an installation may be stopped.
+    pub fn pick(&mut self) -> Result<String> {
+        let hash = short_hash(self.holder.as_os_str().as_encoded_bytes());
+        let start = usize::from_str_radix(&hash, 16).unwrap_or(0) % SECONDS.len();
+        let mut all = SECONDS.cycle().skip(start).take(SECONDS.len());
+        let network = all.find_map(|second| {
+            let network = format!("10.{second}.0.0/16");
+            self.owner(&network).is_none().then_some(network)
+        });
+        let network = network.context(NO_NETWORK)?;
+        self.reserve(&network)?;
+        Ok(network)
+    }
+
+    /// Reserves a network.
+    pub fn reserve(&mut self, network: &str) -> Result<()> {
+        let subnet = network.parse()?;
+        self.reservations
+            .push(Reservation::of_subnet(&subnet, &self.holder)?);
+        let owner = "another node of this installation".to_owned();
+        self.in_use.push(InUse { subnet, owner });
+        Ok(())
+    }
+}
+
+const NO_NETWORK: &str =
+    "the machine has routes to, or its engines networks in, all of 10.80.0.0 to 10.127.255.255";
 
 /// The address to listen on: the usual port, or any port if it is taken or `any` is set.
 pub(super) fn listen(any: bool) -> &'static str {
@@ -111,7 +164,24 @@ pub(super) fn name_servers_are_link_local() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Room;
+    use super::{InUse, Networks, Room};
+    use std::path::Path;
+
+    #[test]
+    fn a_network_is_picked_that_nothing_else_has() {
+        let all = |second| InUse {
+            subnet: format!("10.{second}.7.0/24").parse().unwrap(),
+            owner: "x".to_owned(),
+        };
+        // All but one.
+        let others: Vec<_> = (80..127).map(all).collect();
+        let mut networks = Networks::read(&[], &others, Path::new("/no/such/data"));
+        networks.in_use = others;
+        assert_eq!(networks.owner("10.80.0.0/16").unwrap().owner, "x");
+        assert_eq!(networks.pick().unwrap(), "10.127.0.0/16");
+        // Another node of this installation has it now.
+        assert!(networks.pick().is_err());
+    }
 
     #[test]
     fn engines_share_and_none_has_nothing() {

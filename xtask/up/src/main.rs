@@ -24,6 +24,7 @@ mod warnings;
 
 use anyhow::Result;
 use clap::Parser;
+use wharf_testkit::engine::PrivateEngine;
 
 /// A running Wharf, and the images of its instances.
 #[derive(Parser)]
@@ -31,6 +32,8 @@ use clap::Parser;
 enum Command {
     /// Start Wharf with a first instance, from nothing; Ctrl-C ends it.
     Up(up::Options),
+    /// Stop what a killed `up` left behind: its engine, instances, bridges and rules. Disks stay.
+    Down,
     /// Make the images of the standard flavors: all, or those named.
     Images {
         /// Directories below plugins/flavors-standard/images.
@@ -44,6 +47,10 @@ enum Command {
 fn main() -> Result<()> {
     match Command::parse() {
         Command::Up(options) => up::run(&options),
+        Command::Down => {
+            PrivateEngine::end_abandoned(None);
+            Ok(())
+        }
         Command::Images { names, engine } => images::run(names, engine.as_deref()),
     }
 }

@@ -1,23 +1,27 @@
 //! The nodes of a run: engines are started or found, and get images and the node's rules.
 
-use super::config::Earlier;
+use super::config::{self, Earlier};
 use super::engines::Engines;
-use super::existing::Existing;
+use super::existing::{self, Existing};
 use super::footprint::Footprint;
-use super::machine::{self, Room};
+use super::machine::{self, Networks, Room};
+use super::sockets;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::mem::take;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::process::Command;
+use std::time::{Duration, Instant};
 use wharf_testkit::engine::{self, NodeRules, PrivateEngine, short_hash};
 use wharf_testkit::http::Endpoint;
-use wharf_testkit::process::{find, is_root};
+use wharf_testkit::process::{find, is_root, output};
 use wharf_testkit::signals::Signals;
-use wharf_testkit::{images, progress};
+use wharf_testkit::{images, progress, workspace};
 
 /// The time in which an engine may finish what it was creating when Wharf ended.
 const CREATION_LIMIT: Duration = Duration::from_secs(5);
+/// The interval between questions to engines of the user.
+const ASK_EVERY: Duration = Duration::from_secs(5);
 /// The file with the name of the installation in engines.
 const INSTALLATION: &str = "installation";
 
@@ -56,8 +60,13 @@ pub(super) struct Nodes {
     /// Engines of the user, which go on running at the end.
     existing: Vec<Endpoint>,
     rules: Vec<NodeRules>,
+    /// The private networks of instances, reserved for this run.
+    networks: Option<Networks>,
     dir: PathBuf,
     check: bool,
+    /// The time of the last question to the engines of the user, and those that did not respond.
+    asked: Instant,
+    silent: Vec<Endpoint>,
 }
 
 impl Nodes {
@@ -73,8 +82,11 @@ impl Nodes {
             private: None,
             existing: Vec::new(),
             rules: Vec::new(),
+            networks: None,
             dir: dir.to_owned(),
             check: requirements.check,
+            asked: Instant::now(),
+            silent: Vec::new(),
         };
         match engines {
             Engines::Private => nodes.start_private(requirements, signals)?,
@@ -100,10 +112,8 @@ impl Nodes {
         let disk = disk_gib(&self.dir)?;
         let options = options(&self.dir, disk, requirements.check, &requirements.allowed);
         engine::install(options.kind)?;
+        PrivateEngine::end_abandoned(Some(&options.dir));
         let earlier = Earlier::read(&self.dir);
-        let mut free = machine::free_networks(1, &[]).into_iter();
-        let lan_cidr = earlier.lan_cidr(NAME).or_else(|| free.next());
-        let lan_cidr = lan_cidr.context(NO_NETWORK)?;
         let private = progress::timed("Starting a private dockerd", || {
             PrivateEngine::start(options)
         })?;
@@ -115,6 +125,14 @@ impl Nodes {
         }
         let (client, endpoint) = (private.client(), private.endpoint().to_string());
         self.private = Some(private);
+        // All networks of a private engine are the installation's own.
+        let (_, own) = existing::subnets(&client.get("/networks")?, "");
+        let own: Vec<_> = own.into_iter().map(|network| network.subnet).collect();
+        let networks = Networks::read(&own, &[], &self.dir.join(config::DATA));
+        let lan_cidr = self
+            .networks
+            .insert(networks)
+            .for_node(&earlier, NAME, &self.dir)?;
         signals.check()?;
         images::ensure(&client, requirements.images(false))?;
         self.list.push(Node {
@@ -134,22 +152,29 @@ impl Nodes {
         requirements: &Requirements,
         signals: &Signals,
     ) -> Result<()> {
-        let engines = endpoints.iter().map(|at| Existing::ask(at, &self.dir));
+        let installation = fs::read_to_string(self.dir.join(INSTALLATION)).unwrap_or_default();
+        let engines = endpoints
+            .iter()
+            .map(|at| Existing::ask(at, &installation, &self.dir));
         let engines: Vec<_> = engines.collect::<Result<_>>()?;
         if requirements.vms && engines.iter().all(|engine| engine.is_podman) {
             bail!("--vms needs a dockerd: virtual machines are untested on Podman");
         }
         self.existing = endpoints.to_vec();
-        let taken: Vec<_> = engines
+        let own: Vec<_> = engines
             .iter()
-            .flat_map(|engine| engine.subnets.iter().cloned())
+            .flat_map(|engine| engine.own.clone())
             .collect();
-        let mut free = machine::free_networks(endpoints.len(), &taken).into_iter();
+        let others: Vec<_> = engines
+            .iter()
+            .flat_map(|engine| engine.others.clone())
+            .collect();
+        self.networks = Some(Networks::read(&own, &others, &self.dir.join(config::DATA)));
         let earlier = Earlier::read(&self.dir);
         for (number, (endpoint, engine)) in endpoints.iter().zip(&engines).enumerate() {
             let name = format!("node{}", number + 1);
-            let lan_cidr = earlier.lan_cidr(&name).or_else(|| free.next());
-            let lan_cidr = lan_cidr.context(NO_NETWORK)?;
+            let networks = self.networks.as_mut().context("networks")?;
+            let lan_cidr = networks.for_node(&earlier, &name, &self.dir)?;
             progress::step(&format!(
                 "Using the engine at {endpoint} (version {})",
                 engine.version
@@ -213,6 +238,39 @@ impl Nodes {
         match self.existing.is_empty() {
             true => Ok(()),
             false => Ok(fs::write(self.dir.join(INSTALLATION), installation)?),
+        }
+    }
+
+    /// Starts the private engine again if it has ended. Tells of an engine of the user that does not
+    /// respond, and of its return.
+    pub fn watch(&mut self) {
+        if let Some(private) = &mut self.private
+            && let Some(status) = private.ended()
+        {
+            progress::step(&format!(
+                "The engine has ended ({status}). Starting it again"
+            ));
+            match private.revive() {
+                Ok(()) => progress::note("It runs again; its instances went on."),
+                Err(error) => progress::note(&format!("It does not start: {error:#}")),
+            }
+        }
+        if self.asked.elapsed() < ASK_EVERY {
+            return;
+        }
+        self.asked = Instant::now();
+        for endpoint in &self.existing {
+            let is_silent = !sockets::responds(endpoint);
+            let was_silent = self.silent.contains(endpoint);
+            if is_silent && !was_silent {
+                self.silent.push(endpoint.clone());
+                progress::step(&format!(
+                    "The engine at {endpoint} does not respond. Start it again: its instances wait for it."
+                ));
+            } else if was_silent && !is_silent {
+                self.silent.retain(|silent| silent != endpoint);
+                progress::step(&format!("The engine at {endpoint} responds again."));
+            }
         }
     }
 
@@ -283,8 +341,42 @@ fn disk_gib(dir: &Path) -> Result<u64> {
     }
 }
 
-const NO_NETWORK: &str =
-    "the machine has routes to, or its engines networks in, all of 10.80.0.0 to 10.127.255.255";
+impl Networks {
+    /// The network of an earlier run, if it is free or has instances; else a new one.
+    fn for_node(&mut self, earlier: &Earlier, node: &str, dir: &Path) -> Result<String> {
+        let Some(network) = earlier.lan_cidr(node) else {
+            return self.pick();
+        };
+        let owner = self.owner(&network).map(|found| found.owner.clone());
+        match owner {
+            None => {}
+            Some(owner) if has_instances(dir, node) => progress::note(&format!(
+                "The private network {network} of instances overlaps with {owner}. It stays, because \
+                 instances have its addresses; they may be out of reach."
+            )),
+            Some(owner) => {
+                let other = self.pick()?;
+                progress::note(&format!(
+                    "The private network of instances is {other}: {network} overlaps with {owner}."
+                ));
+                return Ok(other);
+            }
+        }
+        self.reserve(&network)?;
+        Ok(network)
+    }
+}
+
+/// Whether an earlier run has instances on a node.
+fn has_instances(dir: &Path, node: &str) -> bool {
+    let mut wharf = Command::new(workspace::wharf_binary());
+    let list = wharf
+        .args(["node", "list", "--config"])
+        .arg(dir.join(config::FILE));
+    let lines = output(list).unwrap_or_default();
+    let mut rows = lines.lines().map(|line| line.split('\t'));
+    rows.any(|mut row| row.next() == Some(node) && row.nth(1) != Some("0"))
+}
 
 /// The addresses of an earlier run, which its virtual machines have; else new ones where required.
 fn public_ipv4(

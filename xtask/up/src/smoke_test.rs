@@ -4,7 +4,7 @@ use super::account::Account;
 use super::admin::Admin;
 use super::config::{HOST, LOGIN_USER};
 use super::footprint::Footprint;
-use super::instance::{Kind, NamedInstance, text};
+use super::instance::{Kind, NamedInstance, Restart, text};
 use super::warnings::Warnings;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -44,6 +44,15 @@ pub(super) struct SmokeTest<'a> {
     check: bool,
 }
 
+/// The instance of an earlier run.
+enum Earlier {
+    Up(Value),
+    /// There is one, and no room to start it.
+    NoRoom,
+    /// There is none, or it does not start.
+    None,
+}
+
 /// The result of waiting for an instance.
 enum Outcome {
     /// The user can log in.
@@ -70,8 +79,9 @@ impl<'a> SmokeTest<'a> {
         })
     }
 
-    /// Creates the instance, or finds that of an earlier run, and logs in. A check deletes it again.
-    pub fn run(&self, kind: Kind, signals: &Signals) -> Result<Value> {
+    /// Creates the instance, or finds that of an earlier run, and logs in. None if there is no room. A check
+    /// needs room, and deletes the instance again.
+    pub fn run(&self, kind: Kind, signals: &Signals) -> Result<Option<Value>> {
         let named = NamedInstance {
             client: &self.client,
             account: self.account,
@@ -83,16 +93,21 @@ impl<'a> SmokeTest<'a> {
             let removed = self.remove(&named);
             let instance = tested?;
             removed?;
+            ensure!(instance.is_some(), "a check needs room for {}", kind.name);
             return Ok(instance);
         }
         tested
     }
 
-    fn test(&self, named: &NamedInstance<'_>, signals: &Signals) -> Result<Value> {
+    fn test(&self, named: &NamedInstance<'_>, signals: &Signals) -> Result<Option<Value>> {
         let start = Instant::now();
         let (instance, state) = match self.earlier(named, signals)? {
-            Some(instance) => (instance, "running"),
-            None => (self.new_one(named, signals)?, "created and running"),
+            Earlier::Up(instance) => (Some(instance), "running"),
+            Earlier::NoRoom => (None, ""),
+            Earlier::None => (self.new_one(named, signals)?, "created and running"),
+        };
+        let Some(instance) = instance else {
+            return Ok(None);
         };
         progress::note(&format!(
             "{} is {state} after {:.1} s.",
@@ -102,13 +117,15 @@ impl<'a> SmokeTest<'a> {
         if self.footprint.is_some() {
             log_in(self.account, &instance)?;
         }
-        Ok(instance)
+        Ok(Some(instance))
     }
 
-    fn new_one(&self, named: &NamedInstance<'_>, signals: &Signals) -> Result<Value> {
-        let created = named.create()?;
+    fn new_one(&self, named: &NamedInstance<'_>, signals: &Signals) -> Result<Option<Value>> {
+        let Some(created) = named.create()? else {
+            return Ok(None);
+        };
         match self.wait(named, signals)? {
-            Outcome::Up(instance) => Ok(instance),
+            Outcome::Up(instance) => Ok(Some(instance)),
             Outcome::Down(state) => bail!(
                 "{} is {state} rather than running: {}",
                 named.kind.name,
@@ -118,18 +135,25 @@ impl<'a> SmokeTest<'a> {
     }
 
     /// Returns the instance of an earlier run, if there is one and it starts.
-    fn earlier(&self, named: &NamedInstance<'_>, signals: &Signals) -> Result<Option<Value>> {
+    fn earlier(&self, named: &NamedInstance<'_>, signals: &Signals) -> Result<Earlier> {
         let name = named.kind.name;
         let Some(found) = named.find()? else {
-            return Ok(None);
+            return Ok(Earlier::None);
         };
         progress::step(&format!(
             "Looking for the instance {name} of an earlier run"
         ));
         let state = text(&found, "state")?;
-        if !matches!(state, "exited" | "shut_off") || named.restart()? {
+        let restart = match state {
+            "exited" | "shut_off" => named.restart()?,
+            _ => Restart::Begun,
+        };
+        if restart == Restart::NoRoom {
+            return Ok(Earlier::NoRoom);
+        }
+        if restart == Restart::Begun {
             match self.wait(named, signals)? {
-                Outcome::Up(instance) => return Ok(Some(instance)),
+                Outcome::Up(instance) => return Ok(Earlier::Up(instance)),
                 Outcome::Down(state) => progress::note(&format!("It is {state}.")),
             }
         }
@@ -144,7 +168,7 @@ impl<'a> SmokeTest<'a> {
         } else {
             named.delete()?;
         }
-        Ok(None)
+        Ok(Earlier::None)
     }
 
     /// Waits until the user can log in.

@@ -17,7 +17,8 @@ pub(super) fn find() -> Option<Endpoint> {
     candidates().into_iter().find(responds)
 }
 
-fn responds(endpoint: &Endpoint) -> bool {
+/// Whether an engine responds.
+pub(super) fn responds(endpoint: &Endpoint) -> bool {
     let ping = Request::new("GET", "/_ping").timeout(ANSWER_LIMIT);
     Client::new(endpoint.clone())
         .send(ping)

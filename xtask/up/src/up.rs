@@ -1,8 +1,8 @@
 //! `cargo xtask up`: starts Wharf with a first instance, from nothing.
 
-use super::account::Account;
+use super::account::{self, Account};
 use super::admin::Admin;
-use super::config::{self, Ports};
+use super::config::{self, Earlier, Ports};
 use super::engines::Engines;
 use super::nodes::{self, Nodes};
 use super::smoke_test::{self, SmokeTest};
@@ -72,15 +72,11 @@ fn come_up(options: &Options, engines: &Engines, dir: &Path, signals: &Signals) 
         allowed: Allowed::new(&options.allow)?,
     };
     // Declared before the server, so that on failure the server ends first.
-    let nodes = Nodes::start(engines, &requirements, dir, signals)?;
+    let mut nodes = Nodes::start(engines, &requirements, dir, signals)?;
     signals.check()?;
     let config = dir.join(config::FILE);
-    let ports = if options.check {
-        Ports::CHECK
-    } else {
-        Ports::USUAL
-    };
-    let data = dir.join("data");
+    let (ports, _reserved) = Ports::reserve(options.check, &Earlier::read(dir))?;
+    let data = dir.join(config::DATA);
     fs::write(
         &config,
         config::text(&data, ports, machine::listen(options.check), nodes.list()),
@@ -92,13 +88,14 @@ fn come_up(options: &Options, engines: &Engines, dir: &Path, signals: &Signals) 
     let account = Account::open(dir, &config, &server)?;
     let footprint = nodes.are_real().then(|| nodes.footprint(&installation));
     let test = SmokeTest::new(&server, &account, &admin, footprint, options.check)?;
-    let instance = test.run(smoke_test::CONTAINER, signals)?;
+    let first = test.run(smoke_test::CONTAINER, signals)?;
     if options.vms {
         test.run(smoke_test::VM, signals)?;
     }
     if !options.check {
-        instructions::print(&server, &account, &config, &instance);
-        stay(&server, signals);
+        let link = account::invite(&config)?;
+        instructions::print(&server, &account, &link, &config, first.as_ref());
+        stay(&server, &mut nodes, signals);
     }
     progress::step("Stopping Wharf");
     server.stop();
@@ -158,11 +155,12 @@ fn end_of(log: &Path) -> String {
     }
 }
 
-fn stay(server: &Server, signals: &Signals) {
+fn stay(server: &Server, nodes: &mut Nodes, signals: &Signals) {
     loop {
         if signals.wait(std::time::Duration::from_millis(500)) {
             return;
         }
+        nodes.watch();
         if let Some(status) = server.ended() {
             progress::step(&format!("Wharf has ended ({status}); see {}", server.log()));
             return;

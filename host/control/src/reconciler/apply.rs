@@ -1,9 +1,11 @@
 //! Observations as writes. Each is for one generation of the row; a newer one makes it stale, and
 //! nothing is written.
 
-use wharf_db::{Change, Changes, Db, Read};
+use crate::restart;
+use wharf_db::{Change, Changes, Db, Read, View};
 use wharf_domain::error::Error;
-use wharf_domain::event::{Event, What};
+use wharf_domain::event::What;
+use wharf_domain::host_key::HostKey;
 use wharf_domain::ids::{Generation, InstanceId};
 use wharf_domain::instance::{Instance, Intent, Progress};
 use wharf_domain::time::Timestamp;
@@ -20,7 +22,7 @@ impl Apply {
     /// Writes the changes of `decide`, if the row still has this generation. False if it does not.
     async fn on_row(
         &self,
-        decide: impl Fn(Instance, &wharf_db::View<'_>) -> Result<Changes, Error> + Send + 'static,
+        decide: impl Fn(Instance, &View<'_>) -> Result<Changes, Error> + Send + 'static,
     ) -> Result<bool, Error> {
         let (id, generation) = (self.id, self.generation);
         self.db
@@ -31,14 +33,18 @@ impl Apply {
             .await
     }
 
-    /// The instance is reachable and has its size.
-    pub async fn up(&self) -> Result<bool, Error> {
-        self.on_row(|mut row, view| {
+    /// The instance is reachable, has its size, and shows this host key, if one was seen.
+    pub async fn up(&self, key: Option<HostKey>) -> Result<bool, Error> {
+        self.on_row(move |mut row, view| {
             row.provisioned = true;
             row.progress = Progress::Settled;
             row.deadline = None;
-            let changes = claim_of_size(&row, view)?;
-            Ok(changes.record(row, view.now, What::Ready))
+            let id = row.id;
+            let changes = claim_of_size(&row, view)?.record(row, view.now, What::Ready);
+            match &key {
+                Some(key) => note_key(changes, id, key, view),
+                None => Ok(changes),
+            }
         })
         .await
     }
@@ -53,9 +59,25 @@ impl Apply {
         .await
     }
 
-    /// A stopped instance could not be started. It stays stopped, with its data.
+    /// The node has taken the start of a stopped instance, which must be reachable by the deadline.
+    pub async fn taken(&self, deadline: Timestamp) -> Result<bool, Error> {
+        self.on_row(move |mut row, view| {
+            if row.intent != Intent::Start {
+                return Ok(Changes::none());
+            }
+            row.deadline = Some(deadline);
+            restart::take(row, view)
+        })
+        .await
+    }
+
+    /// A stopped instance could not be started. It stays stopped, with its data. Only if the node had
+    /// taken the start, an event says so.
     pub async fn restart_failed(&self, why: What) -> Result<bool, Error> {
         self.on_row(move |mut row, view| {
+            if row.intent == Intent::Start {
+                return restart::refuse_for(row, view, &why);
+            }
             row.intend(Intent::Stop, None);
             row.resize = None;
             Ok(Changes::none().record(row, view.now, why.clone()))
@@ -67,21 +89,31 @@ impl Apply {
     /// stopped, so that its user learns of it before the instance costs anything.
     pub async fn not_grown(&self, disk_size_gib: Option<u32>, why: What) -> Result<bool, Error> {
         self.on_row(move |mut row, view| {
+            let audited = restart::audit_no_room(&row, view)?;
             let kept = disk_size_gib.filter(|kept| *kept > 0);
             let disk = &mut row.size.disk_size_gib;
             *disk = kept.map_or(*disk, |kept| kept.min(*disk));
             row.intend(Intent::Stop, None);
-            Ok(Changes::none().record(row, view.now, why.clone()))
+            let changes = Changes::none().record(row, view.now, why.clone());
+            Ok(audited.into_iter().fold(changes, Changes::with))
         })
         .await
     }
 
-    /// The node has stopped the instance, which frees its compute.
+    /// The node has stopped the instance, which frees its compute. The end of a withdrawn start is no
+    /// event.
     pub async fn released(&self) -> Result<bool, Error> {
         self.on_row(|mut row, view| {
             row.progress = Progress::Settled;
             let changes = release(&row, view)?;
-            Ok(changes.record(row, view.now, What::Released))
+            let Some(start) = view.rows.start(row.id)? else {
+                return Ok(changes.record(row, view.now, What::Released));
+            };
+            let changes = changes.with(Change::PutStart(row.id, None));
+            Ok(match start.claimed {
+                true => changes.with(Change::PutInstance(Box::new(row))),
+                false => changes.record(row, view.now, What::Released),
+            })
         })
         .await
     }
@@ -143,23 +175,43 @@ impl Apply {
     /// stay.
     pub async fn purged(&self) -> Result<bool, Error> {
         self.on_row(|row, view| {
-            let event = Event {
-                at: view.now.max(row.last_event_at),
-                instance: row.id,
-                what: What::Purged,
-                state: row.state(),
-                size: row.size,
-            };
             Ok(Changes::none()
-                .with(Change::Event(row.events, event))
+                .event(&row, view.now, What::Purged)
                 .with(Change::DropInstance(row.id)))
         })
         .await
     }
 }
 
+/// Notes the host key of an instance. Its user learns of a change.
+fn note_key(
+    changes: Changes,
+    id: InstanceId,
+    key: &HostKey,
+    view: &View<'_>,
+) -> Result<Changes, Error> {
+    let before = view.rows.host_keys(id)?;
+    if before.contains(key) {
+        return Ok(changes);
+    }
+    let changes = match before.is_empty() {
+        true => changes,
+        false => {
+            let row = changes.instance()?;
+            let HostKey {
+                algorithm,
+                fingerprint,
+                ..
+            } = key;
+            let what = What::HostKeyChanged(format!("{algorithm} {fingerprint}"));
+            changes.record(row, view.now, what)
+        }
+    };
+    Ok(changes.with(Change::PutHostKeys(id, vec![key.clone()])))
+}
+
 /// Sets the claim to the row's size.
-fn claim_of_size(row: &Instance, view: &wharf_db::View<'_>) -> Result<Changes, Error> {
+fn claim_of_size(row: &Instance, view: &View<'_>) -> Result<Changes, Error> {
     let changes = Changes::none();
     match view.rows.claim(row.id)? {
         Some(mut claim) if claim.size != row.size => {
@@ -171,7 +223,7 @@ fn claim_of_size(row: &Instance, view: &wharf_db::View<'_>) -> Result<Changes, E
 }
 
 /// Releases the compute of the claim.
-fn release(row: &Instance, view: &wharf_db::View<'_>) -> Result<Changes, Error> {
+fn release(row: &Instance, view: &View<'_>) -> Result<Changes, Error> {
     let changes = Changes::none();
     match view.rows.claim(row.id)? {
         Some(mut claim) => {

@@ -11,9 +11,12 @@ use wharf_domain::driver::{PluginError, Target};
 use wharf_domain::error::Error;
 use wharf_domain::event::What;
 use wharf_domain::ids::Generation;
-use wharf_domain::instance::Instance;
+use wharf_domain::instance::{Instance, Intent};
 use wharf_domain::time::Timestamp;
 use wharf_plugin::NodeDriver;
+
+/// The reason of a failure at the deadline.
+pub const LATE: &str = "not reachable in time";
 
 /// The pause before the next attempt where nothing names a longer one.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -108,26 +111,47 @@ impl Attempt<'_> {
             return next;
         }
         tracing::warn!(node = %self.instance.node, why, "giving up");
-        let written = if self.instance.provisioned {
-            let failed = What::RestartFailed(why.to_owned());
-            self.apply.restart_failed(failed).await
-        } else {
-            self.apply.failed(why.to_owned()).await
-        };
-        written.into()
+        if self.instance.provisioned {
+            return self.start_failed(What::RestartFailed(why.to_owned())).await;
+        }
+        self.apply.failed(why.to_owned()).await.into()
+    }
+
+    /// Puts a restarted instance back to stopped, and tells the requests that wait for it.
+    pub async fn start_failed(&self, why: What) -> Next {
+        let (id, generation) = (self.instance.id, self.instance.generation);
+        self.app.settled.refuse(id, generation, why.clone());
+        self.apply.restart_failed(why).await.into()
+    }
+
+    /// Notes that the node has taken the start of a stopped instance.
+    pub async fn taken(&self) -> Result<(), Next> {
+        if self.instance.intent != Intent::Start {
+            return Ok(());
+        }
+        let deadline = self.app.deadline(self.app.clock.now());
+        if !self.apply.taken(deadline).await? {
+            return Err(Next::Look);
+        }
+        let row = self.app.db.read(|rows| rows.instance(self.instance.id))?;
+        // The target lacks a change that came in between, such as a port.
+        match row.is_some_and(|row| row.version == self.instance.version + 1) {
+            true => Ok(()),
+            false => Err(Next::Look),
+        }
     }
 
     /// Gives up because the deadline has passed. An instance that runs and cannot be reached has not
     /// ended, and keeps its intent if it was reachable before.
     pub async fn expire(&self) -> Next {
         if !(self.instance.provisioned && self.history.runs) {
-            return self.give_up("not reachable in time").await;
+            return self.give_up(LATE).await;
         }
         if let Err(next) = self.confirm().await {
             return next;
         }
         tracing::warn!(node = %self.instance.node, "the instance runs and is not reachable in time");
-        self.apply.up().await.into()
+        self.apply.up(None).await.into()
     }
 
     /// Confirms that the node shows the store that has its instances. Only then a failure may change an

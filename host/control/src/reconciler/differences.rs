@@ -98,7 +98,7 @@ fn contradicts(row: &Instance, observed: Option<&Observed>) -> bool {
     });
     match row.intent {
         Intent::Run => !runs,
-        Intent::Stop => runs,
+        Intent::Stop | Intent::Start => runs,
         Intent::Delete => false,
     }
 }

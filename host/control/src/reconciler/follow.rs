@@ -1,13 +1,14 @@
 //! From a driver's report of a started instance to a reachable one.
 
 use super::attempt::{Attempt, FIRST_PAUSE, Next};
-use super::reach;
+use super::{host_key, reach};
 use std::time::Duration;
 use wharf_db::Read;
 use wharf_domain::blueprint::Health;
 use wharf_domain::driver::{Phase, PluginError, Report};
 use wharf_domain::error::Error;
 use wharf_domain::event::What;
+use wharf_domain::host_key::HostKey;
 use wharf_domain::instance::ResourceType;
 use wharf_domain::shortage::of_restart;
 
@@ -26,8 +27,7 @@ impl Attempt<'_> {
                 let instance = self.instance;
                 tracing::warn!(node = %instance.node, ?short, "no room to start");
                 let short = of_restart(&short, instance.size, instance.gpus.len());
-                let written = self.apply.restart_failed(What::RestartShort(short)).await;
-                return written.into();
+                return self.start_failed(What::RestartShort(short)).await;
             }
             Err(
                 error @ (PluginError::Invalid { .. }
@@ -51,6 +51,9 @@ impl Attempt<'_> {
             }
             Phase::Stopped(why) => Next::Retry(format!("stopped: {why:?}")),
             phase @ (Phase::Booting | Phase::Ready) => {
+                if let Err(next) = self.taken().await {
+                    return next;
+                }
                 // A boot removes the ports.
                 if phase == Phase::Booting {
                     self.history.ports = None;
@@ -83,7 +86,7 @@ impl Attempt<'_> {
                 && instance.provisioned
                 && instance.deadline.is_none() =>
             {
-                true
+                return self.apply.up(None).await.into();
             }
             Ok(Some(path)) => {
                 // A newer intent ends the wait.
@@ -96,10 +99,31 @@ impl Attempt<'_> {
             Err(error) => return error.into(),
         };
         if up {
-            self.apply.up().await.into()
+            let key = self.host_key().await;
+            self.apply.up(key).await.into()
         } else {
             Next::After(again)
         }
+    }
+
+    /// The host key that the instance shows its user; `None` if it offers no SSH, or does not answer.
+    async fn host_key(&self) -> Option<HostKey> {
+        let instance = self.instance;
+        let features = self.app.features.get(&instance.node);
+        if !instance.ssh || features.is_some_and(|f| !f.network) {
+            return None;
+        }
+        let host = self.probe_host().unwrap_or(instance.ssh_host.clone());
+        let key = host_key::learn(&host, instance.ssh_port).await;
+        if key.is_none() {
+            tracing::warn!(node = %instance.node, "the instance shows no SSH host key");
+        }
+        key
+    }
+
+    /// The host of the user's paths, if the node's configuration replaces it for probes.
+    fn probe_host(&self) -> Option<String> {
+        self.app.probe_host(&self.instance.node)
     }
 
     /// The user's path to the instance; `None` if the engine has no network.
@@ -115,8 +139,6 @@ impl Attempt<'_> {
             .read(|rows| rows.provisioning_spec(instance.id))?;
         let health = provisioning_spec.map_or(Health::Ssh, |d| d.blueprint.health.clone());
         let config = self.app.config();
-        let node = config.node.iter().find(|n| n.name == instance.node.0);
-        let probe_host = node.and_then(|n| n.probe_host.clone());
         let (host, port) = match health {
             Health::Ssh => (instance.ssh_host.clone(), Some(instance.ssh_port)),
             Health::Http(_) => (config.web.host.clone(), instance.web_port),
@@ -124,7 +146,7 @@ impl Attempt<'_> {
         let missing = || Error::internal(format!("{} has no web port", instance.id));
         Ok(Some(reach::Path {
             health,
-            host: probe_host.unwrap_or(host),
+            host: self.probe_host().unwrap_or(host),
             port: port.ok_or_else(missing)?,
         }))
     }

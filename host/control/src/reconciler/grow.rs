@@ -26,6 +26,9 @@ impl Attempt<'_> {
                 ..
             }) => {
                 tracing::debug!(progress, "moving to a larger disk");
+                if let Err(next) = self.taken().await {
+                    return next;
+                }
                 self.extend_deadline();
                 Next::After(again.unwrap_or(FIRST_PAUSE))
             }
@@ -43,6 +46,9 @@ impl Attempt<'_> {
             }
             // Other moves come first.
             Err(error @ PluginError::RetryLater(_)) => {
+                if let Err(next) = self.taken().await {
+                    return next;
+                }
                 self.extend_deadline();
                 error.into()
             }

@@ -6,6 +6,7 @@ mod attempt;
 mod differences;
 mod follow;
 mod grow;
+mod host_key;
 mod make;
 mod observe;
 mod plan;
@@ -29,6 +30,7 @@ use tokio::time::interval;
 use wharf_db::Read;
 use workers::Workers;
 
+pub(super) use attempt::LATE;
 pub use threads::Threads;
 
 /// How often the database is read for work whose nudge was lost.

@@ -17,7 +17,6 @@ use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::{Instance, Intent};
 use wharf_domain::placement::Supports;
-use wharf_domain::time::Timestamp;
 use wharf_plugin::NodeDriver;
 
 /// Observes one node.
@@ -99,7 +98,8 @@ impl Observer {
             && *error != PluginError::Busy
         {
             let state = NodeState::Unreachable(error.to_string());
-            self.app.nodes.found(&self.node, state, 0);
+            let now = self.app.clock.now();
+            self.app.nodes.found(&self.node, state, 0, now);
         }
         if self.reachable != Some(reachable) {
             match &looked {
@@ -235,7 +235,8 @@ impl Observer {
 
     /// Notes the node's state. The operator is told once of an outage and of its end.
     fn tell(&self, state: NodeState, verified_at: u64) {
-        let before = self.app.nodes.found(&self.node, state.clone(), verified_at);
+        let (nodes, now) = (&self.app.nodes, self.app.clock.now());
+        let before = nodes.found(&self.node, state.clone(), verified_at, now);
         match (&before, &state) {
             (NodeState::Outage(before), NodeState::Outage(now)) if before == now => {}
             (_, NodeState::Outage(outage)) => tracing::warn!(
@@ -290,18 +291,8 @@ impl Observer {
             apply.died(gone).await?;
         } else {
             tracing::info!(instance = %row.id, why = gone, "instance is not running after a gap, starting it");
-            let full = self
-                .app
-                .config()
-                .provisioning_deadline_s
-                .saturating_mul(1000);
-            let deadline = self
-                .app
-                .clock
-                .now()
-                .0
-                .saturating_add(i64::try_from(full).unwrap_or(i64::MAX));
-            apply.pending(Some(Timestamp(deadline))).await?;
+            let deadline = self.app.deadline(self.app.clock.now());
+            apply.pending(Some(deadline)).await?;
             self.workers.wake(row.id, None);
         }
         Ok(true)

@@ -20,12 +20,27 @@ pub enum Step {
     Delete,
 }
 
+impl Step {
+    /// Its name in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Make => "make",
+            Self::Start => "start",
+            Self::Resize(_) => "resize",
+            Self::Stop => "stop",
+            Self::Delete => "delete",
+        }
+    }
+}
+
 /// The step that brings the node nearer to the row.
 pub fn plan(instance: &Instance) -> Step {
     match (instance.progress, instance.intent) {
         (Progress::Settled, _) => Step::Nothing,
         (Progress::Pending, Intent::Delete) => Step::Delete,
         (Progress::Pending, Intent::Stop) => Step::Stop,
+        (Progress::Pending, Intent::Start) => Step::Start,
         (Progress::Pending, Intent::Run) if !instance.provisioned => Step::Make,
         (Progress::Pending, Intent::Run) => match &instance.resize {
             Some(resize) => Step::Resize(resize.size),

@@ -41,7 +41,7 @@ pub fn target(app: &App, instance: &Instance) -> Result<Target, Error> {
     let public_network = match instance.intent {
         // A network that is no longer configured must not prevent a stop or a deletion.
         Intent::Delete | Intent::Stop => public_network.ok().flatten(),
-        Intent::Run => public_network?,
+        Intent::Run | Intent::Start => public_network?,
     };
     Ok(Target {
         tag: tag(instance),

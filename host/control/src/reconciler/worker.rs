@@ -1,19 +1,19 @@
 //! The worker of one instance: it attempts the planned step until the node follows the row.
 
 use super::apply::Apply;
-use super::attempt::{Attempt, FIRST_PAUSE, History, Next};
+use super::attempt::{Attempt, FIRST_PAUSE, History, LATE, Next};
 use super::plan::{Step, plan};
 use super::spec;
 use super::tasks::Tasks;
 use crate::App;
-use crate::nodes::NodeState;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tracing::{Instrument, error_span};
 use wharf_db::Read;
+use wharf_domain::event::What;
 use wharf_domain::ids::{InstanceId, NodeId};
-use wharf_domain::instance::Instance;
+use wharf_domain::instance::{Instance, Intent};
 use wharf_plugin::NodeDriver;
 
 /// The longest pause between attempts.
@@ -64,7 +64,10 @@ impl Worker {
                             request_id = request_id.as_deref(),
                         );
                         let next = self.attempt(step, &instance, deadline);
-                        Some(next.instrument(attempt).await)
+                        let next = next.instrument(attempt).await;
+                        let failed = matches!(next, Next::Retry(_) | Next::Away(_));
+                        self.app.metrics.attempted(step.name(), failed);
+                        Some(next)
                     }
                 },
                 Ok(None) => None,
@@ -110,11 +113,7 @@ impl Worker {
     }
 
     fn is_away(&self, node: Option<&NodeId>) -> bool {
-        let state = node.map(|node| self.app.nodes.state(node));
-        matches!(
-            state,
-            Some(NodeState::Unreachable(_) | NodeState::Outage(_))
-        )
+        node.is_some_and(|node| self.app.nodes.is_away(node))
     }
 
     /// Waits until the node is known to show its own store. False after a notification or
@@ -133,6 +132,14 @@ impl Worker {
         Duration::from_secs(self.app.config().provisioning_deadline_s)
     }
 
+    fn apply(&self, instance: &Instance) -> Apply {
+        Apply {
+            db: self.app.db.clone(),
+            id: self.id,
+            generation: instance.generation,
+        }
+    }
+
     async fn attempt(
         &mut self,
         step: Step,
@@ -143,8 +150,25 @@ impl Worker {
             return Next::Retry(format!("node {} is not configured", instance.node));
         };
         let waited = Instant::now();
-        // A request waits for a resize, which fails where there is nothing to resize.
-        if !matches!(step, Step::Resize(_)) && !self.is_verified(driver).await {
+        if matches!(step, Step::Resize(_)) && self.is_away(Some(&instance.node)) {
+            // A request waits for a resize, so that a node out of reach refuses it at once.
+            let apply = self.apply(instance);
+            let why = What::ResizeRefused {
+                field: None,
+                message: self.app.nodes.state(&instance.node).to_string(),
+            };
+            return apply.resize_refused(why).await.into();
+        }
+        if instance.intent == Intent::Start
+            && instance
+                .deadline
+                .is_some_and(|end| self.app.clock.now() >= end)
+        {
+            // The request that asked for the start has gone, or withdraws it now.
+            let late = What::RestartFailed(LATE.to_owned());
+            return self.apply(instance).restart_failed(late).await.into();
+        }
+        if !self.is_verified(driver).await {
             self.history.stand_still(waited.elapsed());
             return Next::Look;
         }
@@ -168,6 +192,7 @@ impl Worker {
             self.history.begun = true;
         }
         tracing::debug!(?step, node = %instance.node, "attempting");
+        let apply = self.apply(instance);
         let mut attempt = Attempt {
             app: &self.app,
             tasks: &self.tasks,
@@ -176,11 +201,7 @@ impl Worker {
             instance,
             driver,
             target,
-            apply: Apply {
-                db: self.app.db.clone(),
-                id: self.id,
-                generation: instance.generation,
-            },
+            apply,
             permit,
         };
         // Boxed, so that a worker that waits for its permit is small.

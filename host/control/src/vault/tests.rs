@@ -1,7 +1,10 @@
 use super::super::keyring::{Keyring, SecretKey};
 use super::{MARK, Vault};
-use wharf_domain::ids::InstanceId;
+use std::collections::BTreeMap;
+use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::secret::{Encrypted, SecretKind, SecretText, Secrets};
+use wharf_domain::time::Timestamp;
+use wharf_domain::webhook::{Webhook, WebhookId};
 
 fn vault() -> (tempfile::TempDir, Vault) {
     let dir = tempfile::tempdir().unwrap();
@@ -56,4 +59,38 @@ fn ciphertexts_are_read_with_the_key_that_they_name_and_without_a_name_with_ever
     vault.drop_earlier_keys().unwrap();
     assert!(vault.decrypt_text(id, &named).is_err());
     assert_eq!(vault.decrypt_text(id, &renewed).unwrap(), text);
+}
+
+#[test]
+fn a_webhook_keeps_its_secret_in_a_rotation_beside_one_that_no_key_decrypts() {
+    let (_dir, vault) = vault();
+    let (id, text) = (
+        WebhookId(uuid::Uuid::from_u128(1)),
+        SecretText::new("whsec_a"),
+    );
+    let (now, later) = (Timestamp(1_000), Timestamp(2_000));
+    let lost = Encrypted(vec![7; 60]);
+    let mut webhook = Webhook {
+        id,
+        owner: UserId(1),
+        url: String::new(),
+        types: Vec::new(),
+        secret: vault.encrypt_webhook(id, &text).unwrap(),
+        earlier: Some((lost.clone(), later)),
+        created_at: now,
+        after: 0,
+        deliveries: 0,
+        pending: BTreeMap::new(),
+        failing_since: None,
+        disabled_at: None,
+    };
+    vault.add_key().unwrap();
+    assert!(vault.renew_webhook(&mut webhook, now));
+    assert_eq!(webhook.earlier, Some((lost, later)));
+    vault.drop_earlier_keys().unwrap();
+    assert_eq!(vault.decrypt_webhook(id, &webhook.secret).unwrap(), text);
+    // A secret that signs no more is removed.
+    assert!(vault.renew_webhook(&mut webhook, later));
+    assert_eq!(webhook.earlier, None);
+    assert!(!vault.renew_webhook(&mut webhook, later));
 }

@@ -57,6 +57,8 @@ impl Projection for Taken {
     }
 
     fn count_ports(&mut self, _: UserId, _: usize, _: usize) {}
+
+    fn drain(&mut self, _: &NodeId, _: bool) {}
 }
 
 fn provisioning_spec() -> ProvisioningSpec {

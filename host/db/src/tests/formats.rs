@@ -25,6 +25,10 @@ fn assert_opens(gzipped: &[u8]) {
         let rows = db.read(|rows| {
             assert_eq!(rows.email_of(UserId(1))?.unwrap(), "ann@example.com");
             assert_eq!(rows.all_keys()?.len(), 1);
+            let events = rows.owner_events(UserId(1), 0, 100)?;
+            assert!(events.len() > 5 && events.is_sorted_by_key(|row| row.event.at));
+            let numbers = events.iter().map(|row| row.seq);
+            assert!(numbers.eq(1..=rows.last_event(UserId(1))?));
             rows.owned_by(UserId(1))
         });
         let intents = rows.unwrap();

@@ -136,6 +136,16 @@ fn every_row_of_the_earlier_format_is_moved() {
     }
     moved
         .read(|moved| {
+            let events = moved.owner_events(UserId(1), 0, 100)?;
+            let numbers: Vec<u64> = events.iter().map(|row| row.seq).collect();
+            assert_eq!(numbers, [1, 2, 3, 4, 5]);
+            assert!(events.is_sorted_by_key(|row| row.event.at));
+            let party = |row: &crate::EventRow| row.party.to_string();
+            assert!(
+                events
+                    .iter()
+                    .all(|row| party(row) == "key" && row.name.is_some())
+            );
             assert_eq!(
                 moved.email_of(UserId(1))?.as_deref(),
                 Some("ann@example.com")
@@ -179,11 +189,11 @@ fn a_database_that_the_earlier_version_did_not_close_is_refused_and_left_alone()
 #[test]
 fn other_formats_are_refused() {
     let (disk, _) = present();
-    for (format, why) in [(1, "a version in between"), (5, "formats up to 4")] {
+    for (format, why) in [(1, "a version in between"), (6, "formats up to 5")] {
         set_format(&disk, format);
         let refused = open(&disk).err().unwrap();
         assert!(refused.contains(why), "{refused}");
     }
-    set_format(&disk, 4);
+    set_format(&disk, 5);
     assert_eq!(ids(&open(&disk).unwrap()).len(), 3);
 }

@@ -59,24 +59,37 @@ impl Cost {
 
 /// Returns the costs of the months of a ledger that ended. Months without cost are left out.
 pub fn months(entries: &[Entry], corrections: &[Correction]) -> Vec<(Month, Cost)> {
-    let times = || {
-        entries
-            .iter()
-            .map(|e| e.at)
-            .chain(corrections.iter().map(|c| c.at))
-    };
-    let (Some(first), Some(last)) = (times().min(), times().max()) else {
+    let end = times(entries, corrections).max();
+    let end = end.map_or(Timestamp::default(), |last| Month::of(last).next().start());
+    by_month(entries, corrections, Timestamp(i64::MIN), end)
+}
+
+/// Returns the costs within `[from, to)` by month. Months without cost are left out.
+pub fn by_month(
+    entries: &[Entry],
+    corrections: &[Correction],
+    from: Timestamp,
+    to: Timestamp,
+) -> Vec<(Month, Cost)> {
+    let Some(first) = times(entries, corrections).min() else {
         return Vec::new();
     };
-    let mut month = Month::of(first);
+    let mut start = from.max(first);
     let mut costs = Vec::new();
-    while month <= Month::of(last) {
-        let next = month.next();
-        let cost = Cost::of(entries, corrections, month.start(), next.start());
+    while start < to {
+        let month = Month::of(start);
+        let next = month.next().start();
+        let end = if next < to { next } else { to };
+        let cost = Cost::of(entries, corrections, start, end);
         if cost != Cost::default() {
             costs.push((month, cost));
         }
-        month = next;
+        start = next;
     }
     costs
+}
+
+fn times(entries: &[Entry], corrections: &[Correction]) -> impl Iterator<Item = Timestamp> {
+    let entries = entries.iter().map(|entry| entry.at);
+    entries.chain(corrections.iter().map(|correction| correction.at))
 }

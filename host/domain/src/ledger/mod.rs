@@ -3,7 +3,7 @@
 
 mod closed;
 
-pub use closed::{Correction, Cost, months};
+pub use closed::{Correction, Cost, by_month, months};
 
 use crate::capacity::Size;
 use crate::ids::{InstanceId, UserId};
@@ -26,14 +26,19 @@ pub struct Entry {
 
 impl Entry {
     /// Returns the cost in nano-USD per hour.
-    fn hourly(&self) -> u128 {
-        let part = |rate: u64, units: u32| u128::from(rate) * u128::from(units);
-        let compute = part(self.rates.vcpu.0, self.size.n_vcpus)
-            + part(self.rates.mem.0, self.size.mem_gib)
-            + part(self.rates.gpu.0, self.n_gpus);
-        let storage = part(self.rates.disk.0, self.size.disk_size_gib);
-        u128::from(self.billed.compute) * compute + u128::from(self.billed.storage) * storage
+    pub fn hourly(&self) -> u128 {
+        hourly(self.rates, self.size, self.n_gpus, self.billed)
     }
+}
+
+/// Returns the cost of the billed parts of an instance in nano-USD per hour.
+pub fn hourly(rates: Rates, size: Size, n_gpus: u32, billed: Billed) -> u128 {
+    let part = |rate: u64, units: u32| u128::from(rate) * u128::from(units);
+    let compute = part(rates.vcpu.0, size.n_vcpus)
+        + part(rates.mem.0, size.mem_gib)
+        + part(rates.gpu.0, n_gpus);
+    let storage = part(rates.disk.0, size.disk_size_gib);
+    u128::from(billed.compute) * compute + u128::from(billed.storage) * storage
 }
 
 const MILLIS_PER_HOUR: u128 = 3_600_000;
@@ -56,7 +61,7 @@ fn weight(entries: &[Entry], from: Timestamp, to: Timestamp) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Correction, Cost, Entry, months};
+    use super::{Correction, Cost, Entry, by_month, months};
     use crate::capacity::Size;
     use crate::ids::{InstanceId, UserId};
     use crate::money::{Rate, Rates};
@@ -126,5 +131,13 @@ mod tests {
         let open = Cost::of(&entries, &corrections, Timestamp(0), at("2030-01-01"));
         assert_eq!(closed, open);
         assert!(closed.nano_usd() > 0);
+        // The last month of a part of the time ends with it.
+        let (from, to) = (at("2026-02-09"), at("2026-03-02"));
+        let part = by_month(&entries, &corrections, from, to);
+        let sum = part
+            .iter()
+            .fold(Cost::default(), |sum, (_, c)| sum.plus(*c));
+        assert_eq!(sum, Cost::of(&entries, &corrections, from, to));
+        assert_eq!(part.len(), 2);
     }
 }

@@ -1,6 +1,6 @@
 //! All nodes and their claims.
 
-use super::node::{NodeSetup, NodeState, Supports};
+use super::node::{NodeSetup, NodeState, NodeUsage, Supports};
 use super::ports::PortPool;
 use crate::capacity::Claim;
 use crate::ids::{NodeId, UserId};
@@ -64,6 +64,18 @@ impl Inventory {
         if let Some(node) = self.node_mut(id) {
             node.set_supports(supports);
         }
+    }
+
+    /// Makes a node take no new instances and no starts of stopped ones, or ends that.
+    pub fn set_drained(&mut self, id: &NodeId, drained: bool) {
+        if let Some(node) = self.node_mut(id) {
+            node.drained = drained;
+        }
+    }
+
+    /// Returns the capacity of each node and its claims, ordered by name.
+    pub fn usage(&self) -> Vec<NodeUsage> {
+        self.nodes.iter().map(NodeState::usage).collect()
     }
 
     /// Returns the quantities that an owner's instances hold.

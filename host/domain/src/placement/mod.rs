@@ -12,5 +12,5 @@ mod tests;
 
 pub use addresses::gateway;
 pub use inventory::{Inventory, Pools};
-pub use node::{NodeSetup, Supports};
+pub use node::{NodeSetup, NodeUsage, Supports};
 pub use scheduler::{Placement, PlacementRequest};

@@ -11,8 +11,10 @@ use std::collections::BTreeSet;
 pub struct NodeSetup {
     /// Its name.
     pub id: NodeId,
-    /// Total capacity.
+    /// Total capacity, and the most that one instance can have.
     pub capacity: Size,
+    /// vCPUs that instances may claim together: more than the capacity if they are overcommitted.
+    pub claimable_vcpus: u32,
     /// GPUs.
     pub gpus: Vec<GpuDevice>,
     /// Takes no new instances.
@@ -40,12 +42,22 @@ pub struct Supports {
     pub gpus: bool,
 }
 
+/// The capacity and the claims of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeUsage {
+    pub id: NodeId,
+    /// Name, total and claimed amount of each quantity.
+    pub quantities: [(&'static str, u64, u64); 4],
+}
+
 /// A node and the sums of its claims.
 #[derive(Debug, Clone)]
 pub(super) struct NodeState {
     pub setup: NodeSetup,
     /// All that the setup allows, until the driver is probed.
     pub supports: Supports,
+    /// The operator drains it.
+    pub drained: bool,
     pub used: Used,
     pub gpus_used: BTreeSet<String>,
     pub lan: Lan,
@@ -69,6 +81,7 @@ impl NodeState {
                 vms,
                 gpus: !setup.gpus.is_empty(),
             },
+            drained: false,
             used: Used::default(),
             gpus_used: BTreeSet::new(),
             lan: Lan::new(setup.lan_cidr, setup.lan_subnet_prefix),
@@ -85,13 +98,53 @@ impl NodeState {
         };
     }
 
-    /// The free capacity; zero where the claims exceed a capacity that was made smaller.
+    /// The capacity and the claims. A GPU is not part of the sizes.
+    pub fn usage(&self) -> NodeUsage {
+        let Size {
+            mem_gib,
+            disk_size_gib,
+            ..
+        } = self.setup.capacity;
+        let gpus = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        NodeUsage {
+            id: self.setup.id.clone(),
+            quantities: [
+                (
+                    "n_vcpus",
+                    self.setup.claimable_vcpus.into(),
+                    self.used.n_vcpus,
+                ),
+                ("mem_gib", mem_gib.into(), self.used.mem_gib),
+                (
+                    "disk_size_gib",
+                    disk_size_gib.into(),
+                    self.used.disk_size_gib,
+                ),
+                (
+                    "n_gpus",
+                    gpus(self.setup.gpus.len()),
+                    gpus(self.gpus_used.len()),
+                ),
+            ],
+        }
+    }
+
+    /// The capacity for one more instance; zero where the claims exceed a capacity that was made smaller.
     pub fn free(&self) -> Size {
+        let unclaimed = self.unclaimed();
+        Size {
+            n_vcpus: unclaimed.n_vcpus.min(self.setup.capacity.n_vcpus),
+            ..unclaimed
+        }
+    }
+
+    /// The capacity for all further instances together.
+    pub fn unclaimed(&self) -> Size {
         let left = |total: u32, used: u64| {
             u32::try_from(u64::from(total).saturating_sub(used)).unwrap_or(0)
         };
         Size {
-            n_vcpus: left(self.setup.capacity.n_vcpus, self.used.n_vcpus),
+            n_vcpus: left(self.setup.claimable_vcpus, self.used.n_vcpus),
             mem_gib: left(self.setup.capacity.mem_gib, self.used.mem_gib),
             disk_size_gib: left(self.setup.capacity.disk_size_gib, self.used.disk_size_gib),
         }
@@ -106,6 +159,11 @@ impl NodeState {
             .gpus
             .iter()
             .find(|gpu| gpu.model == model && !self.gpus_used.contains(&gpu.device))
+    }
+
+    /// Whether the configuration has a GPU, and the driver attaches GPUs.
+    pub fn has(&self, gpu: &GpuDevice) -> bool {
+        self.supports.gpus && self.setup.gpus.contains(gpu)
     }
 
     /// Adds a claim's quantities and addresses.

@@ -6,7 +6,7 @@
 use super::inventory::Inventory;
 use super::node::NodeState;
 use super::ports::PortPool;
-use crate::capacity::{Claim, CpuTier, Size};
+use crate::capacity::{Claim, CpuTier, GpuDevice, Size};
 use crate::error::Shortfall;
 use crate::ids::UserId;
 use crate::instance::ResourceType;
@@ -66,6 +66,15 @@ impl Inventory {
             .ok_or_else(|| self.nearest(request))
     }
 
+    /// The free capacity of the node with the most free vCPUs, then RAM, then disk, among those that run
+    /// instances like the requested one, of any size.
+    pub fn largest_free(&self, request: &PlacementRequest) -> Option<Size> {
+        let nodes = self.nodes.iter().filter(|node| can_run(node, request));
+        nodes
+            .map(NodeState::free)
+            .max_by_key(|free| (free.n_vcpus, free.mem_gib, free.disk_size_gib))
+    }
+
     /// The shortfall of the node with the least distance to the request; ties go to the first name.
     fn nearest(&self, request: &PlacementRequest) -> Shortfall {
         let mut nearest: Option<(f64, &NodeState)> = None;
@@ -81,34 +90,31 @@ impl Inventory {
             }
         }
         match nearest {
-            Some((_, node)) => Shortfall {
-                fields: self.shortages(node, request).collect(),
-            },
+            Some((_, node)) => self.shortages(node, request).collect::<Vec<_>>().into(),
             None => no_node(request),
         }
     }
 
     /// Checks that a stopped instance's compute is free on its node.
     pub fn reclaim(&self, claim: &Claim) -> Result<(), Shortfall> {
-        let Some(node) = self.node(&claim.node) else {
+        let Some(node) = self.node(&claim.node).filter(|node| !node.drained) else {
             return Err(gone(claim.size));
         };
         let free = node.free();
         let mut fields = Vec::new();
         short("n_vcpus", claim.size.n_vcpus, free.n_vcpus, &mut fields);
         short("mem_gib", claim.size.mem_gib, free.mem_gib, &mut fields);
-        let gpus_free = claim
-            .gpus
-            .iter()
-            .filter(|gpu| !node.gpus_used.contains(&gpu.device))
-            .count();
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        short(
-            "n_gpus",
-            count(claim.gpus.len()),
-            count(gpus_free),
-            &mut fields,
-        );
+        let is_free = |gpu: &&GpuDevice| node.has(gpu) && !node.gpus_used.contains(&gpu.device);
+        short_gpus(claim, is_free, &mut fields);
+        into_result(fields)
+    }
+
+    /// Checks that the node still has the GPUs of a claim that is held.
+    pub fn check_gpus(&self, claim: &Claim) -> Result<(), Shortfall> {
+        let node = self.node(&claim.node);
+        let has = |gpu: &&GpuDevice| node.is_some_and(|node| node.has(gpu));
+        let mut fields = Vec::new();
+        short_gpus(claim, has, &mut fields);
         into_result(fields)
     }
 
@@ -118,11 +124,16 @@ impl Inventory {
         let Some(node) = self.node(&claim.node) else {
             return Err(gone(to));
         };
-        let (free, held) = (node.free(), claim.size);
+        let free = match node.drained {
+            true => Size::default(),
+            false => node.free(),
+        };
+        let held = claim.size;
         let mut fields = Vec::new();
         if claim.compute {
             if to.n_vcpus > held.n_vcpus {
                 let most = free.n_vcpus.saturating_add(held.n_vcpus);
+                let most = most.min(node.setup.capacity.n_vcpus.max(held.n_vcpus));
                 short("n_vcpus", to.n_vcpus, most, &mut fields);
             }
             if to.mem_gib > held.mem_gib {
@@ -235,7 +246,7 @@ fn can_run(node: &NodeState, request: &PlacementRequest) -> bool {
         ResourceType::Vm => node.supports.vms,
         ResourceType::Container => node.supports.containers,
     };
-    runs && !node.setup.retired && node.setup.cpu_tiers.contains(&request.cpu_tier)
+    runs && !node.setup.retired && !node.drained && node.setup.cpu_tiers.contains(&request.cpu_tier)
 }
 
 /// Whether a node has the GPU of a request, if it wants one.
@@ -250,22 +261,31 @@ fn short(field: &'static str, requested: u32, available: u32, fields: &mut Vec<F
     }
 }
 
+fn short_gpus(claim: &Claim, available: impl Fn(&&GpuDevice) -> bool, fields: &mut Vec<Field>) {
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let left = claim.gpus.iter().filter(available).count();
+    short("n_gpus", count(claim.gpus.len()), count(left), fields);
+}
+
 fn into_result(fields: Vec<Field>) -> Result<(), Shortfall> {
     if fields.is_empty() {
         Ok(())
     } else {
-        Err(Shortfall { fields })
+        Err(fields.into())
     }
 }
 
 /// The least share of any quantity that is left after placing; `None` if the node is too full.
 fn headroom(node: &NodeState, size: Size) -> Option<f64> {
-    let (free, total) = (node.free(), node.setup.capacity);
+    let (free, total) = (node.unclaimed(), node.setup.capacity);
     let share = |requested: u32, free: u32, total: u32| {
         let left = free.checked_sub(requested)?;
         Some(f64::from(left) / f64::from(total.max(1)))
     };
-    let vcpus = share(size.n_vcpus, free.n_vcpus, total.n_vcpus)?;
+    if size.n_vcpus > total.n_vcpus {
+        return None;
+    }
+    let vcpus = share(size.n_vcpus, free.n_vcpus, node.setup.claimable_vcpus)?;
     let mem = share(size.mem_gib, free.mem_gib, total.mem_gib)?;
     let disk = share(size.disk_size_gib, free.disk_size_gib, total.disk_size_gib)?;
     Some(vcpus.min(mem).min(disk))
@@ -285,19 +305,16 @@ fn distance(fields: impl Iterator<Item = Field>) -> f64 {
 /// The shortfall where no node runs such instances.
 fn no_node(request: &PlacementRequest) -> Shortfall {
     if request.resource_type == ResourceType::Vm {
-        return Shortfall {
-            fields: vec![("public_ipv4", 1, 0)],
-        };
+        return vec![("public_ipv4", 1, 0)].into();
     }
     gone(request.size)
 }
 
-/// The shortfall where the node of a claim is no longer configured.
+/// The shortfall where the node of a claim is drained or no longer configured.
 fn gone(size: Size) -> Shortfall {
-    Shortfall {
-        fields: vec![
-            ("n_vcpus", u64::from(size.n_vcpus), 0),
-            ("mem_gib", u64::from(size.mem_gib), 0),
-        ],
-    }
+    let compute = vec![
+        ("n_vcpus", u64::from(size.n_vcpus), 0),
+        ("mem_gib", u64::from(size.mem_gib), 0),
+    ];
+    compute.into()
 }

@@ -17,7 +17,9 @@ fn defined(
     let mut best: Option<(f64, Placement)> = None;
     let mut nearest: Option<(f64, Shortfall)> = None;
     for node in inventory.nodes.iter().filter(|node| takes(node, request)) {
-        let (free, total) = (node.free(), node.setup.capacity);
+        let (free, mut total) = (node.free(), node.setup.capacity);
+        let most = total.n_vcpus;
+        total.n_vcpus = node.setup.claimable_vcpus;
         let quantities = [
             ("n_vcpus", request.size.n_vcpus, free.n_vcpus, total.n_vcpus),
             ("mem_gib", request.size.mem_gib, free.mem_gib, total.mem_gib),
@@ -40,8 +42,17 @@ fn defined(
         }
         fields.extend(inventory.used_up(node, request).map(|name| (name, 1, 0)));
         if fields.is_empty() {
-            let left = quantities
-                .map(|(_, asked, free, total)| f64::from(free - asked) / f64::from(total.max(1)));
+            assert!(request.size.n_vcpus <= most, "more than the node has");
+            let unclaimed = node.unclaimed();
+            assert_eq!(free.n_vcpus, unclaimed.n_vcpus.min(most));
+            let left = quantities.map(|(name, asked, free, total)| {
+                let free = if name == "n_vcpus" {
+                    unclaimed.n_vcpus
+                } else {
+                    free
+                };
+                f64::from(free - asked) / f64::from(total.max(1))
+            });
             let left = left.into_iter().fold(f64::INFINITY, f64::min);
             if best.as_ref().is_none_or(|(most, _)| left > *most) {
                 best = Some((left, inventory.placement(node, request).unwrap()));
@@ -51,7 +62,7 @@ fn defined(
         let relative = |(_, asked, free): &(&str, u64, u64)| (asked - free) as f64 / *asked as f64;
         let distance: f64 = fields.iter().map(relative).sum();
         if nearest.as_ref().is_none_or(|(least, _)| distance < *least) {
-            nearest = Some((distance, Shortfall { fields }));
+            nearest = Some((distance, Shortfall::from(fields)));
         }
     }
     match best {
@@ -101,15 +112,16 @@ fn node() -> impl Strategy<Value = NodeSetup> {
     ];
     let public = prop_oneof![Just(vec![]), Just(vec!["203.0.113.0/30"])];
     let retired = prop::bool::weighted(0.1);
-    let others = (0..3_u32, public, 28..=30_u8, retired);
+    let others = (0..3_u32, public, 28..=30_u8, retired, 1..=3_u32);
     (capacity, 0..3_u32, tiers, others).prop_map(
-        |(capacity, gpus, cpu_tiers, (host, public, prefix, retired))| NodeSetup {
+        |(capacity, gpus, cpu_tiers, (host, public, prefix, retired, overcommit))| NodeSetup {
             id: NodeId(String::new()),
             capacity: Size {
                 n_vcpus: capacity.0,
                 mem_gib: capacity.1,
                 disk_size_gib: capacity.2,
             },
+            claimable_vcpus: capacity.0 * overcommit,
             gpus: (0..gpus)
                 .map(|n| GpuDevice {
                     model: ["H100", "L4"][n as usize % 2].to_owned(),
@@ -229,6 +241,7 @@ fn ports_of_a_node_that_is_not_configured_stay_taken() {
             mem_gib: 64,
             disk_size_gib: 640,
         },
+        claimable_vcpus: 64,
         gpus: Vec::new(),
         cpu_tiers: vec![CpuTier::GeneralPurpose],
         retired: false,
@@ -265,4 +278,64 @@ fn ports_of_a_node_that_is_not_configured_stay_taken() {
     assert_ne!(placed.ssh_port, claim.ssh_port);
     inventory.add(&placed);
     assert!(inventory.place(&request).is_err());
+}
+
+#[test]
+fn overcommitted_vcpus_are_shared_and_one_instance_has_at_most_the_nodes() {
+    let node = NodeSetup {
+        id: NodeId("n".to_owned()),
+        capacity: Size {
+            n_vcpus: 2,
+            mem_gib: 64,
+            disk_size_gib: 640,
+        },
+        claimable_vcpus: 5,
+        gpus: Vec::new(),
+        cpu_tiers: vec![CpuTier::GeneralPurpose],
+        retired: false,
+        ssh_host: "h".to_owned(),
+        lan_cidr: "10.80.0.0/16".parse().unwrap(),
+        lan_subnet_prefix: 24,
+        public_ipv4: Vec::new(),
+    };
+    let pools = Pools {
+        ssh: (20_000, 20_009),
+        web: (30_000, 30_009),
+    };
+    let request = |n_vcpus| PlacementRequest {
+        owner: UserId(1),
+        resource_type: ResourceType::Container,
+        size: Size {
+            n_vcpus,
+            mem_gib: 1,
+            disk_size_gib: 10,
+        },
+        cpu_tier: CpuTier::GeneralPurpose,
+        gpu_model: None,
+        web: false,
+    };
+    let mut inventory = Inventory::new(vec![node], pools);
+    let available =
+        |inventory: &Inventory, n_vcpus| inventory.place(&request(n_vcpus)).unwrap_err().fields;
+    assert_eq!(available(&inventory, 3), [("n_vcpus", 3, 2)]);
+    for left in [3, 1] {
+        let claim = inventory.place(&request(2)).unwrap().claim;
+        inventory.add(&claim);
+        assert_eq!(
+            inventory.largest_free(&request(1)).unwrap().n_vcpus,
+            left.min(2)
+        );
+        // Growth beyond the node is refused, although more is unclaimed.
+        let more = Size {
+            n_vcpus: 3,
+            ..claim.size
+        };
+        assert_eq!(
+            inventory.grow(&claim, more).unwrap_err().fields,
+            [("n_vcpus", 3, 2)]
+        );
+    }
+    assert_eq!(available(&inventory, 2), [("n_vcpus", 2, 1)]);
+    let [(_, capacity, claimed), ..] = inventory.usage()[0].quantities;
+    assert_eq!((capacity, claimed), (5, 4));
 }

@@ -2,13 +2,13 @@
 
 use super::text::{clean, short};
 use super::{blueprint, nonsense, resource_type_to_guest, size_to_guest};
-use crate::bindings::driver_types as wit;
+use crate::bindings::{driver_types as wit, survey};
 use std::time::Duration;
 use tracing::warn;
 use wharf_domain::capacity::{GpuDevice, Size};
 use wharf_domain::driver::{
-    DiskGrow, Features, Network, NodeHealth, Observed, Phase, PluginError, Report, Spec, StoreMark,
-    Tag, Target, Usage,
+    DiskGrow, EngineNetwork, Features, Network, NodeHealth, Observed, Phase, PluginError, Report,
+    Spec, StoreMark, Surroundings, Tag, Target, Usage,
 };
 use wharf_domain::ids::{Generation, InstanceId, NodeId};
 
@@ -193,6 +193,28 @@ pub fn mark(read: Result<Option<String>, PluginError>) -> Result<StoreMark, Plug
         Ok(Some(mark)) => Err(nonsense(format!("a mark of {} bytes", mark.len()))),
         Err(PluginError::Unsupported(_)) => Ok(StoreMark::Unsupported),
         Err(error) => Err(error),
+    }
+}
+
+/// From a guest. Ranges that are not of IPv4 do not matter to the configuration.
+pub fn surroundings(found: survey::Surroundings) -> Surroundings {
+    let network = |network: survey::EngineNetwork| EngineNetwork {
+        subnets: network
+            .subnets
+            .iter()
+            .filter_map(|text| text.parse().ok())
+            .collect(),
+        name: clean(&network.name, MAX_NAME),
+        installation: network.installation.map(|id| clean(&id, MAX_NAME)),
+    };
+    Surroundings {
+        networks: found.networks.into_iter().map(network).collect(),
+        missing_images: found
+            .missing_images
+            .iter()
+            .map(|name| clean(name, MAX_NAME))
+            .collect(),
+        machine: found.machine.map(|name| clean(&name, MAX_NAME)),
     }
 }
 

@@ -32,7 +32,7 @@ impl Scratch {
 
     fn config(&self, limits: Limits) -> PluginsConfig {
         PluginsConfig {
-            cache_dir: self.0.join("cache"),
+            cache_dir: Some(self.0.join("cache")),
             plugins_dir: Some(self.0.join("plugins")),
             pins: BTreeMap::new(),
             limits,

@@ -1,3 +1,41 @@
+// Errors that nearly every request can get. Each operation shows them once, folded.
+const SHARED = ["401", "403", "408", "413", "415", "429", "500", "503"];
+
+// Folds the shared errors of an operation below its own responses.
+function FoldErrors() {
+  return {
+    wrapComponents: {
+      responses: (Responses, { React }) => (props) => {
+        const shared = SHARED.filter((status) => props.responses.has(status));
+        const own = props.responses.filterNot((_, status) => shared.includes(status));
+        const line = (status) =>
+          React.createElement(
+            "li",
+            { key: status },
+            React.createElement("code", null, status),
+            ` ${props.responses.getIn([status, "description"], "")}`,
+          );
+        return React.createElement(
+          React.Fragment,
+          null,
+          React.createElement(Responses, { ...props, responses: own }),
+          React.createElement(
+            "details",
+            { style: { padding: "10px 20px" } },
+            React.createElement(
+              "summary",
+              { style: { cursor: "pointer" } },
+              `Errors of every request: ${shared.join(", ")}`,
+            ),
+            React.createElement("p", null, "The body is {\"detail\": \"…\"}, in words for people."),
+            React.createElement("ul", null, shared.map(line)),
+          ),
+        );
+      },
+    },
+  };
+}
+
 // The key given to "Authorize" stays in this page's memory: it is not kept across reloads.
 window.addEventListener("load", () => {
   SwaggerUIBundle({
@@ -8,5 +46,6 @@ window.addEventListener("load", () => {
     tryItOutEnabled: true,
     displayRequestDuration: true,
     validatorUrl: null,
+    plugins: [FoldErrors],
   });
 });

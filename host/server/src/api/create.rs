@@ -8,6 +8,7 @@ use wharf_domain::draft::{CreateDraft, Field, Offer, S3_FIELDS};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::instance::ResourceType;
 use wharf_domain::name::Name;
+use wharf_domain::request::CreateRequest;
 use wharf_domain::secret::SecretText;
 
 /// Creates an instance. A retry with the idempotency key of an earlier request gets its answer.
@@ -24,6 +25,14 @@ pub async fn run(
     {
         return Ok(Reply::Created(wire::instance(&earlier)?));
     }
+    let request = request(api, body)?;
+    let view = api.app.create(caller, request, key).await?;
+    drop(held);
+    Ok(Reply::Created(wire::instance(&view)?))
+}
+
+/// Reads a valid request, or names all wrong fields.
+pub(super) fn request(api: &Api, body: &[u8]) -> Result<CreateRequest, Error> {
     let mut draft = read(&api.schemas, body)?;
     if let Field::Right(name) = &draft.name
         && api.app.name_taken(name)?
@@ -31,13 +40,10 @@ pub async fn run(
         draft.errors.add("name", "is already taken");
     }
     let gpu_models = api.app.gpu_models();
-    let request = draft.finish(Offer {
+    Ok(draft.finish(Offer {
         flavors: api.app.flavors(),
         gpu_models: &gpu_models,
-    })?;
-    let view = api.app.create(caller, request, key).await?;
-    drop(held);
-    Ok(Reply::Created(wire::instance(&view)?))
+    })?)
 }
 
 /// Reads the fields that are right; the others are named in the draft's errors.
@@ -55,9 +61,8 @@ fn draft(mut checked: Checked) -> CreateDraft {
     CreateDraft {
         name: field(c, "name", name),
         resource_type: c.text("resource_type").and_then(|text| {
-            [ResourceType::Vm, ResourceType::Container]
-                .into_iter()
-                .find(|r| r.as_str() == text)
+            let mut all = ResourceType::ALL.into_iter();
+            all.find(|r| r.as_str() == text)
         }),
         n_vcpus: c.integer("n_vcpus"),
         mem_gib: c.integer("mem_gib"),
@@ -66,9 +71,8 @@ fn draft(mut checked: Checked) -> CreateDraft {
             c,
             "cpu_tier",
             c.text("cpu_tier").and_then(|text| {
-                [CpuTier::GeneralPurpose, CpuTier::HighPerformance]
-                    .into_iter()
-                    .find(|tier| tier.as_str() == text)
+                let mut all = CpuTier::ALL.into_iter();
+                all.find(|tier| tier.as_str() == text)
             }),
         ),
         flavor: field(c, "flavor", c.text("flavor").map(str::to_owned)),

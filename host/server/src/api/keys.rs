@@ -1,6 +1,6 @@
 //! `GET` and `POST /api/key/`, `DELETE /api/key/{id}/`: the caller's API keys.
 
-use super::{Api, Reply, render};
+use super::{Api, Reply, TIME, render};
 use crate::schema::Body;
 use serde::Serialize;
 use wharf_control::{Caller, KeyInfo};
@@ -66,8 +66,6 @@ pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Er
     };
     Ok(Reply::KeyCreated(render(&wire, 384)?))
 }
-
-const TIME: &str = "must be an ISO 8601 time or date, such as 2027-01-01T00:00:00Z";
 
 /// Revokes a key of the caller, possibly the one of this request.
 pub async fn revoke(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error> {

@@ -1,24 +1,36 @@
 //! One file per endpoint: parse, call the use case, render. This module knows no HTTP; the statuses
 //! of the responses are in `http`.
 
+pub mod account;
 pub mod audit;
 pub mod create;
 pub mod delete;
+pub mod device;
+pub mod estimate;
+pub mod events;
+pub mod flavors;
 pub mod get;
+pub mod host_key;
 pub mod keys;
 pub mod list;
 mod list_cache;
+pub mod offer;
 pub mod ports;
 pub mod public_key;
 pub mod quota;
 pub mod restart;
 mod s3_url;
+pub mod shortage;
+pub mod ssh_keys;
 pub mod stats;
 pub mod stop;
 pub mod tag;
+pub mod terminal;
 #[cfg(test)]
 mod tied;
 pub mod update;
+pub mod usage;
+pub mod webhooks;
 mod wire;
 
 use crate::schema::{SchemaError, Schemas};
@@ -61,11 +73,20 @@ pub enum Reply {
     Instance(Bytes),
     /// An instance was created.
     Created(Bytes),
-    /// An API key was created; the result has its secret.
+    /// An API key or a webhook, whose secret the result has, or an SSH key was created.
     KeyCreated(Bytes),
+    /// The request was done; the result has a secret.
+    Secret(Bytes),
+    /// The request will be done; the result says when.
+    Accepted(Bytes),
+    /// The request is refused; the result says why, for programs too.
+    Refused(Bytes),
     /// The request was done, and there is no result.
     Gone,
 }
+
+/// The message about a time that cannot be read.
+const TIME: &str = "must be an ISO 8601 time or date, such as 2027-01-01T00:00:00Z";
 
 /// Serialises into a buffer of this capacity.
 fn render<T: Serialize>(value: &T, capacity: usize) -> Result<Bytes, Error> {

@@ -1,12 +1,12 @@
 //! `public_key`: one OpenSSH public key line.
 
 use ssh_key::public::KeyData;
-use ssh_key::{Algorithm, PublicKey};
+use ssh_key::{Algorithm, HashAlg, PublicKey};
 
 /// The smallest RSA key that OpenSSH's server lets in.
 const RSA_BITS: usize = 1024;
 
-/// What may stand around the line: the schema's pattern knows the same four. Unicode's white space
+/// The characters that may surround the line: the schema's pattern knows the same four. Unicode's white space
 /// is not one set (U+0085 is in Rust's and not in ECMAScript's), so it is no part of the contract.
 const AROUND: [char; 4] = [' ', '\t', '\r', '\n'];
 
@@ -56,9 +56,15 @@ pub fn parse(text: &str) -> Result<String, String> {
     }
 }
 
+/// The fingerprint of a valid line, as `ssh-keygen -l` shows it.
+pub fn fingerprint(line: &str) -> Option<String> {
+    let key = PublicKey::from_openssh(line).ok()?;
+    Some(key.fingerprint(HashAlg::Sha256).to_string())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{fingerprint, parse};
 
     const ED25519: &str =
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFIkGWuBbBTx9nTEHwsrBJV4jF7lFQyMDmE6pDnoO4Yg";
@@ -70,6 +76,14 @@ mod tests {
         assert_eq!(parse(&commented).as_deref(), Ok(commented.as_str()));
         let loose = format!("  {} me \n", ED25519.replace(' ', "   "));
         assert_eq!(parse(&loose), Ok(format!("{ED25519} me")));
+    }
+
+    #[test]
+    fn the_fingerprint_is_that_of_ssh_keygen() {
+        let known = "SHA256:n3knDmyg+2a+JK29xhPEqIjEG265QrXR41UylNzOSOs";
+        for line in [ED25519.to_owned(), format!("{ED25519} me")] {
+            assert_eq!(fingerprint(&line).as_deref(), Some(known));
+        }
     }
 
     #[test]

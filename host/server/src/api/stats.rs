@@ -15,7 +15,7 @@ struct Wire {
     disk_total_gib: u32,
 }
 
-/// What a running container uses.
+/// The usage of a running container.
 pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
     let stats = api.app.stats(caller, selector).await?;
     Ok(Reply::Done(render(&wire(&stats), 192)?))

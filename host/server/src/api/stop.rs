@@ -1,14 +1,21 @@
 //! `POST /api/instance/{uuid}/stop/`.
 
 use super::{Api, Reply, wire};
-use wharf_control::{Caller, Selector};
+use wharf_control::{Caller, Selector, Stopped};
 use wharf_domain::error::Error;
 use wharf_domain::state::InstanceState;
 
 /// Stops a running instance. The result says `shut_off` for a container too, although later reads
 /// say `exited`: specification 4.5.
 pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
-    let view = api.app.stop(caller, selector).await?;
+    let (view, outcome) = api.app.stop(caller, selector).await?;
     let state = InstanceState::ShutOff.as_str();
-    Ok(Reply::Done(wire::action(&view, "stopped", state)?))
+    let done = match outcome {
+        Stopped::Done => "stopped",
+        Stopped::UnderWay => "is being stopped; its host has not confirmed it yet",
+        Stopped::Away => {
+            "is recorded as stopped; its host is out of reach and stops it when it is back"
+        }
+    };
+    Ok(Reply::Done(wire::action(&view, done, state)?))
 }

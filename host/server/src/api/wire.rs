@@ -5,6 +5,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use std::net::Ipv4Addr;
 use wharf_control::InstanceView;
+use wharf_domain::capacity;
 use wharf_domain::error::Error;
 use wharf_domain::money::{NANO, Rate};
 
@@ -77,11 +78,37 @@ impl<'a> Instance<'a> {
     }
 }
 
-/// The double nearest to a rate. Its shortest decimal, which is what serde_json writes, is exactly
-/// the rate: a rate has at most 13 digits, and doubles tell all decimals of 15 digits apart.
-#[expect(clippy::cast_precision_loss, reason = "both are integers below 2^53")]
-fn decimal(rate: Rate) -> f64 {
-    rate.0 as f64 / NANO as f64
+/// A size in catalogues.
+#[derive(Serialize)]
+pub(super) struct Size {
+    n_vcpus: u32,
+    mem_gib: u32,
+    disk_size_gib: u32,
+}
+
+impl From<capacity::Size> for Size {
+    fn from(size: capacity::Size) -> Self {
+        Self {
+            n_vcpus: size.n_vcpus,
+            mem_gib: size.mem_gib,
+            disk_size_gib: size.disk_size_gib,
+        }
+    }
+}
+
+/// A rate in USD.
+pub(super) fn decimal(rate: Rate) -> f64 {
+    usd(i128::from(rate.0))
+}
+
+/// The double nearest to an amount in nano-USD. Its shortest decimal, which is what serde_json writes,
+/// is exactly the amount below a million USD: doubles tell all decimals of 15 digits apart.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "both are integers below 2^53 up to nine million USD"
+)]
+pub(super) fn usd(nano: i128) -> f64 {
+    nano as f64 / NANO as f64
 }
 
 /// One instance, for its owner.

@@ -9,21 +9,35 @@ use wharf_domain::time::Timestamp;
 
 /// Show or verify the audit log
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Audit {
     #[command(subcommand)]
-    command: AuditCommand,
+    command: Option<AuditCommand>,
+    #[command(flatten)]
+    filter: Filter,
+    #[command(flatten)]
+    config: ConfigFile,
+}
+
+/// The records of a list.
+#[derive(Args)]
+struct Filter {
+    /// Only records about this user's instances and keys
+    #[arg(long, value_name = "EMAIL")]
+    user: Option<String>,
+    /// Only records from this ISO 8601 date or time on
+    #[arg(long, value_parser = timestamp)]
+    since: Option<Timestamp>,
 }
 
 #[derive(Subcommand)]
 enum AuditCommand {
     /// Show records: number, time, actor, peer, request id, user, operation, instance or key, result
+    ///
+    /// `wharf audit` alone does so too.
     List {
-        /// Only records about this user's instances and keys
-        #[arg(long, value_name = "EMAIL")]
-        user: Option<String>,
-        /// Only records from this ISO 8601 date or time on
-        #[arg(long, value_parser = timestamp)]
-        since: Option<Timestamp>,
+        #[command(flatten)]
+        filter: Filter,
         #[command(flatten)]
         config: ConfigFile,
     },
@@ -40,12 +54,9 @@ enum AuditCommand {
 impl Audit {
     pub fn run(self) -> Result<()> {
         match self.command {
-            AuditCommand::List {
-                user,
-                since,
-                config,
-            } => list(user.as_deref(), since.unwrap_or_default(), &config),
-            AuditCommand::Verify { end, config } => {
+            Some(AuditCommand::List { filter, config }) => list(&filter, &config),
+            None => list(&self.filter, &self.config),
+            Some(AuditCommand::Verify { end, config }) => {
                 let verified = config.perform(VerifyAudit { end })?;
                 for line in &verified.wrong {
                     println!("{line}");
@@ -60,10 +71,15 @@ impl Audit {
     }
 }
 
-fn list(user: Option<&str>, since: Timestamp, config: &ConfigFile) -> Result<()> {
+fn list(filter: &Filter, config: &ConfigFile) -> Result<()> {
+    let user = filter.user.as_deref();
+    let since = filter.since.unwrap_or_default();
     let (session, mut after) = (config.session()?, 0);
     loop {
-        let lines = session.perform(ListAudit { after })?;
+        let lines = session.perform(ListAudit {
+            after,
+            user: filter.user.clone(),
+        })?;
         let Some(last) = lines.last() else {
             return Ok(());
         };

@@ -1,14 +1,14 @@
 //! `wharf bill`.
 
 use super::ConfigFile;
+use super::remote::output::{note, table};
 use crate::operation::bill;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use std::path::PathBuf;
 use wharf_domain::money::{parse_usd, usd};
 use wharf_domain::time::Timestamp;
 
-/// Show the cost of a user's instances: UUID and USD, then the total; or correct it
+/// Show the cost of a user's instances and the total; or correct it
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Bill {
@@ -23,10 +23,8 @@ pub struct Bill {
     /// End of the period, exclusive, an ISO 8601 date or time; default, and at most: now
     #[arg(long, value_parser = timestamp)]
     to: Option<Timestamp>,
-    // No `ConfigFile`, because `correct` takes its own.
-    /// Configuration file (TOML)
-    #[arg(long, value_name = "FILE", required = true)]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigFile,
 }
 
 #[derive(Subcommand)]
@@ -63,27 +61,36 @@ impl Bill {
             println!("{id}\t{}", usd(amount));
             return Ok(());
         }
-        // clap requires both without a subcommand.
-        let config = self.config.context("--config is required")?;
-        let lines = ConfigFile { config }.perform(bill::Bill {
+        let bill = self.config.perform(bill::Bill {
+            // clap requires it without a subcommand.
             email: self.email.context("an e-mail address is required")?,
             from: self.from.unwrap_or_default(),
             to: self.to,
         })?;
-        for line in &lines {
-            println!("{}\t{}", line.uuid, usd(line.nano_usd));
-            for correction in &line.corrections {
-                println!(
-                    "\tcorrection\t{}\t{}\t{}",
-                    correction.at.to_rfc3339(),
-                    usd(correction.nano_usd),
-                    correction.reason
-                );
-            }
+        if let Some(end) = bill.cut_at {
+            note(&format!(
+                "--to is in the future; the bill ends now, at {}",
+                end.to_rfc3339()
+            ));
         }
-        let sum = lines.iter().map(|line| line.nano_usd).sum();
-        println!("total\t{}", usd(sum));
-        Ok(())
+        let sum = bill.lines.iter().map(|line| line.nano_usd).sum();
+        let mut rows = Vec::new();
+        for line in bill.lines {
+            let name = line.name.unwrap_or_else(|| "-".to_owned());
+            rows.push([name, line.uuid, usd(line.nano_usd), String::new()]);
+            rows.extend(line.corrections.into_iter().map(|correction| {
+                let at = correction.at.to_rfc3339();
+                let amount = format!("({})", usd(correction.nano_usd));
+                [
+                    String::new(),
+                    format!("correction {at}"),
+                    amount,
+                    correction.reason,
+                ]
+            }));
+        }
+        rows.push(["total".to_owned(), String::new(), usd(sum), String::new()]);
+        table(["NAME", "INSTANCE", "USD", "REASON"], &rows)
     }
 }
 

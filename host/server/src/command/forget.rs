@@ -5,8 +5,10 @@ use crate::operation::forget;
 use anyhow::Result;
 use clap::Args;
 
-/// Remove an instance that will never come back, without its node: its billing ends, and its resources,
-/// ports and addresses are free. An object that does come back is removed from its node
+/// Remove an instance that will never come back, without its node
+///
+/// Its billing ends, and its resources, ports and addresses are free. An object that does come back is
+/// removed from its node.
 #[derive(Args)]
 pub struct Forget {
     /// The UUID of an instance, or the name of one that is not deleted

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use wharf_domain::scope::Scope;
 use wharf_domain::time::Timestamp;
 
-/// Create, list and revoke API keys
+/// Create, list and revoke the API keys of any user
 #[derive(Args)]
 pub struct Key {
     #[command(subcommand)]

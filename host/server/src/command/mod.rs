@@ -1,26 +1,34 @@
-//! The command line of `wharf`, one file for each subcommand.
+//! The command line of `wharf`, one file for each subcommand. Commands for users are in `remote`.
 
 mod audit;
 mod backup;
 mod bill;
+mod check;
 mod clock;
 mod compact;
 mod events;
 mod forget;
 mod fsck;
+mod help;
+mod images;
 mod key;
+mod manual;
 mod node;
+mod remote;
 mod restore;
 mod secrets;
 mod serve;
+mod suspend;
 mod user;
 
 use crate::log;
 use crate::operation::{Operation, perform};
-use anyhow::{Context, Result};
-use clap::{Args, Parser, Subcommand};
+use anyhow::{Context, Result, bail};
+use clap::{Args, FromArgMatches, Parser, Subcommand};
+use std::io::ErrorKind;
 use std::path::PathBuf;
-use wharf_config::Config;
+use std::process::ExitCode;
+use wharf_config::{Config, ConfigError};
 
 /// The arguments of the program.
 #[derive(Parser)]
@@ -36,13 +44,19 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    #[command(flatten)]
+    Remote(remote::Remote),
+    Events(Box<events::Events>),
     Serve(serve::Serve),
+    Check(check::Check),
     Key(key::Key),
     User(user::User),
-    Events(events::Events),
     Bill(bill::Bill),
     Node(node::Node),
+    Images(images::Images),
     Forget(forget::Forget),
+    Suspend(suspend::Suspend),
+    Resume(suspend::Resume),
     Audit(audit::Audit),
     Clock(clock::Clock),
     Fsck(fsck::Fsck),
@@ -50,20 +64,47 @@ enum Command {
     Secrets(secrets::Secrets),
     Backup(backup::Backup),
     Restore(restore::Restore),
+    Manual(manual::Manual),
 }
 
 impl Cli {
-    /// Runs the subcommand.
-    pub fn run(self) -> Result<()> {
+    /// Reads the arguments and runs the subcommand.
+    pub fn main() -> ExitCode {
+        if let Some(asked) = remote::answer_if_asked() {
+            return asked;
+        }
+        clap_complete::CompleteEnv::with_factory(help::command)
+            .var(remote::COMPLETE_VARIABLE)
+            .complete();
+        let matches = help::command().get_matches();
+        let parsed = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        let Err(error) = parsed.run() else {
+            return ExitCode::SUCCESS;
+        };
+        match remote::describe(&error) {
+            Some(message) => {
+                eprintln!("wharf: {message}");
+                remote::exit_code(&error).into()
+            }
+            None => ExitCode::SUCCESS,
+        }
+    }
+
+    fn run(self) -> Result<()> {
         wharf_db::exit_on_damage();
         match self.command {
+            Command::Remote(remote) => remote.run(),
+            Command::Events(events) => events.run(),
             Command::Serve(serve) => serve.run(),
+            Command::Check(check) => check.run(),
             Command::Key(key) => key.run(),
             Command::User(user) => user.run(),
-            Command::Events(events) => events.run(),
             Command::Bill(bill) => bill.run(),
             Command::Node(node) => node.run(),
+            Command::Images(images) => images.run(),
             Command::Forget(forget) => forget.run(),
+            Command::Suspend(suspend) => suspend.run(),
+            Command::Resume(resume) => resume.run(),
             Command::Audit(audit) => audit.run(),
             Command::Clock(clock) => clock.run(),
             Command::Compact(compact) => compact.run(),
@@ -71,20 +112,45 @@ impl Cli {
             Command::Secrets(secrets) => secrets.run(),
             Command::Backup(backup) => backup.run(),
             Command::Restore(restore) => restore.run(),
+            Command::Manual(manual) => manual.run(),
         }
     }
 }
 
+/// The configuration file where nothing names another one.
+const CONFIG: &str = "/etc/wharf/wharf.toml";
+/// The environment variable that names the configuration file.
+const CONFIG_VARIABLE: &str = "WHARF_CONFIG";
+
 #[derive(Args)]
 struct ConfigFile {
-    /// Configuration file (TOML)
+    /// Configuration file (TOML); default: the variable WHARF_CONFIG, else /etc/wharf/wharf.toml
     #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    config: Option<PathBuf>,
 }
 
 impl ConfigFile {
+    fn path(&self) -> PathBuf {
+        let named = self.config.clone();
+        let named = named.or_else(|| std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from));
+        let named = named.filter(|path| !path.as_os_str().is_empty());
+        named.unwrap_or_else(|| CONFIG.into())
+    }
+
     fn load(&self) -> Result<Config> {
-        Ok(Config::load(&self.config)?)
+        let path = self.path();
+        let loaded = Config::load(&path);
+        let missing = |error: &ConfigError| match error {
+            ConfigError::Read { source, .. } => source.kind() == ErrorKind::NotFound,
+            _ => false,
+        };
+        match loaded {
+            Err(error) if self.config.is_none() && missing(&error) => bail!(
+                "there is no configuration {}; name one with --config FILE or {CONFIG_VARIABLE}",
+                path.display()
+            ),
+            loaded => Ok(loaded?),
+        }
     }
 
     /// Runs an operation, in the server if it runs.

@@ -1,11 +1,14 @@
 //! `wharf node`.
 
 use super::ConfigFile;
-use crate::operation::node::{AcceptNode, ListNodes};
+use super::remote::output::table;
+use crate::operation::node::{AcceptNode, DrainNode, ListNodes};
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use wharf_control::NodeLine;
+use wharf_domain::time::Timestamp;
 
-/// List nodes, and accept an engine after an outage
+/// List and drain nodes, and accept an engine after an outage
 #[derive(Args)]
 pub struct Node {
     #[command(subcommand)]
@@ -14,8 +17,8 @@ pub struct Node {
 
 #[derive(Subcommand)]
 enum NodeCommand {
-    /// List nodes: name, driver, number of instances, vCPUs, GiB of RAM and GiB of disk (used/total),
-    /// state
+    /// List nodes: name, engine, time of the last change of state, number of instances, claimed and
+    /// configured vCPUs, RAM and disk, and state
     List {
         #[command(flatten)]
         config: ConfigFile,
@@ -27,30 +30,57 @@ enum NodeCommand {
         #[command(flatten)]
         config: ConfigFile,
     },
+    /// Let a node take no new instances and no starts of stopped ones, and list the instances left on it
+    Drain {
+        /// The node's name
+        name: String,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Let a drained node take instances again
+    Resume {
+        /// The node's name
+        name: String,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
 }
 
 impl Node {
     pub fn run(self) -> Result<()> {
         match self.command {
             NodeCommand::List { config } => {
-                for node in config.perform(ListNodes {})? {
-                    let used = node.used.iter().zip(node.capacity);
-                    let used: Vec<_> = used.map(|(used, all)| format!("{used}/{all}")).collect();
-                    let retired = if node.retired { "retired, " } else { "" };
-                    let (driver, state) = match &node.driver {
-                        None => ("-", "not configured"),
-                        Some(driver) => (
-                            driver.as_str(),
-                            node.state.as_deref().unwrap_or("the server does not run"),
-                        ),
-                    };
+                let nodes = config.perform(ListNodes {})?;
+                let rows: Vec<_> = nodes.iter().map(row).collect();
+                table(
+                    [
+                        "NAME",
+                        "ENGINE",
+                        "SINCE",
+                        "INSTANCES",
+                        "VCPUS",
+                        "MEM",
+                        "DISK",
+                        "STATE",
+                    ],
+                    &rows,
+                )?;
+            }
+            NodeCommand::Drain { name, config } => {
+                let (node, drained) = (name.clone(), true);
+                let left = config.perform(DrainNode { node, drained })?;
+                println!("node {name} is drained; instances left: {}", left.len());
+                for line in left {
                     println!(
-                        "{}\t{driver}\t{}\t{}\t{retired}{state}",
-                        node.name,
-                        node.instances,
-                        used.join("\t")
+                        "{}\t{}\t{}\t{}",
+                        line.instance, line.name, line.owner, line.state
                     );
                 }
+            }
+            NodeCommand::Resume { name, config } => {
+                let (node, drained) = (name.clone(), false);
+                config.perform(DrainNode { node, drained })?;
+                println!("node {name} takes instances again");
             }
             NodeCommand::Accept { name, config } => {
                 config.perform(AcceptNode { node: name.clone() })?;
@@ -59,4 +89,31 @@ impl Node {
         }
         Ok(())
     }
+}
+
+/// The columns of a node; claimed and configured amounts.
+fn row(node: &NodeLine) -> [String; 8] {
+    let mut used = node.used.iter().zip(node.capacity);
+    let mut amount = || match used.next() {
+        Some((used, all)) => format!("{used}/{all}"),
+        None => "-".to_owned(),
+    };
+    let (vcpus, mem, disk) = (amount(), amount(), amount());
+    let state = match node.driver {
+        None => "not configured",
+        Some(_) => node.state.as_deref().unwrap_or("the server does not run"),
+    };
+    let marks = [(node.retired, "retired, "), (node.drained, "drained, ")];
+    let marks = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark);
+    let since = node.since.map(Timestamp::to_rfc3339);
+    [
+        node.name.clone(),
+        node.driver.clone().unwrap_or_else(|| "-".to_owned()),
+        since.unwrap_or_else(|| "-".to_owned()),
+        node.instances.to_string(),
+        vcpus,
+        format!("{mem} GiB"),
+        format!("{disk} GiB"),
+        marks.chain([state]).collect(),
+    ]
 }

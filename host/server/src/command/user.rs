@@ -1,13 +1,13 @@
 //! `wharf user`.
 
 use super::ConfigFile;
-use crate::operation::user::{LimitUser, ListUsers};
+use crate::operation::user::{InviteUser, LimitUser, ListUsers, SwitchUser};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use wharf_control::UserQuota;
 use wharf_domain::quota::{Amounts, UserLimit};
 
-/// List users and set their limits
+/// List users, invite, disable and enable them, and set their limits
 #[derive(Args)]
 pub struct User {
     #[command(subcommand)]
@@ -16,8 +16,29 @@ pub struct User {
 
 #[derive(Subcommand)]
 enum UserCommand {
-    /// List users: e-mail address, then usage and limit of each quantity
+    /// List users: e-mail address, usage and limit of each quantity, and `disabled` if it applies
     List {
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Print a link by which a user sets a password; it is valid once, for 72 hours
+    Invite {
+        /// The user's e-mail address; a user who does not exist is created
+        email: String,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Refuse a user's keys and sessions; instances go on
+    Disable {
+        /// The user's e-mail address
+        email: String,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Accept a disabled user's keys again
+    Enable {
+        /// The user's e-mail address
+        email: String,
         #[command(flatten)]
         config: ConfigFile,
     },
@@ -62,6 +83,20 @@ impl User {
                     println!("{}", line(&user));
                 }
             }
+            UserCommand::Invite { email, config } => {
+                let invitation = config.perform(InviteUser { email })?;
+                let until = invitation.expires_at.to_rfc3339();
+                println!("{}", invitation.url.expose());
+                eprintln!("valid once, until {until}; it is a password until then");
+            }
+            UserCommand::Disable { email, config } => {
+                let disabled = true;
+                config.perform(SwitchUser { email, disabled })?;
+            }
+            UserCommand::Enable { email, config } => {
+                let disabled = false;
+                config.perform(SwitchUser { email, disabled })?;
+            }
             UserCommand::Limit {
                 email,
                 limits,
@@ -90,5 +125,6 @@ fn line(user: &UserQuota) -> String {
     let fields = amounts
         .fields()
         .map(|(name, text)| format!("\t{name} {text}"));
-    format!("{}{}", user.email, fields.concat())
+    let disabled = if user.disabled { "\tdisabled" } else { "" };
+    format!("{}{}{disabled}", user.email, fields.concat())
 }

@@ -1,5 +1,6 @@
 //! The layers around all routes: request ids, the access log, panics, and the `Host` header.
 
+use super::metrics::HttpMetrics;
 use super::respond::{self, HttpError, Response};
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
@@ -25,13 +26,18 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_ID_LENGTH: usize = 128;
 
 /// Adds the layers to all routes of a router.
-pub(super) fn observe<S: Clone + Send + Sync + 'static>(router: Router<S>) -> Router<S> {
+pub(super) fn observe<S: Clone + Send + Sync + 'static>(
+    router: Router<S>,
+    metrics: HttpMetrics,
+) -> Router<S> {
     router.layer(
         ServiceBuilder::new()
             .map_request(drop_insane_id)
             .layer(SetRequestIdLayer::new(X_REQUEST_ID, MakeRequestUuid))
             .layer(PropagateRequestIdLayer::new(X_REQUEST_ID))
-            .layer(from_fn(log))
+            .layer(from_fn(move |request, next| {
+                log(request, next, metrics.clone())
+            }))
             .layer(CatchPanicLayer::custom(panicked))
             .layer(from_fn(require_host)),
     )
@@ -63,7 +69,8 @@ fn is_sane(id: &HeaderValue) -> bool {
     (1..=MAX_ID_LENGTH).contains(&id.len()) && id.as_bytes().iter().all(token)
 }
 
-async fn log(mut request: Request, next: Next) -> Response {
+async fn log(mut request: Request, next: Next, metrics: HttpMetrics) -> Response {
+    metrics.in_flight.inc();
     let id = request.extensions().get::<RequestId>();
     let id = id.and_then(|id| id.header_value().to_str().ok());
     let entry = Entry {
@@ -77,6 +84,7 @@ async fn log(mut request: Request, next: Next) -> Response {
         method: request.method().clone(),
         route: request.extensions().get().cloned(),
         status: None,
+        metrics,
     };
     // A span of this level exists whatever the filter, so that every line has the id.
     let span = tracing::error_span!(
@@ -102,6 +110,7 @@ struct Line {
     method: Method,
     route: Option<MatchedPath>,
     status: Option<u16>,
+    metrics: HttpMetrics,
 }
 
 impl Line {
@@ -118,7 +127,12 @@ impl Drop for Line {
     fn drop(&mut self) {
         let id = &*self.entry.request_id;
         let (method, route) = (self.method.as_str(), self.route());
-        let microseconds = (self.started.elapsed().as_secs_f64() * 1e6).round();
+        let elapsed = self.started.elapsed();
+        self.metrics.in_flight.dec();
+        // 499 is the customary number for a client that went away.
+        let status = self.status.unwrap_or(499);
+        (self.metrics).answered(&self.method, route, status, elapsed);
+        let microseconds = (elapsed.as_secs_f64() * 1e6).round();
         let ms = microseconds / 1e3;
         let user = self.entry.user.get().map(|user| user.0);
         match self.status {
@@ -166,7 +180,7 @@ async fn require_host(request: Request, next: Next) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use super::{Response, X_REQUEST_ID, observe};
+    use super::{HttpMetrics, Response, X_REQUEST_ID, observe};
     use axum::Router;
     use axum::body::Body;
     use axum::routing::get;
@@ -184,7 +198,7 @@ mod tests {
             request = request.header(*name, *value);
         }
         let request = request.body(Body::empty()).unwrap();
-        let Ok(response) = observe(router).call(request).await;
+        let Ok(response) = observe(router, HttpMetrics::default()).call(request).await;
         response
     }
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// Counters and flags of one connection.
@@ -16,6 +16,19 @@ pub(super) struct Activity {
     unread: AtomicBool,
     authenticated: AtomicBool,
     evicted: Notify,
+    upgraded: AtomicBool,
+    upgrade_ended: Notify,
+}
+
+/// The connection serves another protocol than HTTP until this is dropped.
+#[derive(Debug)]
+pub(super) struct Upgraded(Arc<Activity>);
+
+impl Drop for Upgraded {
+    fn drop(&mut self) {
+        self.0.upgraded.store(false, Ordering::Release);
+        self.0.upgrade_ended.notify_one();
+    }
 }
 
 /// The response bodies that are not sent completely.
@@ -99,6 +112,19 @@ impl Activity {
     /// Completes when the connection has to end.
     pub(super) async fn evicted(&self) {
         self.evicted.notified().await;
+    }
+
+    /// The connection is about to leave HTTP.
+    pub(super) fn upgrade(self: &Arc<Self>) -> Upgraded {
+        self.upgraded.store(true, Ordering::Release);
+        Upgraded(Arc::clone(self))
+    }
+
+    /// Completes when the connection serves no other protocol. It keeps its place until then.
+    pub(super) async fn upgrade_ended(&self) {
+        while self.upgraded.load(Ordering::Acquire) {
+            self.upgrade_ended.notified().await;
+        }
     }
 
     fn sending(&self) -> MutexGuard<'_, Sending> {

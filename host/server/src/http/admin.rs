@@ -11,17 +11,20 @@ use crate::operation::Operation;
 use crate::operation::audit::{ListAudit, VerifyAudit};
 use crate::operation::backup::Backup;
 use crate::operation::bill::{Bill, CorrectBill};
+use crate::operation::claims::ListClaims;
 use crate::operation::clock::{AdoptClock, ShowClock};
 use crate::operation::events::Events;
 use crate::operation::forget::Forget;
 use crate::operation::key::{ListKeys, NewKey, RevokeKey};
-use crate::operation::node::{AcceptNode, ListNodes};
+use crate::operation::node::{AcceptNode, DrainNode, ListNodes};
 use crate::operation::secrets::RotateSecrets;
-use crate::operation::user::{LimitUser, ListUsers};
+use crate::operation::suspend::{ListSuspensions, Resume, Suspend};
+use crate::operation::user::{InviteUser, LimitUser, ListUsers, SwitchUser};
 use axum::Router;
 use axum::extract::{FromRequest, Request, State};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
+use prometheus_client::metrics::gauge::Gauge;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{Permissions, remove_file, set_permissions};
@@ -71,6 +74,7 @@ pub(super) fn start(
         limits,
         tls: None,
         unsent: Unsent::new(u64::MAX),
+        open: Gauge::default(),
     };
     Ok(tokio::spawn(async move {
         listen::serve(listener, |_| None, served, stopped).await;
@@ -99,6 +103,8 @@ fn router(app: Arc<App>) -> Router {
     let router = add::<RevokeKey>(router);
     let router = add::<ListUsers>(router);
     let router = add::<LimitUser>(router);
+    let router = add::<InviteUser>(router);
+    let router = add::<SwitchUser>(router);
     let router = add::<Events>(router);
     let router = add::<Bill>(router);
     let router = add::<CorrectBill>(router);
@@ -106,9 +112,14 @@ fn router(app: Arc<App>) -> Router {
     let router = add::<AdoptClock>(router);
     let router = add::<RotateSecrets>(router);
     let router = add::<Backup>(router);
+    let router = add::<ListClaims>(router);
     let router = add::<ListNodes>(router);
     let router = add::<AcceptNode>(router);
+    let router = add::<DrainNode>(router);
     let router = add::<Forget>(router);
+    let router = add::<Suspend>(router);
+    let router = add::<Resume>(router);
+    let router = add::<ListSuspensions>(router);
     let router = add::<ListAudit>(router);
     let router = add::<VerifyAudit>(router);
     router

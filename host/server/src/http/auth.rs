@@ -1,17 +1,21 @@
-//! Authentication by API key.
+//! Authentication by API key, or by the session in a cookie.
 
 use super::access_log::Entry;
 use super::activity::Activity;
 use super::interface::Interface;
 use super::respond::{HttpError, Response};
+use super::{same_origin, session_cookie};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
 use http::HeaderMap;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, COOKIE};
 use std::sync::Arc;
-use wharf_control::Caller;
+use wharf_control::{Caller, Credential};
 use wharf_domain::scope::Scope;
+
+/// The path whose requests need a scope of their own.
+const METRICS: &str = "/metrics";
 
 const SCHEME: &str = "Bearer";
 
@@ -27,20 +31,14 @@ pub(super) async fn authenticate(
     next: Next,
 ) -> Response {
     let path = request.uri().path();
-    if path == "/api" || path.starts_with("/api/") {
-        let entry = request.extensions().get::<Entry>();
-        let caller = bearer(request.headers())
-            .zip(entry)
-            .and_then(|(key, entry)| {
-                let mut caller =
-                    (interface.api.app()).authenticate(key, Arc::clone(&entry.request_id))?;
-                let _ = entry.user.set(caller.user);
-                if let Some(connection) = request.extensions().get::<Arc<Activity>>() {
-                    connection.authenticate();
-                    caller.peer = connection.peer;
-                }
-                Some(caller)
-            });
+    let is_metrics = path == METRICS;
+    if is_metrics || path == "/api" || path.starts_with("/api/") {
+        let app = interface.api.app();
+        let caller = match request.headers().contains_key(AUTHORIZATION) {
+            true => bearer(request.headers())
+                .and_then(|key| authenticated(&request, |id| app.authenticate(key, id))),
+            false => session(&interface, &request),
+        };
         let Some(caller) = caller else {
             return HttpError::Unauthorized.into_response();
         };
@@ -49,7 +47,14 @@ pub(super) async fn authenticate(
         {
             return HttpError::TooManyRequests(exceeded).into_response();
         }
+        if caller.credential == Credential::Session
+            && same_origin::needs_proof(&request)
+            && !same_origin::is_proven(&request, &app.config())
+        {
+            return HttpError::Origin.into_response();
+        }
         let needed = match request.method().is_safe() {
+            _ if is_metrics => Scope::Metrics,
             true => Scope::Read,
             false => Scope::Write,
         };
@@ -59,6 +64,31 @@ pub(super) async fn authenticate(
         request.extensions_mut().insert(Authenticated(caller));
     }
     next.run(request).await
+}
+
+/// The caller with the session of a request. A request with a key has none.
+pub(super) fn session(interface: &Interface, request: &Request) -> Option<Caller> {
+    if request.headers().contains_key(AUTHORIZATION) || !request.headers().contains_key(COOKIE) {
+        return None;
+    }
+    let app = interface.api.app();
+    let token = session_cookie::find(request.headers(), &app.config().base_url())?;
+    authenticated(request, |id| app.authenticate_session(token, id))
+}
+
+/// The caller that `find` returns for a request id. The log and the connection learn of it.
+fn authenticated(
+    request: &Request,
+    find: impl FnOnce(Arc<str>) -> Option<Caller>,
+) -> Option<Caller> {
+    let entry = request.extensions().get::<Entry>()?;
+    let mut caller = find(Arc::clone(&entry.request_id))?;
+    let _ = entry.user.set(caller.user);
+    if let Some(connection) = request.extensions().get::<Arc<Activity>>() {
+        connection.authenticate();
+        caller.peer = connection.peer;
+    }
+    Some(caller)
 }
 
 /// The key of `Authorization: Bearer KEY`; none if the header is missing, repeated, or of another

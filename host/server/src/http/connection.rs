@@ -85,7 +85,8 @@ impl Connections {
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let service = service_fn(|request| self.respond(request, activity));
-        let mut connection = pin!(self.builder.serve_connection(TokioIo::new(io), service));
+        let connection = (self.builder).serve_connection_with_upgrades(TokioIo::new(io), service);
+        let mut connection = pin!(connection);
         let mut stopped = pin!(async move { drop(stopped.wait_for(|stopped| *stopped).await) });
         let mut watchdog = Watchdog::new(self.idle_timeout, self.write_timeout);
         let interval = self.idle_timeout.min(self.write_timeout) / 2;
@@ -98,7 +99,7 @@ impl Connections {
                     if let Err(error) = ended {
                         tracing::debug!("connection ended: {error}");
                     }
-                    return;
+                    return activity.upgrade_ended().await;
                 }
                 () = &mut stopped, if !watchdog.stopping => {
                     watchdog.stopping = true;
@@ -150,7 +151,7 @@ impl Drop for Running {
     }
 }
 
-/// What to do with a connection.
+/// The next action on a connection.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Keep,

@@ -1,15 +1,12 @@
 //! The OpenAPI document and its explorer. All files are embedded: nothing is fetched from elsewhere.
 
+use super::asset::{Asset, Rules};
 use super::compress::{self, accepts_gzip};
 use super::respond::{self, HttpError, Response};
 use super::unsent::Static;
 use bytes::Bytes;
-use flate2::read::GzDecoder;
 use http::HeaderMap;
-use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use serde_json::{Value, json};
-use std::io::Read;
-use std::sync::OnceLock;
 use wharf_domain::flavor::Flavor;
 
 const DOCUMENT: &str = include_str!("../../../../schemas/generated/openapi.json");
@@ -19,44 +16,46 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'u
                       img-src 'self' data:; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
-const PAGE: &[u8] = include_bytes!("../../assets/swagger-ui/index.html");
+const RULES: Rules = Rules {
+    policy: POLICY,
+    cache: "no-cache",
+};
 
-/// A file of the explorer.
-struct File {
-    name: &'static str,
-    content_type: &'static str,
-    gzipped: bool,
-    content: &'static [u8],
-}
+static PAGE: Asset = Asset::plain(
+    "text/html; charset=utf-8",
+    include_bytes!("../../assets/swagger-ui/index.html"),
+);
 
-/// The files for clients that do not accept gzip, decompressed at first use.
-static PLAIN: [OnceLock<Bytes>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
-
-const FILES: &[File] = &[
-    File {
-        name: "swagger-ui-bundle.js",
-        content_type: "text/javascript; charset=utf-8",
-        gzipped: true,
-        content: include_bytes!("../../assets/swagger-ui/swagger-ui-bundle.js.gz"),
-    },
-    File {
-        name: "swagger-ui.css",
-        content_type: "text/css; charset=utf-8",
-        gzipped: true,
-        content: include_bytes!("../../assets/swagger-ui/swagger-ui.css.gz"),
-    },
-    File {
-        name: "start.js",
-        content_type: "text/javascript; charset=utf-8",
-        gzipped: false,
-        content: include_bytes!("../../assets/swagger-ui/start.js"),
-    },
-    File {
-        name: "favicon-32x32.png",
-        content_type: "image/png",
-        gzipped: false,
-        content: include_bytes!("../../assets/swagger-ui/favicon-32x32.png"),
-    },
+/// The files of the explorer, by name.
+static FILES: [(&str, Asset); 4] = [
+    (
+        "swagger-ui-bundle.js",
+        Asset::gzipped(
+            "text/javascript; charset=utf-8",
+            include_bytes!("../../assets/swagger-ui/swagger-ui-bundle.js.gz"),
+        ),
+    ),
+    (
+        "swagger-ui.css",
+        Asset::gzipped(
+            "text/css; charset=utf-8",
+            include_bytes!("../../assets/swagger-ui/swagger-ui.css.gz"),
+        ),
+    ),
+    (
+        "start.js",
+        Asset::plain(
+            "text/javascript; charset=utf-8",
+            include_bytes!("../../assets/swagger-ui/start.js"),
+        ),
+    ),
+    (
+        "favicon-32x32.png",
+        Asset::incompressible(
+            "image/png",
+            include_bytes!("../../assets/swagger-ui/favicon-32x32.png"),
+        ),
+    ),
 ];
 
 /// The OpenAPI document of this installation.
@@ -97,35 +96,14 @@ impl Docs {
         response
     }
 
-    pub(super) fn page() -> Response {
-        page("text/html; charset=utf-8", Bytes::from_static(PAGE))
+    pub(super) fn page(request: &HeaderMap) -> Response {
+        PAGE.respond(request, &RULES)
     }
 
     pub(super) fn file(name: &str, request: &HeaderMap) -> Result<Response, HttpError> {
-        let (file, plain) = FILES
-            .iter()
-            .zip(&PLAIN)
-            .find(|(file, _)| file.name == name)
-            .ok_or(HttpError::UnknownPath)?;
-        let content = Bytes::from_static(file.content);
-        if !file.gzipped {
-            return Ok(page(file.content_type, content));
-        }
-        let gzip = accepts_gzip(request);
-        let content = match gzip {
-            true => content,
-            false => plain
-                .get_or_init(|| {
-                    let mut plain = Vec::new();
-                    // The embedded file is whole; a short read would show in the tests.
-                    let _ = GzDecoder::new(file.content).read_to_end(&mut plain);
-                    plain.into()
-                })
-                .clone(),
-        };
-        let mut response = page(file.content_type, content);
-        compress::declare(response.headers_mut(), gzip);
-        Ok(response)
+        let file = FILES.iter().find(|(known, _)| *known == name);
+        let (_, asset) = file.ok_or(HttpError::UnknownPath)?;
+        Ok(asset.respond(request, &RULES))
     }
 }
 
@@ -138,44 +116,31 @@ fn offer<'a>(document: &mut Value, field: &str, names: impl Iterator<Item = &'a 
     }
 }
 
-fn page(content_type: &'static str, content: Bytes) -> Response {
-    let mut response = respond::document(content_type, content);
-    response.extensions_mut().insert(Static);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    response
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Docs, FILES, PAGE};
+    use super::{Docs, FILES};
+    use flate2::read::GzDecoder;
     use http::{HeaderMap, HeaderValue, header::ACCEPT_ENCODING};
     use http_body_util::BodyExt;
 
     #[tokio::test]
     async fn the_page_has_its_files_compressed_or_not() {
-        let page = std::str::from_utf8(PAGE).unwrap();
+        let page = Docs::page(&HeaderMap::new()).into_body();
+        let page = page.collect().await.unwrap().to_bytes();
+        let page = std::str::from_utf8(&page).unwrap();
         let mut gzip = HeaderMap::new();
         gzip.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip, br"));
-        for file in FILES {
-            assert!(
-                page.contains(&format!("\"{}\"", file.name)),
-                "{}",
-                file.name
-            );
-            let packed = Docs::file(file.name, &gzip).unwrap();
-            assert_eq!(
-                packed.headers().contains_key("content-encoding"),
-                file.gzipped
-            );
-            let plain = Docs::file(file.name, &HeaderMap::new()).unwrap();
+        for (name, _) in &FILES {
+            assert!(page.contains(&format!("\"{name}\"")), "{name}");
+            let packed = Docs::file(name, &gzip).unwrap();
+            let is_packed = packed.headers().contains_key("content-encoding");
+            assert_eq!(is_packed, !name.ends_with(".png"), "{name}");
+            let plain = Docs::file(name, &HeaderMap::new()).unwrap();
             assert!(!plain.headers().contains_key("content-encoding"));
             let packed = packed.into_body().collect().await.unwrap().to_bytes();
             let plain = plain.into_body().collect().await.unwrap().to_bytes();
-            assert_eq!(packed.len() < plain.len(), file.gzipped);
-            if file.name.ends_with("bundle.js") {
+            assert_eq!(packed.len() < plain.len(), is_packed, "{name}");
+            if name.ends_with("bundle.js") {
                 assert!(plain.len() > 1_000_000);
             }
         }
@@ -202,11 +167,8 @@ mod tests {
         let gzip = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static("gzip"))]);
         let gzipped = docs.document(&gzip).into_body().collect().await.unwrap();
         let mut plain = Vec::new();
-        std::io::Read::read_to_end(
-            &mut super::GzDecoder::new(&gzipped.to_bytes()[..]),
-            &mut plain,
-        )
-        .unwrap();
+        std::io::Read::read_to_end(&mut GzDecoder::new(&gzipped.to_bytes()[..]), &mut plain)
+            .unwrap();
         assert_eq!(plain, body);
     }
 }

@@ -1,4 +1,4 @@
-//! What handlers take from a request. Extraction follows the contract's order of checks: content
+//! The parts of a request that handlers take. Extraction follows the contract's order of checks: content
 //! type, size and time of the body, then a free place among the running requests.
 
 use super::auth::Authenticated;
@@ -39,16 +39,20 @@ impl<B> Call<B> {
 
     /// The response to a request that failed.
     pub(super) fn fail(&self, error: &Error) -> Response {
-        let id = &*self.caller.request_id;
-        match error {
-            Error::Internal(_) => tracing::error!(id, error = %error.chain(), "internal error"),
-            Error::NodeUnreachable(text) => tracing::warn!(id, "node out of reach: {text}"),
-            Error::NotStarted(text) => tracing::warn!(id, "not started: {text}"),
-            Error::Overloaded => tracing::warn!(id, "overloaded"),
-            _ => {}
-        }
-        respond::error(error)
+        fail(&self.caller.request_id, error)
     }
+}
+
+/// The response to a request that failed.
+pub(super) fn fail(id: &str, error: &Error) -> Response {
+    match error {
+        Error::Internal(_) => tracing::error!(id, error = %error.chain(), "internal error"),
+        Error::NodeUnreachable(text) => tracing::warn!(id, "node out of reach: {text}"),
+        Error::NotStarted(text) => tracing::warn!(id, "not started: {text}"),
+        Error::Overloaded => tracing::warn!(id, "overloaded"),
+        _ => {}
+    }
+    respond::error(error)
 }
 
 impl<S: Send + Sync> FromRequest<S> for NoBody {

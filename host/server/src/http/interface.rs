@@ -2,12 +2,16 @@
 
 use super::compress::Workers;
 use super::docs::Docs;
+use super::event_stream::Streams;
+use super::metrics::HttpMetrics;
 use super::rate::Rates;
+use super::sign_in::Attempts;
 use super::unsent::Unsent;
 use crate::api::Api;
+use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 /// The state that handlers share.
 pub(super) struct Interface {
@@ -18,6 +22,12 @@ pub(super) struct Interface {
     pub(super) in_flight: Arc<Semaphore>,
     /// None without a limit.
     pub(super) rates: Option<Rates>,
+    pub(super) attempts: Attempts,
     pub(super) unsent: Arc<Unsent>,
     pub(super) workers: Workers,
+    pub(super) streams: Arc<Streams>,
+    /// Turns true when the server stops.
+    pub(super) stopped: watch::Receiver<bool>,
+    pub(super) metrics: HttpMetrics,
+    pub(super) registry: Registry,
 }

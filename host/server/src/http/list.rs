@@ -77,7 +77,8 @@ async fn part(
     .await
 }
 
-async fn on_worker<T: Send + 'static>(
+/// Runs work that may take long as soon as a worker is free.
+pub(super) async fn on_worker<T: Send + 'static>(
     interface: Arc<Interface>,
     user: UserId,
     work: impl FnOnce(&Interface) -> Result<T, Error> + Send + 'static,
@@ -91,7 +92,7 @@ async fn on_worker<T: Send + 'static>(
         }
     });
     let done = done.await;
-    done.unwrap_or_else(|| Err(Error::internal("a list could not be rendered")))
+    done.unwrap_or_else(|| Err(Error::internal("a worker failed")))
 }
 
 fn encode(list: &List, gzip: bool) -> Encoded {

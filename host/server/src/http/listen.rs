@@ -7,6 +7,7 @@ use super::unsent::Unsent;
 use arc_swap::ArcSwap;
 use axum::Router;
 use axum::serve::Listener;
+use prometheus_client::metrics::gauge::Gauge;
 use rustls::ServerConfig;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ pub(super) struct Served {
     /// The certificate, which a reload replaces.
     pub(super) tls: Option<Arc<ArcSwap<ServerConfig>>>,
     pub(super) unsent: Arc<Unsent>,
+    /// The number of open connections.
+    pub(super) open: Gauge,
 }
 
 /// Serves until `stopped` turns true, then finishes running requests within the shutdown timeout.
@@ -37,6 +40,7 @@ pub(super) async fn serve<L: Listener>(
         limits,
         tls,
         unsent,
+        open,
     } = served;
     let header_timeout = Duration::from_millis(limits.header_timeout_ms);
     let connections = Arc::new(Connections::new(router, &limits, unsent));
@@ -61,8 +65,9 @@ pub(super) async fn serve<L: Listener>(
         }
         let tls = tls.as_ref().map(|tls| TlsAcceptor::from(tls.load_full()));
         let (connections, stopped) = (Arc::clone(&connections), stopped.clone());
+        let open = open.clone();
         tokio::spawn(async move {
-            let _counted = (permit, peer);
+            let _counted = (permit, peer, Open::new(open));
             let served = async {
                 let Some(tls) = tls else {
                     return connections.serve(io, &activity, stopped).await;
@@ -87,6 +92,22 @@ pub(super) async fn serve<L: Listener>(
         .is_err()
     {
         tracing::warn!("requests were still running at the end of the shutdown timeout");
+    }
+}
+
+/// A connection, counted until it is dropped.
+struct Open(Gauge);
+
+impl Open {
+    fn new(open: Gauge) -> Self {
+        open.inc();
+        Self(open)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 

@@ -1,4 +1,4 @@
-//! A token bucket for each API key.
+//! A token bucket for each API key or session, and for each party that signs in.
 
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultDirectRateLimiter, Quota};
@@ -11,8 +11,9 @@ use wharf_config::Limits;
 /// The most buckets in memory. A key whose bucket was evicted begins with a full one.
 const MAX_BUCKETS: usize = 16_384;
 
-/// The buckets, by the public id of a key.
+/// The buckets, by the public id of a key or session, an address or an account.
 pub(super) struct Rates {
+    what: &'static str,
     buckets: Cache<Arc<str>, Arc<DefaultDirectRateLimiter>>,
     quota: Quota,
     clock: DefaultClock,
@@ -20,9 +21,11 @@ pub(super) struct Rates {
     window: u64,
 }
 
-/// The rate of a key is exceeded.
+/// The rate of a key, an address or an account is exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateExceeded {
+    /// The holder of the bucket: `key`, `address` or `account`.
+    pub what: &'static str,
     /// Seconds until the next request is allowed, rounded up.
     pub retry_after: u64,
     /// Requests of a full bucket.
@@ -36,16 +39,30 @@ impl Rates {
     pub(super) fn new(limits: &Limits) -> Option<Self> {
         let rate = NonZero::new(limits.requests_per_second)?;
         let burst = NonZero::new(limits.request_burst)?;
-        Some(Self {
-            buckets: Cache::new(MAX_BUCKETS),
-            quota: Quota::per_second(rate).allow_burst(burst),
-            clock: DefaultClock::default(),
-            burst: burst.get(),
-            window: u64::from(burst.get().div_ceil(rate.get())),
-        })
+        let quota = Quota::per_second(rate).allow_burst(burst);
+        let window = u64::from(burst.get().div_ceil(rate.get()));
+        Some(Self::of("key", quota, window))
     }
 
-    /// Takes a request from the bucket of a key.
+    /// Makes buckets of this size that regain a request in each period.
+    pub(super) fn every(what: &'static str, period: Duration, burst: NonZero<u32>) -> Self {
+        let quota = Quota::with_period(period).unwrap_or(Quota::per_second(NonZero::<u32>::MIN));
+        let window = period.saturating_mul(burst.get());
+        Self::of(what, quota.allow_burst(burst), seconds(window))
+    }
+
+    fn of(what: &'static str, quota: Quota, window: u64) -> Self {
+        Self {
+            what,
+            buckets: Cache::new(MAX_BUCKETS),
+            burst: quota.burst_size().get(),
+            quota,
+            clock: DefaultClock::default(),
+            window,
+        }
+    }
+
+    /// Takes a request from a bucket.
     pub(super) fn take(&self, key: &Arc<str>) -> Result<(), RateExceeded> {
         let bucket = self.buckets.get(key).unwrap_or_else(|| {
             let bucket = Arc::new(DefaultDirectRateLimiter::direct(self.quota));
@@ -53,6 +70,7 @@ impl Rates {
             bucket
         });
         bucket.check().map_err(|until| RateExceeded {
+            what: self.what,
             retry_after: seconds(until.wait_time_from(self.clock.now())),
             burst: self.burst,
             window: self.window,

@@ -3,19 +3,20 @@
 use super::entity_tags::{Conditions, Decision};
 use super::rate::RateExceeded;
 use crate::api::Reply;
+use crate::api::shortage::Shortage;
 use crate::api::tag::tag;
 use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderValue, IF_MATCH,
-    LINK, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
+    LINK, LOCATION, RETRY_AFTER, SEC_WEBSOCKET_VERSION, SET_COOKIE, UPGRADE, WWW_AUTHENTICATE,
 };
 use http::{StatusCode, header::HeaderName};
 use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
-use wharf_domain::error::{Error, FieldErrors, Shortfall};
+use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::scope::Scope;
 
 /// Why creations are refused while the disk is nearly full. `/readyz` says so too.
@@ -25,6 +26,7 @@ pub const DISK_FULL: &str =
 /// A response; its body is one piece.
 pub use axum::response::Response;
 
+const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
@@ -33,6 +35,12 @@ const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 pub enum HttpError {
     /// No valid key.
     Unauthorized,
+    /// The request needs a valid session.
+    SignedOut,
+    /// The request has a cookie, and may come from a page elsewhere.
+    Origin,
+    /// Nobody can sign in.
+    SignInOff,
     /// The key lacks this scope.
     Scope(Scope),
     /// No route has this path.
@@ -55,8 +63,12 @@ pub enum HttpError {
     EntityTags(HeaderName),
     /// The `Idempotency-Key` is not valid.
     IdempotencyKey,
+    /// The request needs a WebSocket.
+    NoUpgrade,
     /// The key has sent too many requests.
     TooManyRequests(RateExceeded),
+    /// The user has as many event streams as one may have.
+    TooManyStreams(usize),
     /// Too many requests are running, or too much is unsent.
     Busy,
     /// The service does not accept requests now.
@@ -93,17 +105,34 @@ pub fn reply(reply: Reply) -> Response {
             let tag = tag(&body);
             tagged(json_bytes(StatusCode::CREATED, body), &tag)
         }
-        Reply::KeyCreated(body) => with(
-            json_bytes(StatusCode::CREATED, body),
-            CACHE_CONTROL,
-            HeaderValue::from_static("no-store"),
-        ),
+        Reply::KeyCreated(body) => not_stored(json_bytes(StatusCode::CREATED, body)),
+        Reply::Secret(body) => not_stored(json_bytes(StatusCode::OK, body)),
+        Reply::Accepted(body) => json_bytes(StatusCode::ACCEPTED, body),
+        Reply::Refused(body) => json_bytes(StatusCode::BAD_REQUEST, body),
         Reply::Gone => {
             let mut response = Response::default();
             *response.status_mut() = StatusCode::NO_CONTENT;
             response
         }
     }
+}
+
+/// A response that gives a cookie to a browser, or takes it back.
+pub(super) fn with_cookie(response: Response, cookie: Option<HeaderValue>) -> Response {
+    let response = not_stored(response);
+    match cookie {
+        Some(cookie) => with(response, SET_COOKIE, cookie),
+        None => response,
+    }
+}
+
+/// A response with a secret, which no cache may store.
+fn not_stored(response: Response) -> Response {
+    with(
+        response,
+        CACHE_CONTROL,
+        HeaderValue::from_static("no-store"),
+    )
 }
 
 /// A response with an entity tag. A cache must ask whether it is still valid.
@@ -153,25 +182,44 @@ fn linked(response: Response, link: Option<String>) -> Response {
     }
 }
 
+/// A stream of events. Proxies must neither keep nor collect it.
+pub fn event_stream(body: Body) -> Response {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (CONTENT_TYPE, "text/event-stream"),
+        (CACHE_CONTROL, "no-store"),
+        (X_ACCEL_BUFFERING, "no"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
 /// The response to a request that a use case refused.
 pub fn error(error: &Error) -> Response {
     match error {
         Error::Fields(FieldErrors(fields)) => json_value(StatusCode::BAD_REQUEST, fields),
         Error::NotFound => detail(StatusCode::NOT_FOUND, "Instance not found."),
         Error::KeyNotFound => detail(StatusCode::NOT_FOUND, "Key not found."),
+        Error::Missing(kind) => detail(StatusCode::NOT_FOUND, &format!("{kind} not found.")),
+        Error::SignInRefused => detail(
+            StatusCode::BAD_REQUEST,
+            "The e-mail address or the password is wrong.",
+        ),
         Error::State { needed, .. } => {
             let text = format!("{}; it must be {needed}.", sentence(&error.to_string()));
+            detail(StatusCode::BAD_REQUEST, &text)
+        }
+        Error::Suspended { .. } => {
+            let text = format!("{}.", sentence(error.to_string().trim_end_matches('.')));
             detail(StatusCode::BAD_REQUEST, &text)
         }
         Error::NotApplicable(why) => {
             detail(StatusCode::BAD_REQUEST, &format!("{}.", sentence(why)))
         }
-        Error::Insufficient(shortfall) => {
-            insufficient("Insufficient resources", "available", shortfall)
-        }
-        Error::OverQuota(shortfall) => {
-            insufficient("Quota exceeded", "left of your quota", shortfall)
-        }
+        Error::Insufficient(shortfall) => insufficient(&Shortage::of_node(shortfall)),
+        Error::OverQuota(shortfall) => insufficient(&Shortage::of_quota(shortfall)),
         Error::NodeUnreachable(_) => detail(
             StatusCode::BAD_GATEWAY,
             "The host of this instance could not be reached.",
@@ -192,6 +240,11 @@ pub fn error(error: &Error) -> Response {
             StatusCode::UNPROCESSABLE_ENTITY,
             "This Idempotency-Key belongs to a request with another body.",
         ),
+        Error::TooManyTerminals(limit) => detail(
+            StatusCode::TOO_MANY_REQUESTS,
+            &format!("You have {limit} open terminals, which is the limit; close one first."),
+        ),
+        Error::NoTerminalFree => retry_later("No terminal is free; try again shortly."),
         Error::Overloaded => http_error(&HttpError::Busy),
         Error::DiskFull => retry_later(DISK_FULL),
         Error::Internal(_) => internal_error(),
@@ -205,6 +258,22 @@ pub fn http_error(error: &HttpError) -> Response {
             detail(StatusCode::UNAUTHORIZED, "Invalid or missing API key."),
             WWW_AUTHENTICATE,
             HeaderValue::from_static("Bearer"),
+        ),
+        HttpError::SignedOut => with(
+            detail(
+                StatusCode::UNAUTHORIZED,
+                "This needs a session; sign in first.",
+            ),
+            WWW_AUTHENTICATE,
+            HeaderValue::from_static("Bearer"),
+        ),
+        HttpError::Origin => detail(
+            StatusCode::FORBIDDEN,
+            "The request does not come from a page of the console at its own address.",
+        ),
+        HttpError::SignInOff => detail(
+            StatusCode::FORBIDDEN,
+            "Sign-in is switched off on this server; use an API key.",
         ),
         HttpError::Scope(scope) => {
             let text = format!("This API key lacks the scope `{}`.", scope.as_str());
@@ -251,7 +320,14 @@ pub fn http_error(error: &HttpError) -> Response {
             "Idempotency-Key",
             "must be given once, as 1 to 128 printable ASCII characters without spaces",
         ),
+        HttpError::NoUpgrade => no_upgrade(),
         HttpError::TooManyRequests(exceeded) => too_many_requests(exceeded),
+        HttpError::TooManyStreams(most) => {
+            let text =
+                format!("You have {most} event streams open, the most of one user; end one.");
+            let response = detail(StatusCode::TOO_MANY_REQUESTS, &text);
+            with(response, RETRY_AFTER, HeaderValue::from_static("1"))
+        }
         HttpError::Busy => retry_later("The service is busy; try again shortly."),
         HttpError::NotReady => retry_later("The service is not ready."),
     }
@@ -278,28 +354,25 @@ pub fn ok(value: &impl Serialize) -> Response {
     json_value(StatusCode::OK, value)
 }
 
-/// The body of specification 2.7.
-#[derive(Serialize)]
-struct Insufficient<'a> {
-    message: String,
-    bottleneck: Vec<&'a str>,
-    requested: BTreeMap<&'a str, u64>,
-    nearest_available: BTreeMap<&'a str, u64>,
-}
-
-fn insufficient(what: &str, left: &str, Shortfall { fields }: &Shortfall) -> Response {
-    let bottleneck: Vec<&str> = fields.iter().map(|row| row.0).collect();
-    let names = bottleneck.join(", ");
-    let body = Insufficient {
-        message: format!("{what}: not enough {names} {left}."),
-        bottleneck,
-        requested: fields.iter().map(|row| (row.0, row.1)).collect(),
-        nearest_available: fields.iter().map(|row| (row.0, row.2)).collect(),
-    };
+fn insufficient(shortage: &Shortage<'_>) -> Response {
     json_value(
         StatusCode::UNPROCESSABLE_ENTITY,
-        &BTreeMap::from([("detail", body)]),
+        &BTreeMap::from([("detail", shortage)]),
     )
+}
+
+/// The protocol that the resource needs instead. HTTP/2 has no such headers, and they are left out.
+fn no_upgrade() -> Response {
+    let text = "A terminal is opened with a WebSocket of version 13 over HTTP/1.1.";
+    let mut response = detail(StatusCode::UPGRADE_REQUIRED, text);
+    for (name, value) in [
+        (CONNECTION, "upgrade"),
+        (UPGRADE, "websocket"),
+        (SEC_WEBSOCKET_VERSION, "13"),
+    ] {
+        response = with(response, name, HeaderValue::from_static(value));
+    }
+    response
 }
 
 fn retry_later(text: &str) -> Response {
@@ -326,14 +399,18 @@ fn entity_tags(name: &HeaderName) -> (&'static str, &'static str) {
 /// The fields `RateLimit-Policy` and `RateLimit` are those of draft-ietf-httpapi-ratelimit-headers-10.
 fn too_many_requests(exceeded: &RateExceeded) -> Response {
     let RateExceeded {
+        what,
         retry_after,
         burst,
         window,
     } = exceeded;
-    let text = "This API key has sent too many requests; retry after the time in Retry-After.";
+    let text = match *what {
+        "key" => "This API key has sent too many requests; retry after the time in Retry-After.",
+        _ => "Too many attempts; retry after the time in Retry-After.",
+    };
     let mut response = detail(StatusCode::TOO_MANY_REQUESTS, text);
-    let policy = format!("\"key\";q={burst};w={window}");
-    let left = format!("\"key\";r=0;t={retry_after}");
+    let policy = format!("\"{what}\";q={burst};w={window}");
+    let left = format!("\"{what}\";r=0;t={retry_after}");
     for (name, value) in [
         (RETRY_AFTER, retry_after.to_string()),
         (RATE_LIMIT_POLICY, policy),
@@ -380,92 +457,4 @@ fn with(mut response: Response, name: HeaderName, value: HeaderValue) -> Respons
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{HttpError, Response, error, http_error, reply};
-    use crate::api::Reply;
-    use bytes::Bytes;
-    use http_body_util::BodyExt;
-    use serde_json::{Value, json};
-    use wharf_domain::error::{Error, FieldErrors, Shortfall};
-    use wharf_domain::state::InstanceState;
-
-    async fn parts(response: Response) -> (u16, Value) {
-        let status = response.status().as_u16();
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
-    }
-
-    #[tokio::test]
-    async fn every_error() {
-        let shortfall = Shortfall {
-            fields: vec![("n_vcpus", 8, 2), ("n_gpus", 1, 0)],
-        };
-        let short = json!({ "detail": {
-            "message": "Insufficient resources: not enough n_vcpus, n_gpus available.",
-            "bottleneck": ["n_vcpus", "n_gpus"],
-            "requested": { "n_vcpus": 8, "n_gpus": 1 },
-            "nearest_available": { "n_vcpus": 2, "n_gpus": 0 },
-        }});
-        let state = Error::State {
-            verb: "stop",
-            state: InstanceState::Provisioning,
-            needed: "running",
-        };
-        for (given, expected) in [
-            (
-                FieldErrors::one("name", "taken").into(),
-                (400, json!({ "name": ["taken"] })),
-            ),
-            (
-                Error::NotFound,
-                (404, json!({ "detail": "Instance not found." })),
-            ),
-            (
-                state,
-                (
-                    400,
-                    json!({ "detail": "Cannot stop an instance that is provisioning; it must be running." }),
-                ),
-            ),
-            (
-                Error::NotApplicable("only so"),
-                (400, json!({ "detail": "Only so." })),
-            ),
-            (Error::Insufficient(shortfall), (422, short)),
-        ] {
-            assert_eq!(parts(error(&given)).await, expected);
-        }
-        for (given, status) in [
-            (Error::NodeUnreachable("SECRET".to_owned()), 502),
-            (Error::NotStarted("SECRET".to_owned()), 502),
-            (
-                Error::caused("SECRET", std::io::Error::other("SECRET")),
-                500,
-            ),
-            (Error::Overloaded, 503),
-        ] {
-            let (got, body) = parts(error(&given)).await;
-            assert_eq!(got, status);
-            assert!(!body.to_string().contains("SECRET"));
-        }
-    }
-
-    #[tokio::test]
-    async fn headers_that_go_with_a_status() {
-        let unauthorized = http_error(&HttpError::Unauthorized);
-        assert_eq!(unauthorized.headers()["www-authenticate"], "Bearer");
-        assert_eq!(http_error(&HttpError::Busy).headers()["retry-after"], "1");
-        let moved = http_error(&HttpError::Slash("/api/instance/?a=b".to_owned()));
-        assert_eq!(
-            (moved.status().as_u16(), &moved.headers()["location"]),
-            (308, &"/api/instance/?a=b".parse().unwrap())
-        );
-        let gone = reply(Reply::Gone);
-        assert!(gone.headers().get("content-type").is_none());
-        assert_eq!(parts(gone).await.0, 204);
-        assert_eq!(
-            parts(reply(Reply::Created(Bytes::from_static(b"{}")))).await,
-            (201, json!({}))
-        );
-    }
-}
+mod tests;

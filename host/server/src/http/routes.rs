@@ -2,13 +2,20 @@
 
 use super::access_log::observe;
 use super::auth::authenticate;
+use super::console;
 use super::docs::Docs;
 use super::entity_tags::Conditions;
+use super::events;
 use super::extract::{Call, Json, Named, NoBody};
 use super::idempotency::IdempotencyHeader;
 use super::interface::Interface;
 use super::list;
+use super::metrics::scrape;
 use super::respond::{self, HttpError, Response};
+use super::sign_in;
+use super::terminal;
+use super::usage;
+use super::webhooks;
 use crate::api;
 use crate::api::list::Page;
 use axum::Router;
@@ -22,10 +29,10 @@ use std::sync::Arc;
 use wharf_domain::error::Error;
 
 type Shared = State<Arc<Interface>>;
-type Routes<const N: usize> = [(&'static str, MethodRouter<Arc<Interface>>); N];
+pub(super) type Routes<const N: usize> = [(&'static str, MethodRouter<Arc<Interface>>); N];
 
 /// Routes for callers with a key.
-pub(super) fn private() -> Routes<11> {
+pub(super) fn private() -> Routes<22> {
     [
         ("/api/instance/", get(list::handler).post(create)),
         (
@@ -37,17 +44,36 @@ pub(super) fn private() -> Routes<11> {
         ("/api/instance/{uuid}/add-port/", post(add_port)),
         ("/api/instance/{uuid}/remove-port/", post(remove_port)),
         ("/api/instance/{uuid}/stats/", get(stats)),
+        ("/api/instance/{uuid}/host-key/", get(host_keys)),
+        ("/api/session/", get(session)),
+        ("/api/instance/{uuid}/terminal/", get(terminal::open)),
         ("/api/quota/", get(quota)),
+        ("/metrics", get(scrape)),
         ("/api/audit/", get(audit)),
+        ("/api/event/", get(events::handler)),
         ("/api/key/", get(list_keys).post(create_key)),
         ("/api/key/{id}/", delete_method(revoke_key)),
+        ("/api/ssh-key/", get(list_ssh_keys).post(create_ssh_key)),
+        ("/api/ssh-key/{id}/", delete_method(delete_ssh_key)),
+        ("/api/flavor/", get(flavors)),
+        ("/api/offer/", get(offer)),
+        ("/api/estimate/", post(estimate)),
+        ("/api/usage/", get(usage::handler)),
     ]
 }
 
 /// The path templates of all routes.
 pub fn paths() -> impl Iterator<Item = &'static str> {
     let private = private().map(|(path, _)| path);
-    private.into_iter().chain(public().map(|(path, _)| path))
+    let webhooks = webhooks::routes().map(|(path, _)| path);
+    let sign_in = sign_in::routes().map(|(path, _)| path);
+    let public = public().map(|(path, _)| path);
+    private
+        .into_iter()
+        .chain(webhooks)
+        .chain(sign_in)
+        .chain(public)
+        .chain(console::paths())
 }
 
 /// Routes for everyone.
@@ -64,16 +90,23 @@ pub(super) fn public() -> Routes<5> {
 /// The whole interface.
 pub(super) fn router(interface: Arc<Interface>) -> Router {
     let authenticate = from_fn_with_state(Arc::clone(&interface), authenticate);
-    let private = with_routes(private())
+    let private = with_routes(private().into_iter().chain(webhooks::routes()))
         .fallback(async || HttpError::UnknownPath)
         .layer(authenticate);
-    observe(with_routes(public()).merge(private)).with_state(interface)
+    let metrics = interface.metrics.clone();
+    let guard = from_fn_with_state(Arc::clone(&interface), sign_in::guard);
+    let sign_in = with_routes(sign_in::routes()).layer(guard);
+    let public = with_routes(public().into_iter().chain(console::routes()));
+    observe(public.merge(sign_in).merge(private), metrics).with_state(interface)
 }
 
-fn with_routes<const N: usize>(routes: Routes<N>) -> Router<Arc<Interface>> {
+fn with_routes(
+    routes: impl IntoIterator<Item = (&'static str, MethodRouter<Arc<Interface>>)>,
+) -> Router<Arc<Interface>> {
     let mut router = Router::new();
     for (path, methods) in routes {
-        if let Some(unslashed) = path.strip_suffix('/') {
+        let unslashed = path.strip_suffix('/').filter(|path| !path.is_empty());
+        if let Some(unslashed) = unslashed {
             let redirect = methods.clone().route_layer(from_fn(redirect_to_slash));
             router = router.route(unslashed, redirect);
         }
@@ -142,6 +175,14 @@ async fn stats(State(interface): Shared, Named(selector): Named, call: Call) -> 
     call.respond(api::stats::run(&interface.api, &call.caller, &selector).await)
 }
 
+async fn host_keys(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
+    call.respond(api::host_key::list(&interface.api, &call.caller, &selector))
+}
+
+async fn session(State(interface): Shared, call: Call) -> Response {
+    call.respond(api::account::session(&interface.api, &call.caller))
+}
+
 async fn quota(State(interface): Shared, call: Call) -> Response {
     call.respond(api::quota::run(&interface.api, &call.caller))
 }
@@ -178,6 +219,36 @@ async fn revoke_key(
     call.respond(api::keys::revoke(&interface.api, &call.caller, &id).await)
 }
 
+async fn list_ssh_keys(State(interface): Shared, call: Call) -> Response {
+    call.respond(api::ssh_keys::list(&interface.api, &call.caller))
+}
+
+async fn create_ssh_key(State(interface): Shared, call: Call<Json>) -> Response {
+    call.respond(api::ssh_keys::create(&interface.api, &call.caller, &call.body.0).await)
+}
+
+async fn delete_ssh_key(
+    State(interface): Shared,
+    id: Result<Path<String>, PathRejection>,
+    call: Call,
+) -> Response {
+    let id = id.map_or_else(|_| String::new(), |Path(id)| id);
+    call.respond(api::ssh_keys::delete(&interface.api, &call.caller, &id).await)
+}
+
+async fn flavors(State(interface): Shared, call: Call) -> Response {
+    call.respond(api::flavors::run(&interface.api))
+}
+
+async fn offer(State(interface): Shared, call: Call) -> Response {
+    call.respond(api::offer::run(&interface.api, &call.caller))
+}
+
+async fn estimate(State(interface): Shared, call: Call<Json>) -> Response {
+    let api = &interface.api;
+    call.respond(api::estimate::run(api, &call.caller, &call.body.0).await)
+}
+
 async fn health(_: NoBody) -> Response {
     respond::ok(&json!({ "status": "ok" }))
 }
@@ -198,8 +269,8 @@ async fn document(State(interface): Shared, headers: HeaderMap, _: NoBody) -> Re
     interface.docs.document(&headers)
 }
 
-async fn docs_page(_: NoBody) -> Response {
-    Docs::page()
+async fn docs_page(headers: HeaderMap, _: NoBody) -> Response {
+    Docs::page(&headers)
 }
 
 async fn docs_file(
@@ -213,7 +284,6 @@ async fn docs_file(
 
 #[cfg(test)]
 mod tests {
-    use super::{private, public};
     use std::collections::BTreeSet;
 
     /// Methods are held against the document by `tests/rest/transport.rs`.
@@ -223,8 +293,11 @@ mod tests {
         let document: serde_json::Value = serde_json::from_str(document).unwrap();
         let documented: BTreeSet<_> = document["paths"].as_object().unwrap().keys().collect();
         let undocumented = ["/api/openapi.json", "/api/docs/", "/api/docs/{file}"];
-        let routes = private().into_iter().chain(public());
-        let paths: BTreeSet<_> = routes.map(|(path, _)| path.to_owned()).collect();
+        let undocumented: BTreeSet<_> = undocumented
+            .into_iter()
+            .chain(crate::http::console::paths())
+            .collect();
+        let paths: BTreeSet<_> = super::paths().map(str::to_owned).collect();
         let routed = paths.iter().filter(|p| !undocumented.contains(&p.as_str()));
         assert!(documented.into_iter().eq(routed));
     }

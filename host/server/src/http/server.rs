@@ -3,10 +3,13 @@
 use super::admin;
 use super::compress::Workers;
 use super::docs::Docs;
+use super::event_stream::Streams;
 use super::interface::Interface;
 use super::listen::{self, Served};
+use super::metrics::{self, HttpMetrics};
 use super::rate::Rates;
 use super::routes;
+use super::sign_in::Attempts;
 use super::start_error::StartError;
 use super::tls;
 use super::unsent::Unsent;
@@ -14,6 +17,7 @@ use crate::api::Api;
 use crate::essential::Essential;
 use arc_swap::ArcSwap;
 use axum::serve::ListenerExt;
+use prometheus_client::metrics::gauge::Gauge;
 use rustls::ServerConfig;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,11 +34,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts to serve: REST on the listener, over TLS only if the configuration has it, and the
-    /// admin service on its socket. Both end when `stopped` turns true.
+    /// Starts to serve: REST on the first listener, over TLS only if the configuration has it, metrics
+    /// on the second one, and the admin service on its socket. All end when `stopped` turns true.
     pub fn start(
         config: &Config,
-        listener: TcpListener,
+        (listener, metrics_listener): (TcpListener, Option<TcpListener>),
         app: Arc<App>,
         stopped: watch::Receiver<bool>,
     ) -> Result<Self, StartError> {
@@ -43,7 +47,10 @@ impl Server {
         }
         let limits = config.limits;
         let unsent = Unsent::new(limits.unsent_mib.saturating_mul(1 << 20));
+        let metrics = HttpMetrics::default();
         let interface = Interface {
+            registry: metrics::registry(&metrics, &app),
+            metrics: metrics.clone(),
             docs: Docs::new(app.flavors(), &app.gpu_models()).map_err(broken)?,
             api: Api::new(Arc::clone(&app)).map_err(broken)?,
             body_timeout: Duration::from_millis(limits.body_timeout_ms),
@@ -51,23 +58,40 @@ impl Server {
                 limits.max_connections.min(Semaphore::MAX_PERMITS),
             )),
             rates: Rates::new(&limits),
+            attempts: Attempts::new(),
             unsent: Arc::clone(&unsent),
             workers: Workers::new(),
+            streams: Streams::new(&limits),
+            stopped: stopped.clone(),
         };
         let tls = config.tls.as_ref().map(tls::read).transpose()?;
         let tls = tls.map(|tls| Arc::new(ArcSwap::new(tls)));
+        let interface = Arc::new(interface);
+        let mut services = Essential::default();
+        if let Some(listener) = metrics_listener {
+            let served = Served {
+                router: metrics::router(Arc::clone(&interface)),
+                tls: None,
+                limits,
+                unsent: Arc::clone(&unsent),
+                open: Gauge::default(),
+            };
+            let address = |address: &SocketAddr| Some(address.ip());
+            let scrapes = listen::serve(listener, address, served, stopped.clone());
+            services.add("the metrics", tokio::spawn(scrapes));
+        }
         let served = Served {
-            router: routes::router(Arc::new(interface)),
+            router: routes::router(interface),
             tls: tls.clone(),
             limits,
             unsent,
+            open: metrics.connections,
         };
         let admin = admin::start(config.admin_socket(), app, limits, stopped.clone())?;
         // Responses are written whole, so waiting for more data to send only costs time.
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let address = |address: &SocketAddr| Some(address.ip());
         let rest = tokio::spawn(listen::serve(listener, address, served, stopped));
-        let mut services = Essential::default();
         services.add("the REST interface", rest);
         services.add("the admin service", admin);
         Ok(Self { services, tls })

@@ -10,7 +10,7 @@ pub enum StartError {
     Tls {
         /// The setting that names it.
         setting: &'static str,
-        /// What is wrong.
+        /// The fault, in words.
         message: String,
     },
     /// The admin service's socket cannot be opened.

@@ -18,6 +18,10 @@ const CHUNK: usize = 64 * 1024;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Static;
 
+/// Marks a response whose body is many frames, over any time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Streamed;
+
 /// The unsent bytes of all responses.
 #[derive(Debug)]
 pub(super) struct Unsent {
@@ -39,18 +43,38 @@ impl Unsent {
     }
 }
 
-/// Counts one body until it is sent or given up.
+/// Watches one body until it is sent or given up.
 struct Sending {
     activity: Arc<Activity>,
     body: u64,
-    unsent: Arc<Unsent>,
-    bytes: u64,
+    _counted: Count,
 }
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        self.unsent.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
         self.activity.body_sent(self.body);
+    }
+}
+
+/// Counts bytes until they are sent or given up.
+struct Count {
+    unsent: Arc<Unsent>,
+    bytes: u64,
+}
+
+impl Count {
+    fn new(unsent: &Arc<Unsent>, bytes: u64) -> Self {
+        unsent.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Self {
+            unsent: Arc::clone(unsent),
+            bytes,
+        }
+    }
+}
+
+impl Drop for Count {
+    fn drop(&mut self) {
+        self.unsent.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -58,6 +82,7 @@ impl Drop for Sending {
 struct Counted {
     bytes: Bytes,
     _sending: Option<Sending>,
+    _counted: Option<Count>,
 }
 
 impl AsRef<[u8]> for Counted {
@@ -73,6 +98,8 @@ pub(super) struct UnsentBody {
     activity: Arc<Activity>,
     number: u64,
     sending: Option<Sending>,
+    /// Of a body that is many frames, each of which counts by itself.
+    streamed: Option<Arc<Unsent>>,
 }
 
 impl UnsentBody {
@@ -86,21 +113,20 @@ impl UnsentBody {
             Some(Static) => 0,
             None => response.body().size_hint().lower(),
         };
-        let sending = (!response.body().is_end_stream()).then(|| {
-            unsent.bytes.fetch_add(bytes, Ordering::Relaxed);
-            Sending {
-                activity: Arc::clone(activity),
-                body: activity.body_begun(),
-                unsent: Arc::clone(unsent),
-                bytes,
-            }
+        let sending = (!response.body().is_end_stream()).then(|| Sending {
+            activity: Arc::clone(activity),
+            body: activity.body_begun(),
+            _counted: Count::new(unsent, bytes),
         });
+        let streamed = response.extensions().get::<Streamed>();
+        let streamed = streamed.map(|Streamed| Arc::clone(unsent));
         response.map(|body| Self {
             body,
             rest: Bytes::new(),
             activity: Arc::clone(activity),
             number: sending.as_ref().map_or(0, |sending| sending.body),
             sending,
+            streamed,
         })
     }
 }
@@ -119,11 +145,14 @@ impl hyper::body::Body for UnsentBody {
                 return Poll::Ready(None);
             };
             match frame.into_data() {
-                // All bodies of this service are one frame.
                 Ok(bytes) => {
+                    let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                    let streamed = this.streamed.as_ref();
                     this.rest = Bytes::from_owner(Counted {
                         bytes,
-                        _sending: this.sending.take(),
+                        // A body that is not streamed is one frame.
+                        _sending: this.sending.take_if(|_| streamed.is_none()),
+                        _counted: streamed.map(|unsent| Count::new(unsent, length)),
                     });
                 }
                 Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
@@ -188,6 +217,26 @@ mod tests {
         assert!(!unsent.is_full() && !activity.bodies().is_empty());
         drop(response);
         let _empty = UnsentBody::track(().into_response(), &activity, &unsent);
+        assert!(activity.bodies().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_streamed_body_is_watched_to_its_end_and_counts_what_is_not_sent() {
+        let (activity, unsent) = (Arc::<Activity>::default(), Unsent::new(3));
+        let frames = ["one", "two"].map(Ok::<_, std::convert::Infallible>);
+        let body = axum::body::Body::from_stream(futures_util::stream::iter(frames));
+        let mut response = axum::response::Response::new(body);
+        response.extensions_mut().insert(super::Streamed);
+        let mut body = UnsentBody::track(response, &activity, &unsent).into_body();
+        for _ in 0..2 {
+            assert!(!unsent.is_full() && !activity.bodies().is_empty());
+            let frame = body.frame().await.unwrap().unwrap();
+            assert!(unsent.is_full());
+            drop(frame);
+        }
+        assert!(body.frame().await.is_none());
+        assert!(!activity.bodies().is_empty());
+        drop(body);
         assert!(activity.bodies().is_empty());
     }
 }

@@ -3,7 +3,7 @@
 use super::Operation;
 use serde::{Deserialize, Serialize};
 use wharf_control::{AuditEntry, Operator, audit_page};
-use wharf_db::AuditHead;
+use wharf_db::{AuditHead, Read};
 use wharf_domain::error::{Error, FieldErrors};
 
 /// The most records of one reply.
@@ -15,6 +15,8 @@ const PAGE: usize = 10_000;
 pub struct ListAudit {
     /// The number of the record after which the list begins.
     pub after: u64,
+    /// The user whose records are wanted, who must exist.
+    pub user: Option<String>,
 }
 
 /// A record and the e-mail address of the user whose data changed.
@@ -29,6 +31,12 @@ impl Operation for ListAudit {
     type Reply = Vec<AuditLine>;
 
     async fn run(self, operator: Operator<'_>) -> Result<Self::Reply, Error> {
+        if let Some(user) = &self.user
+            && operator.db.read(|rows| rows.user_of_email(user))?.is_none()
+        {
+            let message = format!("no user has the address {user:?}");
+            return Err(FieldErrors::one("user", message).into());
+        }
         let records = audit_page(operator.db, self.after, PAGE)?.into_iter();
         Ok(records
             .map(|(owner, entry)| AuditLine { owner, entry })

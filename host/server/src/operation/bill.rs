@@ -2,7 +2,7 @@
 
 use super::Operation;
 use serde::{Deserialize, Serialize};
-use wharf_control::bill::BillLine;
+use wharf_control::bill;
 use wharf_control::{Operator, Selector};
 use wharf_domain::error::Error;
 use wharf_domain::time::Timestamp;
@@ -20,7 +20,7 @@ pub struct Bill {
 
 impl Operation for Bill {
     const PATH: &'static str = "/bill";
-    type Reply = Vec<BillLine>;
+    type Reply = bill::Bill;
 
     async fn run(self, operator: Operator<'_>) -> Result<Self::Reply, Error> {
         // A bill reads a row for each instance that the user ever had.

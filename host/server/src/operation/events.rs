@@ -4,7 +4,7 @@ use super::Operation;
 use serde::{Deserialize, Serialize};
 use wharf_control::history::{self, EventLine};
 use wharf_control::{Operator, Selector};
-use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::error::Error;
 
 /// The argument.
 #[derive(Debug, Serialize, Deserialize)]
@@ -20,12 +20,6 @@ impl Operation for Events {
 
     async fn run(self, operator: Operator<'_>) -> Result<Self::Reply, Error> {
         let selector = Selector::parse(&self.instance);
-        history::events(operator.db, &selector).map_err(|error| match error {
-            Error::NotFound => {
-                let message = format!("no instance has the name or UUID {:?}", self.instance);
-                FieldErrors::one("instance", message).into()
-            }
-            error => error,
-        })
+        history::events(operator.db, &selector)
     }
 }

@@ -4,12 +4,14 @@
 pub mod audit;
 pub mod backup;
 pub mod bill;
+pub mod claims;
 pub mod clock;
 pub mod events;
 pub mod forget;
 pub mod key;
 pub mod node;
 pub mod secrets;
+pub mod suspend;
 pub mod user;
 
 use crate::http::AdminClient;
@@ -20,7 +22,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use wharf_config::Config;
-use wharf_control::{Keys, Operator, SecretsSource};
+use wharf_control::{Accounts, Keys, Operator, SecretsSource};
 use wharf_domain::error::Error;
 
 /// An operation with its arguments. The admin socket carries it as JSON.
@@ -44,9 +46,11 @@ pub async fn perform<O: Operation>(config: &Config, operation: O) -> Result<O::R
     }
     let (db, scheduler, clock) = open_db(config)?;
     let keys = Keys::load(db.clone(), clock.clone())?;
+    let accounts = Accounts::load(db.clone(), clock.clone(), keys.access().clone())?;
     let operator = Operator {
         db: &db,
         keys: &keys,
+        accounts: &accounts,
         scheduler: &scheduler,
         config: Arc::new(config.clone()),
         clock: &clock,

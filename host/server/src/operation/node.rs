@@ -2,7 +2,7 @@
 
 use super::Operation;
 use serde::{Deserialize, Serialize};
-use wharf_control::{NodeLine, Operator};
+use wharf_control::{LeftLine, NodeLine, Operator};
 use wharf_domain::error::Error;
 
 /// Lists the nodes.
@@ -33,5 +33,25 @@ impl Operation for AcceptNode {
 
     async fn run(self, operator: Operator<'_>) -> Result<Self::Reply, Error> {
         operator.accept_node(&self.node).await
+    }
+}
+
+/// Begins or ends the drain of a node.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrainNode {
+    /// The node's name.
+    pub node: String,
+    /// Whether it takes no instances from now on.
+    pub drained: bool,
+}
+
+impl Operation for DrainNode {
+    const PATH: &'static str = "/nodes/drain";
+    /// The instances that are left on the node.
+    type Reply = Vec<LeftLine>;
+
+    async fn run(self, operator: Operator<'_>) -> Result<Self::Reply, Error> {
+        operator.drain_node(&self.node, self.drained).await
     }
 }

@@ -1,8 +1,8 @@
-//! Users and their limits.
+//! Users: their limits, invitations, and state.
 
 use super::Operation;
 use serde::{Deserialize, Serialize};
-use wharf_control::{Operator, UserQuota};
+use wharf_control::{Invitation, Operator, UserQuota};
 use wharf_domain::error::Error;
 use wharf_domain::quota::{Amounts, UserLimit};
 
@@ -34,5 +34,38 @@ impl Operation for LimitUser {
 
     async fn run(self, operator: Operator<'_>) -> Result<Self::Reply, Error> {
         operator.limit_user(&self.email, self.limits).await
+    }
+}
+
+/// Invites a user, who is created if no user has the address.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InviteUser {
+    pub email: String,
+}
+
+impl Operation for InviteUser {
+    const PATH: &'static str = "/users/invite";
+    type Reply = Invitation;
+
+    async fn run(self, operator: Operator<'_>) -> Result<Self::Reply, Error> {
+        operator.invite(&self.email).await
+    }
+}
+
+/// Disables or enables a user.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SwitchUser {
+    pub email: String,
+    pub disabled: bool,
+}
+
+impl Operation for SwitchUser {
+    const PATH: &'static str = "/users/switch";
+    type Reply = ();
+
+    async fn run(self, operator: Operator<'_>) -> Result<Self::Reply, Error> {
+        operator.set_disabled(&self.email, self.disabled).await
     }
 }

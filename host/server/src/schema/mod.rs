@@ -2,16 +2,21 @@
 //! with messages for people. The schemas are generated from `schemas/openapi.yaml`.
 
 mod body;
+mod nearest;
 mod rule;
 
 pub use body::Body;
 
 use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind as Kind;
+use nearest::nearest;
 use rule::Rule;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_domain::error::FieldErrors;
+
+/// Unknown fields of one request that get a suggestion.
+const MAX_SUGGESTIONS: usize = 16;
 
 /// The compiled schemas of all request bodies.
 #[derive(Debug)]
@@ -24,6 +29,24 @@ pub struct Schemas {
     pub port: Schema,
     /// Schema of `POST /api/key/`.
     pub key: Schema,
+    /// Schema of `POST /api/ssh-key/`.
+    pub ssh_key: Schema,
+    /// Schema of `POST /api/webhook/`.
+    pub webhook: Schema,
+    /// Schema of `POST /auth/invite/`.
+    pub invite: Schema,
+    /// Schema of `POST /auth/invite/accept/`.
+    pub accept: Schema,
+    /// Schema of `POST /auth/sign-in/`.
+    pub sign_in: Schema,
+    /// Schema of `POST /auth/password/`.
+    pub password: Schema,
+    /// Schema of `POST /auth/device/`.
+    pub device: Schema,
+    /// Schema of `POST /auth/device/token/`.
+    pub device_token: Schema,
+    /// Schema of `POST /auth/device/approve/`.
+    pub device_approval: Schema,
 }
 
 impl Schemas {
@@ -41,7 +64,34 @@ impl Schemas {
         let key = json(include_str!(
             "../../../../schemas/generated/key-request.json"
         ))?;
+        let ssh_key = json(include_str!(
+            "../../../../schemas/generated/ssh-key-request.json"
+        ))?;
+        let webhook = json(include_str!(
+            "../../../../schemas/generated/webhook-request.json"
+        ))?;
         let instance = json(include_str!("../../../../schemas/generated/instance.json"))?;
+        let invite = json(include_str!(
+            "../../../../schemas/generated/invite-request.json"
+        ))?;
+        let accept = json(include_str!(
+            "../../../../schemas/generated/accept-request.json"
+        ))?;
+        let sign_in = json(include_str!(
+            "../../../../schemas/generated/sign-in-request.json"
+        ))?;
+        let password = json(include_str!(
+            "../../../../schemas/generated/password-request.json"
+        ))?;
+        let device = json(include_str!(
+            "../../../../schemas/generated/device-request.json"
+        ))?;
+        let device_token = json(include_str!(
+            "../../../../schemas/generated/device-token-request.json"
+        ))?;
+        let device_approval = json(include_str!(
+            "../../../../schemas/generated/device-approval.json"
+        ))?;
         // Fields of responses or of creation exist, but not every request can set them.
         let mut known = property_names(&instance);
         for definition in instance
@@ -58,6 +108,15 @@ impl Schemas {
             update: Schema::compile(&update, &known)?,
             port: Schema::compile(&port, &known)?,
             key: Schema::compile(&key, &BTreeSet::new())?,
+            ssh_key: Schema::compile(&ssh_key, &BTreeSet::new())?,
+            webhook: Schema::compile(&webhook, &BTreeSet::new())?,
+            invite: Schema::compile(&invite, &BTreeSet::new())?,
+            accept: Schema::compile(&accept, &BTreeSet::new())?,
+            sign_in: Schema::compile(&sign_in, &BTreeSet::new())?,
+            password: Schema::compile(&password, &BTreeSet::new())?,
+            device: Schema::compile(&device, &BTreeSet::new())?,
+            device_token: Schema::compile(&device_token, &BTreeSet::new())?,
+            device_approval: Schema::compile(&device_approval, &BTreeSet::new())?,
         })
     }
 }
@@ -125,17 +184,15 @@ impl Schema {
         };
         match error.kind() {
             Kind::AdditionalProperties { unexpected } => {
-                for field in unexpected {
-                    let read_only = self.read_only.contains(field);
-                    add(
-                        field,
-                        if read_only {
-                            "read-only"
-                        } else {
-                            "unknown field"
-                        }
-                        .to_owned(),
-                    );
+                for (n, field) in unexpected.iter().enumerate() {
+                    // A client decides the number of fields.
+                    let likely = (n < MAX_SUGGESTIONS).then(|| nearest(field, self.rules.keys()));
+                    let message = match likely.flatten() {
+                        _ if self.read_only.contains(field) => "read-only".to_owned(),
+                        Some(likely) => format!("unknown field; did you mean `{likely}`?"),
+                        None => "unknown field".to_owned(),
+                    };
+                    add(field, message);
                 }
             }
             Kind::Required { property } => {
@@ -171,6 +228,11 @@ impl Checked {
     pub fn text(&self, field: &str) -> Option<&str> {
         let value = self.fields.get(field).and_then(Value::as_str);
         value.filter(|_| !self.errors.has(field))
+    }
+
+    /// Returns whether a boolean field is true.
+    pub fn is_true(&self, field: &str) -> bool {
+        self.fields.get(field) == Some(&Value::Bool(true))
     }
 
     /// Returns a valid array of strings.

@@ -25,6 +25,12 @@ impl Api<'_> {
         Ok(layers.map(|layers| layers.iter().map(Layer::bytes).sum()))
     }
 
+    /// Asks for an image. Success if the engine has it.
+    pub fn has_image(&self, reference: &str) -> Result<Reply<()>, Error> {
+        let path = self.path(&format!("/images/{reference}/json"));
+        self.send(&Call::get(&path).timeout_ms(BUSY_MS))
+    }
+
     /// Starts the pull of an image, or reports its state.
     pub fn pull(&self, reference: &str) -> Result<Pull, Error> {
         let path = self.path("/images/create").query("fromImage", reference);

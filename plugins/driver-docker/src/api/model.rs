@@ -6,6 +6,12 @@ use std::collections::BTreeMap;
 /// Labels of an object.
 pub type Labels = Option<BTreeMap<String, String>>;
 
+/// Returns one label of an object.
+#[must_use]
+pub fn label<'a>(labels: &'a Labels, key: &str) -> Option<&'a str> {
+    labels.as_ref()?.get(key).map(String::as_str)
+}
+
 /// `GET /containers/NAME/json`
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
@@ -129,10 +135,12 @@ impl Layer {
     }
 }
 
-/// `GET /networks/NAME`
+/// `GET /networks/NAME`, and a row of `GET /networks`
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NetworkDetails {
+    /// The name.
+    pub name: String,
     /// The labels.
     pub labels: Labels,
     /// The addresses.
@@ -237,6 +245,8 @@ pub struct Component {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Info {
+    /// The host name of the node.
+    pub name: String,
     /// CPUs of the node.
     #[serde(rename = "NCPU")]
     pub ncpu: u32,

@@ -21,6 +21,11 @@ impl Api<'_> {
         self.send(&Call::post(&path).json(body)?)
     }
 
+    /// Lists the networks of all owners.
+    pub fn networks(&self) -> Result<Reply<Vec<NetworkDetails>>, Error> {
+        self.get(&self.path("/networks"))
+    }
+
     /// Reads a network.
     pub fn network_details(&self, name: &str) -> Result<Reply<NetworkDetails>, Error> {
         self.get(&self.network(name))

@@ -71,6 +71,22 @@ impl Refusal {
         self.says(&["network"]) && self.says(&["not found", "no such network"])
     }
 
+    /// The bridge of a network is missing on the node.
+    #[must_use]
+    pub fn is_no_bridge(&self) -> bool {
+        self.says(&["could not find bridge"]) || self.says(&["to bridge"]) && self.says(&["failed"])
+    }
+
+    /// Another network has the addresses.
+    #[must_use]
+    pub fn is_subnet_taken(&self) -> bool {
+        self.says(&[
+            "pool overlaps",
+            "is already used on the host",
+            "conflicts with network",
+        ])
+    }
+
     /// Another object has the name. Podman answers with 500.
     #[must_use]
     pub fn is_name_taken(&self) -> bool {
@@ -193,7 +209,11 @@ mod tests {
         let network = r#"{"message":"network name wharf-t1 already used: network already exists"}"#;
         assert!(refusal(500, network).is_name_taken());
         let subnet = r#"{"message":"subnet 10.1.0.0/24 is already used on the host"}"#;
-        assert!(!refusal(500, subnet).is_name_taken());
+        assert!(!refusal(500, subnet).is_name_taken() && refusal(500, subnet).is_subnet_taken());
+        let pool = r#"{"message":"Pool overlaps with other one on this address space"}"#;
+        assert!(refusal(403, pool).is_subnet_taken() && !refusal(403, pool).is_name_taken());
+        let bridge = r#"{"message":"failed to create endpoint c on network wharf-n1: failed to add the host (veth1) <=> sandbox (veth2) pair interfaces: could not find bridge whfn1: route ip+net: no such network interface"}"#;
+        assert!(refusal(500, bridge).is_no_bridge());
         let used = r#"{"message":"\"wharf-t1\" has associated containers with it. Use -f to forcibly delete containers and pods: network is being used"}"#;
         assert!(refusal(500, used).is_in_use());
         assert!(refusal(404, "Not Found").is_unknown_request());

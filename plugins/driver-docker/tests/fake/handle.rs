@@ -194,7 +194,9 @@ fn container(
         .as_str()
         .unwrap();
     let network = world.networks.get(wanted).map(|(id, _)| *id);
-    let kvm = world.kvm;
+    let (kvm, no_bridge) = (world.kvm, world.no_bridge);
+    let made = |(_, made): &(u64, Value)| made["Options"]["com.docker.network.bridge.name"].clone();
+    let bridge = world.networks.get(wanted).map(made);
     let bare = &mut world.started_bare;
     let container = world.containers.get_mut(name).unwrap();
     match (request.method, rest) {
@@ -227,6 +229,15 @@ fn container(
             }
             if network.is_none() || container.network.is_some() && container.network != network {
                 return no(404, "network wharf-x not found");
+            }
+            if no_bridge {
+                return no(
+                    500,
+                    &format!(
+                        "could not find bridge {}: no such network interface",
+                        bridge.unwrap()
+                    ),
+                );
             }
             if container.files.is_empty() {
                 bare.push(name.into());
@@ -291,6 +302,15 @@ fn create_network(world: &mut World, body: Value) -> Answer {
     if world.networks.contains_key(&name) {
         return no(409, "already exists");
     }
+    let subnet = |body: &Value| body["IPAM"]["Config"][0]["Subnet"].clone();
+    if world
+        .networks
+        .values()
+        .any(|(_, other)| subnet(other) == subnet(&body))
+    {
+        return no(403, "Pool overlaps with other one on this address space");
+    }
+    world.no_bridge = false;
     world.next_network += 1;
     world.networks.insert(name, (world.next_network, body));
     (201, Value::Null)

@@ -58,6 +58,8 @@ pub struct World {
     /// Labels of the volumes.
     pub volumes: BTreeMap<String, Value>,
     pub next_network: u64,
+    /// The bridges of all networks have vanished; a new network has one.
+    pub no_bridge: bool,
     pub disk_limits: bool,
     /// The number of limits that the engine refused.
     pub refused_limits: u32,

@@ -28,6 +28,13 @@ pub(super) fn instance_endpoints(selector: &str) -> Vec<(&'static str, String, V
     ]
 }
 
+/// The endpoints of one instance that the specification does not have.
+pub(super) fn additional_endpoints(selector: &str) -> Vec<(&'static str, String, Value)> {
+    ["host-key", "terminal"]
+        .map(|action| ("GET", action_path(selector, action), Value::Null))
+        .to_vec()
+}
+
 const ACTIONS: [&str; 8] = [
     "show",
     "update",

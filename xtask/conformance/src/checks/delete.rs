@@ -1,5 +1,6 @@
 //! Section 4.7: delete.
 
+use super::auth::{additional_endpoints, instance_endpoints};
 use crate::check::{Check, decision, spec};
 use crate::context::uuid;
 use anyhow::ensure;
@@ -35,7 +36,9 @@ pub(super) fn checks() -> Vec<Check> {
                 c.me().delete(uuid(&created)?)?.is(204)?;
                 for selector in [&created["uuid"], &created["name"]] {
                     let selector = selector.as_str().unwrap_or_default();
-                    for (method, path, body) in super::auth::instance_endpoints(selector) {
+                    let endpoints = instance_endpoints(selector);
+                    let all = endpoints.into_iter().chain(additional_endpoints(selector));
+                    for (method, path, body) in all {
                         c.me().send(method, &path, &body)?.is(404)?;
                     }
                 }

@@ -1,6 +1,7 @@
 //! Malformed HTTP requests, on every endpoint.
 
-use super::auth::instance_endpoints;
+use super::auth::{additional_endpoints, instance_endpoints};
+use super::webhooks::{MISSING, webhook_endpoints};
 use crate::check::{Check, decision};
 use crate::client::{INSTANCES, Response};
 use crate::context::Context;
@@ -61,13 +62,24 @@ pub(super) fn checks() -> Vec<Check> {
 /// Sends a request to every endpoint. The instance is missing, so an accepted request has no effect.
 fn on_every_endpoint(c: &Context<'_>, send: impl Fn(&str, &str) -> Result<Response>) -> Result<()> {
     let mut endpoints = instance_endpoints(&c.name());
+    endpoints.extend(additional_endpoints(&c.name()));
+    endpoints.extend(webhook_endpoints(MISSING));
     for (method, path) in [
         ("GET", INSTANCES),
         ("POST", INSTANCES),
         ("GET", "/api/audit/"),
+        ("GET", "/api/event/"),
         ("GET", "/api/key/"),
         ("POST", "/api/key/"),
         ("DELETE", "/api/key/none/"),
+        ("GET", "/api/flavor/"),
+        ("GET", "/api/offer/"),
+        ("POST", "/api/estimate/"),
+        ("GET", "/api/usage/"),
+        ("GET", "/api/session/"),
+        ("GET", "/api/ssh-key/"),
+        ("POST", "/api/ssh-key/"),
+        ("DELETE", "/api/ssh-key/none/"),
         ("GET", "/healthz"),
         ("GET", "/readyz"),
     ] {

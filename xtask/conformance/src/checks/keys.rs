@@ -1,6 +1,7 @@
 //! API keys of the caller, their scopes, and the audit log.
 
-use super::auth::instance_endpoints;
+use super::auth::{additional_endpoints, instance_endpoints};
+use super::webhooks::{MISSING, webhook_endpoints};
 use crate::check::{Check, decision};
 use crate::client::{Client, INSTANCES, Response};
 use crate::context::{Context, text, uuid};
@@ -12,15 +13,27 @@ const AUDIT: &str = "/api/audit/";
 
 /// Endpoints apart from those of one instance, with a valid body.
 fn other_endpoints(c: &Context<'_>) -> Vec<(&'static str, String, Value)> {
-    vec![
+    let mut endpoints = additional_endpoints(&c.name());
+    endpoints.extend(webhook_endpoints(MISSING));
+    endpoints.extend([
         ("GET", INSTANCES.to_owned(), Value::Null),
         ("POST", INSTANCES.to_owned(), c.small("container")),
         ("GET", AUDIT.to_owned(), Value::Null),
+        ("GET", "/api/event/".to_owned(), Value::Null),
         ("GET", KEYS.to_owned(), Value::Null),
         ("GET", "/api/quota/".to_owned(), Value::Null),
         ("POST", KEYS.to_owned(), json!({})),
         ("DELETE", format!("{KEYS}none/"), Value::Null),
-    ]
+        ("GET", "/api/flavor/".to_owned(), Value::Null),
+        ("GET", "/api/offer/".to_owned(), Value::Null),
+        ("POST", "/api/estimate/".to_owned(), c.small("container")),
+        ("GET", "/api/usage/".to_owned(), Value::Null),
+        ("GET", "/api/session/".to_owned(), Value::Null),
+        ("GET", "/api/ssh-key/".to_owned(), Value::Null),
+        ("POST", "/api/ssh-key/".to_owned(), json!({})),
+        ("DELETE", "/api/ssh-key/none/".to_owned(), Value::Null),
+    ]);
+    endpoints
 }
 
 pub(super) fn checks() -> Vec<Check> {
@@ -162,7 +175,7 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         decision(
             "4",
-            "keys and the audit log need a key, and take no large body",
+            "the endpoints need a key, and take no large body",
             |c| {
                 let large = vec![b' '; 70 * 1024];
                 let json = [("Content-Type", "application/json")];

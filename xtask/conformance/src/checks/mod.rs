@@ -1,14 +1,17 @@
 //! The rules, one file for each section or concern of the specification.
 
+mod account;
 mod auth;
 mod body;
 mod capacity;
+mod catalogue;
 mod concurrency;
 mod conditional;
 mod create_bounds;
 mod create_fields;
 mod delete;
 mod details;
+mod events;
 mod exhausted;
 mod fields;
 mod flavors;
@@ -36,6 +39,7 @@ mod states;
 mod stats;
 mod stop;
 mod transport;
+mod webhooks;
 
 use super::check::Check;
 
@@ -58,6 +62,7 @@ pub fn all() -> Vec<Check> {
         gpu::checks(),
         public_key::checks(),
         key_kinds::checks(),
+        events::checks(),
         keys::checks(),
         rename::checks(),
         resize::checks(),
@@ -78,6 +83,9 @@ pub fn all() -> Vec<Check> {
         details::checks(),
         exhausted::checks(),
         quota::checks(),
+        catalogue::checks(),
+        account::checks(),
+        webhooks::checks(),
     ]
     .into_iter()
     .flatten()

@@ -7,7 +7,7 @@ use crate::process::wait_until;
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// From the start to the first response; it takes under a second on an idle machine.
@@ -59,6 +59,11 @@ impl Daemon {
             layout.log().display(),
             tail(layout)
         );
+    }
+
+    /// The exit status, if the process has ended.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
     }
 
     /// Ends the process. Containers go on running.

@@ -13,7 +13,8 @@ use crate::process::is_root;
 use crate::progress;
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 /// The options of a private engine.
@@ -60,6 +61,7 @@ impl PrivateEngine {
         })?;
         end_earlier_daemon(&layout);
         fs::create_dir_all(&layout.run)?;
+        super::abandoned::note(&layout, &options)?;
         // If a later step fails, dropping this value undoes the earlier ones.
         let mut engine = Self {
             options,
@@ -149,6 +151,33 @@ impl PrivateEngine {
             self.daemon = Some(Daemon::start(command, kind.name(), layout)?);
         }
         Ok(())
+    }
+
+    /// The exit status of the engine's process, if it has ended by itself.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.daemon.as_mut()?.ended()
+    }
+
+    /// Starts the process again after it has ended by itself. Its containers went on.
+    pub fn revive(&mut self) -> Result<()> {
+        self.pause();
+        self.resume()
+    }
+
+    /// Ends what killed runs of other directories left behind on this machine: engines with their containers,
+    /// bridges and rules. Data stay, except those of disposable engines.
+    pub fn end_abandoned(own: Option<&Path>) {
+        for (run, options) in super::abandoned::list(own) {
+            let dir = options.dir.display().to_string();
+            progress::note(&format!(
+                "Ending what a killed run left: the engine in {dir}."
+            ));
+            match Self::start(options).and_then(Self::stop) {
+                // The directory may have moved, and with it the id.
+                Ok(()) => drop(fs::remove_dir_all(run)),
+                Err(error) => progress::note(&format!("It does not end: {error:#}")),
+            }
+        }
     }
 
     /// Stops containers and engine, and removes the node's rules. The data of a disposable engine is

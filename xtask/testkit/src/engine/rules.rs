@@ -82,6 +82,7 @@ impl NodeRules {
         let table = self.table();
         let deleted = nft(&format!("table inet {table}\ndelete table inet {table}\n"));
         self.delete_from_iptables();
+        remove_empty_filter();
         let tables = output(command("nft").args(["list", "tables", "inet"]));
         deleted?;
         if tables?.contains(&format!(" {PREFIX}")) {
@@ -154,6 +155,36 @@ impl NodeRules {
     }
 }
 
+/// The table that iptables makes for its first rule, and leaves without rules.
+const FILTER: &str = "ip filter";
+
+/// Removes the table of iptables if it has no effect.
+fn remove_empty_filter() {
+    let list = output(
+        command("nft")
+            .args(["list", "table"])
+            .args(FILTER.split(' ')),
+    );
+    if list.is_ok_and(|text| is_without_effect(&text)) {
+        // Fails if a rule was added meanwhile to a chain that other tables refer to.
+        let _ = nft(&format!("delete table {FILTER}\n"));
+    }
+}
+
+/// Whether a table has only the chains of iptables, without rules, and with the policy to accept.
+fn is_without_effect(table: &str) -> bool {
+    let lines = table.lines().map(str::trim);
+    lines
+        .filter(|line| !line.is_empty() && *line != "}" && !line.starts_with('#'))
+        .all(|line| {
+            let is_builtin = ["INPUT", "FORWARD", "OUTPUT"]
+                .iter()
+                .any(|name| line == format!("chain {name} {{"));
+            let is_hook = line.starts_with("type filter hook") && line.ends_with("policy accept;");
+            is_builtin || is_hook || line == format!("table {FILTER} {{")
+        })
+}
+
 /// Whether another dockerd runs. It needs forwarding, and would not enable it again.
 fn another_dockerd() -> bool {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -194,4 +225,27 @@ fn nft(ruleset: &str) -> Result<()> {
         );
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_without_effect;
+
+    #[test]
+    fn a_table_is_removed_only_if_it_does_nothing() {
+        let table = |line: &str| {
+            format!(
+                "table ip filter {{\n\tchain FORWARD {{\n\t\ttype filter hook forward priority \
+                 filter; policy accept;\n{line}\t}}\n}}\n"
+            )
+        };
+        assert!(is_without_effect(&table("")));
+        assert!(!is_without_effect(&table(
+            "\t\toifname \"x\" counter accept\n"
+        )));
+        assert!(!is_without_effect(&table("").replace("accept", "drop")));
+        assert!(!is_without_effect(
+            &table("").replace("FORWARD", "DOCKER-USER")
+        ));
+    }
 }

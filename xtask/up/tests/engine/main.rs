@@ -9,6 +9,7 @@ mod outside;
 mod rootless;
 mod ssh;
 mod up;
+mod up_apart;
 
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -38,6 +39,12 @@ fn private_engine() {
 #[test]
 fn up_starts_again_and_its_check_removes_everything() -> Result<()> {
     removes_everything(up::works, up::DIRECTORY)
+}
+
+/// Two runs on one machine, an engine that dies, a run that is killed, and a machine that is full.
+#[test]
+fn two_runs_of_up_do_not_disturb_each_other_and_survive_faults() -> Result<()> {
+    removes_everything(up_apart::works, up_apart::DIRECTORY)
 }
 
 /// The first steps of a user with Podman and without root.

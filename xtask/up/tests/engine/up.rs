@@ -47,14 +47,8 @@ pub fn works() -> Result<()> {
 
 /// Returns the output.
 fn starts_and_ends(dir: &Path) -> Result<String> {
-    let mut up = Up::start(dir, &[])?;
-    let started = wait_until(UP_LIMIT, || {
-        up.output().contains("Ctrl-C stops") || up.ended().is_some()
-    });
-    ensure!(started && up.ended().is_none(), "{}", up.output());
-    up.signal(Signal::INT);
-    let status = up.end(END_LIMIT)?;
-    ensure!(status.success(), "{status}: {}", up.output());
+    let mut up = Up::running(dir)?;
+    up.stop()?;
     Ok(up.output())
 }
 
@@ -77,6 +71,31 @@ impl Up {
             .stderr(file)
             .spawn()?;
         Ok(Self { child, output })
+    }
+
+    /// Starts it, and waits until it serves.
+    pub fn running(dir: &Path) -> Result<Self> {
+        let mut up = Self::start(dir, &[])?;
+        let started = wait_until(UP_LIMIT, || {
+            up.output().contains("Ctrl-C stops") || up.ended().is_some()
+        });
+        ensure!(started && up.ended().is_none(), "{}", up.output());
+        Ok(up)
+    }
+
+    /// Ends it by Ctrl-C.
+    pub fn stop(&mut self) -> Result<()> {
+        self.signal(Signal::INT);
+        let status = self.end(END_LIMIT)?;
+        ensure!(status.success(), "{status}: {}", self.output());
+        Ok(())
+    }
+
+    /// Kills it, as a crash would.
+    pub fn kill(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
     }
 
     pub fn output(&self) -> String {

@@ -16,7 +16,7 @@ pub fn create(body: &Value, scope: &CallScope, settings: &Settings) -> Result<()
     let creation = creation(scope)?;
     for (key, member) in Node::root(body).members()? {
         match key {
-            "Image" => settings.image(member.text()?, creation)?,
+            "Image" => settings.image(member.text()?, &creation.images)?,
             "Hostname" => member.is(&creation.hostname)?,
             "Labels" => labels(&member, scope)?,
             "Env" => environment(&member, creation)?,
@@ -75,7 +75,12 @@ fn host_config(host: &Node<'_>, scope: &CallScope, settings: &Settings) -> Resul
             "PidsLimit" | "CapDrop" | "SecurityOpt" | "Ulimits" => {}
             "StorageOpt" => storage(&member)?,
             _ if is_limit(key) => {}
-            "NetworkMode" => member.is(&network::name(network::of(scope)?))?,
+            "NetworkMode" => {
+                let network = network::of(scope)?;
+                if !network::is_called(scope, network, member.text()?) {
+                    member.is(&network::name(scope, network))?;
+                }
+            }
             "PortBindings" => bindings(&member, creation(scope)?, settings)?,
             "RestartPolicy" => no_restart(&member)?,
             "LogConfig" => log_config(&member)?,
@@ -304,7 +309,7 @@ fn networking(config: &Node<'_>, scope: &CallScope) -> Result<(), Refusal> {
             return member.unlisted();
         }
         for (name, endpoint) in member.members()? {
-            if name != network::name(network) {
+            if !network::is_called(scope, network, name) {
                 return endpoint.unlisted();
             }
             network::endpoint(&endpoint, network)?;

@@ -1,7 +1,8 @@
 //! Ids that the engine has reported in a call. An operator can rename the container of an instance, so a
 //! call may use the ids of containers that the engine has listed with the instance's labels. It may
 //! also use the id of a program that the engine has created in that container. It may give a container
-//! the limits back that it had before, and its disk the room that the image takes.
+//! the limits back that it had before, and its disk the room that the image takes, or no limit if the
+//! engine cannot limit disks.
 
 use super::versioned;
 use crate::message::Response;
@@ -29,6 +30,9 @@ pub fn learn(scope: &mut CallScope, method: &Method, target: &Target<'_>, answer
         ("POST", 201, ["containers", _, "exec"]) => program(scope, answer),
         ("GET", 200, ["containers", _, "json"]) => limits(scope, answer),
         ("GET", 200, ["images", .., "history"]) => image(scope, answer),
+        ("POST", 400 | 500, ["containers", "create"] | ["libpod", "containers", "create"]) => {
+            disk_limit(scope, answer);
+        }
         _ => {}
     }
 }
@@ -81,6 +85,23 @@ fn image(scope: &mut CallScope, answer: &Response) {
             .iter()
             .filter_map(|layer| u64::try_from(layer.size).ok());
         subject.image_bytes = sizes.fold(0, u64::saturating_add);
+    }
+}
+
+/// A driver cannot bring about such an error: the policy has checked the limit.
+fn disk_limit(scope: &mut CallScope, answer: &Response) {
+    const WORDS: [&str; 5] = [
+        "storage-opt",
+        "storage option",
+        "project quota",
+        "quota not supported",
+        "btrfs quota",
+    ];
+    let error = String::from_utf8_lossy(&answer.body).to_ascii_lowercase();
+    if let Some(subject) = &mut scope.subject
+        && WORDS.iter().any(|words| error.contains(words))
+    {
+        subject.no_disk_limit = true;
     }
 }
 

@@ -181,7 +181,9 @@ impl Docker {
         match (method.as_str(), rest) {
             ("GET", []) => {
                 target.only(&["filters"])?;
-                filters::owned(target, scope)?;
+                if scope.survey.is_none() {
+                    filters::owned(target, scope)?;
+                }
                 body.nothing()
             }
             ("POST", ["create"]) => {
@@ -218,7 +220,11 @@ impl Docker {
         match (method.as_str(), rest) {
             ("GET", [name @ .., "json" | "history"]) if !name.is_empty() => {
                 target.only(&[])?;
-                self.settings.image(&name.join("/"), creation(scope)?)
+                let images = match &scope.survey {
+                    Some(images) => images,
+                    None => &creation(scope)?.images,
+                };
+                self.settings.image(&name.join("/"), images)
             }
             ("POST", ["create"]) => {
                 target.only(&["fromImage", "tag", "platform"])?;
@@ -228,7 +234,7 @@ impl Docker {
                 let whole = target
                     .get("tag")
                     .map_or_else(|| image.to_owned(), |tag| format!("{image}:{tag}"));
-                self.settings.image(&whole, creation(scope)?)
+                self.settings.image(&whole, &creation(scope)?.images)
             }
             _ => Err(unlisted(method)),
         }

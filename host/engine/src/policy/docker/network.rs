@@ -18,26 +18,40 @@ pub fn of(scope: &CallScope) -> Result<&Network, Refusal> {
 }
 
 /// Its name on the engine.
-pub fn name(network: &Network) -> String {
-    format!("{PREFIX}{}", own_name(network))
+pub fn name(scope: &CallScope, network: &Network) -> String {
+    format!("{PREFIX}{}", own_name(scope, network))
+}
+
+/// The name that earlier versions gave to an owner's network. It goes on, but none is made.
+fn earlier_name(network: &Network) -> Option<String> {
+    let subnet = network.subnet;
+    let (address, prefix) = (u32::from(subnet.network()), subnet.prefix_len());
+    (!network.is_public()).then(|| format!("{PREFIX}n{address:08x}{prefix:02x}"))
+}
+
+/// Whether the network has this name.
+pub fn is_called(scope: &CallScope, network: &Network, given: &str) -> bool {
+    name(scope, network) == given || earlier_name(network).as_deref() == Some(given)
 }
 
 /// The name of its bridge on the node, for the node's rules.
-fn bridge(network: &Network) -> String {
-    format!("whf{}", own_name(network))
+fn bridge(scope: &CallScope, network: &Network) -> String {
+    format!("whf{}", own_name(scope, network))
 }
 
-/// The name is the id of a public network, and the addresses of an owner's network.
-fn own_name(network: &Network) -> String {
+/// Characters of the installation's id in a name, which leaves room in the name of an interface.
+const INSTALLATION_END: usize = 3;
+
+/// The name is the id of a public network. That of an owner's network has the addresses and the end of
+/// the installation's id, because installations on one machine must not share a bridge.
+fn own_name(scope: &CallScope, network: &Network) -> String {
     if network.is_public() {
         return network.id.clone();
     }
-    let subnet = network.subnet;
-    format!(
-        "n{:08x}{:02x}",
-        u32::from(subnet.network()),
-        subnet.prefix_len()
-    )
+    let id = scope.installation.chars().rev();
+    let end: Vec<char> = id.filter(char::is_ascii_alphanumeric).collect();
+    let end = end.iter().take(INSTALLATION_END).rev().collect::<String>();
+    format!("n{:08x}{end}", u32::from(network.subnet.network()))
 }
 
 /// The network of the call with this name.
@@ -46,9 +60,9 @@ pub fn own<'a>(scope: &'a CallScope, given: &str) -> Result<&'a Network, Refusal
     [private]
         .into_iter()
         .chain(&subject(scope)?.public_network)
-        .find(|network| name(network) == given)
+        .find(|network| is_called(scope, network, given))
         .ok_or_else(|| {
-            let own = name(private);
+            let own = name(scope, private);
             refuse(format!("network {given:?}; this call is for {own}"))
         })
 }
@@ -77,14 +91,14 @@ pub fn create(body: &Value, scope: &CallScope) -> Result<(), Refusal> {
     let network = named(body, "Name", scope)?;
     for (key, member) in Node::root(body).members()? {
         match key {
-            "Name" => member.is(&name(network))?,
+            "Name" => member.is(&name(scope, network))?,
             "Driver" => member.is("bridge")?,
             "CheckDuplicate" => member.bool()?,
             "Internal" | "EnableIPv6" | "Attachable" | "Ingress" | "ConfigOnly" => {
                 member.is_bool(false)?
             }
             "Labels" => labels(&member, scope)?,
-            "Options" => options(&member, network)?,
+            "Options" => options(&member, &bridge(scope, network))?,
             "IPAM" => ipam(&member, network)?,
             _ => return member.unlisted(),
         }
@@ -106,9 +120,9 @@ pub fn create_libpod(body: &Value, scope: &CallScope) -> Result<(), Refusal> {
     let network = named(body, "name", scope)?;
     for (key, member) in Node::root(body).members()? {
         match key {
-            "name" => member.is(&name(network))?,
+            "name" => member.is(&name(scope, network))?,
             "driver" => member.is("bridge")?,
-            "network_interface" => member.is(&bridge(network))?,
+            "network_interface" => member.is(&bridge(scope, network))?,
             "internal" | "ipv6_enabled" | "dns_enabled" => member.is_bool(false)?,
             "labels" => labels(&member, scope)?,
             "options" => {
@@ -199,10 +213,10 @@ fn labels(labels: &Node<'_>, scope: &CallScope) -> Result<(), Refusal> {
     }
 }
 
-fn options(options: &Node<'_>, network: &Network) -> Result<(), Refusal> {
+fn options(options: &Node<'_>, bridge: &str) -> Result<(), Refusal> {
     for (key, member) in options.members()? {
         match key {
-            "com.docker.network.bridge.name" => member.is(&bridge(network))?,
+            "com.docker.network.bridge.name" => member.is(bridge)?,
             "com.docker.network.bridge.enable_icc"
             | "com.docker.network.bridge.enable_ip_masquerade"
             | "isolate" => {

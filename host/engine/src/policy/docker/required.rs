@@ -2,10 +2,10 @@
 //! node's settings, so a driver can neither omit nor change one.
 
 use super::settings::Settings;
-use super::{network, refuse, subject};
+use super::{creation as creation_of, network, refuse, subject};
 use crate::policy::Refusal;
 use crate::policy::json::{Node, exact};
-use crate::scope::{CallScope, Limits, Subject};
+use crate::scope::{CallScope, Creation, Limits, Subject};
 use serde_json::{Value, json};
 use wharf_domain::capacity::Size;
 
@@ -36,7 +36,7 @@ const CREATION: LimitPaths = [
 
 /// Checks the body of a creation, in Docker's form.
 pub fn creation(body: &Value, scope: &CallScope, settings: &Settings) -> Result<(), Refusal> {
-    let subject = subject(scope)?;
+    let (subject, creation) = (subject(scope)?, creation_of(scope)?);
     let size = size_of(subject)?;
     let is_vm = subject.vm_ports.is_some();
     limits(body, CREATION, of(size, is_vm))?;
@@ -61,10 +61,13 @@ pub fn creation(body: &Value, scope: &CallScope, settings: &Settings) -> Result<
         exact(body, "/HostConfig/Dns", &json!(settings.dns))?;
     }
     ulimits(body, settings)?;
+    reachable(body, creation)?;
     let network = network::of(scope)?;
+    // The creation has checked the name.
+    let name = body.pointer("/HostConfig/NetworkMode");
     let address = format!(
         "/NetworkingConfig/EndpointsConfig/{}/IPAMConfig/IPv4Address",
-        network::name(network)
+        name.and_then(Value::as_str).unwrap_or_default()
     );
     exact(body, &address, &json!(network.address))
 }
@@ -77,6 +80,39 @@ pub fn update(body: &Value, paths: LimitPaths, scope: &CallScope) -> Result<(), 
         Some(before) if limits(body, paths, before).is_ok() => Ok(()),
         _ => limits(body, paths, wanted),
     }
+}
+
+/// Each port of the call is published, and each GPU of the call is attached. No other one is: the
+/// values have been checked.
+fn reachable(body: &Value, creation: &Creation) -> Result<(), Refusal> {
+    const PORTS: &str = "/HostConfig/PortBindings";
+    const GPUS: &str = "/HostConfig/DeviceRequests";
+    for port in &creation.published {
+        let wanted = json!(port.node_port.to_string());
+        let inside = format!("{}/tcp", port.instance_port);
+        let bindings = body.pointer(PORTS).and_then(|ports| ports.get(&inside));
+        let mut bindings = bindings.and_then(Value::as_array).into_iter().flatten();
+        if !bindings.any(|binding| binding.get("HostPort") == Some(&wanted)) {
+            let why = format!(
+                "{}: {inside} at {} is required",
+                shown(PORTS),
+                port.node_port
+            );
+            return Err(refuse(why));
+        }
+    }
+    let requests = body.pointer(GPUS).and_then(Value::as_array);
+    let ids = requests
+        .into_iter()
+        .flatten()
+        .filter_map(|r| r.get("DeviceIDs")?.as_array());
+    let attached: Vec<&Value> = ids.flatten().collect();
+    for device in &creation.gpu_devices {
+        if !attached.iter().any(|id| id.as_str() == Some(device)) {
+            return Err(refuse(format!("{}: {device} is required", shown(GPUS))));
+        }
+    }
+    Ok(())
 }
 
 fn size_of(subject: &Subject) -> Result<Size, Refusal> {
@@ -129,10 +165,14 @@ fn disk(body: &Value, subject: &Subject, size: Size, settings: &Settings) -> Res
         bytes => bytes.saturating_add(bytes / 16).saturating_add(65 * MIB),
     };
     let Some(given) = body.pointer(SIZE) else {
-        // With `auto`, the engine may be unable to limit disks.
         return match settings.disk_limit.as_str() {
-            "on" => Err(refuse(format!("{}: required", shown(SIZE)))),
-            _ => Ok(()),
+            "off" => Ok(()),
+            "auto" if subject.no_disk_limit => Ok(()),
+            "auto" => Err(refuse(format!(
+                "{}: required until the engine refuses it",
+                shown(SIZE)
+            ))),
+            _ => Err(refuse(format!("{}: required", shown(SIZE)))),
         };
     };
     match given.as_str().and_then(bytes) {

@@ -2,7 +2,6 @@
 
 use super::refuse;
 use crate::policy::Refusal;
-use crate::scope::Creation;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -74,8 +73,8 @@ impl Settings {
     }
 
     /// The name of a blueprint's image after the replacement.
-    pub fn image(&self, reference: &str, creation: &Creation) -> Result<(), Refusal> {
-        let known = creation.images.iter().any(|image| {
+    pub fn image(&self, reference: &str, images: &[String]) -> Result<(), Refusal> {
+        let known = images.iter().any(|image| {
             let renamed = image
                 .strip_prefix(LOCAL_PREFIX)
                 .map(|rest| format!("{}{rest}", self.image_prefix));

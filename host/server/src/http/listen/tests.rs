@@ -3,6 +3,7 @@ use crate::http::unsent::Unsent;
 use axum::routing::any;
 use axum::{Extension, Router};
 use hyper::{Request, Uri};
+use prometheus_client::metrics::gauge::Gauge;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,6 +36,7 @@ async fn start(limits: Limits) -> (SocketAddr, watch::Sender<bool>, JoinHandle<(
         limits,
         tls: None,
         unsent: Unsent::new(u64::MAX),
+        open: Gauge::default(),
     };
     let peer = |address: &SocketAddr| Some(address.ip());
     let task = tokio::spawn(serve(listener, peer, served, stopped));

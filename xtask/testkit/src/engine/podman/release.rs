@@ -4,7 +4,7 @@
 use super::super::kind::Kind;
 use crate::packages::{self, Need};
 use crate::process::{command, run};
-use crate::{images, progress, workspace};
+use crate::{progress, workspace};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ impl Release {
     /// The release that has the Podman of this kind.
     pub fn of(kind: Kind) -> Result<Self> {
         let suite = kind.suite().context("dockerd is not from a release")?;
-        let own = images::platform()?.starts_with(&format!("{suite}-"));
+        let own = wharf_images::platform()?.starts_with(&format!("{suite}-"));
         let root = (!own).then(|| workspace::target().join(format!("{kind}-{suite}")));
         Ok(Self { suite, root })
     }
@@ -75,10 +75,10 @@ impl Release {
             fs::create_dir_all(&draft)?;
             run(command("mmdebstrap")
                 .args(["--quiet", "--variant=minbase", "--include", PACKAGES])
-                .args(images::apt_options())
+                .args(wharf_images::apt_options())
                 .arg(self.suite)
                 .arg(&draft)
-                .args(images::apt_sources(self.suite)))?;
+                .args(wharf_images::apt_sources(self.suite)))?;
             fs::rename(&draft, root)?;
             Ok(())
         })

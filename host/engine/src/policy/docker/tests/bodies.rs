@@ -134,17 +134,17 @@ fn a_container_gets_nothing_of_the_node() {
         ("/Labels", "com.docker.compose.project", json!("x")),
         ("/NetworkingConfig/EndpointsConfig", "bridge", json!({})),
         (
-            "/NetworkingConfig/EndpointsConfig/wharf-n0a50010018",
+            "/NetworkingConfig/EndpointsConfig/wharf-n0a500100ome",
             "Aliases",
             json!(["postgres"]),
         ),
         (
-            "/NetworkingConfig/EndpointsConfig/wharf-n0a50010018",
+            "/NetworkingConfig/EndpointsConfig/wharf-n0a500100ome",
             "MacAddress",
             json!("02:42:0a:50:01:08"),
         ),
         (
-            "/NetworkingConfig/EndpointsConfig/wharf-n0a50010018/IPAMConfig",
+            "/NetworkingConfig/EndpointsConfig/wharf-n0a500100ome/IPAMConfig",
             "IPv4Address",
             json!("10.80.1.8"),
         ),

@@ -13,7 +13,7 @@ pub fn libpod(pointer: &str, value: Value) -> Result<CheckedRequest, Refusal> {
         "labels": creation()["Labels"],
         "env": { "LANG": "C.UTF-8" },
         "netns": { "nsmode": "bridge" },
-        "networks": { "wharf-n0a50010018": {
+        "networks": { "wharf-n0a500100ome": {
             "static_ips": ["10.80.1.7"], "static_mac": "02:42:0a:50:01:07",
         } },
         "portmappings": [
@@ -97,11 +97,11 @@ fn podmans_own_creation_gets_nothing_that_dockers_does_not() {
         ),
         ("/networks/wharf-o2", json!({ "static_ips": ["10.80.1.7"] })),
         (
-            "/networks/wharf-n0a50010018/static_ips",
+            "/networks/wharf-n0a500100ome/static_ips",
             json!(["10.1.0.3"]),
         ),
         (
-            "/networks/wharf-n0a50010018/static_mac",
+            "/networks/wharf-n0a500100ome/static_mac",
             json!("02:42:0a:50:01:08"),
         ),
         ("/portmappings/0/host_port", json!(22)),

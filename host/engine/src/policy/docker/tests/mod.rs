@@ -62,8 +62,10 @@ fn scope() -> CallScope {
             programs: Vec::new(),
             limits_before: None,
             image_bytes: 0,
+            no_disk_limit: false,
         }),
         mark: None,
+        survey: None,
         listed: Vec::new(),
     }
 }
@@ -110,7 +112,7 @@ fn creation() -> Value {
         "Env": ["LANG=C.UTF-8"],
         "ExposedPorts": { "22/tcp": {} },
         "HostConfig": {
-            "NetworkMode": "wharf-n0a50010018",
+            "NetworkMode": "wharf-n0a500100ome",
             "CpuPeriod": 100_000, "CpuQuota": 200_000,
             "Memory": 1 << 30, "MemorySwap": 1 << 30,
             "PidsLimit": 4096,
@@ -120,10 +122,11 @@ fn creation() -> Value {
             "PortBindings": { "22/tcp": [{ "HostIp": "0.0.0.0", "HostPort": "20001" }] },
             "StorageOpt": { "size": "10G" },
             "Dns": ["10.0.0.53"],
+            "DeviceRequests": [{ "Driver": "cdi", "DeviceIDs": ["a.example/gpu=1"] }],
             "Ulimits": [{ "Name": "nofile", "Soft": 1024, "Hard": 1024 }],
         },
         "NetworkingConfig": {
-            "EndpointsConfig": { "wharf-n0a50010018": {
+            "EndpointsConfig": { "wharf-n0a500100ome": {
                 "IPAMConfig": { "IPv4Address": "10.80.1.7" },
                 "MacAddress": "02:42:0a:50:01:07",
             } },
@@ -158,8 +161,8 @@ fn what_the_driver_needs_passes() {
         ("POST", format!("{own}/start")),
         ("POST", format!("{own}/stop?t=10")),
         ("DELETE", format!("{own}?force=true&v=true")),
-        ("GET", "/networks/wharf-n0a50010018".to_owned()),
-        ("DELETE", "/networks/wharf-n0a50010018".to_owned()),
+        ("GET", "/networks/wharf-n0a500100ome".to_owned()),
+        ("DELETE", "/networks/wharf-n0a500100ome".to_owned()),
         ("GET", "/images/localhost/wharf/base:1/json".to_owned()),
         ("GET", "/images/localhost/wharf/base:1/history".to_owned()),
         (

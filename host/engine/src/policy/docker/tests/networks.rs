@@ -1,16 +1,17 @@
 //! Bodies that create and connect networks.
 
-use super::{ID, ask, scope};
+use super::{ID, ask, creation, scope};
 use crate::Body;
+use crate::scope::CallScope;
 use serde_json::{Value, json};
 
 #[test]
 fn networks_are_the_owners() {
     let good = json!({
-        "Name": "wharf-n0a50010018", "Driver": "bridge", "CheckDuplicate": true,
+        "Name": "wharf-n0a500100ome", "Driver": "bridge", "CheckDuplicate": true,
         "Labels": { "io.wharf.installation": "home" },
         "IPAM": { "Driver": "default", "Config": [{ "Subnet": "10.80.1.0/24", "Gateway": "10.80.1.1" }] },
-        "Options": { "com.docker.network.bridge.name": "whfn0a50010018" },
+        "Options": { "com.docker.network.bridge.name": "whfn0a500100ome" },
     });
     let send = |body: &Value| {
         ask(
@@ -52,7 +53,7 @@ fn networks_are_the_owners() {
         ask(
             &scope(),
             "POST",
-            "/networks/wharf-n0a50010018/connect",
+            "/networks/wharf-n0a500100ome/connect",
             Body::Json(body.to_string()),
         )
     };
@@ -65,9 +66,61 @@ fn networks_are_the_owners() {
 }
 
 #[test]
+fn only_a_survey_sees_the_networks_and_images_of_others() {
+    let survey = CallScope::survey("home", &["localhost/wharf/base:1".into()]);
+    ask(&survey, "GET", "/networks", Body::Empty).unwrap();
+    ask(
+        &survey,
+        "GET",
+        "/images/localhost/wharf/base:1/json",
+        Body::Empty,
+    )
+    .unwrap();
+    assert!(ask(&survey, "GET", "/images/other:1/json", Body::Empty).is_err());
+    assert!(ask(&survey, "DELETE", "/networks/x", Body::Empty).is_err());
+    assert!(ask(&CallScope::node("home"), "GET", "/networks", Body::Empty).is_err());
+}
+
+/// A network of an earlier version has no part of the installation's id in its name.
+#[test]
+fn a_network_keeps_its_earlier_name_and_none_is_made_with_it() {
+    const EARLIER: &str = "wharf-n0a50010018";
+    let path = format!("/networks/{EARLIER}");
+    for method in ["GET", "DELETE"] {
+        ask(&scope(), method, &path, Body::Empty).unwrap();
+    }
+    let body = json!({
+        "Container": format!("wharf-{ID}"),
+        "EndpointConfig": { "IPAMConfig": { "IPv4Address": "10.80.1.7" } },
+    });
+    let connect = Body::Json(body.to_string());
+    ask(&scope(), "POST", &format!("{path}/connect"), connect).unwrap();
+    let text = creation()
+        .to_string()
+        .replace("wharf-n0a500100ome", EARLIER);
+    let create = format!("/containers/create?name=wharf-{ID}");
+    ask(&scope(), "POST", &create, Body::Json(text)).unwrap();
+    let network = json!({
+        "Name": EARLIER, "Driver": "bridge", "Labels": { "io.wharf.installation": "home" },
+        "IPAM": { "Config": [{ "Subnet": "10.80.1.0/24", "Gateway": "10.80.1.1" }] },
+        "Options": { "com.docker.network.bridge.name": "whfn0a50010018" },
+    });
+    let make = Body::Json(network.to_string());
+    assert!(ask(&scope(), "POST", "/networks/create", make).is_err());
+    // Other addresses, or the end of another installation's id.
+    for other in [
+        "wharf-n0a50020018",
+        "wharf-n0a50010019",
+        "wharf-n0a500100abc",
+    ] {
+        assert!(ask(&scope(), "GET", &format!("/networks/{other}"), Body::Empty).is_err());
+    }
+}
+
+#[test]
 fn podmans_own_way_makes_the_same_network_and_no_other() {
     let good = json!({
-        "name": "wharf-n0a50010018", "driver": "bridge", "network_interface": "whfn0a50010018",
+        "name": "wharf-n0a500100ome", "driver": "bridge", "network_interface": "whfn0a500100ome",
         "subnets": [{ "subnet": "10.80.1.0/24", "gateway": "10.80.1.1" }],
         "labels": { "io.wharf.installation": "home" },
         "dns_enabled": false, "options": { "isolate": "true" },

@@ -9,7 +9,7 @@ use crate::{Body, Response};
 use http::Method;
 use serde_json::{Value, json};
 
-const ADDRESS: &str = "NetworkingConfig.EndpointsConfig.wharf-n0a50010018.IPAMConfig.IPv4Address";
+const ADDRESS: &str = "NetworkingConfig.EndpointsConfig.wharf-n0a500100ome.IPAMConfig.IPv4Address";
 
 fn without(mut body: Value, pointer: &str) -> Value {
     let (parent, key) = pointer.rsplit_once('/').unwrap();
@@ -55,12 +55,10 @@ fn a_creation_lacks_no_limit_and_has_no_other_value() {
         let mut body = creation();
         body["HostConfig"][key] = other;
         names(create(&body), &place);
-        if key != "StorageOpt" {
-            names(
-                create(&without(creation(), &format!("/HostConfig/{key}"))),
-                &place,
-            );
-        }
+        names(
+            create(&without(creation(), &format!("/HostConfig/{key}"))),
+            &place,
+        );
     }
     let mut body = creation();
     body["HostConfig"]["SecurityOpt"] = json!(["no-new-privileges"]);
@@ -68,6 +66,28 @@ fn a_creation_lacks_no_limit_and_has_no_other_value() {
     let address = format!("/{}", ADDRESS.replace('.', "/"));
     names(create(&without(creation(), &address)), ADDRESS);
     names(create(&without(creation(), "/NetworkingConfig")), ADDRESS);
+}
+
+#[test]
+fn a_creation_has_every_port_and_gpu_of_its_call() {
+    for key in ["PortBindings", "DeviceRequests"] {
+        let place = format!("HostConfig.{key}");
+        names(
+            create(&without(creation(), &format!("/HostConfig/{key}"))),
+            &place,
+        );
+        let mut body = creation();
+        body["HostConfig"][key] = match key {
+            "PortBindings" => json!({}),
+            _ => json!([{ "Driver": "cdi", "DeviceIDs": [] }]),
+        };
+        names(create(&body), &place);
+    }
+    names(
+        libpod("/portmappings", json!([])),
+        "HostConfig.PortBindings",
+    );
+    names(libpod("/devices", json!([])), "HostConfig.DeviceRequests");
 }
 
 #[test]
@@ -142,6 +162,46 @@ fn settings_of_the_node_are_required() {
         let bad = without(good.clone(), &format!("/HostConfig/{key}"));
         names(make(&bad), &format!("HostConfig.{key}"));
     }
+}
+
+#[test]
+fn a_disk_has_no_limit_only_after_the_engine_has_refused_one() {
+    let mut scope = scope();
+    let path = format!("/containers/create?name=wharf-{ID}");
+    let make = |scope: &CallScope, settings: Value| {
+        let policy = Policy::for_engine("docker", &settings).unwrap();
+        let mut body = without(creation(), "/HostConfig/StorageOpt");
+        body["HostConfig"]["Dns"] = json!(["10.0.0.53"]);
+        let request = crate::Request {
+            method: Method::POST,
+            path: path.clone(),
+            headers: Vec::new(),
+            body: Body::Json(body.to_string()),
+            timeout: None,
+        };
+        policy.check(scope, &request, false).is_ok()
+    };
+    let settings = |limit: &str| json!({ "ulimits": { "nofile": 1024 }, "dns": ["10.0.0.53"], "disk_limit": limit });
+    let refused = |status: u16, words: &str| Response {
+        status,
+        headers: Vec::new(),
+        body: json!({ "message": words }).to_string().into(),
+    };
+    const NO_QUOTA: &str =
+        "--storage-opt is supported only for overlay over xfs with 'pquota' mount option";
+    // Errors that a driver can provoke, and answers to other requests, allow nothing.
+    for (status, words, path) in [
+        (409, NO_QUOTA, path.as_str()),
+        (500, "no such image", &path),
+        (500, NO_QUOTA, "/networks/create"),
+    ] {
+        policy().learn(&mut scope, &Method::POST, path, &refused(status, words));
+        assert!(!make(&scope, settings("auto")), "{status} {words} {path}");
+    }
+    assert!(make(&scope, settings("off")));
+    policy().learn(&mut scope, &Method::POST, &path, &refused(500, NO_QUOTA));
+    assert!(make(&scope, settings("auto")));
+    assert!(!make(&scope, settings("on")));
 }
 
 #[test]

@@ -1,0 +1,97 @@
+// Requests to the server. Each fails with a `Problem` that says what a form or a page can show.
+
+import type { Shortage } from "./shapes";
+
+/** A refused request: its words, the messages by field, and the capacity that was short. */
+export class Problem extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    readonly fields: Record<string, string[]> = {},
+    readonly shortage: Shortage | null = null,
+  ) {
+    super(message);
+  }
+}
+
+/** Runs when a request needs a session and there is none. */
+export const signedOut = { handler: () => {} };
+
+export type Method = "GET" | "POST" | "PATCH" | "DELETE";
+
+export async function request(
+  method: Method,
+  path: string,
+  body?: unknown,
+  options: { signal?: AbortSignal; headers?: Record<string, string> } = {},
+): Promise<{ value: unknown; headers: Headers }> {
+  const headers: Record<string, string> = { accept: "application/json", ...options.headers };
+  if (body !== undefined) headers["content-type"] = "application/json";
+  let response: Response;
+  try {
+    response = await fetch(path, {
+      method,
+      headers,
+      body: body === undefined ? null : JSON.stringify(body),
+      signal: options.signal ?? null,
+    });
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new Problem(0, "The server is out of reach.");
+  }
+  const text = await response.text();
+  let value: unknown = null;
+  try {
+    value = text ? JSON.parse(text) : null;
+  } catch {
+    // A proxy may answer with a page of its own; the status is all that is known then.
+  }
+  if (response.ok) return { value, headers: response.headers };
+  if (response.status === 401 && path.startsWith("/api/")) signedOut.handler();
+  throw problem(response.status, value);
+}
+
+/** Sends a request and returns the body of its response. */
+export async function send<T>(
+  method: Method,
+  path: string,
+  body?: unknown,
+  options?: Parameters<typeof request>[3],
+): Promise<T> {
+  return (await request(method, path, body, options)).value as T;
+}
+
+export const get = <T>(path: string, options?: Parameters<typeof request>[3]) =>
+  send<T>("GET", path, undefined, options);
+
+/** The path of the next page, from the `Link` header. */
+export function nextPage(headers: Headers): string | null {
+  return headers.get("link")?.match(/<([^>]+)>;\s*rel="?next"?/)?.[1] ?? null;
+}
+
+/** All pages of a list, one after the other. */
+export async function* pages<T>(path: string): AsyncGenerator<T[]> {
+  for (let next: string | null = path; next; ) {
+    const { value, headers }: { value: unknown; headers: Headers } = await request("GET", next);
+    yield value as T[];
+    next = nextPage(headers);
+  }
+}
+
+function problem(status: number, value: unknown): Problem {
+  const fallback = `The server answered with status ${status}.`;
+  if (typeof value !== "object" || value === null) return new Problem(status, fallback);
+  const { detail } = value as { detail?: unknown };
+  if (typeof detail === "string") return new Problem(status, detail);
+  if (typeof detail === "object" && detail !== null && "message" in detail) {
+    const shortage = detail as Shortage;
+    return new Problem(status, shortage.message, {}, shortage);
+  }
+  const fields: Record<string, string[]> = {};
+  for (const [field, messages] of Object.entries(value)) {
+    if (Array.isArray(messages)) fields[field] = messages.map(String);
+  }
+  const whole = fields["non_field_errors"]?.join(" ");
+  const first = Object.entries(fields)[0];
+  return new Problem(status, whole ?? (first ? `${first[0]}: ${first[1].join(", ")}` : fallback), fields);
+}

@@ -1,0 +1,111 @@
+// The page of an address, within the frame of the console.
+
+import type { ComponentChild } from "preact";
+import { useEffect } from "preact/hooks";
+import { Help, listen } from "./keyboard";
+import { Account } from "./pages/account";
+import { Audit } from "./pages/audit";
+import { Create } from "./pages/create";
+import { Device } from "./pages/device";
+import { Events } from "./pages/events";
+import { InstancePage } from "./pages/instance";
+import { Instances } from "./pages/instances";
+import { Invite } from "./pages/invite";
+import { Keys } from "./pages/keys";
+import { SignIn } from "./pages/sign-in";
+import { SshKeys } from "./pages/ssh-keys";
+import { TerminalPage } from "./pages/terminal";
+import { UsagePage } from "./pages/usage";
+import { Webhooks } from "./pages/webhooks";
+import { Settings, Shell } from "./shell";
+import { Head } from "./parts/basics";
+import { go, path, returnTo } from "./router";
+import { loadError, session, start } from "./store";
+
+const FIXED: Record<string, () => ComponentChild> = {
+  "/": () => <Instances />,
+  "/instances": () => <Instances />,
+  "/instances/new": () => <Create />,
+  "/device": () => <Device />,
+  "/usage": () => <UsagePage />,
+  "/events": () => <Events />,
+  "/settings/keys": () => (
+    <Settings>
+      <Keys />
+    </Settings>
+  ),
+  "/settings/ssh-keys": () => (
+    <Settings>
+      <SshKeys />
+    </Settings>
+  ),
+  "/settings/account": () => (
+    <Settings>
+      <Account />
+    </Settings>
+  ),
+  "/settings/webhooks": () => (
+    <Settings>
+      <Webhooks />
+    </Settings>
+  ),
+  "/audit": () => <Audit />,
+};
+
+function page(at: string): ComponentChild {
+  const fixed = FIXED[at.length > 1 ? at.replace(/\/$/, "") : at];
+  if (fixed) return fixed();
+  const [, name, rest] = at.match(/^\/instances\/([^/]+)(\/terminal)?$/) ?? [];
+  if (name && rest) return <TerminalPage key={name} name={decodeURIComponent(name)} />;
+  if (name) return <InstancePage key={name} name={decodeURIComponent(name)} />;
+  return <Nowhere />;
+}
+
+export function App() {
+  const at = path.value;
+  useEffect(listen, []);
+  if (at === "/invite") return <Invite />;
+  if (session.value === undefined) return <Waiting />;
+  if (session.value === null || at === "/sign-in") {
+    return at === "/sign-in" ? <SignIn /> : <Away />;
+  }
+  return (
+    <>
+      <Shell>{page(at)}</Shell>
+      <Help />
+    </>
+  );
+}
+
+/** Before the first response: nothing, unless it fails. */
+function Waiting() {
+  if (!loadError.value) return null;
+  return (
+    <main class="lone">
+      <h1>Wharf is out of reach</h1>
+      <p role="alert">{loadError.value}</p>
+      <button type="button" class="primary" onClick={() => void start()}>
+        Try again
+      </button>
+    </main>
+  );
+}
+
+function Away() {
+  useEffect(() => {
+    returnTo.value ??= location.pathname + location.search + location.hash;
+    go("/sign-in", true);
+  }, []);
+  return null;
+}
+
+function Nowhere() {
+  return (
+    <>
+      <Head title="This page does not exist" />
+      <p>
+        <a href="/instances">Show your instances</a>
+      </p>
+    </>
+  );
+}

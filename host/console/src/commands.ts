@@ -1,0 +1,36 @@
+// The commands of the program `wharf` that do what a page does.
+
+import type { CreateRequest } from "./shapes";
+
+const quote = (text: string) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
+
+export const commands = {
+  list: "wharf ls",
+  show: (name: string) => `wharf show ${name}`,
+  stop: (name: string) => `wharf stop ${name}`,
+  start: (name: string) => `wharf restart ${name}`,
+  remove: (name: string) => `wharf rm ${name}`,
+  rename: (name: string, to: string) => `wharf rename ${name} ${to || "NEW-NAME"}`,
+  resize: (name: string, size: { n_vcpus: number; mem_gib: number; disk_size_gib: number }) =>
+    `wharf resize ${name} --vcpus ${size.n_vcpus} --mem ${size.mem_gib} --disk ${size.disk_size_gib}`,
+  openPort: (name: string, port: string) => `wharf port add ${name} ${port || "8080"}`,
+  terminal: (name: string) => `wharf ssh ${name}`,
+  usage: "wharf cost",
+  events: "wharf events --follow",
+  eventsOf: (name: string) => `wharf events ${name}`,
+  audit: "wharf api GET /api/audit/",
+  keys: "wharf keys ls",
+  login: (server: string) => `wharf login ${server}`,
+  sshKeys: "wharf ssh-keys ls",
+  create: (body: CreateRequest) => {
+    const parts = ["wharf create"];
+    if (body.name) parts.push(body.name);
+    parts.push(`--flavor ${body.flavor ?? "base"}`);
+    if (body.resource_type === "vm") parts.push("--type vm");
+    parts.push(`--vcpus ${body.n_vcpus} --mem ${body.mem_gib} --disk ${body.disk_size_gib}`);
+    if (body.cpu_tier && body.cpu_tier !== "general-purpose") parts.push(`--tier ${body.cpu_tier}`);
+    if (body.gpu_model) parts.push(`--gpu ${quote(body.gpu_model)}`);
+    parts.push("--wait");
+    return parts.join(" ");
+  },
+};

@@ -1,0 +1,88 @@
+// The one connection to the event stream. It runs in a shared worker where there is one, else in a
+// tab that passes the messages on.
+
+import type { Happening } from "../shapes";
+
+export type Message =
+  | { kind: "ready"; id: number }
+  | { kind: "event"; event: Happening }
+  | { kind: "reset" }
+  | { kind: "online"; online: boolean }
+  | { kind: "signed-out" };
+
+/** Pauses before a new connection after a refused one, in milliseconds. */
+const PAUSES = [500, 1000, 2000, 4000, 8000];
+/** A longer gap between two ticks means that the machine was asleep. */
+const TICK = 5000;
+const ASLEEP = 20_000;
+
+/** An event stream that mends itself. */
+export class Stream {
+  private source: EventSource | null = null;
+  private retry: ReturnType<typeof setTimeout> | undefined;
+  private failures = 0;
+  private tick = Date.now();
+  /** The number of the last event, and none before the first connection. */
+  last: number | null = null;
+  online = false;
+
+  constructor(private readonly report: (message: Message) => void) {
+    setInterval(() => {
+      const now = Date.now();
+      if (now - this.tick > ASLEEP) this.open();
+      this.tick = now;
+    }, TICK);
+    globalThis.addEventListener?.("online", () => this.open());
+    this.open();
+  }
+
+  /** Connects again, from the last event on. */
+  open(): void {
+    this.close();
+    const after = this.last === null ? "" : `?after=${this.last}`;
+    const source = new EventSource(`/api/event/${after}`);
+    this.source = source;
+    source.addEventListener("ready", (message) => {
+      const first = this.last === null;
+      this.last = Number(message.lastEventId);
+      this.failures = 0;
+      this.set(true);
+      if (first) this.report({ kind: "ready", id: this.last });
+    });
+    source.addEventListener("reset", () => this.report({ kind: "reset" }));
+    source.addEventListener("event", (message) => {
+      this.last = Number(message.lastEventId);
+      this.report({ kind: "event", event: JSON.parse(message.data) as Happening });
+    });
+    source.onerror = () => {
+      this.set(false);
+      // The browser connects again by itself unless the server refused the connection.
+      if (source.readyState === EventSource.CLOSED) void this.refused();
+    };
+  }
+
+  close(): void {
+    clearTimeout(this.retry);
+    this.source?.close();
+    this.source = null;
+  }
+
+  private async refused(): Promise<void> {
+    const pause = PAUSES[Math.min(this.failures++, PAUSES.length - 1)];
+    const status = await fetch("/api/session/").then(
+      (response) => response.status,
+      () => 0,
+    );
+    if (status === 401) {
+      this.last = null;
+      this.report({ kind: "signed-out" });
+    } else {
+      this.retry = setTimeout(() => this.open(), pause);
+    }
+  }
+
+  private set(online: boolean): void {
+    if (this.online !== online) this.report({ kind: "online", online });
+    this.online = online;
+  }
+}

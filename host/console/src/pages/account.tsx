@@ -1,0 +1,126 @@
+// Settings → Account: password, sessions.
+
+import { useSignal } from "@preact/signals";
+import { get, send } from "../api";
+import { commands } from "../commands";
+import { rest, useAction } from "../parts/action";
+import { Ago, Alert, Command, Facts, Field, Head } from "../parts/basics";
+import { Confirm } from "../parts/remove";
+import { go } from "../router";
+import type { Session } from "../shapes";
+import { forget, session } from "../store";
+
+const readSession = async () => {
+  session.value = await get<Session>("/api/session/");
+};
+
+export function Account() {
+  const me = session.value;
+  const everywhere = useSignal(false);
+  const action = useAction();
+  if (!me) return null;
+  const leave = (path: string) => async () => {
+    await send("POST", path);
+    forget();
+    go("/sign-in");
+  };
+  const bySession = me.kind === "session";
+  return (
+    <>
+      <Head title="Account">
+        {bySession && (
+          <button type="button" disabled={action.busy} onClick={() => void action.run(leave("/auth/sign-out/"))}>
+            Sign out
+          </button>
+        )}
+      </Head>
+      <Alert words={action.problem?.message ?? null} />
+      <section class="panel form">
+        <h2>You</h2>
+        <Facts
+          rows={[
+            ["E-mail address", me.email],
+            ["Signed in", me.created_at ? <Ago at={me.created_at} /> : "by API key"],
+            ["Server", `${location.host} · Wharf ${me.version}`],
+            ["User in instances", <code>{me.login_user}</code>],
+          ]}
+        />
+        <Command line={commands.login(location.origin)} note="signs a terminal in." />
+      </section>
+      {bySession && <Password has={me.has_password} />}
+      {bySession && (
+        <section class="panel form">
+          <h2>Sessions</h2>
+          <p class="muted">Signing out everywhere ends this session and those in other browsers. API keys stay.</p>
+          <div class="buttons">
+            <button type="button" onClick={() => (everywhere.value = true)}>
+              Sign out everywhere
+            </button>
+          </div>
+        </section>
+      )}
+      {everywhere.value && (
+        <Confirm
+          title="Sign out everywhere"
+          verb="Sign out everywhere"
+          onClose={() => (everywhere.value = false)}
+          work={leave("/auth/sign-out-everywhere/")}
+        >
+          All of your sessions end, this one too.
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+function Password({ has }: { has: boolean }) {
+  const current = useSignal("");
+  const next = useSignal("");
+  const done = useSignal(false);
+  const action = useAction();
+  const save = (event: Event) => {
+    event.preventDefault();
+    void action.run(async () => {
+      await send("POST", "/auth/password/", { current: has ? current.value : null, new: next.value });
+      current.value = next.value = "";
+      done.value = true;
+      await readSession();
+    });
+  };
+  const fields = action.problem?.fields ?? {};
+  const input = (value: typeof next, autocomplete: "current-password" | "new-password") =>
+    (attributes: object) => (
+      <input
+        {...attributes}
+        class="mid"
+        type="password"
+        autocomplete={autocomplete}
+        value={value.value}
+        onInput={(event) => {
+          value.value = event.currentTarget.value;
+          done.value = false;
+        }}
+      />
+    );
+  return (
+    <form class="panel form" onSubmit={save} noValidate>
+      <h2>{has ? "Change the password" : "Set a password"}</h2>
+      <input class="unseen" type="text" autocomplete="username" value={session.value?.email} readOnly tabIndex={-1} aria-hidden="true" />
+      {has && (
+        <Field label="Current password" errors={fields["current"]}>
+          {input(current, "current-password")}
+        </Field>
+      )}
+      <Field label="New password" errors={fields["new"]} hint="A sentence of several words is good and easy to keep.">
+        {input(next, "new-password")}
+      </Field>
+      <Alert words={rest(action.problem, ["current", "new"])} />
+      {done.value && <p role="status">The password is changed.</p>}
+      <div class="buttons">
+        <button class="primary" disabled={action.busy || !next.value || (has && !current.value)}>
+          {has ? "Change password" : "Set password"}
+        </button>
+      </div>
+    </form>
+  );
+}

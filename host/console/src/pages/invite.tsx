@@ -1,0 +1,75 @@
+// The page of an invitation. Its token is in the fragment, and a click spends it.
+
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { Problem, send } from "../api";
+import { exact } from "../format";
+import icon from "../icon.svg";
+import { rest, useAction } from "../parts/action";
+import { Alert, Field } from "../parts/basics";
+import { enter } from "./sign-in";
+
+export function Invite() {
+  const token = useRef(location.hash.slice(1));
+  const invitation = useSignal<{ email: string; expires_at: string } | null>(null);
+  const refused = useSignal<string | null>(null);
+  const password = useSignal("");
+  const action = useAction();
+  useEffect(() => {
+    document.title = "Invitation · Wharf";
+    // The token leaves the address, so that no history keeps it.
+    history.replaceState(null, "", location.pathname);
+    send<{ email: string; expires_at: string }>("POST", "/auth/invite/", { token: token.current }).then(
+      (found) => (invitation.value = found),
+      (error: unknown) => (refused.value = error instanceof Problem ? error.message : String(error)),
+    );
+  }, []);
+  const accept = (event: Event) => {
+    event.preventDefault();
+    void action.run(async () => {
+      await send("POST", "/auth/invite/accept/", { token: token.current, password: password.value });
+      await enter();
+    });
+  };
+  const found = invitation.value;
+  return (
+    <main class="lone" id="main">
+      <img src={icon} alt="" width="36" height="36" />
+      <h1>{refused.value ? "This invitation cannot be used" : "Welcome to Wharf"}</h1>
+      <Alert words={refused.value} />
+      {refused.value && (
+        <p>
+          Ask the operator for a new one, or <a href="/sign-in">sign in</a> if you have used it before.
+        </p>
+      )}
+      {found && (
+        <form class="panel form" onSubmit={accept}>
+          <p>
+            You are invited as <b>{found.email}</b>. The invitation is valid until {exact(found.expires_at)}.
+          </p>
+          <input class="unseen" type="text" autocomplete="username" value={found.email} readOnly tabIndex={-1} aria-hidden="true" />
+          <Field
+            label="Choose a password"
+            errors={action.problem?.fields["password"]}
+            hint="A sentence of several words is good and easy to keep."
+          >
+            {(attributes) => (
+              <input
+                {...attributes}
+                type="password"
+                autocomplete="new-password"
+                autoFocus
+                value={password.value}
+                onInput={(event) => (password.value = event.currentTarget.value)}
+              />
+            )}
+          </Field>
+          <Alert words={rest(action.problem, ["password"])} />
+          <button class="primary wide" disabled={action.busy || !password.value}>
+            Accept the invitation
+          </button>
+        </form>
+      )}
+    </main>
+  );
+}

@@ -1,0 +1,28 @@
+// Lists that a page reads when it opens.
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { get, Problem } from "../api";
+
+export interface Data<T> {
+  value: T | null;
+  error: string | null;
+  reload: () => Promise<void>;
+}
+
+/** Reads a path when the page opens, and again on `reload`. */
+export function useData<T>(path: string): Data<T> {
+  const value = useSignal<T | null>(null);
+  const error = useSignal<string | null>(null);
+  const reload = async () => {
+    try {
+      value.value = await get<T>(path);
+      error.value = null;
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+      error.value = problem.message;
+    }
+  };
+  useEffect(() => void reload(), [path]);
+  return { value: value.value, error: error.value, reload };
+}

@@ -1,0 +1,86 @@
+// The choice of an SSH public key: a saved one, a pasted one, or none.
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { SshKey } from "../shapes";
+import { Field } from "./basics";
+import { useData } from "./data";
+
+interface Props {
+  value: string;
+  errors: string[] | undefined;
+  onChange: (key: string) => void;
+}
+
+const NONE = "none";
+const PASTE = "paste";
+
+/** Label of a saved key: its name, its kind, and the beginning of its fingerprint. */
+function label(key: SshKey): string {
+  const kind = key.public_key.split(" ")[0]?.replace("ssh-", "") ?? "";
+  return `${key.name} · ${kind} · ${key.fingerprint.slice(0, 15)}…`;
+}
+
+export function KeyChoice({ value, errors, onChange }: Props) {
+  const saved = useData<SshKey[]>("/api/ssh-key/").value;
+  const choice = useSignal(NONE);
+  useEffect(() => {
+    const first = saved?.[0];
+    if (!first || value) return;
+    choice.value = first.id;
+    onChange(first.public_key);
+  }, [saved]);
+  const choose = (id: string) => {
+    choice.value = id;
+    onChange(saved?.find((key) => key.id === id)?.public_key ?? "");
+  };
+  return (
+    <>
+      <Field
+        label="SSH key"
+        errors={choice.value === PASTE ? undefined : errors}
+        hint={
+          choice.value === NONE ? (
+            "You log in with the password that the instance shows."
+          ) : (
+            <>
+              Saved keys are in <a href="/settings/ssh-keys">Settings → SSH keys</a>.
+            </>
+          )
+        }
+      >
+        {(attributes) => (
+          <select
+            {...attributes}
+            class="mid"
+            value={choice.value}
+            onChange={(event) => choose(event.currentTarget.value)}
+          >
+            {saved?.map((key) => (
+              <option key={key.id} value={key.id}>
+                {label(key)}
+              </option>
+            ))}
+            <option value={PASTE}>Paste another key</option>
+            <option value={NONE}>No key, password only</option>
+          </select>
+        )}
+      </Field>
+      {choice.value === PASTE && (
+        <Field label="Public key" errors={errors} hint="One line, from a file such as ~/.ssh/id_ed25519.pub.">
+          {(attributes) => (
+            <textarea
+              {...attributes}
+              class="mono"
+              rows={3}
+              spellcheck={false}
+              placeholder="ssh-ed25519 AAAA… me@laptop"
+              value={value}
+              onInput={(event) => onChange(event.currentTarget.value.trim())}
+            />
+          )}
+        </Field>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,34 @@
+// A dialog before something is revoked or removed.
+
+import type { ComponentChildren } from "preact";
+import { useAction } from "./action";
+import { Alert, Dialog } from "./basics";
+
+interface Props {
+  title: string;
+  verb: string;
+  children: ComponentChildren;
+  work: () => Promise<unknown>;
+  onClose: () => void;
+}
+
+export function Confirm({ title, verb, children, work, onClose }: Props) {
+  const action = useAction();
+  const confirm = async () => {
+    if (await action.run(work)) onClose();
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <p>{children}</p>
+      <Alert words={action.problem?.message ?? null} />
+      <div class="buttons">
+        <button type="button" onClick={onClose}>
+          Keep
+        </button>
+        <button type="button" class="danger" disabled={action.busy} onClick={confirm}>
+          {verb}
+        </button>
+      </div>
+    </Dialog>
+  );
+}

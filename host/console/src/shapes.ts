@@ -1,0 +1,33 @@
+// Names for the types that openapi.yaml defines, and narrower ones where the console knows more.
+
+import type { Event } from "./generated";
+
+export type {
+  Amounts,
+  AuditRecord,
+  CreateRequest,
+  CreatedKey,
+  CpuTier,
+  Estimate,
+  Flavor,
+  HostKey,
+  Instance,
+  InstanceInList,
+  Key,
+  Offer,
+  Quota,
+  Scope,
+  Session,
+  Shortage,
+  SignInOptions,
+  SshKey,
+  State,
+  Stats,
+  Usage,
+  Webhook,
+  WebhookDelivery,
+} from "./generated";
+
+/** An event; elements of the type `reset`, which lack these fields, are left out. */
+export type Happening = Event & { at: string; message: string };
+

@@ -1,0 +1,206 @@
+// State of the server, as signals that the event stream keeps current.
+
+import { batch, computed, signal } from "@preact/signals";
+import { get, pages, Problem, signedOut } from "./api";
+import { connect } from "./live/connect";
+import type { Message } from "./live/stream";
+import { rateNow } from "./format";
+import { go, path, returnTo } from "./router";
+import type { Happening, Instance, InstanceInList, Session, Usage } from "./shapes";
+
+/** Instances per page of the first load. */
+const PAGE = 200;
+/** Events kept for the pages that show the latest. */
+const RECENT = 500;
+/** Events arrive in bursts; the changed instances are read together after this pause. */
+const GATHER_MS = 60;
+/** With more changed instances, the list is read instead. */
+const SINGLY = 20;
+/** The sums of the month are read again this long after a change. */
+const USAGE_MS = 1500;
+
+/** The signed-in user: undefined while unknown, null if nobody is signed in. */
+export const session = signal<Session | null | undefined>(undefined);
+export const instances = signal<InstanceInList[]>([]);
+/** Whether the whole list has arrived. */
+export const loaded = signal(false);
+export const loadError = signal<string | null>(null);
+/** The latest events, newest first. */
+export const recent = signal<Happening[]>([]);
+/** The number of the latest event at the first connection; none before it. */
+export const end = signal<number | null>(null);
+export const usage = signal<Usage | null>(null);
+export const online = signal(true);
+/** The time, twice a minute. */
+export const now = signal(Date.now());
+
+/** The hourly rate of all instances. */
+export const totalRate = computed(() => instances.value.reduce((sum, i) => sum + rateNow(i), 0));
+/** The latest event of each instance. */
+export const latest = computed(() => {
+  const words = new Map<string, Happening>();
+  for (const event of recent.value) {
+    if (event.instance && !words.has(event.instance)) words.set(event.instance, event);
+  }
+  return words;
+});
+const usages = computed(() => new Map(usage.value?.instances.map((i) => [i.uuid, i])));
+
+/** The cost of an instance in this month so far; none while it is unknown. */
+export function monthCost(instance: InstanceInList): number | null {
+  const known = usage.value;
+  if (!known) return null;
+  const hours = Math.max(0, now.value - Date.parse(known.to)) / 3_600_000;
+  const sum = usages.value.get(instance.uuid);
+  return (sum?.total_usd ?? 0) + (sum?.hourly_usd ?? 0) * hours;
+}
+
+/** The instance with this name or UUID, if the list has it. */
+export function find(name: string): InstanceInList | undefined {
+  return instances.value.find((i) => i.name === name || i.uuid === name);
+}
+
+let disconnect: (() => void) | null = null;
+
+/** Learns who is signed in, and follows the event stream from then on. */
+export async function start(): Promise<void> {
+  try {
+    session.value = await get<Session>("/api/session/");
+  } catch (error) {
+    if (error instanceof Problem && error.status !== 401) loadError.value = error.message;
+    return;
+  }
+  loadError.value = null;
+  disconnect = connect(receive);
+}
+
+/** Forgets everything of the user, after signing out. */
+export function forget(): void {
+  disconnect?.();
+  disconnect = null;
+  batch(() => {
+    session.value = null;
+    instances.value = [];
+    recent.value = [];
+    usage.value = null;
+    loaded.value = false;
+  });
+}
+
+signedOut.handler = () => {
+  forget();
+  const open = ["/sign-in", "/invite"];
+  if (open.includes(path.value)) return;
+  returnTo.value = location.pathname + location.search + location.hash;
+  go("/sign-in", true);
+};
+
+function receive(message: Message): void {
+  switch (message.kind) {
+    case "ready":
+      end.value = message.id;
+      void reload();
+      void readRecent(message.id);
+      break;
+    case "event":
+      learn(message.event);
+      break;
+    case "reset":
+      void reload();
+      break;
+    case "online":
+      online.value = message.online;
+      break;
+    case "signed-out":
+      signedOut.handler();
+  }
+}
+
+/** Reads the whole list again, page by page; the first page shows at once. */
+export async function reload(): Promise<void> {
+  try {
+    const all = new Map<string, InstanceInList>();
+    for await (const page of pages<InstanceInList>(`/api/instance/?limit=${PAGE}`)) {
+      for (const instance of page) all.set(instance.uuid, instance);
+      if (!loaded.value) instances.value = [...all.values()];
+    }
+    batch(() => {
+      instances.value = [...all.values()];
+      loaded.value = true;
+      loadError.value = null;
+    });
+  } catch (error) {
+    if (error instanceof Problem) loadError.value = error.message;
+  }
+  await readUsage();
+}
+
+async function readRecent(last: number): Promise<void> {
+  const after = Math.max(0, last - RECENT);
+  const events = await get<Happening[]>(`/api/event/?after=${after}&limit=${RECENT}`).catch(() => []);
+  remember(events.filter((event) => event.type !== "reset"));
+}
+
+/** Adds events to the latest ones, each once. */
+function remember(events: Happening[]): void {
+  const known = new Map(recent.value.map((event) => [event.id, event]));
+  for (const event of events) known.set(event.id, event);
+  recent.value = [...known.values()].sort((a, b) => b.id - a.id).slice(0, RECENT);
+}
+
+const changed = new Set<string>();
+let gathering: ReturnType<typeof setTimeout> | undefined;
+let summing: ReturnType<typeof setTimeout> | undefined;
+const listeners = new Set<(event: Happening) => void>();
+
+/** Runs `listener` for each new event until the returned function is called. */
+export function onEvent(listener: (event: Happening) => void): () => void {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+}
+
+function learn(event: Happening): void {
+  remember([event]);
+  for (const listener of listeners) listener(event);
+  clearTimeout(summing);
+  summing = setTimeout(() => void readUsage(), USAGE_MS);
+  if (!event.instance) return;
+  changed.add(event.instance);
+  gathering ??= setTimeout(() => void refresh(), GATHER_MS);
+}
+
+async function refresh(): Promise<void> {
+  gathering = undefined;
+  const uuids = [...changed];
+  changed.clear();
+  if (uuids.length > SINGLY) return reload();
+  await Promise.all(uuids.map(readOne));
+}
+
+/** Reads one instance and puts it into the list. */
+export async function readOne(uuid: string): Promise<void> {
+  try {
+    put(await get<Instance>(`/api/instance/${uuid}/`));
+  } catch (error) {
+    if (error instanceof Problem && error.status === 404) remove(uuid);
+  }
+}
+
+/** Puts a newer version of an instance into the list. */
+export function put(instance: InstanceInList): void {
+  const list = instances.value;
+  const at = list.findIndex((i) => i.uuid === instance.uuid);
+  instances.value = at < 0 ? [...list, instance] : list.with(at, instance);
+}
+
+/** Takes an instance out of the list. */
+export function remove(uuid: string): void {
+  instances.value = instances.value.filter((i) => i.uuid !== uuid);
+}
+
+async function readUsage(): Promise<void> {
+  const sums = await get<Usage>("/api/usage/").catch(() => null);
+  if (sums) usage.value = sums;
+}
+
+setInterval(() => (now.value = Date.now()), 15_000);

@@ -1,0 +1,258 @@
+//! API keys for programs on other machines, as in RFC 8628: the program shows a code, and its user
+//! approves it in the console. Requests are in memory only, since they live for minutes.
+
+use crate::App;
+use crate::caller::Caller;
+use crate::vault::{fill, random_text};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::scope::Scopes;
+use wharf_domain::secret::SecretText;
+
+/// The time in which a request can be approved and its key fetched.
+pub const LIFETIME: Duration = Duration::from_mins(10);
+/// The time between two questions of a program.
+pub const INTERVAL: Duration = Duration::from_secs(2);
+/// The least time between two questions, which allows for a network that delays the first one.
+const LEAST_INTERVAL: Duration = Duration::from_secs(1);
+/// The most requests at a time. Each takes less than 1 KiB.
+const MAX_REQUESTS: usize = 1000;
+/// The letters of codes: RFC 8628 recommends consonants, which form no words and are hard to confuse.
+const ALPHABET: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
+
+type DeviceDigest = [u8; 32];
+
+/// The requests by the digest of their device code.
+#[derive(Default)]
+pub(super) struct Devices(Mutex<HashMap<DeviceDigest, Request>>);
+
+struct Request {
+    user_code: String,
+    name: String,
+    ends: Instant,
+    asked: Option<Instant>,
+    state: State,
+}
+
+enum State {
+    Pending,
+    /// The key is being made.
+    Deciding,
+    Denied,
+    Approved(SecretText, String),
+}
+
+/// A new request.
+#[derive(Debug)]
+pub struct NewDevice {
+    /// The secret of the program.
+    pub device_code: SecretText,
+    /// The code that the user compares and approves.
+    pub user_code: String,
+}
+
+/// The answer to a program that asks for its key.
+#[derive(Debug)]
+pub enum DeviceAnswer {
+    Pending,
+    /// The program asks too often.
+    SlowDown,
+    /// There is no such request any more.
+    Expired,
+    Denied,
+    /// The key and the address of its user. It is handed out once.
+    Granted(SecretText, String),
+}
+
+impl Devices {
+    fn requests(&self) -> MutexGuard<'_, HashMap<DeviceDigest, Request>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, name: String, now: Instant) -> Result<NewDevice, Error> {
+        let device_code = SecretText::new(random_text::<32>()?);
+        let user_code = random_code()?;
+        let mut requests = self.requests();
+        requests.retain(|_, request| now < request.ends);
+        let taken = requests.values().any(|other| other.user_code == user_code);
+        if taken || requests.len() >= MAX_REQUESTS {
+            return Err(Error::Overloaded);
+        }
+        let request = Request {
+            user_code: user_code.clone(),
+            name,
+            ends: now + LIFETIME,
+            asked: None,
+            state: State::Pending,
+        };
+        requests.insert(digest(device_code.expose()), request);
+        Ok(NewDevice {
+            device_code,
+            user_code,
+        })
+    }
+
+    fn ask(&self, device_code: &str, now: Instant) -> DeviceAnswer {
+        let digest = digest(device_code);
+        let mut requests = self.requests();
+        let Some(request) = requests.get_mut(&digest).filter(|r| now < r.ends) else {
+            return DeviceAnswer::Expired;
+        };
+        let asked = request.asked.replace(now);
+        let early = asked.is_some_and(|asked| now.duration_since(asked) < LEAST_INTERVAL);
+        match &request.state {
+            _ if early => return DeviceAnswer::SlowDown,
+            State::Pending | State::Deciding => return DeviceAnswer::Pending,
+            State::Denied | State::Approved(..) => {}
+        }
+        match requests.remove(&digest).map(|request| request.state) {
+            Some(State::Approved(key, email)) => DeviceAnswer::Granted(key, email),
+            _ => DeviceAnswer::Denied,
+        }
+    }
+
+    /// Moves the request with a code from `Pending` to another state, and returns its name.
+    fn decide(
+        &self,
+        code: &str,
+        state: State,
+        now: Instant,
+    ) -> Result<(DeviceDigest, String), Error> {
+        let letters = code.chars().filter(|c| !matches!(c, '-' | ' '));
+        let letters: String = letters.map(|c| c.to_ascii_uppercase()).collect();
+        let mut requests = self.requests();
+        let found = requests.iter_mut().find(|(_, request)| {
+            let pending = matches!(request.state, State::Pending) && now < request.ends;
+            pending && request.user_code.replace('-', "") == letters
+        });
+        let (digest, request) = found.ok_or_else(|| {
+            let message = "no program waits with this code: it is mistyped, used or has expired";
+            FieldErrors::one("user_code", message)
+        })?;
+        request.state = state;
+        Ok((*digest, request.name.clone()))
+    }
+
+    fn set(&self, digest: &DeviceDigest, state: State) {
+        if let Some(request) = self.requests().get_mut(digest) {
+            request.state = state;
+        }
+    }
+}
+
+impl App {
+    /// Begins a request for a key with this name.
+    pub fn begin_device(&self, name: String) -> Result<NewDevice, Error> {
+        self.accounts.devices.begin(name, Instant::now())
+    }
+
+    /// Answers a program that asks for its key.
+    pub fn ask_device(&self, device_code: &str) -> DeviceAnswer {
+        self.accounts.devices.ask(device_code, Instant::now())
+    }
+
+    /// Refuses the request with this code.
+    pub fn deny_device(&self, user_code: &str) -> Result<(), Error> {
+        let devices = &self.accounts.devices;
+        devices.decide(user_code, State::Denied, Instant::now())?;
+        Ok(())
+    }
+
+    /// Makes a key of the caller for the request with this code.
+    ///
+    /// The work goes on if the caller goes away: nobody else has the text of a key that was made.
+    pub async fn approve_device(
+        self: &Arc<Self>,
+        caller: &Caller,
+        user_code: &str,
+        scopes: Scopes,
+    ) -> Result<(), Error> {
+        let devices = &self.accounts.devices;
+        let (digest, name) = devices.decide(user_code, State::Deciding, Instant::now())?;
+        let (app, caller) = (Arc::clone(self), caller.clone());
+        let task = tokio::spawn(async move {
+            let made = app.keys.derive(&caller, name, Some(scopes), None).await;
+            let (state, result) = match made {
+                Ok((made, new)) => (State::Approved(made.key, new.email), Ok(())),
+                Err(error) => (State::Pending, Err(error)),
+            };
+            app.accounts.devices.set(&digest, state);
+            result
+        });
+        let aborted = |error| Error::caused("the approval was aborted", error);
+        task.await.map_err(aborted)?
+    }
+}
+
+fn digest(device_code: &str) -> DeviceDigest {
+    Sha256::digest(device_code.as_bytes()).into()
+}
+
+/// A code such as `BCDF-GHJK`, of 34 bits.
+fn random_code() -> Result<String, Error> {
+    let mut code = String::with_capacity(9);
+    while code.len() < 9 {
+        let mut byte = [0];
+        fill(&mut byte)?;
+        // Letters are equally frequent below the largest multiple of their number.
+        let letter = ALPHABET.get(usize::from(byte[0]) % ALPHABET.len());
+        if let Some(letter) = letter.filter(|_| byte[0] < 240) {
+            code.push(char::from(*letter));
+            if code.len() == 4 {
+                code.push('-');
+            }
+        }
+    }
+    Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALPHABET, DeviceAnswer, Devices, LIFETIME, MAX_REQUESTS, State};
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn requests_are_bounded_and_expire() {
+        let (devices, start) = (Devices::default(), Instant::now());
+        let first = devices.begin(String::new(), start).unwrap();
+        for _ in 1..MAX_REQUESTS {
+            devices.begin(String::new(), start).unwrap();
+        }
+        assert!(devices.begin(String::new(), start).is_err());
+        let ask = |at| devices.ask(first.device_code.expose(), at);
+        assert!(matches!(ask(start), DeviceAnswer::Pending));
+        let soon = start + Duration::from_millis(500);
+        assert!(matches!(ask(soon), DeviceAnswer::SlowDown));
+        let end = start + LIFETIME;
+        assert!(matches!(ask(end), DeviceAnswer::Expired));
+        assert!(
+            devices
+                .decide(&first.user_code, State::Denied, end)
+                .is_err()
+        );
+        devices.begin(String::new(), end).unwrap();
+        assert_eq!(devices.requests().len(), 1);
+    }
+
+    #[test]
+    fn a_code_is_typed_in_any_case_and_decided_once() {
+        let (devices, now) = (Devices::default(), Instant::now());
+        let one = devices.begin(String::new(), now).unwrap();
+        let (left, right) = one.user_code.split_once('-').unwrap();
+        assert!([left, right].iter().all(|half| half.len() == 4));
+        assert!(
+            one.user_code
+                .bytes()
+                .all(|b| b == b'-' || ALPHABET.contains(&b))
+        );
+        let typed = format!(" {left} {} ", right.to_lowercase());
+        assert!(devices.decide(&typed, State::Denied, now).is_ok());
+        assert!(devices.decide(&typed, State::Denied, now).is_err());
+        let ask = || devices.ask(one.device_code.expose(), now);
+        assert!(matches!(ask(), DeviceAnswer::Denied));
+        assert!(matches!(ask(), DeviceAnswer::Expired));
+    }
+}

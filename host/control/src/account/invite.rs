@@ -1,0 +1,158 @@
+//! Invitations: links by which users set a password. A token is `USER.SECRET`. The database stores
+//! only the SHA-256 of the whole token, as the secret has 256 random bits.
+
+use super::session::end_others;
+use super::{Accounts, NewSession, Visitor, password};
+use crate::audit;
+use crate::key::check_email;
+use crate::operator::Operator;
+use crate::vault::random_text;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use wharf_db::{AccountChange, Change, Changes, InviteRow, Read, ReadAccounts};
+use wharf_domain::audit::Origin;
+use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::ids::UserId;
+use wharf_domain::secret::SecretText;
+use wharf_domain::time::Timestamp;
+
+/// The time in milliseconds in which an invitation can be accepted: 72 hours.
+const LIFETIME_MS: i64 = 72 * 3_600_000;
+
+/// An invitation for the operator, who passes it on.
+#[derive(Serialize, Deserialize)]
+pub struct Invitation {
+    /// The link of the console. Its fragment has the token, and never reaches a server's log.
+    pub url: SecretText,
+    pub expires_at: Timestamp,
+}
+
+/// A valid invitation.
+#[derive(Debug, Clone)]
+pub struct Invite {
+    pub user: UserId,
+    pub email: String,
+    pub expires_at: Timestamp,
+}
+
+impl Operator<'_> {
+    /// Invites a user, who is created if no user has the address. An earlier invitation of the user
+    /// becomes invalid.
+    pub async fn invite(&self, email: &str) -> Result<Invitation, Error> {
+        let mut errors = FieldErrors::default();
+        check_email(email, &mut errors);
+        if !self.config.session.enabled {
+            errors.add("session.enabled", "is false, so nobody can sign in");
+        }
+        if self.config.base_url.is_none() && self.config.listen.port() == 0 {
+            errors.add(
+                "base_url",
+                "must be set: the port of `listen` is not known before the server runs",
+            );
+        }
+        errors.into_result()?;
+        let secret = SecretText::new(random_text::<32>()?);
+        let (email, part) = (email.to_owned(), secret.clone());
+        let decided = self.db.write(move |view| {
+            let mut changes = Changes::none();
+            let user = match view.rows.user_of_email(&email)? {
+                Some(user) => user,
+                None => {
+                    let user = view.rows.next_user()?;
+                    changes = changes.with(Change::PutUser(user, email.clone()));
+                    user
+                }
+            };
+            if view.rows.is_disabled(user)? {
+                let message = "this user is disabled: run `wharf user enable` first";
+                return Err(FieldErrors::one("email", message).into());
+            }
+            let expires_at = Timestamp(view.now.0.saturating_add(LIFETIME_MS));
+            let row = InviteRow {
+                sha256: digest(&token(user, &part)),
+                expires_at,
+            };
+            let put = Change::Account(AccountChange::PutInvite(user, row));
+            let (origin, until) = (Origin::operator(), expires_at.to_rfc3339());
+            let audited = audit::record(view, &origin, "user.invite", Some(user), &email, &until);
+            Ok(((user, expires_at), changes.with(put).with(audited)))
+        });
+        let (user, expires_at) = decided.await?;
+        let (base_url, token) = (self.config.base_url(), token(user, &secret));
+        Ok(Invitation {
+            url: SecretText::new(format!("{base_url}/invite#{}", token.expose())),
+            expires_at,
+        })
+    }
+}
+
+impl Accounts {
+    /// Returns the invitation of a token, if it is valid.
+    pub fn invite(&self, token: &str) -> Result<Invite, Error> {
+        let user = user_of(token).ok_or_else(invalid)?;
+        self.db.read(|rows| {
+            let row = valid(rows, user, token, self.clock.now())?;
+            Ok(Invite {
+                user,
+                email: rows.email_of(user)?.unwrap_or_default(),
+                expires_at: row.expires_at,
+            })
+        })
+    }
+
+    /// Accepts an invitation with a password, and signs in. The earlier sessions of the user end.
+    pub async fn accept_with_password(
+        &self,
+        visitor: &Visitor,
+        token: SecretText,
+        new: SecretText,
+    ) -> Result<NewSession, Error> {
+        // Only the bearer of an invitation costs a hash.
+        let user = self.invite(token.expose())?.user;
+        password::check("password", &new)?;
+        let row = self.hashing.hash(new).await?;
+        self.forget(user, |_| true);
+        let accepted = self.begin_session(visitor, user, "invitation", move |view| {
+            valid(view.rows, user, token.expose(), view.now)?;
+            let put = AccountChange::PutPassword(user, row.clone());
+            Ok(end_others(view, user, None)?
+                .with(Change::Account(AccountChange::DropInvite(user)))
+                .with(Change::Account(put)))
+        });
+        accepted.await
+    }
+}
+
+/// The invitation of a token, which must be the user's and valid.
+fn valid(
+    rows: &(impl Read + ReadAccounts),
+    user: UserId,
+    token: &str,
+    now: Timestamp,
+) -> Result<InviteRow, Error> {
+    let row = rows.invite(user)?.ok_or_else(invalid)?;
+    let right = bool::from(row.sha256.ct_eq(&digest(&SecretText::new(token))));
+    match right && now < row.expires_at && !rows.is_disabled(user)? {
+        true => Ok(row),
+        false => Err(invalid()),
+    }
+}
+
+fn invalid() -> Error {
+    let message = "is not valid: it was used, replaced by a later one, or has expired; ask the operator \
+                   for a new invitation";
+    FieldErrors::one("token", message).into()
+}
+
+fn token(user: UserId, secret: &SecretText) -> SecretText {
+    SecretText::new(format!("{}.{}", user.0, secret.expose()))
+}
+
+fn user_of(token: &str) -> Option<UserId> {
+    token.split_once('.')?.0.parse().ok().map(UserId)
+}
+
+fn digest(token: &SecretText) -> [u8; 32] {
+    Sha256::digest(token.expose().as_bytes()).into()
+}

@@ -1,0 +1,74 @@
+//! Users of the console: invitations, passwords, sessions, and the programs that they approve.
+
+pub mod device;
+mod hashing;
+mod invite;
+mod password;
+mod session;
+mod session_use;
+mod state;
+
+pub use invite::{Invitation, Invite};
+pub use session::{NewSession, SessionInfo};
+pub(crate) use session::{name as id_name, parse as parse_id};
+
+use super::access::Access;
+use super::clock::Clock;
+use arc_swap::ArcSwap;
+use device::Devices;
+use hashing::Hashing;
+use session::Sessions;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+use wharf_db::Db;
+use wharf_domain::audit::{Actor, Origin};
+use wharf_domain::error::Error;
+
+/// The accounts. The database stores all of them; memory holds the sessions for authentication.
+pub struct Accounts {
+    db: Db,
+    clock: Clock,
+    access: Access,
+    hashing: Hashing,
+    devices: Devices,
+    /// The map is replaced as a whole on each change, so that authentication needs no lock.
+    sessions: ArcSwap<Sessions>,
+    /// Held while memory follows the rows of a user.
+    refreshing: Mutex<()>,
+}
+
+impl Accounts {
+    /// Loads the sessions from the database.
+    pub fn load(db: Db, clock: Clock, access: Access) -> Result<Self, Error> {
+        let sessions = session::load(&db)?;
+        Ok(Self {
+            db,
+            clock,
+            access,
+            hashing: Hashing::new(),
+            devices: Devices::default(),
+            sessions: ArcSwap::from_pointee(sessions),
+            refreshing: Mutex::default(),
+        })
+    }
+}
+
+/// The sender of a request without a credential.
+#[derive(Debug, Clone)]
+pub struct Visitor {
+    /// Address of the client.
+    pub peer: Option<IpAddr>,
+    /// Id of the request in the log.
+    pub request_id: Arc<str>,
+}
+
+impl Visitor {
+    /// The source of the changes that begin a session.
+    fn origin(&self, session: &str) -> Origin {
+        Origin {
+            actor: Actor::Session(session.to_owned()),
+            peer: self.peer,
+            request_id: Some(self.request_id.to_string()),
+        }
+    }
+}

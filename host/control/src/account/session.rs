@@ -1,0 +1,287 @@
+//! Sessions of the console. A token is `ID.SECRET`. The id is public. The database stores only the
+//! SHA-256 of the whole token, as the secret has 256 random bits.
+
+use super::{Accounts, Visitor};
+use crate::App;
+use crate::audit;
+use crate::caller::{Caller, Credential};
+use crate::condition::Condition;
+use crate::key_use::LastUse;
+use crate::vault::{fill, random_text};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
+use subtle::ConstantTimeEq;
+use wharf_config::SessionConfig;
+use wharf_db::{
+    AccountChange, Change, Changes, Db, Read, ReadAccounts, SessionId, SessionRow, View,
+};
+use wharf_domain::error::Error;
+use wharf_domain::ids::UserId;
+use wharf_domain::scope::Scopes;
+use wharf_domain::secret::SecretText;
+use wharf_domain::time::Timestamp;
+
+/// The most sessions of one user. The oldest makes room for a new one.
+const MAX_SESSIONS: usize = 10;
+
+/// The sessions by id.
+pub(super) type Sessions = HashMap<SessionId, Arc<ValidSession>>;
+
+/// A session that was not ended. It may have expired.
+pub(super) struct ValidSession {
+    name: Arc<str>,
+    row: SessionRow,
+    pub(super) user: UserId,
+    email: Arc<str>,
+    pub(super) last_use: LastUse,
+}
+
+impl ValidSession {
+    pub(super) fn expires_at(&self, config: &SessionConfig) -> Timestamp {
+        const HOUR_MS: i64 = 3_600_000;
+        let last_use = self.last_use.get().unwrap_or(self.row.created_at);
+        let idle = last_use.0 + i64::from(config.idle_hours) * HOUR_MS;
+        let absolute = self.row.created_at.0 + i64::from(config.absolute_days) * 24 * HOUR_MS;
+        Timestamp(idle.min(absolute))
+    }
+}
+
+/// A new session. Its token is not stored.
+#[derive(Debug)]
+pub struct NewSession {
+    pub id: String,
+    /// The whole token, for the cookie.
+    pub token: SecretText,
+}
+
+/// The times of a session.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionInfo {
+    pub created_at: Timestamp,
+    /// The end of the session if it is not used any more.
+    pub expires_at: Timestamp,
+}
+
+/// Reads all sessions.
+pub(super) fn load(db: &Db) -> Result<Sessions, Error> {
+    db.read(|rows| {
+        let mut sessions = Sessions::new();
+        for (user, id, row) in rows.all_sessions()? {
+            if let Some(email) = rows.email_of(user)? {
+                let last_use = rows.session_use(user, id)?;
+                sessions.insert(id, valid(user, id, row, &email, last_use));
+            }
+        }
+        Ok(sessions)
+    })
+}
+
+fn valid(
+    user: UserId,
+    id: SessionId,
+    row: SessionRow,
+    email: &str,
+    last_use: Option<Timestamp>,
+) -> Arc<ValidSession> {
+    Arc::new(ValidSession {
+        name: name(id).into(),
+        row,
+        user,
+        email: email.into(),
+        last_use: LastUse::new(last_use),
+    })
+}
+
+impl Accounts {
+    /// Begins a session of a user. `decide` returns the changes that the way of signing in makes in
+    /// that write, or refuses it. `method` names the way in the audit log.
+    pub async fn begin_session(
+        &self,
+        visitor: &Visitor,
+        user: UserId,
+        method: &'static str,
+        decide: impl Fn(&View<'_>) -> Result<Changes, Error> + Send + 'static,
+    ) -> Result<NewSession, Error> {
+        let (id, token) = random_token()?;
+        let sha256: [u8; 32] = Sha256::digest(token.expose().as_bytes()).into();
+        let origin = visitor.origin(&name(id));
+        let written = self.db.write(move |view| {
+            if view.rows.is_disabled(user)? {
+                return Err(Error::SignInRefused);
+            }
+            let mut changes = decide(view)?;
+            let mut sessions = view.rows.sessions_of(user)?;
+            sessions.sort_by_key(|(_, row)| row.created_at);
+            let surplus = (sessions.len() + 1).saturating_sub(MAX_SESSIONS);
+            for (oldest, _) in sessions.iter().take(surplus) {
+                changes = changes.with(Change::Account(AccountChange::DropSession(user, *oldest)));
+            }
+            let row = SessionRow {
+                sha256,
+                created_at: view.now,
+            };
+            let put = AccountChange::PutSession(user, id, row);
+            let (subject, owner) = (name(id), Some(user));
+            let audited = audit::record(view, &origin, "session.begin", owner, &subject, method);
+            Ok(((), changes.with(Change::Account(put)).with(audited)))
+        });
+        let written = written.await;
+        self.refresh(user)?;
+        written.map(|()| NewSession {
+            id: name(id),
+            token,
+        })
+    }
+
+    /// Returns the caller with a token, if its session is valid. Digests are compared in constant
+    /// time.
+    pub(crate) fn authenticate(
+        &self,
+        token: &str,
+        request_id: Arc<str>,
+        config: &SessionConfig,
+    ) -> Option<Caller> {
+        let id = parse(token.split_once('.')?.0)?;
+        let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+        let sessions = self.sessions.load();
+        let session = sessions.get(&id)?;
+        let now = self.clock.now();
+        if !bool::from(session.row.sha256.ct_eq(&digest)) || !self.holds(session, now, config) {
+            return None;
+        }
+        session.last_use.set(now);
+        Some(Caller {
+            user: session.user,
+            email: Arc::clone(&session.email),
+            key_id: Arc::clone(&session.name),
+            credential: Credential::Session,
+            scopes: Scopes::ALL,
+            expires_at: None,
+            peer: None,
+            request_id,
+            condition: Condition::default(),
+        })
+    }
+
+    fn holds(&self, session: &ValidSession, now: Timestamp, config: &SessionConfig) -> bool {
+        now < session.expires_at(config) && !self.access.is_disabled(session.user)
+    }
+
+    pub(crate) fn is_valid(&self, id: &str, config: &SessionConfig) -> bool {
+        let sessions = self.sessions.load();
+        let session = parse(id).and_then(|id| sessions.get(&id));
+        session.is_some_and(|session| self.holds(session, self.clock.now(), config))
+    }
+
+    /// Ends sessions of a user: the one with this id, or all of them.
+    pub async fn end_sessions(&self, caller: &Caller, only: Option<&str>) -> Result<(), Error> {
+        let (user, origin) = (caller.user, caller.origin());
+        let only = only.and_then(parse);
+        let wanted = move |id: SessionId| only.is_none_or(|only| only == id);
+        self.forget(user, wanted);
+        let written = self.db.write(move |view| {
+            let mut changes = Changes::none();
+            for (id, _) in view.rows.sessions_of(user)? {
+                if wanted(id) {
+                    let drop = AccountChange::DropSession(user, id);
+                    let (subject, owner) = (name(id), Some(user));
+                    let audited =
+                        audit::record(view, &origin, "session.end", owner, &subject, "ended");
+                    changes = changes.with(Change::Account(drop)).with(audited);
+                }
+            }
+            Ok(((), changes))
+        });
+        let written = written.await;
+        self.refresh(user)?;
+        written
+    }
+
+    /// Ends sessions in memory at once. If the caller goes away, the write still happens.
+    pub(super) fn forget(&self, user: UserId, wanted: impl Fn(SessionId) -> bool) {
+        self.sessions.rcu(|sessions| {
+            let mut changed = Sessions::clone(sessions);
+            changed.retain(|id, session| session.user != user || !wanted(*id));
+            changed
+        });
+        self.access.notify();
+    }
+
+    /// Makes memory follow the rows of a user.
+    pub(super) fn refresh(&self, user: UserId) -> Result<(), Error> {
+        // Older rows must not replace newer ones.
+        let _alone = (self.refreshing.lock()).unwrap_or_else(PoisonError::into_inner);
+        let (email, rows) = self.db.read(|rows| {
+            let email = rows.email_of(user)?.unwrap_or_default();
+            let mut found = Vec::new();
+            for (id, row) in rows.sessions_of(user)? {
+                found.push((id, row, rows.session_use(user, id)?));
+            }
+            Ok((email, found))
+        })?;
+        self.sessions.rcu(|sessions| {
+            let mut changed = Sessions::clone(sessions);
+            changed.retain(|id, session| {
+                session.user != user || rows.iter().any(|(row, ..)| row == id)
+            });
+            for (id, row, last_use) in &rows {
+                let new = || valid(user, *id, row.clone(), &email, *last_use);
+                changed.entry(*id).or_insert_with(new);
+            }
+            changed
+        });
+        self.access.notify();
+        Ok(())
+    }
+}
+
+/// The changes that end the sessions of a user, but not the one that is kept.
+pub(super) fn end_others(
+    view: &View<'_>,
+    user: UserId,
+    kept: Option<SessionId>,
+) -> Result<Changes, Error> {
+    let sessions = view.rows.sessions_of(user)?.into_iter();
+    let others = sessions.filter(|(id, _)| Some(*id) != kept);
+    Ok(others.fold(Changes::none(), |changes, (id, _)| {
+        changes.with(Change::Account(AccountChange::DropSession(user, id)))
+    }))
+}
+
+impl App {
+    /// Returns the caller with the token of a session, if the session is valid.
+    pub fn authenticate_session(&self, token: &str, request_id: Arc<str>) -> Option<Caller> {
+        let config = self.config().session;
+        let caller = self.accounts.authenticate(token, request_id, &config);
+        caller.filter(|_| config.enabled)
+    }
+
+    /// Returns the times of the session of a caller.
+    pub fn session(&self, caller: &Caller) -> Option<SessionInfo> {
+        let sessions = self.accounts.sessions.load();
+        let session = sessions.get(&parse(&caller.key_id)?)?;
+        Some(SessionInfo {
+            created_at: session.row.created_at,
+            expires_at: session.expires_at(&self.config().session),
+        })
+    }
+}
+
+fn random_token() -> Result<(SessionId, SecretText), Error> {
+    let mut id = [0; 8];
+    fill(&mut id)?;
+    let token = format!("{}.{}", name(id), random_text::<32>()?);
+    Ok((id, SecretText::new(token)))
+}
+
+/// A public id as text.
+pub(crate) fn name(id: SessionId) -> String {
+    format!("{:016x}", u64::from_be_bytes(id))
+}
+
+pub(crate) fn parse(name: &str) -> Option<SessionId> {
+    let digits = name.len() == 16 && name.bytes().all(|b| b.is_ascii_hexdigit());
+    let id = u64::from_str_radix(name, 16).ok().filter(|_| digits)?;
+    Some(id.to_be_bytes())
+}

@@ -1,0 +1,135 @@
+//! Contradictions between a configuration and the claims in the database.
+
+use super::{Finding, Severity};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use wharf_config::{Config, Gpu, NodeConfig};
+use wharf_db::{Db, Read};
+use wharf_domain::capacity::Claim;
+use wharf_domain::error::Error;
+
+/// The part of a database that a configuration can contradict.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Books {
+    /// The id of the installation in the labels of engine objects.
+    pub installation: String,
+    /// The claims of all instances.
+    pub claims: Vec<Claim>,
+}
+
+impl Books {
+    /// Reads them.
+    pub fn read(db: &Db) -> Result<Self, Error> {
+        let mut books = Self::default();
+        db.read(|rows| {
+            books.installation = rows.installation()?.hyphenated().to_string();
+            rows.each_claim(|_, claim| books.claims.push(claim))
+        })?;
+        Ok(books)
+    }
+}
+
+/// Compares the claims of all instances with the nodes of a configuration.
+pub fn contradictions(config: &Config, claims: &[Claim]) -> Vec<Finding> {
+    let mut of_node: BTreeMap<&str, Vec<&Claim>> = BTreeMap::new();
+    for claim in claims {
+        of_node.entry(&claim.node.0).or_default().push(claim);
+    }
+    let mut findings = Vec::new();
+    for (name, claims) in of_node {
+        match config.node.iter().find(|node| node.name == name) {
+            Some(node) => of(node, &claims, &mut findings),
+            None => findings.push(error(
+                "node".to_owned(),
+                format!(
+                    "no [[node]] is called {name}, and {} instances are on it",
+                    claims.len()
+                ),
+                "put it back, with `retired = true` if it shall take no new instances, or run `wharf \
+                 forget INSTANCE` for those that will never come back"
+                    .to_owned(),
+            )),
+        }
+    }
+    findings
+}
+
+fn of(node: &NodeConfig, claims: &[&Claim], findings: &mut Vec<Finding>) {
+    let compute = || claims.iter().filter(|claim| claim.compute);
+    let sum = |part: fn(&Claim) -> u32, of: &mut dyn Iterator<Item = &&Claim>| -> u64 {
+        of.map(|claim| u64::from(part(claim))).sum()
+    };
+    let capacity = node.capacity;
+    for (quantity, total, claimed) in [
+        (
+            "n_vcpus",
+            node.claimable_vcpus(),
+            sum(|claim| claim.size.n_vcpus, &mut compute()),
+        ),
+        (
+            "mem_gib",
+            capacity.mem_gib,
+            sum(|claim| claim.size.mem_gib, &mut compute()),
+        ),
+        (
+            "disk_size_gib",
+            capacity.disk_size_gib,
+            sum(|claim| claim.size.disk_size_gib, &mut claims.iter()),
+        ),
+    ] {
+        if claimed > u64::from(total) {
+            findings.push(error(
+                format!("node.{}.capacity.{quantity}", node.name),
+                format!("instances claim {claimed}, and {total} may be claimed"),
+                format!(
+                    "set at least {claimed}, or stop or delete instances until {total} is enough; until \
+                     then the node takes no new instance, and a stopped one may not start"
+                ),
+            ));
+        }
+    }
+    let offered: BTreeSet<_> = node.gpus.iter().flat_map(Gpu::device_names).collect();
+    let held = claims.iter().flat_map(|claim| &claim.gpus);
+    let withdrawn: BTreeSet<_> = held
+        .map(|gpu| &gpu.device)
+        .filter(|device| !offered.contains(*device))
+        .collect();
+    for device in withdrawn {
+        findings.push(error(
+            format!("node.{}.gpus", node.name),
+            format!("the device {device} of an instance is not among them"),
+            "put it back, or delete the instance; it cannot start without its device".to_owned(),
+        ));
+    }
+    let outside = |claim: &&&Claim| !node.lan_cidr.contains(&claim.lan_ipv4);
+    if let Some(claim) = claims.iter().find(outside) {
+        findings.push(error(
+            format!("node.{}.lan_cidr", node.name),
+            format!(
+                "an instance has the address {}, which is not in {}",
+                claim.lan_ipv4, node.lan_cidr
+            ),
+            "set the range that contains the addresses of all instances; it can change while the node \
+             has none"
+                .to_owned(),
+        ));
+    }
+    let mut public = claims.iter().filter_map(|claim| claim.public_ipv4);
+    let outside = |address: &_| !node.public_ipv4.iter().any(|net| net.contains(address));
+    if let Some(address) = public.find(outside) {
+        findings.push(error(
+            format!("node.{}.public_ipv4", node.name),
+            format!("an instance has the address {address}, which is in none of the networks"),
+            "put its network back; the instance cannot start without it".to_owned(),
+        ));
+    }
+}
+
+fn error(setting: String, problem: String, remedy: String) -> Finding {
+    Finding {
+        severity: Severity::Error,
+        setting,
+        problem,
+        remedy,
+    }
+}

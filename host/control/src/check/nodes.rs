@@ -1,0 +1,113 @@
+//! Findings about engines: their images, their limits on disks, and whether they respond.
+
+use super::{Finding, Severity, Surveys};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use wharf_config::Config;
+use wharf_domain::driver::Features;
+use wharf_domain::flavor::BlueprintRequest;
+use wharf_domain::ids::NodeId;
+use wharf_plugin::{NodeDriver, Plugins};
+
+/// The time in which a node must report its features.
+const PROBE_LIMIT: Duration = Duration::from_secs(5);
+
+/// The references of all flavors' images, by kind of engine.
+pub async fn images(plugins: &Plugins, login_user: &str) -> BTreeMap<String, Vec<String>> {
+    let mut images: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for flavor in plugins.flavors() {
+        for resource_type in &flavor.resource_types {
+            let request = BlueprintRequest {
+                flavor: flavor.clone(),
+                resource_type: *resource_type,
+                size: flavor.minimum,
+                n_gpus: 0,
+                login_user: login_user.to_owned(),
+                public_key: None,
+                s3_prefill: false,
+                ai: false,
+            };
+            // A flavor without a blueprint for these values has no image to miss.
+            let Ok(blueprint) = plugins.blueprint(&request).await else {
+                continue;
+            };
+            for image in &blueprint.images {
+                let known = images.entry(image.engine_kind.clone()).or_default();
+                if !known.contains(&image.reference) {
+                    known.push(image.reference.clone());
+                }
+            }
+        }
+    }
+    images
+}
+
+/// The features of the nodes with these names, all at once; those that do not respond are left out.
+pub async fn features(
+    drivers: impl Iterator<Item = &NodeDriver>,
+    surveys: &Surveys,
+) -> BTreeMap<NodeId, Features> {
+    let mut calls = JoinSet::new();
+    for driver in drivers.filter(|driver| surveys.contains_key(driver.name())) {
+        let driver = driver.clone();
+        calls.spawn(async move {
+            let probed = tokio::time::timeout(PROBE_LIMIT, driver.probe()).await;
+            Some((driver.name().clone(), probed.ok()?.ok()?.features))
+        });
+    }
+    calls.join_all().await.into_iter().flatten().collect()
+}
+
+/// The findings about each surveyed node.
+pub fn shortcomings(
+    config: &Config,
+    surveys: &Surveys,
+    features: &BTreeMap<NodeId, Features>,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for node in &config.node {
+        let id = NodeId(node.name.clone());
+        let mut warn = |key: &str, problem: String, remedy: &str| {
+            findings.push(Finding {
+                severity: Severity::Warning,
+                setting: format!("node.{}.{key}", node.name),
+                problem,
+                remedy: remedy.to_owned(),
+            });
+        };
+        match surveys.get(&id) {
+            None => continue,
+            Some(Err(why)) => warn(
+                "endpoint",
+                format!("the engine does not answer, so the node is not checked: {why}"),
+                "start the engine, or set the path of its socket",
+            ),
+            Some(Ok(found)) if !found.missing_images.is_empty() => warn(
+                "settings.image_prefix",
+                format!("the engine lacks {}", found.missing_images.join(", ")),
+                "make the images that you offer with `cargo xtask images NAME --engine ENDPOINT`, or set \
+                 the prefix of a registry that has them",
+            ),
+            Some(Ok(_)) => {}
+        }
+        let is_off = node
+            .settings
+            .get("disk_limit")
+            .and_then(|value| value.as_str())
+            == Some("off");
+        if features
+            .get(&id)
+            .is_some_and(|features| !features.disk_limit)
+            && !is_off
+        {
+            warn(
+                "settings.disk_limit",
+                "the engine does not enforce disk sizes: one instance can fill the node's disk"
+                    .to_owned(),
+                "give the engine a storage driver with limits, such as btrfs, or set \"off\" to accept it",
+            );
+        }
+    }
+    findings
+}

@@ -1,0 +1,81 @@
+//! The costs of a user's instances by month, of open and of closed ledgers.
+
+use super::bill::CorrectionLine;
+use std::collections::BTreeMap;
+use wharf_db::Read;
+use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::ids::{InstanceId, UserId};
+use wharf_domain::ledger::{Cost, Entry, by_month};
+use wharf_domain::month::Month;
+use wharf_domain::time::Timestamp;
+
+/// The cost of one instance in a time span.
+#[derive(Debug, Default)]
+pub(super) struct InstanceCost {
+    pub(super) months: BTreeMap<Month, Cost>,
+    /// The corrections that are known one by one.
+    pub(super) corrections: Vec<CorrectionLine>,
+    /// Nano-USD per hour by the last ledger entry.
+    pub(super) hourly: u128,
+}
+
+impl InstanceCost {
+    pub(super) fn total(&self) -> Cost {
+        let parts = self.months.values();
+        parts.fold(Cost::default(), |sum, part| sum.plus(*part))
+    }
+
+    fn add(&mut self, month: Month, cost: Cost) {
+        let sum = self.months.entry(month).or_default();
+        *sum = sum.plus(cost);
+    }
+}
+
+/// Returns the costs of a user's instances in `[from, to)`, oldest instance first. Closed ledgers are
+/// known for whole months only.
+pub(super) fn costs(
+    rows: &impl Read,
+    user: UserId,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<BTreeMap<InstanceId, InstanceCost>, Error> {
+    let mut costs: BTreeMap<InstanceId, InstanceCost> = BTreeMap::new();
+    let mut cut = None;
+    rows.each_closed(user, |month, id, cost| {
+        let (start, end) = (month.start(), month.next().start());
+        if to <= start || end <= from {
+            return;
+        }
+        if start < from || to < end {
+            cut = Some((month, if start < from { "from" } else { "to" }));
+        }
+        costs.entry(id).or_default().add(month, cost);
+    })?;
+    if let Some((month, end)) = cut {
+        return Err(whole_months(month, end).into());
+    }
+    for id in rows.recorded_of(user)? {
+        let (entries, corrections) = (rows.ledger(id)?, rows.corrections(id)?);
+        let cost = costs.entry(id).or_default();
+        cost.hourly = entries.last().map_or(0, Entry::hourly);
+        for (month, part) in by_month(&entries, &corrections, from, to) {
+            cost.add(month, part);
+        }
+        let within = corrections
+            .into_iter()
+            .filter(|c| from <= c.at && c.at < to);
+        cost.corrections.extend(within.map(|c| CorrectionLine {
+            at: c.at,
+            nano_usd: c.nano_usd,
+            reason: c.reason,
+        }));
+    }
+    Ok(costs)
+}
+
+fn whole_months(month: Month, end: &str) -> FieldErrors {
+    let first = month.start().to_rfc3339();
+    let next = month.next().start().to_rfc3339();
+    let message = format!("must be {first} or {next}: the ledger of this month was closed");
+    FieldErrors::one(end, message)
+}

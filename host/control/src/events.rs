@@ -1,0 +1,304 @@
+//! The events of an owner's instances, in words for the owner.
+
+use super::find::Selector;
+use super::history::{describe, shortages};
+use super::reconciler::LATE;
+use super::{App, Caller};
+use serde::Serialize;
+use tokio::sync::watch;
+use wharf_db::{EventRow, Read, Snapshot};
+use wharf_domain::error::Error;
+use wharf_domain::event::What;
+use wharf_domain::ids::{InstanceId, UserId};
+use wharf_domain::money::usd;
+use wharf_domain::time::Timestamp;
+
+/// The types of events.
+pub(super) const KINDS: [&str; 19] = [
+    "created",
+    "ready",
+    "failed",
+    "stopped",
+    "released",
+    "died",
+    "restarted",
+    "restart-failed",
+    "resized",
+    "resize-refused",
+    "renamed",
+    "ports-changed",
+    "deleted",
+    "purged",
+    "forgotten",
+    "bill-corrected",
+    "suspended",
+    "resumed",
+    "host-key-changed",
+];
+
+/// An event as its owner sees it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OwnerEvent {
+    /// Number among the owner's events, ascending without a gap.
+    pub id: u64,
+    /// Time in ISO 8601.
+    pub at: Option<String>,
+    /// UUID of the instance.
+    pub instance: Option<String>,
+    /// Name of the instance after the event.
+    pub name: Option<String>,
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// State after the event.
+    pub state: Option<&'static str>,
+    pub n_vcpus: Option<u32>,
+    pub mem_gib: Option<f64>,
+    pub disk_size_gib: Option<u32>,
+    /// Words for people.
+    pub message: Option<String>,
+    pub actor: Option<EventActor>,
+}
+
+/// The party that caused an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EventActor {
+    pub kind: String,
+    /// Public id of a key or session.
+    pub id: Option<String>,
+}
+
+impl OwnerEvent {
+    /// The payload of a webhook's test. It has no number among the events.
+    pub(super) fn test(at: Timestamp) -> Self {
+        Self {
+            at: Some(at.to_rfc3339()),
+            kind: "test",
+            message: Some("A test of this webhook.".to_owned()),
+            ..Self::reset(0)
+        }
+    }
+
+    /// The place of events that are no longer kept, before the first one that is.
+    fn reset(id: u64) -> Self {
+        Self {
+            id,
+            at: None,
+            instance: None,
+            name: None,
+            kind: "reset",
+            state: None,
+            n_vcpus: None,
+            mem_gib: None,
+            disk_size_gib: None,
+            message: None,
+            actor: None,
+        }
+    }
+}
+
+impl From<EventRow> for OwnerEvent {
+    fn from(row: EventRow) -> Self {
+        let event = row.event;
+        let (kind, id) = row.party.parts();
+        Self {
+            id: row.seq,
+            at: Some(event.at.to_rfc3339()),
+            instance: Some(event.instance.to_string()),
+            name: row.name.clone(),
+            kind: kind_of(&event.what),
+            state: Some(event.state.as_str()),
+            n_vcpus: Some(event.size.n_vcpus),
+            mem_gib: Some(f64::from(event.size.mem_gib)),
+            disk_size_gib: Some(event.size.disk_size_gib),
+            message: Some(match (&event.what, &row.name) {
+                (What::Renamed, Some(name)) => format!("The instance is now called {name}."),
+                (what, _) => message(what),
+            }),
+            actor: Some(EventActor { kind, id }),
+        }
+    }
+}
+
+/// The events that follow a number.
+#[derive(Debug)]
+pub struct OwnerEvents {
+    /// The number of the last event of the owner.
+    pub last: u64,
+    /// The number before the first event, if events between were removed.
+    pub reset: Option<u64>,
+    pub events: Vec<OwnerEvent>,
+}
+
+impl OwnerEvents {
+    /// The events with the reset as the first one.
+    pub fn with_reset(self) -> Vec<OwnerEvent> {
+        let reset = self.reset.map(OwnerEvent::reset);
+        reset.into_iter().chain(self.events).collect()
+    }
+}
+
+impl App {
+    /// Returns at most `limit` events of the caller's instances, or of one of them, after the number
+    /// `after`; from the oldest one on without a number.
+    pub fn events(
+        &self,
+        caller: &Caller,
+        instance: Option<InstanceId>,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<OwnerEvents, Error> {
+        let owner = caller.user;
+        let (last, reset, rows) = self.db.read(|rows| {
+            let (first, last) = (rows.trimmed_events(owner)?, rows.last_event(owner)?);
+            let after = after.unwrap_or(first);
+            // A number beyond the last event is from a database that a backup has replaced.
+            let reset = if after > last {
+                Some(last)
+            } else {
+                Some(first).filter(|first| after < *first)
+            };
+            let after = reset.unwrap_or(after);
+            let found = match instance {
+                Some(id) => rows.instance_events(id, after, limit)?,
+                None => rows.owner_events(owner, after, limit)?,
+            };
+            Ok((last, reset, found))
+        })?;
+        Ok(OwnerEvents {
+            last,
+            reset,
+            events: rows.into_iter().map(OwnerEvent::from).collect(),
+        })
+    }
+
+    /// Returns the instance of the caller that a selector names. A UUID finds deleted ones, as long as
+    /// their events are kept.
+    pub fn instance_of_events(
+        &self,
+        caller: &Caller,
+        selector: &Selector,
+    ) -> Result<InstanceId, Error> {
+        let own = |rows: &Snapshot| {
+            let id = match selector {
+                Selector::Id(id) => Some(*id),
+                Selector::Name(name) => rows.id_of_name(name)?,
+            };
+            let Some(id) = id else { return Ok(None) };
+            let first = rows.instance_events(id, 0, 1)?.pop();
+            let first = first.filter(|row| row.owner == caller.user);
+            Ok(first.map(|_| id))
+        };
+        self.db.read(own)?.ok_or(Error::NotFound)
+    }
+
+    /// Returns the number of the caller's last event.
+    pub fn last_event(&self, caller: &Caller) -> Result<u64, Error> {
+        self.db.read(|rows| rows.last_event(caller.user))
+    }
+
+    /// Changes after each commit with an event of a user.
+    pub fn events_of(&self, owner: UserId) -> watch::Receiver<()> {
+        self.db.events_of(owner)
+    }
+}
+
+fn kind_of(what: &What) -> &'static str {
+    match what {
+        What::Released => "released",
+        what => describe(what).0,
+    }
+}
+
+/// The words for the owner. Reasons of drivers and engines stay with the operator.
+fn message(what: &What) -> String {
+    let text = match what {
+        What::Created => "The instance was requested and is being provisioned.",
+        What::Ready => "The instance is ready.",
+        What::Failed(why) if why == LATE => {
+            "The instance did not become reachable in time. It costs nothing. Delete it and create it \
+             again."
+        }
+        What::Failed(_) => {
+            "The host could not make the instance. It costs nothing. Delete it and create it again; if \
+             that fails too, ask the operator, whose log has the reason."
+        }
+        What::Stopped => "The instance was stopped.",
+        What::Released => "The host has stopped the instance; its vCPUs, RAM and GPUs are free.",
+        What::Died(_) => {
+            "The instance ended by itself and is stopped. Its data is kept. Restart it to use it again."
+        }
+        What::Restarted => "The instance was restarted.",
+        What::RestartFailed(why) if why == LATE => {
+            "The instance did not become reachable in time after its restart. It is stopped, and its \
+             data is kept. Try again."
+        }
+        What::RestartFailed(_) => {
+            "The host could not start the instance. It stays stopped, and its data is kept. Try again; \
+             if that fails too, ask the operator, whose log has the reason."
+        }
+        What::Resized => "The instance has its new size.",
+        What::ResizeRefused { field: None, .. } => {
+            "The host could not be reached. The instance keeps its size. Try again shortly."
+        }
+        What::ResizeRefused {
+            field: Some(field),
+            message,
+        } => {
+            return format!("The instance keeps its size. {field}: {message}.");
+        }
+        What::Renamed => "The instance was renamed.",
+        What::PortsChanged => "The open ports of the instance were changed.",
+        What::Deleted => "The instance was deleted.",
+        What::Purged => "The host has removed the instance.",
+        What::RestartShort(short) => {
+            let short = shortages(short);
+            return format!(
+                "The host lacks resources for the restart. The instance stays stopped. {short}."
+            );
+        }
+        What::ResizeShort(short) => {
+            let short = shortages(short);
+            return format!(
+                "The host lacks resources for the new size. The instance keeps its size. {short}."
+            );
+        }
+        What::Suspended(reason) => {
+            return format!("The operator suspended the instance: {reason}");
+        }
+        What::Resumed => "The operator ended the suspension. Restart the instance to use it again.",
+        What::HostKeyChanged(keys) => {
+            return format!("The instance shows another SSH host key than before: {keys}");
+        }
+        What::Forgotten => "The operator removed the instance from the books.",
+        What::BillCorrected { nano_usd, reason } => {
+            let amount = usd(*nano_usd);
+            return format!("The operator corrected the bill by {amount} USD: {reason}");
+        }
+    };
+    text.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::message;
+    use wharf_domain::event::What;
+
+    #[test]
+    fn reasons_of_engines_stay_with_the_operator() {
+        let why = || "dial unix /run/engine.sock".to_owned();
+        let refused = What::ResizeRefused {
+            field: None,
+            message: why(),
+        };
+        let with_reasons = [
+            What::Failed(why()),
+            What::Died(why()),
+            What::RestartFailed(why()),
+            refused,
+        ];
+        for what in with_reasons {
+            let text = message(&what);
+            assert!(!text.contains("engine.sock") && text.len() > 20, "{text}");
+        }
+    }
+}

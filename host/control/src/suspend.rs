@@ -1,0 +1,248 @@
+//! Suspension of an instance, or of all instances of a user, by the operator. Instances stop and keep
+//! their disks, and their owner can delete them, but not start or resize them.
+
+use super::audit::record;
+use super::operator::{Operator, no_instance, user_named};
+use super::{Nudge, Selector};
+use serde::{Deserialize, Serialize};
+use wharf_db::{Change, Changes, Read, View};
+use wharf_domain::audit::Origin;
+use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::event::What;
+use wharf_domain::ids::{InstanceId, UserId};
+use wharf_domain::instance::{Instance, Intent};
+use wharf_domain::suspension::Suspension;
+
+/// The longest reason, in characters.
+const MAX_REASON: usize = 500;
+
+/// Fails if the operator has suspended the instance or its owner.
+pub(super) fn check(rows: &impl Read, instance: &Instance) -> Result<(), Error> {
+    check_user(rows, instance.owner)?;
+    match rows.suspension(instance.id)? {
+        Some(suspension) => Err(suspension.of_instance()),
+        None => Ok(()),
+    }
+}
+
+/// Fails if the operator has suspended the user's instances.
+pub(super) fn check_user(rows: &impl Read, user: UserId) -> Result<(), Error> {
+    match rows.suspension_of_user(user)? {
+        Some(suspension) => Err(suspension.of_user()),
+        None => Ok(()),
+    }
+}
+
+/// The object of a suspension.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Suspended {
+    /// An instance, by UUID or name.
+    Instance(String),
+    /// A user, by e-mail address.
+    User(String),
+}
+
+/// A suspension for the operator.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuspensionLine {
+    /// The user or the instance.
+    pub of: Suspended,
+    /// Its begin in ISO 8601.
+    pub since: String,
+    pub reason: String,
+}
+
+/// A user or an instance that a write has found.
+enum Found {
+    User(UserId),
+    Instance(Box<Instance>),
+}
+
+impl Suspended {
+    fn find(&self, rows: &impl Read) -> Result<Found, Error> {
+        match self {
+            Self::User(email) => user_named(rows, "user", email).map(Found::User),
+            Self::Instance(text) => {
+                let selector = Selector::parse(text);
+                let id = match &selector {
+                    Selector::Id(id) => Some(*id),
+                    Selector::Name(name) => rows.id_of_name(name)?,
+                };
+                let instance = id.map_or(Ok(None), |id| rows.instance(id))?;
+                let living = instance.filter(|instance| instance.intent != Intent::Delete);
+                let found = living.map(|instance| Found::Instance(Box::new(instance)));
+                found.ok_or_else(|| no_instance(&selector))
+            }
+        }
+    }
+}
+
+impl Operator<'_> {
+    /// Stops an instance, or all instances of a user, and keeps the owner from starting them. Returns
+    /// the instances.
+    pub async fn suspend(&self, of: Suspended, reason: &str) -> Result<Vec<InstanceId>, Error> {
+        let reason = reason.trim().to_owned();
+        if reason.is_empty() || reason.chars().count() > MAX_REASON {
+            let why = format!("must have 1 to {MAX_REASON} characters; the owner reads it");
+            return Err(FieldErrors::one("reason", why).into());
+        }
+        let decided = self.db.write(move |view| {
+            let at = view.now;
+            let reason = reason.clone();
+            let suspension = Suspension { reason, at };
+            let (instances, changes) = begin(view, of.find(view.rows)?, &suspension)?;
+            Ok((instances, changes))
+        });
+        let instances = decided.await?;
+        self.follow(&instances);
+        Ok(instances)
+    }
+
+    /// Ends a suspension. The instances stay stopped until their owner starts them. Returns the
+    /// instances.
+    pub async fn resume(&self, of: Suspended) -> Result<Vec<InstanceId>, Error> {
+        let decided = self.db.write(move |view| end(view, of.find(view.rows)?));
+        decided.await
+    }
+
+    /// Lists the suspensions.
+    pub fn suspensions(&self) -> Result<Vec<SuspensionLine>, Error> {
+        self.db.read(|rows| {
+            let mut lines = Vec::new();
+            let line = |of, suspension: Suspension| SuspensionLine {
+                of,
+                since: suspension.at.to_rfc3339(),
+                reason: suspension.reason,
+            };
+            for (user, suspension) in rows.suspensions_of_users()? {
+                let email = rows.email_of(user)?.unwrap_or_default();
+                lines.push(line(Suspended::User(email), suspension));
+            }
+            for (id, suspension) in rows.suspensions()? {
+                lines.push(line(Suspended::Instance(id.to_string()), suspension));
+            }
+            Ok(lines)
+        })
+    }
+
+    /// Wakes the reconciler, and the requests that wait for the instances.
+    fn follow(&self, instances: &[InstanceId]) {
+        let Some(app) = self.app else { return };
+        for instance in instances {
+            let _ = app.nudge.send(Nudge {
+                instance: *instance,
+                request_id: "operator".into(),
+            });
+            app.settled.notify(*instance);
+        }
+    }
+}
+
+fn begin(
+    view: &View<'_>,
+    found: Found,
+    suspension: &Suspension,
+) -> Result<(Vec<InstanceId>, Changes), Error> {
+    let (mut changes, instances) = match found {
+        Found::User(user) => {
+            let change = Change::SuspendUser(user, Some(suspension.clone()));
+            let audited = user_record(view, "user.suspend", user, "suspended")?;
+            let changes = Changes::none().with(change).with(audited);
+            (changes, view.rows.owned_by(user)?)
+        }
+        Found::Instance(instance) => {
+            let change = Change::Suspend(instance.id, Some(suspension.clone()));
+            (Changes::none().with(change), vec![*instance])
+        }
+    };
+    let ids = instances.iter().map(|instance| instance.id).collect();
+    for mut instance in instances {
+        if matches!(instance.intent, Intent::Run | Intent::Start) {
+            instance.intend(Intent::Stop, None);
+        }
+        instance.resize = None;
+        let what = What::Suspended(suspension.reason.clone());
+        changes = changes.record(instance, view.now, what).audited(
+            &Origin::operator(),
+            "instance.suspend",
+            view.now,
+        );
+    }
+    Ok((ids, changes))
+}
+
+fn end(view: &View<'_>, found: Found) -> Result<(Vec<InstanceId>, Changes), Error> {
+    let not_suspended = |field: &str, what: &str| {
+        Error::from(FieldErrors::one(
+            field,
+            format!("this {what} is not suspended"),
+        ))
+    };
+    let (mut changes, instances) = match found {
+        Found::User(user) => {
+            if view.rows.suspension_of_user(user)?.is_none() {
+                return Err(not_suspended("user", "user"));
+            }
+            let audited = user_record(view, "user.resume", user, "resumed")?;
+            let change = Change::SuspendUser(user, None);
+            let mut instances = Vec::new();
+            for instance in view.rows.owned_by(user)? {
+                if view.rows.suspension(instance.id)?.is_none() {
+                    instances.push(instance);
+                }
+            }
+            (Changes::none().with(change).with(audited), instances)
+        }
+        Found::Instance(instance) => {
+            if view.rows.suspension(instance.id)?.is_none() {
+                return Err(match view.rows.suspension_of_user(instance.owner)? {
+                    Some(_) => FieldErrors::one(
+                        "instance",
+                        "its user is suspended; resume the user with --user EMAIL",
+                    )
+                    .into(),
+                    None => not_suspended("instance", "instance"),
+                });
+            }
+            let change = Change::Suspend(instance.id, None);
+            // An instance of a suspended user stays suspended.
+            let owner = view.rows.suspension_of_user(instance.owner)?;
+            match owner {
+                Some(_) => {
+                    let audited = Change::Audit(Box::new(wharf_domain::audit::AuditRecord {
+                        at: view.now,
+                        origin: Origin::operator(),
+                        operation: "instance.resume".to_owned(),
+                        owner: Some(instance.owner),
+                        instance: Some(instance.id),
+                        subject: None,
+                        result: "suspended with its user".to_owned(),
+                    }));
+                    return Ok((Vec::new(), Changes::none().with(change).with(audited)));
+                }
+                None => (Changes::none().with(change), vec![*instance]),
+            }
+        }
+    };
+    let ids = instances.iter().map(|instance| instance.id).collect();
+    for instance in instances {
+        changes = changes.record(instance, view.now, What::Resumed).audited(
+            &Origin::operator(),
+            "instance.resume",
+            view.now,
+        );
+    }
+    Ok((ids, changes))
+}
+
+fn user_record(
+    view: &View<'_>,
+    operation: &str,
+    user: UserId,
+    result: &str,
+) -> Result<Change, Error> {
+    let email = view.rows.email_of(user)?.unwrap_or_default();
+    let origin = Origin::operator();
+    Ok(record(view, &origin, operation, Some(user), &email, result))
+}

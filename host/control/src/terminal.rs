@@ -1,0 +1,158 @@
+//! Terminals: Wharf signs in to the instance over SSH with the instance's own password.
+
+use super::find::{Selector, find};
+use super::vault::random_text;
+use super::{App, Caller};
+use wharf_db::{Change, Changes, Read};
+use wharf_domain::audit::AuditRecord;
+use wharf_domain::error::Error;
+use wharf_domain::instance::Instance;
+use wharf_domain::state::InstanceState;
+use wharf_terminal::{Attachment, Bounds, Full, Opener, Size, Target};
+
+/// The name of the operation in the audit log.
+const OPERATION: &str = "terminal.open";
+
+/// Length of a terminal's id in bytes. Nobody guesses it, and it opens nothing without the key.
+const ID: usize = 16;
+
+/// A request for a terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TerminalRequest {
+    pub size: Size,
+    /// A terminal to attach to. If the caller has no such terminal, a new one is opened.
+    pub session: Option<String>,
+}
+
+impl App {
+    /// Checks that a terminal can be opened, without opening it.
+    pub fn check_terminal(
+        &self,
+        caller: &Caller,
+        selector: &Selector,
+        request: &TerminalRequest,
+    ) -> Result<(), Error> {
+        let instance = self.terminal_instance(caller, selector)?;
+        let opener = opener(caller, &instance);
+        let known = request.session.as_ref();
+        if known.is_some_and(|id| self.terminals.has(id, &opener)) {
+            return Ok(());
+        }
+        (self.terminals)
+            .check(caller.user, self.terminal_bounds())
+            .map_err(refused)
+    }
+
+    /// Opens a terminal of an instance, or attaches to one that the caller has opened. The audit log has
+    /// it before it begins.
+    pub async fn open_terminal(
+        &self,
+        caller: &Caller,
+        selector: &Selector,
+        request: TerminalRequest,
+    ) -> Result<Attachment, Error> {
+        let instance = self.terminal_instance(caller, selector)?;
+        let opener = opener(caller, &instance);
+        if let Some(id) = &request.session
+            && self.terminals.has(id, &opener)
+        {
+            self.record_terminal(caller, selector, "attached").await?;
+            // It may have ended meanwhile.
+            if let Some(attachment) = self.terminals.attach(id, &opener, request.size) {
+                return Ok(attachment);
+            }
+        }
+        let bounds = self.terminal_bounds();
+        let admitted = (self.terminals).admit(random_text::<ID>()?, opener, request.size, bounds);
+        let admitted = admitted.map_err(refused)?;
+        let instance = self.record_terminal(caller, selector, "opened").await?;
+        Ok(admitted.begin(self.ssh_target(caller, &instance)?))
+    }
+
+    fn terminal_instance(&self, caller: &Caller, selector: &Selector) -> Result<Instance, Error> {
+        let instance = (self.db).read(|rows| reachable(rows, caller, selector))?;
+        let bounds = self.terminal_bounds();
+        match bounds.of_one_user.min(bounds.in_all) {
+            0 => Err(Error::NotApplicable("this service offers no terminals")),
+            _ => Ok(instance),
+        }
+    }
+
+    /// Writes the audit record, if the instance still is reachable.
+    async fn record_terminal(
+        &self,
+        caller: &Caller,
+        selector: &Selector,
+        result: &'static str,
+    ) -> Result<Instance, Error> {
+        let (caller, selector) = (caller.clone(), selector.clone());
+        let written = self.db.write(move |view| {
+            let instance = reachable(view.rows, &caller, &selector)?;
+            let record = AuditRecord {
+                at: view.now,
+                origin: caller.origin(),
+                operation: OPERATION.to_owned(),
+                owner: Some(instance.owner),
+                instance: Some(instance.id),
+                subject: None,
+                result: result.to_owned(),
+            };
+            let changes = Changes::none().with(Change::Audit(Box::new(record)));
+            Ok((instance, changes))
+        });
+        written.await
+    }
+
+    /// The SSH server on the user's own path, which the readiness probe takes too.
+    fn ssh_target(&self, caller: &Caller, instance: &Instance) -> Result<Target, Error> {
+        let probe_host = self.probe_host(&instance.node);
+        Ok(Target {
+            host: probe_host.unwrap_or_else(|| instance.ssh_host.clone()),
+            port: instance.ssh_port,
+            user: instance.login_user.clone(),
+            password: self.vault.decrypt_text(instance.id, &instance.password)?,
+            is_known: self.host_key_check(caller, instance.id),
+        })
+    }
+
+    fn terminal_bounds(&self) -> Bounds {
+        let limits = self.config().limits;
+        Bounds {
+            of_one_user: limits.terminals_per_user,
+            in_all: limits.terminals,
+        }
+    }
+}
+
+/// The caller's instance, if its SSH server is reachable.
+fn reachable(rows: &impl Read, caller: &Caller, selector: &Selector) -> Result<Instance, Error> {
+    let instance = find(rows, caller.user, selector)?;
+    if !instance.ssh {
+        return Err(Error::NotApplicable(
+            "terminals need SSH, which the flavor of this instance does not offer",
+        ));
+    }
+    match instance.state() {
+        InstanceState::Running => Ok(instance),
+        state => Err(Error::State {
+            verb: "open a terminal of",
+            state,
+            needed: "running",
+        }),
+    }
+}
+
+fn opener(caller: &Caller, instance: &Instance) -> Opener {
+    Opener {
+        user: caller.user,
+        actor: caller.origin().actor,
+        instance: instance.id,
+    }
+}
+
+fn refused(full: Full) -> Error {
+    match full {
+        Full::User(limit) => Error::TooManyTerminals(limit),
+        Full::Service => Error::NoTerminalFree,
+    }
+}

@@ -1,0 +1,278 @@
+//! Webhooks of a user: made, listed, removed, and their deliveries.
+
+mod address;
+mod secret;
+mod work;
+
+pub use address::{check_url, permits};
+pub use work::{Attempted, Job, Work};
+
+use super::audit::record;
+use super::events::KINDS;
+use super::vault::Vault;
+use super::{App, Caller};
+use std::collections::BTreeMap;
+use tokio::sync::watch;
+use uuid::Uuid;
+use wharf_db::{Change, Changes, Read, ReadWebhooks, View};
+use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
+use wharf_domain::secret::SecretText;
+use wharf_domain::time::Timestamp;
+use wharf_domain::webhook::{Delivery, DeliveryState, Webhook, WebhookId};
+
+/// The most webhooks of one user.
+const MAX_WEBHOOKS: usize = 20;
+/// The most deliveries of one webhook that wait for an attempt on request.
+const MAX_REQUESTED: usize = 100;
+/// Time for which a secret signs after its rotation, in milliseconds.
+const OVERLAP_MS: i64 = 24 * 3_600_000;
+
+const WEBHOOK: Error = Error::Missing("Webhook");
+const DELIVERY: Error = Error::Missing("Delivery");
+
+impl App {
+    /// Creates a webhook. Returns it with its secret, which is not shown again.
+    pub async fn new_webhook(
+        &self,
+        caller: &Caller,
+        url: String,
+        types: Vec<String>,
+    ) -> Result<(Webhook, SecretText), Error> {
+        let mut errors = FieldErrors::default();
+        if let Err(message) = check_url(&self.config().webhook, &url) {
+            errors.add("url", message);
+        }
+        let unknown = types.iter().find(|kind| !KINDS.contains(&kind.as_str()));
+        if let Some(unknown) = unknown {
+            let known = KINDS.join(", ");
+            let message = format!("{unknown:?} is no type of event; the types are {known}");
+            errors.add("types", message);
+        }
+        errors.into_result()?;
+        let (id, secret) = (WebhookId(Uuid::new_v4()), secret::generate()?);
+        let (vault, owner, origin) = (self.vault.clone(), caller.user, caller.origin());
+        let plain = secret.clone();
+        let written = self.db.write(move |view| {
+            if view.rows.webhooks_of(owner)?.len() >= MAX_WEBHOOKS {
+                let message =
+                    format!("a user has at most {MAX_WEBHOOKS} webhooks; delete one first");
+                return Err(FieldErrors::one(NON_FIELD_ERRORS, message).into());
+            }
+            let webhook = Webhook {
+                id,
+                owner,
+                url: url.clone(),
+                types: types.clone(),
+                // Encrypted within the write, so that a rotation of the key misses no new row.
+                secret: vault.encrypt_webhook(id, &plain)?,
+                earlier: None,
+                created_at: view.now,
+                after: view.rows.last_event(owner)?,
+                deliveries: 0,
+                pending: BTreeMap::new(),
+                failing_since: None,
+                disabled_at: None,
+            };
+            let audited = audited(view, &origin, "webhook.new", &webhook, "created");
+            let changes = Changes::none().with(Change::PutWebhook(Box::new(webhook.clone())));
+            Ok((webhook, changes.with(audited)))
+        });
+        let webhook = written.await?;
+        self.webhooks.send_replace(());
+        Ok((webhook, secret))
+    }
+
+    /// Returns the caller's webhooks, oldest first.
+    pub fn webhooks(&self, caller: &Caller) -> Result<Vec<Webhook>, Error> {
+        let mut webhooks = self.db.read(|rows| rows.webhooks_of(caller.user))?;
+        webhooks.sort_by_key(|webhook| (webhook.created_at, webhook.id));
+        Ok(webhooks)
+    }
+
+    /// Returns one of the caller's webhooks.
+    pub fn webhook(&self, caller: &Caller, id: WebhookId) -> Result<Webhook, Error> {
+        let found = self.db.read(|rows| rows.webhook(caller.user, id))?;
+        found.ok_or(WEBHOOK)
+    }
+
+    /// Removes a webhook with its deliveries.
+    pub async fn delete_webhook(&self, caller: &Caller, id: WebhookId) -> Result<(), Error> {
+        let owner = caller.user;
+        let drop = move |_: &View<'_>, _: Webhook| {
+            Ok(((), Changes::none().with(Change::DropWebhook(owner, id))))
+        };
+        self.change_webhook(caller, id, ("webhook.delete", "deleted"), drop)
+            .await
+    }
+
+    /// Gives a webhook a new secret. The one before signs too for a day.
+    pub async fn rotate_webhook(
+        &self,
+        caller: &Caller,
+        id: WebhookId,
+    ) -> Result<(Webhook, SecretText), Error> {
+        let (vault, secret) = (self.vault.clone(), secret::generate()?);
+        let plain = secret.clone();
+        let rotate = move |view: &View<'_>, mut webhook: Webhook| {
+            let new = vault.encrypt_webhook(id, &plain)?;
+            let until = Timestamp(view.now.0.saturating_add(OVERLAP_MS));
+            webhook.earlier = Some((std::mem::replace(&mut webhook.secret, new), until));
+            let put = Change::PutWebhook(Box::new(webhook.clone()));
+            Ok((webhook, Changes::none().with(put)))
+        };
+        let operation = ("webhook.rotate", "rotated");
+        let webhook = self.change_webhook(caller, id, operation, rotate).await?;
+        Ok((webhook, secret))
+    }
+
+    /// Requests a delivery of a test. A success enables a webhook that is disabled.
+    pub async fn test_webhook(
+        &self,
+        caller: &Caller,
+        id: WebhookId,
+    ) -> Result<(u64, Delivery), Error> {
+        let test = |view: &View<'_>, webhook: Webhook| {
+            let number = webhook.deliveries + 1;
+            request(view, webhook, number, None)
+        };
+        self.change_webhook(caller, id, ("webhook.test", "requested"), test)
+            .await
+    }
+
+    /// Requests a delivery again.
+    pub async fn redeliver(
+        &self,
+        caller: &Caller,
+        id: WebhookId,
+        number: u64,
+    ) -> Result<(u64, Delivery), Error> {
+        let again = move |view: &View<'_>, webhook: Webhook| {
+            let earlier = view.rows.delivery(webhook.owner, id, number)?;
+            let earlier = earlier.ok_or(DELIVERY)?;
+            request(view, webhook, number, earlier.event)
+        };
+        self.change_webhook(caller, id, ("webhook.redeliver", "requested"), again)
+            .await
+    }
+
+    /// Returns at most `limit` of the latest deliveries of a webhook, the last one first.
+    pub fn deliveries(
+        &self,
+        caller: &Caller,
+        id: WebhookId,
+        limit: usize,
+    ) -> Result<(Webhook, Vec<(u64, Delivery)>), Error> {
+        self.db.read(|rows| {
+            let webhook = rows.webhook(caller.user, id)?.ok_or(WEBHOOK)?;
+            let mut deliveries = rows.deliveries(caller.user, id)?;
+            deliveries.reverse();
+            deliveries.truncate(limit);
+            Ok((webhook, deliveries))
+        })
+    }
+
+    /// Changes after each change of a webhook by its user.
+    pub fn webhooks_changed(&self) -> watch::Receiver<()> {
+        self.webhooks.subscribe()
+    }
+
+    async fn change_webhook<T: Send + 'static>(
+        &self,
+        caller: &Caller,
+        id: WebhookId,
+        (operation, result): (&'static str, &'static str),
+        decide: impl Fn(&View<'_>, Webhook) -> Result<(T, Changes), Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (owner, origin) = (caller.user, caller.origin());
+        let written = self.db.write(move |view| {
+            let webhook = view.rows.webhook(owner, id)?.ok_or(WEBHOOK)?;
+            let audited = audited(view, &origin, operation, &webhook, result);
+            let (value, changes) = decide(view, webhook)?;
+            Ok((value, changes.with(audited)))
+        });
+        let value = written.await?;
+        self.webhooks.send_replace(());
+        Ok(value)
+    }
+}
+
+fn audited(
+    view: &View<'_>,
+    origin: &wharf_domain::audit::Origin,
+    operation: &str,
+    webhook: &Webhook,
+    result: &str,
+) -> Change {
+    let subject = webhook.id.to_string();
+    record(
+        view,
+        origin,
+        operation,
+        Some(webhook.owner),
+        &subject,
+        result,
+    )
+}
+
+/// Makes a delivery pending, due at once.
+fn request(
+    view: &View<'_>,
+    mut webhook: Webhook,
+    number: u64,
+    event: Option<u64>,
+) -> Result<((u64, Delivery), Changes), Error> {
+    if webhook.pending.len() >= MAX_REQUESTED {
+        return Err(Error::NotApplicable(
+            "this webhook has too many pending deliveries; wait until some are done",
+        ));
+    }
+    let delivery = Delivery {
+        event,
+        state: DeliveryState::Pending,
+        attempt: 0,
+        at: view.now,
+        begun_at: view.now,
+        status: None,
+        error: None,
+    };
+    webhook.deliveries = webhook.deliveries.max(number);
+    webhook.pending.insert(number, view.now);
+    let (owner, id) = (webhook.owner, webhook.id);
+    let put = Change::PutDelivery(owner, id, number, Box::new(delivery.clone()));
+    let changes = Changes::none().with(Change::PutWebhook(Box::new(webhook)));
+    Ok(((number, delivery), changes.with(put)))
+}
+
+impl Vault {
+    /// The names of webhooks with a secret that cannot be decrypted.
+    pub(super) fn unreadable_webhooks(&self, db: &wharf_db::Db) -> Result<Vec<String>, Error> {
+        let webhooks = db.read(|rows| rows.all_webhooks())?.into_iter();
+        let unreadable = webhooks.filter(|webhook| {
+            let earlier = webhook.earlier.iter().map(|(earlier, _)| earlier);
+            let mut secrets = std::iter::once(&webhook.secret).chain(earlier);
+            secrets.any(|secret| self.decrypt_webhook(webhook.id, secret).is_err())
+        });
+        Ok(unreadable
+            .map(|webhook| format!("webhook {}", webhook.id))
+            .collect())
+    }
+
+    /// Encrypts the secrets of webhooks again that an earlier key encrypted.
+    pub(super) async fn renew_webhooks(&self, db: &wharf_db::Db) -> Result<(), Error> {
+        for webhook in db.read(|rows| rows.all_webhooks())? {
+            let (vault, owner, id) = (self.clone(), webhook.owner, webhook.id);
+            let renewed = db.write(move |view| {
+                let Some(mut webhook) = view.rows.webhook(owner, id)? else {
+                    return Ok(((), Changes::none()));
+                };
+                let mut changes = Changes::none();
+                if vault.renew_webhook(&mut webhook, view.now) {
+                    changes = changes.with(Change::PutWebhook(Box::new(webhook)));
+                }
+                Ok(((), changes))
+            });
+            renewed.await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,363 @@
+//! Deliveries: the next one of a webhook, and its result. Rows hold all of it, so that a crash only
+//! repeats the attempt that was under way.
+
+use super::secret::sign;
+use crate::App;
+use crate::events::OwnerEvent;
+use crate::vault::fill;
+use serde_json::json;
+use std::time::Duration;
+use wharf_db::{Change, Changes, Read, ReadWebhooks, Snapshot, View};
+use wharf_domain::error::Error;
+use wharf_domain::ids::UserId;
+use wharf_domain::time::Timestamp;
+use wharf_domain::webhook::{Delivery, DeliveryState, Webhook, WebhookId};
+
+/// New events wait while this number of deliveries is pending; they are durable as events.
+const MAX_PENDING: usize = 20;
+/// Events that are looked at together.
+const BATCH: usize = 100;
+/// Events of other types that are passed over before a write notes it.
+const UNWRITTEN: u64 = 1_000;
+
+/// The pause after the first failure, which doubles with each further one, and the longest one.
+const FIRST_PAUSE_MS: i64 = 2_000;
+const LONGEST_PAUSE_MS: i64 = 3_600_000;
+/// The time from the first attempt until a delivery is given up: 3 days.
+const GIVE_UP_MS: i64 = 3 * 24 * 3_600_000;
+/// The time without any success until a webhook is disabled: 5 days.
+const DISABLE_MS: i64 = 5 * 24 * 3_600_000;
+/// The status of a receiver that wants nothing more.
+const GONE: u16 = 410;
+
+/// The next step for a webhook.
+#[derive(Debug)]
+pub enum Work {
+    /// The webhook does not exist any more.
+    Gone,
+    /// A request to send.
+    Deliver(Box<Job>),
+    /// Nothing to do until something changes, or for this time.
+    Wait(Option<Duration>),
+}
+
+/// A request to the address of a webhook.
+#[derive(Debug)]
+pub struct Job {
+    pub url: String,
+    /// Number of the delivery; `None` for the first attempt with an event.
+    number: Option<u64>,
+    event: Option<u64>,
+    /// `webhook-id`, which is equal in all attempts with an event.
+    pub id: String,
+    /// `webhook-timestamp` in seconds.
+    pub seconds: i64,
+    /// `webhook-signature`, one for each valid secret.
+    pub signatures: String,
+    pub body: Vec<u8>,
+}
+
+/// The result of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attempted {
+    pub status: Option<u16>,
+    /// Reason of a failure, in words for the user.
+    pub error: Option<&'static str>,
+}
+
+enum Found {
+    Gone,
+    Wait(Option<Timestamp>),
+    /// Number of the delivery, number of the event, the event, time of the request.
+    Deliver(Box<Webhook>, Option<u64>, Option<u64>, Box<OwnerEvent>),
+    /// The event of a pending delivery is no longer kept.
+    Lost(u64),
+    /// The webhook wants no event up to this number.
+    Passed(u64),
+}
+
+impl App {
+    /// Returns the owners and ids of all webhooks.
+    pub fn webhook_ids(&self) -> Result<Vec<(UserId, WebhookId)>, Error> {
+        let webhooks = self.db.read(|rows| rows.all_webhooks())?;
+        Ok(webhooks.into_iter().map(|w| (w.owner, w.id)).collect())
+    }
+
+    /// Returns the next step for a webhook. `passed` is the number of the last event that it does not
+    /// want.
+    pub async fn webhook_work(
+        &self,
+        owner: UserId,
+        id: WebhookId,
+        passed: &mut u64,
+    ) -> Result<Work, Error> {
+        loop {
+            if self.keys.access().is_disabled(owner) {
+                return Ok(Work::Wait(None));
+            }
+            let now = self.clock.now();
+            let found = self.db.read(|rows| find(rows, owner, id, passed, now))?;
+            let (webhook, number, event, data) = match found {
+                Found::Gone => return Ok(Work::Gone),
+                Found::Wait(until) => {
+                    let wait = |until: Timestamp| {
+                        let ms = u64::try_from(until.0.saturating_sub(now.0));
+                        Duration::from_millis(ms.unwrap_or_default().max(1))
+                    };
+                    return Ok(Work::Wait(until.map(wait)));
+                }
+                Found::Lost(number) => {
+                    let lost = Attempted {
+                        status: None,
+                        error: Some("the event is no longer kept"),
+                    };
+                    self.write_attempt(owner, id, (Some(number), None, true), lost)
+                        .await?;
+                    continue;
+                }
+                Found::Passed(last) => {
+                    self.pass_over(owner, id, last).await?;
+                    continue;
+                }
+                Found::Deliver(webhook, number, event, data) => (webhook, number, event, data),
+            };
+            return Ok(Work::Deliver(Box::new(self.job(
+                &webhook,
+                (number, event),
+                &data,
+                now,
+            )?)));
+        }
+    }
+
+    fn job(
+        &self,
+        webhook: &Webhook,
+        (number, event): (Option<u64>, Option<u64>),
+        data: &OwnerEvent,
+        now: Timestamp,
+    ) -> Result<Job, Error> {
+        let hook = webhook.id.0.simple();
+        let id = match event {
+            Some(event) => format!("msg_{hook}_{event}"),
+            None => format!("msg_{hook}_test_{}", number.unwrap_or_default()),
+        };
+        let body = json!({ "type": data.kind, "timestamp": data.at, "data": data });
+        let body = body.to_string().into_bytes();
+        let seconds = now.0.div_euclid(1000);
+        let earlier = webhook.earlier.iter().filter(|(_, until)| now < *until);
+        let secrets = std::iter::once(&webhook.secret).chain(earlier.map(|(secret, _)| secret));
+        let signatures = secrets.map(|secret| {
+            let secret = self.vault.decrypt_webhook(webhook.id, secret)?;
+            sign(&secret, &id, seconds, &body)
+        });
+        let signatures: Vec<String> = signatures.collect::<Result<_, Error>>()?;
+        Ok(Job {
+            url: webhook.url.clone(),
+            number,
+            event,
+            signatures: signatures.join(" "),
+            id,
+            seconds,
+            body,
+        })
+    }
+
+    /// Writes the result of an attempt.
+    pub async fn webhook_done(
+        &self,
+        owner: UserId,
+        id: WebhookId,
+        job: &Job,
+        attempted: Attempted,
+    ) -> Result<(), Error> {
+        self.write_attempt(owner, id, (job.number, job.event, false), attempted)
+            .await
+    }
+
+    /// Notes that a webhook wants no event up to a number, so that they are not looked at again.
+    async fn pass_over(&self, owner: UserId, id: WebhookId, last: u64) -> Result<(), Error> {
+        let written = self.db.write(move |view| {
+            let Some(mut webhook) = view.rows.webhook(owner, id)? else {
+                return Ok(((), Changes::none()));
+            };
+            webhook.after = webhook.after.max(last);
+            let put = Change::PutWebhook(Box::new(webhook));
+            Ok(((), Changes::none().with(put)))
+        });
+        written.await
+    }
+
+    async fn write_attempt(
+        &self,
+        owner: UserId,
+        id: WebhookId,
+        (number, event, lost): (Option<u64>, Option<u64>, bool),
+        attempted: Attempted,
+    ) -> Result<(), Error> {
+        let mut random = [0; 1];
+        fill(&mut random)?;
+        let [random] = random;
+        let written = self.db.write(move |view| {
+            let Some(webhook) = view.rows.webhook(owner, id)? else {
+                return Ok((None, Changes::none()));
+            };
+            let was = webhook.disabled_at;
+            let attempt = Attempt {
+                number,
+                event,
+                lost,
+                attempted,
+                random,
+            };
+            let (webhook, changes) = attempt.changes(view, webhook)?;
+            let newly = webhook.disabled_at.filter(|_| was.is_none());
+            let changes = changes.with(Change::PutWebhook(Box::new(webhook)));
+            Ok((newly, changes))
+        });
+        if written.await?.is_some() {
+            tracing::warn!(webhook = %id, user = owner.0, "a webhook was disabled because its deliveries fail");
+        }
+        Ok(())
+    }
+}
+
+/// Finds the next step. Due deliveries come before new events.
+fn find(
+    rows: &Snapshot,
+    owner: UserId,
+    id: WebhookId,
+    passed: &mut u64,
+    now: Timestamp,
+) -> Result<Found, Error> {
+    let Some(webhook) = rows.webhook(owner, id)? else {
+        return Ok(Found::Gone);
+    };
+    let due = webhook.pending.iter().find(|(_, due)| **due <= now);
+    if let Some((number, _)) = due {
+        let number = *number;
+        let delivery = rows.delivery(owner, id, number)?;
+        let Some(delivery) = delivery else {
+            return Ok(Found::Lost(number));
+        };
+        let data = match delivery.event {
+            None => OwnerEvent::test(delivery.begun_at),
+            Some(event) => {
+                let before = event.saturating_sub(1);
+                let row = rows.owner_events(owner, before, 1)?.pop();
+                match row.filter(|row| row.seq == event) {
+                    Some(row) => row.into(),
+                    None => return Ok(Found::Lost(number)),
+                }
+            }
+        };
+        let event = delivery.event;
+        let data = Box::new(data);
+        return Ok(Found::Deliver(Box::new(webhook), Some(number), event, data));
+    }
+    let next = webhook.pending.values().min().copied();
+    if webhook.disabled_at.is_some() || webhook.pending.len() >= MAX_PENDING {
+        return Ok(Found::Wait(next));
+    }
+    loop {
+        let after = webhook.after.max(*passed);
+        let events = rows.owner_events(owner, after, BATCH)?;
+        let Some(last) = events.last().map(|row| row.seq) else {
+            return Ok(Found::Wait(next));
+        };
+        for row in events {
+            let data = OwnerEvent::from(row);
+            if webhook.wants(data.kind) {
+                let event = Some(data.id);
+                let data = Box::new(data);
+                return Ok(Found::Deliver(Box::new(webhook), None, event, data));
+            }
+        }
+        *passed = last;
+        if last >= webhook.after.saturating_add(UNWRITTEN) {
+            return Ok(Found::Passed(last));
+        }
+    }
+}
+
+/// An attempt that has ended.
+struct Attempt {
+    number: Option<u64>,
+    event: Option<u64>,
+    /// The delivery cannot be made any more.
+    lost: bool,
+    attempted: Attempted,
+    random: u8,
+}
+
+impl Attempt {
+    /// Returns the webhook after the attempt, and the changes of its deliveries.
+    fn changes(&self, view: &View<'_>, mut webhook: Webhook) -> Result<(Webhook, Changes), Error> {
+        let (now, owner, id) = (view.now, webhook.owner, webhook.id);
+        let number = self.number.unwrap_or(webhook.deliveries + 1);
+        let earlier = match self.number {
+            Some(number) => view.rows.delivery(owner, id, number)?,
+            None => None,
+        };
+        let mut delivery = earlier.unwrap_or(Delivery {
+            event: self.event,
+            state: DeliveryState::Pending,
+            attempt: 0,
+            at: now,
+            begun_at: now,
+            status: None,
+            error: None,
+        });
+        webhook.deliveries = webhook.deliveries.max(number);
+        if self.number.is_none() {
+            webhook.after = webhook.after.max(self.event.unwrap_or_default());
+        }
+        delivery.attempt += u32::from(!self.lost);
+        delivery.at = now;
+        delivery.status = self.attempted.status;
+        delivery.error = self.attempted.error.map(str::to_owned);
+        webhook.pending.remove(&number);
+        let mut changes = Changes::none();
+        if self.attempted.error.is_none() {
+            delivery.state = DeliveryState::Delivered;
+            webhook.disabled_at = None;
+            if webhook.failing_since.take().is_some() {
+                // The receiver is back, so the others need not wait.
+                webhook.pending.values_mut().for_each(|due| *due = now);
+            }
+        } else {
+            let since = *webhook.failing_since.get_or_insert(now);
+            let gone = self.attempted.status == Some(GONE);
+            if gone || now.0.saturating_sub(since.0) >= DISABLE_MS {
+                webhook.disabled_at.get_or_insert(now);
+            }
+            let age = now.0.saturating_sub(delivery.begun_at.0);
+            if self.lost || webhook.disabled_at.is_some() || age >= GIVE_UP_MS {
+                delivery.state = DeliveryState::Failed;
+            } else {
+                webhook
+                    .pending
+                    .insert(number, self.retry_at(now, delivery.attempt));
+            }
+        }
+        if webhook.disabled_at.is_some() {
+            for number in std::mem::take(&mut webhook.pending).into_keys() {
+                if let Some(mut given_up) = view.rows.delivery(owner, id, number)? {
+                    given_up.state = DeliveryState::Failed;
+                    let put = Change::PutDelivery(owner, id, number, Box::new(given_up));
+                    changes = changes.with(put);
+                }
+            }
+        }
+        let put = Change::PutDelivery(owner, id, number, Box::new(delivery));
+        Ok((webhook, changes.with(put)))
+    }
+
+    /// The pause doubles with each attempt. A random part of up to a quarter spreads retries.
+    fn retry_at(&self, now: Timestamp, attempts: u32) -> Timestamp {
+        let doublings = attempts.saturating_sub(1).min(20);
+        let pause = (FIRST_PAUSE_MS << doublings).min(LONGEST_PAUSE_MS);
+        let jitter = pause / 4 * i64::from(self.random) / 255;
+        Timestamp(now.0.saturating_add(pause).saturating_add(jitter))
+    }
+}

@@ -1,0 +1,64 @@
+//! Builds of a Containerfile in the engine.
+
+use super::build_output::follow;
+use super::recipe::{INPUTS_LABEL, Recipe};
+use super::rootfs::percent_encode;
+use super::sources::Settings;
+use crate::http::{Body, Client, Request};
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The timeout of a query to a registry; without a network, name resolution may hang.
+const QUERY_LIMIT: Duration = Duration::from_secs(8);
+/// Enough for a large image on a slow machine.
+const BUILD_LIMIT: Duration = Duration::from_secs(3600);
+/// The network of builds, in engines that have no default one.
+const BUILD_NETWORK: &str = "wharf-build";
+
+/// Whether the engine, or a registry that it reaches, has the image.
+pub(crate) fn offers(engine: &Client, image: &str) -> bool {
+    ["/images", "/distribution"].into_iter().any(|api| {
+        let path = format!("{api}/{image}/json");
+        let request = Request::new("GET", &path).timeout(QUERY_LIMIT);
+        engine
+            .send(request)
+            .is_ok_and(|response| response.status == 200)
+    })
+}
+
+/// Builds the image from its Containerfile.
+pub(crate) fn run(engine: &Client, recipe: &Recipe) -> Result<()> {
+    let has_network = engine.send(Request::new("GET", "/networks/bridge"))?.status == 200;
+    if has_network {
+        return run_in(engine, recipe, "default");
+    }
+    let network = json!({
+        "Name": BUILD_NETWORK,
+        "CheckDuplicate": true,
+        "Options": {"com.docker.network.bridge.name": "whfbuild"},
+    });
+    engine.send(Request::new("POST", "/networks/create").json(network))?;
+    let built = run_in(engine, recipe, BUILD_NETWORK);
+    let path = format!("/networks/{BUILD_NETWORK}");
+    engine.send(Request::new("DELETE", &path))?;
+    built
+}
+
+fn run_in(engine: &Client, recipe: &Recipe, network: &str) -> Result<()> {
+    let machine = Settings::read()?;
+    let mut arguments = machine.proxies();
+    arguments.extend(recipe.base().map(|base| ("BASE".to_owned(), base.into())));
+    let labels = json!({ INPUTS_LABEL: recipe.hash() }).to_string();
+    let path = format!(
+        "/build?dockerfile=Containerfile&t={}&networkmode={network}&forcerm=true&labels={}&buildargs={}",
+        recipe.reference(),
+        percent_encode(&labels),
+        percent_encode(&Value::Object(arguments).to_string()),
+    );
+    let body = Body::Tar(recipe.tar_with(".", Some(machine.directory()))?);
+    follow(
+        engine,
+        Request::new("POST", &path).body(body).timeout(BUILD_LIMIT),
+    )
+}

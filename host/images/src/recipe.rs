@@ -1,0 +1,225 @@
+//! A recipe of an image: a directory with a Containerfile.
+
+use super::{Recipes, containerfile};
+use crate::process::output;
+use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The label with the hash of an image's recipe.
+pub(crate) const INPUTS_LABEL: &str = "io.wharf.image.inputs";
+
+/// The prefix of images in blueprints.
+const PREFIX: &str = "localhost/wharf/";
+const TAG: &str = ":1";
+/// A recipe on top of another image: `datascience-cuda` is this recipe on `datascience`.
+const CUDA: &str = "cuda";
+
+/// The recipe of an image.
+pub(crate) struct Recipe {
+    recipes: Recipes,
+    name: String,
+    directory: PathBuf,
+    containerfile: String,
+    /// The base instead of the Containerfile's own.
+    over: Option<String>,
+    hash: String,
+}
+
+impl Recipe {
+    pub fn read(recipes: &Recipes, name: &str) -> Result<Self> {
+        let over = name.strip_suffix(CUDA).and_then(|n| n.strip_suffix('-'));
+        let directory = recipes.directory.join(over.map_or(name, |_| CUDA));
+        let file = directory.join("Containerfile");
+        // Without another image it has no base.
+        let containerfile = fs::read_to_string(&file).ok().filter(|_| name != CUDA);
+        let Some(containerfile) = containerfile else {
+            bail!(
+                "no image {name:?}; there are: {}",
+                names(recipes)?.join(", ")
+            );
+        };
+        let mut recipe = Self {
+            recipes: recipes.clone(),
+            name: name.to_owned(),
+            hash: hash(&directory)?,
+            directory,
+            containerfile,
+            over: over.map(reference),
+        };
+        if let Some(parent) = recipe.parent()? {
+            let both = Sha256::digest(format!("{}{}", recipe.hash, parent.hash()));
+            recipe.hash = short(&both);
+        }
+        Ok(recipe)
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name of the image in blueprints.
+    pub fn reference(&self) -> String {
+        reference(&self.name)
+    }
+
+    /// The base image, if there is one: a public image, or that of another recipe.
+    pub fn base(&self) -> Option<&str> {
+        let own = || containerfile::base(&self.containerfile);
+        self.over.as_deref().or_else(own)
+    }
+
+    /// The recipe of the base image, if it has one.
+    pub fn parent(&self) -> Result<Option<Self>> {
+        let name = self
+            .base()
+            .and_then(|base| base.strip_prefix(PREFIX)?.strip_suffix(TAG));
+        name.map(|name| Self::read(&self.recipes, name)).transpose()
+    }
+
+    /// The directory for root file systems and disks of virtual machines.
+    pub fn cache(&self) -> &Path {
+        &self.recipes.cache
+    }
+
+    pub fn describing(&self) -> Vec<&str> {
+        containerfile::describing(&self.containerfile)
+    }
+
+    /// A hash of the files of this recipe and of its parents.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// The release of Debian of its packages, if the recipe names one.
+    pub fn release(&self) -> Result<Option<String>> {
+        if !self.file("release").is_file() {
+            return Ok(None);
+        }
+        let lines = self.packages("release")?;
+        Ok(Some(lines.concat()))
+    }
+
+    /// The release and the architecture of its root file system.
+    pub fn platform(&self) -> Result<String> {
+        let own = platform()?;
+        let Some(release) = self.release()? else {
+            return Ok(own);
+        };
+        let architecture = own.rsplit('-').next().unwrap_or_default();
+        Ok(format!("{release}-{architecture}"))
+    }
+
+    /// A hash of the files in a directory of the recipe.
+    pub fn hash_of(&self, subdirectory: &str) -> Result<String> {
+        hash(&self.directory.join(subdirectory))
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// The names in a list of packages: one per line, with `#` comments.
+    pub fn packages(&self, list: &str) -> Result<Vec<String>> {
+        let path = self.file(list);
+        let text = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
+        let lines = text
+            .lines()
+            .map(|line| line.split('#').next().unwrap_or_default().trim());
+        Ok(lines
+            .filter(|line| !line.is_empty())
+            .map(str::to_owned)
+            .collect())
+    }
+
+    /// A tar of a directory of the recipe, with root as owner.
+    pub fn tar(&self, subdirectory: &str) -> Result<Vec<u8>> {
+        self.tar_with(subdirectory, None)
+    }
+
+    /// A tar of a directory of the recipe and the content of another directory.
+    pub fn tar_with(&self, subdirectory: &str, beside: Option<&Path>) -> Result<Vec<u8>> {
+        let mut command = Command::new("tar");
+        command
+            .args([
+                "--create",
+                "--owner=0",
+                "--group=0",
+                "--numeric-owner",
+                "--directory",
+            ])
+            .arg(self.file(subdirectory))
+            .arg(".");
+        if let Some(beside) = beside {
+            command.arg("--directory").arg(beside).arg(".");
+        }
+        let tar = command.output().context("cannot run tar")?;
+        if !tar.status.success() {
+            bail!("tar: {}", String::from_utf8_lossy(&tar.stderr).trim());
+        }
+        Ok(tar.stdout)
+    }
+}
+
+fn reference(name: &str) -> String {
+    format!("{PREFIX}{name}{TAG}")
+}
+
+pub(crate) fn names(recipes: &Recipes) -> Result<Vec<String>> {
+    let directory = &recipes.directory;
+    let entries = fs::read_dir(directory)
+        .with_context(|| format!("the recipes of images, {}", directory.display()))?;
+    let mut names: Vec<_> = entries
+        .flatten()
+        .filter(|entry| entry.path().join("Containerfile").is_file())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name != CUDA)
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// The release of the distribution and the architecture.
+pub fn platform() -> Result<String> {
+    let release = fs::read_to_string("/etc/os-release").context("/etc/os-release")?;
+    let codename = release
+        .lines()
+        .find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    let codename = codename.context("/etc/os-release names no VERSION_CODENAME")?;
+    let architecture = output(Command::new("dpkg").arg("--print-architecture"))?;
+    Ok(format!(
+        "{}-{}",
+        codename.trim_matches('"'),
+        architecture.trim()
+    ))
+}
+
+fn hash(directory: &Path) -> Result<String> {
+    let mut hash = Sha256::new();
+    hash_tree(directory, directory, &mut hash)?;
+    Ok(short(&hash.finalize()))
+}
+
+fn short(digest: &[u8]) -> String {
+    digest.iter().take(8).map(|b| format!("{b:02x}")).collect()
+}
+
+fn hash_tree(root: &Path, path: &Path, hash: &mut Sha256) -> Result<()> {
+    if !path.is_dir() {
+        let name = path.strip_prefix(root)?.to_string_lossy();
+        let content = fs::read(path)?;
+        hash.update(format!("{name}\0{}\0", content.len()));
+        hash.update(content);
+        return Ok(());
+    }
+    let mut entries: Vec<_> = fs::read_dir(path)?
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    entries.sort();
+    entries
+        .iter()
+        .try_for_each(|entry| hash_tree(root, entry, hash))
+}

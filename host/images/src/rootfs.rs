@@ -1,0 +1,151 @@
+//! Images without a registry: a root file system from the distribution's packages, imported.
+
+use super::build_output::follow;
+use super::recipe::{INPUTS_LABEL, Recipe};
+use super::{apt_sources, machine};
+use crate::http::{Body, Client, Request};
+use crate::packages::{self, Need};
+use crate::process::{command, output, run};
+use crate::progress;
+use anyhow::{Context, Result};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+pub(crate) const NEEDS: [Need; 1] = [Need {
+    program: "mmdebstrap",
+    package: "mmdebstrap",
+    why: "makes images from the distribution's packages",
+}];
+const IMPORT_LIMIT: Duration = Duration::from_secs(600);
+/// The files that slim images leave out.
+const LEFT_OUT: [&str; 4] = [
+    "/usr/share/man/*",
+    "/usr/share/doc/*",
+    "/usr/share/locale/*",
+    "/usr/share/info/*",
+];
+
+/// The root file system as a tar file, made once for each version of the recipe.
+pub(crate) fn tarball(recipe: &Recipe) -> Result<PathBuf> {
+    let directory = recipe.cache();
+    let platform = recipe.platform()?;
+    let name = format!("{}-{platform}-{}.tar", recipe.name(), recipe.hash());
+    let path = directory.join(name);
+    if path.is_file() {
+        progress::note(&format!("Reusing {}.", path.display()));
+        return Ok(path);
+    }
+    packages::ensure(&NEEDS)?;
+    fs::create_dir_all(directory)?;
+    let overlay = directory.join(format!("{}-files.tar", recipe.name()));
+    fs::write(&overlay, recipe.tar("files")?)?;
+    let draft = path.with_extension("draft.tar");
+    progress::note(
+        "Installing packages into a new root file system; this takes about half a minute.",
+    );
+    run(&mut mmdebstrap(recipe, &platform, &overlay, &draft)?)?;
+    fs::rename(&draft, &path)?;
+    fs::remove_file(&overlay)?;
+    Ok(path)
+}
+
+fn mmdebstrap(recipe: &Recipe, platform: &str, overlay: &Path, tarball: &Path) -> Result<Command> {
+    let suite = platform
+        .split('-')
+        .next()
+        .context("a platform without a suite")?;
+    let mut wanted = recipe.packages("packages")?;
+    if recipe.file("packages.debian").is_file() {
+        wanted.extend(recipe.packages("packages.debian")?);
+    }
+    let mut command = minimal(&wanted, overlay, &recipe.file("setup"));
+    command
+        .args(machine::hooks(recipe)?)
+        .args([suite, &tarball.to_string_lossy()])
+        .args(if recipe.release()?.is_some() {
+            apt_sources::of_release(suite)
+        } else {
+            apt_sources::of_machine(suite)?
+        });
+    Ok(command)
+}
+
+/// The command that makes a root file system of few packages and the files of `overlay`, and runs `setup`.
+pub(crate) fn minimal(wanted: &[String], overlay: &Path, setup: &Path) -> Command {
+    let mut command = command("mmdebstrap");
+    command
+        .args(["--quiet", "--variant=minbase"])
+        .arg(format!("--include={}", wanted.join(",")))
+        .arg("--aptopt=APT::Install-Recommends \"false\"")
+        .arg("--aptopt=Acquire::Languages \"none\"")
+        .args(apt_options())
+        .args(LEFT_OUT.map(|path| format!("--dpkgopt=path-exclude={path}")))
+        .arg(format!("--customize-hook=tar-in {} /", overlay.display()))
+        .arg(format!("--customize-hook=copy-in {} /tmp", setup.display()))
+        .arg("--customize-hook=chroot \"$1\" /tmp/setup && rm \"$1/tmp/setup\"");
+    command
+}
+
+/// Options of the machine's apt for its mirror, as arguments of mmdebstrap, which would ignore them.
+pub fn apt_options() -> Vec<String> {
+    const TAKEN_OVER: [&str; 4] = [
+        "Acquire::http::Proxy",
+        "Acquire::https::Proxy",
+        "Acquire::Check-Valid-Until",
+        "Acquire::Check-Date",
+    ];
+    let settings = output(command("apt-config").arg("dump")).unwrap_or_default();
+    settings
+        .lines()
+        .filter(|line| {
+            TAKEN_OVER
+                .iter()
+                .any(|name| line.starts_with(&format!("{name} ")))
+        })
+        .map(|setting| format!("--aptopt={setting}"))
+        .collect()
+}
+
+/// Imports the tar file into the engine as an image.
+pub(crate) fn import(engine: &Client, recipe: &Recipe, tarball: &Path) -> Result<()> {
+    // The tag is in the name of the repository, because Podman reads it only there.
+    let repository = percent_encode(&recipe.reference());
+    let mut path = format!("/images/create?fromSrc=-&repo={repository}");
+    let label = format!("LABEL {INPUTS_LABEL}={}", recipe.hash());
+    for change in recipe.describing().into_iter().chain([label.as_str()]) {
+        write!(path, "&changes={}", percent_encode(change))?;
+    }
+    let body = Body::TarFile(tarball.to_owned());
+    follow(
+        engine,
+        Request::new("POST", &path).body(body).timeout(IMPORT_LIMIT),
+    )
+}
+
+/// Encodes a value of a query.
+pub(crate) fn percent_encode(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut encoded, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+        encoded
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percent_encode;
+
+    #[test]
+    fn reserved_characters_are_encoded() {
+        assert_eq!(
+            percent_encode("ENV A=\"b c\"&é"),
+            "ENV%20A%3D%22b%20c%22%26%C3%A9"
+        );
+    }
+}

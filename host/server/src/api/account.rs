@@ -1,0 +1,122 @@
+//! The account of a user of the console: `/auth/` and `GET /api/session/`.
+
+use super::{Api, Reply, render};
+use crate::schema::{Body, Schema};
+use serde::Serialize;
+use serde_json::json;
+use wharf_control::{Caller, Credential, NewSession, Visitor};
+use wharf_domain::error::Error;
+use wharf_domain::secret::SecretText;
+use wharf_domain::time::Timestamp;
+
+/// The ways to sign in.
+pub fn options(api: &Api) -> Result<Reply, Error> {
+    let password = api.app.config().session.enabled;
+    Ok(Reply::Done(render(&json!({ "password": password }), 32)?))
+}
+
+/// An address and a password that may be wrong.
+pub struct Credentials {
+    pub email: String,
+    pub password: SecretText,
+}
+
+impl Credentials {
+    /// Parses the body of `POST /auth/sign-in/`.
+    pub fn parse(api: &Api, body: &[u8]) -> Result<Self, Error> {
+        let [email, password] = texts(&api.schemas.sign_in, body, ["email", "password"])?;
+        Ok(Self {
+            email: email.unwrap_or_default(),
+            password: SecretText::new(password.unwrap_or_default()),
+        })
+    }
+}
+
+/// Shows an invitation.
+pub fn invite(api: &Api, body: &[u8]) -> Result<Reply, Error> {
+    let [token] = texts(&api.schemas.invite, body, ["token"])?;
+    let invite = api.app.accounts().invite(&token.unwrap_or_default())?;
+    let wire = json!({ "email": invite.email, "expires_at": invite.expires_at.to_rfc3339() });
+    Ok(Reply::Done(render(&wire, 128)?))
+}
+
+/// Accepts an invitation with a password.
+pub async fn accept(api: &Api, visitor: &Visitor, body: &[u8]) -> Result<NewSession, Error> {
+    let given = texts(&api.schemas.accept, body, ["token", "password"])?;
+    let [token, password] = given.map(|text| SecretText::new(text.unwrap_or_default()));
+    let accounts = api.app.accounts();
+    accounts
+        .accept_with_password(visitor, token, password)
+        .await
+}
+
+/// Changes the password of the caller.
+pub async fn password(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
+    let [current, new] = texts(&api.schemas.password, body, ["current", "new"])?;
+    let (current, new) = (
+        current.map(SecretText::new),
+        SecretText::new(new.unwrap_or_default()),
+    );
+    api.app
+        .accounts()
+        .change_password(caller, current, new)
+        .await?;
+    Ok(Reply::Gone)
+}
+
+/// Reads text fields; a missing one is optional.
+fn texts<const N: usize>(
+    schema: &Schema,
+    body: &[u8],
+    fields: [&str; N],
+) -> Result<[Option<String>; N], Error> {
+    let checked = schema.check(Body::parse(body)?);
+    let texts = fields.map(|field| checked.text(field).map(str::to_owned));
+    checked.errors.into_result()?;
+    Ok(texts)
+}
+
+/// The session of a request, or its key.
+#[derive(Serialize)]
+struct Wire<'a> {
+    email: &'a str,
+    kind: &'static str,
+    created_at: Option<String>,
+    expires_at: Option<String>,
+    has_password: bool,
+    login_user: &'a str,
+    ssh_host: &'a str,
+    installation: &'a str,
+    version: &'static str,
+}
+
+/// Shows the credential of the caller.
+pub fn session(api: &Api, caller: &Caller) -> Result<Reply, Error> {
+    let (kind, created_at, expires_at) = match caller.credential {
+        Credential::Session => {
+            let times = api.app.session(caller);
+            let [created, expires] = [
+                times.map(|times| times.created_at),
+                times.map(|times| times.expires_at),
+            ];
+            ("session", created, expires)
+        }
+        Credential::Key => {
+            let created = api.app.keys().created_at(&caller.key_id)?;
+            ("key", created, caller.expires_at)
+        }
+    };
+    let config = api.app.config();
+    let wire = Wire {
+        email: &caller.email,
+        kind,
+        created_at: created_at.map(Timestamp::to_rfc3339),
+        expires_at: expires_at.map(Timestamp::to_rfc3339),
+        has_password: api.app.accounts().has_password(caller)?,
+        login_user: &config.login_user,
+        ssh_host: &config.ssh_host,
+        installation: api.app.installation(),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    Ok(Reply::Done(render(&wire, 384)?))
+}

@@ -1,0 +1,86 @@
+//! `/auth/device/`: keys for programs, which a user approves in the console.
+
+use super::{Api, Reply, render};
+use crate::schema::Body;
+use serde::Serialize;
+use serde_json::json;
+use wharf_control::Caller;
+use wharf_control::device::{DeviceAnswer, INTERVAL, LIFETIME};
+use wharf_domain::error::Error;
+use wharf_domain::scope::{Scope, Scopes};
+
+/// The name of a key whose program gave none.
+const NAME: &str = "wharf login";
+
+#[derive(Serialize)]
+struct Wire<'a> {
+    device_code: &'a str,
+    user_code: &'a str,
+    verification_url: &'a str,
+    interval: u64,
+    expires_in: u64,
+}
+
+/// Begins a request.
+pub fn begin(api: &Api, body: &[u8]) -> Result<Reply, Error> {
+    let checked = api.schemas.device.check(Body::parse(body)?);
+    let name = checked.text("name").unwrap_or(NAME).to_owned();
+    checked.errors.into_result()?;
+    let device = api.app.begin_device(name)?;
+    let base_url = api.app.config().base_url();
+    let wire = Wire {
+        device_code: device.device_code.expose(),
+        user_code: &device.user_code,
+        verification_url: &format!("{base_url}/device#{}", device.user_code),
+        interval: INTERVAL.as_secs(),
+        expires_in: LIFETIME.as_secs(),
+    };
+    Ok(Reply::Secret(render(&wire, 256)?))
+}
+
+/// Hands out the key of a request that was approved.
+pub fn token(api: &Api, body: &[u8]) -> Result<Reply, Error> {
+    let checked = api.schemas.device_token.check(Body::parse(body)?);
+    let device_code = checked.text("device_code").unwrap_or_default().to_owned();
+    checked.errors.into_result()?;
+    let (error, detail) = match api.app.ask_device(&device_code) {
+        DeviceAnswer::Granted(key, email) => {
+            let wire = json!({ "key": key.expose(), "email": email });
+            return Ok(Reply::Secret(render(&wire, 192)?));
+        }
+        DeviceAnswer::Pending => (
+            "authorization_pending",
+            "The request is not approved yet; ask again after the interval.",
+        ),
+        DeviceAnswer::SlowDown => ("slow_down", "Ask less often than once a second."),
+        DeviceAnswer::Expired => (
+            "expired_token",
+            "The request is unknown, used or has expired; begin a new one.",
+        ),
+        DeviceAnswer::Denied => ("access_denied", "The user has denied the request."),
+    };
+    let wire = json!({ "error": error, "detail": detail });
+    Ok(Reply::Refused(render(&wire, 128)?))
+}
+
+/// Approves or denies a request in the name of the caller.
+pub async fn approve(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
+    let checked = api.schemas.device_approval.check(Body::parse(body)?);
+    let user_code = checked.text("user_code").unwrap_or_default().to_owned();
+    let scopes = checked.texts("scopes").map_or_else(
+        || [Scope::Read, Scope::Write].into_iter().collect(),
+        |scopes| {
+            scopes
+                .into_iter()
+                .filter_map(Scope::parse)
+                .collect::<Scopes>()
+        },
+    );
+    let deny = checked.is_true("deny");
+    checked.errors.into_result()?;
+    match deny {
+        true => api.app.deny_device(&user_code)?,
+        false => api.app.approve_device(caller, &user_code, scopes).await?,
+    }
+    Ok(Reply::Gone)
+}

@@ -1,0 +1,43 @@
+//! `POST /api/estimate/`.
+
+use super::shortage::Shortage;
+use super::wire::{decimal, usd};
+use super::{Api, Reply, create, render};
+use serde::Serialize;
+use wharf_control::Caller;
+use wharf_domain::error::Error;
+
+#[derive(Serialize)]
+struct Wire<'a> {
+    fits: bool,
+    shortage: Option<Shortage<'a>>,
+    hourly_usd: f64,
+    stopped_hourly_usd: f64,
+    vcpu_cost_hourly_usd: f64,
+    ram_cost_hourly_usd: f64,
+    storage_cost_hourly_usd: f64,
+    gpu_cost_hourly_usd: f64,
+}
+
+/// The decision on a create request with this body, and its price.
+pub async fn run(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
+    let request = create::request(api, body)?;
+    let estimate = api.app.estimate(caller, request).await?;
+    let shortage = match &estimate.shortage {
+        Some(Error::Insufficient(shortfall)) => Some(Shortage::of_node(shortfall)),
+        Some(Error::OverQuota(shortfall)) => Some(Shortage::of_quota(shortfall)),
+        _ => None,
+    };
+    let hourly = |nano: u128| i128::try_from(nano).map(usd).map_err(Error::internal);
+    let wire = Wire {
+        fits: shortage.is_none(),
+        shortage,
+        hourly_usd: hourly(estimate.hourly)?,
+        stopped_hourly_usd: hourly(estimate.stopped_hourly)?,
+        vcpu_cost_hourly_usd: decimal(estimate.rates.vcpu),
+        ram_cost_hourly_usd: decimal(estimate.rates.mem),
+        storage_cost_hourly_usd: decimal(estimate.rates.disk),
+        gpu_cost_hourly_usd: decimal(estimate.rates.gpu),
+    };
+    Ok(Reply::Done(render(&wire, 512)?))
+}

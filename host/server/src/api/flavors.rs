@@ -1,0 +1,42 @@
+//! `GET /api/flavor/`.
+
+use super::wire::Size;
+use super::{Api, Reply, render};
+use serde::Serialize;
+use wharf_domain::error::Error;
+use wharf_domain::flavor::Flavor;
+
+#[derive(Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "mirrors the flavor")]
+struct Wire<'a> {
+    name: &'a str,
+    description: &'a str,
+    resource_types: Vec<&'static str>,
+    ssh: bool,
+    web: bool,
+    s3_prefill: bool,
+    ai: bool,
+    gpu_aware: bool,
+    minimum: Size,
+}
+
+/// All flavors.
+pub fn run(api: &Api) -> Result<Reply, Error> {
+    let flavors: Vec<Wire<'_>> = api.app.flavors().iter().map(|f| wire(f)).collect();
+    Ok(Reply::Done(render(&flavors, 384 * flavors.len() + 2)?))
+}
+
+fn wire(flavor: &Flavor) -> Wire<'_> {
+    let types = flavor.resource_types.iter();
+    Wire {
+        name: &flavor.name,
+        description: &flavor.description,
+        resource_types: types.map(|r| r.as_str()).collect(),
+        ssh: flavor.ssh,
+        web: flavor.web,
+        s3_prefill: flavor.s3_prefill,
+        ai: flavor.ai,
+        gpu_aware: flavor.gpu_aware,
+        minimum: flavor.minimum.into(),
+    }
+}

@@ -1,0 +1,27 @@
+//! `GET /api/instance/{uuid}/host-key/`.
+
+use super::{Api, Reply, render};
+use serde::Serialize;
+use wharf_control::{Caller, Selector};
+use wharf_domain::error::Error;
+
+/// One host key.
+#[derive(Serialize)]
+struct Wire {
+    r#type: String,
+    fingerprint: String,
+    public_key: String,
+}
+
+/// The SSH host keys of an instance.
+pub fn list(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
+    let keys = api.app.host_keys(caller, selector)?.into_iter();
+    let keys: Vec<Wire> = keys
+        .map(|key| Wire {
+            r#type: key.algorithm,
+            fingerprint: key.fingerprint,
+            public_key: key.public_key,
+        })
+        .collect();
+    Ok(Reply::Done(render(&keys, 256)?))
+}

@@ -1,0 +1,63 @@
+//! `GET /api/offer/`.
+
+use super::wire::{Size, decimal};
+use super::{Api, Reply, render};
+use serde::Serialize;
+use wharf_control::Caller;
+use wharf_domain::error::Error;
+
+#[derive(Serialize)]
+struct Wire {
+    cpu_tiers: Vec<Tier>,
+    gpu_models: Vec<GpuModel>,
+    largest_free: Vec<Free>,
+}
+
+#[derive(Serialize)]
+struct Tier {
+    name: &'static str,
+    vcpu_cost_hourly_usd: f64,
+    ram_cost_hourly_usd: f64,
+    storage_cost_hourly_usd: f64,
+}
+
+#[derive(Serialize)]
+struct GpuModel {
+    name: String,
+    gpu_cost_hourly_usd: f64,
+}
+
+#[derive(Serialize)]
+struct Free {
+    cpu_tier: &'static str,
+    resource_type: &'static str,
+    #[serde(flatten)]
+    size: Size,
+}
+
+/// Rates, GPU models and free capacity.
+pub fn run(api: &Api, caller: &Caller) -> Result<Reply, Error> {
+    let offer = api.app.offer(caller);
+    let tiers = offer.cpu_tiers.into_iter().map(|(tier, rates)| Tier {
+        name: tier.as_str(),
+        vcpu_cost_hourly_usd: decimal(rates.vcpu),
+        ram_cost_hourly_usd: decimal(rates.mem),
+        storage_cost_hourly_usd: decimal(rates.disk),
+    });
+    let models = offer.gpu_models.into_iter().map(|(name, rate)| GpuModel {
+        name,
+        gpu_cost_hourly_usd: decimal(rate),
+    });
+    let free = offer.largest_free.into_iter();
+    let free = free.map(|(cpu_tier, resource_type, size)| Free {
+        cpu_tier: cpu_tier.as_str(),
+        resource_type: resource_type.as_str(),
+        size: size.into(),
+    });
+    let wire = Wire {
+        cpu_tiers: tiers.collect(),
+        gpu_models: models.collect(),
+        largest_free: free.collect(),
+    };
+    Ok(Reply::Done(render(&wire, 1024)?))
+}

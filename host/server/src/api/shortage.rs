@@ -1,0 +1,41 @@
+//! A lack of capacity or quota as the wire has it: specification 2.7.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+use wharf_domain::error::Shortfall;
+
+/// The value of `detail` in the answer to a refused request.
+#[derive(Serialize)]
+pub struct Shortage<'a> {
+    message: String,
+    bottleneck: Vec<&'a str>,
+    requested: BTreeMap<&'a str, u64>,
+    nearest_available: BTreeMap<&'a str, u64>,
+}
+
+impl<'a> Shortage<'a> {
+    /// The shortage of the nearest node.
+    pub fn of_node(shortfall: &'a Shortfall) -> Self {
+        Self::new("Insufficient resources", "available", shortfall)
+    }
+
+    /// The shortage of the owner's quota.
+    pub fn of_quota(shortfall: &'a Shortfall) -> Self {
+        Self::new("Quota exceeded", "left of your quota", shortfall)
+    }
+
+    fn new(what: &str, left: &str, Shortfall { fields, freeing }: &'a Shortfall) -> Self {
+        let bottleneck: Vec<&str> = fields.iter().map(|row| row.0).collect();
+        let names = bottleneck.join(", ");
+        let freeing = match freeing {
+            true => " Deleted instances are still being removed; try again shortly.",
+            false => "",
+        };
+        Self {
+            message: format!("{what}: not enough {names} {left}.{freeing}"),
+            bottleneck,
+            requested: fields.iter().map(|row| (row.0, row.1)).collect(),
+            nearest_available: fields.iter().map(|row| (row.0, row.2)).collect(),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! `GET` and `POST /api/ssh-key/`, `DELETE /api/ssh-key/{id}/`: the caller's saved SSH public keys.
+
+use super::public_key::{self, fingerprint};
+use super::{Api, Reply, render};
+use crate::schema::Body;
+use serde::Serialize;
+use wharf_control::{Caller, SshKey};
+use wharf_domain::error::Error;
+
+/// Approximate bytes of one key.
+const KEY_BYTES: usize = 384;
+
+#[derive(Serialize)]
+struct Wire {
+    id: String,
+    name: String,
+    fingerprint: String,
+    public_key: String,
+    created_at: String,
+}
+
+impl Wire {
+    fn new(key: SshKey) -> Self {
+        Self {
+            id: key.id,
+            name: key.name,
+            fingerprint: fingerprint(&key.public_key).unwrap_or_default(),
+            public_key: key.public_key,
+            created_at: key.created_at.to_rfc3339(),
+        }
+    }
+}
+
+/// The saved keys.
+pub fn list(api: &Api, caller: &Caller) -> Result<Reply, Error> {
+    let keys = api.app.ssh_keys(caller)?.into_iter();
+    let keys: Vec<Wire> = keys.map(Wire::new).collect();
+    Ok(Reply::Done(render(&keys, KEY_BYTES * keys.len() + 2)?))
+}
+
+/// Saves a key.
+pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
+    let mut checked = api.schemas.ssh_key.check(Body::parse(body)?);
+    let public_key = checked.parse("public_key", public_key::parse);
+    let name = checked.text("name").unwrap_or_default().to_owned();
+    checked.errors.into_result()?;
+    let public_key = public_key.unwrap_or_default();
+    let saved = api.app.save_ssh_key(caller, name, public_key).await?;
+    Ok(Reply::KeyCreated(render(&Wire::new(saved), KEY_BYTES)?))
+}
+
+/// Deletes a saved key.
+pub async fn delete(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error> {
+    api.app.delete_ssh_key(caller, id).await?;
+    Ok(Reply::Gone)
+}

@@ -1,0 +1,121 @@
+//! `GET /api/usage/`: the caller's costs by month and instance.
+
+use super::wire::usd;
+use super::{Api, Reply, TIME, render};
+use serde::Serialize;
+use std::borrow::Cow;
+use wharf_control::{Caller, CorrectionLine};
+use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::month::Month;
+use wharf_domain::time::Timestamp;
+
+/// Approximate bytes of one instance.
+const INSTANCE_BYTES: usize = 256;
+
+/// The time span of a request.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Span {
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+}
+
+impl Span {
+    /// Reads the query parameters. Unknown parameters are ignored.
+    pub fn parse<'a>(
+        query: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
+    ) -> Result<Self, FieldErrors> {
+        let (mut span, mut errors) = (Self::default(), FieldErrors::default());
+        for (name, value) in query {
+            let end = match &*name {
+                "from" => &mut span.from,
+                "to" => &mut span.to,
+                _ => continue,
+            };
+            match Timestamp::parse(&value) {
+                Some(_) if end.is_some() => errors.add(&name, "must be given once"),
+                Some(at) => *end = Some(at),
+                None => errors.add(&name, TIME),
+            }
+        }
+        errors.into_result()?;
+        Ok(span)
+    }
+}
+
+#[derive(Serialize)]
+struct Wire {
+    from: String,
+    to: String,
+    total_usd: f64,
+    hourly_usd: f64,
+    months: Vec<InMonth>,
+    instances: Vec<Instance>,
+}
+
+#[derive(Serialize)]
+struct InMonth {
+    month: String,
+    total_usd: f64,
+}
+
+#[derive(Serialize)]
+struct Instance {
+    uuid: uuid::Uuid,
+    name: Option<String>,
+    state: &'static str,
+    total_usd: f64,
+    hourly_usd: f64,
+    months: Vec<InMonth>,
+    corrections: Vec<Correction>,
+}
+
+#[derive(Serialize)]
+struct Correction {
+    at: String,
+    usd: f64,
+    reason: String,
+}
+
+/// The caller's costs. It computes for long if there are many instances.
+pub fn run(api: &Api, caller: &Caller, span: Span) -> Result<Reply, Error> {
+    let usage = api.app.usage_in(caller, span.from, span.to)?;
+    let hourly = |nano: u128| i128::try_from(nano).map(usd).map_err(Error::internal);
+    let instances = usage.instances.into_iter().map(|instance| {
+        Ok(Instance {
+            uuid: instance.id.0,
+            name: instance.name.map(|name| name.as_str().to_owned()),
+            state: instance.state.as_str(),
+            total_usd: usd(instance.nano_usd),
+            hourly_usd: hourly(instance.hourly)?,
+            months: instance.months.into_iter().map(in_month).collect(),
+            corrections: instance.corrections.into_iter().map(correction).collect(),
+        })
+    });
+    let wire = Wire {
+        from: usage.from.to_rfc3339(),
+        to: usage.to.to_rfc3339(),
+        total_usd: usd(usage.nano_usd),
+        hourly_usd: hourly(usage.hourly)?,
+        months: usage.months.into_iter().map(in_month).collect(),
+        instances: instances.collect::<Result<_, Error>>()?,
+    };
+    Ok(Reply::Done(render(
+        &wire,
+        INSTANCE_BYTES * (wire.instances.len() + 1),
+    )?))
+}
+
+fn in_month((month, nano_usd): (Month, i128)) -> InMonth {
+    InMonth {
+        month: month.to_string(),
+        total_usd: usd(nano_usd),
+    }
+}
+
+fn correction(line: CorrectionLine) -> Correction {
+    Correction {
+        at: line.at.to_rfc3339(),
+        usd: usd(line.nano_usd),
+        reason: line.reason,
+    }
+}

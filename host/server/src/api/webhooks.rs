@@ -1,0 +1,147 @@
+//! `/api/webhook/`: the caller's webhooks and their deliveries.
+
+use super::list::Page;
+use super::{Api, Reply, render};
+use crate::schema::Body;
+use serde::Serialize;
+use wharf_control::Caller;
+use wharf_domain::error::Error;
+use wharf_domain::secret::SecretText;
+use wharf_domain::time::Timestamp;
+use wharf_domain::webhook::{Delivery, DeliveryState, Webhook, WebhookId};
+
+/// Approximate bytes of a webhook and of a delivery.
+const WEBHOOK_BYTES: usize = 384;
+const DELIVERY_BYTES: usize = 224;
+
+/// A webhook; `secret` only in the response that makes it.
+#[derive(Serialize)]
+struct Wire {
+    id: String,
+    url: String,
+    types: Vec<String>,
+    created_at: String,
+    disabled_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret: Option<String>,
+}
+
+impl Wire {
+    fn new(webhook: Webhook, secret: Option<&SecretText>) -> Self {
+        Self {
+            id: webhook.id.to_string(),
+            url: webhook.url,
+            types: webhook.types,
+            created_at: webhook.created_at.to_rfc3339(),
+            disabled_at: webhook.disabled_at.map(Timestamp::to_rfc3339),
+            secret: secret.map(|secret| secret.expose().to_owned()),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct DeliveryWire {
+    id: u64,
+    event: Option<u64>,
+    attempt: u32,
+    at: String,
+    status: Option<u16>,
+    error: Option<String>,
+    next_attempt_at: Option<String>,
+    state: DeliveryState,
+}
+
+impl DeliveryWire {
+    fn new((id, delivery): (u64, Delivery), next: Option<Timestamp>) -> Self {
+        Self {
+            id,
+            event: delivery.event,
+            attempt: delivery.attempt,
+            at: delivery.at.to_rfc3339(),
+            status: delivery.status,
+            error: delivery.error,
+            next_attempt_at: next.map(Timestamp::to_rfc3339),
+            state: delivery.state,
+        }
+    }
+}
+
+/// An id of another form is no webhook's.
+fn parse(id: &str) -> Result<WebhookId, Error> {
+    WebhookId::parse(id).ok_or(Error::Missing("Webhook"))
+}
+
+/// The webhooks, oldest first.
+pub fn list(api: &Api, caller: &Caller) -> Result<Reply, Error> {
+    let webhooks = api.app.webhooks(caller)?.into_iter();
+    let webhooks: Vec<Wire> = webhooks.map(|webhook| Wire::new(webhook, None)).collect();
+    let bytes = WEBHOOK_BYTES * webhooks.len() + 2;
+    Ok(Reply::Done(render(&webhooks, bytes)?))
+}
+
+/// Creates a webhook.
+pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
+    let checked = api.schemas.webhook.check(Body::parse(body)?);
+    let url = checked.text("url").unwrap_or_default().to_owned();
+    let types = checked.texts("types").unwrap_or_default();
+    let types = types.into_iter().map(str::to_owned).collect();
+    checked.errors.into_result()?;
+    let (webhook, secret) = api.app.new_webhook(caller, url, types).await?;
+    let wire = Wire::new(webhook, Some(&secret));
+    Ok(Reply::KeyCreated(render(&wire, WEBHOOK_BYTES)?))
+}
+
+/// One webhook.
+pub fn get(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error> {
+    let webhook = api.app.webhook(caller, parse(id)?)?;
+    Ok(Reply::Done(render(
+        &Wire::new(webhook, None),
+        WEBHOOK_BYTES,
+    )?))
+}
+
+/// Deletes a webhook.
+pub async fn delete(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error> {
+    api.app.delete_webhook(caller, parse(id)?).await?;
+    Ok(Reply::Gone)
+}
+
+/// Replaces the secret.
+pub async fn rotate(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error> {
+    let (webhook, secret) = api.app.rotate_webhook(caller, parse(id)?).await?;
+    let wire = Wire::new(webhook, Some(&secret));
+    Ok(Reply::Secret(render(&wire, WEBHOOK_BYTES)?))
+}
+
+/// Requests a delivery of a test.
+pub async fn test(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error> {
+    requested(api.app.test_webhook(caller, parse(id)?).await?)
+}
+
+/// Requests a delivery again.
+pub async fn redeliver(
+    api: &Api,
+    caller: &Caller,
+    (id, number): (&str, &str),
+) -> Result<Reply, Error> {
+    let number = number.parse().map_err(|_| Error::Missing("Delivery"))?;
+    requested(api.app.redeliver(caller, parse(id)?, number).await?)
+}
+
+fn requested((number, delivery): (u64, Delivery)) -> Result<Reply, Error> {
+    let due = Some(delivery.at);
+    let wire = DeliveryWire::new((number, delivery), due);
+    Ok(Reply::Accepted(render(&wire, DELIVERY_BYTES)?))
+}
+
+/// The latest deliveries, the last one first.
+pub fn deliveries(api: &Api, caller: &Caller, id: &str, page: Page) -> Result<Reply, Error> {
+    let (webhook, found) = api.app.deliveries(caller, parse(id)?, page.limit)?;
+    let wire = |(number, delivery)| {
+        let due = webhook.pending.get(&number).copied();
+        DeliveryWire::new((number, delivery), due)
+    };
+    let deliveries: Vec<DeliveryWire> = found.into_iter().map(wire).collect();
+    let bytes = DELIVERY_BYTES * deliveries.len() + 2;
+    Ok(Reply::Done(render(&deliveries, bytes)?))
+}

@@ -1,0 +1,97 @@
+//! Checks of a configuration and its nodes: all of them for `wharf check`, and those that a server needs.
+
+use crate::http::AdminClient;
+use crate::operation::claims::ListClaims;
+use crate::server::{self, StartError};
+use crate::{node_rules, trust};
+use anyhow::Result;
+use wharf_config::Config;
+use wharf_control::App;
+use wharf_control::check::{Books, Finding, Judged, Machine, Networks, Severity};
+use wharf_db::Db;
+
+/// Judges a configuration before a start. A server of this configuration may be running.
+pub async fn all(config: &Config) -> Result<Vec<Finding>> {
+    if config.data_dir.exists() {
+        trust::check(config)?;
+    }
+    let books = books(config).await?;
+    // A simulated engine belongs to the server's own process.
+    let mut asked = config.clone();
+    asked
+        .node
+        .retain(|node| !node.endpoint.starts_with("simulated:"));
+    let (plugins, drivers) = server::drivers_for_check(&asked, &books.installation).await?;
+    let Judged {
+        mut findings,
+        on_machine,
+    } = wharf_control::check::judge(config, &books, &plugins, &drivers).await;
+    findings.extend(node_rules::missing(&on_machine, true));
+    if trust::is_plain_http(config, config.listen) {
+        findings.push(Finding {
+            severity: Severity::Warning,
+            setting: "tls".to_owned(),
+            problem: format!(
+                "plain HTTP on {}, which other machines reach: API keys and passwords are readable on \
+                 the way",
+                config.listen
+            ),
+            remedy: "set `tls`, or listen on 127.0.0.1 behind a proxy with TLS".to_owned(),
+        });
+    }
+    findings.sort_by_key(|finding| finding.severity);
+    Ok(findings)
+}
+
+/// Reads the claims from the running server, or else from a copy of the database.
+async fn books(config: &Config) -> Result<Books> {
+    if let Some(mut server) = AdminClient::connect(&config.admin_socket()).await? {
+        return Ok(server.perform(ListClaims {}).await?);
+    }
+    if Db::bytes_in(&config.data_dir) == 0 {
+        return Ok(Books::default());
+    }
+    Ok(Books::read(&server::inspect_db(config)?.db)?)
+}
+
+/// Refuses a node without instances whose private network something else has. The result holds the
+/// reservations of the nodes' networks.
+pub async fn networks(app: &App) -> Result<Option<Machine>, StartError> {
+    let Networks { machine, fatal } = app.check_networks().await?;
+    if !fatal.is_empty() {
+        let lines: Vec<_> = fatal.iter().map(ToString::to_string).collect();
+        return Err(StartError::Network(lines.join("\n")));
+    }
+    match machine {
+        Ok(machine) => Ok(Some(machine)),
+        Err(error) => {
+            tracing::warn!(%error, "the private networks of the nodes are not reserved");
+            Ok(None)
+        }
+    }
+}
+
+/// Logs the findings about a running server. It is not privileged, so it may not see the node's rules.
+pub async fn log(app: &App) {
+    let judged = match app.judge().await {
+        Ok(judged) => judged,
+        Err(error) => {
+            tracing::warn!(error = %error.chain(), "the configuration is not checked");
+            return;
+        }
+    };
+    let Judged {
+        findings,
+        on_machine,
+    } = judged;
+    let rules = tokio::task::spawn_blocking(move || node_rules::missing(&on_machine, false)).await;
+    for finding in findings.into_iter().chain(rules.unwrap_or_default()) {
+        let Finding {
+            setting,
+            problem,
+            remedy,
+            ..
+        } = finding;
+        tracing::warn!(setting, remedy, "{problem}");
+    }
+}

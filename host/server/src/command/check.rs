@@ -1,0 +1,40 @@
+//! `wharf check`.
+
+use super::{ConfigFile, runtime};
+use crate::check;
+use crate::log;
+use anyhow::{Result, bail};
+use clap::Args;
+use wharf_control::check::Severity;
+
+/// Judge a configuration and its nodes before a start; nothing is changed
+///
+/// The exit status is 1 with a finding of severity error, and 0 with warnings alone.
+#[derive(Args)]
+pub struct Check {
+    #[command(flatten)]
+    config: ConfigFile,
+}
+
+impl Check {
+    pub fn run(self) -> Result<()> {
+        let _log = log::to_stderr(false);
+        let config = self.config.load()?;
+        let findings = runtime()?.block_on(check::all(&config))?;
+        let mut errors = 0;
+        for finding in &findings {
+            let severity = match finding.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+            };
+            errors += usize::from(finding.severity == Severity::Error);
+            println!("{severity}: {finding}");
+        }
+        let warnings = findings.len() - errors;
+        if errors > 0 {
+            bail!("the configuration has {errors} errors and {warnings} warnings");
+        }
+        println!("the configuration has no errors and {warnings} warnings");
+        Ok(())
+    }
+}

@@ -1,0 +1,153 @@
+//! `wharf images`.
+
+use super::ConfigFile;
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use std::env;
+use std::path::PathBuf;
+use wharf_config::Config;
+use wharf_images::http::{Client, Endpoint};
+use wharf_images::{Recipes, State, load};
+
+/// Show, build, load or save the images of flavors on nodes
+#[derive(Args)]
+pub struct Images {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// The engine, such as unix:///run/docker.sock; without it, the nodes of the configuration
+    #[arg(long, value_name = "ENDPOINT", global = true)]
+    engine: Option<String>,
+    /// Only this node of the configuration
+    #[arg(long, value_name = "NODE", global = true, conflicts_with = "engine")]
+    node: Option<String>,
+    /// Directory of the recipes of images [default: share/wharf/images beside the program's directory]
+    #[arg(long, value_name = "DIRECTORY", global = true)]
+    recipes: Option<PathBuf>,
+    /// Directory for root file systems and disks, which other nodes reuse
+    #[arg(
+        long,
+        value_name = "DIRECTORY",
+        global = true,
+        default_value = "/var/cache/wharf/images"
+    )]
+    cache: PathBuf,
+    #[command(flatten)]
+    config: ConfigFile,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Make images, unless a node has current ones; from a registry's base, else from Debian packages
+    Build {
+        /// Names of images, such as base
+        #[arg(required_unless_present = "all")]
+        names: Vec<String>,
+        /// All images except those for GPUs
+        #[arg(long, conflicts_with = "names")]
+        all: bool,
+    },
+    /// Load the images of a file, such as `wharf images save` writes
+    Load {
+        /// The file, a tar
+        file: PathBuf,
+    },
+    /// Write an image of a node to a file
+    Save {
+        /// The name of the image, such as base
+        name: String,
+        /// The file
+        file: PathBuf,
+    },
+}
+
+/// An engine, with the name of its node if it has one.
+struct Engine {
+    name: String,
+    client: Client,
+}
+
+impl Images {
+    pub fn run(self) -> Result<()> {
+        let recipes = Recipes {
+            directory: self.recipes.clone().unwrap_or_else(shipped),
+            cache: self.cache.clone(),
+        };
+        let engines = self.engines()?;
+        match self.action {
+            None => show(&recipes, &engines),
+            Some(Action::Build { names, all }) => {
+                let names = if all { recipes.names()? } else { names };
+                each(&engines, |client| recipes.ensure(client, &names))
+            }
+            Some(Action::Load { file }) => each(&engines, |client| load(client, &file)),
+            Some(Action::Save { name, file }) => match engines.as_slice() {
+                [engine] => recipes.save(&engine.client, &name, &file),
+                _ => bail!("several nodes are configured: name one with --node"),
+            },
+        }
+    }
+
+    fn engines(&self) -> Result<Vec<Engine>> {
+        if let Some(endpoint) = &self.engine {
+            let client = Client::new(Endpoint::parse(endpoint).context("--engine")?);
+            let name = endpoint.clone();
+            return Ok(vec![Engine { name, client }]);
+        }
+        let engines = of_nodes(&self.config.load()?, self.node.as_deref())?;
+        match (engines.is_empty(), &self.node) {
+            (false, _) => Ok(engines),
+            (true, Some(node)) => bail!("--node: no node {node:?} with the driver docker"),
+            (true, None) => bail!("no node of the configuration has the driver docker"),
+        }
+    }
+}
+
+/// The engines of the nodes with containers from images.
+fn of_nodes(config: &Config, only: Option<&str>) -> Result<Vec<Engine>> {
+    let wanted = config
+        .node
+        .iter()
+        .filter(|node| node.driver == "docker" && only.is_none_or(|only| node.name == only));
+    wanted
+        .map(|node| {
+            let endpoint = Endpoint::parse(&node.endpoint);
+            let endpoint = endpoint.with_context(|| format!("node {}: endpoint", node.name))?;
+            Ok(Engine {
+                name: node.name.clone(),
+                client: Client::new(endpoint),
+            })
+        })
+        .collect()
+}
+
+fn each(engines: &[Engine], act: impl Fn(&Client) -> Result<()>) -> Result<()> {
+    for engine in engines {
+        eprintln!("{}:", engine.name);
+        act(&engine.client).with_context(|| engine.name.clone())?;
+    }
+    Ok(())
+}
+
+fn show(recipes: &Recipes, engines: &[Engine]) -> Result<()> {
+    let names = recipes.names()?;
+    for engine in engines {
+        for name in &names {
+            let state = recipes.state(&engine.client, name);
+            let words = match state.with_context(|| engine.name.clone())? {
+                State::Missing => "missing",
+                State::Other => "present, made from another recipe",
+                State::Current => "current",
+            };
+            println!("{}  {name:24}  {words}", engine.name);
+        }
+    }
+    Ok(())
+}
+
+/// The recipes of an installed package or an unpacked archive: `bin/wharf` and `share/wharf/images`
+/// have one parent.
+fn shipped() -> PathBuf {
+    let program = env::current_exe().unwrap_or_default();
+    let parent = program.parent().and_then(|directory| directory.parent());
+    parent.unwrap_or("/usr".as_ref()).join("share/wharf/images")
+}

@@ -1,0 +1,149 @@
+//! `wharf ssh`, and the address of an instance for OpenSSH.
+
+use super::ask_password;
+use super::block_on;
+use super::connection::Connection;
+use super::failure::Failure;
+use super::known_hosts;
+use super::names;
+use super::output::field;
+use anyhow::{Context, Error, Result, bail};
+use clap::Args;
+use serde_json::Value;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Log in to an instance with OpenSSH
+#[derive(Args)]
+pub struct Ssh {
+    /// Name or UUID of the instance
+    #[arg(add = names::instances())]
+    name: String,
+    /// Private key to log in with; without it OpenSSH's own choice, then the password of the instance
+    #[arg(short, long, value_name = "FILE")]
+    identity: Option<PathBuf>,
+    #[command(flatten)]
+    connection: Connection,
+    /// Command to run instead of a shell
+    #[arg(last = true)]
+    command: Vec<String>,
+}
+
+/// The SSH server of an instance.
+pub struct Address {
+    pub user: String,
+    pub host: String,
+    pub port: u16,
+    /// The name of the host key, unique for each instance: ports are used again.
+    pub alias: String,
+}
+
+impl Address {
+    /// Reads the address. The parts go to OpenSSH, so they have safe characters only.
+    pub fn of(instance: &Value) -> Result<Self> {
+        let name = field(instance, "name");
+        let Some(shown) = instance.get("ssh_command").and_then(Value::as_str) else {
+            let flavor = field(instance, "flavor");
+            let message = format!("{name} has the flavor {flavor}, which has no SSH");
+            return Err(Failure::Usage(message).into());
+        };
+        let strange = || format!("the server's SSH command is not understood: {shown:?}");
+        let words: Vec<_> = shown.split_whitespace().collect();
+        let ["ssh", "-p", port, destination] = words.as_slice() else {
+            bail!(strange());
+        };
+        let (user, host) = destination.split_once('@').with_context(strange)?;
+        let uuid = field(instance, "uuid");
+        if ![user, host, &uuid].iter().all(|part| is_safe(part)) {
+            bail!(strange());
+        }
+        Ok(Self {
+            user: user.to_owned(),
+            host: host.to_owned(),
+            port: port.parse().with_context(strange)?,
+            alias: format!("wharf-{uuid}"),
+        })
+    }
+
+    /// Options of OpenSSH, as `Name Value`. A host key that Wharf does not know is accepted once.
+    pub fn options(&self, is_known: bool) -> Result<[String; 6]> {
+        let known_hosts = known_hosts::file()?;
+        let known_hosts = known_hosts.to_str().context("the path of known_hosts")?;
+        let strict = if is_known { "yes" } else { "accept-new" };
+        Ok([
+            format!("HostName {}", self.host),
+            format!("Port {}", self.port),
+            format!("User {}", self.user),
+            format!("HostKeyAlias {}", self.alias),
+            format!("UserKnownHostsFile \"{known_hosts}\""),
+            format!("StrictHostKeyChecking {strict}"),
+        ])
+    }
+}
+
+/// Whether a part of an address is safe in arguments and configurations of OpenSSH.
+pub fn is_safe(part: &str) -> bool {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || "-_.:[]".contains(c);
+    !part.is_empty() && !part.starts_with('-') && part.chars().all(is_safe)
+}
+
+impl Ssh {
+    pub fn run(self) -> Result<()> {
+        let (instance, keys) = block_on(async {
+            let client = self.connection.client()?;
+            let instance = client.get_instance(&self.name).send().await?.into_value();
+            let keys = known_hosts::of(&client, &field(&instance, "uuid")).await?;
+            Ok((instance, keys))
+        })?;
+        let name = field(&instance, "name");
+        match field(&instance, "state").as_str() {
+            "running" => {}
+            "provisioning" => {
+                bail!("{name} is provisioning; `wharf wait {name}` waits until it runs")
+            }
+            state => bail!("{name} is {state}; start it with `wharf restart {name}`"),
+        }
+        let address = Address::of(&instance)?;
+        let is_known = !keys.is_empty();
+        known_hosts::remember(&[(address.alias.clone(), keys)].into())?;
+        let mut ssh = Command::new("ssh");
+        for option in address.options(is_known)? {
+            ssh.arg("-o").arg(option);
+        }
+        if let Some(identity) = &self.identity {
+            ssh.arg("-i").arg(identity);
+        }
+        ask_password::prepare(&mut ssh, &self.connection, &field(&instance, "uuid"))?;
+        ssh.arg("--").arg(&address.alias).args(&self.command);
+        let error = Error::new(ssh.exec());
+        Err(error.context("cannot run ssh; install OpenSSH's client"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Address, is_safe};
+    use serde_json::json;
+
+    #[test]
+    fn an_address_has_nothing_that_openssh_would_interpret() {
+        let instance =
+            |command: &str| json!({ "name": "a", "uuid": "0f8f", "ssh_command": command });
+        let address = Address::of(&instance("ssh -p 20001 user@ssh.example.org")).unwrap();
+        assert_eq!(
+            (address.port, address.host.as_str()),
+            (20001, "ssh.example.org")
+        );
+        for strange in [
+            "ssh -p 20001 user@-oProxyCommand=x",
+            "ssh -p 20001 user@a\nProxyCommand x",
+            "ssh -o ProxyCommand=x -p 20001 user@a",
+            "ssh -p x user@a",
+            "",
+        ] {
+            assert!(Address::of(&instance(strange)).is_err(), "{strange}");
+        }
+        assert!(is_safe("[::1]") && !is_safe("a b") && !is_safe("a;b"));
+    }
+}

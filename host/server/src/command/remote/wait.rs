@@ -1,0 +1,137 @@
+//! `wharf wait`.
+
+use super::connection::Connection;
+use super::failure::Failure;
+use super::names;
+use super::output::progress;
+use super::show::instance_as;
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use wharf_client::{Client, Error as ClientError};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Wait until an instance is in a state
+#[derive(Args)]
+pub struct Wait {
+    /// Name or UUID of the instance
+    #[arg(add = names::instances())]
+    name: String,
+    /// The state
+    #[arg(long = "for", value_enum, default_value_t)]
+    state: Awaited,
+    #[command(flatten)]
+    limit: Limit,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(ValueEnum, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Awaited {
+    /// Ready for its user
+    #[default]
+    Running,
+    /// Stopped, a container or a virtual machine
+    Stopped,
+    /// Failed
+    Error,
+    /// Deleted
+    Deleted,
+}
+
+#[derive(Args, Clone, Copy)]
+pub struct Limit {
+    /// Longest wait in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    timeout: u64,
+}
+
+impl Awaited {
+    fn is(self, state: &str) -> bool {
+        match self {
+            Self::Running => state == "running",
+            Self::Stopped => ["shut_off", "exited"].contains(&state),
+            Self::Error => state == "error",
+            Self::Deleted => state == "deleted",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+            Self::Error => "in error",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+impl Wait {
+    pub async fn run(self) -> Result<()> {
+        let client = self.connection.client()?;
+        match wait_for(&client, &self.name, self.state, self.limit).await? {
+            Some(instance) => instance_as(&self.connection, &instance),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Waits for a state, and returns the instance; none if it is deleted, as awaited.
+pub async fn wait_for(
+    client: &Client,
+    name: &str,
+    awaited: Awaited,
+    limit: Limit,
+) -> Result<Option<Value>> {
+    let bar = progress(&format!("Waiting until {name} is {}", awaited.name()));
+    let waited = poll(client, name, awaited, limit).await;
+    bar.finish_and_clear();
+    waited
+}
+
+async fn poll(
+    client: &Client,
+    name: &str,
+    awaited: Awaited,
+    limit: Limit,
+) -> Result<Option<Value>> {
+    let (begin, limit) = (Instant::now(), Duration::from_secs(limit.timeout));
+    let mut pause = FIRST_PAUSE;
+    let mut state = "unknown".to_owned();
+    loop {
+        match client.get_instance(name).send().await {
+            Ok(reply) => {
+                let instance = reply.into_value();
+                let now = instance.get("state").and_then(Value::as_str);
+                now.unwrap_or_default().clone_into(&mut state);
+                if awaited.is(&state) {
+                    return Ok(Some(instance));
+                }
+                // An instance in error changes only if its user restarts or deletes it.
+                if state == "error" && awaited == Awaited::Running {
+                    bail!("{name} is in error; `wharf events {name}` shows the reason");
+                }
+            }
+            Err(ClientError::Refused(refusal))
+                if refusal.status == 404 && awaited == Awaited::Deleted =>
+            {
+                return Ok(None);
+            }
+            // The server may be restarting.
+            Err(ClientError::Unreachable(_) | ClientError::TimedOut(_)) if state != "unknown" => {}
+            Err(error) => return Err(error.into()),
+        }
+        if begin.elapsed() + pause > limit {
+            let seconds = limit.as_secs();
+            let awaited = awaited.name();
+            let message =
+                format!("{name} is not {awaited} after {seconds} s; its state is {state}");
+            return Err(Failure::TimedOut(message).into());
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}

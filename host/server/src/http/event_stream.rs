@@ -1,0 +1,169 @@
+//! A stream of server-sent events: rows are read when the client has room for them, so that a stream
+//! holds one batch at most.
+
+use super::interface::Interface;
+use super::respond::HttpError;
+use crate::api::events::messages;
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use wharf_config::Limits;
+use wharf_control::Caller;
+use wharf_domain::error::Error;
+use wharf_domain::ids::{InstanceId, UserId};
+
+/// Events in one batch.
+const BATCH: usize = 100;
+
+/// The longest time without a message. Proxies close connections that are silent for a minute.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// The longest time until a stream of a revoked key ends.
+const CHECK: Duration = Duration::from_secs(2);
+
+/// The places of all streams.
+pub(super) struct Streams {
+    users: Mutex<HashMap<UserId, usize>>,
+    most: usize,
+    most_of_user: usize,
+    heartbeat: Duration,
+}
+
+impl Streams {
+    pub(super) fn new(limits: &Limits) -> Arc<Self> {
+        Arc::new(Self {
+            users: Mutex::default(),
+            most: limits.event_streams,
+            most_of_user: limits.event_streams_per_user,
+            // A stream without progress for the write timeout is ended.
+            heartbeat: HEARTBEAT.min(Duration::from_millis(limits.write_timeout_ms) / 2),
+        })
+    }
+
+    /// Takes a place for a stream of a user.
+    pub(super) fn enter(self: &Arc<Self>, user: UserId) -> Result<Place, HttpError> {
+        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        if users.values().sum::<usize>() >= self.most {
+            return Err(HttpError::Busy);
+        }
+        let own = users.entry(user).or_default();
+        if *own >= self.most_of_user {
+            return Err(HttpError::TooManyStreams(self.most_of_user));
+        }
+        *own += 1;
+        Ok(Place {
+            streams: Arc::clone(self),
+            user,
+        })
+    }
+}
+
+/// The place of one stream.
+pub(super) struct Place {
+    streams: Arc<Streams>,
+    user: UserId,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let users = self.streams.users.lock();
+        let mut users = users.unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = users.get_mut(&self.user) {
+            *own -= 1;
+            if *own == 0 {
+                users.remove(&self.user);
+            }
+        }
+    }
+}
+
+/// A stream of events.
+pub(super) struct EventStream {
+    pub(super) interface: Arc<Interface>,
+    pub(super) caller: Caller,
+    pub(super) instance: Option<InstanceId>,
+    /// The number of the last event that was sent.
+    pub(super) after: u64,
+    /// The message that the stream begins with.
+    pub(super) first: Option<Bytes>,
+    pub(super) changed: watch::Receiver<()>,
+    pub(super) stopped: watch::Receiver<bool>,
+    pub(super) place: Place,
+}
+
+impl EventStream {
+    /// Returns the next messages; none when the stream ends: at a stop of the server, or with its key.
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        let interface = Arc::clone(&self.interface);
+        let app = interface.api.app();
+        let heartbeat = Instant::now() + self.place.streams.heartbeat;
+        loop {
+            if *self.stopped.borrow() || !app.is_valid(&self.caller) {
+                return None;
+            }
+            // Marked before the rows are read, or a change in between would be lost.
+            self.changed.mark_unchanged();
+            match self.read() {
+                Ok(bytes) if bytes.is_empty() => {}
+                Ok(bytes) => return Some(bytes),
+                Err(error) => {
+                    let id = &*self.caller.request_id;
+                    tracing::error!(id, error = %error.chain(), "an event stream ended");
+                    return None;
+                }
+            }
+            let now = Instant::now();
+            if now >= heartbeat {
+                return Some(Bytes::from_static(b": heartbeat\n\n"));
+            }
+            let stopped = async { drop(self.stopped.wait_for(|stopped| *stopped).await) };
+            tokio::select! {
+                _ = self.changed.changed() => {}
+                () = stopped => {}
+                () = sleep_until(heartbeat.min(now + CHECK)) => {}
+            }
+        }
+    }
+
+    fn read(&mut self) -> Result<Bytes, Error> {
+        let app = self.interface.api.app();
+        let found = app.events(&self.caller, self.instance, Some(self.after), BATCH)?;
+        self.after = match found.events.last() {
+            Some(event) if found.events.len() == BATCH => event.id,
+            // Events of other instances are passed over.
+            _ => found.last,
+        };
+        messages(&found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Streams, UserId};
+    use crate::http::respond::HttpError;
+    use wharf_config::Limits;
+
+    #[test]
+    fn places_are_bounded_and_come_back() {
+        let streams = Streams::new(&Limits {
+            event_streams: 3,
+            event_streams_per_user: 2,
+            ..Limits::default()
+        });
+        let (ann, bob) = (UserId(1), UserId(2));
+        let first = streams.enter(ann).ok();
+        let _second = streams.enter(ann).ok();
+        let refused = streams.enter(ann).err();
+        assert_eq!(refused, Some(HttpError::TooManyStreams(2)));
+        let _third = streams.enter(bob).ok();
+        assert_eq!(streams.enter(bob).err(), Some(HttpError::Busy));
+        drop(first);
+        assert!(streams.enter(bob).is_ok());
+    }
+}

@@ -1,0 +1,135 @@
+//! `GET /metrics`: the figures in the text form of OpenMetrics, which Prometheus reads.
+
+use super::extract::NoBody;
+use super::interface::Interface;
+use super::respond::{self, Response};
+use axum::Router;
+use axum::extract::State;
+use axum::routing::get;
+use http::Method;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use std::sync::Arc;
+use std::time::Duration;
+use wharf_control::App;
+use wharf_domain::error::Error;
+
+/// The form of the response, with its version.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The upper ends of the buckets of durations, in seconds.
+const BUCKETS: [f64; 14] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+];
+
+/// Figures about requests. Clones share them.
+#[derive(Debug, Clone)]
+pub(super) struct HttpMetrics {
+    requests: Family<Request, Histogram, fn() -> Histogram>,
+    pub(super) in_flight: Gauge,
+    pub(super) connections: Gauge,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Request {
+    method: &'static str,
+    /// The template of the path.
+    route: String,
+    status: u16,
+}
+
+impl Default for HttpMetrics {
+    fn default() -> Self {
+        let buckets: fn() -> Histogram = || Histogram::new(BUCKETS);
+        Self {
+            requests: Family::new_with_constructor(buckets),
+            in_flight: Gauge::default(),
+            connections: Gauge::default(),
+        }
+    }
+}
+
+impl HttpMetrics {
+    /// Notes a request with its response.
+    pub(super) fn answered(&self, method: &Method, route: &str, status: u16, after: Duration) {
+        let request = Request {
+            method: known(method),
+            route: route.to_owned(),
+            status,
+        };
+        let durations = self.requests.get_or_create(&request);
+        durations.observe(after.as_secs_f64());
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        registry.register_with_unit(
+            "http_request_duration",
+            "Time from a request to the head of its response, by method, route and status",
+            Unit::Seconds,
+            self.requests.clone(),
+        );
+        registry.register(
+            "http_requests_in_flight",
+            "Requests without a response yet",
+            self.in_flight.clone(),
+        );
+        registry.register(
+            "http_connections",
+            "Open connections to the REST interface",
+            self.connections.clone(),
+        );
+    }
+}
+
+/// The methods of clients are free text, so their number is bounded here.
+fn known(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+/// Creates a registry with all figures.
+pub(super) fn registry(http: &HttpMetrics, app: &App) -> Registry {
+    let mut registry = Registry::with_prefix("wharf");
+    http.register(&mut registry);
+    app.register_metrics(&mut registry);
+    registry
+}
+
+/// The service of the listener that needs no key.
+pub(super) fn router(interface: Arc<Interface>) -> Router {
+    Router::new()
+        .route("/metrics", get(scrape))
+        .fallback(async || respond::HttpError::UnknownPath)
+        .with_state(interface)
+}
+
+/// The handler.
+pub(super) async fn scrape(State(interface): State<Arc<Interface>>, _: NoBody) -> Response {
+    let text = tokio::task::spawn_blocking(move || {
+        interface.api.app().refresh_metrics()?;
+        let mut text = String::new();
+        encode(&mut text, &interface.registry)
+            .map_err(|error| Error::caused("cannot write the metrics", error))?;
+        Ok::<_, Error>(text)
+    });
+    let text = text.await;
+    match text.unwrap_or_else(|error| Err(Error::caused("a scrape was aborted", error))) {
+        Ok(text) => respond::document(CONTENT_TYPE, text.into()),
+        Err(error) => {
+            tracing::error!(error = %error.chain(), "metrics");
+            respond::error(&error)
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The routes under `/auth/`: sign-in to the console, and the account of its user.
+
+use super::access_log::Entry;
+use super::activity::Activity;
+use super::auth::session;
+use super::extract::{Json, NoBody, fail};
+use super::interface::Interface;
+use super::rate::Rates;
+use super::respond::{self, HttpError, Response};
+use super::same_origin;
+use super::session_cookie;
+use crate::api::{self, Reply};
+use axum::extract::{FromRequest, Request, State};
+use axum::middleware::Next;
+use axum::response::IntoResponse;
+use axum::routing::{MethodRouter, get, post};
+use std::num::NonZero;
+use std::sync::Arc;
+use std::time::Duration;
+use wharf_control::{Caller, NewSession, Visitor};
+use wharf_domain::error::Error;
+
+/// The path of the options, which are shown even if nobody can sign in.
+const OPTIONS: &str = "/auth/options/";
+
+/// The routes.
+pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<Interface>>); 10] {
+    [
+        (OPTIONS, get(options)),
+        ("/auth/invite/", post(invite)),
+        ("/auth/invite/accept/", post(accept)),
+        ("/auth/sign-in/", post(sign_in)),
+        ("/auth/sign-out/", post(sign_out)),
+        ("/auth/sign-out-everywhere/", post(sign_out_everywhere)),
+        ("/auth/password/", post(password)),
+        ("/auth/device/", post(device)),
+        ("/auth/device/token/", post(device_token)),
+        ("/auth/device/approve/", post(approve_device)),
+    ]
+}
+
+/// The rates of attempts to sign in.
+pub(super) struct Attempts {
+    peers: Rates,
+    local_peers: Rates,
+    accounts: Rates,
+}
+
+impl Attempts {
+    /// A person needs a few attempts. A peer on this machine may be a proxy of all users. An account
+    /// recovers slowly, so that guessing a password takes forever.
+    pub(super) fn new() -> Self {
+        let rates = |what, millis, burst| {
+            let burst = NonZero::new(burst).unwrap_or(NonZero::<u32>::MIN);
+            Rates::every(what, Duration::from_millis(millis), burst)
+        };
+        Self {
+            peers: rates("address", 3_000, 20),
+            local_peers: rates("address", 100, 200),
+            accounts: rates("account", 30_000, 10),
+        }
+    }
+
+    /// Takes an attempt of the sender of a request.
+    pub(super) fn take_peer(&self, visitor: &Visitor) -> Result<(), HttpError> {
+        let Some(peer) = visitor.peer else {
+            return Ok(());
+        };
+        let rates = match peer.is_loopback() {
+            true => &self.local_peers,
+            false => &self.peers,
+        };
+        rates
+            .take(&peer.to_string().into())
+            .map_err(HttpError::TooManyRequests)
+    }
+
+    /// Takes an attempt on an account, whether it exists or not.
+    pub(super) fn take_account(&self, email: &str) -> Result<(), HttpError> {
+        let account = email.to_ascii_lowercase().into();
+        self.accounts
+            .take(&account)
+            .map_err(HttpError::TooManyRequests)
+    }
+}
+
+/// A request under `/auth/`, and the caller if it has a valid session.
+pub(super) struct Visit<B = NoBody> {
+    pub(super) visitor: Visitor,
+    caller: Option<Caller>,
+    pub(super) body: B,
+}
+
+#[derive(Clone)]
+struct Visiting(Visitor, Option<Caller>);
+
+impl<B> Visit<B> {
+    /// The caller, who must be signed in.
+    pub(super) fn caller(&self) -> Result<&Caller, HttpError> {
+        self.caller.as_ref().ok_or(HttpError::SignedOut)
+    }
+
+    /// The response to this request; an internal error goes to the log.
+    pub(super) fn respond(&self, result: Result<Reply, Error>) -> Response {
+        result.map_or_else(|error| self.fail(&error), respond::reply)
+    }
+
+    /// The response to a request that began a session.
+    pub(super) fn signed_in(
+        &self,
+        interface: &Interface,
+        result: Result<NewSession, Error>,
+    ) -> Response {
+        match result {
+            Ok(new) => {
+                let config = interface.api.app().config();
+                let cookie = session_cookie::set(&new.token, &config.base_url(), &config.session);
+                respond::with_cookie(respond::reply(Reply::Gone), cookie)
+            }
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    fn signed_out(&self, interface: &Interface, result: Result<(), Error>) -> Response {
+        match result {
+            Ok(()) => {
+                let cookie = session_cookie::clear(&interface.api.app().config().base_url());
+                respond::with_cookie(respond::reply(Reply::Gone), cookie)
+            }
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    fn fail(&self, error: &Error) -> Response {
+        fail(&self.visitor.request_id, error)
+    }
+}
+
+impl<B> FromRequest<Arc<Interface>> for Visit<B>
+where
+    B: FromRequest<Arc<Interface>, Rejection = HttpError>,
+{
+    type Rejection = HttpError;
+
+    async fn from_request(mut request: Request, state: &Arc<Interface>) -> Result<Self, HttpError> {
+        // The middleware puts it there.
+        let Some(Visiting(visitor, caller)) = request.extensions_mut().remove() else {
+            return Err(HttpError::SignedOut);
+        };
+        let body = B::from_request(request, state).await?;
+        Ok(Self {
+            visitor,
+            caller,
+            body,
+        })
+    }
+}
+
+/// Middleware of these routes. It refuses pages elsewhere, and finds the session.
+pub(super) async fn guard(
+    State(interface): State<Arc<Interface>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let config = interface.api.app().config();
+    if !config.session.enabled && request.uri().path() != OPTIONS {
+        return HttpError::SignInOff.into_response();
+    }
+    if !request.method().is_safe() && same_origin::is_foreign(&request, &config) {
+        return HttpError::Origin.into_response();
+    }
+    let extensions = request.extensions();
+    let entry = extensions.get::<Entry>();
+    let visitor = Visitor {
+        peer: extensions
+            .get::<Arc<Activity>>()
+            .and_then(|connection| connection.peer),
+        request_id: entry.map_or_else(|| "".into(), |entry| Arc::clone(&entry.request_id)),
+    };
+    let caller = session(&interface, &request);
+    if caller.is_some()
+        && same_origin::needs_proof(&request)
+        && !same_origin::is_proven(&request, &config)
+    {
+        return HttpError::Origin.into_response();
+    }
+    request.extensions_mut().insert(Visiting(visitor, caller));
+    next.run(request).await
+}
+
+type Shared = State<Arc<Interface>>;
+type Answer = Result<Response, HttpError>;
+
+async fn options(State(interface): Shared, visit: Visit) -> Response {
+    visit.respond(api::account::options(&interface.api))
+}
+
+async fn invite(State(interface): Shared, visit: Visit<Json>) -> Answer {
+    interface.attempts.take_peer(&visit.visitor)?;
+    Ok(visit.respond(api::account::invite(&interface.api, &visit.body.0)))
+}
+
+async fn accept(State(interface): Shared, visit: Visit<Json>) -> Answer {
+    interface.attempts.take_peer(&visit.visitor)?;
+    let accepted = api::account::accept(&interface.api, &visit.visitor, &visit.body.0).await;
+    Ok(visit.signed_in(&interface, accepted))
+}
+
+async fn sign_in(State(interface): Shared, visit: Visit<Json>) -> Answer {
+    interface.attempts.take_peer(&visit.visitor)?;
+    let given = match api::account::Credentials::parse(&interface.api, &visit.body.0) {
+        Ok(given) => given,
+        Err(error) => return Ok(visit.fail(&error)),
+    };
+    interface.attempts.take_account(&given.email)?;
+    let accounts = interface.api.app().accounts();
+    let signed_in = accounts
+        .sign_in(&visit.visitor, &given.email, given.password)
+        .await;
+    Ok(visit.signed_in(&interface, signed_in))
+}
+
+async fn sign_out(State(interface): Shared, visit: Visit) -> Answer {
+    let caller = visit.caller()?;
+    let accounts = interface.api.app().accounts();
+    let ended = accounts.end_sessions(caller, Some(&caller.key_id)).await;
+    Ok(visit.signed_out(&interface, ended))
+}
+
+async fn sign_out_everywhere(State(interface): Shared, visit: Visit) -> Answer {
+    let ended = interface
+        .api
+        .app()
+        .accounts()
+        .end_sessions(visit.caller()?, None)
+        .await;
+    Ok(visit.signed_out(&interface, ended))
+}
+
+async fn password(State(interface): Shared, visit: Visit<Json>) -> Answer {
+    let caller = visit.caller()?;
+    interface.attempts.take_account(&caller.email)?;
+    Ok(visit.respond(api::account::password(&interface.api, caller, &visit.body.0).await))
+}
+
+async fn device(State(interface): Shared, visit: Visit<Json>) -> Answer {
+    interface.attempts.take_peer(&visit.visitor)?;
+    Ok(visit.respond(api::device::begin(&interface.api, &visit.body.0)))
+}
+
+/// A request has an interval of its own, so that many programs behind one address can wait.
+async fn device_token(State(interface): Shared, visit: Visit<Json>) -> Response {
+    visit.respond(api::device::token(&interface.api, &visit.body.0))
+}
+
+async fn approve_device(State(interface): Shared, visit: Visit<Json>) -> Answer {
+    let caller = visit.caller()?;
+    interface.attempts.take_account(&caller.email)?;
+    Ok(visit.respond(api::device::approve(&interface.api, caller, &visit.body.0).await))
+}

@@ -1,0 +1,233 @@
+//! A client of a terminal on its WebSocket: bytes in binary messages, and control in text messages.
+
+use crate::api::terminal::{self, Control, Notice};
+use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use bytes::Bytes;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use wharf_terminal::{Attachment, End, Event};
+
+/// Interval of pings, and the time after which a silent client is given up. A client that reads nothing
+/// does not answer pings.
+const PING_EVERY: Duration = Duration::from_secs(20);
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Time to tell a client of the end, and for its answer.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Codes of RFC 6455 for private use.
+const REPLACED: u16 = 4000;
+const NOT_RUNNING: u16 = 4001;
+
+type Sender = SplitSink<WebSocket, Message>;
+type Receiver = SplitStream<WebSocket>;
+
+/// Serves a client until it goes or the terminal ends.
+pub(super) async fn serve(socket: WebSocket, attachment: Attachment) {
+    let (mut sender, mut receiver) = socket.split();
+    let first = Notice::Session {
+        session: attachment.session(),
+        replayed: attachment.replayed(),
+    };
+    if sender.send(text(&first)).await.is_err() {
+        return;
+    }
+    let (paused, pauses) = watch::channel(false);
+    let life = Life::default();
+    let last = tokio::select! {
+        last = receive(&mut receiver, &attachment, &paused, &life) => last,
+        last = send(&mut sender, &attachment, pauses) => last,
+        last = life.ends() => last,
+        event = attachment.cut() => Last::Event(event),
+    };
+    drop(attachment);
+    let (notice, code) = match last {
+        Last::Gone => return,
+        Last::Closed => (None, close_code::NORMAL),
+        Last::Wrong(error) => (Some(Notice::Error { error }), close_code::POLICY),
+        Last::TooLarge => {
+            let error = "A message must not be larger than 1 MiB.";
+            (Some(Notice::Error { error }), close_code::SIZE)
+        }
+        Last::Event(event) => (terminal::notice(&event), code(&event)),
+    };
+    let close = async {
+        let reason = match &notice {
+            Some(Notice::Error { error }) => *error,
+            _ => "",
+        };
+        if let Some(notice) = &notice {
+            sender.send(text(notice)).await?;
+        }
+        let reason = reason
+            .get(..MAX_REASON.min(reason.len()))
+            .unwrap_or_default();
+        let close = CloseFrame {
+            code,
+            reason: reason.into(),
+        };
+        sender.send(Message::Close(Some(close))).await?;
+        while let Some(Ok(_)) = receiver.next().await {}
+        Ok::<_, axum::Error>(())
+    };
+    drop(timeout(CLOSE_TIMEOUT, close).await);
+}
+
+/// The longest reason of a close frame in bytes, by RFC 6455.
+const MAX_REASON: usize = 123;
+
+/// The last thing that happens to a client.
+enum Last {
+    /// The connection is broken.
+    Gone,
+    /// The client has closed the connection.
+    Closed,
+    /// The client sent a message of another form.
+    Wrong(&'static str),
+    /// The client sent a message that is too large.
+    TooLarge,
+    /// The terminal has ended, or has another client.
+    Event(Event),
+}
+
+/// Passes the messages of a client to its terminal. While the shell reads nothing, none is read.
+async fn receive(
+    receiver: &mut Receiver,
+    attachment: &Attachment,
+    paused: &watch::Sender<bool>,
+    life: &Life,
+) -> Last {
+    loop {
+        let message = receiver.next().await;
+        life.heard();
+        match message {
+            Some(Ok(Message::Binary(bytes))) => {
+                life.waits(true);
+                // The other side learns of the end.
+                let _ = attachment.input(bytes).await;
+                life.waits(false);
+            }
+            Some(Ok(Message::Text(text))) => match terminal::control(&text) {
+                Ok(Control::Resize(size)) => {
+                    if let Some(size) = size.size() {
+                        attachment.resize(size);
+                    }
+                }
+                Ok(Control::Pause(pause)) => drop(paused.send_replace(pause)),
+                Ok(Control::End(true)) => attachment.end(),
+                Ok(Control::End(false)) => {}
+                Err(expected) => return Last::Wrong(expected),
+            },
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+            Some(Ok(Message::Close(_))) => return Last::Closed,
+            Some(Err(error)) => {
+                tracing::debug!("terminal: {error}");
+                return match is_too_large(&error) {
+                    true => Last::TooLarge,
+                    false => Last::Gone,
+                };
+            }
+            None => return Last::Gone,
+        }
+    }
+}
+
+fn is_too_large(error: &axum::Error) -> bool {
+    error.to_string().contains("Message too long")
+}
+
+/// Sends the output of a terminal, and pings.
+async fn send(
+    sender: &mut Sender,
+    attachment: &Attachment,
+    mut pauses: watch::Receiver<bool>,
+) -> Last {
+    let mut ping = interval(PING_EVERY);
+    ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let is_paused = *pauses.borrow_and_update();
+        let message = tokio::select! {
+            event = attachment.next(), if !is_paused => match event {
+                Event::Output(bytes) => Message::Binary(bytes),
+                event => return Last::Event(event),
+            },
+            _ = ping.tick() => Message::Ping(Bytes::new()),
+            Ok(()) = pauses.changed() => continue,
+        };
+        if sender.send(message).await.is_err() {
+            return Last::Gone;
+        }
+    }
+}
+
+/// Signs of life of a client.
+struct Life(Mutex<Signs>);
+
+struct Signs {
+    heard: Instant,
+    /// The shell does not read, so nothing is heard.
+    waits: bool,
+}
+
+impl Default for Life {
+    fn default() -> Self {
+        Self(Mutex::new(Signs {
+            heard: Instant::now(),
+            waits: false,
+        }))
+    }
+}
+
+impl Life {
+    fn heard(&self) {
+        self.change(|signs| signs.heard = Instant::now());
+    }
+
+    fn waits(&self, waits: bool) {
+        self.change(|signs| {
+            *signs = Signs {
+                heard: Instant::now(),
+                waits,
+            };
+        });
+    }
+
+    /// Completes when the client was silent for too long.
+    async fn ends(&self) -> Last {
+        let mut look = interval(SILENCE / 6);
+        loop {
+            look.tick().await;
+            let is_over = self.change(|signs| !signs.waits && signs.heard.elapsed() >= SILENCE);
+            if is_over {
+                tracing::debug!("terminal: its client is silent");
+                return Last::Gone;
+            }
+        }
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Signs) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn text(notice: &Notice<'_>) -> Message {
+    Message::Text(notice.text().into())
+}
+
+/// The code of the close frame.
+fn code(event: &Event) -> u16 {
+    match event {
+        Event::Output(_) | Event::End(End::Exited(_) | End::Closed) => close_code::NORMAL,
+        Event::End(End::Unreachable | End::HostKey | End::Password | End::NoShell | End::Lost) => {
+            close_code::ERROR
+        }
+        Event::End(End::Access) => close_code::POLICY,
+        Event::End(End::NotRunning | End::Unattended) => NOT_RUNNING,
+        Event::End(End::Shutdown) => close_code::AWAY,
+        Event::Replaced => REPLACED,
+    }
+}

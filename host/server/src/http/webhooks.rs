@@ -1,0 +1,79 @@
+//! The routes of webhooks.
+
+use super::extract::{Call, Json};
+use super::interface::Interface;
+use super::respond::Response;
+use super::routes::Routes;
+use crate::api::list::Page;
+use crate::api::webhooks;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::routing::{get, post};
+use http::Uri;
+use std::sync::Arc;
+use wharf_domain::error::Error;
+
+type Shared = State<Arc<Interface>>;
+type Id = Result<Path<String>, PathRejection>;
+
+pub(super) fn routes() -> Routes<6> {
+    [
+        ("/api/webhook/", get(list).post(create)),
+        ("/api/webhook/{id}/", get(get_one).delete(delete)),
+        ("/api/webhook/{id}/test/", post(test)),
+        ("/api/webhook/{id}/rotate/", post(rotate)),
+        ("/api/webhook/{id}/delivery/", get(deliveries)),
+        (
+            "/api/webhook/{id}/delivery/{number}/redeliver/",
+            post(redeliver),
+        ),
+    ]
+}
+
+/// An id that cannot be decoded is no webhook's.
+fn text(id: Id) -> String {
+    id.map_or_else(|_| String::new(), |Path(id)| id)
+}
+
+async fn list(State(interface): Shared, call: Call) -> Response {
+    call.respond(webhooks::list(&interface.api, &call.caller))
+}
+
+async fn create(State(interface): Shared, call: Call<Json>) -> Response {
+    call.respond(webhooks::create(&interface.api, &call.caller, &call.body.0).await)
+}
+
+async fn get_one(State(interface): Shared, id: Id, call: Call) -> Response {
+    call.respond(webhooks::get(&interface.api, &call.caller, &text(id)))
+}
+
+async fn delete(State(interface): Shared, id: Id, call: Call) -> Response {
+    call.respond(webhooks::delete(&interface.api, &call.caller, &text(id)).await)
+}
+
+async fn test(State(interface): Shared, id: Id, call: Call) -> Response {
+    call.respond(webhooks::test(&interface.api, &call.caller, &text(id)).await)
+}
+
+async fn rotate(State(interface): Shared, id: Id, call: Call) -> Response {
+    call.respond(webhooks::rotate(&interface.api, &call.caller, &text(id)).await)
+}
+
+async fn deliveries(State(interface): Shared, id: Id, uri: Uri, call: Call) -> Response {
+    let query = uri.query().unwrap_or_default().as_bytes();
+    let page = Page::parse(form_urlencoded::parse(query)).map_err(Error::from);
+    let found = page.and_then(|page| {
+        let page = page.unwrap_or_else(Page::first);
+        webhooks::deliveries(&interface.api, &call.caller, &text(id), page)
+    });
+    call.respond(found)
+}
+
+async fn redeliver(
+    State(interface): Shared,
+    place: Result<Path<(String, String)>, PathRejection>,
+    call: Call,
+) -> Response {
+    let (id, number) = place.map_or_else(|_| Default::default(), |Path(place)| place);
+    call.respond(webhooks::redeliver(&interface.api, &call.caller, (&id, &number)).await)
+}

@@ -1,0 +1,106 @@
+//! Delivers events to webhooks: one task for each webhook, which sends one request at a time.
+
+mod send;
+
+use send::Sender;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use wharf_control::App;
+use wharf_control::webhook::Work;
+use wharf_domain::error::Error;
+use wharf_domain::ids::UserId;
+use wharf_domain::webhook::WebhookId;
+
+/// The longest time without a look at the rows, and the pause after an error. The clock may step while a
+/// delivery is due.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// Runs until `stop` changes. The next start repeats requests that were under way.
+pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
+    let sender = Sender::new(Arc::clone(&app));
+    let mut changed = app.webhooks_changed();
+    let mut running = HashSet::new();
+    let mut tasks = JoinSet::new();
+    loop {
+        changed.mark_unchanged();
+        match app.webhook_ids() {
+            Ok(webhooks) => {
+                for (owner, id) in webhooks {
+                    if running.insert(id) {
+                        tasks.spawn(serve(Arc::clone(&app), sender.clone(), owner, id));
+                    }
+                }
+            }
+            Err(error) => tracing::error!(error = %error.chain(), "cannot read the webhooks"),
+        }
+        tokio::select! {
+            _ = stop.changed() => return,
+            _ = changed.changed() => {}
+            () = sleep(LOOK_EVERY) => {}
+            Some(ended) = tasks.join_next() => match ended {
+                Ok(id) => drop(running.remove(&id)),
+                Err(error) => {
+                    tracing::error!(%error, "a task of a webhook ended unexpectedly");
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Delivers to a webhook until it is deleted.
+async fn serve(app: Arc<App>, sender: Sender, owner: UserId, id: WebhookId) -> WebhookId {
+    let mut events = app.events_of(owner);
+    let mut webhooks = app.webhooks_changed();
+    let mut access = app.access_changed();
+    let mut passed = 0;
+    loop {
+        // Marked before the rows are read, or a change in between would be lost.
+        for changes in [&mut events, &mut webhooks, &mut access] {
+            changes.mark_unchanged();
+        }
+        let pause = match step(&app, &sender, (owner, id), &mut passed).await {
+            Ok(Step::Done) => continue,
+            Ok(Step::Gone) => return id,
+            Ok(Step::Wait(pause)) => pause.map_or(LOOK_EVERY, |pause| pause.min(LOOK_EVERY)),
+            Err(error) => {
+                tracing::error!(webhook = %id, error = %error.chain(), "a webhook cannot be served");
+                sleep(LOOK_EVERY).await;
+                continue;
+            }
+        };
+        tokio::select! {
+            _ = events.changed() => {}
+            _ = webhooks.changed() => {}
+            _ = access.changed() => {}
+            () = sleep(pause) => {}
+        }
+    }
+}
+
+enum Step {
+    Done,
+    Gone,
+    Wait(Option<Duration>),
+}
+
+async fn step(
+    app: &App,
+    sender: &Sender,
+    (owner, id): (UserId, WebhookId),
+    passed: &mut u64,
+) -> Result<Step, Error> {
+    Ok(match app.webhook_work(owner, id, passed).await? {
+        Work::Gone => Step::Gone,
+        Work::Wait(pause) => Step::Wait(pause),
+        Work::Deliver(job) => {
+            let attempted = sender.send(&job).await;
+            app.webhook_done(owner, id, &job, attempted).await?;
+            Step::Done
+        }
+    })
+}

@@ -1,0 +1,149 @@
+//! Sends one request to the address of a webhook.
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Client, redirect};
+use rustls::crypto::ring;
+use rustls_platform_verifier::BuilderVerifierExt;
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use wharf_control::App;
+use wharf_control::webhook::{Attempted, Job, check_url, permits};
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// The time for a whole request. Receivers that need longer answer first and work afterwards.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Requests at once, of all webhooks.
+const AT_ONCE: usize = 256;
+
+/// Sends requests; clones share their limits.
+#[derive(Clone)]
+pub(super) struct Sender {
+    app: Arc<App>,
+    /// None without trusted certificates in the operating system.
+    client: Option<Client>,
+    places: Arc<Semaphore>,
+}
+
+impl Sender {
+    pub(super) fn new(app: Arc<App>) -> Self {
+        let client = client(Arc::clone(&app));
+        let client =
+            client.inspect_err(|error| tracing::warn!(%error, "webhooks cannot be served"));
+        Self {
+            app,
+            client: client.ok(),
+            places: Arc::new(Semaphore::new(AT_ONCE)),
+        }
+    }
+
+    /// Sends a request. The body of the response is not read.
+    pub(super) async fn send(&self, job: &Job) -> Attempted {
+        let failed = |error| Attempted {
+            status: None,
+            error: Some(error),
+        };
+        // The settings may have changed since the creation.
+        let Ok(url) = check_url(&self.app.config().webhook, &job.url) else {
+            return failed("the operator does not permit this URL any more");
+        };
+        let Some(client) = &self.client else {
+            return failed("the service has no trusted certificates");
+        };
+        let _place = self.places.acquire().await;
+        let request = client
+            .post(url)
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", &job.id)
+            .header("webhook-timestamp", job.seconds)
+            .header("webhook-signature", &job.signatures)
+            .body(job.body.clone());
+        let status = match request.send().await {
+            Ok(response) => response.status(),
+            Err(error) => {
+                tracing::debug!(id = %job.id, error = %chain(&error), "a webhook was not reached");
+                return failed(reason(&error));
+            }
+        };
+        let error = match status {
+            status if status.is_success() => None,
+            status if status.is_redirection() => Some("redirects are not followed"),
+            _ => Some("the receiver did not answer with a success"),
+        };
+        Attempted {
+            status: Some(status.as_u16()),
+            error,
+        }
+    }
+}
+
+fn client(app: Arc<App>) -> Result<Client, Box<dyn Error>> {
+    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(BuilderVerifierExt::with_platform_verifier)?;
+    let client = Client::builder()
+        .user_agent(concat!("wharf/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::none())
+        // A proxy would connect to addresses that Wharf has not checked.
+        .no_proxy()
+        .dns_resolver(Resolver(app))
+        // A connection that is kept would outlive the check of its address.
+        .pool_max_idle_per_host(0)
+        .connect_timeout(CONNECT_LIMIT)
+        .timeout(LIMIT)
+        .tls_backend_preconfigured(tls.with_no_client_auth())
+        .build()?;
+    Ok(client)
+}
+
+/// Resolves names to addresses that webhooks may reach. The client connects to these and no others.
+struct Resolver(Arc<App>);
+
+/// A name has no address that is permitted.
+#[derive(Debug, thiserror::Error)]
+#[error("no permitted address")]
+struct Refused;
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let app = Arc::clone(&self.0);
+        Box::pin(async move {
+            // The client replaces the port.
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let config = app.config();
+            let permitted = found.filter(|address| permits(&config.webhook, address.ip()));
+            let permitted: Vec<SocketAddr> = permitted.collect();
+            match permitted.is_empty() {
+                true => Err(Refused.into()),
+                false => Ok(Box::new(permitted.into_iter()) as Addrs),
+            }
+        })
+    }
+}
+
+/// The words for the user, which tell nothing about the network of the service.
+fn reason(error: &reqwest::Error) -> &'static str {
+    let mut causes = causes(error);
+    if causes.any(|cause| cause.is::<Refused>()) {
+        "the host has no public address"
+    } else if error.is_timeout() {
+        "the receiver did not answer in time"
+    } else if error.is_connect() {
+        "no connection to the receiver"
+    } else {
+        "the connection to the receiver broke off"
+    }
+}
+
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+fn chain(error: &reqwest::Error) -> String {
+    let texts: Vec<String> = causes(error).map(ToString::to_string).collect();
+    texts.join(": ")
+}

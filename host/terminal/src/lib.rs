@@ -1,0 +1,26 @@
+//! Terminals of instances: a shell over SSH, with the last part of its output, that outlives the
+//! connection of its client.
+//!
+//! [`Terminals`] has all of them. `session` runs one, `shell` speaks SSH, and `output` connects its
+//! output with the client that is attached.
+
+mod attachment;
+mod dial;
+mod end;
+mod output;
+mod session;
+mod shell;
+mod terminals;
+
+pub use attachment::{Attachment, Event};
+pub use dial::{Hangup, dial};
+pub use end::End;
+pub use shell::{IsKnown, Target, host_key};
+pub use terminals::{Admitted, Bounds, Full, Opener, Terminals};
+
+/// The size of a terminal in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    pub cols: u16,
+    pub rows: u16,
+}

@@ -1,0 +1,200 @@
+//! A shell over SSH, as OpenSSH's client opens it.
+
+use super::dial::{Hangup, dial};
+use super::output::Output;
+use super::{End, Size};
+use bytes::Bytes;
+use russh::client::{self, AuthResult, Handle, connect_stream};
+use russh::keys::{HashAlg, PublicKeyOrCertificate};
+use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf, Pty};
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use wharf_domain::host_key::HostKey;
+use wharf_domain::secret::SecretText;
+
+/// The type of terminal that browsers' terminals emulate.
+const TERM: &str = "xterm-256color";
+
+/// Bytes that the SSH server may send before they are read, and packets that may wait.
+const WINDOW: u32 = 256 * 1024;
+const PACKETS: usize = 4;
+
+/// A server that sends nothing is asked for a sign of life after this time. The connection is lost
+/// after three that stay unanswered.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+
+/// Decides whether a host key, which its server has proven to have, is that of the instance.
+pub type IsKnown = Box<dyn Fn(HostKey) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
+
+/// The SSH server of an instance, and the login.
+pub struct Target {
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    pub password: SecretText,
+    /// A server with another key is sent nothing.
+    pub is_known: IsKnown,
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}:{}", self.user, self.host, self.port)
+    }
+}
+
+/// A shell with a terminal.
+pub struct Shell {
+    _hangup: Hangup,
+    _connection: Handle<Check>,
+    output: ChannelReadHalf,
+    input: ChannelWriteHalf<client::Msg>,
+}
+
+/// Checks the host key.
+struct Check(IsKnown);
+
+impl client::Handler for Check {
+    type Error = russh::Error;
+
+    async fn check_server_key(
+        &mut self,
+        shown: &PublicKeyOrCertificate,
+    ) -> Result<bool, Self::Error> {
+        match host_key(shown) {
+            Some(shown) => Ok(self.0(shown).await),
+            None => Ok(false),
+        }
+    }
+}
+
+/// The host key that an SSH server shows; none for a certificate.
+pub fn host_key(shown: &PublicKeyOrCertificate) -> Option<HostKey> {
+    let PublicKeyOrCertificate::PublicKey { key, .. } = shown else {
+        return None;
+    };
+    Some(HostKey {
+        algorithm: key.algorithm().as_str().to_owned(),
+        fingerprint: key.fingerprint(HashAlg::Sha256).to_string(),
+        public_key: key.to_openssh().ok()?,
+    })
+}
+
+impl Shell {
+    /// Opens a shell.
+    pub async fn open(target: Target, size: Size) -> Result<Self, End> {
+        let config = client::Config {
+            window_size: WINDOW,
+            channel_buffer_size: PACKETS,
+            keepalive_interval: Some(KEEPALIVE),
+            ..client::Config::default()
+        };
+        let dialled = dial(&target.host, target.port).await;
+        let (stream, hangup) = dialled.map_err(|error| failed(&error.into(), End::Unreachable))?;
+        let connected = connect_stream(Arc::new(config), stream, Check(target.is_known)).await;
+        let mut connection = connected.map_err(|error| match error {
+            russh::Error::UnknownKey => End::HostKey,
+            error => failed(&error, End::Unreachable),
+        })?;
+        let login =
+            connection.authenticate_password(target.user, target.password.expose().to_owned());
+        match login.await {
+            Ok(AuthResult::Success) => {}
+            Ok(AuthResult::Failure { .. }) => return Err(End::Password),
+            Err(error) => return Err(failed(&error, End::Lost)),
+        }
+        let opened = begin(&connection, size).await;
+        let (output, input) = opened.map_err(|error| failed(&error, End::NoShell))?;
+        Ok(Self {
+            _hangup: hangup,
+            _connection: connection,
+            output,
+            input,
+        })
+    }
+
+    /// Carries bytes and sizes until the shell ends.
+    pub async fn run(
+        &mut self,
+        output: &Output,
+        mut inputs: mpsc::Receiver<Bytes>,
+        mut sizes: watch::Receiver<Size>,
+    ) -> End {
+        let writer = &self.input;
+        // Where a write fails, the reader learns of the end.
+        let write = async {
+            while let Some(bytes) = inputs.recv().await {
+                if writer.data_bytes(bytes).await.is_err() {
+                    break;
+                }
+            }
+            std::future::pending::<End>().await
+        };
+        // Input that the shell does not read delays no resize, and a resize precedes later input.
+        let resize = async {
+            while sizes.changed().await.is_ok() {
+                let Size { cols, rows } = *sizes.borrow_and_update();
+                let sent = writer.window_change(cols.into(), rows.into(), 0, 0);
+                if sent.await.is_err() {
+                    break;
+                }
+            }
+            std::future::pending::<End>().await
+        };
+        tokio::select! {
+            biased;
+            end = resize => end,
+            end = write => end,
+            end = read(&mut self.output, output) => end,
+        }
+    }
+}
+
+/// Reads the output of the shell to its end.
+async fn read(shell: &mut ChannelReadHalf, output: &Output) -> End {
+    let mut exit = None;
+    while let Some(message) = shell.wait().await {
+        match message {
+            ChannelMsg::Data { data } | ChannelMsg::ExtendedData { data, .. } => {
+                output.put(&data).await;
+            }
+            ChannelMsg::ExitStatus { exit_status } => {
+                exit = Some(End::Exited(Some(exit_status)));
+            }
+            ChannelMsg::ExitSignal { .. } => exit = Some(End::Exited(None)),
+            _ => {}
+        }
+    }
+    exit.unwrap_or(End::Lost)
+}
+
+async fn begin(
+    connection: &Handle<Check>,
+    Size { cols, rows }: Size,
+) -> Result<(ChannelReadHalf, ChannelWriteHalf<client::Msg>), russh::Error> {
+    let channel = connection.channel_open_session().await?;
+    let (mut output, input) = channel.split();
+    // Backspace erases whole characters of UTF-8.
+    let modes = [(Pty::IUTF8, 1)];
+    let (cols, rows) = (cols.into(), rows.into());
+    (input.request_pty(true, TERM, cols, rows, 0, 0, &modes)).await?;
+    input.request_shell(true).await?;
+    let mut granted = 0;
+    while granted < 2 {
+        match output.wait().await {
+            Some(ChannelMsg::Success) => granted += 1,
+            Some(ChannelMsg::Failure) => return Err(russh::Error::RequestDenied),
+            Some(_) => {}
+            None => return Err(russh::Error::Disconnect),
+        }
+    }
+    Ok((output, input))
+}
+
+/// The end for the client; the error is for the operator.
+fn failed(error: &russh::Error, end: End) -> End {
+    tracing::debug!(%error, ?end, "no terminal was opened");
+    end
+}

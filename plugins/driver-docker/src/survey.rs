@@ -1,0 +1,48 @@
+//! The networks of the engine, of any owner, and the images that it lacks.
+
+use crate::api::model::{NetworkDetails, label};
+use crate::context::Context;
+use crate::names;
+use wharf_guest::{EngineNetwork, Error, Surroundings};
+
+/// The registry that no engine can pull from.
+const LOCAL: &str = "localhost/";
+
+/// See the `survey` interface.
+///
+/// # Errors
+/// See the `survey` interface.
+pub fn look(ctx: &Context, images: &[String]) -> Result<Surroundings, Error> {
+    let networks = ctx.api.networks()?;
+    let networks = networks.map_err(|refusal| refusal.during("listing the networks"))?;
+    let info = ctx.api.info()?;
+    let info = info.map_err(|refusal| refusal.during("reading the node's resources"))?;
+    let mut missing_images = Vec::new();
+    for image in images.iter().map(|reference| ctx.settings.image(reference)) {
+        if image.starts_with(LOCAL) && !has(ctx, &image)? {
+            missing_images.push(image);
+        }
+    }
+    Ok(Surroundings {
+        networks: networks.into_iter().map(network).collect(),
+        missing_images,
+        machine: (!info.is_rootless() && !info.name.is_empty()).then_some(info.name),
+    })
+}
+
+fn has(ctx: &Context, image: &str) -> Result<bool, Error> {
+    match ctx.api.has_image(image)? {
+        Ok(()) => Ok(true),
+        Err(refusal) if refusal.is_not_found() || refusal.is_no_image() => Ok(false),
+        Err(refusal) => Err(refusal.during("looking for an image")),
+    }
+}
+
+fn network(found: NetworkDetails) -> EngineNetwork {
+    let subnets = found.ipam.config.iter().flatten();
+    EngineNetwork {
+        subnets: subnets.map(|config| config.subnet.clone()).collect(),
+        installation: label(&found.labels, names::INSTALLATION).map(str::to_owned),
+        name: found.name,
+    }
+}

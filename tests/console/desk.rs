@@ -1,0 +1,151 @@
+//! A signed-in browser in front of a server.
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use wharf_tests::browser::{self, Browser};
+use wharf_tests::{Api, Ports, Server, simulated_node};
+
+pub const EMAIL: &str = "ann@example.com";
+pub const PASSWORD: &str = "correct horse battery";
+
+/// One browser at a time: two would compete for the processor, and measure each other.
+static TURN: Mutex<()> = Mutex::new(());
+
+pub struct Desk {
+    pub server: Server,
+    pub browser: Browser,
+    pub api: Api,
+    /// The address of the console. Its host is not that of instances' pages.
+    pub console: String,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Desk {
+    /// Starts a server with room for a handful of instances, and signs in by an invitation. None
+    /// without a browser, which needs root to install.
+    pub fn start() -> Result<Option<Self>> {
+        let ports = Ports::take().settings();
+        Self::start_with(&format!("{ports}{}", simulated_node("one", "")))
+    }
+
+    /// Starts a server with these settings.
+    pub fn start_with(settings: &str) -> Result<Option<Self>> {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = browser::install() {
+            assert!(std::env::var_os("CI").is_none(), "{error:#}");
+            eprintln!("SKIPPED: {error:#}");
+            return Ok(None);
+        }
+        let server = Server::start(settings)?;
+        let api = server.user(EMAIL)?;
+        let browser = Browser::start("console")?;
+        browser.resize(1400, 900)?;
+        let link = server.cli(&["user", "invite", EMAIL])?;
+        let (console, token) = link.trim().split_once("/invite#").context("no token")?;
+        let desk = Self {
+            console: console.to_owned(),
+            server,
+            browser,
+            api,
+            _turn: turn,
+        };
+        desk.accept_invitation(token)?;
+        Ok(Some(desk))
+    }
+
+    fn accept_invitation(&self, token: &str) -> Result<()> {
+        self.open(&format!("/invite#{token}"), "input[type=password]")?;
+        self.picture("invite")?;
+        self.browser
+            .click_and_type("input[type=password]", PASSWORD)?;
+        self.click("Accept the invitation")?;
+        self.wait_for_title("Instances")
+    }
+
+    /// Opens a page of the console until it has an element.
+    pub fn open(&self, path: &str, selector: &str) -> Result<()> {
+        // A change of the fragment alone loads nothing.
+        self.browser.open("about:blank", "body")?;
+        let url = format!("{}{path}", self.console);
+        self.browser.open(&url, selector)
+    }
+
+    /// Clicks on the button or link with this text, the one in a dialog if one is open.
+    pub fn click(&self, text: &str) -> Result<()> {
+        let script = format!(
+            "const place = document.querySelector('dialog[open]') ?? document;
+             const all = [...place.querySelectorAll('button, a, summary')];
+             const found = all.find((e) => e.textContent.replaceAll('\\u{{a0}}', ' ').trim() === {text});
+             if (!found || found.disabled) return false;
+             found.click();
+             return true;",
+            text = json!(text)
+        );
+        self.browser
+            .wait_for(&format!("{text:?} can be clicked"), &script)
+            .map(drop)
+    }
+
+    /// Replaces the text of a field.
+    pub fn fill(&self, selector: &str, text: &str) -> Result<()> {
+        self.browser.click_and_type(selector, "")?;
+        self.browser
+            .run("document.activeElement.select?.()")
+            .map(drop)?;
+        self.browser.type_keys(text)
+    }
+
+    /// Waits for the title of a page.
+    pub fn wait_for_title(&self, words: &str) -> Result<()> {
+        self.browser
+            .wait_for(&format!("the page {words:?}"), &title(words))
+            .map(drop)
+    }
+
+    /// Waits until the page of an instance shows a state.
+    pub fn wait_for_state(&self, state: &str) -> Result<()> {
+        let script =
+            format!("return document.querySelector('main .state')?.textContent === '{state}'");
+        self.browser
+            .wait_for(&format!("the instance is {state}"), &script)
+            .map(drop)
+    }
+
+    /// Saves a screenshot.
+    pub fn picture(&self, name: &str) -> Result<()> {
+        self.browser.screenshot(name).map(drop)
+    }
+
+    /// Waits until the row of an instance shows a state.
+    pub fn wait_for_row(&self, name: &str, state: &str) -> Result<()> {
+        let script = format!(
+            "return document.querySelector('tr[data-name=\"{name}\"] .state')?.textContent === '{state}'"
+        );
+        self.browser
+            .wait_for(&format!("{name} is {state} in the list"), &script)
+            .map(drop)
+    }
+
+    /// Ends the browser, and checks the server.
+    pub fn finish(self) -> Result<()> {
+        drop(self.browser);
+        self.server.finish()
+    }
+}
+
+/// A script that looks at the title of the page.
+pub fn title(words: &str) -> String {
+    format!(
+        "return document.querySelector('h1')?.textContent === {}",
+        json!(words)
+    )
+}
+
+/// The body of a create.
+pub fn container(name: &str) -> Value {
+    json!({
+        "resource_type": "container", "name": name, "flavor": "base",
+        "n_vcpus": 2, "mem_gib": 4, "disk_size_gib": 40,
+    })
+}

@@ -1,0 +1,21 @@
+//! The web console of a real server with the simulated engine, in a real browser. Screenshots of all
+//! pages are in `target/console/` afterwards.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod axe;
+mod desk;
+mod dist;
+mod journey;
+mod keyboard;
+mod live;
+mod many;
+mod npm;
+mod pages;
+mod serving;
+mod terminal;

@@ -1,0 +1,80 @@
+//! The commands for users on a real instance.
+
+use crate::context::Context;
+use anyhow::{Result, ensure};
+use std::fs;
+use wharf_tests::{KeyPair, Shell, end};
+
+/// Creates instances and logs in: by the password of the instance, by a key, and by the console.
+pub fn create_and_log_in(context: &Context) -> Result<()> {
+    let server = context.server()?;
+    let shell = Shell::signed_in(&server, "ann@example.com")?;
+    shell.ok(&["create", "--wait", "journey"])?;
+    let first = shell.run(&["ssh", "journey", "--", "uname", "-a"])?;
+    let first = first.succeeded()?;
+    ensure!(first.stdout.starts_with("Linux journey "), "{first:?}");
+    // Wharf knows the host key, so OpenSSH accepts no key by itself.
+    ensure!(!first.stderr.contains("added"), "{first:?}");
+    let failed = shell.run(&["ssh", "journey", "--", "exit", "17"])?;
+    ensure!(failed.code == Some(17), "{failed:?}");
+
+    let mut console = shell.on_terminal("wharf console journey; echo ended with $?")?;
+    console.wait_for("$ ")?;
+    console.type_in("uname -n; exit 7\r")?;
+    // A shell may begin its output with a return of the cursor alone.
+    console.wait_for("journey\r\n")?;
+    console.wait_for("ended with 7")?;
+    console.end()?;
+
+    let pair = KeyPair::new()?;
+    fs::write(shell.home().join("id.pub"), &pair.public)?;
+    shell.ok(&["ssh-keys", "add", "saved", "id.pub"])?;
+    shell.ok(&["create", "by-key", "--ssh-key", "saved", "--wait"])?;
+    let identity = pair.path();
+    let identity = identity.to_string_lossy();
+    let said = shell.ok(&["ssh", "by-key", "-i", &identity, "--", "hostname"])?;
+    ensure!(said.trim() == "by-key", "{said}");
+    by_openssh_alone(&shell, &identity)?;
+    shell.ok(&["rm", "--yes", "journey", "by-key"])?;
+    server.finish()
+}
+
+/// Logs in by the entries of `config-ssh`. Another host key than that of the instance is refused.
+fn by_openssh_alone(shell: &Shell, identity: &str) -> Result<()> {
+    shell.ok(&["config-ssh"])?;
+    let known_hosts = shell.home().join(".config/wharf/known_hosts");
+    let entries = shell.home().join(".ssh/wharf_config");
+    let entries = entries.to_string_lossy();
+    let login = || {
+        let options = ["-F", &entries, "-i", identity, "-o", "BatchMode=yes"];
+        let arguments = [&options[..], &["by-key.wharf", "hostname"]].concat();
+        end(&mut shell.own("ssh".as_ref(), &arguments), "")
+    };
+    ensure!(login()?.succeeded()?.stdout.trim() == "by-key");
+    let known = fs::read_to_string(&known_hosts)?;
+    let keys: Vec<_> = known
+        .lines()
+        .map(|line| line.split(' ').collect::<Vec<_>>())
+        .collect();
+    let [first, second] = keys.as_slice() else {
+        anyhow::bail!("{known}");
+    };
+    // Each instance shows the key of the other.
+    let swapped = [
+        [first[0], second[1], second[2]],
+        [second[0], first[1], first[2]],
+    ];
+    fs::write(
+        &known_hosts,
+        swapped.map(|line| line.join(" ") + "\n").concat(),
+    )?;
+    let refused = login()?;
+    ensure!(
+        refused.code == Some(255) && refused.stderr.contains("Host key verification failed"),
+        "{refused:?}"
+    );
+    shell.ok(&["config-ssh"])?;
+    ensure!(fs::read_to_string(&known_hosts)? == known);
+    login()?.succeeded()?;
+    Ok(())
+}

@@ -1,0 +1,245 @@
+//! Nodes out of reach: answers at once, and starts that a node takes too late or not at all.
+
+use crate::outage::Node;
+use crate::{start_lasting, uuid};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+use wharf_tests::{Api, Ports, Server, simulated_node, small, until};
+
+/// All that a refused restart leaves as it was.
+fn books(server: &Server, api: &Api, id: &str) -> (Value, Value, String) {
+    (
+        api.instance(id).unwrap().expect(200).unwrap(),
+        api.get("/api/quota/").unwrap().expect(200).unwrap(),
+        server.cli(&["events", id]).unwrap(),
+    )
+}
+
+fn stopped(api: &Api) -> String {
+    let created = api.small_container().unwrap();
+    let id = uuid(&created).to_owned();
+    api.wait_for(&id, "running").unwrap();
+    api.act(&id, "stop").unwrap().expect(200).unwrap();
+    id
+}
+
+/// The results of restarts in the audit log.
+fn restarts(server: &Server) -> Vec<String> {
+    let audit = server.cli(&["audit"]).unwrap();
+    let lines = audit.lines().filter(|l| l.contains("instance.restart"));
+    let results = lines.filter_map(|line| line.split('\t').next_back());
+    results.map(str::to_owned).collect()
+}
+
+fn starts_with(fault: &str, limits: &str) -> (Server, Api) {
+    let node = simulated_node(
+        "one",
+        &format!("faults = [{{ call = \"start\", {fault} }}]"),
+    );
+    let settings = format!("[limits]\n{limits}\n{}{node}", Ports::take().settings());
+    let server = Server::start(&settings).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    (server, api)
+}
+
+#[test]
+fn a_node_known_to_be_away_answers_at_once() {
+    let slow =
+        "[limits]\nobserve_every_ms = 100\nanswer_wait_ms = 30000\nstats_timeout_ms = 30000\n";
+    let node = Node::start_with(slow);
+    let (running, stopped) = (node.running(1), stopped(&node.api));
+    let id = uuid(&running);
+    node.on("unreachable");
+    node.listed("out of reach");
+    let before = books(&node.server, &node.api, &stopped);
+    let instance = node.api.instance(id).unwrap().expect(200).unwrap();
+    let begin = Instant::now();
+    let refused = node.api.act(&stopped, "restart").unwrap();
+    let refused = refused.expect(502).unwrap();
+    assert!(refused["detail"].is_string(), "{refused}");
+    let path = format!("/api/instance/{id}/");
+    let resized = node.api.send("PATCH", &path, &json!({ "n_vcpus": 2 }));
+    assert_eq!(resized.unwrap().status, 502);
+    let stats = node.api.get(&format!("{path}stats/")).unwrap();
+    assert_eq!(stats.status, 502);
+    assert_eq!(books(&node.server, &node.api, &stopped), before);
+    assert_eq!(
+        node.api.instance(id).unwrap().expect(200).unwrap(),
+        instance
+    );
+    let answer = node.api.act(id, "stop").unwrap().expect(200).unwrap();
+    assert!(begin.elapsed() < Duration::from_secs(15));
+    assert_eq!(answer["state"], "shut_off");
+    let message = answer["message"].as_str().unwrap();
+    assert!(message.contains("out of reach"), "{message}");
+    assert_eq!(
+        restarts(&node.server),
+        ["refused: the node is out of reach"]
+    );
+    // This server is ready, whatever its nodes are.
+    assert_eq!(node.api.get("/readyz").unwrap().status, 200);
+    node.off("unreachable");
+    until("the stop is carried out", || {
+        let events = node.server.cli(&["events", id])?;
+        Ok(events.contains("compute-released").then_some(()))
+    })
+    .unwrap();
+    let restarted = node.api.act(&stopped, "restart").unwrap();
+    restarted.expect(200).unwrap();
+    node.server.finish().unwrap();
+}
+
+#[test]
+fn a_start_that_the_engine_takes_too_late_is_undone() {
+    let late = "nth = 1, error = \"late\", after_ms = 2000";
+    let (server, api) = starts_with(late, "answer_wait_ms = 400");
+    let id = stopped(&api);
+    let before = books(&server, &api, &id);
+    let refused = api.act(&id, "restart").unwrap();
+    refused.expect(502).unwrap();
+    assert_eq!(api.instance(&id).unwrap().body["state"], "exited");
+    until("the compute is free again", || {
+        Ok((books(&server, &api, &id) == before).then_some(()))
+    })
+    .unwrap();
+    let log = server.log();
+    assert!(!log.contains("stopped instance is running"), "{log}");
+    assert_eq!(
+        restarts(&server),
+        ["refused: the node did not take the start"]
+    );
+    api.act(&id, "restart").unwrap().expect(200).unwrap();
+    assert_eq!(restarts(&server).last().unwrap(), "running");
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_start_whose_answer_is_lost_is_taken() {
+    let (server, api) = starts_with("nth = 1, error = \"lost\"", "answer_wait_ms = 10000");
+    let id = stopped(&api);
+    api.act(&id, "restart").unwrap().expect(200).unwrap();
+    assert_eq!(restarts(&server), ["running"]);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_refused_start_holds_its_compute_until_the_node_is_seen_without_it() {
+    let late = "nth = 1, error = \"late\", after_ms = 2000";
+    let (server, api) = starts_with(late, "answer_wait_ms = 400");
+    let id = stopped(&api);
+    api.act(&id, "restart").unwrap().expect(502).unwrap();
+    let used = || api.get("/api/quota/").unwrap().body["n_vcpus"]["used"].clone();
+    assert_eq!(used(), 1, "the engine may still start it");
+    // A second request takes the compute that is held.
+    until("the node takes the start", || {
+        Ok((api.act(&id, "restart")?.status == 200).then_some(()))
+    })
+    .unwrap();
+    assert_eq!(used(), 1);
+    api.act(&id, "stop").unwrap().expect(200).unwrap();
+    let events = server.cli(&["events", &id]).unwrap();
+    assert_eq!(events.matches("compute-released").count(), 2, "{events}");
+    assert_eq!(used(), 0);
+    server.finish().unwrap();
+}
+
+#[test]
+fn requests_for_one_start_get_one_answer() {
+    let (server, api) = starts_with("nth = 1, error = \"late\", after_ms = 1000", "");
+    let id = stopped(&api);
+    let both: Vec<_> = (0..2)
+        .map(|_| {
+            let (api, id) = (api.clone(), id.clone());
+            std::thread::spawn(move || api.act(&id, "restart"))
+        })
+        .collect();
+    for answer in both {
+        answer.join().unwrap().unwrap().expect(200).unwrap();
+    }
+    assert_eq!(restarts(&server), ["running"]);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_start_whose_client_went_away_is_withdrawn_at_its_bound() {
+    let (server, api) = starts_with("error = \"error\"", "answer_wait_ms = 700");
+    let id = stopped(&api);
+    let before = books(&server, &api, &id);
+    let address = api.base_url().trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "POST /api/instance/{id}/restart/ HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\r\n",
+        api.key()
+    )
+    .unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    drop(stream);
+    until("the start is withdrawn", || {
+        Ok((!restarts(&server).is_empty() && books(&server, &api, &id) == before).then_some(()))
+    })
+    .unwrap();
+    assert_eq!(
+        restarts(&server),
+        ["refused: the node did not take the start"]
+    );
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_start_that_kill_9_interrupts_is_withdrawn_after_its_bound() {
+    let (mut server, mut api, _dir) =
+        start_lasting("faults = [{ call = \"start\", error = \"error\" }]");
+    let id = stopped(&api);
+    let before = books(&server, &api, &id);
+    // The bound must pass while the server is down.
+    let config = std::fs::read_to_string(server.config_path()).unwrap();
+    let brief = format!("{config}[limits]\nanswer_wait_ms = 600\n");
+    server.kill().unwrap();
+    std::fs::write(server.config_path(), brief).unwrap();
+    server.run().unwrap();
+    api = server.again(&api);
+    let restart = {
+        let (api, id) = (api.clone(), id.clone());
+        std::thread::spawn(move || api.act(&id, "restart"))
+    };
+    std::thread::sleep(Duration::from_millis(300));
+    server.kill().unwrap();
+    drop(restart.join().unwrap());
+    std::thread::sleep(Duration::from_millis(500));
+    server.run().unwrap();
+    api = server.again(&api);
+    until("the start is withdrawn", || {
+        Ok((!restarts(&server).is_empty() && books(&server, &api, &id) == before).then_some(()))
+    })
+    .unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn the_refusal_after_a_deletion_says_that_resources_are_being_freed() {
+    let node = Node::start_with("[limits]\nobserve_every_ms = 100\n");
+    let full = node.running(16);
+    let create = || node.api.create(&small("container")).unwrap();
+    let refused = || {
+        let refused = create().expect(422).unwrap();
+        refused["detail"]["message"].as_str().unwrap().to_owned()
+    };
+    assert!(!refused().contains("being removed"));
+    node.on("unreachable");
+    node.listed("out of reach");
+    node.api.delete(uuid(&full)).unwrap().expect(204).unwrap();
+    assert!(
+        refused().contains("being removed; try again"),
+        "{}",
+        refused()
+    );
+    node.off("unreachable");
+    until("the resources are free", || {
+        Ok((create().status == 201).then_some(()))
+    })
+    .unwrap();
+    node.server.finish().unwrap();
+}

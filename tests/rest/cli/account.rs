@@ -1,0 +1,91 @@
+//! Commands for flavors, costs, saved SSH keys, and the user.
+
+use crate::start;
+use serde_json::json;
+use wharf_tests::{KeyPair, Shell};
+
+#[test]
+fn flavors_costs_and_the_user() {
+    let (server, api) = start();
+    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let flavors = shell
+        .json(&["flavors"], "GET", "/api/flavor/", 200)
+        .unwrap();
+    assert!(flavors.as_array().unwrap().len() > 3, "{flavors}");
+    let table = shell.ok(&["flavors"]).unwrap();
+    assert!(
+        table.lines().any(|line| line.starts_with("base ")),
+        "{table}"
+    );
+
+    shell.ok(&["create", "box", "--wait"]).unwrap();
+    let usage = shell.json(&["cost"], "GET", "/api/usage/", 200).unwrap();
+    assert_eq!(usage["instances"][0]["name"], "box");
+    let table = shell.ok(&["cost"]).unwrap();
+    assert!(
+        table.contains("box ") && table.contains("Total "),
+        "{table}"
+    );
+    let past = ["cost", "--from", "2020-01-01", "--to", "2020-02-01"];
+    let past = shell.json(&past, "GET", "/api/usage/", 200).unwrap();
+    assert_eq!(past["total_usd"], 0.0);
+    let wrong = shell.run(&["cost", "--from", "yesterday"]).unwrap();
+    assert_eq!(wrong.code, Some(1));
+    assert!(wrong.stderr.contains("--from (from)"), "{wrong:?}");
+
+    let shown = shell.ok(&["show", "box"]).unwrap();
+    let hourly = usage["instances"][0]["hourly_usd"].to_string();
+    let row = |name: &str| {
+        let mut lines = shown.lines();
+        let line = lines.find(|line| line.starts_with(&format!("{name} ")));
+        let line = line.unwrap_or_else(|| panic!("{name}: {shown}"));
+        line.split_whitespace().nth(1).unwrap().to_owned()
+    };
+    assert_eq!(row("usd_per_hour"), hourly);
+    assert!(row("usd_this_month").parse::<f64>().unwrap() >= 0.0);
+    assert_eq!(row("state"), "running");
+
+    let who = shell
+        .json(&["whoami"], "GET", "/api/session/", 200)
+        .unwrap();
+    assert_eq!(
+        (&who["email"], &who["kind"]),
+        (&json!("ann@example.com"), &json!("key"))
+    );
+    assert!(shell.ok(&["whoami"]).unwrap().contains("ann@example.com"));
+    assert_eq!(api.list().unwrap().len(), 1);
+    server.finish().unwrap();
+}
+
+#[test]
+fn saved_ssh_keys_are_listed_used_and_removed() {
+    let (server, _) = start();
+    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let pair = KeyPair::new().unwrap();
+    std::fs::write(shell.home().join("key.pub"), &pair.public).unwrap();
+    let add = ["ssh-keys", "add", "laptop", "key.pub"];
+    let saved = shell.json(&add, "POST", "/api/ssh-key/", 201).unwrap();
+    assert_eq!(saved["name"], "laptop");
+    let keys = shell.json(&["ssh-keys", "ls"], "GET", "/api/ssh-key/", 200);
+    assert_eq!(keys.unwrap(), json!([saved]));
+    let table = shell.ok(&["ssh-keys", "ls"]).unwrap();
+    assert!(
+        table.contains(saved["fingerprint"].as_str().unwrap()),
+        "{table}"
+    );
+
+    shell.ok(&["create", "box", "--ssh-key", "laptop"]).unwrap();
+    let unknown = shell.run(&["create", "--ssh-key", "desktop"]).unwrap();
+    assert_eq!(unknown.code, Some(3));
+    assert!(unknown.stderr.contains("saved are laptop"), "{unknown:?}");
+    let private = shell.home().join("key");
+    std::fs::write(&private, "-----BEGIN OPENSSH PRIVATE KEY-----\n").unwrap();
+    let refused = shell.run(&["ssh-keys", "add", "wrong", "key"]).unwrap();
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("is a private key"), "{refused:?}");
+
+    shell.ok(&["ssh-keys", "rm", "laptop"]).unwrap();
+    let keys = shell.json(&["ssh-keys", "ls"], "GET", "/api/ssh-key/", 200);
+    assert_eq!(keys.unwrap(), json!([]));
+    server.finish().unwrap();
+}

@@ -1,0 +1,71 @@
+//! `wharf config-ssh`, read back by OpenSSH itself.
+
+use crate::start;
+use std::fs;
+use wharf_tests::Shell;
+
+#[test]
+fn openssh_knows_the_instances_until_they_are_removed() {
+    let (server, api) = start();
+    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    shell.ok(&["create", "box"]).unwrap();
+    shell
+        .ok(&["create", "notebook", "--flavor", "jupyterlab"])
+        .unwrap();
+    let directory = shell.home().join(".ssh");
+    let (own, config) = (directory.join("wharf_config"), directory.join("config"));
+
+    let shown = shell.ok(&["config-ssh", "--dry-run"]).unwrap();
+    assert!(
+        shown.contains("Host box.wharf") && !directory.exists(),
+        "{shown}"
+    );
+    fs::create_dir(&directory).unwrap();
+    fs::write(&config, "Host other\n    User someone\n").unwrap();
+    for _ in 0..2 {
+        shell.ok(&["config-ssh"]).unwrap();
+        let text = fs::read_to_string(&config).unwrap();
+        assert_eq!(text, "Include wharf_config\nHost other\n    User someone\n");
+    }
+    let file = own.to_str().unwrap();
+    let read = shell
+        .own("ssh".as_ref(), &["-G", "-F", file, "box.wharf"])
+        .output()
+        .unwrap();
+    let read = String::from_utf8(read.stdout).unwrap();
+    let instance = api.instance("box").unwrap().expect(200).unwrap();
+    let known_hosts = shell.home().join(".config/wharf/known_hosts");
+    for expected in [
+        "hostname 127.0.0.1".to_owned(),
+        "user user".to_owned(),
+        format!("port {}", instance["wan_ssh_port"]),
+        format!("hostkeyalias wharf-{}", instance["uuid"].as_str().unwrap()),
+        format!("userknownhostsfile {}", known_hosts.display()),
+        "stricthostkeychecking accept-new".to_owned(),
+    ] {
+        assert!(
+            read.lines().any(|line| line == expected),
+            "{expected}: {read}"
+        );
+    }
+    let text = fs::read_to_string(&own).unwrap();
+    let password = instance["original_service_password"].as_str().unwrap();
+    assert!(!text.contains(password));
+    // Each instance with SSH has an entry, and no other.
+    let with_ssh = api
+        .list()
+        .unwrap()
+        .into_iter()
+        .filter(|i| i["ssh_command"].is_string());
+    assert_eq!(text.matches("Host ").count(), with_ssh.count());
+
+    shell.ok(&["config-ssh", "--remove", "--dry-run"]).unwrap();
+    assert!(own.exists());
+    shell.ok(&["config-ssh", "--remove"]).unwrap();
+    assert!(!own.exists());
+    assert_eq!(
+        fs::read_to_string(&config).unwrap(),
+        "Host other\n    User someone\n"
+    );
+    server.finish().unwrap();
+}

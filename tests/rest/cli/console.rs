@@ -1,0 +1,135 @@
+//! `wharf console` on a terminal, with an SSH server of the tests in place of the instance.
+
+use crate::start;
+use crate::terminal::SshServer;
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread::spawn;
+use wharf_tests::{Server, Shell};
+
+/// A path to a server, which can be cut.
+struct Relay {
+    address: SocketAddr,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Relay {
+    fn to(server: &Server) -> Self {
+        let target = server
+            .base_url()
+            .strip_prefix("http://")
+            .unwrap()
+            .to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let streams = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&streams);
+        spawn(move || {
+            for inside in listener.incoming().map_while(Result::ok) {
+                let outside = TcpStream::connect(&target).unwrap();
+                for (from, to) in [(&inside, &outside), (&outside, &inside)] {
+                    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    spawn(move || io::copy(&mut from, &mut to));
+                }
+                kept.lock().unwrap().extend([inside, outside]);
+            }
+        });
+        Self { address, streams }
+    }
+
+    fn cut(&self) {
+        for stream in self.streams.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+#[test]
+fn a_console_passes_keys_and_sizes_and_ends_with_the_code_of_the_shell() {
+    let (server, api) = start();
+    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    shell.ok(&["create", "box", "--wait"]).unwrap();
+    let instance = api.instance("box").unwrap().expect(200).unwrap();
+    let ssh = SshServer::of(&instance).unwrap();
+
+    let mut console = shell
+        .on_terminal("stty cols 101 rows 37; wharf console box; echo ended with $?")
+        .unwrap();
+    console.wait_for("ready> ").unwrap();
+    console.type_in("size\r").unwrap();
+    console.wait_for("101 37").unwrap();
+    console.type_in("grüße 漢字\r").unwrap();
+    console.wait_for("you said grüße 漢字").unwrap();
+    // Ctrl-C goes to the shell.
+    console.type_in("a\x03b\r").unwrap();
+    console.wait_for("you said a\x03b").unwrap();
+    console.type_in("exit 42\r").unwrap();
+    console.wait_for("ended with 42").unwrap();
+    console.end().unwrap();
+
+    let mut console = shell
+        .on_terminal("wharf console box; echo ended with $?")
+        .unwrap();
+    console.wait_for("ready> ").unwrap();
+    console.type_in("\x1d").unwrap();
+    console.wait_for("ended with 0").unwrap();
+    console.end().unwrap();
+    drop(ssh);
+    shell.ok(&["stop", "box"]).unwrap();
+    let mut stopped = shell
+        .on_terminal("wharf console box; echo ended with $?")
+        .unwrap();
+    stopped.wait_for("ended with 1").unwrap();
+    assert!(stopped.output().contains("wharf: "), "{}", stopped.output());
+    stopped.end().unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_console_attaches_again_after_a_lost_connection() {
+    let (server, api) = start();
+    let shell = Shell::new().unwrap();
+    let relay = Relay::to(&server);
+    let login = ["login", &format!("http://{}", relay.address), "--with-key"];
+    let signed_in = shell.run_with(&login, &[], api.key()).unwrap();
+    signed_in.succeeded().unwrap();
+    shell.ok(&["create", "box", "--wait"]).unwrap();
+    let instance = api.instance("box").unwrap().expect(200).unwrap();
+    let _ssh = SshServer::of(&instance).unwrap();
+    let mut console = shell
+        .on_terminal("wharf console box; echo ended with $?")
+        .unwrap();
+    console.wait_for("ready> ").unwrap();
+    console.type_in("first\r").unwrap();
+    console.wait_for("you said first").unwrap();
+    for _ in 0..2 {
+        relay.cut();
+        console.wait_for("attaching again").unwrap();
+        // The screen is reset and drawn again.
+        console.wait_for("\x1bc").unwrap();
+        console.wait_for("you said first").unwrap();
+    }
+    console.type_in("second\r").unwrap();
+    console.wait_for("you said second").unwrap();
+    console.type_in("exit 3\r").unwrap();
+    console.wait_for("ended with 3").unwrap();
+    assert!(
+        !console.output().contains("a new one"),
+        "{}",
+        console.output()
+    );
+    console.end().unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_console_needs_a_terminal() {
+    let shell = Shell::new().unwrap();
+    let refused = shell.run(&["console", "box"]).unwrap();
+    assert_eq!(refused.code, Some(2));
+    assert!(
+        refused.stderr.contains("wharf ssh box -- COMMAND"),
+        "{refused:?}"
+    );
+}

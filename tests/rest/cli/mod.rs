@@ -1,0 +1,13 @@
+//! The commands for users, against a real server with the simulated engine.
+
+mod account;
+mod completions;
+mod config_ssh;
+mod console;
+mod exit_codes;
+mod follow;
+mod login;
+mod operator;
+mod secrets;
+mod terminal;
+mod verbs;

@@ -1,0 +1,101 @@
+//! Commands for operators: wrong arguments are named, and the configuration has a default.
+
+use crate::start;
+use wharf_tests::Shell;
+
+#[test]
+fn a_wrong_argument_is_named() {
+    let (mut server, api) = start();
+    api.small_container().unwrap();
+    let wrong = [
+        (&["key", "revoke", "99"][..], "\"99\""),
+        (&["bill", "nobody@example.com"], "\"nobody@example.com\""),
+        (
+            &["bill", "ann@example.com", "--from", "2099-01-01"],
+            "from: must not be after 20",
+        ),
+        (
+            &["bill", "correct", "nobox", "1", "--reason", "x"],
+            "\"nobox\"",
+        ),
+        (
+            &["user", "limit", "nobody@example.com", "--vcpus", "1"],
+            "\"nobody@example.com\"",
+        ),
+        (
+            &["user", "disable", "nobody@example.com"],
+            "\"nobody@example.com\"",
+        ),
+        (
+            &["user", "enable", "nobody@example.com"],
+            "\"nobody@example.com\"",
+        ),
+        (&["events", "nobox"], "\"nobox\""),
+        (
+            &["events", "00000000-0000-4000-8000-000000000000"],
+            "UUID 00000000-",
+        ),
+        (&["forget", "nobox"], "\"nobox\""),
+        (&["suspend", "nobox", "--reason", "x"], "\"nobox\""),
+        (
+            &["suspend", "--user", "nobody@example.com", "--reason", "x"],
+            "\"nobody@example.com\"",
+        ),
+        (&["resume", "nobox"], "\"nobox\""),
+        (
+            &["resume", "--user", "nobody@example.com"],
+            "\"nobody@example.com\"",
+        ),
+        (&["node", "drain", "three"], "\"three\""),
+        (&["node", "accept", "three"], "\"three\""),
+        (
+            &["audit", "--user", "nobody@example.com"],
+            "\"nobody@example.com\"",
+        ),
+        (
+            &["audit", "verify", "--end", "7"],
+            "end: must be NUMBER:HASH",
+        ),
+        (&["backup", "/nowhere/at/all"], "/nowhere/at/all"),
+    ];
+    for running in [true, false] {
+        for (args, named) in wrong {
+            let error = server.cli(args).unwrap_err().to_string();
+            assert!(error.contains(named), "{running} {args:?}: {error}");
+        }
+        if running {
+            server.terminate().unwrap();
+        }
+    }
+    let restore = server.cli(&["restore", "/nowhere/at/all"]).unwrap_err();
+    assert!(restore.to_string().contains("wharf.redb"), "{restore}");
+}
+
+#[test]
+fn the_configuration_is_that_of_the_environment_or_the_default() {
+    let (server, _) = start();
+    let shell = Shell::new().unwrap();
+    let config = server.config_path();
+    let named = [("WHARF_CONFIG", config.to_str().unwrap())];
+    let listed = shell.run_with(&["user", "list"], &named, "").unwrap();
+    assert!(listed.stdout.contains("ann@example.com"), "{listed:?}");
+    let audit = shell.run_with(&["audit", "list"], &named, "").unwrap();
+    assert!(audit.stdout.contains("key.new"), "{audit:?}");
+    // The option comes before the variable.
+    let elsewhere = [("WHARF_CONFIG", "/nowhere/wharf.toml")];
+    let args = ["user", "list", "--config", config.to_str().unwrap()];
+    assert_eq!(shell.run_with(&args, &elsewhere, "").unwrap().code, Some(0));
+    let missing = shell.run_with(&["user", "list"], &elsewhere, "").unwrap();
+    assert_eq!(missing.code, Some(1));
+    for words in ["/nowhere/wharf.toml", "--config FILE", "WHARF_CONFIG"] {
+        assert!(missing.stderr.contains(words), "{missing:?}");
+    }
+    if !std::path::Path::new("/etc/wharf/wharf.toml").exists() {
+        let default = shell.run(&["user", "list"]).unwrap();
+        assert!(
+            default.stderr.contains("/etc/wharf/wharf.toml"),
+            "{default:?}"
+        );
+    }
+    server.finish().unwrap();
+}

@@ -1,0 +1,59 @@
+//! Commands on a terminal: questions and progress.
+
+use crate::start;
+use wharf_tests::Shell;
+
+#[test]
+fn a_deletion_asks_for_the_name_on_a_terminal() {
+    let (server, api) = start();
+    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    shell.ok(&["create", "box", "--wait"]).unwrap();
+    let mut refused = shell
+        .on_terminal("wharf rm box; echo ended with $?")
+        .unwrap();
+    refused.wait_for("Type its name to confirm: ").unwrap();
+    refused.type_in("y\r").unwrap();
+    refused.wait_for("ended with 1").unwrap();
+    assert!(
+        refused.output().contains("nothing is deleted"),
+        "{}",
+        refused.output()
+    );
+    refused.end().unwrap();
+    assert_eq!(api.list().unwrap().len(), 1);
+
+    // The question shows the name, also for a UUID.
+    let uuid = api.list().unwrap()[0]["uuid"].as_str().unwrap().to_owned();
+    let line = format!("wharf rm {uuid}; echo ended with $?");
+    let mut confirmed = shell.on_terminal(&line).unwrap();
+    confirmed.wait_for("Delete box and all its data?").unwrap();
+    confirmed.type_in("box\r").unwrap();
+    confirmed.wait_for("ended with 0").unwrap();
+    confirmed.end().unwrap();
+    assert!(api.list().unwrap().is_empty());
+    server.finish().unwrap();
+}
+
+#[test]
+fn progress_is_shown_on_a_terminal_only() {
+    let (server, _) = start();
+    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let mut create = shell
+        .on_terminal("wharf create box --wait >shown; echo ended with $?")
+        .unwrap();
+    create.wait_for("ended with 0").unwrap();
+    assert!(
+        create.output().contains("Waiting until box is running"),
+        "{}",
+        create.output()
+    );
+    create.end().unwrap();
+    let shown = std::fs::read_to_string(shell.home().join("shown")).unwrap();
+    assert!(
+        shown.contains("running") && !shown.contains("Waiting"),
+        "{shown}"
+    );
+    let piped = shell.run(&["create", "second", "--wait"]).unwrap();
+    assert_eq!(piped.succeeded().unwrap().stderr, "");
+    server.finish().unwrap();
+}

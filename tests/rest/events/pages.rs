@@ -1,0 +1,185 @@
+//! Pages of events.
+
+use super::{ids, kinds, page};
+use crate::bill::fake_clock;
+use crate::{start, start_with, uuid};
+use serde_json::{Value, json};
+use wharf_tests::{small, until};
+
+#[test]
+fn the_events_of_all_instances_are_one_sequence_with_actors_and_names() {
+    let (server, ann) = start();
+    assert_eq!(page(&ann, ""), Vec::<Value>::new());
+    let mut body = small("container");
+    body["name"] = json!("box");
+    let created = ann.create(&body).unwrap().expect(201).unwrap();
+    ann.wait_for("box", "running").unwrap();
+    ann.send("PATCH", "/api/instance/box/", &json!({ "name": "crate" }))
+        .unwrap()
+        .expect(200)
+        .unwrap();
+    ann.act("crate", "stop").unwrap().expect(200).unwrap();
+    let second = ann.small_container().unwrap();
+    ann.wait_for(uuid(&second), "running").unwrap();
+    server
+        .cli(&["bill", "correct", "crate", "-0.5", "--reason", "an outage"])
+        .unwrap();
+    ann.delete("crate").unwrap().expect(204).unwrap();
+    let events = until("the first instance is purged", || {
+        let events = page(&ann, "");
+        Ok(events
+            .iter()
+            .any(|e| e["type"] == "purged")
+            .then_some(events))
+    })
+    .unwrap();
+    assert_eq!(ids(&events), (1..=events.len() as u64).collect::<Vec<_>>());
+    let of_first: Vec<Value> = page(&ann, &format!("?instance={}", uuid(&created)));
+    assert_eq!(
+        kinds(&of_first),
+        [
+            "created",
+            "ready",
+            "renamed",
+            "stopped",
+            "released",
+            "bill-corrected",
+            "deleted",
+            "purged"
+        ]
+    );
+    let names: Vec<_> = of_first
+        .iter()
+        .map(|e| e["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names[..2], ["box", "box"]);
+    assert!(names[2..].iter().all(|name| *name == "crate"));
+    let actors: Vec<_> = of_first
+        .iter()
+        .map(|e| e["actor"]["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        actors,
+        [
+            "key", "node", "key", "key", "node", "operator", "key", "node"
+        ]
+    );
+    let key = ann.key().split('_').nth(1).unwrap();
+    assert_eq!(of_first[0]["actor"]["id"], key);
+    assert_eq!(of_first[1]["actor"]["id"], Value::Null);
+    assert!(
+        of_first[5]["message"]
+            .as_str()
+            .unwrap()
+            .contains("an outage")
+    );
+    assert_eq!(of_first[1]["state"], "running");
+    assert_eq!(of_first[1]["mem_gib"], 1.0);
+
+    // Pages.
+    let mut paged = Vec::new();
+    let mut path = "/api/event/?limit=3".to_owned();
+    loop {
+        let answer = ann.get(&path).unwrap();
+        let link = answer.header("link").map(str::to_owned);
+        paged.extend(answer.expect(200).unwrap().as_array().unwrap().clone());
+        let Some(link) = link else { break };
+        link[1..link.find('>').unwrap()].clone_into(&mut path);
+    }
+    assert_eq!(paged, events);
+    let last = events.len() as u64;
+    assert_eq!(ids(&page(&ann, &format!("?after={}", last - 1))), [last]);
+    assert!(page(&ann, &format!("?after={last}")).is_empty());
+    let filtered = page(
+        &ann,
+        &format!("?instance={}&after=2&limit=2", uuid(&created)),
+    );
+    assert_eq!(kinds(&filtered), ["renamed", "stopped"]);
+
+    // Others.
+    let bob = server.user("bob@example.com").unwrap();
+    assert!(page(&bob, "").is_empty());
+    for selector in [uuid(&created), uuid(&second), "nothing"] {
+        let path = format!("/api/event/?instance={selector}");
+        assert_eq!(bob.get(&path).unwrap().status, 404);
+    }
+    for (query, field) in [
+        ("?limit=0", "limit"),
+        ("?limit=1001", "limit"),
+        ("?after=-1", "after"),
+        ("?after=1&after=2", "after"),
+    ] {
+        let body = ann.get(&format!("/api/event/{query}")).unwrap();
+        assert!(body.expect(400).unwrap()[field].is_array(), "{query}");
+    }
+    let operator = server.cli(&["events", uuid(&created)]).unwrap();
+    assert!(operator.contains(&format!("\tkey:{key}\t")), "{operator}");
+    server.finish().unwrap();
+}
+
+#[test]
+fn an_event_says_why_in_words_and_not_in_those_of_the_engine() {
+    let (server, api) = start_with("faults = [{ call = \"ensure\", nth = 1, error = \"failed\" }]");
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "error").unwrap();
+    let events = page(&api, "");
+    let failed = events.iter().find(|e| e["type"] == "failed").unwrap();
+    let message = failed["message"].as_str().unwrap();
+    assert!(message.contains("create it again"), "{message}");
+    let lines = server.cli(&["events", uuid(&created)]).unwrap();
+    let line = lines.lines().find(|l| l.contains("\tfailed\t")).unwrap();
+    let why = line.split('\t').next_back().unwrap();
+    assert!(why.len() > 3 && !message.contains(why), "{line}");
+    server.finish().unwrap();
+}
+
+#[test]
+fn events_beyond_retention_are_a_reset() {
+    let Some(clock) = fake_clock() else { return };
+    clock.set("-100d").unwrap();
+    let (mut server, _dir) = super::roomy(&clock.environment());
+    let mut api = server.user("ann@example.com").unwrap();
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    let old = page(&api, "").len() as u64;
+    server.terminate().unwrap();
+    clock.set("+0").unwrap();
+    server.cli(&["clock", "adopt"]).unwrap();
+    server.run().unwrap();
+    api = server.again(&api);
+    until("old events are removed", || {
+        Ok(page(&api, "").is_empty().then_some(()))
+    })
+    .unwrap();
+    let reset = page(&api, "?after=0");
+    assert_eq!(kinds(&reset), ["reset"]);
+    assert_eq!(ids(&reset), [old]);
+    // The sequence goes on, and the instance keeps its events for the operator.
+    api.act(uuid(&created), "stop")
+        .unwrap()
+        .expect(200)
+        .unwrap();
+    let events = page(&api, "?after=0");
+    assert_eq!(kinds(&events)[..2], ["reset", "stopped"]);
+    assert_eq!(ids(&events)[..2], [old, old + 1]);
+    assert_eq!(
+        kinds(&page(&api, &format!("?after={old}")))[..1],
+        ["stopped"]
+    );
+    // A number of a database that a backup has replaced.
+    assert_eq!(kinds(&page(&api, "?after=1000000")), ["reset"]);
+    assert!(
+        server
+            .cli(&["events", uuid(&created)])
+            .unwrap()
+            .contains("created")
+    );
+    let mut stream = super::Stream::of(&server, &api, "?after=0");
+    assert_eq!(stream.ready(), 0);
+    let (kind, id, data) = stream.next().unwrap();
+    assert_eq!((kind.as_str(), id), ("reset", old));
+    assert_eq!(data, json!({ "oldest": old + 1 }));
+    assert_eq!(stream.event()["type"], "stopped");
+    drop(stream);
+    server.finish().unwrap();
+}

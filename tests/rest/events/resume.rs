@@ -1,0 +1,168 @@
+//! Many clients, and a server that is killed.
+
+use super::{Stream, page, roomy};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use wharf_tests::{Api, Server, small, until};
+
+/// Clients that follow at once.
+const CLIENTS: usize = 100;
+/// Instances that are created and deleted; each causes at least three events.
+const MADE: usize = 1_000;
+
+/// Memory by which the server may grow meanwhile, its caches included. The events that the clients get
+/// are more.
+const MORE_MIB: u64 = 100;
+
+/// Creates and deletes instances with several clients. Failures are those of a killed server.
+fn churn(api: &(impl Fn() -> Api + Sync), made: usize, over: &AtomicBool) {
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..made / 8 {
+                    if over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let api = api();
+                    match api.create(&small("container")) {
+                        Ok(created) if created.status == 201 => {
+                            let _ = api.delete(created.body["uuid"].as_str().unwrap());
+                        }
+                        _ => std::thread::sleep(Duration::from_millis(20)),
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// Resident memory of the server.
+fn resident_mib(server: &Server) -> u64 {
+    let path = format!("/proc/{}/status", server.process_id().unwrap());
+    let status = std::fs::read_to_string(path).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.unwrap().trim().trim_end_matches(" kB");
+    kib.parse::<u64>().unwrap() / 1024
+}
+
+/// Follows from the number 0 until `end` is reached. Returns the number of events.
+fn follow(mut stream: Stream, end: &AtomicU64) -> u64 {
+    assert_eq!(stream.ready(), 0);
+    let mut last = 0;
+    loop {
+        if last > 0 && last == end.load(Ordering::SeqCst) {
+            return last;
+        }
+        let id = stream.event()["id"].as_u64().unwrap();
+        assert_eq!(id, last + 1, "in order, without gaps");
+        last = id;
+    }
+}
+
+#[test]
+fn a_hundred_clients_miss_no_event_of_thousands() {
+    let (server, _dir) = roomy(&[]);
+    let ann = server.user("ann@example.com").unwrap();
+    let end = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                let stream = Stream::of(&server, &ann, "?after=0");
+                scope.spawn(|| follow(stream, &end))
+            })
+            .collect();
+        let before = resident_mib(&server);
+        churn(&|| ann.clone(), MADE, &AtomicBool::new(false));
+        until("all are purged", || {
+            let quota = ann.get("/api/quota/")?.expect(200)?;
+            Ok((quota["n_instances"]["used"] == 0).then_some(()))
+        })
+        .unwrap();
+        // The last event wakes clients that have all the others already.
+        let mut last = ann.get("/api/event/?limit=1000").unwrap();
+        let mut after = 0;
+        while let Some(id) = last
+            .body
+            .as_array()
+            .unwrap()
+            .last()
+            .and_then(|e| e["id"].as_u64())
+        {
+            after = id;
+            last = ann
+                .get(&format!("/api/event/?limit=1000&after={after}"))
+                .unwrap();
+        }
+        assert!(after >= 2 * MADE as u64, "{after}");
+        end.store(after + 1, Ordering::SeqCst);
+        ann.small_container().unwrap();
+        for client in clients {
+            assert_eq!(client.join().unwrap(), after + 1);
+        }
+        let now = resident_mib(&server);
+        println!(
+            "{CLIENTS} clients, {after} events: {before} MiB resident before, {now} MiB after"
+        );
+        assert!(now < before + MORE_MIB, "{before} MiB, then {now} MiB");
+    });
+    server.finish().unwrap();
+}
+
+#[test]
+fn clients_that_come_back_get_each_event_once_although_the_server_is_killed() {
+    let (mut server, _dir) = roomy(&[]);
+    let ann = server.user("ann@example.com").unwrap();
+    let base_url = std::sync::Mutex::new(server.base_url().to_owned());
+    let address = || base_url.lock().unwrap().clone();
+    let (over, end) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let follow = || {
+            let mut seen: Vec<u64> = Vec::new();
+            loop {
+                let last = seen.last().copied().unwrap_or_default();
+                if let Ok(mut stream) = Stream::open(&address(), ann.key(), "", Some(last)) {
+                    while let Some((kind, id, _)) = stream.next() {
+                        match kind.as_str() {
+                            "event" => seen.push(id),
+                            kind => assert_eq!((kind, id), ("ready", last)),
+                        }
+                        if id == end.load(Ordering::SeqCst) && id > 0 {
+                            return seen;
+                        }
+                    }
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        };
+        let clients: Vec<_> = (0..10).map(|_| scope.spawn(follow)).collect();
+        let load = scope.spawn(|| churn(&|| ann.at(&address()), 100_000, &over));
+        for _ in 0..4 {
+            std::thread::sleep(Duration::from_millis(700));
+            server.kill().unwrap();
+            server.run().unwrap();
+            server.base_url().clone_into(&mut base_url.lock().unwrap());
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        over.store(true, Ordering::Relaxed);
+        load.join().unwrap();
+        let api = server.again(&ann);
+        until("nothing happens any more", || {
+            let quota = api.get("/api/quota/")?.expect(200)?;
+            let idle = quota["n_instances"]["used"] == api.list()?.len();
+            Ok(idle.then_some(()))
+        })
+        .unwrap();
+        let mut last = 0;
+        while let Some(event) = page(&api, &format!("?limit=1000&after={last}")).last() {
+            last = event["id"].as_u64().unwrap();
+        }
+        end.store(last + 1, Ordering::SeqCst);
+        api.small_container().unwrap();
+        for client in clients {
+            let seen = client.join().unwrap();
+            assert!(seen.len() > 100, "{}", seen.len());
+            assert_eq!(seen, (1..=last + 1).collect::<Vec<_>>());
+        }
+    });
+    server.finish().unwrap();
+}

@@ -1,0 +1,241 @@
+//! Streams of events.
+
+use super::{Stream, page};
+use crate::sign_in::Browser;
+use crate::{start, start_with, uuid};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use ureq::http::{Request, Version};
+use wharf_tests::{Api, Server, until};
+
+#[test]
+fn a_stream_begins_now_or_after_a_number_and_has_only_its_owners_events() {
+    let (server, ann) = start();
+    let bob = server.user("bob@example.com").unwrap();
+    let first = ann.small_container().unwrap();
+    ann.wait_for(uuid(&first), "running").unwrap();
+    let mut now = Stream::of(&server, &ann, "");
+    let (mut all, mut others) = (
+        Stream::of(&server, &ann, "?after=0"),
+        Stream::of(&server, &bob, "?after=0"),
+    );
+    let mut of_first = Stream::of(&server, &ann, &format!("?instance={}", uuid(&first)));
+    assert_eq!(
+        (now.ready(), all.ready(), others.ready(), of_first.ready()),
+        (2, 0, 0, 2)
+    );
+    let second = ann.small_container().unwrap();
+    ann.wait_for(uuid(&second), "running").unwrap();
+    ann.act(uuid(&first), "stop").unwrap().expect(200).unwrap();
+    bob.small_container().unwrap();
+    let expected = page(&ann, "");
+    assert!(expected.len() >= 6);
+    for event in &expected {
+        assert_eq!(all.event(), *event);
+    }
+    for event in &expected[2..] {
+        assert_eq!(now.event(), *event);
+    }
+    assert_eq!(of_first.event()["type"], "stopped");
+    let other = others.event();
+    assert_eq!(
+        (&other["id"], &other["type"]),
+        (&1.into(), &"created".into())
+    );
+
+    // `Last-Event-ID` replaces `after`.
+    let mut again = Stream::open(server.base_url(), ann.key(), "?after=0", Some(3)).unwrap();
+    assert_eq!(again.ready(), 3);
+    assert_eq!(again.event(), expected[3]);
+    let wrong = [("Accept", "text/event-stream"), ("Last-Event-ID", "x")];
+    let refused = ann.send_with("GET", "/api/event/", &wrong, &serde_json::Value::Null);
+    assert!(refused.unwrap().expect(400).unwrap()["Last-Event-ID"].is_array());
+    drop((all, now, others, of_first, again));
+    server.finish().unwrap();
+}
+
+#[test]
+fn the_end_of_a_session_ends_its_streams_and_no_other() {
+    let (server, ann) = start();
+    let mut browser = Browser::new(&server);
+    browser.accept(&server, "ann@example.com");
+    let credential = ("Cookie", browser.cookie.as_str());
+    let mut of_session = Stream::with(server.base_url(), credential, "", None).unwrap();
+    let mut of_key = Stream::of(&server, &ann, "");
+    assert_eq!((of_session.ready(), of_key.ready()), (0, 0));
+    let created = ann.small_container().unwrap();
+    assert_eq!(of_session.event()["type"], "created");
+    assert_eq!(of_key.event()["type"], "created");
+    let sign_out = browser.send("POST", "/auth/sign-out/", &serde_json::Value::Null);
+    sign_out.expect(204).unwrap();
+    while let Some((kind, _, data)) = of_session.next() {
+        assert_eq!((kind.as_str(), &data["type"]), ("event", &"ready".into()));
+    }
+    ann.delete(uuid(&created)).unwrap().expect(204).unwrap();
+    while of_key.event()["type"] != "deleted" {}
+    drop(of_key);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_stop_of_the_server_and_the_revocation_of_a_key_end_streams() {
+    let (mut server, ann) = start();
+    let other = server.user("ann@example.com").unwrap();
+    let (mut kept, mut ended) = (
+        Stream::of(&server, &ann, ""),
+        Stream::of(&server, &other, ""),
+    );
+    assert_eq!((kept.ready(), ended.ready()), (0, 0));
+    let id = other.key().split('_').nth(1).unwrap();
+    server.cli(&["key", "revoke", id]).unwrap();
+    let begun = Instant::now();
+    assert!(ended.next().is_none());
+    assert!(
+        begun.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begun.elapsed()
+    );
+    ann.small_container().unwrap();
+    assert_eq!(kept.event()["type"], "created");
+    let begun = Instant::now();
+    assert!(server.terminate().unwrap().success());
+    assert!(
+        begun.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begun.elapsed()
+    );
+    while kept.next().is_some() {}
+    server.run().unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn streams_of_one_user_are_bounded_and_hold_no_place_of_requests() {
+    let node = wharf_tests::simulated_node("one", "");
+    let limits = "[limits]\nevent_streams_per_user = 5\nmax_connections = 8\n";
+    let settings = format!("{limits}{}{node}", wharf_tests::Ports::take().settings());
+    let server = Server::start(&settings).unwrap();
+    let ann = server.user("ann@example.com").unwrap();
+    let mut streams: Vec<_> = (0..5).map(|_| Stream::of(&server, &ann, "")).collect();
+    for stream in &mut streams {
+        stream.ready();
+    }
+    let accept = [("Accept", "text/event-stream")];
+    let null = serde_json::Value::Null;
+    let refused = ann.send_with("GET", "/api/event/", &accept, &null).unwrap();
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    let text = refused.expect(429).unwrap()["detail"].to_string();
+    assert!(text.contains("5 event streams"), "{text}");
+    assert_eq!(page(&ann, ""), Vec::<serde_json::Value>::new());
+    drop(streams);
+    until("the places are free", || {
+        Ok(Stream::open(server.base_url(), ann.key(), "", None)
+            .ok()
+            .map(drop))
+    })
+    .unwrap();
+    server.finish().unwrap();
+}
+
+/// Bytes that the client grants which does not read.
+const WINDOW: u32 = 4096;
+/// Events of many times that size.
+const RENAMES: usize = 100;
+
+#[test]
+fn a_client_that_does_not_read_is_ended_and_others_go_on() {
+    let (server, ann) = {
+        let node = wharf_tests::simulated_node("one", "");
+        let limits = "[limits]\nwrite_timeout_ms = 2000\n";
+        let settings = format!("{limits}{}{node}", wharf_tests::Ports::take().settings());
+        let server = Server::start(&settings).unwrap();
+        let api = server.user("ann@example.com").unwrap();
+        (server, api)
+    };
+    let created = ann.small_container().unwrap();
+    ann.wait_for(uuid(&created), "running").unwrap();
+    let mut healthy = Stream::of(&server, &ann, "");
+    let began = healthy.ready();
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| read_only_at_the_end(&server, &ann, &over));
+        for n in 0..RENAMES {
+            let path = format!("/api/instance/{}/", uuid(&created));
+            let name = format!("renamed-{n}-{}", "x".repeat(40));
+            ann.send("PATCH", &path, &serde_json::json!({ "name": name }))
+                .unwrap()
+                .expect(200)
+                .unwrap();
+            assert_eq!(healthy.event()["name"], name);
+        }
+        until("the server ends the slow stream", || {
+            let log = server.log();
+            Ok(log.contains("its client does not read").then_some(()))
+        })
+        .unwrap();
+        over.store(true, Ordering::SeqCst);
+        // The bytes that were on their way, and no end of the stream.
+        let (bytes, ended) = slow.join().unwrap();
+        assert!(bytes > 0 && bytes <= WINDOW as usize, "{bytes}");
+        assert!(!ended);
+    });
+    assert_eq!(
+        page(&ann, &format!("?after={began}&limit=1000")).len(),
+        RENAMES
+    );
+    server.finish().unwrap();
+}
+
+/// Opens a stream over HTTP/2 and grants it no more than a small window. Returns the bytes that
+/// came, and whether the stream had an end.
+fn read_only_at_the_end(server: &Server, api: &Api, over: &AtomicBool) -> (usize, bool) {
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    runtime.block_on(async {
+        let address = server.base_url().strip_prefix("http://").unwrap();
+        let socket = tokio::net::TcpStream::connect(address).await.unwrap();
+        let (client, connection) = h2::client::Builder::new()
+            .initial_window_size(WINDOW)
+            .handshake::<_, &[u8]>(socket)
+            .await
+            .unwrap();
+        tokio::spawn(connection);
+        let request = Request::get(format!("http://{address}/api/event/?after=0"))
+            .version(Version::HTTP_2)
+            .header("authorization", format!("Bearer {}", api.key()))
+            .header("accept", "text/event-stream");
+        let mut client = client.ready().await.unwrap();
+        let (answer, _) = client
+            .send_request(request.body(()).unwrap(), true)
+            .unwrap();
+        let mut body = answer.await.unwrap().into_body();
+        while !over.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let mut bytes = 0;
+        loop {
+            match body.data().await {
+                Some(Ok(piece)) => bytes += piece.len(),
+                Some(Err(_)) => return (bytes, false),
+                None => return (bytes, true),
+            }
+        }
+    })
+}
+
+#[test]
+fn a_quiet_stream_has_a_heartbeat() {
+    let (server, ann) = start_with("");
+    let mut stream = Stream::of(&server, &ann, "");
+    stream.ready();
+    let begun = Instant::now();
+    let beat = stream.lines.next().unwrap().unwrap();
+    assert_eq!(beat, ": heartbeat");
+    assert!(
+        begun.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
+    drop(stream);
+    server.finish().unwrap();
+}

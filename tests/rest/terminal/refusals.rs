@@ -1,0 +1,129 @@
+//! Refusals before the upgrade, and with the first message.
+
+use super::{SshServer, open, start};
+use crate::uuid;
+use serde_json::{Value, json};
+use wharf_tests::{Api, Terminal, small};
+
+/// The status of a refused upgrade, which that of a plain request must equal.
+fn refused(api: &Api, instance: &str, query: &str) -> (u16, Value) {
+    let refused = Terminal::try_open(api, instance, query).unwrap();
+    let refused = refused.err().expect("it must be refused");
+    let plain = api.get(&format!("/api/instance/{instance}/terminal/{query}"));
+    let plain = plain.unwrap();
+    assert_eq!((plain.status, &plain.body), (refused.status, &refused.body));
+    (refused.status, refused.body)
+}
+
+#[test]
+fn a_terminal_is_refused_before_the_upgrade() {
+    let (server, ann, instance) = start("");
+    let id = uuid(&instance);
+    let anyone = Api::new(server.base_url(), "wharf_0000000000000000_x");
+    assert_eq!(refused(&anyone, id, "").0, 401);
+    let reader = server.cli(&["key", "new", "ann@example.com", "--scope", "read"]);
+    let reader = Api::new(server.base_url(), reader.unwrap().trim());
+    let (status, body) = refused(&reader, id, "");
+    assert_eq!(status, 403);
+    assert!(
+        body["detail"].as_str().unwrap().contains("`write`"),
+        "{body}"
+    );
+    let bob = server.user("bob@example.com").unwrap();
+    assert_eq!(refused(&bob, id, "").0, 404);
+    assert_eq!(refused(&ann, "no-such-name", "").0, 404);
+    let (status, body) = refused(&ann, id, "?cols=0&rows=x");
+    let field = json!(["must be an integer from 1 to 1000"]);
+    assert_eq!(
+        (status, body),
+        (400, json!({ "cols": field, "rows": field }))
+    );
+    let mut page = small("container");
+    page["flavor"] = json!("jupyterlab");
+    page["mem_gib"] = json!(4);
+    page["n_vcpus"] = json!(2);
+    page["disk_size_gib"] = json!(20);
+    let page = ann.create(&page).unwrap().expect(201).unwrap();
+    assert!(page["ssh_command"].is_null());
+    ann.wait_for(uuid(&page), "running").unwrap();
+    let (status, body) = refused(&ann, uuid(&page), "");
+    assert_eq!(status, 400);
+    assert!(body["detail"].as_str().unwrap().contains("SSH"), "{body}");
+    ann.act(id, "stop").unwrap().expect(200).unwrap();
+    let (status, body) = refused(&ann, id, "");
+    let detail = "Cannot open a terminal of an instance that is exited; it must be running.";
+    assert_eq!((status, body), (400, json!({ "detail": detail })));
+    server.finish().unwrap();
+}
+
+#[test]
+fn without_an_upgrade_the_checks_are_answered_and_nothing_is_opened() {
+    let (server, api, instance) = start("");
+    let path = format!("/api/instance/{}/terminal/", uuid(&instance));
+    let answer = api.get(&path).unwrap();
+    assert_eq!(answer.status, 426, "{answer:?}");
+    assert_eq!(answer.header("upgrade"), Some("websocket"));
+    assert_eq!(answer.header("sec-websocket-version"), Some("13"));
+    let records = api.get("/api/audit/").unwrap().expect(200).unwrap();
+    assert!(!records.to_string().contains("terminal.open"), "{records}");
+    server.finish().unwrap();
+}
+
+#[test]
+fn an_instance_that_cannot_be_signed_in_to_is_an_error_with_words() {
+    let (server, api, instance) = start("");
+    let id = uuid(&instance);
+    let error = |expected: &str| {
+        let mut terminal = Terminal::open(&api, id, "").unwrap();
+        let (last, code) = terminal.end().unwrap();
+        let error = last["error"].as_str().unwrap_or_default();
+        assert!(error.contains(expected), "{last}");
+        assert_eq!(code, Some(1011));
+    };
+    error("could not be reached");
+    let changed = SshServer::start(&instance, "changed inside", 1).unwrap();
+    error("Log in over SSH with your key");
+    drop(changed);
+    let other = SshServer::start(&instance, "other", 2).unwrap();
+    error("another SSH host key");
+    drop(other);
+    let _right = SshServer::of(&instance).unwrap();
+    drop(open(&api, &instance));
+    server.finish().unwrap();
+}
+
+#[test]
+fn an_open_terminal_has_an_audit_record_and_no_secret_is_logged() {
+    let (server, api, instance) = start("");
+    let _ssh = SshServer::of(&instance).unwrap();
+    let mut terminal = open(&api, &instance);
+    terminal
+        .run("very-private", "you said very-private")
+        .unwrap();
+    let again = format!("?session={}", terminal.session);
+    let mut again = Terminal::open(&api, uuid(&instance), &again).unwrap();
+    again.run("size", "80 24").unwrap();
+    let records = api.get("/api/audit/").unwrap().expect(200).unwrap();
+    let records: Vec<_> = records.as_array().unwrap().iter().collect();
+    let opens: Vec<_> = records
+        .iter()
+        .filter(|record| record["operation"] == "terminal.open")
+        .collect();
+    let results: Vec<_> = opens.iter().map(|record| &record["result"]).collect();
+    assert_eq!(results, [&json!("opened"), &json!("attached")]);
+    let key = api.key().split('_').nth(1).unwrap();
+    for record in opens {
+        assert_eq!(record["actor"], format!("key:{key}"));
+        assert_eq!(record["instance"], instance["uuid"]);
+        assert_eq!(record["peer"], "127.0.0.1");
+        assert!(record["request_id"].is_string());
+    }
+    let wrote = server.data_and_log().unwrap();
+    let password = instance["original_service_password"].as_str().unwrap();
+    for secret in [password, api.key(), "very-private", &terminal.session] {
+        let found = wrote.windows(secret.len()).any(|w| w == secret.as_bytes());
+        assert!(!found, "a secret is in the log or the data directory");
+    }
+    drop((terminal, again));
+    server.finish().unwrap();
+}

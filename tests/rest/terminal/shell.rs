@@ -1,0 +1,179 @@
+//! Bytes, sizes, attachment and exit.
+
+use super::ssh_server::{DEAF, LINE};
+use super::{SshServer, open, start};
+use crate::uuid;
+use serde_json::json;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use wharf_tests::{Heard, Terminal, until};
+
+/// The output of the test with much output, in bytes.
+const MUCH: usize = 100 * 1024 * 1024;
+
+/// The bytes that may be on the way to a client that does not read: mostly buffers of sockets.
+const ON_THE_WAY: u64 = 32 * 1024 * 1024;
+
+#[test]
+fn a_shell_is_resized_attached_again_and_exits_with_its_code() {
+    let (server, api, instance) = start("");
+    let ssh = SshServer::of(&instance).unwrap();
+    let id = uuid(&instance);
+    let mut first = Terminal::open(&api, id, "?cols=101&rows=37").unwrap();
+    assert_eq!(first.replayed, 0);
+    first.wait_for_from(0, "ready> ").unwrap();
+    println!("prompt {:?} after the upgrade", first.upgraded.elapsed());
+    first.run("size", "101 37").unwrap();
+    first.resize(55, 11).unwrap();
+    first.run("size", "55 11").unwrap();
+    first.run("grüße 漢字", "you said grüße 漢字").unwrap();
+    let before = first.output.clone();
+    let session = format!("?session={}", first.session);
+    drop(first);
+    let mut second = Terminal::open(&api, id, &session).unwrap();
+    assert_eq!(second.replayed, u64::try_from(before.len()).unwrap());
+    second.run("size", "80 24").unwrap();
+    assert!(second.output.starts_with(&before));
+    // A reload may attach before the server knows that the page is gone.
+    let mut third = Terminal::open(&api, id, &session).unwrap();
+    assert_eq!(third.session, second.session);
+    let (last, code) = second.end().unwrap();
+    assert!(
+        last["error"].as_str().unwrap().contains("elsewhere"),
+        "{last}"
+    );
+    assert_eq!(code, Some(4000));
+    third.send(b"exit 42\r").unwrap();
+    assert_eq!(third.end().unwrap(), (json!({ "exit": 42 }), Some(1000)));
+    assert_eq!(ssh.open.load(Ordering::SeqCst), 0);
+    // The terminal is gone, so its id opens another one.
+    let fourth = Terminal::open(&api, id, &session).unwrap();
+    assert_ne!(fourth.session, third.session);
+    drop(fourth);
+    server.finish().unwrap();
+}
+
+#[test]
+fn much_output_reaches_a_slow_client_whole_and_the_shell_waits_meanwhile() {
+    let (server, api, instance) = start("");
+    let ssh = SshServer::of(&instance).unwrap();
+    let mut terminal = open(&api, &instance);
+    let from = terminal.output.len();
+    terminal.send(format!("flood {MUCH}\r").as_bytes()).unwrap();
+    let written = || ssh.written.load(Ordering::SeqCst);
+    let mut last = 0;
+    until("the shell waits", || {
+        std::thread::sleep(Duration::from_millis(300));
+        let now = written();
+        let waits = now > 0 && now == std::mem::replace(&mut last, now);
+        Ok(waits.then_some(()))
+    })
+    .unwrap();
+    assert!(last < ON_THE_WAY, "{last}");
+    terminal.wait_for_from(from + MUCH, "done\n").unwrap();
+    let output = &terminal.output[from..];
+    assert_eq!(output.len(), MUCH + 5);
+    assert!(output[..MUCH].chunks(16).all(|line| line == LINE));
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_pause_holds_output_back_and_input_still_arrives() {
+    let (server, api, instance) = start("");
+    let ssh = SshServer::of(&instance).unwrap();
+    let mut terminal = open(&api, &instance);
+    terminal.control(&json!({ "pause": true })).unwrap();
+    terminal.send(b"flood 1024\r").unwrap();
+    until("the shell has written", || {
+        Ok((ssh.written.load(Ordering::SeqCst) > 1024).then_some(()))
+    })
+    .unwrap();
+    let stream = terminal.stream().unwrap();
+    let silence = Duration::from_millis(300);
+    stream.set_read_timeout(Some(silence)).unwrap();
+    assert!(terminal.hear().is_err(), "output in spite of the pause");
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    terminal.control(&json!({ "pause": false })).unwrap();
+    terminal.wait_for_from(0, "done\n").unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_large_paste_arrives_whole_at_a_shell_that_reads_late() {
+    let (server, api, instance) = start("");
+    let _ssh = SshServer::of(&instance).unwrap();
+    let mut terminal = open(&api, &instance);
+    let paste: Vec<u8> = (0..20_u32 << 20).map(|n| (n % 251) as u8).collect();
+    let sum: u64 = paste.iter().map(|byte| u64::from(*byte)).sum();
+    let begin = std::time::Instant::now();
+    terminal
+        .send(format!("deaf\rsink {}\r", paste.len()).as_bytes())
+        .unwrap();
+    for part in paste.chunks(512 * 1024) {
+        terminal.send(part).unwrap();
+    }
+    let expected = format!("sunk {} {sum}\n", paste.len());
+    terminal.wait_for_from(0, &expected).unwrap();
+    assert!(begin.elapsed() >= DEAF);
+    server.finish().unwrap();
+}
+
+#[test]
+fn messages_of_another_form_end_the_connection_and_keep_the_terminal() {
+    let (server, api, instance) = start("");
+    let _ssh = SshServer::of(&instance).unwrap();
+    let mut terminal = open(&api, &instance);
+    let session = format!("?session={}", terminal.session);
+    terminal
+        .text("{\"resize\": {\"cols\": 0, \"rows\": 1}}")
+        .unwrap();
+    let (last, code) = terminal.end().unwrap();
+    assert!(
+        last["error"].as_str().unwrap().contains("1 to 1000"),
+        "{last}"
+    );
+    assert_eq!(code, Some(1008));
+    let mut terminal = Terminal::open(&api, uuid(&instance), &session).unwrap();
+    // The server need not read the whole message, so its refusal may be lost with the connection.
+    let _ = terminal.send(&vec![b'x'; (1 << 20) + 1]);
+    let (_, code) = terminal.end().unwrap();
+    assert!(matches!(code, Some(1009) | None), "{code:?}");
+    let mut terminal = Terminal::open(&api, uuid(&instance), &session).unwrap();
+    assert_eq!(session, format!("?session={}", terminal.session));
+    terminal.run("size", "80 24").unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn without_a_client_the_shell_runs_on() {
+    let (server, api, instance) = start("");
+    let ssh = SshServer::of(&instance).unwrap();
+    let mut terminal = open(&api, &instance);
+    let session = format!("?session={}", terminal.session);
+    terminal.send(b"flood 50000000\r").unwrap();
+    assert!(matches!(terminal.hear().unwrap(), Heard::Output(_)));
+    drop(terminal);
+    until("the shell has written all", || {
+        Ok((ssh.written.load(Ordering::SeqCst) > 50_000_000).then_some(()))
+    })
+    .unwrap();
+    // The last output may still be on the way.
+    let again = until("the last output is kept", || {
+        let mut again = Terminal::open(&api, uuid(&instance), &session)?;
+        while u64::try_from(again.output.len())? < again.replayed {
+            again.hear()?;
+        }
+        Ok(again.output.ends_with(b"done\n").then_some(again))
+    })
+    .unwrap();
+    assert!(
+        (250_000..=262_144).contains(&again.replayed),
+        "{}",
+        again.replayed
+    );
+    assert_eq!(u64::try_from(again.output.len()).unwrap(), again.replayed);
+    assert!(again.output.starts_with(LINE));
+    server.finish().unwrap();
+}

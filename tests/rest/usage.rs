@@ -1,0 +1,163 @@
+//! `GET /api/usage/`.
+
+use crate::bill::{fake_clock, total_of};
+use crate::{start, uuid};
+use serde_json::{Value, json};
+use wharf_tests::{Api, Ports, Server, simulated_node, until};
+
+const ANN: &str = "ann@example.com";
+
+fn usage(api: &Api, query: &str) -> Value {
+    let path = format!("/api/usage/{query}");
+    api.get(&path).unwrap().expect(200).unwrap()
+}
+
+/// The total of `wharf bill` since a time.
+fn bill(server: &Server, from: &str) -> f64 {
+    total_of(&server.cli(&["bill", ANN, "--from", from]).unwrap())
+}
+
+#[test]
+fn costs_are_those_of_the_bill_by_month_and_instance() {
+    let Some(clock) = fake_clock() else { return };
+    let node = simulated_node("one", "");
+    let settings = format!("{}{node}", Ports::take().settings());
+    let server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let api = server.user(ANN).unwrap();
+    let empty = usage(&api, "");
+    assert_eq!(
+        (
+            &empty["total_usd"],
+            &empty["hourly_usd"],
+            &empty["instances"]
+        ),
+        (&json!(0.0), &json!(0.0), &json!([]))
+    );
+    let first = api.small_container().unwrap();
+    api.wait_for(uuid(&first), "running").unwrap();
+    assert_eq!(usage(&api, "")["hourly_usd"], json!(0.0174));
+    let stopped = api.small_container().unwrap();
+    api.wait_for(uuid(&stopped), "running").unwrap();
+    api.act(uuid(&stopped), "stop")
+        .unwrap()
+        .expect(200)
+        .unwrap();
+    // 40 days later there are costs of two months at least.
+    clock.set("+3456000").unwrap();
+    server.cli(&["clock", "adopt"]).unwrap();
+    let reason = "an outage of two hours";
+    let correct = ["bill", "correct", uuid(&first), "-0.25", "--reason", reason];
+    server.cli(&correct).unwrap();
+    api.delete(uuid(&stopped)).unwrap().expect(204).unwrap();
+
+    let whole = usage(&api, "?from=2020-01-01");
+    let billed = bill(&server, "2020-01-01");
+    let total = whole["total_usd"].as_f64().unwrap();
+    assert!((total - billed).abs() < 0.0001, "{total} {billed}");
+    assert_eq!(whole["hourly_usd"], json!(0.0174), "{whole}");
+    let instances = whole["instances"].as_array().unwrap();
+    assert_eq!(instances.len(), 2, "{whole}");
+    let [one, two] = [&instances[0], &instances[1]];
+    assert_eq!(
+        (&one["uuid"], &one["name"]),
+        (&first["uuid"], &first["name"])
+    );
+    assert_eq!(
+        (&one["state"], &one["hourly_usd"]),
+        (&json!("running"), &json!(0.0174))
+    );
+    assert_eq!(
+        (&two["state"], &two["hourly_usd"]),
+        (&json!("deleted"), &json!(0.0))
+    );
+    let correction = &one["corrections"][0];
+    assert_eq!(
+        (&correction["usd"], &correction["reason"]),
+        (&json!(-0.25), &json!(reason))
+    );
+    // A stopped instance costs its disk.
+    let hours = 40.0 * 24.0;
+    let disk = two["total_usd"].as_f64().unwrap();
+    assert!((disk - 0.0014 * hours).abs() < 0.01, "{disk}");
+    let sum = |of: &Value| -> f64 {
+        let all = of.as_array().unwrap().iter();
+        all.map(|part| part["total_usd"].as_f64().unwrap()).sum()
+    };
+    for part in [&whole["months"], &whole["instances"]] {
+        assert!((sum(part) - total).abs() < 0.000_001, "{whole}");
+    }
+    assert!(whole["months"].as_array().unwrap().len() >= 2, "{whole}");
+
+    // The default is this month, and the parts of a month add up to it.
+    let this = usage(&api, "");
+    let month = whole["months"].as_array().unwrap().last().unwrap();
+    let costs = (sum(&this["months"]), month["total_usd"].as_f64().unwrap());
+    assert!((costs.0 - costs.1).abs() < 0.0001, "{this} {whole}");
+    let from = this["from"].as_str().unwrap();
+    assert!(from.ends_with("-01T00:00:00.000Z"), "{from}");
+    let before = usage(&api, &format!("?from=2020-01-01&to={from}"));
+    let split = before["total_usd"].as_f64().unwrap() + this["total_usd"].as_f64().unwrap();
+    assert!((split - total).abs() < 0.001, "{split} {total}");
+
+    // Another user sees none of it.
+    let bob = server.user("bob@example.com").unwrap();
+    assert_eq!(usage(&bob, "?from=2020-01-01")["instances"], json!([]));
+    server.finish().unwrap();
+}
+
+#[test]
+fn purged_instances_and_closed_months_are_billed_on() {
+    let Some(clock) = fake_clock() else { return };
+    let node = simulated_node("one", "");
+    let retention = "[retention]\nevents_days = 1\nledger_months = 1\n";
+    let settings = format!("{retention}{}{node}", Ports::take().settings());
+    let mut server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let api = server.user(ANN).unwrap();
+    let made = api.small_container().unwrap();
+    api.wait_for(uuid(&made), "running").unwrap();
+    let month = usage(&api, "")["from"].as_str().unwrap().to_owned();
+    clock.set("+7200").unwrap();
+    server.cli(&["clock", "adopt"]).unwrap();
+    api.delete(uuid(&made)).unwrap().expect(204).unwrap();
+    until("the instance is purged", || {
+        let usage = usage(&api, &format!("?from={month}"));
+        Ok(usage["instances"][0]["name"].is_null().then_some(()))
+    })
+    .unwrap();
+    let open = usage(&api, &format!("?from={month}"))["total_usd"].clone();
+    assert!(open.as_f64().unwrap() > 0.02, "{open}");
+    // 100 days later the ledger is closed at a start.
+    clock.set("+8640000").unwrap();
+    server.cli(&["clock", "adopt"]).unwrap();
+    server.kill().unwrap();
+    server.run().unwrap();
+    let api = server.again(&api);
+    let second = month.replace("-01T00:00:00.000Z", "-02");
+    until("the ledger is closed", || {
+        let cut = api.get(&format!("/api/usage/?from={second}"))?;
+        Ok((cut.status == 400 && cut.body["from"].is_array()).then_some(()))
+    })
+    .unwrap();
+    let closed = usage(&api, &format!("?from={month}"));
+    assert_eq!(closed["total_usd"], open, "{closed}");
+    assert_eq!(closed["instances"][0]["state"], "deleted");
+    assert_eq!(closed["hourly_usd"], json!(0.0));
+    server.finish().unwrap();
+}
+
+#[test]
+fn wrong_times_are_named() {
+    let (server, api) = start();
+    for (query, field) in [
+        ("?from=yesterday", "from"),
+        ("?to=2026-13-01", "to"),
+        ("?from=2026-01-02&to=2026-01-01", "from"),
+        ("?from=2100-01-01", "from"),
+        ("?to=2026-01-01&to=2026-01-02", "to"),
+    ] {
+        let answer = api.get(&format!("/api/usage/{query}")).unwrap();
+        assert_eq!(answer.status, 400, "{query}: {answer:?}");
+        assert!(answer.body[field].is_array(), "{query}: {answer:?}");
+    }
+    server.finish().unwrap();
+}

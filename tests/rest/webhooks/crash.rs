@@ -1,0 +1,52 @@
+//! A server that is killed in the middle of deliveries loses none.
+
+use super::{LOOPBACK, Receiver, create, events, ids};
+use std::collections::BTreeMap;
+use wharf_tests::{Ports, Server, simulated_node, small, until};
+
+/// Kills of the server.
+const KILLS: usize = 5;
+
+#[test]
+fn no_delivery_is_lost_when_the_server_is_killed() {
+    let node = simulated_node("one", "");
+    let settings = format!("{LOOPBACK}{}{node}", Ports::take().settings());
+    let mut server = Server::start(&settings).unwrap();
+    let mut ann = server.user("ann@example.com").unwrap();
+    let receivers = [Receiver::start(), Receiver::start(), Receiver::start()];
+    for receiver in &receivers {
+        create(&ann, receiver, &[]);
+    }
+    for kill in 1..=KILLS {
+        let before = receivers[0].requests().len();
+        for _ in 0..6 {
+            let created = ann.create(&small("container")).unwrap();
+            if created.status == 201 {
+                ann.delete(created.body["uuid"].as_str().unwrap()).unwrap();
+            }
+        }
+        // Some are delivered, and others are on their way.
+        receivers[0].wait(before + kill);
+        server.kill().unwrap();
+        server.run().unwrap();
+        ann = server.again(&ann);
+    }
+    let all = until("nothing happens any more", || {
+        let quota = ann.get("/api/quota/")?.expect(200)?;
+        Ok((quota["n_instances"]["used"] == 0).then(|| events(&ann)))
+    })
+    .unwrap();
+    assert!(all.len() >= 3 * KILLS, "{}", all.len());
+    for receiver in &receivers {
+        let requests = receiver.wait_for(&ids(&all));
+        // A repeated request is the first one again, so that its receiver can tell.
+        let mut bodies = BTreeMap::new();
+        for request in &requests {
+            let first = bodies.entry(request.id().to_owned());
+            assert_eq!(first.or_insert(request.body.clone()), &request.body);
+        }
+        assert_eq!(bodies.len(), all.len());
+        println!("{} events, {} requests", all.len(), requests.len());
+    }
+    server.finish().unwrap();
+}

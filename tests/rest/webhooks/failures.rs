@@ -1,0 +1,186 @@
+//! Receivers that fail, and users that are disabled.
+
+use super::{
+    LOOPBACK, Receiver, create, deliveries, events, get, ids, post, start, until_delivery,
+};
+use crate::bill::fake_clock;
+use crate::uuid;
+use serde_json::{Value, json};
+use wharf_tests::{Ports, Server, simulated_node};
+
+/// Milliseconds between two times of a delivery.
+fn pause(delivery: &Value) -> i64 {
+    let millis = |field: &str| {
+        let text = delivery[field].as_str().unwrap();
+        // Both are within a day, and the pause is far shorter.
+        let clock = &text[text.len() - 13..text.len() - 1];
+        let parts: Vec<i64> = clock
+            .split([':', '.'])
+            .map(|p| p.parse().unwrap())
+            .collect();
+        ((parts[0] * 60 + parts[1]) * 60 + parts[2]) * 1000 + parts[3]
+    };
+    (millis("next_attempt_at") - millis("at")).rem_euclid(24 * 3_600_000)
+}
+
+#[test]
+fn a_failure_is_repeated_with_growing_pauses_until_the_receiver_answers_with_a_success() {
+    let (server, ann) = start();
+    let receiver = Receiver::gated();
+    let (webhook, secret) = create(&ann, &receiver, &["created"]);
+    ann.small_container().unwrap();
+    for attempt in 1..=2 {
+        receiver.wait(attempt);
+        receiver.answer("500 Failure");
+        // The next attempt waits at the gate meanwhile.
+        let failed = until_delivery(&ann, &webhook, |last| last["attempt"] == attempt);
+        assert_eq!(
+            (&failed["state"], &failed["status"]),
+            (&json!("pending"), &json!(500))
+        );
+        assert_eq!(
+            failed["error"],
+            "the receiver did not answer with a success"
+        );
+        let least = 2000 << (attempt - 1);
+        let pause = pause(&failed);
+        assert!((least..=least * 5 / 4).contains(&pause), "{failed}");
+    }
+    let requests = receiver.wait(3);
+    receiver.answer("200 OK");
+    let done = until_delivery(&ann, &webhook, |last| last["state"] == "delivered");
+    assert_eq!(
+        (&done["attempt"], &done["error"]),
+        (&json!(3), &Value::Null)
+    );
+    for request in &requests {
+        assert_eq!(
+            (request.id(), &request.body),
+            (requests[0].id(), &requests[0].body)
+        );
+        assert!(request.is_signed_by(&secret));
+    }
+    assert_eq!(receiver.requests().len(), 3);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_receiver_that_is_gone_disables_its_webhook_and_a_test_enables_it_with_all_events() {
+    let (server, ann) = start();
+    let receiver = Receiver::gated();
+    let (webhook, _) = create(&ann, &receiver, &["created"]);
+    ann.small_container().unwrap();
+    receiver.wait(1);
+    receiver.answer("410 Gone");
+    let given_up = until_delivery(&ann, &webhook, |last| last["state"] == "failed");
+    assert_eq!(given_up["next_attempt_at"], Value::Null);
+    assert!(get(&ann, &webhook)["disabled_at"].is_string());
+    ann.small_container().unwrap();
+    // A test that fails changes nothing.
+    post(&ann, &format!("{webhook}test/"), 202);
+    receiver.wait(2);
+    receiver.answer("500 Failure");
+    until_delivery(&ann, &webhook, |last| last["state"] == "failed");
+    assert!(get(&ann, &webhook)["disabled_at"].is_string());
+    post(&ann, &format!("{webhook}test/"), 202);
+    receiver.wait(3);
+    receiver.answer("200 OK");
+    // The event of the meantime follows, and the one that was given up on request.
+    let requests = receiver.wait(4);
+    assert!(get(&ann, &webhook)["disabled_at"].is_null());
+    let created: Vec<_> = { events(&ann).into_iter() }
+        .filter(|e| e["type"] == "created")
+        .collect();
+    assert_eq!(requests[3].event(), created[1]);
+    receiver.answer("200 OK");
+    post(&ann, &format!("{webhook}delivery/1/redeliver/"), 202);
+    assert_eq!(receiver.wait(5)[4].event(), created[0]);
+    receiver.answer("200 OK");
+    until_delivery(&ann, &webhook, |_| {
+        let made = deliveries(&ann, &webhook);
+        made.len() == 4 && made[3]["state"] == "delivered"
+    });
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_delivery_is_given_up_after_three_days_and_a_webhook_is_disabled_after_five() {
+    let Some(clock) = fake_clock() else { return };
+    clock.set("-20d").unwrap();
+    let node = simulated_node("one", "");
+    let settings = format!("{LOOPBACK}{}{node}", Ports::take().settings());
+    let server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let ann = server.user("ann@example.com").unwrap();
+    let to = |offset: &str| {
+        clock.set(offset).unwrap();
+        server.cli(&["clock", "adopt"]).unwrap();
+    };
+    let receiver = Receiver::with("500 Failure", None);
+    let (webhook, _) = create(&ann, &receiver, &["created"]);
+    ann.small_container().unwrap();
+    until_delivery(&ann, &webhook, |last| last["attempt"] != 0);
+    to("-16d");
+    until_delivery(&ann, &webhook, |last| last["state"] == "failed");
+    assert!(get(&ann, &webhook)["disabled_at"].is_null());
+    ann.small_container().unwrap();
+    until_delivery(&ann, &webhook, |last| {
+        last["id"] == 2 && last["attempt"] != 0
+    });
+    to("-14d");
+    until_delivery(&ann, &webhook, |last| last["state"] == "failed");
+    assert!(get(&ann, &webhook)["disabled_at"].is_string());
+    assert!(server.log().contains("a webhook was disabled"));
+    let before = receiver.requests().len();
+    ann.small_container().unwrap();
+    // Another webhook gets it, and the disabled one does not.
+    let other = Receiver::start();
+    create(&ann, &other, &[]);
+    ann.small_container().unwrap();
+    other.wait(1);
+    assert_eq!(receiver.requests().len(), before);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_receiver_that_is_not_there_is_a_failure_with_its_reason() {
+    let (server, ann) = start();
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut receiver = Receiver::start();
+    receiver.url = format!("http://{}/hook", unused.local_addr().unwrap());
+    drop(unused);
+    let (webhook, _) = create(&ann, &receiver, &[]);
+    post(&ann, &format!("{webhook}test/"), 202);
+    let failed = until_delivery(&ann, &webhook, |last| last["attempt"] == 1);
+    assert_eq!(failed["error"], "no connection to the receiver");
+    assert_eq!(
+        (&failed["status"], &failed["state"]),
+        (&Value::Null, &json!("pending"))
+    );
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_disabled_user_gets_nothing_until_the_operator_enables_the_user() {
+    let (server, ann) = start();
+    let receiver = Receiver::start();
+    create(&ann, &receiver, &[]);
+    let created = ann.small_container().unwrap();
+    ann.wait_for(uuid(&created), "running").unwrap();
+    let before = receiver.wait_for(&ids(&events(&ann))).len();
+    server.cli(&["user", "disable", "ann@example.com"]).unwrap();
+    server
+        .cli(&["suspend", uuid(&created), "--reason", "a test"])
+        .unwrap();
+    // Another user's deliveries go on, so a delivery to the disabled one would have been made.
+    let bob = server.user("bob@example.com").unwrap();
+    let other = Receiver::start();
+    create(&bob, &other, &[]);
+    bob.small_container().unwrap();
+    other.wait(2);
+    assert_eq!(receiver.requests().len(), before);
+    server.cli(&["user", "enable", "ann@example.com"]).unwrap();
+    let all = events(&ann);
+    assert!(all.len() > before);
+    receiver.wait_for(&ids(&all));
+    server.finish().unwrap();
+}
