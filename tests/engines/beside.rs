@@ -134,7 +134,12 @@ pub fn a_network_of_an_earlier_version(context: &Context) -> Result<()> {
         "Name": earlier, "Driver": "bridge", "Labels": network["Labels"], "IPAM": network["IPAM"],
         "Options": { "com.docker.network.bridge.name": earlier.replace("wharf-", "whf") },
     });
-    context.by_hand("POST", "/networks/create", Some(made))?;
+    // Docker gives the addresses free after it has removed a network from its list.
+    until("the addresses are free", || {
+        Ok(context
+            .by_hand("POST", "/networks/create", Some(made.clone()))
+            .ok())
+    })?;
 
     let instance = running(&api)?;
     let uuid = text(&instance, "uuid");

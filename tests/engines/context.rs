@@ -2,12 +2,13 @@
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use wharf_testkit::engine::{Allowed, Kind, Options, PrivateEngine};
+use wharf_testkit::engine::{Allowed, Kind, Options, PrivateEngine, TlsListener};
 use wharf_testkit::http::{Client, Endpoint, Request};
-use wharf_tests::{Ports, Server, docker_node, free_network};
+use wharf_tests::{Authority, Ports, Server, docker_node, free_network};
 
 /// The deadline of a manual request to the engine, with many at once.
 const BY_HAND: Duration = Duration::from_secs(300);
@@ -15,7 +16,36 @@ const BY_HAND: Duration = Duration::from_secs(300);
 /// A private engine with the base image.
 pub struct Context {
     engine: PrivateEngine,
+    remote: Option<Remote>,
     has_vm_image: Mutex<bool>,
+}
+
+/// The way to the engine over TLS.
+struct Remote {
+    endpoint: String,
+    /// The setting `tls`.
+    tls: String,
+    _files: Authority,
+}
+
+impl Remote {
+    fn make() -> Result<(Self, TlsListener)> {
+        let authority = Authority::new()?;
+        let engine = authority.issue("engine", &["127.0.0.1"])?;
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let listener = TlsListener {
+            port,
+            ca: authority.ca(),
+            cert: engine.cert,
+            key: engine.key,
+        };
+        let remote = Self {
+            endpoint: format!("https://127.0.0.1:{port}"),
+            tls: authority.issue("wharf", &[])?.node_tls(&authority.ca()),
+            _files: authority,
+        };
+        Ok((remote, listener))
+    }
 }
 
 /// Returns the data directory of the tests' engine. Concurrent runs need different directories.
@@ -52,16 +82,23 @@ impl Context {
     }
 
     fn at(kind: Kind, dir: PathBuf) -> Result<Self> {
+        // Servers reach dockerd over TLS, and Podman, which has none, on its socket.
+        let (remote, tls) = match kind {
+            Kind::Dockerd => Some(Remote::make()?).unzip(),
+            Kind::Podman4 | Kind::Podman5 => (None, None),
+        };
         let engine = PrivateEngine::start(Options {
             kind,
             dir,
             disk_gib: Some(40),
             disposable: true,
             allowed: Allowed::new(&[])?,
+            tls,
         })?;
         wharf_testkit::images::ensure(&engine.client(), &["base"])?;
         Ok(Self {
             engine,
+            remote,
             has_vm_image: Mutex::new(false),
         })
     }
@@ -126,37 +163,45 @@ impl Context {
     pub fn socket(&self) -> Result<PathBuf> {
         match self.engine.endpoint() {
             Endpoint::Unix(path) => Ok(path),
-            Endpoint::Tcp(_) => anyhow::bail!("a private engine listens on a socket"),
+            Endpoint::Tcp(_) | Endpoint::Tls { .. } => {
+                anyhow::bail!("a private engine listens on a socket")
+            }
         }
     }
 
     /// Starts a server with this engine as its only node.
     pub fn server(&self) -> Result<Server> {
-        self.server_on(&self.socket()?)
+        Server::start(&self.settings(Ports::take(), "")?)
     }
 
     /// Starts a server that reaches the engine through another socket.
     pub fn server_on(&self, socket: &Path) -> Result<Server> {
-        Server::start(&self.settings_on(socket, Ports::take(), "")?)
+        let endpoint = format!("unix://{}", socket.display());
+        Server::start(&self.settings_on(&endpoint, "", Ports::take(), "")?)
     }
 
     /// Returns the settings of a server with this engine as its only node, with additional
     /// settings.
     pub fn settings(&self, ports: Ports, more: &str) -> Result<String> {
-        self.settings_on(&self.socket()?, ports, more)
+        match &self.remote {
+            Some(Remote { endpoint, tls, .. }) => self.settings_on(endpoint, tls, ports, more),
+            None => {
+                let endpoint = format!("unix://{}", self.socket()?.display());
+                self.settings_on(&endpoint, "", ports, more)
+            }
+        }
     }
 
-    fn settings_on(&self, socket: &Path, ports: Ports, more: &str) -> Result<String> {
-        let socket = socket.to_str().context("socket path")?;
+    fn settings_on(&self, endpoint: &str, tls: &str, ports: Ports, more: &str) -> Result<String> {
         let n = free_network()?;
         let (lan, public) = (format!("10.{n}.0.0/16"), format!("198.18.{n}.0/28"));
         let node = docker_node(
             "real",
-            socket,
+            endpoint,
             [&lan, &public],
             self.engine.kind().settings(),
         );
-        Ok(format!("{more}{}{node}", ports.settings()))
+        Ok(format!("{more}{}{node}{tls}", ports.settings()))
     }
 
     /// Returns whether each new container copies its image's top layer.

@@ -23,9 +23,11 @@ mod leftovers;
 mod lifecycle;
 mod limits;
 mod login;
+mod machine;
 mod many;
 mod out_of_band;
 mod outage;
+mod remote;
 mod resize;
 mod stats;
 mod terminal;
@@ -37,7 +39,7 @@ use context::Context;
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
 use std::sync::Arc;
-use wharf_testkit::engine::Kind;
+use wharf_testkit::engine::{Kind, PrivateEngine};
 use wharf_tests::{is_wanted, trial};
 
 type Test = wharf_tests::Test<Context>;
@@ -102,6 +104,11 @@ const VM_TIMING: &str = "time_of_a_vm_to_ssh_beside_plain_qemu";
 const VMS: [&str; 4] = [TWO_VMS, VM_ISOLATION, VM_ENDS, VM_TIMING];
 /// The only engine with these tests: they would take as long on every other kind.
 const VMS_ON: Kind = Kind::Dockerd;
+
+/// Tests that start dockerds of their own.
+const THREE_MACHINES: &str = "three_machines_behind_mutual_tls_and_a_cut_link";
+const CERTIFICATES: &str = "a_wrong_certificate_is_named_by_node_check";
+const REMOTE: [&str; 2] = [THREE_MACHINES, CERTIFICATES];
 
 /// Comma-separated names of engines, or `all`: each test runs on these.
 const ENGINES: &str = "WHARF_TEST_ENGINES";
@@ -233,6 +240,8 @@ const TESTS: &[(&str, Test)] = &[
         "one_owners_instances_reach_each_other_on_lan_ipv4",
         isolation::same_owner,
     ),
+    (THREE_MACHINES, remote::three_machines),
+    (CERTIFICATES, remote::wrong_certificates),
     (TWO_VMS, vms::two_owners),
     (VM_ISOLATION, vms::isolation),
     (VM_ENDS, vms::ends_by_itself),
@@ -250,6 +259,8 @@ fn main() -> ExitCode {
             .flat_map(|kind| TESTS.iter().map(|(name, _)| full(*kind, name)));
         return wharf_tests::without_engine(&arguments, all.collect());
     }
+    // The packet filter rules of a killed run would redirect ports of these tests to nothing.
+    PrivateEngine::end_abandoned(None);
     let mut failed = false;
     // One kind after the other: concurrent engines would slow each other down.
     for kind in kinds() {
@@ -279,13 +290,15 @@ fn kinds() -> Vec<Kind> {
 /// Returns the tests for one kind of engine; reports those that do not run.
 fn tests_on(kind: Kind) -> Vec<&'static (&'static str, Test)> {
     if kind != VMS_ON {
-        eprintln!("NOT RUN on {kind}: the tests of virtual machines, which run on {VMS_ON}");
+        eprintln!(
+            "NOT RUN on {kind}: the tests of virtual machines and of TLS, which run on {VMS_ON}"
+        );
     }
     let plain = std::env::var_os(ENGINES).is_none();
     let core = plain && kind != PLAIN_RUN;
     let (run, left): (Vec<_>, Vec<_>) = TESTS
         .iter()
-        .filter(|(name, _)| kind == VMS_ON || !VMS.contains(name))
+        .filter(|(name, _)| kind == VMS_ON || !(VMS.contains(name) || REMOTE.contains(name)))
         .partition(|(name, _)| !core || CORE.contains(name));
     if core {
         let left = left.len();

@@ -28,6 +28,7 @@ impl Context {
             disk_gib: Some(60),
             disposable: false,
             allowed: Allowed::new(&[])?,
+            tls: None,
         })?;
         let context = Self { engine };
         context.remove_containers()?;
@@ -80,7 +81,12 @@ impl Context {
         ];
         let socket = socket.to_str().context("socket path")?;
         let networks = networks.each_ref().map(String::as_str);
-        let node = docker_node("real", socket, networks, self.engine.kind().settings());
+        let node = docker_node(
+            "real",
+            &format!("unix://{socket}"),
+            networks,
+            self.engine.kind().settings(),
+        );
         Server::start(&format!("{}{node}", Ports::take().settings()))
     }
 

@@ -68,10 +68,10 @@ pub fn lasting_node(name: &str, settings: &str) -> Result<(String, TempDir)> {
 
 /// A `[[node]]` on a real engine, with networks for its instances' private and public addresses and
 /// some more settings for the driver.
-pub fn docker_node(name: &str, socket: &str, networks: [&str; 2], settings: &str) -> String {
+pub fn docker_node(name: &str, endpoint: &str, networks: [&str; 2], settings: &str) -> String {
     let [lan_cidr, public_ipv4] = networks;
     format!(
-        "[[node]]\nname = \"{name}\"\ndriver = \"docker\"\nendpoint = \"unix://{socket}\"\n\
+        "[[node]]\nname = \"{name}\"\ndriver = \"docker\"\nendpoint = \"{endpoint}\"\n\
          capacity = {{ n_vcpus = 64, mem_gib = 64, disk_size_gib = 2000 }}\n\
          lan_cidr = \"{lan_cidr}\"\npublic_ipv4 = [\"{public_ipv4}\"]\nsettings = {{ {settings}publish_address = \"127.0.0.1\" }}\n"
     )

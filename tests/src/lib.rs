@@ -7,6 +7,7 @@
 
 mod api;
 pub mod browser;
+mod certificates;
 mod cli;
 mod config;
 mod document;
@@ -21,6 +22,7 @@ mod trials;
 mod wait;
 
 pub use api::{Answer, Api, small};
+pub use certificates::{Authority, Certificate};
 pub use cli::{Ended, Shell, end};
 pub use config::{Ports, docker_node, lasting_node, simulated_node};
 pub use document::{check as agrees_with_document, check_body as body_agrees, documented};

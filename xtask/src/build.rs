@@ -15,6 +15,14 @@ pub fn wharf(workspace: &Workspace) -> Result<()> {
     })
 }
 
+/// Builds the programs that tests of other packages start. `cargo test` builds a program only for the
+/// tests of its own package.
+pub fn programs_of_tests(workspace: &Workspace) -> Result<()> {
+    step("Building wharf and wharf-dist (release)", || {
+        binaries(workspace, &["wharf", "wharf-dist"])
+    })
+}
+
 /// Builds programs of the workspace.
 ///
 /// The whole workspace is selected: cargo gives a library the features that the selected packages

@@ -26,7 +26,7 @@ const OUTPUT_LIMIT: Duration = Duration::from_secs(5);
 /// Runs the tests whose names contain `filter`, or all. With `all_flavors`, on the images of all
 /// flavors; else on those that are quick to make.
 pub fn run(workspace: &Workspace, filter: Option<&str>, all_flavors: bool) -> Result<()> {
-    build::wharf(workspace)?;
+    build::programs_of_tests(workspace)?;
     let mut test = workspace.cargo();
     test.args(["test", "--release", "--locked", "--workspace"]);
     // One failure must not hide another.

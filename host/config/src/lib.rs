@@ -13,7 +13,7 @@ mod webhook;
 
 pub use clock::ClockConfig;
 pub use limits::Limits;
-pub use node::{Capacity, Gpu, NodeConfig};
+pub use node::{Capacity, EngineTls, Gpu, NodeConfig};
 pub use quota::Quota;
 pub use rates::{Decimal, RatesConfig, TierRates};
 pub use retention::Retention;
@@ -225,6 +225,12 @@ impl Config {
         if let Some(tls) = &mut config.tls {
             absolute(&mut tls.cert);
             absolute(&mut tls.key);
+        }
+        for tls in config.node.iter_mut().filter_map(|node| node.tls.as_mut()) {
+            absolute(&mut tls.cert);
+            absolute(&mut tls.key);
+            tls.ca.as_mut().map(absolute);
+            tls.server_cert.as_mut().map(absolute);
         }
         check::check(&config)?;
         Ok(config)

@@ -2,6 +2,7 @@
 
 use ipnet::Ipv4Net;
 use serde::Deserialize;
+use std::path::PathBuf;
 use wharf_domain::capacity::CpuTier;
 
 /// The configuration of one node.
@@ -12,9 +13,11 @@ pub struct NodeConfig {
     pub name: String,
     /// Driver plugin, required: `docker`, `simulated`, or the name of a plugin in `plugins_dir`.
     pub driver: String,
-    /// Address of the engine, required: `unix:///path/to/socket`, or `simulated:` for the built-in
-    /// engine.
+    /// Address of the engine, required: `unix:///path/to/socket`, `https://HOST:PORT`, or `simulated:`
+    /// for the built-in engine.
     pub endpoint: String,
+    /// Certificates for an `https://` endpoint, which requires them.
+    pub tls: Option<EngineTls>,
     /// Resources that instances may claim, required.
     pub capacity: Capacity,
     /// vCPUs that instances may claim for each one of `capacity`, from 1 to 100. One instance has at most
@@ -48,6 +51,23 @@ pub struct NodeConfig {
     /// Settings of the driver, passed on unchanged. Default: none.
     #[serde(default)]
     pub settings: toml::Table,
+}
+
+/// `[node.tls]`: certificates for an engine on another machine. All files are PEM.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EngineTls {
+    /// Path of Wharf's certificate chain, required.
+    pub cert: PathBuf,
+    /// Path of its private key, required. Only its owner may read the file.
+    pub key: PathBuf,
+    /// Path of the certificates of the issuers that may vouch for the engine. Either this or
+    /// `server_cert` is required.
+    pub ca: Option<PathBuf>,
+    /// The name or address in the engine's certificate, with `ca`. Default: the host of `endpoint`.
+    pub server_name: Option<String>,
+    /// Path of the engine's certificate. No other one is accepted then; its name and dates do not matter.
+    pub server_cert: Option<PathBuf>,
 }
 
 /// The total resources that instances on a node may claim. All fields are required.

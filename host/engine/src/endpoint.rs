@@ -1,5 +1,6 @@
 //! The endpoint of a node's engine in the configuration.
 
+use http::uri::Authority;
 use std::path::PathBuf;
 
 /// A parsed `endpoint` of a `[[node]]`.
@@ -7,21 +8,44 @@ use std::path::PathBuf;
 pub enum Endpoint {
     /// `unix:///path/to/engine.sock`
     Unix(PathBuf),
+    /// `https://HOST:PORT`
+    Https {
+        /// DNS name or IP address.
+        host: String,
+        /// TCP port.
+        port: u16,
+    },
     /// `simulated:` (kept in memory) or `simulated:///path/to/file` (survives the process).
     Simulated(Option<PathBuf>),
 }
 
 /// An invalid endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "endpoint: {0:?} is not one of unix:///path/to/socket, simulated:, simulated:///path/to/file"
-)]
-pub struct EndpointError(String);
+pub enum EndpointError {
+    /// The text has no known form.
+    #[error(
+        "endpoint: {0:?} is not one of unix:///path/to/socket, https://HOST:PORT, simulated:, \
+         simulated:///path/to/file"
+    )]
+    Form(String),
+    /// An API that gives root on the node would be open to the network.
+    #[error(
+        "endpoint: {0:?} is plain text: an engine on another machine needs TLS with client \
+         certificates, and an endpoint https://HOST:PORT"
+    )]
+    Plain(String),
+}
 
 impl Endpoint {
     /// Parses the form in the configuration. Paths are absolute.
     pub fn parse(text: &str) -> Result<Self, EndpointError> {
-        let wrong = || EndpointError(text.to_owned());
+        let wrong = || EndpointError::Form(text.to_owned());
+        if text.starts_with("tcp://") || text.starts_with("http://") {
+            return Err(EndpointError::Plain(text.to_owned()));
+        }
+        if let Some(address) = text.strip_prefix("https://") {
+            return https(address).ok_or_else(wrong);
+        }
         if let Some(path) = text.strip_prefix("unix://") {
             return absolute(path).map(Self::Unix).ok_or_else(wrong);
         }
@@ -35,6 +59,21 @@ impl Endpoint {
             None => Err(wrong()),
         }
     }
+}
+
+/// Parses `HOST:PORT`, with or without a slash at the end.
+fn https(address: &str) -> Option<Endpoint> {
+    let authority: Authority = address.strip_suffix('/').unwrap_or(address).parse().ok()?;
+    let host = authority.host();
+    let unbracketed = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let has_user = authority.as_str().contains('@');
+    (!has_user && !host.is_empty()).then_some(())?;
+    Some(Endpoint::Https {
+        host: unbracketed.unwrap_or(host).to_owned(),
+        port: authority.port_u16().filter(|port| *port > 0)?,
+    })
 }
 
 fn absolute(path: &str) -> Option<PathBuf> {
@@ -56,15 +95,31 @@ mod tests {
             Endpoint::parse("simulated:///var/s.log"),
             Ok(Endpoint::Simulated(Some("/var/s.log".into())))
         );
+        for (text, host) in [
+            ("https://engine.example:2376", "engine.example"),
+            ("https://10.0.0.5:2376/", "10.0.0.5"),
+            ("https://[fd00::5]:2376", "fd00::5"),
+        ] {
+            let (host, port) = (host.to_owned(), 2376);
+            assert_eq!(Endpoint::parse(text), Ok(Endpoint::Https { host, port }));
+        }
         for wrong in [
             "",
+            "https://",
+            "https://no-port",
+            "https://h:0",
+            "https://h:2376/path",
+            "https://user@h:2376",
             "unix://",
             "unix://relative",
             "simulated:x",
-            "tcp://1.2.3.4:2375",
-            "http://h",
         ] {
-            assert!(Endpoint::parse(wrong).is_err(), "{wrong}");
+            let form = Err(EndpointError::Form(wrong.to_owned()));
+            assert_eq!(Endpoint::parse(wrong), form, "{wrong}");
+        }
+        for plain in ["tcp://1.2.3.4:2375", "http://h"] {
+            let refused = Err(EndpointError::Plain(plain.to_owned()));
+            assert_eq!(Endpoint::parse(plain), refused);
         }
     }
 }

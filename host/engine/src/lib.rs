@@ -4,9 +4,12 @@
 mod access;
 mod archive;
 mod changes;
+mod client;
+mod connect;
 mod contact;
 mod crypt;
 mod endpoint;
+
 mod job;
 mod message;
 mod node;
@@ -17,10 +20,10 @@ mod tar_pipe;
 mod tar_stream;
 #[cfg(test)]
 mod tests;
+pub mod tls;
 mod trace;
 mod transfer;
 mod transport;
-mod unix;
 
 pub use access::Access;
 pub use endpoint::{Endpoint, EndpointError};

@@ -44,7 +44,7 @@ impl EngineNode {
         let simulated = matches!(transport, Transport::InProcess(_));
         if simulated != matches!(policy, Policy::Simulated) {
             let needed = if simulated {
-                "unix:///path/to/socket"
+                "unix:///path/to/socket or https://HOST:PORT"
             } else {
                 "simulated:"
             };

@@ -19,11 +19,11 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// The request for an HTTP client. The authority is a constant, as there is one engine.
-    pub fn into_http(self) -> Result<Request<Full<Bytes>>, EngineError> {
+    /// The request for an HTTP client. The client's connector ignores the URI's scheme.
+    pub fn into_http(self, authority: &str) -> Result<Request<Full<Bytes>>, EngineError> {
         let mut request = Request::builder()
             .method(self.method)
-            .uri(format!("http://localhost{}", self.path));
+            .uri(format!("http://{authority}{}", self.path));
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }

@@ -1,9 +1,12 @@
 //! The transports to an engine. They send requests that the policy has checked.
 
+use super::client::HttpTransport;
+use super::connect::Address;
 use super::message::{EngineError, Response};
 use super::outgoing::{Outgoing, Progress};
 use super::tar_pipe::TransferProgress;
-use super::unix::UnixTransport;
+use rustls::ClientConfig;
+use rustls_pki_types::ServerName;
 use std::fmt::Debug;
 use std::future::Future;
 use std::path::Path;
@@ -22,8 +25,8 @@ pub trait InProcessEngine: Debug + Send + Sync {
 /// A connection to one engine.
 #[derive(Debug, Clone)]
 pub enum Transport {
-    /// A Unix socket.
-    Unix(Arc<UnixTransport>),
+    /// HTTP over a unix socket or TLS.
+    Http(Arc<HttpTransport>),
     /// An engine inside this process.
     InProcess(Arc<dyn InProcessEngine>),
 }
@@ -31,7 +34,24 @@ pub enum Transport {
 impl Transport {
     /// A transport to the engine that listens on a Unix socket. The socket need not exist yet.
     pub fn unix(socket: &Path) -> Self {
-        Self::Unix(Arc::new(UnixTransport::new(socket)))
+        Self::Http(Arc::new(HttpTransport::new(Address::Unix(
+            socket.to_owned(),
+        ))))
+    }
+
+    /// A transport to the engine at a TCP port. It connects with the first request.
+    pub fn tls(
+        host: String,
+        port: u16,
+        server_name: ServerName<'static>,
+        config: Arc<ClientConfig>,
+    ) -> Self {
+        Self::Http(Arc::new(HttpTransport::new(Address::Tls {
+            host,
+            port,
+            server_name,
+            config,
+        })))
     }
 
     /// A transport to an engine inside this process.
@@ -43,7 +63,7 @@ impl Transport {
     /// engine in this process cannot be lost.
     pub fn interruptions(&self) -> u64 {
         match self {
-            Self::Unix(unix) => unix.interruptions(),
+            Self::Http(http) => http.interruptions(),
             Self::InProcess(_) => 0,
         }
     }
@@ -51,7 +71,7 @@ impl Transport {
     /// Sends a request and reads the whole answer.
     pub async fn send(&self, outgoing: Outgoing) -> Result<Response, EngineError> {
         match self {
-            Self::Unix(unix) => unix.send(outgoing).await,
+            Self::Http(http) => http.send(outgoing).await,
             Self::InProcess(engine) => engine.send(&outgoing).await,
         }
     }
@@ -66,7 +86,7 @@ impl Transport {
         progress: Arc<dyn Progress>,
     ) -> Result<Response, EngineError> {
         match self {
-            Self::Unix(unix) => unix.pipe(from, to, gone, transferred, progress).await,
+            Self::Http(http) => http.pipe(from, to, gone, transferred, progress).await,
             Self::InProcess(_) => Err(EngineError::Refused("this engine has no archives".into())),
         }
     }
@@ -78,7 +98,7 @@ impl Transport {
         progress: &dyn Progress,
     ) -> Result<Response, EngineError> {
         match self {
-            Self::Unix(unix) => unix.stream(outgoing, progress).await,
+            Self::Http(http) => http.stream(outgoing, progress).await,
             Self::InProcess(engine) => {
                 let answer = engine.send(&outgoing).await?;
                 progress.chunk(&answer.body);

@@ -4,11 +4,43 @@ use crate::http::AdminClient;
 use crate::operation::claims::ListClaims;
 use crate::server::{self, StartError};
 use crate::{node_rules, trust};
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use wharf_config::Config;
 use wharf_control::App;
 use wharf_control::check::{Books, Finding, Judged, Machine, Networks, Severity};
 use wharf_db::Db;
+use wharf_domain::driver::NodeHealth;
+use wharf_domain::ids::NodeId;
+
+/// Probes one node, and judges its configuration. A server of this configuration may be running.
+pub async fn node(config: &Config, name: &str) -> Result<(NodeHealth, Vec<Finding>)> {
+    let mut only = config.clone();
+    only.node.retain(|node| node.name == name);
+    let Some(node) = only.node.first() else {
+        let names: Vec<_> = config.node.iter().map(|node| node.name.as_str()).collect();
+        bail!(
+            "no node {name:?}; the configuration has {}",
+            names.join(", ")
+        );
+    };
+    if node.endpoint.starts_with("simulated:") {
+        bail!("node {name}: a simulated engine belongs to the server's process; nothing to check");
+    }
+    let books = books(config).await?;
+    let (plugins, drivers) = server::drivers_for_check(&only, &books.installation).await?;
+    let Some(driver) = drivers.get(&NodeId(name.to_owned())) else {
+        bail!("node {name}: no driver");
+    };
+    let health = driver
+        .probe()
+        .await
+        .with_context(|| format!("node {name}"))?;
+    let Judged { mut findings, .. } =
+        wharf_control::check::judge(config, &books, &plugins, &drivers).await;
+    let own = format!("node.{name}.");
+    findings.retain(|finding| finding.setting.starts_with(&own));
+    Ok((health, findings))
+}
 
 /// Judges a configuration before a start. A server of this configuration may be running.
 pub async fn all(config: &Config) -> Result<Vec<Finding>> {

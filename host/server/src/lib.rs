@@ -14,6 +14,7 @@ mod essential;
 pub mod http;
 pub mod log;
 mod node_rules;
+mod node_tls;
 pub mod operation;
 mod reload;
 pub mod schema;

@@ -1,6 +1,7 @@
 //! Builds a server from its configuration and runs it.
 
 use crate::essential::Essential;
+use crate::node_tls::{self, NodeTls, NodeTlsError};
 use crate::trust::{self, TrustError};
 use crate::{check, http, reload, webhook};
 use std::collections::BTreeMap;
@@ -48,6 +49,13 @@ pub enum StartError {
     /// A node's endpoint is not valid.
     #[error("setting `node.{node}.endpoint`")]
     Endpoint { node: String, source: EndpointError },
+    /// A node's certificates cannot be used.
+    #[error("setting `node.{node}.{setting}`")]
+    NodeTls {
+        node: String,
+        setting: &'static str,
+        source: NodeTlsError,
+    },
     /// A node's settings are not valid.
     #[error("setting `node.{node}.settings`: {message}")]
     Settings { node: String, message: String },
@@ -342,8 +350,23 @@ fn driver(
         node: node.name.clone(),
         message: error.to_string(),
     })?;
+    let wrong_tls = |(setting, source)| StartError::NodeTls {
+        node: node.name.clone(),
+        setting,
+        source,
+    };
+    if !matches!(endpoint, Endpoint::Https { .. }) {
+        node_tls::check_unused(node).map_err(wrong_tls)?;
+    }
     let transport = match endpoint {
         Endpoint::Unix(socket) => Transport::unix(&socket),
+        Endpoint::Https { host, port } => {
+            let NodeTls {
+                server_name,
+                config,
+            } = node_tls::read(node, &host).map_err(wrong_tls)?;
+            Transport::tls(host, port, server_name, config)
+        }
         Endpoint::Simulated(file) => {
             let engine = SimulatedEngine::open(&settings, file.as_deref());
             Transport::in_process(engine.map_err(|source| StartError::Simulated {

@@ -26,7 +26,7 @@ pub use kind::Kind;
 pub use layout::short_hash;
 pub use objects::{GRACE_S, Objects};
 pub use podman::PODMAN;
-pub use private::{Options, PrivateEngine};
+pub use private::{Options, PrivateEngine, TlsListener};
 pub use rules::{Allowed, NodeRules, Ruleset};
 pub use storage::disk_gib;
 

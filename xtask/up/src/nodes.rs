@@ -330,6 +330,7 @@ fn options(
         disk_gib: Some(disk_gib),
         disposable,
         allowed: allowed.clone(),
+        tls: None,
     }
 }
 

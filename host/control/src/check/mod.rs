@@ -13,7 +13,7 @@ use networks::conflicts;
 use super::App;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::fmt::{self, Display, Formatter};
 use std::io;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -36,6 +36,15 @@ pub enum Severity {
     Warning,
 }
 
+impl Display for Severity {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        })
+    }
+}
+
 /// A contradiction between the configuration and what it is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
@@ -47,8 +56,8 @@ pub struct Finding {
     pub remedy: String,
 }
 
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Display for Finding {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self {
             setting,
             problem,

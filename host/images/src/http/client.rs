@@ -9,7 +9,9 @@ use hyper::client::conn::http1;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper_util::rt::TokioIo;
 use std::path::Path;
+use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio_rustls::TlsConnector;
 
 type Outgoing = Either<Either<Empty<Bytes>, Full<Bytes>>, Channel<Bytes, std::io::Error>>;
 
@@ -89,6 +91,16 @@ async fn exchange(
         }
         Endpoint::Tcp(address) => {
             let stream = tokio::net::TcpStream::connect(address.as_str()).await?;
+            converse(stream, endpoint, request, each).await
+        }
+        Endpoint::Tls {
+            address,
+            server_name,
+            config,
+        } => {
+            let tcp = tokio::net::TcpStream::connect(address.as_str()).await?;
+            let connector = TlsConnector::from(Arc::clone(config));
+            let stream = connector.connect(server_name.clone(), tcp).await?;
             converse(stream, endpoint, request, each).await
         }
     }

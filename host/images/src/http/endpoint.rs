@@ -1,16 +1,28 @@
 //! The address of a server.
 
 use anyhow::{Result, bail};
+use rustls_pki_types::ServerName;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio_rustls::rustls::ClientConfig;
 
-/// `unix:///path` or `http://host:port`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// `unix:///path`, `http://host:port`, or an address with certificates.
+#[derive(Debug, Clone)]
 pub enum Endpoint {
     /// A unix socket.
     Unix(PathBuf),
     /// `host:port`.
     Tcp(String),
+    /// TLS at `host:port`.
+    Tls {
+        /// `host:port`.
+        address: String,
+        /// The name in the server's certificate.
+        server_name: ServerName<'static>,
+        /// Client certificate and trust.
+        config: Arc<ClientConfig>,
+    },
 }
 
 impl Endpoint {
@@ -31,8 +43,15 @@ impl Endpoint {
     pub(super) fn authority(&self) -> &str {
         match self {
             Self::Unix(_) => "localhost",
-            Self::Tcp(address) => address,
+            Self::Tcp(address) | Self::Tls { address, .. } => address,
         }
+    }
+}
+
+/// Two endpoints are equal if they are written alike, whatever their certificates.
+impl PartialEq for Endpoint {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
     }
 }
 
@@ -41,6 +60,7 @@ impl fmt::Display for Endpoint {
         match self {
             Self::Unix(path) => write!(f, "unix://{}", path.display()),
             Self::Tcp(address) => write!(f, "http://{address}"),
+            Self::Tls { address, .. } => write!(f, "https://{address}"),
         }
     }
 }

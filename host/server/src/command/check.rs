@@ -23,12 +23,8 @@ impl Check {
         let findings = runtime()?.block_on(check::all(&config))?;
         let mut errors = 0;
         for finding in &findings {
-            let severity = match finding.severity {
-                Severity::Error => "error",
-                Severity::Warning => "warning",
-            };
             errors += usize::from(finding.severity == Severity::Error);
-            println!("{severity}: {finding}");
+            println!("{}: {finding}", finding.severity);
         }
         let warnings = findings.len() - errors;
         if errors > 0 {

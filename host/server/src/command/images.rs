@@ -1,11 +1,12 @@
 //! `wharf images`.
 
 use super::ConfigFile;
-use anyhow::{Context, Result, bail};
+use crate::node_tls::{self, NodeTls};
+use anyhow::{Context, Error, Result, bail};
 use clap::{Args, Subcommand};
 use std::env;
 use std::path::PathBuf;
-use wharf_config::Config;
+use wharf_config::{Config, NodeConfig};
 use wharf_images::http::{Client, Endpoint};
 use wharf_images::{Recipes, State, load};
 
@@ -110,14 +111,33 @@ fn of_nodes(config: &Config, only: Option<&str>) -> Result<Vec<Engine>> {
         .filter(|node| node.driver == "docker" && only.is_none_or(|only| node.name == only));
     wanted
         .map(|node| {
-            let endpoint = Endpoint::parse(&node.endpoint);
-            let endpoint = endpoint.with_context(|| format!("node {}: endpoint", node.name))?;
+            let endpoint = of_node(node).with_context(|| format!("node {}", node.name))?;
             Ok(Engine {
                 name: node.name.clone(),
                 client: Client::new(endpoint),
             })
         })
         .collect()
+}
+
+fn of_node(node: &NodeConfig) -> Result<Endpoint> {
+    let Some(address) = node.endpoint.strip_prefix("https://") else {
+        return Endpoint::parse(&node.endpoint);
+    };
+    let wharf_engine::Endpoint::Https { host, .. } = wharf_engine::Endpoint::parse(&node.endpoint)?
+    else {
+        bail!("endpoint: {:?}", node.endpoint);
+    };
+    let NodeTls {
+        server_name,
+        config,
+    } = node_tls::read(node, &host)
+        .map_err(|(setting, error)| Error::new(error).context(setting))?;
+    Ok(Endpoint::Tls {
+        address: address.trim_end_matches('/').to_owned(),
+        server_name,
+        config,
+    })
 }
 
 fn each(engines: &[Engine], act: impl Fn(&Client) -> Result<()>) -> Result<()> {

@@ -1,11 +1,15 @@
 //! `wharf node`.
 
-use super::ConfigFile;
 use super::remote::output::table;
+use super::{ConfigFile, runtime};
+use crate::check;
+use crate::log;
 use crate::operation::node::{AcceptNode, DrainNode, ListNodes};
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use wharf_config::Config;
 use wharf_control::NodeLine;
+use wharf_domain::driver::NodeHealth;
 use wharf_domain::time::Timestamp;
 
 /// List and drain nodes, and accept an engine after an outage
@@ -20,6 +24,15 @@ enum NodeCommand {
     /// List nodes: name, engine, time of the last change of state, number of instances, claimed and
     /// configured vCPUs, RAM and disk, and state
     List {
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Probe the engine of a node, and print its version, resources, features and the findings about it
+    ///
+    /// No server needs to run. The exit status is 1 when the engine cannot be used.
+    Check {
+        /// The node's name
+        name: String,
         #[command(flatten)]
         config: ConfigFile,
     },
@@ -66,6 +79,7 @@ impl Node {
                     &rows,
                 )?;
             }
+            NodeCommand::Check { name, config } => check(&name, &config.load()?)?,
             NodeCommand::Drain { name, config } => {
                 let (node, drained) = (name.clone(), true);
                 let left = config.perform(DrainNode { node, drained })?;
@@ -89,6 +103,44 @@ impl Node {
         }
         Ok(())
     }
+}
+
+fn check(name: &str, config: &Config) -> Result<()> {
+    let _log = log::to_stderr(false);
+    let (health, findings) = runtime()?.block_on(check::node(config, name))?;
+    let NodeHealth {
+        version,
+        features,
+        totals,
+        gpus,
+        ..
+    } = health;
+    println!("{name}: {version}");
+    println!(
+        "resources: {} vCPUs, {} GiB RAM, {} GiB disk, {} GPUs",
+        totals.n_vcpus,
+        totals.mem_gib,
+        totals.disk_size_gib,
+        gpus.len()
+    );
+    let features = [
+        (features.containers, "containers"),
+        (features.vms, "VMs"),
+        (features.kvm, "hardware virtualization"),
+        (features.live_resize, "live resize"),
+        (features.disk_limit, "disk limits"),
+        (features.stats, "usage"),
+    ];
+    let present: Vec<_> = features
+        .iter()
+        .filter(|(is, _)| *is)
+        .map(|(_, feature)| *feature)
+        .collect();
+    println!("features: {}", present.join(", "));
+    for finding in findings {
+        println!("{}: {finding}", finding.severity);
+    }
+    Ok(())
 }
 
 /// The columns of a node; claimed and configured amounts.

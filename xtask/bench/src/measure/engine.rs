@@ -64,6 +64,7 @@ pub fn private(kind: Kind, dir: &Path) -> Result<PrivateEngine> {
             disk_gib,
             disposable: true,
             allowed: engine::Allowed::new(&[])?,
+            tls: None,
         })
     };
     start(None).or_else(|why| {

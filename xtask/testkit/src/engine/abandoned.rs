@@ -51,5 +51,6 @@ fn abandoned(run: &Path) -> Option<Options> {
         disk_gib: note.get("disk_gib").and_then(Value::as_u64),
         disposable: note.get("disposable")?.as_bool()?,
         allowed: Allowed::default(),
+        tls: None,
     })
 }

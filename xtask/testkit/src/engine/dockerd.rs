@@ -1,6 +1,7 @@
 //! The command of a private dockerd.
 
 use super::layout::Layout;
+use super::private::TlsListener;
 use super::storage::Storage;
 use super::userns;
 use crate::packages::Need;
@@ -25,7 +26,11 @@ pub(super) const NEEDS: [Need; 2] = [
 ];
 
 /// Writes the configuration, and returns the command. No dockerd of this layout may be running.
-pub(super) fn start(layout: &Layout, storage: Storage) -> Result<Command> {
+pub(super) fn start(
+    layout: &Layout,
+    storage: Storage,
+    tls: Option<&TlsListener>,
+) -> Result<Command> {
     // dockerd refuses to start while the process in its pid file is alive. The file of a killed dockerd
     // is removed, because its number may have been reused.
     let pidfile = layout.run.join("dockerd.pid");
@@ -34,11 +39,13 @@ pub(super) fn start(layout: &Layout, storage: Storage) -> Result<Command> {
         Storage::Btrfs => "btrfs",
         Storage::Directory => "overlay2",
     };
+    let mut hosts = vec![format!("unix://{}", layout.socket().display())];
+    hosts.extend(tls.map(|tls| format!("tcp://127.0.0.1:{}", tls.port)));
     let config = json!({
         "data-root": layout.data().join("docker"),
         "exec-root": layout.exec_root(),
         "pidfile": pidfile,
-        "hosts": [format!("unix://{}", layout.socket().display())],
+        "hosts": hosts,
         "group": "root",
         "storage-driver": driver,
         "userns-remap": userns::DOCKERD.name,
@@ -52,5 +59,11 @@ pub(super) fn start(layout: &Layout, storage: Storage) -> Result<Command> {
     fs::write(&file, config.to_string())?;
     let mut dockerd = command("dockerd");
     dockerd.arg("--config-file").arg(file);
+    if let Some(TlsListener { ca, cert, key, .. }) = tls {
+        dockerd.arg("--tlsverify");
+        dockerd.arg("--tlscacert").arg(ca);
+        dockerd.arg("--tlscert").arg(cert);
+        dockerd.arg("--tlskey").arg(key);
+    }
     Ok(dockerd)
 }

@@ -31,6 +31,21 @@ pub struct Options {
     pub disposable: bool,
     /// Private destinations that instances may reach.
     pub allowed: Allowed,
+    /// A second address of the engine, for dockerd only.
+    pub tls: Option<TlsListener>,
+}
+
+/// A port of this machine on which dockerd accepts clients with certificates.
+#[derive(Debug, Clone)]
+pub struct TlsListener {
+    /// The port on 127.0.0.1.
+    pub port: u16,
+    /// The file of the issuer of the clients' certificates.
+    pub ca: PathBuf,
+    /// The file of dockerd's certificate.
+    pub cert: PathBuf,
+    /// The file of its private key.
+    pub key: PathBuf,
 }
 
 /// A running private engine. Dropping it stops it.
@@ -145,7 +160,7 @@ impl PrivateEngine {
         if self.daemon.is_none() {
             let (kind, layout) = (self.options.kind, &self.layout);
             let command = match kind {
-                Kind::Dockerd => dockerd::start(layout, self.storage)?,
+                Kind::Dockerd => dockerd::start(layout, self.storage, self.options.tls.as_ref())?,
                 Kind::Podman4 | Kind::Podman5 => podman::start(kind, layout, self.storage)?,
             };
             self.daemon = Some(Daemon::start(command, kind.name(), layout)?);

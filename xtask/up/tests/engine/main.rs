@@ -111,6 +111,7 @@ fn start(name: &str) -> Result<PrivateEngine> {
         disk_gib: Some(20),
         disposable: true,
         allowed: Allowed::new(&[])?,
+        tls: None,
     })
 }
 

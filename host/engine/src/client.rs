@@ -1,26 +1,20 @@
-//! HTTP over a unix socket, with a pool of connections.
+//! HTTP to an engine, with a pool of connections.
 
-use super::contact::{Contact, OpenConnection};
+use super::connect::{Address, Connector};
+use super::contact::Contact;
 use super::message::{EngineError, MAX_RESPONSE, Response};
 use super::outgoing::{Outgoing, Progress};
 use super::tar_pipe::{TarPipe, TransferProgress};
+use super::tls;
 use bytes::{Bytes, BytesMut};
-use http::Uri;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::client::legacy::{Client, Error as ClientError};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioExecutor;
 use std::error::Error;
-use std::future::Future;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::UnixStream;
 
 /// Most idle connections. An engine answers the requests of one connection one after another.
 const IDLE_CONNECTIONS: usize = 16;
@@ -29,19 +23,21 @@ const IDLE_TIME: Duration = Duration::from_secs(30);
 /// Most headers of an answer.
 const MAX_HEADERS: usize = 64;
 
-/// The engine behind one socket.
+/// The engine at one address.
 #[derive(Debug, Clone)]
-pub struct UnixTransport {
+pub struct HttpTransport {
+    authority: Arc<str>,
     client: Client<Connector, Full<Bytes>>,
     pipes: Client<Connector, TarPipe>,
     contact: Arc<Contact>,
 }
 
-impl UnixTransport {
+impl HttpTransport {
     /// Makes the client. It connects with the first request.
-    pub fn new(socket: &Path) -> Self {
+    pub(super) fn new(address: Address) -> Self {
         let contact = Arc::new(Contact::default());
-        let connector = Connector::new(socket, &contact);
+        let authority = address.authority().into();
+        let connector = Connector::new(address, &contact);
         let client = Client::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE_TIME)
             .pool_max_idle_per_host(IDLE_CONNECTIONS)
@@ -52,6 +48,7 @@ impl UnixTransport {
             .pool_max_idle_per_host(0)
             .build(connector);
         Self {
+            authority,
             client,
             pipes,
             contact,
@@ -113,14 +110,17 @@ impl UnixTransport {
         }
         let body = TarPipe::new(source, gone, transferred, progress)
             .map_err(|malformed| EngineError::Unreachable(malformed.to_string()))?;
-        let request = to.into_http()?.map(|_| body);
+        let request = to.into_http(&self.authority)?.map(|_| body);
         let answer = self.pipes.request(request).await;
         let (status, headers, body) = opened(answer.map_err(|error| unreachable(&error))?);
         ended(status, headers, body).await
     }
 
     async fn open(&self, outgoing: Outgoing) -> Result<Opened, EngineError> {
-        let answer = self.client.request(outgoing.into_http()?).await;
+        let answer = self
+            .client
+            .request(outgoing.into_http(&self.authority)?)
+            .await;
         answer.map(opened).map_err(|error| unreachable(&error))
     }
 }
@@ -173,12 +173,12 @@ async fn next(body: &mut Incoming) -> Result<Option<Bytes>, EngineError> {
 /// Describes the error without paths of this machine, as the guest sees the text.
 fn unreachable(error: &ClientError) -> EngineError {
     let mut source = error.source();
-    let mut kind = None;
+    let (mut kind, mut tls) = (None, None);
     while let Some(inner) = source {
-        kind = inner
-            .downcast_ref::<io::Error>()
-            .map(io::Error::kind)
-            .or(kind);
+        if let Some(io) = inner.downcast_ref::<io::Error>() {
+            kind = Some(io.kind());
+            tls = tls.or_else(|| tls::explain(io));
+        }
         source = inner.source();
     }
     let what = if error.is_connect() {
@@ -186,92 +186,6 @@ fn unreachable(error: &ClientError) -> EngineError {
     } else {
         "the connection broke"
     };
-    EngineError::Unreachable(kind.map_or_else(|| what.to_owned(), |kind| format!("{what}: {kind}")))
-}
-
-/// Connects to the socket, whatever the URI.
-#[derive(Debug, Clone)]
-struct Connector {
-    socket: Arc<PathBuf>,
-    contact: Arc<Contact>,
-}
-
-impl Connector {
-    fn new(socket: &Path, contact: &Arc<Contact>) -> Self {
-        Self {
-            socket: Arc::new(socket.to_owned()),
-            contact: Arc::clone(contact),
-        }
-    }
-}
-
-impl tower_service::Service<Uri> for Connector {
-    type Response = TokioIo<EngineStream>;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: Uri) -> Self::Future {
-        let (path, contact) = (Arc::clone(&self.socket), Arc::clone(&self.contact));
-        Box::pin(async move {
-            let stream = UnixStream::connect(path.as_path()).await?;
-            Ok(TokioIo::new(EngineStream {
-                stream,
-                connection: contact.connection(),
-            }))
-        })
-    }
-}
-
-/// A unix stream for the client's pool.
-#[derive(Debug)]
-struct EngineStream {
-    stream: UnixStream,
-    connection: OpenConnection,
-}
-
-impl Connection for EngineStream {
-    fn connected(&self) -> Connected {
-        Connected::new()
-    }
-}
-
-impl AsyncRead for EngineStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let (before, room) = (buf.filled().len(), buf.remaining());
-        let read = ready!(Pin::new(&mut self.stream).poll_read(cx, buf));
-        if read.is_err() || (room > 0 && buf.filled().len() == before) {
-            self.connection.ended_by_peer();
-        }
-        Poll::Ready(read)
-    }
-}
-
-impl AsyncWrite for EngineStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, buf));
-        if written.is_err() {
-            self.connection.ended_by_peer();
-        }
-        Poll::Ready(written)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
+    let why = tls.or_else(|| kind.map(|kind| kind.to_string()));
+    EngineError::Unreachable(why.map_or_else(|| what.to_owned(), |why| format!("{what}: {why}")))
 }

@@ -1,0 +1,175 @@
+//! TLS to an engine: the client's certificate, the trust in the server's, and the causes of failures.
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore,
+    SignatureScheme,
+};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use std::fmt::{self, Debug, Formatter};
+use std::io;
+use std::sync::Arc;
+
+/// The certificate and key with which Wharf introduces itself.
+pub struct Identity {
+    /// The certificate and those of its issuers.
+    pub chain: Vec<CertificateDer<'static>>,
+    /// The private key.
+    pub key: PrivateKeyDer<'static>,
+}
+
+impl Debug for Identity {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").finish_non_exhaustive()
+    }
+}
+
+/// The engines that Wharf believes.
+#[derive(Debug)]
+pub enum Trust {
+    /// Those with a valid certificate from these issuers for the expected name.
+    Issuers(Vec<CertificateDer<'static>>),
+    /// Those with exactly this certificate, whatever its name and dates.
+    Pinned(CertificateDer<'static>),
+}
+
+/// The settings for all connections to one engine.
+pub fn client_config(identity: Identity, trust: Trust) -> Result<Arc<ClientConfig>, Error> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()?;
+    let builder = match trust {
+        Trust::Issuers(issuers) => {
+            let mut roots = RootCertStore::empty();
+            for issuer in issuers {
+                roots.add(issuer)?;
+            }
+            builder.with_root_certificates(roots)
+        }
+        Trust::Pinned(certificate) => {
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(Pinned {
+                    certificate,
+                    provider,
+                }))
+        }
+    };
+    Ok(Arc::new(
+        builder.with_client_auth_cert(identity.chain, identity.key)?,
+    ))
+}
+
+/// Accepts one certificate. The handshake proves that the server has its key.
+#[derive(Debug)]
+struct Pinned {
+    certificate: CertificateDer<'static>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if *end_entity == self.certificate {
+            Ok(ServerCertVerified::assertion())
+        } else {
+            Err(CertificateError::ApplicationVerificationFailure.into())
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, cert, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, cert, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}
+
+/// The cause of a failed connection in words, if it is TLS.
+pub(super) fn explain(error: &io::Error) -> Option<String> {
+    let error = error.get_ref()?.downcast_ref::<Error>()?;
+    Some(match error {
+        Error::InvalidCertificate(wrong) => certificate(wrong),
+        Error::AlertReceived(alert) => refused(*alert),
+        Error::InvalidMessage(_) => {
+            "the engine does not speak TLS at this port; it may be plain HTTP".to_owned()
+        }
+        other => format!("TLS: {other}"),
+    })
+}
+
+/// The fault of the engine's certificate.
+fn certificate(error: &CertificateError) -> String {
+    match error {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the engine's certificate has expired".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "the engine's certificate is not valid yet; compare the clocks".to_owned()
+        }
+        CertificateError::NotValidForNameContext {
+            expected,
+            presented,
+        } => format!(
+            "the engine's certificate is for {}, not for {}; tls.server_name sets the expected name",
+            presented.join(", "),
+            expected.to_str(),
+        ),
+        CertificateError::NotValidForName => {
+            "the engine's certificate has another name; tls.server_name sets the expected one"
+                .to_owned()
+        }
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "the engine's certificate is not from the issuer in tls.ca".to_owned()
+        }
+        CertificateError::ApplicationVerificationFailure => {
+            "the engine's certificate is not the one in tls.server_cert".to_owned()
+        }
+        other => format!("the engine's certificate is invalid: {other}"),
+    }
+}
+
+/// The engine's reason to end the handshake.
+fn refused(alert: AlertDescription) -> String {
+    match alert {
+        AlertDescription::CertificateExpired => {
+            "the engine says that the certificate in tls.cert has expired".to_owned()
+        }
+        AlertDescription::UnknownCA
+        | AlertDescription::BadCertificate
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::CertificateRequired
+        | AlertDescription::AccessDenied
+        | AlertDescription::DecryptError => format!(
+            "the engine refuses the certificate in tls.cert (alert {alert:?}): its issuer is not the one \
+             that the engine trusts, or it has expired"
+        ),
+        other => format!("the engine ended the TLS handshake (alert {other:?})"),
+    }
+}

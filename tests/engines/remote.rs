@@ -1,0 +1,252 @@
+//! Engines on other machines: dockerds behind mutual TLS, a cut link, and wrong certificates.
+
+use crate::context::Context;
+use crate::machine::{Machine, Switch};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use std::fs::{self, Permissions};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use wharf_tests::{
+    Api, Authority, Certificate, KeyPair, Login, Ports, Server, docker_node, free_network, small,
+    until, wharf_binary,
+};
+
+/// A node with room for one instance.
+fn node(name: &str, machine: &Machine, tls: &str) -> Result<String> {
+    let n = free_network()?;
+    let (lan, public) = (format!("10.{n}.0.0/16"), format!("198.18.{n}.0/28"));
+    let node = docker_node(name, &machine.endpoint(), [&lan, &public], "")
+        .replace("127.0.0.1", "0.0.0.0")
+        .replace("n_vcpus = 64", "n_vcpus = 1");
+    Ok(format!("{node}ssh_host = \"{}\"\n{tls}", machine.address()))
+}
+
+fn text<'a>(instance: &'a Value, field: &str) -> &'a str {
+    instance[field].as_str().unwrap_or_default()
+}
+
+/// The login host of an instance.
+fn host(instance: &Value) -> &str {
+    let command = text(instance, "ssh_command");
+    command.split(['@', ' ']).next_back().unwrap_or_default()
+}
+
+/// The state of a node in `wharf node list`.
+fn state(server: &Server, node: &str) -> Result<String> {
+    let list = server.cli(&["node", "list"])?;
+    let line = list.lines().find(|line| line.starts_with(node));
+    Ok(line.context("the node is not listed")?.to_owned())
+}
+
+pub fn three_machines(_: &Context) -> Result<()> {
+    let authority = Authority::new()?;
+    let switch = Switch::new()?;
+    let tls = authority.issue("wharf", &[])?.node_tls(&authority.ca());
+    let mut machines = Vec::new();
+    let mut nodes = String::new();
+    for (number, name) in (2..).zip(["ann", "bea", "cleo"]) {
+        let mut machine = Machine::on(&switch, number)?;
+        let certificate = authority.issue(name, &[machine.address()])?;
+        machine.start(&authority, &certificate)?;
+        wharf_testkit::images::ensure(&machine.client(), &["base"])?;
+        nodes.push_str(&node(name, &machine, &tls)?);
+        machines.push(machine);
+    }
+    let server = Server::start(&format!("{}{nodes}", Ports::take().settings()))?;
+    let api = server.user("ann@example.com")?;
+    let key = KeyPair::new()?;
+    let mut body = small("container");
+    body["public_key"] = json!(key.public);
+    let mut instances = Vec::new();
+    for _ in &machines {
+        let made = api.create(&body)?.expect(201)?;
+        instances.push(api.wait_for(text(&made, "uuid"), "running")?);
+    }
+    api.create(&body)?.expect(422)?;
+    let mut hosts: Vec<_> = instances.iter().map(|made| host(made)).collect();
+    hosts.sort_unstable();
+    let addresses: Vec<_> = machines.iter().map(Machine::address).collect();
+    ensure!(hosts == addresses, "{hosts:?}");
+    for instance in &instances {
+        reaches_itself(&key, instance)?;
+        let path = format!("/api/instance/{}/stats/", text(instance, "uuid"));
+        api.get(&path)?.expect(200)?;
+    }
+
+    let cut = machines.first().context("a machine")?;
+    let on = |address: &str| instances.iter().find(|made| host(made) == address);
+    let (lost, other) = (
+        on(cut.address()).context("its instance")?,
+        on(addresses.last().context("a machine")?).context("another instance")?,
+    );
+    cut.plug(false)?;
+    until("the node is out of reach", || {
+        Ok(state(&server, "ann")?.contains("unreachable").then_some(()))
+    })?;
+    reaches_itself(&key, other)?;
+    restarted(&api, other)?;
+    let seen = api.instance(text(lost, "uuid"))?.expect(200)?;
+    ensure!(text(&seen, "state") == "running", "{seen}");
+    api.create(&body)?.expect(422)?;
+    cut.plug(true)?;
+    until("the node is back", || {
+        Ok((!state(&server, "ann")?.contains("unreachable")).then_some(()))
+    })?;
+    reaches_itself(&key, lost)?;
+    restarted(&api, lost)?;
+    for instance in &instances {
+        api.delete(text(instance, "uuid"))?.expect(204)?;
+    }
+    until("the machines are empty", || {
+        let all = machines.iter().map(|machine| {
+            let list = machine.client().get("/containers/json?all=true")?;
+            Ok(list.as_array().is_none_or(Vec::is_empty))
+        });
+        Ok(all
+            .collect::<Result<Vec<_>>>()?
+            .iter()
+            .all(|empty| *empty)
+            .then_some(()))
+    })?;
+    server.finish()
+}
+
+fn reaches_itself(key: &KeyPair, instance: &Value) -> Result<()> {
+    let name = Login::Key(key).output(instance, "uname -n")?;
+    ensure!(name.trim() == text(instance, "name"), "{name}");
+    Ok(())
+}
+
+fn restarted(api: &Api, instance: &Value) -> Result<()> {
+    let uuid = text(instance, "uuid");
+    for (action, state) in [("stop", "exited"), ("restart", "running")] {
+        api.act(uuid, action)?.expect(200)?;
+        api.wait_for(uuid, state)?;
+    }
+    Ok(())
+}
+
+/// Runs `wharf node check` on a node with this endpoint and table, and returns its success and output.
+fn check(endpoint: &str, tls: &str) -> Result<(bool, String)> {
+    let dir = tempfile::tempdir()?;
+    let file = dir.path().join("wharf.toml");
+    let node = docker_node("far", endpoint, ["10.99.0.0/16", "198.18.99.0/28"], "");
+    fs::write(
+        &file,
+        format!("listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n{node}{tls}"),
+    )?;
+    let mut wharf = Command::new(wharf_binary());
+    let checked = wharf
+        .args(["node", "check", "far", "--config"])
+        .arg(&file)
+        .output()?;
+    ensure!(
+        !dir.path().join("data").exists(),
+        "the check left a data directory"
+    );
+    let text = [checked.stdout, checked.stderr].concat();
+    Ok((checked.status.success(), String::from_utf8(text)?))
+}
+
+/// Answers every connection as an HTTP server without TLS does.
+fn plain_http() -> Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 512]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+        }
+    });
+    Ok(format!("https://{address}"))
+}
+
+pub fn wrong_certificates(_: &Context) -> Result<()> {
+    let (authority, stranger) = (Authority::new()?, Authority::new()?);
+    let switch = Switch::new()?;
+    let mut machine = Machine::on(&switch, 2)?;
+    let engine = authority.issue("engine", &[machine.address()])?;
+    machine.start(&authority, &engine)?;
+    let far = machine.endpoint();
+    let ca = authority.ca();
+    let wharf = authority.issue("wharf", &[])?;
+    let good = wharf.node_tls(&ca);
+    let pin = |to: &Certificate| {
+        let (of, to) = (ca.display().to_string(), to.cert.display().to_string());
+        good.replace(" ca =", " server_cert =").replace(&of, &to)
+    };
+
+    let more = |setting: &str| good.replace(" }", &format!(", {setting} }}"));
+
+    for tls in [&good, &pin(&engine)] {
+        let (accepted, said) = check(&far, tls)?;
+        ensure!(accepted && said.contains("resources: "), "{said}");
+    }
+    let open = authority.issue("open", &[])?;
+    fs::set_permissions(&open.key, Permissions::from_mode(0o644))?;
+    let plain = plain_http()?;
+    let expired = authority.issue_expired("old", &[])?;
+    for (endpoint, tls, parts) in [
+        (
+            &far,
+            stranger.issue("wharf", &[])?.node_tls(&ca),
+            ["refuses the certificate in tls.cert", "far"],
+        ),
+        (
+            &far,
+            expired.node_tls(&ca),
+            ["refuses the certificate in tls.cert", "expired"],
+        ),
+        (
+            &far,
+            wharf.node_tls(&stranger.ca()),
+            ["not from the issuer in tls.ca", "far"],
+        ),
+        (
+            &far,
+            more("server_name = \"rack.example\""),
+            ["not for rack.example", machine.address()],
+        ),
+        (&far, pin(&wharf), ["not the one in tls.server_cert", "far"]),
+        (&plain, good.clone(), ["does not speak TLS", "plain HTTP"]),
+        (&far, open.node_tls(&ca), ["node.far.tls.key", "chmod 0600"]),
+        (&far, String::new(), ["node.far.tls", "cert"]),
+        (
+            &far,
+            more("server_cert = \"x\""),
+            ["node.far.tls", "either `ca` or `server_cert`"],
+        ),
+        (
+            &"unix:///run/none.sock".to_owned(),
+            good.clone(),
+            ["node.far.tls", "https://HOST:PORT"],
+        ),
+        (
+            &"tcp://127.0.0.1:2375".to_owned(),
+            String::new(),
+            ["node.far.endpoint", "TLS"],
+        ),
+    ] {
+        let (accepted, said) = check(endpoint, &tls)?;
+        ensure!(!accepted, "accepted: {said}");
+        for part in parts {
+            ensure!(said.contains(part), "no {part:?} in {said}");
+        }
+        ensure!(!said.contains("PRIVATE KEY"), "{said}");
+    }
+
+    machine.stop()?;
+    machine.start(
+        &authority,
+        &authority.issue_expired("engine-old", &[machine.address()])?,
+    )?;
+    let (accepted, said) = check(&far, &good)?;
+    ensure!(
+        !accepted && said.contains("the engine's certificate has expired"),
+        "{said}"
+    );
+    Ok(())
+}
