@@ -112,6 +112,21 @@ impl Desk {
             .map(drop)
     }
 
+    /// Signs in by the password.
+    pub fn sign_in(&self) -> Result<()> {
+        self.fill("#email", EMAIL)?;
+        self.fill("#password", PASSWORD)?;
+        self.click("Sign in")
+    }
+
+    /// Makes the server listen on its present port at its next start too, so that pages find it.
+    pub fn keep_port(&self) -> Result<()> {
+        let listen = self.server.base_url().replace("http://", "");
+        let config = std::fs::read_to_string(self.server.config_path())?;
+        let config = config.replace("127.0.0.1:0", &listen);
+        Ok(std::fs::write(self.server.config_path(), config)?)
+    }
+
     /// Saves a screenshot.
     pub fn picture(&self, name: &str) -> Result<()> {
         self.browser.screenshot(name).map(drop)

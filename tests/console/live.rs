@@ -20,11 +20,7 @@ fn changes_elsewhere_show_at_once_and_after_a_restart_of_the_server() {
     assert_eq!(desk.api.delete("seen-at-once").unwrap().status, 204);
     desk.browser.wait_for_text("No instances yet").unwrap();
 
-    // The same port again, so that the page reaches the server as before.
-    let listen = desk.server.base_url().replace("http://", "");
-    let config = std::fs::read_to_string(desk.server.config_path()).unwrap();
-    let config = config.replace("127.0.0.1:0", &listen);
-    std::fs::write(desk.server.config_path(), config).unwrap();
+    desk.keep_port().unwrap();
     desk.server.kill().unwrap();
     desk.browser
         .wait_for_text("The connection is lost")

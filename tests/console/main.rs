@@ -10,12 +10,19 @@
 
 mod axe;
 mod desk;
+mod dialogs;
 mod dist;
 mod journey;
 mod keyboard;
+mod lists;
 mod live;
 mod many;
 mod npm;
 mod pages;
 mod serving;
+mod signed_out;
+#[allow(dead_code)]
+#[path = "../rest/terminal/ssh_server.rs"]
+mod ssh_server;
+mod tabs;
 mod terminal;

@@ -44,7 +44,8 @@ const PAGES: [(&str, &str, &str); 17] = [
         "There is no instance not-there",
     ),
 ];
-const LOOKS: [(&str, &str, u32, u32); 3] = [
+/// Name, color scheme, width and height.
+pub const LOOKS: [(&str, &str, u32, u32); 3] = [
     ("light", "light", 1400, 900),
     ("dark", "dark", 1400, 900),
     ("phone", "light", 360, 740),

@@ -10,6 +10,7 @@
 
 mod beside;
 mod clock;
+mod console;
 mod context;
 mod crash;
 mod engine_restart;
@@ -58,7 +59,8 @@ enum Beside {
 /// The order of the parts.
 const PARTS: [Beside; 3] = [Beside::Much, Beside::Little, Beside::Nothing];
 
-const ALONE: [&str; 7] = [
+const ALONE: [&str; 8] = [
+    "the_console_opens_a_terminal_of_a_new_instance",
     "stats_are_those_of_a_known_load",
     "stats_are_502_while_the_engine_hangs",
     "changes_of_the_clock_have_no_effect",
@@ -116,11 +118,12 @@ const ENGINES: &str = "WHARF_TEST_ENGINES";
 const PLAIN_RUN: Kind = Kind::Dockerd;
 /// Tests of differences between engines. A run of all tests on all engines takes half an hour. None
 /// of these starts a second engine: two Podmans on a node share their firewall rules for ports.
-const CORE: [&str; 11] = [
+const CORE: [&str; 12] = [
     "running_means_that_ssh_accepts",
     "data_in_the_home_directory_survives_stop_and_restart",
     "an_instance_that_powers_itself_off_becomes_exited",
     "login_with_the_public_key_and_with_the_password",
+    "a_terminal_is_resized_attached_again_and_exits",
     "the_limits_are_seen_from_inside",
     "the_disk_size_is_a_limit",
     "sizes_change_while_it_runs_and_are_seen_from_inside",
@@ -166,6 +169,10 @@ const TESTS: &[(&str, Test)] = &[
     (
         "a_terminal_is_resized_attached_again_and_exits",
         terminal::of_a_container,
+    ),
+    (
+        "the_console_opens_a_terminal_of_a_new_instance",
+        console::terminal,
     ),
     ("the_limits_are_seen_from_inside", limits::seen_from_inside),
     ("the_disk_size_is_a_limit", limits::disk),

@@ -119,19 +119,35 @@ fn records_are_paged() {
     for _ in 0..4 {
         api.small_container().unwrap();
     }
-    let (mut path, mut ids) = ("/api/audit/?limit=2".to_owned(), vec![]);
-    loop {
-        let page = api.get(&path).unwrap();
-        let records = page.body.as_array().unwrap();
-        assert!((1..=2).contains(&records.len()));
-        ids.extend(records.iter().map(|r| r["id"].as_u64().unwrap()));
-        let Some(link) = page.header("link") else {
-            break;
-        };
-        path = link[1..link.find('>').unwrap()].to_owned();
-    }
+    // Records of others are before and behind.
+    let bob = server.user("bob@example.com").unwrap();
+    bob.small_container().unwrap();
+    let all = |query: &str| {
+        let (mut path, mut ids) = (format!("/api/audit/?limit=2{query}"), vec![]);
+        loop {
+            let page = api.get(&path).unwrap();
+            let records = page.body.as_array().unwrap();
+            assert!((1..=2).contains(&records.len()));
+            ids.extend(records.iter().map(|r| r["id"].as_u64().unwrap()));
+            let Some(link) = page.header("link") else {
+                break ids;
+            };
+            path = link[1..link.find('>').unwrap()].to_owned();
+        }
+    };
+    let mut ids = all("");
     assert!(ids.len() == 5 && ids.is_sorted(), "{ids:?}");
-    assert_eq!(api.get("/api/audit/?after=x").unwrap().status, 400);
+    assert_eq!(all("&order=oldest"), ids);
+    ids.reverse();
+    assert_eq!(all("&order=newest"), ids);
+    for (wrong, field) in [
+        ("after=x", "after"),
+        ("order=x", "order"),
+        ("order=newest&order=newest", "order"),
+    ] {
+        let refused = api.get(&format!("/api/audit/?{wrong}")).unwrap();
+        assert!(refused.expect(400).unwrap()[field].is_array(), "{wrong}");
+    }
     server.finish().unwrap();
 }
 

@@ -159,6 +159,19 @@ impl Browser {
         url.as_str().map(str::to_owned).context("no address")
     }
 
+    /// Opens a tab and continues in it. Returns the tab before.
+    pub fn new_tab(&self) -> Result<String> {
+        let before = self.get("/window")?;
+        let made = self.post("/window/new", &json!({ "type": "tab" }))?;
+        self.switch_to(made["handle"].as_str().context("no tab")?)?;
+        before.as_str().map(str::to_owned).context("no tab")
+    }
+
+    /// Continues in another tab.
+    pub fn switch_to(&self, tab: &str) -> Result<()> {
+        self.post("/window", &json!({ "handle": tab })).map(drop)
+    }
+
     /// Waits for an element, clicks on it, and types.
     pub fn click_and_type(&self, selector: &str, text: &str) -> Result<()> {
         let find = json!({ "using": "css selector", "value": selector });

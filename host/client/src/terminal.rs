@@ -156,7 +156,14 @@ impl TerminalOutput {
             };
             let control: Value = serde_json::from_str(&text).unwrap_or_default();
             if let Some(error) = control.get("error").and_then(Value::as_str) {
-                return Ok(Some(TerminalEvent::Failed(error.to_owned())));
+                let error = error.to_owned();
+                // The code of the close frame, which follows, tells whether the server comes back.
+                return match self.message().await {
+                    Ok(Some(Message::Close(Some(frame)))) if frame.code == CloseCode::Away => {
+                        Err(Error::Disconnected(error.into()))
+                    }
+                    _ => Ok(Some(TerminalEvent::Failed(error))),
+                };
             }
             if let Some(code) = control.get("exit") {
                 let code = code.as_u64().and_then(|code| u32::try_from(code).ok());

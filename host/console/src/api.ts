@@ -16,6 +16,8 @@ export class Problem extends Error {
 
 /** Runs when a request needs a session and there is none. */
 export const signedOut = { handler: () => {} };
+/** Whether this tab signs its user out, so that the end of the session is no news. */
+export const leaving = { now: false };
 
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
@@ -28,6 +30,8 @@ export async function request(
   const headers: Record<string, string> = { accept: "application/json", ...options.headers };
   if (body !== undefined) headers["content-type"] = "application/json";
   let response: Response;
+  const leaves = path.startsWith("/auth/sign-out");
+  if (leaves) leaving.now = true;
   try {
     response = await fetch(path, {
       method,
@@ -37,6 +41,7 @@ export async function request(
     });
   } catch (error) {
     if (options.signal?.aborted) throw error;
+    if (leaves) leaving.now = false;
     throw new Problem(0, "The server is out of reach.");
   }
   const text = await response.text();
@@ -47,6 +52,7 @@ export async function request(
     // A proxy may answer with a page of its own; the status is all that is known then.
   }
   if (response.ok) return { value, headers: response.headers };
+  if (leaves) leaving.now = false;
   if (response.status === 401 && path.startsWith("/api/")) signedOut.handler();
   throw problem(response.status, value);
 }

@@ -20,7 +20,7 @@ import { Webhooks } from "./pages/webhooks";
 import { Settings, Shell } from "./shell";
 import { Head } from "./parts/basics";
 import { go, path, returnTo } from "./router";
-import { loadError, session, start } from "./store";
+import { loadError, notice, session, start } from "./store";
 
 const FIXED: Record<string, () => ComponentChild> = {
   "/": () => <Instances />,
@@ -67,7 +67,19 @@ export function App() {
   if (at === "/invite") return <Invite />;
   if (session.value === undefined) return <Waiting />;
   if (session.value === null || at === "/sign-in") {
-    return at === "/sign-in" ? <SignIn /> : <Away />;
+    if (at !== "/sign-in") return <Away />;
+    return (
+      <>
+        {notice.value && (
+          <aside class="notice" aria-label="Why you are signed out">
+            <p class="bar" role="status">
+              {notice.value}
+            </p>
+          </aside>
+        )}
+        <SignIn />
+      </>
+    );
   }
   return (
     <>

@@ -20,8 +20,18 @@ export const commands = {
   eventsOf: (name: string) => `wharf events ${name}`,
   audit: "wharf api GET /api/audit/",
   keys: "wharf keys ls",
+  newKey: (name: string, scopes: string[], expires: string | null) => {
+    const of = scopes.map((scope) => ` --scope ${scope}`).join("");
+    return `wharf keys create${name && ` ${quote(name)}`}${of}${expires ? ` --expires ${expires}` : ""}`;
+  },
+  revokeKey: (id: string) => `wharf keys rm ${id}`,
   login: (server: string) => `wharf login ${server}`,
   sshKeys: "wharf ssh-keys ls",
+  newSshKey: (name: string) => `wharf ssh-keys add ${quote(name || "laptop")} ~/.ssh/id_ed25519.pub`,
+  removeSshKey: (name: string) => `wharf ssh-keys rm ${quote(name)}`,
+  webhooks: "wharf api GET /api/webhook/",
+  newWebhook: (body: object) => `wharf api POST /api/webhook/ --data ${quote(JSON.stringify(body))}`,
+  removeWebhook: (id: string) => `wharf api DELETE /api/webhook/${id}/`,
   create: (body: CreateRequest) => {
     const parts = ["wharf create"];
     if (body.name) parts.push(body.name);

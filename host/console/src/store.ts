@@ -1,9 +1,9 @@
 // State of the server, as signals that the event stream keeps current.
 
 import { batch, computed, signal } from "@preact/signals";
-import { get, pages, Problem, signedOut } from "./api";
-import { connect } from "./live/connect";
-import type { Message } from "./live/stream";
+import { get, leaving, pages, Problem, signedOut } from "./api";
+import { connect, type Disconnect } from "./live/connect";
+import type { List, Message, Reason } from "./live/stream";
 import { rateNow } from "./format";
 import { go, path, returnTo } from "./router";
 import type { Happening, Instance, InstanceInList, Session, Usage } from "./shapes";
@@ -16,6 +16,8 @@ const RECENT = 500;
 const GATHER_MS = 60;
 /** With more changed instances, the list is read instead. */
 const SINGLY = 20;
+/** Changes of lists arrive in bursts too. */
+const LISTS_MS = 200;
 /** The sums of the month are read again this long after a change. */
 const USAGE_MS = 1500;
 
@@ -31,6 +33,8 @@ export const recent = signal<Happening[]>([]);
 export const end = signal<number | null>(null);
 export const usage = signal<Usage | null>(null);
 export const online = signal(true);
+/** Why the user was signed out, for the page that signs in again. */
+export const notice = signal<string | null>(null);
 /** The time, twice a minute. */
 export const now = signal(Date.now());
 
@@ -60,7 +64,7 @@ export function find(name: string): InstanceInList | undefined {
   return instances.value.find((i) => i.name === name || i.uuid === name);
 }
 
-let disconnect: (() => void) | null = null;
+let disconnect: Disconnect | null = null;
 
 /** Learns who is signed in, and follows the event stream from then on. */
 export async function start(): Promise<void> {
@@ -71,13 +75,15 @@ export async function start(): Promise<void> {
     return;
   }
   loadError.value = null;
+  notice.value = null;
   disconnect = connect(receive);
 }
 
-/** Forgets everything of the user, after signing out. */
-export function forget(): void {
-  disconnect?.();
+/** Forgets everything of the user, after signing out. With a reason, the other tabs do too. */
+export function forget(reason: Reason | null = "tab"): void {
+  disconnect?.(reason);
   disconnect = null;
+  leaving.now = false;
   batch(() => {
     session.value = null;
     instances.value = [];
@@ -87,13 +93,27 @@ export function forget(): void {
   });
 }
 
-signedOut.handler = () => {
-  forget();
+const REASONS: Record<Reason, string> = {
+  tab: "You signed out in another tab.",
+  ended: "Your session was ended elsewhere, by a sign-out or a new password. Sign in again.",
+  expired: "Your session has expired. Sign in again.",
+  disabled: "The operator has disabled your account. Ask the operator.",
+  unknown: "Your session is not valid any more. Sign in again.",
+};
+
+/** Leads to the page that signs in, which says why. `told` are the other tabs already. */
+function leave(reason: Reason, told: boolean): void {
+  if (leaving.now) return;
+  const was = session.value;
+  forget(told ? null : reason);
   const open = ["/sign-in", "/invite"];
   if (open.includes(path.value)) return;
+  if (was) notice.value = REASONS[reason];
   returnTo.value = location.pathname + location.search + location.hash;
   go("/sign-in", true);
-};
+}
+
+signedOut.handler = () => leave("unknown", false);
 
 function receive(message: Message): void {
   switch (message.kind) {
@@ -108,11 +128,15 @@ function receive(message: Message): void {
     case "reset":
       void reload();
       break;
+    case "changed":
+      for (const list of message.lists) changedLists.add(list);
+      listing ??= setTimeout(tellOfLists, LISTS_MS);
+      break;
     case "online":
       online.value = message.online;
       break;
     case "signed-out":
-      signedOut.handler();
+      leave(message.reason, true);
   }
 }
 
@@ -157,6 +181,23 @@ const listeners = new Set<(event: Happening) => void>();
 export function onEvent(listener: (event: Happening) => void): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);
+}
+
+const changedLists = new Set<List>();
+let listing: ReturnType<typeof setTimeout> | undefined;
+const listListeners = new Map<() => void, List>();
+
+/** Runs `listener` when a list has changed, until the returned function is called. */
+export function onChange(list: List, listener: () => void): () => void {
+  listListeners.set(listener, list);
+  return () => void listListeners.delete(listener);
+}
+
+function tellOfLists(): void {
+  listing = undefined;
+  const lists = new Set(changedLists);
+  changedLists.clear();
+  for (const [listener, list] of [...listListeners]) if (lists.has(list)) listener();
 }
 
 function learn(event: Happening): void {

@@ -54,7 +54,30 @@ impl Access {
     }
 }
 
+/// The reason for which a key or a session is not valid any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Invalid {
+    /// The user is disabled.
+    Disabled,
+    Expired,
+    /// It was revoked, or ended by its user.
+    Ended,
+}
+
 impl App {
+    /// Returns the reason for which the key or the session of a caller is not valid any more.
+    pub fn why_invalid(&self, caller: &Caller) -> Invalid {
+        let is_known = match caller.credential {
+            Credential::Key => self.keys.is_known(&caller.key_id),
+            Credential::Session => self.accounts.is_known(&caller.key_id),
+        };
+        match is_known {
+            _ if self.keys.access().is_disabled(caller.user) => Invalid::Disabled,
+            true => Invalid::Expired,
+            false => Invalid::Ended,
+        }
+    }
+
     /// Returns whether the key or the session of a caller is still valid.
     pub fn is_valid(&self, caller: &Caller) -> bool {
         self.holds(caller.credential, &caller.key_id)

@@ -43,6 +43,14 @@ impl AuditEntry {
     }
 }
 
+/// The order of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    #[default]
+    Oldest,
+    Newest,
+}
+
 /// The change that appends a record about something else than an instance.
 pub fn record(
     view: &View<'_>,
@@ -77,16 +85,20 @@ pub fn page(db: &Db, after: u64, limit: usize) -> Result<Vec<(Option<String>, Au
 }
 
 impl App {
-    /// Returns at most `limit` records about the caller's instances and keys, after the number `after`.
+    /// Returns at most `limit` records about the caller's instances and keys, in an order, that follow
+    /// the record with the number `after`.
     pub fn audit(
         &self,
         caller: &Caller,
-        after: u64,
+        order: Order,
+        after: Option<u64>,
         limit: usize,
     ) -> Result<Vec<AuditEntry>, Error> {
-        let records = self
-            .db
-            .read(|rows| rows.audit_of(caller.user, after, limit))?;
+        let owner = caller.user;
+        let records = self.db.read(|rows| match order {
+            Order::Oldest => rows.audit_of(owner, after.unwrap_or_default(), limit),
+            Order::Newest => rows.audit_of_before(owner, after.unwrap_or(u64::MAX), limit),
+        })?;
         Ok(records.into_iter().map(AuditEntry::new).collect())
     }
 }

@@ -6,7 +6,7 @@ use super::reconciler::LATE;
 use super::{App, Caller};
 use serde::Serialize;
 use tokio::sync::watch;
-use wharf_db::{EventRow, Read, Snapshot};
+use wharf_db::{EventRow, Read, Snapshot, TopicCounts};
 use wharf_domain::error::Error;
 use wharf_domain::event::What;
 use wharf_domain::ids::{InstanceId, UserId};
@@ -199,6 +199,11 @@ impl App {
     /// Changes after each commit with an event of a user.
     pub fn events_of(&self, owner: UserId) -> watch::Receiver<()> {
         self.db.events_of(owner)
+    }
+
+    /// Changes after each commit with a change of another list of a user.
+    pub fn topics_of(&self, owner: UserId) -> watch::Receiver<TopicCounts> {
+        self.db.topics_of(owner)
     }
 }
 

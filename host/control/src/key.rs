@@ -167,6 +167,11 @@ impl Keys {
             .is_some_and(|key| self.holds(key, self.clock.now()))
     }
 
+    /// Returns whether a key is not revoked. It may have expired.
+    pub(super) fn is_known(&self, id: &str) -> bool {
+        self.valid.load().contains_key(id)
+    }
+
     /// Returns the time of creation of a key.
     pub fn created_at(&self, id: &str) -> Result<Option<Timestamp>, Error> {
         let row = self.db.read(|rows| rows.key(id))?;

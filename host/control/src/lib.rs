@@ -52,9 +52,9 @@ mod usage;
 mod vault;
 pub mod webhook;
 
-pub use access::Access;
+pub use access::{Access, Invalid};
 pub use account::{Accounts, Invitation, Invite, NewSession, SessionInfo, Visitor, device};
-pub use audit::{AuditEntry, page as audit_page, record as audit_record};
+pub use audit::{AuditEntry, Order as AuditOrder, page as audit_page, record as audit_record};
 pub use bill::CorrectionLine;
 pub use caller::{Caller, Credential};
 pub use clock::{Clock, ClockState};

@@ -27,6 +27,7 @@ impl Draft<'_> {
     }
 
     fn apply_one(&mut self, change: Change, projected: &mut Projected) -> Result<(), Error> {
+        self.note_topic(&change)?;
         match change {
             Change::PutInstance(instance) => self.put_instance(&instance, projected)?,
             Change::DropInstance(id) => self.drop_instance(id, projected)?,

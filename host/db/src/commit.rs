@@ -5,16 +5,14 @@ use super::codec::internal;
 use super::metrics::DbMetrics;
 use super::projection::{Projected, Projection};
 use super::table::Draft;
-use super::wakes::Wakes;
+use super::wakes::{Wakes, Woken};
 use redb::WriteTransaction;
-use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tokio::sync::{oneshot, watch};
 use wharf_domain::error::Error;
-use wharf_domain::ids::UserId;
 use wharf_domain::time::Timestamp;
 
 /// Tells the time.
@@ -81,7 +79,7 @@ where
     }
 }
 
-type Decided = (WriteTransaction, BTreeSet<UserId>);
+type Decided = (WriteTransaction, Woken);
 
 /// Commits one batch after the other.
 pub struct Committer {
@@ -141,7 +139,7 @@ impl Committer {
             return Err(internal("it takes no more writes"));
         }
         let decided = catch_unwind(AssertUnwindSafe(|| self.decide(batch)));
-        let (txn, owners) = match decided.unwrap_or_else(|_| Err(internal("a batch panicked"))) {
+        let (txn, woken) = match decided.unwrap_or_else(|_| Err(internal("a batch panicked"))) {
             Ok(Some(decided)) => decided,
             Ok(None) => return Ok(()),
             Err(error) => {
@@ -161,7 +159,7 @@ impl Committer {
             Ok(()) => {
                 self.projected.keep();
                 self.commits.fetch_add(1, Ordering::SeqCst);
-                self.wakes.wake(&owners);
+                self.wakes.wake(&woken);
             }
             // Only the next opening shows what the disk has kept.
             Err(error) => self.give_up(error),
@@ -170,7 +168,7 @@ impl Committer {
     }
 
     /// Applies the decisions of all members. Returns none if that changed no row, and otherwise the
-    /// owners with new events too.
+    /// owners that the changes concern too.
     fn decide(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Option<Decided>, Error> {
         let txn = self.file.begin_write().map_err(internal)?;
         let mut rows = Draft::open(&txn)?;
@@ -187,13 +185,13 @@ impl Committer {
                 rows.apply(changes, &mut self.projected)?;
             }
         }
-        let (changed, owners) = (rows.is_changed(), std::mem::take(&mut rows.owners));
+        let (changed, woken) = (rows.is_changed(), std::mem::take(&mut rows.woken));
         drop(rows);
         if !changed {
             txn.abort().map_err(internal)?;
             return Ok(None);
         }
-        Ok(Some((txn, owners)))
+        Ok(Some((txn, woken)))
     }
 
     fn is_lost(&self) -> bool {

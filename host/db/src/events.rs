@@ -22,7 +22,7 @@ impl Draft<'_> {
         row.seq = self.last_event(owner)? + 1;
         self.put(&t::OWNER_EVENTS, &owner, row.seq, &(id, number))?;
         self.put(&t::EVENTS, &id, number, &row)?;
-        self.owners.insert(owner);
+        self.woken.events.insert(owner);
         Ok(())
     }
 

@@ -51,6 +51,7 @@ pub use rows::{
 };
 pub use ssh_keys::{ReadSshKeys, SshKeyId, SshKeyRow};
 pub use table::Snapshot;
+pub use wakes::{Topic, TopicCounts};
 pub use webhooks::ReadWebhooks;
 
 use std::path::{Path, PathBuf};
@@ -221,6 +222,11 @@ impl Db {
     /// Changes after each commit with an event of this owner.
     pub fn events_of(&self, owner: UserId) -> watch::Receiver<()> {
         self.wakes.of(owner)
+    }
+
+    /// Changes after each commit with a change of a topic of this owner.
+    pub fn topics_of(&self, owner: UserId) -> watch::Receiver<TopicCounts> {
+        self.wakes.topics_of(owner)
     }
 
     /// The size of the file in a directory, in bytes; 0 if the operating system does not say.

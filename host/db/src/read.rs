@@ -299,11 +299,29 @@ pub trait Read: Rows {
         limit: usize,
     ) -> Result<Vec<(u64, AuditRecord)>, Error> {
         let from = (owner, after.saturating_add(1));
+        let keys = self.keys_under_from(&t::AUDIT_BY_OWNER, &(), from)?;
+        self.audit_rows(owner, keys.take(limit))
+    }
+
+    /// At most `limit` records about an owner before the number `before`, the last one first.
+    fn audit_of_before(
+        &self,
+        owner: UserId,
+        before: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, AuditRecord)>, Error> {
+        let keys = self.keys_under_before(&t::AUDIT_BY_OWNER, &(), (owner, before))?;
+        self.audit_rows(owner, keys.take(limit))
+    }
+
+    /// The records of an owner with these numbers, up to the first number of another owner.
+    fn audit_rows(
+        &self,
+        owner: UserId,
+        keys: impl Iterator<Item = Result<(UserId, u64), Error>>,
+    ) -> Result<Vec<(u64, AuditRecord)>, Error> {
         let mut records = Vec::new();
-        for key in self
-            .keys_under_from(&t::AUDIT_BY_OWNER, &(), from)?
-            .take(limit)
-        {
+        for key in keys {
             let (of, number) = key?;
             if of != owner {
                 break;

@@ -7,16 +7,15 @@
 
 use super::codec::{decode, encode, internal};
 use super::key::Part;
+use super::wakes::Woken;
 use redb::{
     AccessGuard, Range, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable,
     TableDefinition, WriteTransaction,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use std::borrow::Borrow;
-use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use wharf_domain::error::Error;
-use wharf_domain::ids::UserId;
 
 type Bytes = &'static [u8];
 
@@ -147,6 +146,22 @@ pub trait Rows {
         }))
     }
 
+    /// The rest of the keys of one first part that precede `to`, the last one first.
+    fn keys_under_before<F: Part + ?Sized, R: Part<Owned = R>, V>(
+        &self,
+        table: &Table<F, R, V>,
+        first: &F,
+        to: R,
+    ) -> Result<impl Iterator<Item = Result<R, Error>>, Error> {
+        let (from, to) = (table.prefix(first, table.kind), table.key(first, &to));
+        let rows = self.tree().range(from.as_slice()..to.as_slice());
+        Ok(rows.map_err(internal)?.rev().filter_map(|row| {
+            read(table, row, |_| Ok(()))
+                .map(|found| found.map(|(_, rest, ())| rest))
+                .transpose()
+        }))
+    }
+
     /// The rest of the keys of one first part, in order.
     fn keys_under<F: Part + ?Sized, R: Part<Owned = R>, V>(
         &self,
@@ -241,8 +256,8 @@ impl Rows for Snapshot {
 pub struct Draft<'t> {
     tree: redb::Table<'t, Bytes, Bytes>,
     changed: bool,
-    /// The owners with new events.
-    pub(super) owners: BTreeSet<UserId>,
+    /// The owners that the changes concern.
+    pub(super) woken: Woken,
 }
 
 impl Rows for Draft<'_> {
@@ -257,7 +272,7 @@ impl<'t> Draft<'t> {
         Ok(Self {
             tree: txn.open_table(TREE).map_err(internal)?,
             changed: false,
-            owners: BTreeSet::new(),
+            woken: Woken::default(),
         })
     }
 

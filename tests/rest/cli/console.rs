@@ -6,7 +6,7 @@ use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::spawn;
-use wharf_tests::{Server, Shell};
+use wharf_tests::{Ports, Server, Shell, lasting_node};
 
 /// A path to a server, which can be cut.
 struct Relay {
@@ -119,6 +119,35 @@ fn a_console_attaches_again_after_a_lost_connection() {
         "{}",
         console.output()
     );
+    console.end().unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_console_opens_a_new_terminal_after_a_restart_of_the_server() {
+    let (node, _dir) = lasting_node("one", "").unwrap();
+    let mut server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    // The address stays when the server starts again.
+    let config = std::fs::read_to_string(server.config_path()).unwrap();
+    let address = server.base_url().strip_prefix("http://").unwrap();
+    let config = config.replace("127.0.0.1:0", address);
+    std::fs::write(server.config_path(), config).unwrap();
+    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    shell.ok(&["create", "box", "--wait"]).unwrap();
+    let instance = api.instance("box").unwrap().expect(200).unwrap();
+    let _ssh = SshServer::of(&instance).unwrap();
+    let mut console = shell
+        .on_terminal("wharf console box; echo ended with $?")
+        .unwrap();
+    console.wait_for("ready> ").unwrap();
+    assert!(server.terminate().unwrap().success());
+    console.wait_for("attaching again").unwrap();
+    server.run().unwrap();
+    console.wait_for("This is a new one.").unwrap();
+    console.wait_for("ready> ").unwrap();
+    console.type_in("exit 5\r").unwrap();
+    console.wait_for("ended with 5").unwrap();
     console.end().unwrap();
     server.finish().unwrap();
 }

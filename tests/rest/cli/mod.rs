@@ -6,6 +6,7 @@ mod config_ssh;
 mod console;
 mod exit_codes;
 mod follow;
+mod json;
 mod login;
 mod operator;
 mod secrets;

@@ -3,6 +3,7 @@
 use super::{Stream, page};
 use crate::sign_in::Browser;
 use crate::{start, start_with, uuid};
+use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use ureq::http::{Request, Version};
@@ -74,6 +75,91 @@ fn the_end_of_a_session_ends_its_streams_and_no_other() {
     ann.delete(uuid(&created)).unwrap().expect(204).unwrap();
     while of_key.event()["type"] != "deleted" {}
     drop(of_key);
+    server.finish().unwrap();
+}
+
+/// The lists that the next message names.
+fn changed(stream: &mut Stream) -> Vec<String> {
+    let (kind, id, data) = stream.next().unwrap();
+    assert_eq!((kind.as_str(), id), ("changed", 0), "{data}");
+    let lists = data["lists"].as_array().unwrap().iter();
+    lists
+        .map(|list| list.as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_stream_names_other_lists_that_change() {
+    let (server, ann) = start();
+    let bob = server.user("bob@example.com").unwrap();
+    let (mut plain, mut all) = (
+        Stream::of(&server, &ann, ""),
+        Stream::of(&server, &ann, "?changes=true"),
+    );
+    assert_eq!((plain.ready(), all.ready()), (0, 0));
+    let post = |api: &Api, path: &str, body: Value| {
+        let answer = api.send("POST", path, &body).unwrap();
+        answer.expect(201).unwrap()
+    };
+    post(&bob, "/api/key/", json!({}));
+    let key = post(&ann, "/api/key/", json!({}));
+    assert_eq!(changed(&mut all), ["audit", "keys"]);
+    let path = format!("/api/key/{}/", key["id"].as_str().unwrap());
+    let revoked = ann.send("DELETE", &path, &Value::Null).unwrap();
+    revoked.expect(204).unwrap();
+    assert_eq!(changed(&mut all), ["audit", "keys"]);
+    let hook = json!({ "url": "https://receiver.invalid/", "types": ["purged"] });
+    let hook = post(&ann, "/api/webhook/", hook);
+    assert_eq!(changed(&mut all), ["audit", "webhooks"]);
+    let path = format!("/api/webhook/{}/test/", hook["id"].as_str().unwrap());
+    let test = ann.send("POST", &path, &Value::Null).unwrap();
+    test.expect(202).unwrap();
+    // The attempt, which fails, follows the request.
+    let mut lists = changed(&mut all);
+    while lists != ["webhooks"] {
+        assert_eq!(lists, ["audit", "webhooks"]);
+        lists = changed(&mut all);
+    }
+    // Only a stream that asks for them has them.
+    ann.small_container().unwrap();
+    assert_eq!(plain.event()["type"], "created");
+    drop((plain, all));
+    server.finish().unwrap();
+}
+
+#[test]
+fn the_last_message_of_a_stream_has_the_reason_of_its_end() {
+    let (server, ann) = start();
+    let follow = |expires_at: Value| {
+        let body = json!({ "expires_at": expires_at });
+        let key = ann.send("POST", "/api/key/", &body).unwrap();
+        let key = key.expect(201).unwrap();
+        let secret = key["key"].as_str().unwrap();
+        let mut stream = Stream::open(server.base_url(), secret, "?changes=true", None).unwrap();
+        stream.ready();
+        (key["id"].as_str().unwrap().to_owned(), stream)
+    };
+    let end = |stream: &mut Stream| loop {
+        let (kind, id, data) = stream.next().unwrap();
+        if kind == "end" {
+            assert_eq!(id, 0);
+            assert!(stream.next().is_none());
+            return data["reason"].as_str().unwrap().to_owned();
+        }
+        assert_eq!(kind, "changed");
+    };
+    let (id, mut revoked) = follow(Value::Null);
+    server.cli(&["key", "revoke", &id]).unwrap();
+    assert_eq!(end(&mut revoked), "ended");
+    let date = std::process::Command::new("date")
+        .args(["-u", "-d", "+2 seconds", "+%Y-%m-%dT%H:%M:%SZ"])
+        .output();
+    let date = String::from_utf8(date.unwrap().stdout).unwrap();
+    let (_, mut expired) = follow(date.trim().into());
+    assert_eq!(end(&mut expired), "expired");
+    let (_, mut disabled) = follow(Value::Null);
+    server.cli(&["user", "disable", "ann@example.com"]).unwrap();
+    assert_eq!(end(&mut disabled), "disabled");
     server.finish().unwrap();
 }
 

@@ -6,17 +6,19 @@ use http::Method;
 impl Client {
     /// List the changes of your instances and keys.
     ///
-    /// Returns a page of records, oldest first: the changes that your keys made, and those that the
-    /// operator made for you. The `Link` header has the URL of the next page, if there is one. A
+    /// Returns a page of records: the changes that your keys made, and those that the operator made
+    /// for you. The `Link` header has the URL of the next page, if there is one. A
     /// record is durable with its change. Refused requests have no record.
     pub fn list_audit(
         &self,
         limit: Option<u64>,
         after: Option<u64>,
+        order: Option<&str>,
     ) -> Request<'_, types::AuditList> {
         self.operation(Method::GET, "/api/audit/", &[])
             .query("limit", limit)
             .query("after", after)
+            .query("order", order)
     }
     /// Get the price of an instance, and whether it fits.
     ///
@@ -43,16 +45,24 @@ impl Client {
     /// Events are kept for a limited time. If those after `after` are gone, a page begins with an
     /// element of type `reset`, and a stream sends a message `reset` with `{"oldest": ID}`. Read the
     /// state of your instances again then.
+    ///
+    /// With `changes=true` a stream also has messages `changed`, such as `{"lists": ["webhooks"]}`, when
+    /// lists change without an event: `audit`, `host-keys`, `keys`, `ssh-keys` and `webhooks`, whose
+    /// deliveries are included. They have no `id` and are not repeated, so read the lists again after a
+    /// reconnection. If the key or session of the stream ends, its last message is `end` with a
+    /// `reason`: `ended`, `expired` or `disabled`.
     pub fn list_events(
         &self,
         limit: Option<u64>,
         after: Option<u64>,
         instance: Option<&str>,
+        changes: Option<bool>,
     ) -> Request<'_, types::EventList> {
         self.operation(Method::GET, "/api/event/", &[])
             .query("limit", limit)
             .query("after", after)
             .query("instance", instance)
+            .query("changes", changes)
     }
     /// List the flavors.
     pub fn list_flavors(&self) -> Request<'_, types::FlavorList> {

@@ -908,6 +908,10 @@ export type ListAuditData = {
          * The position of a page, from the `Link` header of the page before. Without `limit` the page has at most 1000 instances.
          */
         after?: number;
+        /**
+         * Whether the page begins with the `oldest` record, which is the default, or with the `newest` one.
+         */
+        order?: 'oldest' | 'newest';
     };
     url: '/api/audit/';
 };
@@ -1041,6 +1045,10 @@ export type ListEventsData = {
          * UUID or name of the one instance whose events are wanted. A UUID finds deleted instances too.
          */
         instance?: string;
+        /**
+         * Whether a stream has messages about other lists, and about its end.
+         */
+        changes?: boolean;
     };
     url: '/api/event/';
 };

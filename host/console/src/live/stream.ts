@@ -3,12 +3,20 @@
 
 import type { Happening } from "../shapes";
 
+/** Lists that change without an event. */
+const LISTS = ["audit", "host-keys", "keys", "ssh-keys", "webhooks"] as const;
+export type List = (typeof LISTS)[number];
+
+/** Why nobody is signed in any more: in another tab, as the server says, or for an unknown reason. */
+export type Reason = "tab" | "ended" | "expired" | "disabled" | "unknown";
+
 export type Message =
   | { kind: "ready"; id: number }
   | { kind: "event"; event: Happening }
   | { kind: "reset" }
+  | { kind: "changed"; lists: readonly List[] }
   | { kind: "online"; online: boolean }
-  | { kind: "signed-out" };
+  | { kind: "signed-out"; reason: Reason };
 
 /** Pauses before a new connection after a refused one, in milliseconds. */
 const PAUSES = [500, 1000, 2000, 4000, 8000];
@@ -29,18 +37,18 @@ export class Stream {
   constructor(private readonly report: (message: Message) => void) {
     setInterval(() => {
       const now = Date.now();
-      if (now - this.tick > ASLEEP) this.open();
+      if (now - this.tick > ASLEEP && this.source) this.open();
       this.tick = now;
     }, TICK);
-    globalThis.addEventListener?.("online", () => this.open());
+    globalThis.addEventListener?.("online", () => this.source && this.open());
     this.open();
   }
 
   /** Connects again, from the last event on. */
   open(): void {
-    this.close();
-    const after = this.last === null ? "" : `?after=${this.last}`;
-    const source = new EventSource(`/api/event/${after}`);
+    this.disconnect();
+    const after = this.last === null ? "" : `&after=${this.last}`;
+    const source = new EventSource(`/api/event/?changes=true${after}`);
     this.source = source;
     source.addEventListener("ready", (message) => {
       const first = this.last === null;
@@ -48,11 +56,22 @@ export class Stream {
       this.failures = 0;
       this.set(true);
       if (first) this.report({ kind: "ready", id: this.last });
+      // Messages about lists have no number, so those before the connection are lost.
+      this.report({ kind: "changed", lists: LISTS });
     });
     source.addEventListener("reset", () => this.report({ kind: "reset" }));
     source.addEventListener("event", (message) => {
       this.last = Number(message.lastEventId);
       this.report({ kind: "event", event: JSON.parse(message.data) as Happening });
+    });
+    source.addEventListener("changed", (message) => {
+      const { lists } = JSON.parse(message.data) as { lists: List[] };
+      this.report({ kind: "changed", lists });
+    });
+    source.addEventListener("end", (message) => {
+      const { reason } = JSON.parse(message.data) as { reason: Reason };
+      this.end();
+      this.report({ kind: "signed-out", reason });
     });
     source.onerror = () => {
       this.set(false);
@@ -61,7 +80,13 @@ export class Stream {
     };
   }
 
-  close(): void {
+  /** Forgets the user. A later connection begins anew. */
+  end(): void {
+    this.disconnect();
+    this.last = null;
+  }
+
+  private disconnect(): void {
     clearTimeout(this.retry);
     this.source?.close();
     this.source = null;
@@ -73,9 +98,10 @@ export class Stream {
       (response) => response.status,
       () => 0,
     );
+    if (!this.source) return;
     if (status === 401) {
-      this.last = null;
-      this.report({ kind: "signed-out" });
+      this.end();
+      this.report({ kind: "signed-out", reason: "unknown" });
     } else {
       this.retry = setTimeout(() => this.open(), pause);
     }

@@ -1,5 +1,6 @@
 // The shared worker: one stream for all tabs.
 
+import type { Order } from "./connect";
 import { type Message, Stream } from "./stream";
 
 const ports = new Set<MessagePort>();
@@ -12,15 +13,14 @@ function report(message: Message): void {
 (globalThis as unknown as { onconnect: (event: MessageEvent) => void }).onconnect = (event) => {
   const port = event.ports[0];
   if (!port) return;
-  port.onmessage = ({ data }: MessageEvent<"join" | "leave" | "stop">) => {
+  port.onmessage = ({ data }: MessageEvent<Order>) => {
     if (data === "leave") {
       ports.delete(port);
       return;
     }
-    if (data === "stop") {
-      stream?.close();
-      if (stream) stream.last = null;
-      report({ kind: "signed-out" });
+    if (data !== "join") {
+      stream?.end();
+      report({ kind: "signed-out", reason: data.stop });
       return;
     }
     ports.add(port);

@@ -7,25 +7,30 @@ import { commands } from "../commands";
 import { clock, exact } from "../format";
 import { Alert, Command, Head } from "../parts/basics";
 import type { AuditRecord } from "../shapes";
-import { instances, now } from "../store";
+import { instances, now, onChange } from "../store";
+
+const FIRST = "/api/audit/?order=newest&limit=100";
 
 export function Audit() {
   const records = useSignal<AuditRecord[]>([]);
-  const next = useSignal<string | null>("/api/audit/?limit=100");
+  const next = useSignal<string | null>(null);
   const error = useSignal<string | null>(null);
-  const read = async () => {
-    if (!next.value) return;
+  const read = async (path: string) => {
     try {
-      const { value, headers } = await request("GET", next.value);
+      const { value, headers } = await request("GET", path);
       const known = new Set(records.value.map((record) => record.id));
       const page = (value as AuditRecord[]).filter((record) => !known.has(record.id));
       records.value = [...records.value, ...page].sort((a, b) => b.id - a.id);
-      next.value = nextPage(headers);
+      // A later look at the first page finds new records alone.
+      if (known.size === 0 || path !== FIRST) next.value = nextPage(headers);
     } catch (problem) {
       if (problem instanceof Problem) error.value = problem.message;
     }
   };
-  useEffect(() => void read(), []);
+  useEffect(() => {
+    void read(FIRST);
+    return onChange("audit", () => void read(FIRST));
+  }, []);
   const names = new Map(instances.value.map((i) => [i.uuid, i.name]));
   const about = (record: AuditRecord) => {
     const name = record.instance && names.get(record.instance);
@@ -36,7 +41,7 @@ export function Audit() {
   return (
     <>
       <Head title="Audit log" />
-      <p class="lead">Each change of yours has a record, in the order that it was made.</p>
+      <p class="lead">Each change of yours has a record; the latest is first.</p>
       <Alert words={error.value} />
       {records.value.length > 0 && (
         <table class="list">
@@ -77,7 +82,7 @@ export function Audit() {
       {records.value.length === 0 && !next.value && <p class="none">Nothing was changed yet.</p>}
       {next.value && records.value.length > 0 && (
         <p>
-          <button type="button" onClick={() => void read()}>
+          <button type="button" onClick={() => next.value && void read(next.value)}>
             Show more
           </button>
         </p>

@@ -9,6 +9,7 @@ import { rest, useAction } from "../parts/action";
 import { Alert, Command, Field, Head } from "../parts/basics";
 import { useData } from "../parts/data";
 import { KeyChoice } from "../parts/key-choice";
+import { usualWait } from "../parts/wait";
 import { go } from "../router";
 import type { CreateRequest, Estimate, Flavor, Instance, Offer, Shortage } from "../shapes";
 import { put } from "../store";
@@ -148,11 +149,17 @@ export function Create() {
           <button class="primary wide" disabled={action.busy}>
             {action.busy ? "Creating" : "Create instance"}
           </button>
+          <Wait flavor={form.value.flavor} />
           <Command line={commands.create(request)} />
         </aside>
       </form>
     </>
   );
+}
+
+function Wait({ flavor }: { flavor: string }) {
+  const wait = usualWait(flavor);
+  return wait && <p class="muted">Ready {wait}.</p>;
 }
 
 /** Asks for the price of a request whenever it changes, and drops answers that come late. */

@@ -2,8 +2,9 @@
 
 import { useSignal } from "@preact/signals";
 import { send } from "../api";
+import { commands } from "../commands";
 import { rest, useAction } from "../parts/action";
-import { Alert, Field, Head } from "../parts/basics";
+import { Alert, Command, Field, Head } from "../parts/basics";
 import type { Scope } from "../shapes";
 import { session } from "../store";
 
@@ -86,6 +87,7 @@ export function Device() {
           </button>
         </div>
       </form>
+      <Command line={commands.login(location.origin)} note="shows a code in a terminal." />
     </>
   );
 }

@@ -14,7 +14,7 @@ import { Ports, Rename, Resize } from "../parts/instance-forms";
 import { useSamples } from "../parts/spark";
 import { go } from "../router";
 import type { HostKey, Instance, InstanceInList } from "../shapes";
-import { find, loaded, monthCost, now, put } from "../store";
+import { find, loaded, monthCost, now, onChange, put } from "../store";
 
 /** Samples for the charts, in milliseconds. */
 const SAMPLE_MS = 1500;
@@ -171,7 +171,10 @@ function Reach({ instance: i }: { instance: InstanceInList }) {
   useEffect(() => {
     if (!running || !i.ssh_command) return;
     const path = `/api/instance/${i.uuid}/host-key/`;
-    get<HostKey[]>(path).then((list) => (keys.value = list), () => {});
+    const read = () => void get<HostKey[]>(path).then((list) => (keys.value = list), () => {});
+    read();
+    // The first key may be noted after the instance became reachable.
+    return onChange("host-keys", read);
   }, [i.uuid, running]);
   const password = i.original_service_password;
   const key = keys.value.find((k) => k.type === "ssh-ed25519") ?? keys.value[0];

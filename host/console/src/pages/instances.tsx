@@ -9,6 +9,7 @@ import { DeleteDialog, StartButton } from "../parts/actions";
 import { Ago, Alert, Command, Copy, Head, State } from "../parts/basics";
 import { reasonOf } from "../parts/event-list";
 import { Spark } from "../parts/spark";
+import { usualWait } from "../parts/wait";
 import { useMedia, useWindow } from "../parts/window";
 import type { Happening, InstanceInList } from "../shapes";
 import { instances, latest, loaded, loadError, monthCost, reload } from "../store";
@@ -254,7 +255,7 @@ function Next({ instance: i, onDelete }: { instance: InstanceInList; onDelete: (
     );
   }
   if (isStopped(i.state)) return <StartButton instance={i} small />;
-  if (i.state === "provisioning") return <span class="muted">not yet</span>;
+  if (i.state === "provisioning") return <span class="muted">{usualWait(i.flavor) ?? "not yet"}</span>;
   return (
     <>
       {i.webapp_url && (

@@ -24,7 +24,7 @@ const EXPIRIES: [string, number | null][] = [
 ];
 
 export function Keys() {
-  const keys = useData<Key[]>("/api/key/");
+  const keys = useData<Key[]>("/api/key/", "keys");
   const made = useSignal<CreatedKey | null>(null);
   const revoking = useSignal<Key | null>(null);
   return (
@@ -101,6 +101,7 @@ export function Keys() {
         <Confirm
           title={`Revoke ${revoking.value.name || revoking.value.id}`}
           verb="Revoke"
+          command={commands.revokeKey(revoking.value.id)}
           onClose={() => (revoking.value = null)}
           work={async () => {
             await send("DELETE", `/api/key/${revoking.value?.id}/`);
@@ -126,9 +127,10 @@ function NewKey({ onMade }: { onMade: (key: CreatedKey) => void }) {
   const scopes = useSignal<Scope[]>(["read", "write"]);
   const days = useSignal<number | null>(null);
   const action = useAction();
+  const expiry = () => (days.value ? new Date(Date.now() + days.value * DAY).toISOString() : null);
   const make = (event: Event) => {
     event.preventDefault();
-    const expires_at = days.value && new Date(Date.now() + days.value * DAY).toISOString();
+    const expires_at = expiry();
     const body = { name: name.value, scopes: scopes.value, ...(expires_at ? { expires_at } : {}) };
     void action.run(async () => {
       onMade(await send<CreatedKey>("POST", "/api/key/", body));
@@ -188,6 +190,7 @@ function NewKey({ onMade }: { onMade: (key: CreatedKey) => void }) {
         {fields["scopes"] && <p class="error">Scope {fields["scopes"].join("; ")}.</p>}
       </fieldset>
       <Alert words={rest(action.problem, ["name", "expires_at", "scopes"])} />
+      <Command line={commands.newKey(name.value, scopes.value, expiry()?.replace(/T.*/, "T00:00:00Z") ?? null)} />
       <div class="buttons">
         <button class="primary" disabled={action.busy || scopes.value.length === 0}>
           Create API key

@@ -10,7 +10,7 @@ import { Confirm } from "../parts/remove";
 import type { SshKey } from "../shapes";
 
 export function SshKeys() {
-  const keys = useData<SshKey[]>("/api/ssh-key/");
+  const keys = useData<SshKey[]>("/api/ssh-key/", "ssh-keys");
   const removing = useSignal<SshKey | null>(null);
   return (
     <>
@@ -61,6 +61,7 @@ export function SshKeys() {
         <Confirm
           title={`Remove ${removing.value.name}`}
           verb="Remove"
+          command={commands.removeSshKey(removing.value.name)}
           onClose={() => (removing.value = null)}
           work={async () => {
             await send("DELETE", `/api/ssh-key/${removing.value?.id}/`);
@@ -129,6 +130,7 @@ function NewKey({ onMade }: { onMade: () => Promise<void> }) {
         )}
       </Field>
       <Alert words={rest(action.problem, ["name", "public_key"])} />
+      <Command line={commands.newSshKey(name.value)} />
       <div class="buttons">
         <button class="primary" disabled={action.busy || !key.value.trim()}>
           Save SSH key

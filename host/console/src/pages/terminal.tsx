@@ -18,6 +18,9 @@ const HIGH = 256 * 1024;
 const LOW = 32 * 1024;
 /** The status of a plain request whose upgrade would be accepted. */
 const UPGRADE_REQUIRED = 426;
+/** The code with which a server that stops closes its connections. */
+const GOING_AWAY = 1001;
+const NEW_SHELL = "\r\n\x1b[2mThe earlier shell has ended. This is a new one.\x1b[0m\r\n";
 
 type Phase = "connecting" | "open" | "lost" | "ended";
 
@@ -114,7 +117,7 @@ async function run(element: HTMLElement, uuid: string, signal: AbortSignal, repo
   const text = new TextEncoder();
   terminal.onData((data) => link.type(text.encode(data)));
   terminal.onBinary((data) => link.type(Uint8Array.from(data, (c) => c.charCodeAt(0))));
-  terminal.onResize(({ cols, rows }) => link.control({ resize: { cols, rows } }));
+  terminal.onResize(() => link.resize());
   terminal.attachCustomKeyEventHandler((event) => {
     if (event.type !== "keydown" || !event.ctrlKey || !event.shiftKey) return true;
     if (event.code === "KeyC") void navigator.clipboard?.writeText(terminal.getSelection());
@@ -134,7 +137,7 @@ async function run(element: HTMLElement, uuid: string, signal: AbortSignal, repo
 interface Screenlike {
   cols: number;
   rows: number;
-  write: (bytes: Uint8Array, done: () => void) => void;
+  write: (data: Uint8Array | string, done?: () => void) => void;
   reset: () => void;
 }
 
@@ -144,6 +147,10 @@ class Link {
   private failures = 0;
   private over = false;
   private retry: ReturnType<typeof setTimeout> | undefined;
+  /** The size that the server knows. */
+  private told = "";
+  /** The reason for which the server closes the connection, in words. */
+  private words: string | null = null;
   /** Bytes of the replay that are not painted yet. Answers to queries in them were sent before. */
   private replaying = 0;
   private unpainted = 0;
@@ -170,15 +177,11 @@ class Link {
   }
 
   open(): void {
-    const { cols, rows } = this.terminal;
     const url = new URL(this.path, location.href);
     url.protocol = url.protocol.replace("http", "ws");
     const session = this.session;
-    url.search = new URLSearchParams({
-      cols: String(cols),
-      rows: String(rows),
-      ...(session ? { session } : {}),
-    }).toString();
+    this.told = this.size;
+    url.search = `${this.told}${session ? `&session=${encodeURIComponent(session)}` : ""}`;
     const socket = new WebSocket(url, PROTOCOL);
     socket.binaryType = "arraybuffer";
     this.socket = socket;
@@ -186,7 +189,24 @@ class Link {
       if (typeof data === "string") this.receive(JSON.parse(data) as Record<string, unknown>);
       else this.paint(new Uint8Array(data));
     };
-    socket.onclose = () => void this.lost(socket);
+    socket.onclose = ({ code }) => {
+      const words = this.words;
+      this.words = null;
+      // A server that stops comes back, and its shells have ended.
+      if (words && code !== GOING_AWAY) this.finish(words);
+      else void this.lost(socket);
+    };
+  }
+
+  private get size(): string {
+    return `cols=${this.terminal.cols}&rows=${this.terminal.rows}`;
+  }
+
+  /** Tells the server the size, unless it knows it. Before the connection is open, it cannot be told. */
+  resize(): void {
+    if (this.told === this.size || this.socket?.readyState !== WebSocket.OPEN) return;
+    this.told = this.size;
+    this.control({ resize: { cols: this.terminal.cols, rows: this.terminal.rows } });
   }
 
   /** Sends bytes of the keyboard or of a paste. */
@@ -223,17 +243,22 @@ class Link {
 
   private receive(message: Record<string, unknown>): void {
     if (typeof message["session"] === "string") {
-      this.terminal.reset();
+      const earlier = this.session;
+      if (earlier && earlier !== message["session"]) this.terminal.write(NEW_SHELL);
+      else this.terminal.reset();
       this.replaying = Number(message["replayed"]) || 0;
       this.paused = false;
       this.session = message["session"];
       this.failures = 0;
       this.report("open");
+      // The size may have changed meanwhile.
+      this.resize();
     } else if ("exit" in message) {
       const { exit } = message;
       this.finish(exit === 0 ? "The shell has ended." : `The shell has ended with ${exit ?? "a signal"}.`);
     } else if (typeof message["error"] === "string") {
-      this.finish(message["error"]);
+      // The code of the close frame, which follows, tells whether it is the end.
+      this.words = message["error"];
     }
   }
 

@@ -2,15 +2,16 @@
 
 import { useSignal } from "@preact/signals";
 import { send } from "../api";
+import { commands } from "../commands";
 import { rest, useAction } from "../parts/action";
-import { Ago, Alert, announce, Field, Head } from "../parts/basics";
+import { Ago, Alert, announce, Command, Field, Head } from "../parts/basics";
 import { useData } from "../parts/data";
 import { Confirm } from "../parts/remove";
 import { Secret } from "../parts/secret";
 import type { Webhook, WebhookDelivery } from "../shapes";
 
 export function Webhooks() {
-  const hooks = useData<Webhook[]>("/api/webhook/");
+  const hooks = useData<Webhook[]>("/api/webhook/", "webhooks");
   const secret = useSignal<string | null>(null);
   const removing = useSignal<Webhook | null>(null);
   const open = useSignal<string | null>(null);
@@ -52,10 +53,12 @@ export function Webhooks() {
         </section>
       ))}
       {hooks.value?.length === 0 && <p class="none">There are no webhooks yet.</p>}
+      <Command line={commands.webhooks} note="lists the webhooks in a terminal." />
       {removing.value && (
         <Confirm
           title="Remove the webhook"
           verb="Remove"
+          command={commands.removeWebhook(removing.value.id)}
           onClose={() => (removing.value = null)}
           work={async () => {
             await send("DELETE", `/api/webhook/${removing.value?.id}/`);
@@ -109,7 +112,7 @@ function HookActions({ hook, isOpen, onToggle, onSecret, onRemove }: ActionsProp
 }
 
 function Deliveries({ hook }: { hook: Webhook }) {
-  const list = useData<WebhookDelivery[]>(`/api/webhook/${hook.id}/delivery/?limit=20`);
+  const list = useData<WebhookDelivery[]>(`/api/webhook/${hook.id}/delivery/?limit=20`, "webhooks");
   const action = useAction();
   const again = (delivery: WebhookDelivery) =>
     action.run(async () => {
@@ -139,9 +142,6 @@ function Deliveries({ hook }: { hook: Webhook }) {
         ))}
       </ul>
       {list.value?.length === 0 && <p class="muted">Nothing was delivered yet.</p>}
-      <button type="button" class="small" onClick={() => void list.reload()}>
-        Read again
-      </button>
     </>
   );
 }
@@ -150,11 +150,11 @@ function NewHook({ onMade }: { onMade: (hook: Webhook) => void }) {
   const url = useSignal("");
   const types = useSignal("");
   const action = useAction();
+  const chosen = types.value.split(/[\s,]+/).filter(Boolean);
+  const body = { url: url.value.trim(), ...(chosen.length ? { types: chosen } : {}) };
   const make = (event: Event) => {
     event.preventDefault();
-    const chosen = types.value.split(/[\s,]+/).filter(Boolean);
     void action.run(async () => {
-      const body = { url: url.value.trim(), ...(chosen.length ? { types: chosen } : {}) };
       onMade(await send<Webhook>("POST", "/api/webhook/", body));
       url.value = types.value = "";
     });
@@ -189,6 +189,7 @@ function NewHook({ onMade }: { onMade: (hook: Webhook) => void }) {
         )}
       </Field>
       <Alert words={rest(action.problem, ["url", "types"])} />
+      <Command line={commands.newWebhook({ ...body, url: body.url || "https://example.org/wharf" })} />
       <div class="buttons">
         <button class="primary" disabled={action.busy || !url.value.trim()}>
           Add webhook

@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { send } from "../api";
 import { commands } from "../commands";
-import { amounts, diskRate, fullRate, rate } from "../format";
+import { amounts, diskRate, fullRate, rate, rateNow } from "../format";
 import type { InstanceInList } from "../shapes";
 import { put, readOne, remove } from "../store";
 import { useAction } from "./action";
@@ -113,7 +113,8 @@ export function DeleteDialog({ instance, onClose, onDone }: DeleteProps) {
       <form onSubmit={erase}>
         <p>
           Its disk of {instance.disk_size_gib} GiB and everything on it is lost, and nobody can bring
-          it back. Nothing is billed for it afterwards.
+          it back. Afterwards nothing is billed for it, instead of{" "}
+          <b class="number">{rate(rateNow(instance))}</b>.
         </p>
         <label for="typed">
           Type <b>{instance.name}</b> to confirm

@@ -3,6 +3,8 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { get, Problem } from "../api";
+import type { List } from "../live/stream";
+import { onChange } from "../store";
 
 export interface Data<T> {
   value: T | null;
@@ -10,8 +12,8 @@ export interface Data<T> {
   reload: () => Promise<void>;
 }
 
-/** Reads a path when the page opens, and again on `reload`. */
-export function useData<T>(path: string): Data<T> {
+/** Reads a path when the page opens, again on `reload`, and again when `list` has changed. */
+export function useData<T>(path: string, list?: List): Data<T> {
   const value = useSignal<T | null>(null);
   const error = useSignal<string | null>(null);
   const reload = async () => {
@@ -23,6 +25,9 @@ export function useData<T>(path: string): Data<T> {
       error.value = problem.message;
     }
   };
-  useEffect(() => void reload(), [path]);
+  useEffect(() => {
+    void reload();
+    return list && onChange(list, () => void reload());
+  }, [path, list]);
   return { value: value.value, error: error.value, reload };
 }

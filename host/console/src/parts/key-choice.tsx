@@ -22,7 +22,7 @@ function label(key: SshKey): string {
 }
 
 export function KeyChoice({ value, errors, onChange }: Props) {
-  const saved = useData<SshKey[]>("/api/ssh-key/").value;
+  const saved = useData<SshKey[]>("/api/ssh-key/", "ssh-keys").value;
   const choice = useSignal(NONE);
   useEffect(() => {
     const first = saved?.[0];

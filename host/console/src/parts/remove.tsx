@@ -2,17 +2,18 @@
 
 import type { ComponentChildren } from "preact";
 import { useAction } from "./action";
-import { Alert, Dialog } from "./basics";
+import { Alert, Command, Dialog } from "./basics";
 
 interface Props {
   title: string;
   verb: string;
+  command?: string;
   children: ComponentChildren;
   work: () => Promise<unknown>;
   onClose: () => void;
 }
 
-export function Confirm({ title, verb, children, work, onClose }: Props) {
+export function Confirm({ title, verb, command, children, work, onClose }: Props) {
   const action = useAction();
   const confirm = async () => {
     if (await action.run(work)) onClose();
@@ -21,6 +22,7 @@ export function Confirm({ title, verb, children, work, onClose }: Props) {
     <Dialog title={title} onClose={onClose}>
       <p>{children}</p>
       <Alert words={action.problem?.message ?? null} />
+      {command && <Command line={command} />}
       <div class="buttons">
         <button type="button" onClick={onClose}>
           Keep

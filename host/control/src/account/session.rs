@@ -174,6 +174,12 @@ impl Accounts {
         session.is_some_and(|session| self.holds(session, self.clock.now(), config))
     }
 
+    /// Returns whether a session was not ended. It may have expired.
+    pub(crate) fn is_known(&self, id: &str) -> bool {
+        let sessions = self.sessions.load();
+        parse(id).is_some_and(|id| sessions.contains_key(&id))
+    }
+
     /// Ends sessions of a user: the one with this id, or all of them.
     pub async fn end_sessions(&self, caller: &Caller, only: Option<&str>) -> Result<(), Error> {
         let (user, origin) = (caller.user, caller.origin());

@@ -1,19 +1,41 @@
-//! `GET /api/audit/`: the changes of the caller's instances and keys, oldest first.
+//! `GET /api/audit/`: the changes of the caller's instances and keys.
 
 use super::list::Page;
 use super::{Api, render};
 use bytes::Bytes;
-use wharf_control::Caller;
-use wharf_domain::error::Error;
+use std::borrow::Cow;
+use wharf_control::{AuditOrder, Caller};
+use wharf_domain::error::{Error, FieldErrors};
 
 /// Approximate bytes of one record.
 const RECORD_BYTES: usize = 256;
 
-/// A page of the records, and the page that follows it, if any.
-pub fn page(api: &Api, caller: &Caller, page: Page) -> Result<(Bytes, Option<Page>), Error> {
+/// Reads the query parameter `order`.
+pub fn order<'a>(
+    query: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
+) -> Result<AuditOrder, FieldErrors> {
+    let mut orders = query.filter(|(name, _)| name == "order");
+    let order = match orders.next().as_ref().map(|(_, order)| &**order) {
+        None | Some("oldest") => Some(AuditOrder::Oldest),
+        Some("newest") => Some(AuditOrder::Newest),
+        Some(_) => None,
+    };
+    match (order, orders.next()) {
+        (Some(order), None) => Ok(order),
+        (_, Some(_)) => Err(FieldErrors::one("order", "must be given once")),
+        (None, None) => Err(FieldErrors::one("order", "must be oldest or newest")),
+    }
+}
+
+/// A page of the records in an order, and the page that follows it, if any.
+pub fn page(
+    api: &Api,
+    caller: &Caller,
+    order: AuditOrder,
+    page: Page,
+) -> Result<(Bytes, Option<Page>), Error> {
     // One more than asked for shows whether a page follows.
-    let after = page.after.unwrap_or_default();
-    let mut records = api.app.audit(caller, after, page.limit + 1)?;
+    let mut records = api.app.audit(caller, order, page.after, page.limit + 1)?;
     let more = records.len() > page.limit;
     records.truncate(page.limit);
     let last = records.last().filter(|_| more);

@@ -3,7 +3,8 @@
 use super::{Api, render};
 use bytes::Bytes;
 use std::borrow::Cow;
-use wharf_control::{Caller, OwnerEvents, Selector};
+use wharf_control::{Caller, Invalid, OwnerEvents, Selector};
+use wharf_db::{Topic, TopicCounts};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::InstanceId;
 
@@ -25,6 +26,8 @@ pub struct Query {
     pub after: Option<u64>,
     /// The one instance whose events are wanted.
     pub instance: Option<Selector>,
+    /// Whether a stream has messages about other lists, and about its end.
+    pub changes: bool,
 }
 
 impl Query {
@@ -33,12 +36,13 @@ impl Query {
         query: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
     ) -> Result<Self, FieldErrors> {
         let mut errors = FieldErrors::default();
-        let (mut limit, mut after, mut instance) = (None, None, None);
+        let (mut limit, mut after, mut instance, mut changes) = (None, None, None, None);
         for (name, value) in query {
             let place = match &*name {
                 "limit" => &mut limit,
                 "after" => &mut after,
                 "instance" => &mut instance,
+                "changes" => &mut changes,
                 _ => continue,
             };
             if place.replace(value).is_some() {
@@ -55,11 +59,16 @@ impl Query {
         if after == Some(None) {
             errors.add("after", NUMBER);
         }
+        let changes = changes.map(|changes| changes.parse().ok());
+        if changes == Some(None) {
+            errors.add("changes", "must be true or false");
+        }
         errors.into_result()?;
         Ok(Self {
             limit: limit.unwrap_or(LIMIT),
             after: after.flatten(),
             instance: instance.map(|instance| Selector::parse(&instance)),
+            changes: changes.flatten().unwrap_or_default(),
         })
     }
 }
@@ -115,9 +124,41 @@ pub fn messages(found: &OwnerEvents) -> Result<Bytes, Error> {
     Ok(text.into())
 }
 
+/// The message about the topics whose counts differ.
+pub fn changed(before: &TopicCounts, now: &TopicCounts) -> Bytes {
+    let counts = before.iter().zip(now);
+    let topics = Topic::ALL.iter().zip(counts);
+    let differ = topics.filter(|(_, (before, now))| before != now);
+    let names: Vec<_> = differ
+        .map(|(topic, _)| format!("{:?}", name(*topic)))
+        .collect();
+    let lists = names.join(",");
+    format!("event: changed\ndata: {{\"lists\":[{lists}]}}\n\n").into()
+}
+
+fn name(topic: Topic) -> &'static str {
+    match topic {
+        Topic::Audit => "audit",
+        Topic::HostKeys => "host-keys",
+        Topic::Keys => "keys",
+        Topic::SshKeys => "ssh-keys",
+        Topic::Webhooks => "webhooks",
+    }
+}
+
+/// The last message of a stream whose key or session is not valid any more.
+pub fn ended(why: Invalid) -> Bytes {
+    let reason = match why {
+        Invalid::Disabled => "disabled",
+        Invalid::Expired => "expired",
+        Invalid::Ended => "ended",
+    };
+    format!("event: end\ndata: {{\"reason\":\"{reason}\"}}\n\n").into()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Query;
+    use super::{Query, changed};
     use wharf_control::Selector;
 
     fn parse(query: &str) -> Result<Query, Vec<String>> {
@@ -133,6 +174,7 @@ mod tests {
                 limit,
                 after,
                 instance: instance.map(Selector::parse),
+                changes: false,
             })
         };
         assert_eq!(parse(""), query(100, None, None));
@@ -143,10 +185,21 @@ mod tests {
             ("limit=0", &["limit"][..]),
             ("limit=1001&after=-1", &["after", "limit"]),
             ("after=x", &["after"]),
+            ("changes=1", &["changes"]),
             ("instance=a&instance=b", &["instance"]),
         ] {
             let fields = fields.iter().map(ToString::to_string).collect();
             assert_eq!(parse(wrong), Err(fields), "{wrong}");
         }
+        assert!(parse("changes=true").unwrap().changes);
+        assert!(!parse("changes=false").unwrap().changes);
+    }
+
+    #[test]
+    fn the_message_about_lists_names_those_that_changed() {
+        assert_eq!(
+            changed(&[3, 0, 0, 0, 7], &[4, 0, 0, 0, 9]),
+            "event: changed\ndata: {\"lists\":[\"audit\",\"webhooks\"]}\n\n"
+        );
     }
 }

@@ -3,8 +3,9 @@
 
 use super::interface::Interface;
 use super::respond::HttpError;
-use crate::api::events::messages;
+use crate::api::events::{changed, ended, messages};
 use bytes::Bytes;
+use prometheus_client::metrics::gauge::Gauge;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use wharf_config::Limits;
 use wharf_control::Caller;
+use wharf_db::TopicCounts;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
 
@@ -21,7 +23,7 @@ const BATCH: usize = 100;
 /// The longest time without a message. Proxies close connections that are silent for a minute.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// The longest time until a stream of a revoked key ends.
+/// The longest time until a stream of an expired key or session ends.
 const CHECK: Duration = Duration::from_secs(2);
 
 /// The places of all streams.
@@ -30,16 +32,18 @@ pub(super) struct Streams {
     most: usize,
     most_of_user: usize,
     heartbeat: Duration,
+    open: Gauge,
 }
 
 impl Streams {
-    pub(super) fn new(limits: &Limits) -> Arc<Self> {
+    pub(super) fn new(limits: &Limits, open: Gauge) -> Arc<Self> {
         Arc::new(Self {
             users: Mutex::default(),
             most: limits.event_streams,
             most_of_user: limits.event_streams_per_user,
             // A stream without progress for the write timeout is ended.
             heartbeat: HEARTBEAT.min(Duration::from_millis(limits.write_timeout_ms) / 2),
+            open,
         })
     }
 
@@ -54,6 +58,7 @@ impl Streams {
             return Err(HttpError::TooManyStreams(self.most_of_user));
         }
         *own += 1;
+        self.open.inc();
         Ok(Place {
             streams: Arc::clone(self),
             user,
@@ -73,6 +78,7 @@ impl Drop for Place {
         let mut users = users.unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = users.get_mut(&self.user) {
             *own -= 1;
+            self.streams.open.dec();
             if *own == 0 {
                 users.remove(&self.user);
             }
@@ -91,11 +97,41 @@ pub(super) struct EventStream {
     pub(super) first: Option<Bytes>,
     pub(super) changed: watch::Receiver<()>,
     pub(super) stopped: watch::Receiver<bool>,
+    /// Changes when a key or session ends.
+    pub(super) access: watch::Receiver<()>,
+    /// The other lists, for a client that follows them too.
+    pub(super) others: Option<Others>,
     pub(super) place: Place,
 }
 
+/// The lists of a user that change without events.
+pub(super) struct Others {
+    counts: watch::Receiver<TopicCounts>,
+    sent: TopicCounts,
+    is_over: bool,
+}
+
+impl Others {
+    pub(super) fn new(counts: watch::Receiver<TopicCounts>) -> Self {
+        let sent = *counts.borrow();
+        Self {
+            counts,
+            sent,
+            is_over: false,
+        }
+    }
+
+    /// The message about the lists that have changed since the last one.
+    fn changed(&mut self) -> Option<Bytes> {
+        let counts = *self.counts.borrow_and_update();
+        let before = std::mem::replace(&mut self.sent, counts);
+        (counts != before).then(|| changed(&before, &counts))
+    }
+}
+
 impl EventStream {
-    /// Returns the next messages; none when the stream ends: at a stop of the server, or with its key.
+    /// Returns the next messages; none when the stream ends: at a stop of the server, or with its key
+    /// or session.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         if let Some(first) = self.first.take() {
             return Some(first);
@@ -104,10 +140,16 @@ impl EventStream {
         let app = interface.api.app();
         let heartbeat = Instant::now() + self.place.streams.heartbeat;
         loop {
-            if *self.stopped.borrow() || !app.is_valid(&self.caller) {
+            // Marked before the state is read, or a change in between would be lost.
+            self.access.mark_unchanged();
+            if *self.stopped.borrow() {
                 return None;
             }
-            // Marked before the rows are read, or a change in between would be lost.
+            if !app.is_valid(&self.caller) {
+                let others = self.others.as_mut()?;
+                let is_told = std::mem::replace(&mut others.is_over, true);
+                return (!is_told).then(|| ended(app.why_invalid(&self.caller)));
+            }
             self.changed.mark_unchanged();
             match self.read() {
                 Ok(bytes) if bytes.is_empty() => {}
@@ -118,13 +160,24 @@ impl EventStream {
                     return None;
                 }
             }
+            if let Some(bytes) = self.others.as_mut().and_then(Others::changed) {
+                return Some(bytes);
+            }
             let now = Instant::now();
             if now >= heartbeat {
                 return Some(Bytes::from_static(b": heartbeat\n\n"));
             }
             let stopped = async { drop(self.stopped.wait_for(|stopped| *stopped).await) };
+            let others = async {
+                match &mut self.others {
+                    Some(others) => drop(others.counts.changed().await),
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 _ = self.changed.changed() => {}
+                _ = self.access.changed() => {}
+                () = others => {}
                 () = stopped => {}
                 () = sleep_until(heartbeat.min(now + CHECK)) => {}
             }
@@ -147,15 +200,18 @@ impl EventStream {
 mod tests {
     use super::{Streams, UserId};
     use crate::http::respond::HttpError;
+    use prometheus_client::metrics::gauge::Gauge;
     use wharf_config::Limits;
 
     #[test]
     fn places_are_bounded_and_come_back() {
-        let streams = Streams::new(&Limits {
+        let limits = Limits {
             event_streams: 3,
             event_streams_per_user: 2,
             ..Limits::default()
-        });
+        };
+        let open = Gauge::default();
+        let streams = Streams::new(&limits, open.clone());
         let (ann, bob) = (UserId(1), UserId(2));
         let first = streams.enter(ann).ok();
         let _second = streams.enter(ann).ok();
@@ -163,7 +219,9 @@ mod tests {
         assert_eq!(refused, Some(HttpError::TooManyStreams(2)));
         let _third = streams.enter(bob).ok();
         assert_eq!(streams.enter(bob).err(), Some(HttpError::Busy));
+        assert_eq!(open.get(), 3);
         drop(first);
+        assert_eq!(open.get(), 2);
         assert!(streams.enter(bob).is_ok());
     }
 }

@@ -1,6 +1,6 @@
 //! The handler of `GET /api/event/`: a page, or a stream for clients that accept one.
 
-use super::event_stream::EventStream;
+use super::event_stream::{EventStream, Others};
 use super::extract::Call;
 use super::interface::Interface;
 use super::respond::{self, Response};
@@ -65,6 +65,9 @@ fn stream(
     let app = interface.api.app();
     // Subscribed before the end of the sequence is read.
     let changed = app.events_of(call.caller.user);
+    let others = query
+        .changes
+        .then(|| Others::new(app.topics_of(call.caller.user)));
     let after = match query.after {
         Some(after) => after,
         None => app.last_event(&call.caller)?,
@@ -81,6 +84,8 @@ fn stream(
         first: Some(events::ready(after)),
         changed,
         stopped: interface.stopped.clone(),
+        access: app.access_changed(),
+        others,
         place,
     };
     let messages = unfold(stream, |mut stream| async move {

@@ -40,7 +40,7 @@ pub(super) async fn handler(
     };
     match encoded {
         Ok(encoded) => {
-            let next = encoded.next.map(|next| link("/api/instance/", next));
+            let next = encoded.next.map(|next| link("/api/instance/?", next));
             let mut response = respond::list(encoded.body, next, &encoded.tag);
             compress::declare(response.headers_mut(), encoded.gzipped);
             respond::conditional(response, &conditions)
@@ -125,11 +125,11 @@ fn plain(list: &List) -> Encoded {
     }
 }
 
-/// The value of `Link` for the next page.
+/// The value of `Link` for the next page, whose parameters follow `path`.
 pub(super) fn link(path: &str, page: Page) -> String {
     let after = page.after.unwrap_or_default();
     let limit = page.limit;
-    format!("<{path}?limit={limit}&after={after}>; rel=\"next\"")
+    format!("<{path}limit={limit}&after={after}>; rel=\"next\"")
 }
 
 #[cfg(test)]

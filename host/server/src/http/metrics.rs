@@ -32,6 +32,7 @@ pub(super) struct HttpMetrics {
     requests: Family<Request, Histogram, fn() -> Histogram>,
     pub(super) in_flight: Gauge,
     pub(super) connections: Gauge,
+    pub(super) event_streams: Gauge,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -49,6 +50,7 @@ impl Default for HttpMetrics {
             requests: Family::new_with_constructor(buckets),
             in_flight: Gauge::default(),
             connections: Gauge::default(),
+            event_streams: Gauge::default(),
         }
     }
 }
@@ -81,6 +83,11 @@ impl HttpMetrics {
             "http_connections",
             "Open connections to the REST interface",
             self.connections.clone(),
+        );
+        registry.register(
+            "event_streams",
+            "Open streams of events",
+            self.event_streams.clone(),
         );
     }
 }

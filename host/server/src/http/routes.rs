@@ -26,6 +26,7 @@ use axum::routing::{MethodRouter, delete as delete_method, get, post};
 use http::{HeaderMap, Uri};
 use serde_json::json;
 use std::sync::Arc;
+use wharf_control::AuditOrder;
 use wharf_domain::error::Error;
 
 type Shared = State<Arc<Interface>>;
@@ -188,15 +189,19 @@ async fn quota(State(interface): Shared, call: Call) -> Response {
 }
 
 async fn audit(State(interface): Shared, uri: Uri, call: Call) -> Response {
-    let page = Page::parse(form_urlencoded::parse(
-        uri.query().unwrap_or_default().as_bytes(),
-    ));
-    let records = page.map_err(Error::from).and_then(|page| {
-        let page = page.unwrap_or_else(Page::first);
-        api::audit::page(&interface.api, &call.caller, page)
-    });
-    match records {
-        Ok((body, next)) => respond::page(body, next.map(|next| list::link("/api/audit/", next))),
+    let query = || form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    let read = || {
+        let page = Page::parse(query())?.unwrap_or_else(Page::first);
+        let order = api::audit::order(query())?;
+        let (body, next) = api::audit::page(&interface.api, &call.caller, order, page)?;
+        let path = match order {
+            AuditOrder::Oldest => "/api/audit/?",
+            AuditOrder::Newest => "/api/audit/?order=newest&",
+        };
+        Ok::<_, Error>((body, next.map(|next| list::link(path, next))))
+    };
+    match read() {
+        Ok((body, next)) => respond::page(body, next),
         Err(error) => call.fail(&error),
     }
 }

@@ -61,7 +61,7 @@ impl Server {
             attempts: Attempts::new(),
             unsent: Arc::clone(&unsent),
             workers: Workers::new(),
-            streams: Streams::new(&limits),
+            streams: Streams::new(&limits, metrics.event_streams.clone()),
             stopped: stopped.clone(),
         };
         let tls = config.tls.as_ref().map(tls::read).transpose()?;

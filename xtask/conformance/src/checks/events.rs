@@ -46,6 +46,9 @@ pub(super) fn checks() -> Vec<Check> {
                         .refuses(field)?;
                 }
                 c.me()
+                    .get(&format!("{EVENTS}?changes=1"))?
+                    .refuses("changes")?;
+                c.me()
                     .get(&format!("{EVENTS}?instance={}", c.name()))?
                     .is(404)
             },

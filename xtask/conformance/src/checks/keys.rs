@@ -147,9 +147,9 @@ pub(super) fn checks() -> Vec<Check> {
                 let id = uuid(&created)?;
                 c.me().patch(id, &json!({ "name": c.name() }))?.is(200)?;
                 c.me().delete(id)?.is(204)?;
-                let operations = |user: &Client| -> Result<Vec<String>> {
+                let operations = |user: &Client, order: &str| -> Result<Vec<String>> {
                     let mut found = Vec::new();
-                    let mut path = format!("{AUDIT}?limit=500");
+                    let mut path = format!("{AUDIT}?limit=500&order={order}");
                     loop {
                         let page = user.get(&path)?;
                         let next = page.header("link").map(str::to_owned);
@@ -166,10 +166,17 @@ pub(super) fn checks() -> Vec<Check> {
                         path = next.get(1..end).context("no URL in Link")?.to_owned();
                     }
                 };
-                let found = operations(c.me())?;
-                let expected = ["instance.create", "instance.update", "instance.delete"];
+                let found = operations(c.me(), "oldest")?;
+                let mut expected = ["instance.create", "instance.update", "instance.delete"];
                 ensure!(found == expected, "it has {found:?}");
-                ensure!(operations(c.other()?)?.is_empty(), "another user sees it");
+                let found = operations(c.me(), "newest")?;
+                expected.reverse();
+                ensure!(found == expected, "the newest first, it has {found:?}");
+                let others = operations(c.other()?, "newest")?;
+                ensure!(others.is_empty(), "another user sees it");
+                c.me()
+                    .get(&format!("{AUDIT}?order=new"))?
+                    .refuses("order")?;
                 c.me().get(&format!("{AUDIT}?limit=0"))?.refuses("limit")
             },
         ),

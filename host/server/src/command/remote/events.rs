@@ -23,7 +23,10 @@ pub async fn follow(
         return stream(connection, &client, instance, after).await;
     }
     let mut events = Vec::new();
-    let mut page = client.list_events(None, after, instance).send().await?;
+    let mut page = client
+        .list_events(None, after, instance, None)
+        .send()
+        .await?;
     loop {
         events.extend(page.value().as_array().cloned().unwrap_or_default());
         let Some(next) = page.next().map(str::to_owned) else {
@@ -53,7 +56,11 @@ async fn stream(
     let mut pause = FIRST_PAUSE;
     let mut is_first = true;
     loop {
-        let mut stream = match client.list_events(None, None, instance).stream(after).await {
+        let mut stream = match client
+            .list_events(None, None, instance, None)
+            .stream(after)
+            .await
+        {
             Ok(stream) => stream,
             Err(error) if !is_first && is_temporary(&error) => {
                 note(&format!("{error}; trying again in {} s", pause.as_secs()));

@@ -29,7 +29,7 @@ impl Show {
         let usage = client.get_usage(None, None).send().await?.into_value();
         let mut rows = rows(&instance);
         if field(&instance, "state") == "error" {
-            let events = client.list_events(Some(1000), None, Some(&uuid));
+            let events = client.list_events(Some(1000), None, Some(&uuid), None);
             let events = events.send().await?.into_value();
             rows.insert(2, ("reason", reason(&events)));
         }

@@ -1,0 +1,166 @@
+//! `-o json` of every command prints the documented body of a response, or nothing.
+
+use crate::start;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use wharf_tests::{KeyPair, Shell};
+
+/// A command with its arguments, and the response whose body it prints.
+type Run = (
+    &'static str,
+    &'static [&'static str],
+    &'static str,
+    &'static str,
+    u16,
+);
+
+/// The commands in an order in which they succeed.
+const RUNS: [Run; 22] = [
+    (
+        "create",
+        &["box", "--wait"],
+        "GET",
+        "/api/instance/box/",
+        200,
+    ),
+    ("ls", &[], "GET", "/api/instance/", 200),
+    ("show", &["box"], "GET", "/api/instance/box/", 200),
+    (
+        "wait",
+        &["box", "--for", "running"],
+        "GET",
+        "/api/instance/box/",
+        200,
+    ),
+    ("stats", &["box"], "GET", "/api/instance/box/stats/", 200),
+    (
+        "resize",
+        &["box", "--vcpus", "2"],
+        "PATCH",
+        "/api/instance/box/",
+        200,
+    ),
+    (
+        "rename",
+        &["box", "crate"],
+        "PATCH",
+        "/api/instance/crate/",
+        200,
+    ),
+    ("stop", &["crate"], "POST", "/api/instance/crate/stop/", 200),
+    (
+        "restart",
+        &["crate"],
+        "POST",
+        "/api/instance/crate/restart/",
+        200,
+    ),
+    ("events", &[], "GET", "/api/event/", 200),
+    ("cost", &[], "GET", "/api/usage/", 200),
+    ("flavors", &[], "GET", "/api/flavor/", 200),
+    ("quota", &[], "GET", "/api/quota/", 200),
+    ("whoami", &[], "GET", "/api/session/", 200),
+    ("keys create", &["ci"], "POST", "/api/key/", 201),
+    ("keys ls", &[], "GET", "/api/key/", 200),
+    (
+        "ssh-keys add",
+        &["laptop", "key.pub"],
+        "POST",
+        "/api/ssh-key/",
+        201,
+    ),
+    ("ssh-keys ls", &[], "GET", "/api/ssh-key/", 200),
+    (
+        "create",
+        &["machine", "--type", "vm"],
+        "POST",
+        "/api/instance/",
+        201,
+    ),
+    (
+        "port add",
+        &["machine", "443"],
+        "POST",
+        "/api/instance/machine/add-port/",
+        200,
+    ),
+    (
+        "port rm",
+        &["machine", "443"],
+        "POST",
+        "/api/instance/machine/remove-port/",
+        200,
+    ),
+    ("api", &["GET", "/api/offer/"], "GET", "/api/offer/", 200),
+];
+
+/// The commands without a result, in an order in which they succeed. The others are for terminals.
+const SILENT: [(&str, &[&str]); 2] = [
+    ("ssh-keys rm", &["laptop"]),
+    ("rm", &["--yes", "crate", "machine"]),
+];
+const OTHERS: [&str; 7] = [
+    "completions",
+    "config-ssh",
+    "console",
+    "keys rm",
+    "login",
+    "logout",
+    "ssh",
+];
+
+/// The names of the commands that a help lists after a line.
+fn listed(help: &str, after: &str) -> Vec<String> {
+    let lines = help.lines().skip_while(|line| *line != after).skip(1);
+    let commands = lines.take_while(|line| !line.is_empty());
+    let names = commands.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = names.filter_map(|line| line.split_whitespace().next());
+    names
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+/// All commands for users, with those below others.
+fn commands(shell: &Shell) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for name in listed(&shell.ok(&["--help"]).unwrap(), "Commands for users:") {
+        let below = listed(&shell.ok(&[&name, "--help"]).unwrap(), "Commands:");
+        match below.is_empty() {
+            true => drop(found.insert(name)),
+            false => found.extend(below.iter().map(|sub| format!("{name} {sub}"))),
+        }
+    }
+    found
+}
+
+#[test]
+fn every_command_prints_a_documented_object() {
+    let (server, _) = start();
+    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let tested = RUNS.iter().map(|(name, ..)| *name);
+    let tested = tested.chain(SILENT.iter().map(|(name, _)| *name));
+    let tested: BTreeSet<_> = tested.chain(OTHERS).map(str::to_owned).collect();
+    assert_eq!(commands(&shell), tested);
+    let pair = KeyPair::new().unwrap();
+    std::fs::write(shell.home().join("key.pub"), &pair.public).unwrap();
+    let words = |name: &'static str, arguments: &[&'static str]| {
+        let words = name.split(' ').chain(arguments.iter().copied());
+        words.collect::<Vec<_>>()
+    };
+    let mut key = Value::Null;
+    for (name, arguments, method, path, status) in RUNS {
+        let printed = shell.json(&words(name, arguments), method, path, status);
+        let printed = printed.unwrap_or_else(|error| panic!("{name}: {error:#}"));
+        if name == "keys create" {
+            key = printed["id"].clone();
+        }
+    }
+    let revoke = ["keys", "rm", key.as_str().unwrap(), "-o", "json"];
+    assert_eq!(shell.ok(&revoke).unwrap(), "");
+    for (name, arguments) in SILENT {
+        let words = [&words(name, arguments)[..], &["-o", "json"]].concat();
+        assert_eq!(shell.ok(&words).unwrap(), "", "{name}");
+    }
+    server.finish().unwrap();
+}
