@@ -14,6 +14,7 @@ mod console;
 mod context;
 mod crash;
 mod engine_restart;
+mod first_day;
 mod gpus;
 mod grow;
 mod grow_killed;
@@ -28,6 +29,8 @@ mod machine;
 mod many;
 mod out_of_band;
 mod outage;
+mod own_image;
+mod own_size;
 mod remote;
 mod resize;
 mod stats;
@@ -166,6 +169,16 @@ const TESTS: &[(&str, Test)] = &[
         journey::create_and_log_in,
     ),
     ("each_instance_has_host_keys_of_its_own", login::host_keys),
+    ("the_first_day_goes_as_its_page_says", first_day::as_written),
+    ("an_instance_sees_its_own_size", own_size::is_shown),
+    (
+        "base_has_tools_and_the_operators_package_sources",
+        own_size::base_is_comfortable,
+    ),
+    (
+        "an_image_of_the_operators_is_built_and_logged_in_to",
+        own_image::is_built_and_logged_in_to,
+    ),
     (
         "a_terminal_is_resized_attached_again_and_exits",
         terminal::of_a_container,

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use wharf_tests::until;
 
 /// The keys of the one allowed `HostConfig`.
-const ALLOWED: [&str; 11] = [
+const ALLOWED: [&str; 13] = [
     "CapDrop",
     "CpuPeriod",
     "CpuQuota",
@@ -19,11 +19,13 @@ const ALLOWED: [&str; 11] = [
     "NetworkMode",
     "PidsLimit",
     "PortBindings",
+    "ShmSize",
     "StorageOpt",
+    "Sysctls",
 ];
 
 /// The keys of the one allowed creation on Podman's own path.
-const ALLOWED_BY_PODMAN: [&str; 12] = [
+const ALLOWED_BY_PODMAN: [&str; 14] = [
     "cap_drop",
     "devices",
     "hostname",
@@ -35,7 +37,9 @@ const ALLOWED_BY_PODMAN: [&str; 12] = [
     "networks",
     "portmappings",
     "resource_limits",
+    "shm_size",
     "storage_opts",
+    "sysctl",
 ];
 
 fn keys(object: &Value) -> BTreeSet<&str> {

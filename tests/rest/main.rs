@@ -35,6 +35,7 @@ mod hygiene;
 mod idempotency;
 mod keys;
 mod outage;
+mod own_flavors;
 mod plugins;
 mod ports;
 mod quota;

@@ -1,7 +1,8 @@
 //! Section 4.10: stats.
 
 use crate::{start, uuid};
-use wharf_tests::small;
+use std::path::PathBuf;
+use wharf_tests::{Api, Ports, Server, simulated_node, small, until};
 
 #[test]
 fn a_running_container_has_stats() {
@@ -53,5 +54,68 @@ fn vms_have_no_stats() {
         .get(&format!("/api/instance/{}/stats/", uuid(&vm)))
         .unwrap();
     assert_eq!(answer.status, 400, "{answer:?}");
+    server.finish().unwrap();
+}
+
+/// A server whose node has a switch that takes its engine away. Only the sampler notices.
+fn sampled_every(ms: u32) -> (Server, Api, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let switch = format!("unreachable_while = \"{}\"", away(&dir).display());
+    let limits = format!("[limits]\nobserve_every_ms = 3600000\nstats_every_ms = {ms}\n");
+    let node = simulated_node("one", &switch);
+    let server = Server::start(&format!("{}{limits}{node}", Ports::take().settings())).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    (server, api, dir)
+}
+
+fn away(dir: &tempfile::TempDir) -> PathBuf {
+    dir.path().join("away")
+}
+
+#[test]
+fn a_second_look_is_answered_without_the_engine() {
+    let (server, api, dir) = sampled_every(3_600_000);
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    let path = format!("/api/instance/{}/stats/", uuid(&created));
+    let first = api.get(&path).unwrap().expect(200).unwrap();
+    std::fs::write(away(&dir), "").unwrap();
+    assert_eq!(api.get(&path).unwrap().expect(200).unwrap(), first);
+    std::fs::remove_file(away(&dir)).unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_sample_is_not_shown_once_the_engine_does_not_answer() {
+    let (server, api, dir) = sampled_every(50);
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    let path = format!("/api/instance/{}/stats/", uuid(&created));
+    api.get(&path).unwrap().expect(200).unwrap();
+    std::fs::write(away(&dir), "").unwrap();
+    let status = |wanted| {
+        let answered = || Ok((api.get(&path)?.status == wanted).then_some(()));
+        until(&format!("status {wanted}"), answered).unwrap();
+    };
+    status(502);
+    std::fs::remove_file(away(&dir)).unwrap();
+    status(200);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_sample_from_before_a_restart_is_not_shown() {
+    let (server, api, dir) = sampled_every(3_600_000);
+    let created = api.small_container().unwrap();
+    let id = uuid(&created);
+    api.wait_for(id, "running").unwrap();
+    let path = format!("/api/instance/{id}/stats/");
+    api.get(&path).unwrap().expect(200).unwrap();
+    api.act(id, "stop").unwrap().expect(200).unwrap();
+    api.act(id, "restart").unwrap().expect(200).unwrap();
+    api.wait_for(id, "running").unwrap();
+    std::fs::write(away(&dir), "").unwrap();
+    assert_eq!(api.get(&path).unwrap().status, 502);
+    std::fs::remove_file(away(&dir)).unwrap();
     server.finish().unwrap();
 }

@@ -1,6 +1,6 @@
 //! Checks that the types of the configuration cannot express.
 
-use super::{Config, ConfigError, Limits, NodeConfig};
+use super::{Config, ConfigError, Limits, NodeConfig, flavor, mirrors};
 use std::collections::BTreeSet;
 
 /// Checks values against each other and against the limits of this machine.
@@ -28,6 +28,8 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     }
     session(config)?;
     limits(&config.limits)?;
+    flavor::check(config)?;
+    mirrors::check(config)?;
     for (file, pin) in &config.plugins {
         let hex = pin.strip_prefix("sha256:").unwrap_or_default();
         let is_hash = hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit());
@@ -95,6 +97,7 @@ fn limits(limits: &Limits) -> Result<(), ConfigError> {
         ("unsent_mib", limits.unsent_mib == 0),
         ("header_timeout_ms", limits.header_timeout_ms == 0),
         ("body_timeout_ms", limits.body_timeout_ms == 0),
+        ("stats_every_ms", limits.stats_every_ms == 0),
         ("stats_timeout_ms", limits.stats_timeout_ms == 0),
         ("calls_per_node", limits.calls_per_node == 0),
         ("call_timeout_ms", limits.call_timeout_ms == 0),
@@ -198,7 +201,7 @@ fn is_account(name: &str) -> bool {
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_')
 }
 
-fn wrong<T>(setting: &str, message: &str) -> Result<T, ConfigError> {
+pub fn wrong<T>(setting: &str, message: &str) -> Result<T, ConfigError> {
     Err(ConfigError::Value {
         setting: setting.to_owned(),
         message: message.to_owned(),

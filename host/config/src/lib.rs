@@ -2,7 +2,9 @@
 
 mod check;
 mod clock;
+mod flavor;
 mod limits;
+mod mirrors;
 mod node;
 mod quota;
 mod rates;
@@ -12,7 +14,9 @@ mod session;
 mod webhook;
 
 pub use clock::ClockConfig;
+pub use flavor::{FlavorConfig, Minimum};
 pub use limits::Limits;
+pub use mirrors::PackageMirrors;
 pub use node::{Capacity, EngineTls, Gpu, NodeConfig};
 pub use quota::Quota;
 pub use rates::{Decimal, RatesConfig, TierRates};
@@ -63,6 +67,15 @@ pub struct Config {
     pub node: Vec<NodeConfig>,
     /// Certificate and key for TLS. Default: plain HTTP.
     pub tls: Option<Tls>,
+    /// Flavors from images of the operator's. Default: none.
+    #[serde(default)]
+    pub flavor: Vec<FlavorConfig>,
+    /// Files with certificates in PEM format that new containers trust. Default: none.
+    #[serde(default)]
+    pub trust_ca: Vec<PathBuf>,
+    /// Mirrors and proxies for the package managers of new containers.
+    #[serde(default)]
+    pub package_mirrors: PackageMirrors,
     /// Directory of additional plugins. Default: none. A plugin in it replaces the built-in plugin with
     /// its name.
     pub plugins_dir: Option<PathBuf>,
@@ -88,6 +101,9 @@ pub struct Config {
     /// Limits on time, size and number.
     #[serde(default)]
     pub limits: Limits,
+    /// The certificates of `trust_ca`.
+    #[serde(skip)]
+    authorities: String,
     /// The file.
     #[serde(skip)]
     path: PathBuf,
@@ -226,6 +242,7 @@ impl Config {
             absolute(&mut tls.cert);
             absolute(&mut tls.key);
         }
+        config.trust_ca.iter_mut().for_each(absolute);
         for tls in config.node.iter_mut().filter_map(|node| node.tls.as_mut()) {
             absolute(&mut tls.cert);
             absolute(&mut tls.key);
@@ -233,6 +250,7 @@ impl Config {
             tls.server_cert.as_mut().map(absolute);
         }
         check::check(&config)?;
+        config.authorities = mirrors::read(&config.trust_ca)?;
         Ok(config)
     }
 

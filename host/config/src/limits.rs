@@ -64,6 +64,9 @@ pub struct Limits {
     /// Maximum time in ms to read an instance's usage. Default 2900, so that the response takes less
     /// than 3 s.
     pub stats_timeout_ms: u64,
+    /// Interval in ms between two readings of the usage of an instance that a user has looked at in the
+    /// last two minutes. Default 2000. Looks are answered from the last reading.
+    pub stats_every_ms: u64,
     /// Maximum number of concurrent driver calls per node that change something. Default 32. Read-only
     /// calls have a limit of their own.
     pub calls_per_node: usize,
@@ -114,6 +117,7 @@ impl Default for Limits {
             observe_every_ms: 2_000,
             probe_every_ms: 60_000,
             stats_timeout_ms: 2_900,
+            stats_every_ms: 2_000,
             calls_per_node: 32,
             queue_per_node: 4_096,
             call_timeout_ms: 90_000,

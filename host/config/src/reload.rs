@@ -6,6 +6,7 @@ use toml::{Table, Value};
 /// Settings that a reload changes, with all settings below them.
 const LIVE: &[&str] = &[
     "login_user",
+    "package_mirrors",
     "provisioning_deadline_s",
     "quota",
     "rates",
@@ -14,9 +15,11 @@ const LIVE: &[&str] = &[
     "session.idle_hours",
     "tls.cert",
     "tls.key",
+    "trust_ca",
     "webhook",
     "limits.answer_wait_ms",
     "limits.probe_every_ms",
+    "limits.stats_every_ms",
     "limits.stats_timeout_ms",
     "limits.stop_grace_ms",
     "limits.terminal_unattended_s",

@@ -21,6 +21,7 @@ use wharf_domain::request::CreateRequest;
 use wharf_domain::secret::{Encrypted, SecretKind, SecretText, Secrets};
 use wharf_domain::state::InstanceState;
 use wharf_domain::time::Timestamp;
+use wharf_plugin::first_boot;
 
 /// Letters and digits without look-alikes.
 const ALPHABET: &[u8; 56] = b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789";
@@ -101,6 +102,11 @@ impl App {
                 cpu_tier: request.cpu_tier,
                 gpu_model: request.gpu_model.clone(),
                 web: flavor.web,
+                images: blueprint
+                    .images
+                    .iter()
+                    .map(|i| i.reference.clone())
+                    .collect(),
             },
             rates: self
                 .config()
@@ -121,8 +127,17 @@ impl App {
 
     async fn blueprint(&self, request: BlueprintRequest) -> Result<Arc<Blueprint>, Error> {
         let plugins = self.plugins.clone();
+        let is_container = request.resource_type == ResourceType::Container;
         let answer = self.call(async move { plugins.blueprint(&request).await });
-        answer.await.map_err(flavor_error)
+        let blueprint = answer.await.map_err(flavor_error)?;
+        let machine = self.config().machine_files();
+        if machine.is_empty() || !is_container {
+            return Ok(blueprint);
+        }
+        let mut blueprint = Arc::unwrap_or_clone(blueprint);
+        let files = machine.iter().map(|(name, text)| first_boot(name, text));
+        blueprint.files.extend(files);
+        Ok(Arc::new(blueprint))
     }
 }
 

@@ -40,6 +40,7 @@ impl App {
                     cpu_tier,
                     gpu_model: None,
                     web: false,
+                    images: Vec::new(),
                 };
                 let free = self.scheduler.largest_free(&like);
                 largest_free.extend(free.map(|free| (cpu_tier, resource_type, free)));

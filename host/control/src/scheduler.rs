@@ -1,5 +1,6 @@
 //! The scheduler's inventory, which the database keeps equal to the sum of all claims.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wharf_db::{Projection, Read, Snapshot};
 use wharf_domain::capacity::{Claim, Size};
@@ -65,6 +66,13 @@ impl Scheduler {
     /// Notes what a node's driver said that the node can run. That is in no row.
     pub fn set_supports(&self, node: &NodeId, supports: Supports) {
         self.inventory().set_supports(node, supports);
+    }
+}
+
+impl Scheduler {
+    /// Notes the images of flavors that a node's engine does not have. That is in no row.
+    pub fn set_missing_images(&self, node: &NodeId, images: BTreeSet<String>) {
+        self.inventory().set_missing_images(node, images);
     }
 }
 

@@ -206,6 +206,9 @@ pub struct Surroundings {
     pub networks: Vec<EngineNetwork>,
     /// Images that the engine does not have and cannot pull.
     pub missing_images: Vec<String>,
+    /// Whether the newest instance sees its own CPUs and memory in place of the machine's. `None` if no
+    /// instance shows it.
+    pub own_view: Option<bool>,
     /// The host name of the machine whose routes the networks join, if the engine knows it.
     pub machine: Option<String>,
 }

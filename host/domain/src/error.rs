@@ -46,6 +46,8 @@ pub struct Shortfall {
     pub fields: Vec<(&'static str, u64, u64)>,
     /// A node still holds resources of deleted instances.
     pub freeing: bool,
+    /// Nodes would run the instance if they had the image of its flavor.
+    pub no_image: bool,
 }
 
 impl From<Vec<(&'static str, u64, u64)>> for Shortfall {
@@ -53,6 +55,7 @@ impl From<Vec<(&'static str, u64, u64)>> for Shortfall {
         Self {
             fields,
             freeing: false,
+            no_image: false,
         }
     }
 }

@@ -81,7 +81,7 @@ fn ensure(recipe: &Recipe) -> Result<PathBuf> {
 
 fn from_packages(recipe: &Recipe, overlay: &Path, out: &Path) -> Result<std::process::Command> {
     let wanted = recipe.packages("machine/packages")?;
-    let mut command = minimal(&wanted, overlay, &recipe.file("machine/setup"));
+    let mut command = minimal(&wanted, overlay, &[recipe.file("machine/setup")]);
     let make_disk = recipe.file("machine/make-disk");
     command
         .arg("--format=null")

@@ -2,6 +2,7 @@
 
 use super::build_output::follow;
 use super::recipe::{INPUTS_LABEL, Recipe};
+use super::sources::{MACHINE, Settings};
 use super::{apt_sources, machine};
 use crate::http::{Body, Client, Request};
 use crate::packages::{self, Need};
@@ -28,6 +29,9 @@ const LEFT_OUT: [&str; 4] = [
     "/usr/share/info/*",
 ];
 
+/// The manual pages in English, for images with a program that shows them.
+const MANUALS: &str = "/usr/share/man/man[1-9]/*";
+
 /// The root file system as a tar file, made once for each version of the recipe.
 pub(crate) fn tarball(recipe: &Recipe) -> Result<PathBuf> {
     let directory = recipe.cache();
@@ -46,13 +50,24 @@ pub(crate) fn tarball(recipe: &Recipe) -> Result<PathBuf> {
     progress::note(
         "Installing packages into a new root file system; this takes about half a minute.",
     );
-    run(&mut mmdebstrap(recipe, &platform, &overlay, &draft)?)?;
+    let settings = Settings::read()?;
+    let mut inputs = vec![recipe.file("setup"), settings.directory().join(MACHINE)];
+    inputs.extend(Some(recipe.file("uv.txt")).filter(|list| list.is_file()));
+    run(&mut mmdebstrap(
+        recipe, &platform, &overlay, &inputs, &draft,
+    )?)?;
     fs::rename(&draft, &path)?;
     fs::remove_file(&overlay)?;
     Ok(path)
 }
 
-fn mmdebstrap(recipe: &Recipe, platform: &str, overlay: &Path, tarball: &Path) -> Result<Command> {
+fn mmdebstrap(
+    recipe: &Recipe,
+    platform: &str,
+    overlay: &Path,
+    inputs: &[PathBuf],
+    tarball: &Path,
+) -> Result<Command> {
     let suite = platform
         .split('-')
         .next()
@@ -61,7 +76,7 @@ fn mmdebstrap(recipe: &Recipe, platform: &str, overlay: &Path, tarball: &Path) -
     if recipe.file("packages.debian").is_file() {
         wanted.extend(recipe.packages("packages.debian")?);
     }
-    let mut command = minimal(&wanted, overlay, &recipe.file("setup"));
+    let mut command = minimal(&wanted, overlay, inputs);
     command
         .args(machine::hooks(recipe)?)
         .args([suite, &tarball.to_string_lossy()])
@@ -73,8 +88,10 @@ fn mmdebstrap(recipe: &Recipe, platform: &str, overlay: &Path, tarball: &Path) -
     Ok(command)
 }
 
-/// The command that makes a root file system of few packages and the files of `overlay`, and runs `setup`.
-pub(crate) fn minimal(wanted: &[String], overlay: &Path, setup: &Path) -> Command {
+/// The command that makes a root file system of few packages and the files of `overlay`, and runs the
+/// script `setup` of `inputs`.
+pub(crate) fn minimal(wanted: &[String], overlay: &Path, inputs: &[PathBuf]) -> Command {
+    let inputs: Vec<_> = inputs.iter().map(|path| path.to_string_lossy()).collect();
     let mut command = command("mmdebstrap");
     command
         .args(["--quiet", "--variant=minbase"])
@@ -82,10 +99,18 @@ pub(crate) fn minimal(wanted: &[String], overlay: &Path, setup: &Path) -> Comman
         .arg("--aptopt=APT::Install-Recommends \"false\"")
         .arg("--aptopt=Acquire::Languages \"none\"")
         .args(apt_options())
-        .args(LEFT_OUT.map(|path| format!("--dpkgopt=path-exclude={path}")))
+        .args(LEFT_OUT.map(|path| format!("--dpkgopt=path-exclude={path}")));
+    if wanted.iter().any(|package| package == "man-db") {
+        command.arg(format!("--dpkgopt=path-include={MANUALS}"));
+    }
+    command
         .arg(format!("--customize-hook=tar-in {} /", overlay.display()))
-        .arg(format!("--customize-hook=copy-in {} /tmp", setup.display()))
-        .arg("--customize-hook=chroot \"$1\" /tmp/setup && rm \"$1/tmp/setup\"");
+        .arg("--customize-hook=mkdir \"$1/tmp/wharf\"")
+        .arg(format!(
+            "--customize-hook=copy-in {} /tmp/wharf",
+            inputs.join(" ")
+        ))
+        .arg("--customize-hook=chroot \"$1\" sh /tmp/wharf/setup && rm -r \"$1/tmp/wharf\"");
     command
 }
 

@@ -10,12 +10,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// The path of the directory in a build, for `wharf-install`.
+/// The name of the directory.
+pub(crate) const MACHINE: &str = "machine";
+/// The path of the directory in a build, for `wharf-install` and `setup`.
 const PATH_IN_BUILD: &str = "/tmp/wharf/machine";
 /// Certificate authorities of a Debian or Ubuntu machine, including those of an intercepting proxy.
 const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
-/// The variables of package managers for the authorities.
-const AUTHORITIES_VARIABLES: [&str; 3] = ["SSL_CERT_FILE", "PIP_CERT", "NODE_EXTRA_CA_CERTS"];
+/// The variables of package managers for the authorities. Some versions of pip prefer that of `requests`.
+const AUTHORITIES_VARIABLES: [&str; 4] = [
+    "SSL_CERT_FILE",
+    "PIP_CERT",
+    "REQUESTS_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+];
 /// pip's settings for package indexes, and the variables of pip and uv for each.
 const INDEXES: [(&str, [&str; 2]); 2] = [
     ("index-url", ["PIP_INDEX_URL", "UV_DEFAULT_INDEX"]),
@@ -40,7 +47,7 @@ impl Settings {
     /// Reads the settings of this machine.
     pub fn read() -> Result<Self> {
         let context = tempfile::tempdir()?;
-        let directory = context.path().join("machine");
+        let directory = context.path().join(MACHINE);
         fs::create_dir(&directory)?;
         let mut variables = Vec::new();
         let own = env::var_os("SSL_CERT_FILE").map_or_else(|| AUTHORITIES.into(), PathBuf::from);

@@ -1,5 +1,6 @@
 //! Settings of the plugin runtime.
 
+use super::own::OwnFlavor;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +17,8 @@ pub struct PluginsConfig {
     /// Hashes by file name, `sha256:` and hexadecimal digits. With any, each plugin of the directory
     /// needs one.
     pub pins: BTreeMap<String, String>,
+    /// Flavors of the operator's, beside those of providers.
+    pub flavors: Vec<OwnFlavor>,
     /// Limits of every call.
     pub limits: Limits,
 }

@@ -91,6 +91,16 @@ pub enum LoadError {
         /// The other.
         second: String,
     },
+    /// A flavor of the operator's with the name of a provider's.
+    #[error(
+        "setting `flavor.name`: the plugin {plugin} offers a flavor {flavor:?}; choose another name"
+    )]
+    OwnFlavor {
+        /// The flavor.
+        flavor: String,
+        /// The provider.
+        plugin: String,
+    },
     /// A node with an unknown driver.
     #[error("node {node:?}: driver: {driver:?} is not one of {known:?}")]
     UnknownDriver {

@@ -7,6 +7,7 @@ use super::convert::{blueprint as convert, error as convert_error, flavor as con
 use super::error::LoadError;
 use super::guest::Guest;
 use super::load::{first_call, flavor_provider};
+use super::own::OwnFlavor;
 use std::collections::HashMap;
 use std::sync::Arc;
 use wharf_domain::blueprint::Blueprint;
@@ -18,6 +19,7 @@ use wharf_domain::flavor::{BlueprintRequest, Flavor};
 pub struct Flavors {
     list: Vec<Arc<Flavor>>,
     providers: HashMap<String, Arc<Provider>>,
+    own: HashMap<String, OwnFlavor>,
 }
 
 struct Provider {
@@ -74,6 +76,26 @@ impl Flavors {
         }
         self.list.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(())
+    }
+
+    /// Adds a flavor of the operator's.
+    pub fn add_own(&mut self, own: OwnFlavor) -> Result<(), LoadError> {
+        let name = own.flavor.name.clone();
+        if let Some(provider) = self.providers.get(&name) {
+            return Err(LoadError::OwnFlavor {
+                flavor: name,
+                plugin: provider.name.to_string(),
+            });
+        }
+        self.list.push(Arc::new(own.flavor.clone()));
+        self.list.sort_by(|a, b| a.name.cmp(&b.name));
+        self.own.insert(name, own);
+        Ok(())
+    }
+
+    /// The operator's flavor with this name.
+    pub fn own(&self, name: &str) -> Option<&OwnFlavor> {
+        self.own.get(name)
     }
 
     /// Asks the flavor's provider for a blueprint.

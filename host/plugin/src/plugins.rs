@@ -9,7 +9,7 @@ use super::flavors::Flavors;
 use super::load::{self, DriverPlugin};
 use super::metrics::PluginMetrics;
 use super::runtime;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use wharf_domain::blueprint::Blueprint;
 use wharf_domain::driver::PluginError;
@@ -44,6 +44,9 @@ impl Plugins {
                 None => flavors.add(&runner, &cache, name, wasm).await?,
             }
         }
+        for flavor in config.flavors {
+            flavors.add_own(flavor)?;
+        }
         Ok(Self(Arc::new(Inner {
             runner: Arc::new(runner),
             drivers,
@@ -66,6 +69,11 @@ impl Plugins {
         &self,
         request: &BlueprintRequest,
     ) -> Result<Arc<Blueprint>, PluginError> {
+        if let Some(own) = self.0.flavors.own(&request.flavor.name) {
+            let drivers = self.0.drivers.values();
+            let kinds: BTreeSet<_> = drivers.map(|driver| driver.engine_kind.as_str()).collect();
+            return Ok(own.blueprint(kinds.into_iter(), request));
+        }
         self.0.flavors.blueprint(&self.0.runner, request).await
     }
 

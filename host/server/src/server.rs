@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::Signal;
 use tokio::sync::{mpsc, watch};
-use wharf_config::{Config, NodeConfig};
+use wharf_config::{Config, FlavorConfig, NodeConfig};
 use wharf_control::reconciler;
 use wharf_control::retention;
 use wharf_control::terminal_watch;
@@ -22,10 +22,12 @@ use wharf_control::{App, Clock, Nudge, Parts, Scheduler, Vault, VaultError, cloc
 use wharf_db::{Db, Inspected, OpenError, Read, inspect};
 use wharf_domain::capacity::{GpuDevice, Size};
 use wharf_domain::error::Error;
+use wharf_domain::flavor::Flavor;
 use wharf_domain::ids::NodeId;
+use wharf_domain::instance::ResourceType;
 use wharf_domain::placement::{Inventory, NodeSetup, Pools};
 use wharf_engine::{Endpoint, EndpointError, Transport};
-use wharf_plugin::{LoadError, NodeDriver, Plugins, PluginsConfig};
+use wharf_plugin::{LoadError, NodeDriver, OwnFlavor, Plugins, PluginsConfig};
 use wharf_simulated::{SimulatedEngine, SimulatedError};
 
 /// An error that prevents a server from starting or ends it.
@@ -320,6 +322,7 @@ async fn drivers(
         cache_dir,
         plugins_dir: config.plugins_dir.clone(),
         pins: config.plugins.clone(),
+        flavors: config.flavor.iter().map(own_flavor).collect(),
         limits: wharf_plugin::Limits {
             memory: limits.guest_memory_mib << 20,
             cpu: Duration::from_millis(limits.call_cpu_ms),
@@ -334,6 +337,32 @@ async fn drivers(
         drivers.insert(NodeId(node.name.clone()), driver);
     }
     Ok((plugins, drivers))
+}
+
+/// A flavor of the configuration. It runs in containers.
+fn own_flavor(given: &FlavorConfig) -> OwnFlavor {
+    let web = given.web_port.map(|port| (port, given.web_path.clone()));
+    let description = given.description.clone();
+    OwnFlavor {
+        flavor: Flavor {
+            name: given.name.clone(),
+            description: description.unwrap_or_else(|| format!("The image {}.", given.image)),
+            resource_types: vec![ResourceType::Container],
+            ssh: given.ssh,
+            web: web.is_some(),
+            s3_prefill: false,
+            ai: false,
+            gpu_aware: false,
+            minimum: Size {
+                n_vcpus: given.minimum.n_vcpus,
+                mem_gib: given.minimum.mem_gib,
+                disk_size_gib: given.minimum.disk_size_gib,
+            },
+        },
+        image: given.image.clone(),
+        web,
+        command: given.command.clone(),
+    }
 }
 
 fn driver(

@@ -25,6 +25,10 @@ pub struct Settings {
     pub disk_grow: DiskGrow,
     /// Whether running machines refuse changes of vCPUs and RAM. Default false.
     pub fixed_while_running: bool,
+    /// Images that the engine does not have. Default: none.
+    pub missing_images: Vec<String>,
+    /// A file: while it exists, the engine has all images. Default: none.
+    pub images_while: Option<PathBuf>,
     /// A file: while it exists, the engine is out of reach. Default: none.
     pub unreachable_while: Option<PathBuf>,
     /// A file: while it exists, the engine runs on another store, which is empty at first. A real engine
@@ -122,6 +126,14 @@ pub enum Fault {
 }
 
 impl Settings {
+    /// The images that the engine does not have now.
+    pub fn missing_images(&self) -> &[String] {
+        match super::exists(self.images_while.as_deref()) {
+            true => &[],
+            false => &self.missing_images,
+        }
+    }
+
     /// Parses the settings. Unknown keys are errors.
     pub fn read(value: &Value) -> Result<Self, serde_json::Error> {
         if value.is_null() {

@@ -110,6 +110,7 @@ impl World {
             "disk_grow": settings.disk_grow,
             "live_resize": !settings.fixed_while_running,
             "boot_id": self.boot_id,
+            "missing_images": settings.missing_images(),
         })
     }
 

@@ -7,7 +7,7 @@ use crate::gpu::{self, DeviceRequest};
 use crate::settings::Settings;
 use crate::units::{GIB, MIB};
 use crate::vm::Device;
-use crate::{names, vm};
+use crate::{lxcfs, names, vm};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -58,6 +58,10 @@ struct HostConfig {
     security_opt: Vec<&'static str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     sysctls: BTreeMap<&'static str, &'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shm_size: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    mounts: Vec<lxcfs::Mount>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     devices: Vec<Device>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -205,6 +209,8 @@ pub struct Options {
     pub disk_limit: bool,
     /// Pass the node's `/dev/kvm` to the container.
     pub kvm: bool,
+    /// Show the container its own CPUs and memory, with the node's lxcfs.
+    pub own_view: bool,
 }
 
 /// The image of a container.
@@ -230,6 +236,10 @@ impl Creation {
         let what = spec.resource_type;
         let environment = &spec.blueprint.environment;
         let mut storage_opt = BTreeMap::new();
+        if what == ResourceType::Container {
+            let view = lxcfs::label_of(options.own_view);
+            labels.insert(names::VIEW, view.to_owned());
+        }
         if options.disk_limit {
             labels.insert(names::DISK, disk_size_of(&spec.size, what));
             let limit = disk_limit_of(&spec.size, what, image.counted);
@@ -256,6 +266,8 @@ impl Creation {
                 cap_drop: vm::cap_drop(what),
                 security_opt: vm::security_opt(what),
                 sysctls: vm::sysctls(what),
+                shm_size: vm::shm_size(&spec.size, what),
+                mounts: lxcfs::mounts(what, options.own_view),
                 devices: vm::devices(what, options.kvm),
                 device_requests: gpu::requests(&spec.gpu_devices),
                 restart_policy: Name { name: "no" },

@@ -9,15 +9,15 @@ use crate::create_body::{Creation, Image, Options, Update};
 use crate::found::{self, Found, again, settled};
 use crate::product::Product;
 use crate::pull::Pull;
-use crate::settings::{DiskLimit, Kvm};
+use crate::settings::{DiskLimit, Kvm, Lxcfs};
 use crate::start::{Started, start, start_sized};
 use crate::{ENGINE_KIND, digest, gpu, names, network};
 use std::collections::BTreeMap;
 use wharf_guest::{Error, Phase, Report, ResourceType, Spec, log};
 
-/// Attempts to create in one call: without a disk limit, without hardware virtualisation, with the
-/// network, with the image, and after a container vanished.
-const ROUNDS: u32 = 6;
+/// Attempts to create in one call: without a disk limit, without hardware virtualisation, without
+/// lxcfs, with the network, with the image, and after a container vanished.
+const ROUNDS: u32 = 7;
 /// Delay after a start: the engine then knows whether the first process is alive, ms.
 const LOOK_AGAIN_MS: u32 = 500;
 /// Delay during a pull, which takes seconds to minutes, ms.
@@ -37,6 +37,7 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         // With `auto`, the host accepts no limit only after the engine has refused one.
         disk_limit: ctx.settings.disk_limit != DiskLimit::Off,
         kvm: ctx.settings.kvm != Kvm::Off,
+        own_view: ctx.settings.lxcfs != Lxcfs::Off,
     };
     if spec.may_exist
         && let Some(found) = found::named(ctx, &spec.tag, false)?
@@ -93,6 +94,8 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
             network::create(ctx, &spec.network)?;
         } else if options.kvm && refusal.is_no_kvm() {
             options.kvm = false;
+        } else if options.own_view && refusal.is_no_lxcfs() {
+            options.own_view = false;
         } else if options.disk_limit
             && ctx.settings.disk_limit == DiskLimit::Auto
             && refusal.is_no_disk_limit()

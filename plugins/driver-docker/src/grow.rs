@@ -20,12 +20,13 @@ use crate::ensure::{create, image, labels};
 use crate::found::{self, Found, again, is_called, settled};
 use crate::product::Product;
 use crate::pull::Pull;
-use crate::{names, network};
+use crate::settings::Lxcfs;
+use crate::{lxcfs, names, network};
 use wharf_guest::{Error, Phase, Report, ResourceType, Shortage, Size, Spec, Tag, Target, log};
 
-/// Attempts to create in one call: with the network, with the image, and after a conflicting
-/// container.
-const ROUNDS: u32 = 4;
+/// Attempts to create in one call: with the network, with the image, without lxcfs, and after a
+/// conflicting container.
+const ROUNDS: u32 = 5;
 /// Delay while content is copied, ms.
 const LOOK_AGAIN_MS: u32 = 500;
 
@@ -133,7 +134,8 @@ pub fn give_up(ctx: &Context, tag: &Tag) -> Result<(), Error> {
 
 /// Content on volumes would not be copied, and would be removed with the old container.
 fn keeps_all_on_its_disk(found: &Found, spec: &Spec) -> Result<(), Error> {
-    match found.details.mounts.iter().flatten().next() {
+    let mut mounts = found.details.mounts.iter().flatten();
+    match mounts.find(|mount| !mount.source.starts_with(lxcfs::DIRECTORY)) {
         Some(mount) => {
             let why = format!("{} is on a volume", mount.destination);
             Err(keeps(found, spec, &why))
@@ -161,9 +163,10 @@ fn make(ctx: &Context, spec: &Spec, old: &Found, name: &str) -> Result<Option<Re
     let Some(image) = image(ctx, spec) else {
         return Err(keeps(old, spec, "its flavor no longer has an image"));
     };
-    let options = Options {
+    let mut options = Options {
         disk_limit: true,
         kvm: false,
+        own_view: ctx.settings.lxcfs != Lxcfs::Off,
     };
     let mut labels = labels(ctx, spec)?;
     let from = old.label(names::DISK).unwrap_or_default();
@@ -185,6 +188,8 @@ fn make(ctx: &Context, spec: &Spec, old: &Found, name: &str) -> Result<Option<Re
             }
         } else if refusal.is_no_network() {
             network::create(ctx, &spec.network)?;
+        } else if options.own_view && refusal.is_no_lxcfs() {
+            options.own_view = false;
         } else if refusal.is_name_taken() {
             removed(ctx, name)?;
         } else if refusal.is_no_disk_limit() {

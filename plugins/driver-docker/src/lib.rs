@@ -26,6 +26,7 @@ pub mod identity;
 pub mod inspect;
 pub mod libpod;
 pub mod lifecycle;
+pub mod lxcfs;
 pub mod names;
 pub mod network;
 pub mod phase;

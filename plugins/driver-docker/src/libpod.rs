@@ -31,7 +31,7 @@ pub fn resize(ctx: &Context, found: &Found, limits: &Update) -> Result<(), Error
     let wanted = limits.memory();
     let is_short = memory.usage > wanted;
     if is_short {
-        let needed = stats::needed(ctx, &found.name, &memory)?;
+        let needed = stats::needed(ctx, found, &memory)?;
         if needed > wanted {
             return Err(stats::too_little(needed));
         }

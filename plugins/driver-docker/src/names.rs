@@ -24,6 +24,9 @@ pub const SPEC: &str = "io.wharf.spec";
 /// report it.
 pub const DISK: &str = "io.wharf.disk";
 
+/// Label: whether the container shows its own CPUs and memory (`own`), or the machine's (`machine`).
+pub const VIEW: &str = "io.wharf.view";
+
 /// Label: the container is the replacement of one whose disk had this limit. It counts as having
 /// run, though the engine has never started it.
 pub const GROWN_FROM: &str = "io.wharf.grown-from";

@@ -56,7 +56,7 @@ fn memory_suffices(ctx: &Context, found: &Found, size: &Size) -> Result<(), Erro
         return Ok(());
     }
     let memory = stats::sample(ctx, &found.name)?.memory_stats;
-    let needed = stats::needed(ctx, &found.name, &memory)?;
+    let needed = stats::needed(ctx, found, &memory)?;
     if needed > bytes(size) {
         return Err(stats::too_little(needed));
     }

@@ -42,6 +42,16 @@ pub enum Kvm {
     Off,
 }
 
+/// Whether containers see their own CPUs and memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lxcfs {
+    /// If the node has lxcfs.
+    Auto,
+    /// Never.
+    Off,
+}
+
 /// The settings, with their defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -62,6 +72,8 @@ pub struct Settings {
     pub disk_limit: DiskLimit,
     /// Whether virtual machines use hardware virtualisation.
     pub kvm: Kvm,
+    /// Whether containers see their own CPUs and memory, with the node's lxcfs.
+    pub lxcfs: Lxcfs,
     /// An existing network of the engine with the node's public addresses, such as a macvlan. If
     /// none, a bridge is created.
     pub public_network: Option<String>,
@@ -80,6 +92,7 @@ impl Default for Settings {
             ulimits: BTreeMap::new(),
             disk_limit: DiskLimit::Auto,
             kvm: Kvm::Auto,
+            lxcfs: Lxcfs::Auto,
             public_network: None,
             api_version: None,
         }

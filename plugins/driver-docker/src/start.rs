@@ -118,6 +118,12 @@ pub fn start(ctx: &Context, name: &str, networks: &[&Network]) -> Result<Started
 fn judge(refusal: &Refusal) -> Result<Started, Error> {
     if refusal.is_not_found() {
         Ok(Started::Gone)
+    } else if refusal.is_no_lxcfs() {
+        // The container exists with its mounts. It starts once the operator has started lxcfs.
+        Err(Error::Other(format!(
+            "starting the container: lxcfs does not run on the node: {}",
+            refusal.message
+        )))
     } else if refusal.is_no_kvm() {
         Ok(Started::NoKvm(refusal.message.clone()))
     } else if refusal.is_final() || refusal.is_no_device() || refusal.is_forbidden() {

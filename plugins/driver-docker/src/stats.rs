@@ -2,7 +2,7 @@
 
 use crate::api::model::{MemoryStats, Stats};
 use crate::context::Context;
-use crate::found::find;
+use crate::found::{Found, find};
 use crate::timestamp;
 use crate::units::GIB;
 use wharf_guest::{Error, Tag, Usage};
@@ -30,9 +30,9 @@ pub fn stats(ctx: &Context, tag: &Tag, disk: bool) -> Result<Usage, Error> {
     })
 }
 
-/// Memory of an instance beyond the resident memory of its processes. It covers `/dev/shm` and
-/// `/dev`, the only tmpfs mounts open to users, at 64 MiB each, and the kernel's own use.
-const NOT_RESIDENT: u64 = 192 << 20;
+/// Memory of an instance beyond the resident memory of its processes and `/dev/shm`. It covers `/dev`,
+/// the only other tmpfs mount open to users, at 64 MiB, and the kernel's own use.
+const NOT_RESIDENT: u64 = 128 << 20;
 
 /// Memory that the instance holds. Podman includes the page cache and does not report its size, so
 /// the resident memory of the processes stands in.
@@ -44,8 +44,9 @@ fn held(ctx: &Context, name: &str, memory: &MemoryStats) -> Result<u64, Error> {
 ///
 /// # Errors
 /// When the engine does not answer.
-pub fn needed(ctx: &Context, name: &str, memory: &MemoryStats) -> Result<u64, Error> {
-    without_cache(ctx, name, memory, NOT_RESIDENT)
+pub fn needed(ctx: &Context, found: &Found, memory: &MemoryStats) -> Result<u64, Error> {
+    let shared = u64::try_from(found.details.host_config.shm_size).unwrap_or(0);
+    without_cache(ctx, &found.name, memory, NOT_RESIDENT + shared)
 }
 
 /// Memory in use. Where only resident memory is known, `beside` is added to it.

@@ -2,7 +2,7 @@
 
 use crate::api::model::{NetworkDetails, label};
 use crate::context::Context;
-use crate::names;
+use crate::{lxcfs, names};
 use wharf_guest::{EngineNetwork, Error, Surroundings};
 
 /// The registry that no engine can pull from.
@@ -18,14 +18,16 @@ pub fn look(ctx: &Context, images: &[String]) -> Result<Surroundings, Error> {
     let info = ctx.api.info()?;
     let info = info.map_err(|refusal| refusal.during("reading the node's resources"))?;
     let mut missing_images = Vec::new();
-    for image in images.iter().map(|reference| ctx.settings.image(reference)) {
+    for reference in images {
+        let image = ctx.settings.image(reference);
         if image.starts_with(LOCAL) && !has(ctx, &image)? {
-            missing_images.push(image);
+            missing_images.push(reference.clone());
         }
     }
     Ok(Surroundings {
         networks: networks.into_iter().map(network).collect(),
         missing_images,
+        own_view: lxcfs::is_shown(ctx)?,
         machine: (!info.is_rootless() && !info.name.is_empty()).then_some(info.name),
     })
 }

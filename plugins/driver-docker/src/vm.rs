@@ -11,7 +11,7 @@ use crate::settings::Kvm;
 use crate::units::GIB;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use wharf_guest::{Error, ResourceType};
+use wharf_guest::{Error, ResourceType, Size};
 
 /// A program in every image that runs a virtual machine. `PROGRAM set-ports PORT…` forwards exactly
 /// these ports to the machine.
@@ -88,12 +88,23 @@ pub fn security_opt(what: ResourceType) -> Vec<&'static str> {
     }
 }
 
-/// Allows QEMU to listen on port 22 without root.
+/// Allows QEMU to listen on port 22 without root. In a container, `ping` works without the right to
+/// forge packets: the kernel sends echo requests for all groups of a user namespace.
 #[must_use]
 pub fn sysctls(what: ResourceType) -> BTreeMap<&'static str, &'static str> {
     match what {
         ResourceType::Vm => [("net.ipv4.ip_unprivileged_port_start", "0")].into(),
-        ResourceType::Container => BTreeMap::new(),
+        ResourceType::Container => [("net.ipv4.ping_group_range", "0 65535")].into(),
+    }
+}
+
+/// Shared memory of a container, in bytes: half of its RAM, as on a machine. The engines' default of
+/// 64 MiB ends programs that share data between processes.
+#[must_use]
+pub fn shm_size(size: &Size, what: ResourceType) -> Option<u64> {
+    match what {
+        ResourceType::Vm => None,
+        ResourceType::Container => Some(u64::from(size.mem_gib) * GIB / 2),
     }
 }
 

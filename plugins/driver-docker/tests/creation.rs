@@ -9,10 +9,10 @@
 mod fake;
 
 use driver_docker::context::Context;
-use driver_docker::{ensure, lifecycle, probe};
+use driver_docker::{ensure, lifecycle, lxcfs, probe};
 use fake::given::{node, spec, target};
 use fake::{Break, Fake};
-use serde_json::json;
+use serde_json::{Value, json};
 use wharf_guest::{Error, Health, Phase, Report, Spec};
 
 fn ensure(fake: &Fake, spec: &Spec) -> Result<Report, Error> {
@@ -47,6 +47,7 @@ fn the_container_has_the_promised_body() {
                 "io.wharf.network": "n0a500000555",
                 "io.wharf.owner": "owner1",
                 "io.wharf.spec": labels["io.wharf.spec"],
+                "io.wharf.view": "own",
             },
             "Env": ["LANG=C.UTF-8"],
             "ExposedPorts": { "22/tcp": {} },
@@ -58,6 +59,9 @@ fn the_container_has_the_promised_body() {
                 "MemorySwap": 4_294_967_296_u64,
                 "PidsLimit": 4096,
                 "CapDrop": ["NET_RAW"],
+                "Sysctls": { "net.ipv4.ping_group_range": "0 65535" },
+                "ShmSize": 2_147_483_648_u64,
+                "Mounts": mounts(),
                 "RestartPolicy": { "Name": "no" },
                 "LogConfig": { "Type": "json-file", "Config": { "max-size": "10m" } },
                 "PortBindings": { "22/tcp": [{ "HostIp": "0.0.0.0", "HostPort": "20001" }] },
@@ -77,6 +81,57 @@ fn the_container_has_the_promised_body() {
     assert_eq!(
         network["Options"]["com.docker.network.bridge.name"],
         "whfn0a500000555"
+    );
+}
+
+fn mounts() -> Value {
+    let files = [
+        "/proc/cpuinfo",
+        "/proc/diskstats",
+        "/proc/loadavg",
+        "/proc/meminfo",
+        "/proc/stat",
+        "/proc/swaps",
+        "/proc/uptime",
+        "/sys/devices/system/cpu/online",
+    ];
+    files
+        .map(|file| {
+            let source = format!("/var/lib/lxcfs{file}");
+            json!({ "Type": "bind", "Source": source, "Target": file, "ReadOnly": true })
+        })
+        .into_iter()
+        .collect()
+}
+
+#[test]
+fn a_node_without_lxcfs_shows_its_own_size() {
+    let fake = Fake::new();
+    let plain = node("{}");
+    let ctx = Context::new(&plain, &fake).unwrap();
+    let shown = || lxcfs::is_shown(&ctx).unwrap();
+    assert_eq!(shown(), None);
+    ensure(&fake, &spec(1)).unwrap();
+    assert_eq!(shown(), Some(true));
+    lifecycle::stop(&ctx, &target(&spec(1)), 0).unwrap();
+    fake.world.borrow_mut().lxcfs = false;
+    // It was created with lxcfs, and starts once that runs again.
+    let Err(Error::Other(why)) = lifecycle::start(&ctx, &target(&spec(1))) else {
+        panic!("it starts")
+    };
+    assert!(why.contains("lxcfs does not run on the node"), "{why}");
+    assert!(matches!(phase(ensure(&fake, &spec(2))), Phase::Booting));
+    assert_eq!(shown(), Some(false));
+    fake.world.borrow_mut().lxcfs = true;
+    ensure_with(&fake, r#"{"lxcfs":"off"}"#, &spec(3)).unwrap();
+    let world = fake.world.borrow();
+    let made = |n: u8| {
+        let name = format!("wharf-00000000-0000-4000-8000-0000000000{n:02}");
+        world.containers[&name].body["HostConfig"]["Mounts"].clone()
+    };
+    assert_eq!(
+        [made(1), made(2), made(3)],
+        [mounts(), Value::Null, Value::Null]
     );
 }
 

@@ -115,13 +115,17 @@ fn page_cache_does_not_prevent_a_smaller_size() {
     let (fake, node) = (podman(), node("{}"));
     let ctx = Context::new(&node, &fake).unwrap();
     ensure::ensure(&ctx, &spec(1)).unwrap();
-    fake.world.borrow_mut().memory_used = 3 * GIB;
+    // Shared memory of 2 GiB may be full.
+    fake.world.borrow_mut().memory_used = 7 * GIB / 2;
     fake.world.borrow_mut().cached = 2 * GIB;
-    fake.world.borrow_mut().resident_kib = vec![1 << 20];
+    fake.world.borrow_mut().resident_kib = vec![1 << 19];
     let mut target = target(&spec(1));
-    target.size.mem_gib = 2;
+    target.size.mem_gib = 3;
     resize::resize(&ctx, &target).unwrap();
-    assert_eq!(limit(&fake), 2 * GIB);
+    assert_eq!(limit(&fake), 3 * GIB);
+    target.size.mem_gib = 2;
+    let refused = resize::resize(&ctx, &target);
+    assert!(matches!(&refused, Err(Error::Invalid(e)) if e.field == "mem_gib"));
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub struct Info {
     pub disk_grow: String,
     /// Changes after a restart that lost machines.
     pub boot_id: String,
+    /// Images that it does not have.
+    pub missing_images: Vec<String>,
 }
 
 /// One GPU.

@@ -8,7 +8,7 @@ use answer::{accepted, list_page, mark, report, usage};
 use body::{create, resize};
 use wharf_guest::{
     Call, DiskGrow, Driver, Engine, Error, Features, Gpu, Health, HostEngine, Identity, Node,
-    Observed, Path, Ports, Report, Spec, Tag, Target, Usage,
+    Observed, Path, Ports, Report, Spec, Surroundings, Survey, Tag, Target, Usage,
 };
 
 /// The kind of engine and of its images.
@@ -98,11 +98,29 @@ impl Identity for Simulated {
     }
 }
 
+impl Survey for Simulated {
+    fn look(_: &Node, images: &[String]) -> Result<Surroundings, Error> {
+        let info = info(&HostEngine)?;
+        let mut missing_images = info.missing_images;
+        missing_images.retain(|missing| images.contains(missing));
+        Ok(Surroundings {
+            networks: Vec::new(),
+            missing_images,
+            own_view: None,
+            machine: None,
+        })
+    }
+}
+
 wharf_guest::export_driver_with_ports_and_identity!(Simulated);
+wharf_guest::export_survey!(Simulated);
+
+fn info(engine: &dyn Engine) -> Result<answer::Info, Error> {
+    answer::body(&Call::get(&Path::new("/info")).send(engine)?)
+}
 
 fn probe(engine: &dyn Engine) -> Result<Health, Error> {
-    let answer = Call::get(&Path::new("/info")).send(engine)?;
-    let info: answer::Info = answer::body(&answer)?;
+    let info = info(engine)?;
     Ok(Health {
         version: info.version,
         features: Features {

@@ -41,7 +41,8 @@ pub fn blueprint(entry: &Entry, request: &BlueprintRequest) -> Result<Blueprint,
     })
 }
 
-/// The environment of a virtual machine: its size, for the program that starts QEMU.
+/// The environment of a container: its flavor, for the greeting. That of a virtual machine: its size,
+/// for the program that starts QEMU.
 fn environment(request: &BlueprintRequest) -> Vec<(String, String)> {
     let size = &request.size;
     let sizes = [
@@ -50,7 +51,7 @@ fn environment(request: &BlueprintRequest) -> Vec<(String, String)> {
         ("WHARF_VM_DISK_GIB", size.disk_size_gib),
     ];
     match request.resource_type {
-        ResourceType::Container => Vec::new(),
+        ResourceType::Container => vec![("WHARF_FLAVOR".to_owned(), request.flavor.clone())],
         ResourceType::Vm => sizes
             .map(|(name, n)| (name.to_owned(), n.to_string()))
             .into(),

@@ -216,6 +216,7 @@ fn decide(
         cpu_tier: CpuTier::GeneralPurpose,
         gpu_model: None,
         web: false,
+        images: Vec::new(),
     };
     let placement = scheduler.place(&ask)?;
     let (claim, seq) = (placement.claim, view.rows.next_seq(owner)?);

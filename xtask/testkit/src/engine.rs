@@ -4,6 +4,7 @@
 //!
 //! - [`PrivateEngine`] (`private`): start, pause, stop. `daemon`: its process; `dockerd` and `podman`: how
 //!   each kind starts. `layout`, `storage`, `userns`: its paths, its disk, its user ids.
+//! - `lxcfs`: the view that instances have of their size.
 //! - [`NodeRules`] (`rules`, `sysctl`): isolation of instances from the node and from each other.
 //! - [`Objects`] (`objects`): containers and networks. `stale`: processes of a killed run. `abandoned`:
 //!   engines of killed runs in other directories.
@@ -13,6 +14,7 @@ mod daemon;
 mod dockerd;
 mod kind;
 mod layout;
+mod lxcfs;
 mod objects;
 mod podman;
 mod private;
@@ -35,7 +37,8 @@ use crate::process::find;
 use anyhow::Result;
 
 /// The programs that any private engine needs.
-const NEEDS: [Need; 3] = [
+const NEEDS: [Need; 4] = [
+    lxcfs::NEED,
     Need {
         program: "nft",
         package: "nftables",

@@ -6,6 +6,7 @@ mod nodes;
 
 pub use books::Books;
 pub use networks::Machine;
+pub(super) use nodes::images;
 
 use books::contradictions;
 use networks::conflicts;
@@ -126,11 +127,13 @@ pub async fn judge(
     let images = nodes::images(plugins, &config.login_user).await;
     let surveys = survey(drivers.values(), &images).await;
     let features = nodes::features(drivers.values(), &surveys).await;
-    findings.extend(nodes::shortcomings(config, &surveys, &features));
+    let machine = Machine::read(config, &surveys, false).ok();
+    let is_here = |found: &Surroundings| machine.as_ref().is_some_and(|here| here.has(found));
+    findings.extend(nodes::shortcomings(config, &surveys, &features, is_here));
     let mut on_machine = Vec::new();
-    if let Ok(machine) = Machine::read(config, &surveys, false) {
+    if let Some(machine) = &machine {
         let used: BTreeSet<_> = books.claims.iter().map(|claim| &claim.node).collect();
-        for (node, mut finding) in conflicts(config, &books.installation, &surveys, &machine) {
+        for (node, mut finding) in conflicts(config, &books.installation, &surveys, machine) {
             if used.contains(&node) {
                 // The server starts, because the addresses of instances stay.
                 finding.severity = Severity::Warning;

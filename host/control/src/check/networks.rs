@@ -157,6 +157,7 @@ mod tests {
                 installation: installation.map(str::to_owned),
             }],
             missing_images: Vec::new(),
+            own_view: None,
             machine: Some(machine.to_owned()),
         }
     }

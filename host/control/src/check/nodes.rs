@@ -2,16 +2,20 @@
 
 use super::{Finding, Severity, Surveys};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use wharf_config::Config;
-use wharf_domain::driver::Features;
+use wharf_domain::driver::{Features, Surroundings};
 use wharf_domain::flavor::BlueprintRequest;
 use wharf_domain::ids::NodeId;
 use wharf_plugin::{NodeDriver, Plugins};
 
 /// The time in which a node must report its features.
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
+
+/// A file of lxcfs on this machine.
+const LXCFS: &str = "/var/lib/lxcfs/proc/meminfo";
 
 /// The references of all flavors' images, by kind of engine.
 pub async fn images(plugins: &Plugins, login_user: &str) -> BTreeMap<String, Vec<String>> {
@@ -64,6 +68,7 @@ pub fn shortcomings(
     config: &Config,
     surveys: &Surveys,
     features: &BTreeMap<NodeId, Features>,
+    is_here: impl Fn(&Surroundings) -> bool,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
     for node in &config.node {
@@ -91,15 +96,27 @@ pub fn shortcomings(
             ),
             Some(Ok(_)) => {}
         }
-        let is_off = node
-            .settings
-            .get("disk_limit")
-            .and_then(|value| value.as_str())
-            == Some("off");
+        let is_off =
+            |key: &str| node.settings.get(key).and_then(|value| value.as_str()) == Some("off");
+        let shows_machine = |found: &Surroundings| match found.own_view {
+            Some(own) => !own,
+            None => is_here(found) && !Path::new(LXCFS).exists(),
+        };
+        if let Some(Ok(found)) = surveys.get(&id)
+            && shows_machine(found)
+            && !is_off("lxcfs")
+        {
+            warn(
+                "settings.lxcfs",
+                "the node has no lxcfs: `free`, `top` and `uptime` in instances show the node's size"
+                    .to_owned(),
+                "install and start lxcfs on the node, or set \"off\" to accept it",
+            );
+        }
         if features
             .get(&id)
             .is_some_and(|features| !features.disk_limit)
-            && !is_off
+            && !is_off("disk_limit")
         {
             warn(
                 "settings.disk_limit",

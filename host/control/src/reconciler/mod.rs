@@ -7,6 +7,7 @@ mod differences;
 mod follow;
 mod grow;
 mod host_key;
+mod images;
 mod make;
 mod observe;
 mod plan;
@@ -21,7 +22,7 @@ mod threads;
 mod worker;
 mod workers;
 
-use crate::{App, Nudge};
+use crate::{App, Nudge, stats};
 use std::sync::Arc;
 use std::time::Duration;
 use supervise::supervise;
@@ -54,6 +55,14 @@ pub async fn run(
                 let (app, workers) = (Arc::clone(&app), Arc::clone(&workers));
                 observe::Observer::new(app, workers, node.clone(), driver.clone()).run(share)
             };
+            supervise(&name, start).await;
+        });
+    }
+    for node in app.drivers.keys() {
+        let (app, node) = (Arc::clone(&app), node.clone());
+        observers.spawn(async move {
+            let name = format!("the sampler of node {node}");
+            let start = || stats::run(Arc::clone(&app), node.clone());
             supervise(&name, start).await;
         });
     }

@@ -2,6 +2,7 @@
 
 use super::apply::Apply;
 use super::differences::{Differences, digest};
+use super::images::Images;
 use super::spec;
 use super::store::{Failure, Store, Verdict};
 use super::workers::Workers;
@@ -30,6 +31,7 @@ pub struct Observer {
     /// started again.
     continuous: bool,
     boot_id: Option<String>,
+    images: Images,
     probed: Option<Instant>,
     /// The count of interruptions when the last look began.
     interruptions: Option<u64>,
@@ -61,6 +63,7 @@ impl Observer {
             driver,
             continuous: false,
             boot_id: None,
+            images: Images::default(),
             probed: None,
             interruptions: None,
             reachable: None,
@@ -117,6 +120,11 @@ impl Observer {
         if self.is_probe_due(interruptions) {
             self.probe().await?;
         }
+        let returned = self.reachable != Some(true);
+        let images = self
+            .images
+            .look(&self.app, &self.node, &self.driver, returned);
+        images.await?;
         let listed = self.driver.list().await?;
         // Read after the list: another store in between is detected.
         let mark = self.driver.identify().await?;

@@ -5,7 +5,7 @@ use super::ports::PortPool;
 use crate::capacity::Claim;
 use crate::ids::{NodeId, UserId};
 use crate::quota::Used;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Port ranges that nodes share.
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +63,13 @@ impl Inventory {
     pub fn set_supports(&mut self, id: &NodeId, supports: Supports) {
         if let Some(node) = self.node_mut(id) {
             node.set_supports(supports);
+        }
+    }
+
+    /// Sets the images of flavors that a node lacks.
+    pub fn set_missing_images(&mut self, id: &NodeId, images: BTreeSet<String>) {
+        if let Some(node) = self.node_mut(id) {
+            node.missing_images = images;
         }
     }
 

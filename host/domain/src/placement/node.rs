@@ -58,6 +58,8 @@ pub(super) struct NodeState {
     pub supports: Supports,
     /// The operator drains it.
     pub drained: bool,
+    /// Images of flavors that the engine does not have and cannot pull.
+    pub missing_images: BTreeSet<String>,
     pub used: Used,
     pub gpus_used: BTreeSet<String>,
     pub lan: Lan,
@@ -82,6 +84,7 @@ impl NodeState {
                 gpus: !setup.gpus.is_empty(),
             },
             drained: false,
+            missing_images: BTreeSet::new(),
             used: Used::default(),
             gpus_used: BTreeSet::new(),
             lan: Lan::new(setup.lan_cidr, setup.lan_subnet_prefix),

@@ -27,6 +27,8 @@ pub struct PlacementRequest {
     pub gpu_model: Option<String>,
     /// Whether it has a web page.
     pub web: bool,
+    /// Its images, one for each kind of engine.
+    pub images: Vec<String>,
 }
 
 /// A chosen node and the claim on it.
@@ -91,7 +93,13 @@ impl Inventory {
         }
         match nearest {
             Some((_, node)) => self.shortages(node, request).collect::<Vec<_>>().into(),
-            None => no_node(request),
+            None => {
+                let no_image = self.nodes.iter().any(|node| is_offered(node, request));
+                Shortfall {
+                    no_image,
+                    ..no_node(request)
+                }
+            }
         }
     }
 
@@ -242,6 +250,12 @@ fn short_quantities(
 
 /// Whether a node runs such instances at all, however much is free.
 fn can_run(node: &NodeState, request: &PlacementRequest) -> bool {
+    let lacks = |image: &String| node.missing_images.contains(image);
+    is_offered(node, request) && !request.images.iter().any(lacks)
+}
+
+/// Whether a node runs such instances, if it has their image.
+fn is_offered(node: &NodeState, request: &PlacementRequest) -> bool {
     let runs = match request.resource_type {
         ResourceType::Vm => node.supports.vms,
         ResourceType::Container => node.supports.containers,

@@ -152,6 +152,7 @@ fn request() -> impl Strategy<Value = PlacementRequest> {
             cpu_tier,
             gpu_model: gpu_model.map(str::to_owned),
             web: web && !vm,
+            images: Vec::new(),
         },
     )
 }
@@ -232,9 +233,8 @@ proptest! {
     }
 }
 
-#[test]
-fn ports_of_a_node_that_is_not_configured_stay_taken() {
-    let setup = |name: &str, host: &str| NodeSetup {
+fn setup(name: &str, host: &str) -> NodeSetup {
+    NodeSetup {
         id: NodeId(name.to_owned()),
         capacity: Size {
             n_vcpus: 64,
@@ -249,7 +249,46 @@ fn ports_of_a_node_that_is_not_configured_stay_taken() {
         lan_cidr: "10.80.0.0/16".parse().unwrap(),
         lan_subnet_prefix: 24,
         public_ipv4: Vec::new(),
+    }
+}
+
+#[test]
+fn a_node_without_the_image_gets_no_instance() {
+    let pools = Pools {
+        ssh: (20_000, 20_009),
+        web: (30_000, 30_009),
     };
+    let mut inventory = Inventory::new(vec![setup("a", "h"), setup("b", "h")], pools);
+    let request = PlacementRequest {
+        owner: UserId(1),
+        resource_type: ResourceType::Container,
+        size: Size {
+            n_vcpus: 1,
+            mem_gib: 1,
+            disk_size_gib: 10,
+        },
+        cpu_tier: CpuTier::GeneralPurpose,
+        gpu_model: None,
+        web: false,
+        images: vec!["tools".to_owned()],
+    };
+    let lacks = |image: &str| [image.to_owned()].into();
+    let place = |inventory: &Inventory| inventory.place(&request);
+    let (a, b) = (NodeId("a".to_owned()), NodeId("b".to_owned()));
+    assert_eq!(place(&inventory).unwrap().claim.node, a);
+    inventory.set_missing_images(&a, lacks("tools"));
+    assert_eq!(place(&inventory).unwrap().claim.node, b);
+    inventory.set_missing_images(&b, lacks("tools"));
+    assert!(place(&inventory).unwrap_err().no_image);
+    inventory.set_missing_images(&b, lacks("other"));
+    assert_eq!(place(&inventory).unwrap().claim.node, b);
+    inventory.set_drained(&a, true);
+    inventory.set_drained(&b, true);
+    assert!(!place(&inventory).unwrap_err().no_image);
+}
+
+#[test]
+fn ports_of_a_node_that_is_not_configured_stay_taken() {
     let pools = Pools {
         ssh: (20_000, 20_001),
         web: (30_000, 30_001),
@@ -265,6 +304,7 @@ fn ports_of_a_node_that_is_not_configured_stay_taken() {
         cpu_tier: CpuTier::GeneralPurpose,
         gpu_model: None,
         web: true,
+        images: Vec::new(),
     };
     let gone = Inventory::new(vec![setup("gone", "h")], pools);
     let claim = gone.place(&request).unwrap().claim;
@@ -313,6 +353,7 @@ fn overcommitted_vcpus_are_shared_and_one_instance_has_at_most_the_nodes() {
         cpu_tier: CpuTier::GeneralPurpose,
         gpu_model: None,
         web: false,
+        images: Vec::new(),
     };
     let mut inventory = Inventory::new(vec![node], pools);
     let available =

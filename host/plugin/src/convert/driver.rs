@@ -214,6 +214,7 @@ pub fn surroundings(found: survey::Surroundings) -> Surroundings {
             .iter()
             .map(|name| clean(name, MAX_NAME))
             .collect(),
+        own_view: found.own_view,
         machine: found.machine.map(|name| clean(&name, MAX_NAME)),
     }
 }

@@ -32,6 +32,7 @@ impl Scratch {
 
     fn config(&self, limits: Limits) -> PluginsConfig {
         PluginsConfig {
+            flavors: Vec::new(),
             cache_dir: Some(self.0.join("cache")),
             plugins_dir: Some(self.0.join("plugins")),
             pins: BTreeMap::new(),

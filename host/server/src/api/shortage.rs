@@ -24,15 +24,24 @@ impl<'a> Shortage<'a> {
         Self::new("Quota exceeded", "left of your quota", shortfall)
     }
 
-    fn new(what: &str, left: &str, Shortfall { fields, freeing }: &'a Shortfall) -> Self {
+    fn new(what: &str, left: &str, shortfall: &'a Shortfall) -> Self {
+        let Shortfall {
+            fields,
+            freeing,
+            no_image,
+        } = shortfall;
         let bottleneck: Vec<&str> = fields.iter().map(|row| row.0).collect();
         let names = bottleneck.join(", ");
         let freeing = match freeing {
             true => " Deleted instances are still being removed; try again shortly.",
             false => "",
         };
+        let no_image = match no_image {
+            true => " No node has the image of this flavor; its operator can add it.",
+            false => "",
+        };
         Self {
-            message: format!("{what}: not enough {names} {left}.{freeing}"),
+            message: format!("{what}: not enough {names} {left}.{no_image}{freeing}"),
             bottleneck,
             requested: fields.iter().map(|row| (row.0, row.1)).collect(),
             nearest_available: fields.iter().map(|row| (row.0, row.2)).collect(),

@@ -34,6 +34,8 @@ pub struct Details {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Mount {
+    /// The path on the node.
+    pub source: String,
     /// The path in the container.
     pub destination: String,
 }
@@ -71,6 +73,8 @@ pub struct Limits {
     pub cpu_quota: i64,
     /// Memory, in bytes.
     pub memory: i64,
+    /// The largest size of `/dev/shm`, in bytes.
+    pub shm_size: i64,
 }
 
 /// One entry of `GET /containers/json`.

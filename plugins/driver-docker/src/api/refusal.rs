@@ -2,6 +2,7 @@
 //!
 //! Engines differ in the status for an error, so the driver recognises most errors by their text.
 
+use crate::lxcfs;
 use serde::Deserialize;
 use wharf_guest::{Answer, Error};
 
@@ -105,6 +106,12 @@ impl Refusal {
     #[must_use]
     pub fn is_no_kvm(&self) -> bool {
         self.says(&["/dev/kvm"])
+    }
+
+    /// The node has no lxcfs, or it has ended.
+    #[must_use]
+    pub fn is_no_lxcfs(&self) -> bool {
+        self.says(&[lxcfs::DIRECTORY])
     }
 
     /// A network has containers. Docker answers with 403, Podman with 409 or 500.
@@ -219,6 +226,8 @@ mod tests {
         assert!(refusal(404, "Not Found").is_unknown_request());
         let limit = r#"{"message":"runc: runc create failed: error setting rlimit type 7: operation not permitted: OCI permission denied"}"#;
         assert!(refusal(500, limit).is_forbidden() && !refusal(500, taken).is_forbidden());
+        let lxcfs = r#"{"message":"invalid mount config for type \"bind\": bind source path does not exist: /var/lib/lxcfs/proc/cpuinfo"}"#;
+        assert!(refusal(400, lxcfs).is_no_lxcfs() && !refusal(500, limit).is_no_lxcfs());
         let gone = r#"{"message":"no container with ID or name \"x\" found: no such container"}"#;
         assert!(!refusal(404, gone).is_unknown_request());
         let quota = r#"{"message":"--storage-opt is supported only for overlay over xfs with 'pquota' mount option"}"#;

@@ -1,6 +1,6 @@
 //! The body of a creation in Podman's own interface.
 
-use super::Creation;
+use super::{Creation, lxcfs};
 use serde_json::{Map, Value, json};
 
 /// [`super::LOG_MAX_SIZE`] in bytes, as Podman expects it.
@@ -38,6 +38,15 @@ impl Creation {
                 .map(|(name, value)| (name.to_owned(), json!(value)))
                 .collect::<Map<_, _>>()
                 .into();
+        }
+        if let Some(bytes) = host.shm_size {
+            body["shm_size"] = json!(bytes);
+        }
+        if !host.sysctls.is_empty() {
+            body["sysctl"] = json!(host.sysctls);
+        }
+        if !host.mounts.is_empty() {
+            body["mounts"] = host.mounts.iter().map(lxcfs::Mount::libpod).collect();
         }
         if !host.storage_opt.is_empty() {
             body["storage_opts"] = json!(host.storage_opt);

@@ -6,6 +6,10 @@ use wharf_guest::{Body, Method, Request};
 
 type Answer = (u16, Value);
 
+/// The answer of an engine on a node without lxcfs.
+const NO_LXCFS: &str = "invalid mount config for type \"bind\": bind source path does not exist: \
+                        /var/lib/lxcfs/proc/cpuinfo";
+
 /// Answers one request.
 pub fn handle(world: &mut World, request: &Request) -> Answer {
     let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
@@ -124,6 +128,9 @@ fn create(world: &mut World, name: &str, body: Value) -> Answer {
             "--storage-opt is supported only for overlay over xfs with 'pquota'",
         );
     }
+    if !world.lxcfs && !body["HostConfig"]["Mounts"].is_null() {
+        return no(400, NO_LXCFS);
+    }
     world.containers.insert(
         world.renamed_to.unwrap_or(name).into(),
         Container {
@@ -194,7 +201,7 @@ fn container(
         .as_str()
         .unwrap();
     let network = world.networks.get(wanted).map(|(id, _)| *id);
-    let (kvm, no_bridge) = (world.kvm, world.no_bridge);
+    let (kvm, lxcfs, no_bridge) = (world.kvm, world.lxcfs, world.no_bridge);
     let made = |(_, made): &(u64, Value)| made["Options"]["com.docker.network.bridge.name"].clone();
     let bridge = world.networks.get(wanted).map(made);
     let bare = &mut world.started_bare;
@@ -226,6 +233,9 @@ fn container(
                     500,
                     "error gathering device information: /dev/kvm: no such file",
                 );
+            }
+            if !container.body["HostConfig"]["Mounts"].is_null() && !lxcfs {
+                return no(400, NO_LXCFS);
             }
             if network.is_none() || container.network.is_some() && container.network != network {
                 return no(404, "network wharf-x not found");

@@ -71,6 +71,8 @@ pub struct World {
     pub storage_says: (&'static str, &'static str),
     /// Whether the node has `/dev/kvm`.
     pub kvm: bool,
+    /// Whether lxcfs runs on the node.
+    pub lxcfs: bool,
     /// The exit code of all programs.
     pub exit_code: i64,
     /// Whether the engine behaves like Podman 4.3.
@@ -108,6 +110,7 @@ impl Fake {
             .images
             .insert("localhost/wharf/base:1".into());
         fake.world.borrow_mut().disk_limits = true;
+        fake.world.borrow_mut().lxcfs = true;
         fake.world.borrow_mut().image_bytes = 512 << 20;
         fake.world.borrow_mut().storage = "btrfs";
         fake

@@ -3,6 +3,7 @@
 use super::daemon::Daemon;
 use super::kind::Kind;
 use super::layout::Layout;
+use super::lxcfs::Lxcfs;
 use super::objects::{self, Objects};
 use super::podman::netavark::Networks;
 use super::rules::{Allowed, NodeRules};
@@ -55,6 +56,7 @@ pub struct PrivateEngine {
     layout: Layout,
     storage: Storage,
     rules: Option<NodeRules>,
+    lxcfs: Option<Lxcfs>,
     daemon: Option<Daemon>,
     stopped: bool,
     _lock: File,
@@ -83,6 +85,7 @@ impl PrivateEngine {
             layout,
             storage: Storage::Directory,
             rules: None,
+            lxcfs: Lxcfs::share(),
             daemon: None,
             stopped: false,
             _lock: lock,
@@ -242,6 +245,7 @@ impl PrivateEngine {
         self.pause();
         stale::end_all(&self.layout)?;
         storage::unmount_all(&self.layout.run)?;
+        self.lxcfs = None;
         objects::remove_bridges(&bridges);
         self.forget_rules_of(&networks)?;
         self.rules.as_ref().map_or(Ok(()), NodeRules::remove)?;

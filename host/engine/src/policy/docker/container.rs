@@ -8,8 +8,19 @@ use crate::policy::json::{Node, required};
 use crate::scope::{CallScope, Creation};
 use serde_json::Value;
 
-/// Most bytes of shared memory: 1 PiB. It counts towards the memory of the container.
-const MAX_BYTES: u64 = 1 << 50;
+/// The directory of the node's lxcfs.
+const LXCFS: &str = "/var/lib/lxcfs";
+/// The files of the kernel that show the machine's size, which lxcfs may replace.
+const SIZES: [&str; 8] = [
+    "/proc/cpuinfo",
+    "/proc/diskstats",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/swaps",
+    "/proc/uptime",
+    "/sys/devices/system/cpu/online",
+];
 
 /// `POST /containers/create`.
 pub fn create(body: &Value, scope: &CallScope, settings: &Settings) -> Result<(), Refusal> {
@@ -72,7 +83,7 @@ fn host_config(host: &Node<'_>, scope: &CallScope, settings: &Settings) -> Resul
     for (key, member) in host.members()? {
         match key {
             // The values are checked with all that must be there.
-            "PidsLimit" | "CapDrop" | "SecurityOpt" | "Ulimits" => {}
+            "PidsLimit" | "CapDrop" | "SecurityOpt" | "Ulimits" | "ShmSize" | "Sysctls" => {}
             "StorageOpt" => storage(&member)?,
             _ if is_limit(key) => {}
             "NetworkMode" => {
@@ -84,12 +95,11 @@ fn host_config(host: &Node<'_>, scope: &CallScope, settings: &Settings) -> Resul
             "PortBindings" => bindings(&member, creation(scope)?, settings)?,
             "RestartPolicy" => no_restart(&member)?,
             "LogConfig" => log_config(&member)?,
-            "Sysctls" => sysctls(&member)?,
+            "Mounts" => each(&member, |item| size_file(item, scope, settings))?,
             "Devices" => each(&member, |item| device(item, scope, settings))?,
             "DeviceRequests" => each(&member, |item| gpus(&item, creation(scope)?))?,
             "Init" => member.bool()?,
             "Privileged" | "PublishAllPorts" | "AutoRemove" => member.is_bool(false)?,
-            "ShmSize" => member.between(1, MAX_BYTES)?,
             "IpcMode" | "CgroupnsMode" => member.is("private")?,
             "UsernsMode" => match &settings.userns {
                 Some(mode) => member.is(mode)?,
@@ -209,15 +219,28 @@ fn each(
     list.items()?.try_for_each(check)
 }
 
-/// Checks a setting of the container's own network.
-fn sysctls(sysctls: &Node<'_>) -> Result<(), Refusal> {
-    for (key, member) in sysctls.members()? {
+/// Checks a mount: a file of lxcfs, at the path that it replaces, read-only. No other file of the node
+/// is shown in a container.
+fn size_file(mount: Node<'_>, scope: &CallScope, settings: &Settings) -> Result<(), Refusal> {
+    if subject(scope)?.vm_ports.is_some() || settings.lxcfs != "auto" {
+        return Err(mount.refuse("not for this instance"));
+    }
+    for (key, member) in mount.members()? {
         match key {
-            "net.ipv4.ip_unprivileged_port_start" => member.is("0")?,
+            "Type" => member.is("bind")?,
+            "Source" | "Target" => {}
+            "ReadOnly" => member.is_bool(true)?,
             _ => return member.unlisted(),
         }
     }
-    Ok(())
+    let text = |key: &str| mount.value().get(key).and_then(Value::as_str);
+    let target = text("Target").filter(|target| SIZES.contains(target));
+    let is_right = target.is_some_and(|target| text("Source") == Some(&format!("{LXCFS}{target}")));
+    let is_whole = ["Type", "ReadOnly"].map(|key| mount.value().get(key).is_some());
+    match is_right && is_whole == [true; 2] {
+        true => Ok(()),
+        false => Err(mount.refuse("not a file of lxcfs at its own path, read-only")),
+    }
 }
 
 /// Checks a device: the node's hardware virtualisation, for a virtual machine.

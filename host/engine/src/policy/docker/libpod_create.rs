@@ -47,6 +47,9 @@ pub fn as_docker(body: &Value, scope: &CallScope) -> Result<Value, Refusal> {
                 continue;
             }
             "storage_opts" => ("StorageOpt", member.value().clone()),
+            "shm_size" => ("ShmSize", member.value().clone()),
+            "sysctl" => ("Sysctls", member.value().clone()),
+            "mounts" => ("Mounts", mounts(&member)?),
             "cap_drop" => ("CapDrop", member.value().clone()),
             "dns_server" => ("Dns", member.value().clone()),
             "restart_policy" => ("RestartPolicy", json!({ "Name": member.text()? })),
@@ -208,6 +211,26 @@ fn user_namespace(namespace: &Node<'_>) -> Result<Value, Refusal> {
         "" => json!(mode),
         value => json!(format!("{mode}:{value}")),
     })
+}
+
+/// Bind mounts that are read-only.
+fn mounts(mounts: &Node<'_>) -> Result<Value, Refusal> {
+    let mut all = Vec::new();
+    for mount in mounts.items()? {
+        let mut docker = Map::new();
+        for (key, member) in mount.members()? {
+            let (key, value) = match key {
+                "type" => ("Type", member.value().clone()),
+                "source" => ("Source", member.value().clone()),
+                "destination" => ("Target", member.value().clone()),
+                "options" if *member.value() == json!(["ro"]) => ("ReadOnly", json!(true)),
+                _ => return member.unlisted(),
+            };
+            docker.insert(key.to_owned(), value);
+        }
+        all.push(docker.into());
+    }
+    Ok(Value::Array(all))
 }
 
 /// Devices by their CDI names; paths are refused.

@@ -52,6 +52,22 @@ pub fn creation(body: &Value, scope: &CallScope, settings: &Settings) -> Result<
     if is_vm || body.pointer("/HostConfig/SecurityOpt").is_some() {
         exact(body, "/HostConfig/SecurityOpt", &secured)?;
     }
+    // Half of the RAM; a machine's QEMU needs none. Echo requests need no privilege.
+    let (shared, sysctls) = match is_vm {
+        true => (None, json!({ "net.ipv4.ip_unprivileged_port_start": "0" })),
+        false => (
+            Some(json!(u64::from(size.mem_gib) * GIB / 2)),
+            json!({ "net.ipv4.ping_group_range": "0 65535" }),
+        ),
+    };
+    match shared {
+        Some(half) => exact(body, "/HostConfig/ShmSize", &half)?,
+        None if body.pointer("/HostConfig/ShmSize").is_some() => {
+            return Err(refuse("HostConfig.ShmSize: not for a virtual machine"));
+        }
+        None => {}
+    }
+    exact(body, "/HostConfig/Sysctls", &sysctls)?;
     log(body)?;
     disk(body, subject, size, settings)?;
     if let Some(mode) = &settings.userns {

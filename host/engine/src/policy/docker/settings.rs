@@ -25,6 +25,8 @@ pub struct Settings {
     pub ulimits: BTreeMap<String, u64>,
     /// `auto` or `off`; the driver checks it.
     pub kvm: String,
+    /// `auto` or `off`; the driver checks it.
+    pub lxcfs: String,
     /// `auto`, `on` or `off`; the driver checks it.
     pub disk_limit: String,
     /// The operator's network for public addresses.
@@ -44,6 +46,7 @@ impl Default for Settings {
             dns: Vec::new(),
             ulimits: BTreeMap::new(),
             kvm: "auto".to_owned(),
+            lxcfs: "auto".to_owned(),
             disk_limit: "auto".to_owned(),
             public_network: None,
         }

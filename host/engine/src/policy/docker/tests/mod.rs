@@ -117,6 +117,8 @@ fn creation() -> Value {
             "Memory": 1 << 30, "MemorySwap": 1 << 30,
             "PidsLimit": 4096,
             "CapDrop": ["NET_RAW"],
+            "Sysctls": { "net.ipv4.ping_group_range": "0 65535" },
+            "ShmSize": 1 << 29,
             "RestartPolicy": { "Name": "no" },
             "LogConfig": { "Type": "json-file", "Config": { "max-size": "10m" } },
             "PortBindings": { "22/tcp": [{ "HostIp": "0.0.0.0", "HostPort": "20001" }] },

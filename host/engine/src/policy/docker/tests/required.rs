@@ -35,6 +35,12 @@ fn a_creation_lacks_no_limit_and_has_no_other_value() {
         ("PidsLimit", json!(4095)),
         ("CapDrop", json!([])),
         ("CapDrop", json!(["NET_ADMIN"])),
+        ("ShmSize", json!(1 << 30)),
+        ("Sysctls", json!({ "net.ipv4.ping_group_range": "0 0" })),
+        (
+            "Sysctls",
+            json!({ "net.ipv4.ping_group_range": "0 65535", "net.ipv4.ip_forward": "1" }),
+        ),
         ("LogConfig", json!({ "Type": "json-file" })),
         (
             "LogConfig",
@@ -66,6 +72,46 @@ fn a_creation_lacks_no_limit_and_has_no_other_value() {
     let address = format!("/{}", ADDRESS.replace('.', "/"));
     names(create(&without(creation(), &address)), ADDRESS);
     names(create(&without(creation(), "/NetworkingConfig")), ADDRESS);
+}
+
+#[test]
+fn of_the_nodes_files_only_those_of_lxcfs_are_shown_and_read_only() {
+    let file = |source: &str, target: &str| json!({ "Type": "bind", "Source": source, "Target": target, "ReadOnly": true });
+    let with = |mount: &Value| {
+        let mut body = creation();
+        body["HostConfig"]["Mounts"] = json!([mount]);
+        body
+    };
+    let memory = file("/var/lib/lxcfs/proc/meminfo", "/proc/meminfo");
+    create(&with(&memory)).unwrap();
+    let online = "/sys/devices/system/cpu/online";
+    create(&with(&file(&format!("/var/lib/lxcfs{online}"), online))).unwrap();
+    let changed = |key: &str, value: Value| {
+        let mut mount = memory.clone();
+        mount[key] = value;
+        mount
+    };
+    for bad in [
+        changed("ReadOnly", json!(false)),
+        changed("Type", json!("volume")),
+        changed("Source", json!("/proc/meminfo")),
+        changed("Source", json!("/var/lib/lxcfs/../../../proc/meminfo")),
+        changed("Source", json!("/var/lib/lxcfs/proc/stat")),
+        changed("Target", json!("/etc/shadow")),
+        changed("BindOptions", json!({ "Propagation": "shared" })),
+        file("/var/lib/lxcfs/cgroup", "/cgroup"),
+        file("/var/lib/lxcfs", "/proc"),
+        without(memory.clone(), "/ReadOnly"),
+        without(memory.clone(), "/Target"),
+        without(memory.clone(), "/Type"),
+    ] {
+        names(create(&with(&bad)), "HostConfig.Mounts[0]");
+    }
+    let mut of_machine = machine();
+    of_machine["HostConfig"]["Mounts"] = json!([memory]);
+    let path = format!("/containers/create?name=wharf-{ID}");
+    let asked = ask(&vm(), "POST", &path, Body::Json(of_machine.to_string()));
+    names(asked, "HostConfig.Mounts[0]");
 }
 
 #[test]

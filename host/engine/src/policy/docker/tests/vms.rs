@@ -34,10 +34,16 @@ pub fn machine() -> Value {
         ("MemorySwap", json!(memory)),
         ("CapDrop", json!(["ALL"])),
         ("SecurityOpt", json!(["no-new-privileges"])),
+        (
+            "Sysctls",
+            json!({ "net.ipv4.ip_unprivileged_port_start": "0" }),
+        ),
         ("StorageOpt", json!({ "size": "13G" })),
     ] {
         body["HostConfig"][key] = value;
     }
+    let host = body["HostConfig"].as_object_mut().unwrap();
+    host.remove("ShmSize");
     body
 }
 

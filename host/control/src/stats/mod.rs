@@ -1,13 +1,20 @@
 //! Live usage of a running container, read from its engine.
+//!
+//! Some engines take a second for one reading. So the first look at an instance waits for the engine,
+//! and a task of the node reads the usage from then on, until nobody looks any more.
+
+mod sampler;
+mod samples;
+
+pub use sampler::run;
+pub use samples::Samples;
 
 use super::find::{Selector, find};
 use super::{App, Caller};
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use samples::{Measured, SHORTEST_WINDOW};
+use std::time::Duration;
 use wharf_domain::driver::{Tag, Usage};
 use wharf_domain::error::Error;
-use wharf_domain::ids::InstanceId;
 use wharf_domain::instance::{Instance, ResourceType};
 use wharf_domain::state::InstanceState;
 
@@ -26,39 +33,11 @@ pub struct Stats {
     pub disk_total_gib: u32,
 }
 
-/// The shortest window for CPU usage; a shorter one measures noise.
-const SHORTEST_WINDOW: Duration = Duration::from_millis(250);
-/// The longest window; an older sample is not about the present.
-const LONGEST_WINDOW: Duration = Duration::from_secs(5);
-/// Samples kept for the next request.
-const MAX_SAMPLES: usize = 4096;
-
-/// The last samples, by instance.
-#[derive(Debug, Default)]
-pub struct Samples(Mutex<HashMap<InstanceId, (Instant, Usage)>>);
-
-impl Samples {
-    fn recent(&self, id: InstanceId) -> Option<Usage> {
-        let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, usage) = samples.get(&id)?;
-        (SHORTEST_WINDOW..LONGEST_WINDOW)
-            .contains(&at.elapsed())
-            .then_some(*usage)
-    }
-
-    fn keep(&self, id: InstanceId, usage: Usage) {
-        let mut samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if samples.len() >= MAX_SAMPLES {
-            samples.retain(|_, (at, _)| at.elapsed() < LONGEST_WINDOW);
-        }
-        if samples.len() < MAX_SAMPLES {
-            samples.insert(id, (Instant::now(), usage));
-        }
-    }
-}
+/// The age beyond the interval of samples up to which one answers a request.
+const LATE: Duration = Duration::from_secs(3);
 
 impl App {
-    /// Reads the usage within the configured time.
+    /// Returns the newest sample of the usage, or reads one within the configured time.
     pub async fn stats(&self, caller: &Caller, selector: &Selector) -> Result<Stats, Error> {
         let instance = self.db.read(|rows| find(rows, caller.user, selector))?;
         if instance.resource_type == ResourceType::Vm {
@@ -78,14 +57,32 @@ impl App {
             let state = self.nodes.state(&instance.node);
             return Err(Error::NodeUnreachable(format!("stats: {state}")));
         }
+        let measured = match self.samples.look(&instance, self.stats_interval() + LATE) {
+            Some(measured) => measured,
+            None => self.sample_in_time(&instance).await?,
+        };
+        Ok(Stats {
+            cpu_percent: measured.cpu_percent,
+            mem_used_bytes: measured.mem_used_bytes,
+            mem_total_gib: instance.size.mem_gib,
+            disk_used_bytes: measured.disk_used_bytes,
+            disk_total_gib: instance.size.disk_size_gib,
+        })
+    }
+
+    fn stats_interval(&self) -> Duration {
+        Duration::from_millis(self.config().limits.stats_every_ms)
+    }
+
+    async fn sample_in_time(&self, instance: &Instance) -> Result<Measured, Error> {
         let bound = Duration::from_millis(self.config().limits.stats_timeout_ms);
-        tokio::time::timeout(bound, self.sample(&instance))
+        tokio::time::timeout(bound, self.sample(instance))
             .await
             .map_err(|_| Error::NodeUnreachable("stats: no answer in time".to_owned()))?
     }
 
-    async fn sample(&self, instance: &Instance) -> Result<Stats, Error> {
-        let before = match self.samples.recent(instance.id) {
+    async fn sample(&self, instance: &Instance) -> Result<Measured, Error> {
+        let before = match self.samples.recent(instance) {
             Some(usage) => usage,
             None => {
                 let usage = self.usage(instance, false).await?;
@@ -94,14 +91,13 @@ impl App {
             }
         };
         let usage = self.usage(instance, true).await?;
-        self.samples.keep(instance.id, usage);
-        Ok(Stats {
+        let measured = Measured {
             cpu_percent: cpu_percent(before, usage),
             mem_used_bytes: usage.mem_used_bytes,
-            mem_total_gib: instance.size.mem_gib,
             disk_used_bytes: usage.disk_used_bytes,
-            disk_total_gib: instance.size.disk_size_gib,
-        })
+        };
+        self.samples.keep(instance, usage, measured);
+        Ok(measured)
     }
 
     async fn usage(&self, instance: &Instance, disk: bool) -> Result<Usage, Error> {

@@ -1,0 +1,124 @@
+//! The newest sample of each instance that somebody looks at.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use wharf_domain::driver::Usage;
+use wharf_domain::ids::{Generation, InstanceId, NodeId};
+use wharf_domain::instance::Instance;
+
+/// The shortest window for CPU usage; a shorter one measures noise.
+pub const SHORTEST_WINDOW: Duration = Duration::from_millis(250);
+/// The longest window; an older sample is not about the present.
+const LONGEST_WINDOW: Duration = Duration::from_secs(5);
+/// The time after a look for which an instance is sampled.
+const WATCHED: Duration = Duration::from_secs(120);
+/// Instances that are sampled. Looks at further ones wait for the engine.
+const MAX_WATCHED: usize = 4096;
+
+/// The samples, by instance.
+#[derive(Debug, Default)]
+pub struct Samples(Mutex<HashMap<InstanceId, Watched>>);
+
+/// An instance that somebody looks at.
+#[derive(Debug)]
+struct Watched {
+    node: NodeId,
+    /// The intent that the samples are of. A start resets the engine's counters.
+    generation: Generation,
+    looked: Instant,
+    sample: Option<Sample>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    at: Instant,
+    usage: Usage,
+    measured: Measured,
+}
+
+/// The figures of a sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured {
+    pub cpu_percent: f64,
+    pub mem_used_bytes: u64,
+    pub disk_used_bytes: u64,
+}
+
+impl Samples {
+    fn watched(&self) -> MutexGuard<'_, HashMap<InstanceId, Watched>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a look at an instance. Returns its sample if that is younger than `fresh`.
+    pub fn look(&self, instance: &Instance, fresh: Duration) -> Option<Measured> {
+        let mut all = self.watched();
+        if all.len() >= MAX_WATCHED && !all.contains_key(&instance.id) {
+            all.retain(|_, watched| watched.looked.elapsed() < WATCHED);
+            if all.len() >= MAX_WATCHED {
+                return None;
+            }
+        }
+        let new = || Watched {
+            node: instance.node.clone(),
+            generation: instance.generation,
+            looked: Instant::now(),
+            sample: None,
+        };
+        let watched = all.entry(instance.id).or_insert_with(new);
+        if watched.generation != instance.generation {
+            *watched = new();
+        }
+        watched.looked = Instant::now();
+        let sample = watched.sample?;
+        (sample.at.elapsed() < fresh).then_some(sample.measured)
+    }
+
+    /// The usage at the beginning of a window that ends now.
+    pub fn recent(&self, instance: &Instance) -> Option<Usage> {
+        let all = self.watched();
+        let watched = all.get(&instance.id)?;
+        let sample = watched
+            .sample
+            .filter(|_| watched.generation == instance.generation)?;
+        (SHORTEST_WINDOW..LONGEST_WINDOW)
+            .contains(&sample.at.elapsed())
+            .then_some(sample.usage)
+    }
+
+    /// Keeps a sample for later looks.
+    pub fn keep(&self, instance: &Instance, usage: Usage, measured: Measured) {
+        if let Some(watched) = self.watched().get_mut(&instance.id)
+            && watched.generation == instance.generation
+        {
+            watched.sample = Some(Sample {
+                at: Instant::now(),
+                usage,
+                measured,
+            });
+        }
+    }
+
+    /// Drops the sample of an instance, so that the next look asks the engine.
+    pub fn spoil(&self, id: InstanceId) {
+        if let Some(watched) = self.watched().get_mut(&id) {
+            watched.sample = None;
+        }
+    }
+
+    /// Forgets an instance that has no usage any more.
+    pub fn forget(&self, id: InstanceId) {
+        self.watched().remove(&id);
+    }
+
+    /// The instances on a node that somebody has looked at lately, and that have been sampled. The
+    /// first sample is taken by the look itself.
+    pub fn due(&self, node: &NodeId) -> Vec<InstanceId> {
+        let mut all = self.watched();
+        all.retain(|_, watched| watched.looked.elapsed() < WATCHED);
+        let due = all
+            .iter()
+            .filter(|(_, watched)| watched.node == *node && watched.sample.is_some());
+        due.map(|(id, _)| *id).collect()
+    }
+}

@@ -1,0 +1,75 @@
+//! `[[flavor]]`: the images of `docs/flavors.md`, built and logged in to.
+
+use crate::context::Context;
+use anyhow::{Context as _, Result, ensure};
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::symlink;
+use wharf_images::Recipes;
+use wharf_tests::{KeyPair, Login, Ports, Server, small};
+
+const PAGE: &str = include_str!("../../docs/flavors.md");
+
+/// The examples of the page, on top of `base`: the engine may reach no registry.
+fn containerfiles() -> Vec<String> {
+    let blocks = PAGE.split("```dockerfile\n").skip(1);
+    let text = blocks.map(|block| block.split("```").next().unwrap_or_default());
+    text.map(|text| {
+        let rest: Vec<_> = text.lines().skip(1).collect();
+        format!(
+            "ARG BASE=localhost/wharf/base:1\nFROM ${{BASE}}\n{}\n",
+            rest.join("\n")
+        )
+    })
+    .collect()
+}
+
+pub fn is_built_and_logged_in_to(context: &Context) -> Result<()> {
+    let usual = wharf_testkit::images::recipes();
+    let dir = tempfile::tempdir()?;
+    symlink(usual.directory.join("base"), dir.path().join("base"))?;
+    let names = ["our-tools", "our-init"];
+    let files = containerfiles();
+    ensure!(files.len() == names.len(), "{files:?}");
+    let mut flavors = String::new();
+    for (name, text) in names.iter().zip(&files) {
+        fs::create_dir(dir.path().join(name))?;
+        fs::write(dir.path().join(name).join("Containerfile"), text)?;
+        flavors += &format!(
+            "[[flavor]]\nname = \"{name}\"\nimage = \"localhost/wharf/{name}:1\"\nssh = true\n"
+        );
+    }
+    let recipes = Recipes {
+        directory: dir.path().to_owned(),
+        cache: usual.cache,
+    };
+    recipes.ensure(&context.client(), &names)?;
+    let server = Server::start(&context.settings(Ports::take(), &flavors)?)?;
+    let api = server.user("ann@example.com")?;
+    let pair = KeyPair::new()?;
+    for name in names {
+        let mut body = small("container");
+        body["name"] = json!(format!("with-{name}"));
+        body["flavor"] = json!(name);
+        body["public_key"] = json!(pair.public);
+        let created = api.create(&body)?.expect(201)?;
+        let uuid = created["uuid"].as_str().context("uuid")?;
+        let running = api.wait_for(uuid, "running")?;
+        let password = running["original_service_password"]
+            .as_str()
+            .unwrap_or_default();
+        for login in [Login::Key(&pair), Login::Password(password)] {
+            login.wait_for_login(&running)?;
+            ensure!(login.output(&running, "id -un")? == "user");
+            ensure!(login.output(&running, "sudo -n id -u")? == "0");
+        }
+        let left = "sudo ls /etc/wharf/first-boot 2>/dev/null || echo gone";
+        ensure!(Login::Key(&pair).output(&running, left)? == "gone");
+        api.act(uuid, "stop")?.expect(200)?;
+        api.act(uuid, "restart")?.expect(200)?;
+        let running = api.wait_for(uuid, "running")?;
+        Login::Key(&pair).wait_for_login(&running)?;
+        api.delete(uuid)?.expect(204)?;
+    }
+    server.finish()
+}

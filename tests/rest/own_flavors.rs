@@ -1,0 +1,213 @@
+//! `[[flavor]]`, `trust_ca` and `[package_mirrors]`: the operator's images and package sources.
+
+use crate::uuid;
+use serde_json::{Value, json};
+use wharf_tests::{Ports, Server, simulated_node, small, until};
+
+const TOOLS: &str = "[[flavor]]\nname = \"tools\"\nimage = \"localhost/team/tools:1\"\nssh = true\n\
+                     minimum = { n_vcpus = 2, mem_gib = 4 }\n";
+const REPORTS: &str = "[[flavor]]\nname = \"reports\"\nimage = \"registry.example/reports@sha256:ab\"\n\
+                       web_port = 8000\nweb_path = \"/health\"\ncommand = [\"serve\"]\n";
+
+fn settings(more: &str) -> String {
+    let node = simulated_node("one", "");
+    format!("{}{more}{node}", Ports::take().settings())
+}
+
+#[test]
+fn a_flavor_of_the_operators_is_created_and_listed_as_others_are() {
+    let server = Server::start(&settings(&format!("{TOOLS}{REPORTS}"))).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    let flavors = api.get("/api/flavor/").unwrap().expect(200).unwrap();
+    let named = |name: &str| {
+        let mut all = flavors.as_array().unwrap().iter();
+        all.find(|flavor| flavor["name"] == name).unwrap().clone()
+    };
+    let (tools, reports) = (named("tools"), named("reports"));
+    assert_eq!(tools["resource_types"], json!(["container"]));
+    assert_eq!(
+        (&tools["ssh"], &tools["web"]),
+        (&json!(true), &json!(false))
+    );
+    assert_eq!(tools["minimum"]["n_vcpus"], 2);
+    assert_eq!(reports["minimum"]["disk_size_gib"], 10);
+    let with = |flavor: &str, n_vcpus: u32, mem_gib: u32| {
+        let mut body = small("container");
+        body["flavor"] = json!(flavor);
+        body["n_vcpus"] = json!(n_vcpus);
+        body["mem_gib"] = json!(mem_gib);
+        api.create(&body).unwrap()
+    };
+    let small = with("tools", 1, 1).expect(400).unwrap();
+    assert!(small["n_vcpus"].is_array() && small["mem_gib"].is_array());
+    let created = with("tools", 2, 4).expect(201).unwrap();
+    let running = api.wait_for(uuid(&created), "running").unwrap();
+    assert!(running["ssh_command"].is_string() && running["webapp_url"].is_null());
+    let created = with("reports", 1, 1).expect(201).unwrap();
+    let running = api.wait_for(uuid(&created), "running").unwrap();
+    assert!(running["ssh_command"].is_null() && running["webapp_url"].is_string());
+    server.finish().unwrap();
+}
+
+fn refused(settings: &str) -> String {
+    match Server::start(settings) {
+        Ok(_) => panic!("accepted: {settings}"),
+        Err(error) => format!("{error:#}"),
+    }
+}
+
+#[test]
+fn an_error_names_its_field() {
+    let changed = |from: &str, to: &str| {
+        let changed = TOOLS.replace(from, to);
+        assert_ne!(changed, TOOLS);
+        changed
+    };
+    for (given, expected) in [
+        (
+            format!("{TOOLS}{TOOLS}"),
+            "`flavor.name`: `tools` is used twice",
+        ),
+        (
+            changed("\"tools\"", "\"base\""),
+            "`flavor.name`: the plugin flavors-standard",
+        ),
+        (
+            changed("\"tools\"", "\"Our Tools\""),
+            "`flavor.name`: must be",
+        ),
+        (
+            changed("ssh = true\n", ""),
+            "`flavor.tools.ssh`: must be true",
+        ),
+        (
+            changed("ssh = true", "ssh = true\nweb_port = 80"),
+            "`flavor.tools.web_port`",
+        ),
+        (
+            changed("ssh = true", "web_port = 0"),
+            "`flavor.tools.web_port`: must be from 1",
+        ),
+        (
+            changed("ssh = true", "web_port = 80\nweb_path = \"x\""),
+            "`flavor.tools.web_path`",
+        ),
+        (
+            changed("localhost/team/tools:1", "no image"),
+            "`flavor.tools.image`",
+        ),
+        (changed("image =", "picture ="), "unknown field `picture`"),
+        (
+            changed("ssh = true", "ssh = true\ncommand = [\"\"]"),
+            "`flavor.tools.command`",
+        ),
+        (
+            changed("n_vcpus = 2", "n_vcpus = 0"),
+            "`flavor.tools.minimum.n_vcpus`: must be at least 1",
+        ),
+        (
+            "trust_ca = [\"/no/such.pem\"]\n".to_owned(),
+            "`trust_ca`: cannot read /no/such.pem",
+        ),
+        (
+            "trust_ca = [\"/etc/hostname\"]\n".to_owned(),
+            "`trust_ca`: /etc/hostname must have",
+        ),
+        (
+            "package_mirrors = { pip = \"mirror.example\" }\n".to_owned(),
+            "`package_mirrors.pip`: must be a URL",
+        ),
+        (
+            "package_mirrors = { http_proxy = \"http://me:secret@proxy.example:3128\" }\n"
+                .to_owned(),
+            "`package_mirrors.http_proxy`: must have no user name",
+        ),
+        (
+            "package_mirrors = { no_proxy = \"a, b\" }\n".to_owned(),
+            "`package_mirrors.no_proxy`",
+        ),
+    ] {
+        // Keys of the file come before its tables.
+        let message = refused(&match given.starts_with('[') {
+            true => settings(&given),
+            false => format!("{given}{}", settings("")),
+        });
+        assert!(
+            message.contains(expected),
+            "{expected} is not in: {message}"
+        );
+        assert!(!message.contains("secret"), "{message}");
+    }
+}
+
+#[test]
+fn an_image_that_no_node_has_is_known_before_a_create() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = dir.path().join("made");
+    let lacks = format!(
+        "missing_images = [\"localhost/wharf/marimo:1\"], images_while = \"{}\"",
+        made.display()
+    );
+    let limits = "[limits]\nobserve_every_ms = 100\n";
+    let node = simulated_node("one", &lacks);
+    let server = Server::start(&format!("{}{limits}{node}", Ports::take().settings())).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    until("the node is surveyed", || {
+        Ok(server
+            .log()
+            .contains("the images that the node lacks")
+            .then_some(()))
+    })
+    .unwrap();
+    let mut body = small("container");
+    body["flavor"] = json!("marimo");
+    let refused = api.create(&body).unwrap().expect(422).unwrap();
+    let message = refused["detail"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("No node has the image of this flavor"),
+        "{message}"
+    );
+    let estimate = api.send("POST", "/api/estimate/", &body).unwrap();
+    assert!(
+        estimate.body.to_string().contains("No node has the image"),
+        "{estimate:?}"
+    );
+    // Flavors with an image go on.
+    api.create(&small("container"))
+        .unwrap()
+        .expect(201)
+        .unwrap();
+    // The operator makes the image.
+    std::fs::write(made, "").unwrap();
+    let created: Value = until("the image is found", || {
+        let answer = api.create(&body)?;
+        Ok((answer.status == 201).then_some(answer.body))
+    })
+    .unwrap();
+    api.wait_for(uuid(&created), "running").unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_node_with_the_image_is_chosen() {
+    let without = simulated_node("a", "missing_images = [\"localhost/wharf/base:1\"]");
+    let node = simulated_node("b", "").replace("203.0.113.0", "203.0.113.16");
+    let node = node.replace("settings", "lan_cidr = \"10.81.0.0/16\"\nsettings");
+    let settings = format!("{}{without}{node}", Ports::take().settings());
+    let server = Server::start(&settings).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    until("the node is surveyed", || {
+        Ok(server
+            .log()
+            .contains("the images that the node lacks")
+            .then_some(()))
+    })
+    .unwrap();
+    for _ in 0..4 {
+        let created = api.small_container().unwrap();
+        let running = api.wait_for(uuid(&created), "running").unwrap();
+        let address = running["lan_ipv4"].as_str().unwrap();
+        assert!(address.starts_with("10.81."), "{address}");
+    }
+    server.finish().unwrap();
+}
