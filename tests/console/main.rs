@@ -20,6 +20,7 @@ mod many;
 mod npm;
 mod pages;
 mod serving;
+mod sign_in;
 mod signed_out;
 #[allow(dead_code)]
 #[path = "../rest/terminal/ssh_server.rs"]

@@ -156,7 +156,14 @@ fn every_route_succeeds_with_its_example_bodies() {
                 "signOut" | "signOutEverywhere" | "changePassword" | "approveDevice" => {
                     (None, "", 401)
                 }
-                "beginDevice" => (None, "", 200),
+                "beginDevice" | "beginPasskeySignIn" => (None, "", 200),
+                // tests/rest/passkeys and tests/rest/oidc cover success.
+                "beginInvitedPasskey" | "acceptInvitationWithPasskey" | "signInWithPasskey" => {
+                    (None, "", 400)
+                }
+                "beginPasskey" | "listPasskeys" | "addPasskey" | "renamePasskey"
+                | "removePasskey" | "unlinkIdentity" => (None, "", 401),
+                "beginProviderSignIn" | "finishProviderSignIn" => (None, "", 404),
                 "createInstance" | "createKey" => (None, "", 201),
                 "revokeKey" => (Some("key"), "", 204),
                 "getInstance" | "updateInstance" | "stopInstance" | "getStats" | "listHostKeys" => {

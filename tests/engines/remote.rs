@@ -66,7 +66,7 @@ pub fn three_machines(_: &Context) -> Result<()> {
         instances.push(api.wait_for(text(&made, "uuid"), "running")?);
     }
     api.create(&body)?.expect(422)?;
-    let mut hosts: Vec<_> = instances.iter().map(|made| host(made)).collect();
+    let mut hosts: Vec<_> = instances.iter().map(host).collect();
     hosts.sort_unstable();
     let addresses: Vec<_> = machines.iter().map(Machine::address).collect();
     ensure!(hosts == addresses, "{hosts:?}");

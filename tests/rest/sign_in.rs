@@ -1,6 +1,7 @@
 //! Sign-in to the console: invitations, passwords, sessions, and disabled users.
 
 mod browser;
+mod work;
 
 pub use browser::{ANN, Browser, PASSWORD, invitation};
 

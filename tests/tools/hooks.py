@@ -25,6 +25,7 @@ REFUSED = [
 PENDING = r"This webhook has too many pending deliveries; wait until some are done\."
 INVITATION = (400, r"token: is not valid: it was used, replaced by a later one, or has expired; .*")
 PASSWORD = (400, r"password: .*")
+CREDENTIAL = (400, r"credential: (is not the result of a browser .*|answers a challenge .*)")
 
 # Operation -> (status, the whole text of the refusal). Field errors read "field: message".
 REASONS = {
@@ -79,6 +80,9 @@ REASONS = {
     "redeliverWebhook": [(400, PENDING)],
     "getInvitation": [INVITATION],
     "acceptInvitation": [INVITATION, PASSWORD],
+    "beginInvitedPasskey": [INVITATION],
+    "acceptInvitationWithPasskey": [INVITATION],
+    "signInWithPasskey": [CREDENTIAL],
     "signIn": [(400, r"The e-mail address or the password is wrong\.")],
     "fetchDeviceKey": [(400, r"The request is unknown, used or has expired; begin a new one\.")],
     "getStats": [

@@ -1,6 +1,6 @@
 //! Checks that the types of the configuration cannot express.
 
-use super::{Config, ConfigError, Limits, NodeConfig, flavor, mirrors};
+use super::{Config, ConfigError, Limits, NodeConfig, OidcConfig, flavor, mirrors};
 use std::collections::BTreeSet;
 
 /// Checks values against each other and against the limits of this machine.
@@ -27,6 +27,9 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
         return wrong("clock.max_gap_days", "must be at least 1");
     }
     session(config)?;
+    if let Some((key, rule)) = config.oidc.as_ref().and_then(OidcConfig::broken_rule) {
+        return wrong(&format!("oidc.{key}"), rule);
+    }
     limits(&config.limits)?;
     flavor::check(config)?;
     mirrors::check(config)?;

@@ -6,6 +6,7 @@ mod flavor;
 mod limits;
 mod mirrors;
 mod node;
+mod oidc;
 mod quota;
 mod rates;
 mod reload;
@@ -18,6 +19,7 @@ pub use flavor::{FlavorConfig, Minimum};
 pub use limits::Limits;
 pub use mirrors::PackageMirrors;
 pub use node::{Capacity, EngineTls, Gpu, NodeConfig};
+pub use oidc::{Issuer, OidcConfig, is_protected};
 pub use quota::Quota;
 pub use rates::{Decimal, RatesConfig, TierRates};
 pub use retention::Retention;
@@ -89,6 +91,8 @@ pub struct Config {
     /// Sessions of the console.
     #[serde(default)]
     pub session: SessionConfig,
+    /// Sign-in with a provider of OpenID Connect. Default: none.
+    pub oidc: Option<OidcConfig>,
     /// How long the records of purged instances are kept.
     #[serde(default)]
     pub retention: Retention,
@@ -241,6 +245,9 @@ impl Config {
         if let Some(tls) = &mut config.tls {
             absolute(&mut tls.cert);
             absolute(&mut tls.key);
+        }
+        if let Some(oidc) = &mut config.oidc {
+            absolute(&mut oidc.client_secret_file);
         }
         config.trust_ca.iter_mut().for_each(absolute);
         for tls in config.node.iter_mut().filter_map(|node| node.tls.as_mut()) {

@@ -6,6 +6,7 @@ use toml::{Table, Value};
 /// Settings that a reload changes, with all settings below them.
 const LIVE: &[&str] = &[
     "login_user",
+    "oidc",
     "package_mirrors",
     "provisioning_deadline_s",
     "quota",

@@ -53,7 +53,10 @@ mod vault;
 pub mod webhook;
 
 pub use access::{Access, Invalid};
-pub use account::{Accounts, Invitation, Invite, NewSession, SessionInfo, Visitor, device};
+pub use account::{
+    Accounts, Identity, IdentityError, Invitation, Invite, NewSession, Passkey, ProvenIdentity,
+    RelyingParty, SessionInfo, Visitor, device,
+};
 pub use audit::{AuditEntry, Order as AuditOrder, page as audit_page, record as audit_record};
 pub use bill::CorrectionLine;
 pub use caller::{Caller, Credential};

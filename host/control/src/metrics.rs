@@ -162,6 +162,11 @@ impl App {
         self.db.metrics().register(registry);
         self.plugins.metrics().register(registry);
         self.metrics.register(registry);
+        registry.register(
+            "password_hashes",
+            "Hashes of passwords since the start; each sign-in by password computes one",
+            self.accounts.hashes(),
+        );
     }
 
     /// Reads the figures that are not kept up to date. It reads the database, so it blocks.

@@ -1,6 +1,7 @@
 //! Quotas, checked within the write that would exceed them. An instance counts until its claim is
 //! freed, so a deleted one counts until its node was seen without it.
 
+use super::account::ways::described;
 use super::operator::user_named;
 use super::{App, Caller, Operator, Scheduler, audit};
 use serde::{Deserialize, Serialize};
@@ -124,6 +125,8 @@ fn into_result(fields: Vec<Over>) -> Result<(), Error> {
 pub struct UserQuota {
     pub email: String,
     pub disabled: bool,
+    /// The ways by which the user signs in.
+    pub ways: Vec<String>,
     pub used: Used,
     pub limits: Limits,
 }
@@ -147,6 +150,7 @@ impl Operator<'_> {
                 Ok(UserQuota {
                     email,
                     disabled: rows.is_disabled(id)?,
+                    ways: described(rows, id)?,
                     used: self.scheduler.used(id),
                     limits: limits(rows, id, defaults)?,
                 })
@@ -176,12 +180,14 @@ impl Operator<'_> {
                 Changes::none().with(limits).with(audited)
             };
             let disabled = view.rows.is_disabled(user)?;
-            Ok(((user, disabled, own.over_defaults(defaults)), written))
+            let ways = described(view.rows, user)?;
+            Ok(((user, disabled, ways, own.over_defaults(defaults)), written))
         });
-        let (user, disabled, limits) = decided.await?;
+        let (user, disabled, ways, limits) = decided.await?;
         Ok(UserQuota {
             email: email.to_owned(),
             disabled,
+            ways,
             used: self.scheduler.used(user),
             limits,
         })

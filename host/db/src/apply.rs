@@ -111,6 +111,7 @@ impl Draft<'_> {
                 self.put(&t::KEY_USES, &*id, (), &at)?;
             }
             Change::Account(change) => self.apply_account(change)?,
+            Change::Way(change) => self.apply_way(change)?,
             Change::PutSshKey(user, id, row) => {
                 self.put(&t::SSH_KEYS, &user, id, &row)?;
             }

@@ -5,6 +5,7 @@ use super::rows::{
     ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow,
     ProvisioningSpec, StartRow,
 };
+use super::sign_in_ways::WayChange;
 use super::ssh_keys::{SshKeyId, SshKeyRow};
 use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::capacity::Claim;
@@ -77,6 +78,8 @@ pub enum Change {
     PutKeyUse(String, Timestamp),
     /// Changes the means by which a user signs in.
     Account(AccountChange),
+    /// A change of a passkey or an identity.
+    Way(WayChange),
     /// Writes a saved SSH key.
     PutSshKey(UserId, SshKeyId, SshKeyRow),
     /// Removes a saved SSH key.

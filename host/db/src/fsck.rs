@@ -73,7 +73,8 @@ fn check_extras(rows: &impl Read, known: &Known, wrong: &mut Findings) -> Result
 }
 
 fn check_accounts(rows: &impl Read, _: &Known, wrong: &mut Findings) -> Result<(), Error> {
-    for line in super::accounts::check(rows)? {
+    let ways = super::sign_in_ways::check(rows)?;
+    for line in super::accounts::check(rows)?.into_iter().chain(ways) {
         wrong.push(line);
     }
     Ok(())

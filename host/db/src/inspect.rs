@@ -39,7 +39,10 @@ pub fn inspect(dir: &Path, projection: Box<dyn Projection>) -> Result<Inspected,
     if let Err(error) = check_pages(&path, &mut copy) {
         pages.push(error.to_string());
     }
-    initialise(&path, &copy, false)?;
+    if let Err(error) = initialise(&path, &copy, false) {
+        keep_open(copy);
+        return Err(error);
+    }
     let damaged = |why| OpenError::Damaged {
         path: path.clone(),
         why,
@@ -47,11 +50,15 @@ pub fn inspect(dir: &Path, projection: Box<dyn Projection>) -> Result<Inspected,
     let db =
         guarded(|| Db::on(copy, projection, Box::new(Timestamp::default))).map_err(damaged)??;
     if !pages.is_empty() {
-        // redb writes when it closes a file, and damaged pages may make it panic twice then, which
-        // aborts the process.
-        std::mem::forget(Arc::clone(&db.file));
+        keep_open(Arc::clone(&db.file));
     }
     Ok(Inspected { db, pages })
+}
+
+/// Leaves a damaged copy open until the process ends. redb writes when it closes a file, and damaged
+/// pages may make it panic twice then, which aborts the process.
+fn keep_open<F>(copy: F) {
+    std::mem::forget(copy);
 }
 
 impl Db {

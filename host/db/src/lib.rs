@@ -25,6 +25,7 @@ mod projection;
 mod read;
 mod recorded;
 mod rows;
+mod sign_in_ways;
 mod ssh_keys;
 mod table;
 mod tables;
@@ -48,6 +49,9 @@ pub use read::Read;
 pub use rows::{
     ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow,
     ProvisioningSpec, StartRow,
+};
+pub use sign_in_ways::{
+    IdentityDigest, IdentityRow, PasskeyDigest, PasskeyRow, ReadWays, WayChange,
 };
 pub use ssh_keys::{ReadSshKeys, SshKeyId, SshKeyRow};
 pub use table::Snapshot;

@@ -8,6 +8,7 @@ use super::rows::{
     AuditRow, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow,
     OwnerRow, ProvisioningSpec, StartRow,
 };
+use super::sign_in_ways::{IdentityDigest, IdentityRow, PasskeyDigest, PasskeyRow};
 use super::ssh_keys::{SshKeyId, SshKeyRow};
 use super::table::Table;
 use uuid::Uuid;
@@ -53,6 +54,15 @@ pub const INVITES: Table<UserId, (), InviteRow> = Table::new(b'U', 0);
 pub const PASSWORDS: Table<UserId, (), PasswordRow> = Table::new(b'U', 1);
 /// Users that are disabled, with the time of it.
 pub const DISABLED: Table<UserId, (), Timestamp> = Table::new(b'U', 2);
+
+/// Passkeys of a user by the digest of their credential id.
+pub const PASSKEYS: Table<UserId, PasskeyDigest, PasskeyRow> = Table::new(b'P', 0);
+/// Digest of a credential id → user.
+pub const PASSKEY_USERS: Table<(), PasskeyDigest, UserId> = Table::new(b'P', 1);
+/// Identities of a user at providers of OpenID Connect, by digest.
+pub const IDENTITIES: Table<UserId, IdentityDigest, IdentityRow> = Table::new(b'I', 0);
+/// Digest of an identity → user.
+pub const IDENTITY_USERS: Table<(), IdentityDigest, UserId> = Table::new(b'I', 1);
 
 /// Saved SSH public keys of a user by id.
 pub const SSH_KEYS: Table<UserId, SshKeyId, SshKeyRow> = Table::new(b'S', 0);

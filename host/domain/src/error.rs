@@ -78,6 +78,9 @@ pub enum Error {
     /// No user has this e-mail address and password.
     #[error("sign-in refused")]
     SignInRefused,
+    /// The change needs a recent sign-in.
+    #[error("the sign-in is not recent")]
+    StaleSignIn,
     /// The instance's shown state does not allow the action.
     #[error("cannot {verb} an instance that is {state}")]
     State {

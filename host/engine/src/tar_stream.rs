@@ -22,6 +22,10 @@ const EMPTIED: u32 = 0o755;
 /// inside, and an export leaves it out.
 const MTAB: (&[u8], &[u8]) = (b"etc/mtab", b"/proc/mounts");
 
+/// Directories on which every container has mounts. Their entries in an export are mount points, which
+/// cannot be replaced.
+const MOUNTED: [&[u8]; 2] = [b"proc", b"sys"];
+
 /// An invalid archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
@@ -54,6 +58,8 @@ enum Part {
     Header,
     /// Content of a file.
     Content,
+    /// Content of a file that is left out.
+    Dropped,
     /// An extension of the next header.
     Extension(EntryType),
 }
@@ -82,7 +88,7 @@ impl TarStream {
         let mut stream = Self::default();
         for name in gone {
             let name = name.as_bytes();
-            if stream.empty(name, out)? {
+            if !is_mounted(name) && stream.empty(name, out)? {
                 out.extend_from_slice(&entry(name, EntryType::Directory, EMPTIED));
             }
         }
@@ -114,6 +120,11 @@ impl TarStream {
                     piece = rest;
                     self.came(content.len());
                 }
+                Part::Dropped => {
+                    let (content, rest) = piece.split_at(self.most(piece));
+                    piece = rest;
+                    self.came(content.len());
+                }
                 Part::Extension(kind) => {
                     let (content, rest) = piece.split_at(self.most(piece));
                     self.extension.extend_from_slice(content);
@@ -134,7 +145,7 @@ impl TarStream {
 
     fn came(&mut self, bytes: usize) {
         self.left = self.left.saturating_sub(bytes as u64);
-        if self.left == 0 && matches!(self.part, Part::Content) {
+        if self.left == 0 && matches!(self.part, Part::Content | Part::Dropped) {
             self.part = Part::Header;
         }
     }
@@ -169,6 +180,21 @@ impl TarStream {
             .path
             .take()
             .unwrap_or_else(|| header.path_bytes().into_owned());
+        let size = self.size.take().unwrap_or(size);
+        let header_only = kind.is_dir()
+            || kind.is_hard_link()
+            || kind.is_symlink()
+            || kind.is_fifo()
+            || kind.is_character_special()
+            || kind.is_block_special();
+        let has_content = !header_only && size > 0;
+        if is_mounted(&path) {
+            self.held.clear();
+            if has_content {
+                self.content(size, Part::Dropped);
+            }
+            return Ok(());
+        }
         let name = at_the_top(&path).filter(|_| kind.is_dir());
         let emptied = match name {
             Some(name) => self.empty(name, out)?,
@@ -179,14 +205,7 @@ impl TarStream {
         if emptied && name == Some(b"etc") {
             out.extend_from_slice(&link(MTAB.0, MTAB.1));
         }
-        let size = self.size.take().unwrap_or(size);
-        let header_only = kind.is_dir()
-            || kind.is_hard_link()
-            || kind.is_symlink()
-            || kind.is_fifo()
-            || kind.is_character_special()
-            || kind.is_block_special();
-        if !header_only && size > 0 {
+        if has_content {
             self.content(size, Part::Content);
         }
         Ok(())
@@ -233,8 +252,8 @@ impl TarStream {
     }
 }
 
-/// `etc`, `./etc/` → `etc`
-fn at_the_top(path: &[u8]) -> Option<&[u8]> {
+/// `./etc/motd`, `/etc/motd` → `etc/motd`
+fn below_root(path: &[u8]) -> &[u8] {
     let path = path.strip_prefix(b".").map_or(path, |rest| {
         if rest.is_empty() || rest.starts_with(b"/") {
             rest
@@ -242,7 +261,18 @@ fn at_the_top(path: &[u8]) -> Option<&[u8]> {
             path
         }
     });
-    let path = path.strip_prefix(b"/").unwrap_or(path);
+    path.strip_prefix(b"/").unwrap_or(path)
+}
+
+/// Whether a path is one of [`MOUNTED`], or below it.
+fn is_mounted(path: &[u8]) -> bool {
+    let top = below_root(path).split(|byte| *byte == b'/').next();
+    top.is_some_and(|top| MOUNTED.contains(&top))
+}
+
+/// `etc`, `./etc/` → `etc`
+fn at_the_top(path: &[u8]) -> Option<&[u8]> {
+    let path = below_root(path);
     let path = path.strip_suffix(b"/").unwrap_or(path);
     (!path.is_empty() && path != b".." && !path.contains(&b'/')).then_some(path)
 }
@@ -308,6 +338,10 @@ mod tests {
         };
         add("etc/", EntryType::Directory, b"");
         add("etc/motd", EntryType::Regular, b"hello");
+        // Mount points are left out, with their content.
+        add("proc/", EntryType::Directory, b"");
+        add("proc/cpuinfo", EntryType::Regular, b"vendor_id");
+        add("sys/devices/online", EntryType::Regular, b"");
         // A plain header would cut this name, and it would become a top-level directory.
         add(&format!("{}/", "x".repeat(150)), EntryType::Directory, b"");
         add("srv/etc/", EntryType::Directory, b"");
@@ -355,7 +389,7 @@ mod tests {
         ]
         .map(|(path, kind, text)| (path.to_owned(), kind, text.to_owned()));
         for size in [1, 7, 512, 513, 1 << 20] {
-            let (out, whole) = passed(&archive(), &["opt".to_owned()], size);
+            let (out, whole) = passed(&archive(), &["opt".to_owned(), "sys".to_owned()], size);
             assert!(whole, "{size}");
             assert_eq!(listed(&out), expected, "{size}");
         }

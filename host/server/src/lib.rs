@@ -4,6 +4,7 @@
 //! - [`command`]: the subcommands of the program.
 //! - [`server`]: start and shutdown.
 //! - [`http`], [`api`], [`schema`]: connections, endpoints, and rules for bodies.
+//! - `oidc`: the provider of sign-ins.
 //! - [`operation`]: operations for the operator.
 //! - [`log`]: the log.
 
@@ -15,6 +16,7 @@ pub mod http;
 pub mod log;
 mod node_rules;
 mod node_tls;
+mod oidc;
 pub mod operation;
 mod reload;
 pub mod schema;

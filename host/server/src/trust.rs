@@ -17,13 +17,17 @@ pub struct TrustError {
     source: Untrusted,
 }
 
-/// Refuses a data directory, a key or plugins that another account of this machine can change.
+/// Refuses a data directory, a key, a secret or plugins that another account of this machine can
+/// change.
 pub fn check(config: &Config) -> Result<(), TrustError> {
     let at = |setting| move |source| TrustError { setting, source };
     check_own(&config.data_dir).map_err(at("data_dir"))?;
     let key = config.data_dir.join(KEY);
     if key.exists() {
         check_secret(&key).map_err(at("data_dir"))?;
+    }
+    if let Some(oidc) = &config.oidc {
+        check_secret(&oidc.client_secret_file).map_err(at("oidc.client_secret_file"))?;
     }
     if let Some(dir) = config.plugins_dir.as_deref().filter(|dir| dir.exists()) {
         plugins(dir).map_err(at("plugins_dir"))?;

@@ -9,7 +9,7 @@ use crate::create_body::{Creation, Image, Options, Update};
 use crate::found::{self, Found, again, settled};
 use crate::product::Product;
 use crate::pull::Pull;
-use crate::settings::{DiskLimit, Kvm, Lxcfs};
+use crate::settings::{DiskLimit, Kvm};
 use crate::start::{Started, start, start_sized};
 use crate::{ENGINE_KIND, digest, gpu, names, network};
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         // With `auto`, the host accepts no limit only after the engine has refused one.
         disk_limit: ctx.settings.disk_limit != DiskLimit::Off,
         kvm: ctx.settings.kvm != Kvm::Off,
-        own_view: ctx.settings.lxcfs != Lxcfs::Off,
+        own_view: ctx.settings.mounts_lxcfs(),
     };
     if spec.may_exist
         && let Some(found) = found::named(ctx, &spec.tag, false)?

@@ -27,7 +27,10 @@ pub fn look(ctx: &Context, images: &[String]) -> Result<Surroundings, Error> {
     Ok(Surroundings {
         networks: networks.into_iter().map(network).collect(),
         missing_images,
-        own_view: lxcfs::is_shown(ctx)?,
+        own_view: match ctx.settings.mounts_lxcfs() {
+            true => lxcfs::is_shown(ctx)?,
+            false => None,
+        },
         machine: (!info.is_rootless() && !info.name.is_empty()).then_some(info.name),
     })
 }

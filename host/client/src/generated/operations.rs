@@ -360,6 +360,13 @@ impl Client {
     ) -> Request<'_, types::DeviceKey> {
         self.operation(Method::POST, "/auth/device/token/", &[]).json(body)
     }
+    /// Unlink an identity.
+    ///
+    /// Removes the link of an identity at a provider, unless it is the last way to sign in. This needs a
+    /// sign-in within the last 15 minutes.
+    pub fn unlink_identity(&self, id: &str) -> Request<'_, ()> {
+        self.operation(Method::DELETE, "/auth/identity/{id}/", &[id])
+    }
     /// Show an invitation.
     ///
     /// Returns the user of an invitation, which stays valid. The token is in the body, since a URL
@@ -377,13 +384,84 @@ impl Client {
     pub fn accept_invitation(&self, body: &types::AcceptRequest) -> Request<'_, ()> {
         self.operation(Method::POST, "/auth/invite/accept/", &[]).json(body)
     }
+    /// Accept an invitation with a passkey.
+    ///
+    /// Adds the passkey to the user and signs in. The invitation is spent, and the user's earlier sessions
+    /// end.
+    pub fn accept_invitation_with_passkey(
+        &self,
+        body: &types::AcceptPasskeyRequest,
+    ) -> Request<'_, ()> {
+        self.operation(Method::POST, "/auth/invite/passkey/", &[]).json(body)
+    }
+    /// Begin a passkey for an invitation.
+    ///
+    /// Returns options for `navigator.credentials.create`, and the invitation stays valid. Their challenge is
+    /// valid once, for 5 minutes.
+    pub fn begin_invited_passkey(
+        &self,
+        body: &types::InviteRequest,
+    ) -> Request<'_, types::PasskeyOptions> {
+        self.operation(Method::POST, "/auth/invite/passkey/options/", &[]).json(body)
+    }
     /// Get the ways to sign in.
     pub fn get_sign_in_options(&self) -> Request<'_, types::SignInOptions> {
         self.operation(Method::GET, "/auth/options/", &[])
     }
+    /// List your passkeys.
+    pub fn list_passkeys(&self) -> Request<'_, types::PasskeyList> {
+        self.operation(Method::GET, "/auth/passkey/", &[])
+    }
+    /// Add a passkey.
+    ///
+    /// Adds the passkey that a browser made. This needs a sign-in within the last 15 minutes.
+    pub fn add_passkey(
+        &self,
+        body: &types::PasskeyRequest,
+    ) -> Request<'_, types::Passkey> {
+        self.operation(Method::POST, "/auth/passkey/", &[]).json(body)
+    }
+    /// Begin a new passkey.
+    ///
+    /// Returns options for `navigator.credentials.create`. Their challenge is valid once, for 5 minutes. This
+    /// needs a sign-in within the last 15 minutes.
+    pub fn begin_passkey(&self) -> Request<'_, types::PasskeyOptions> {
+        self.operation(Method::POST, "/auth/passkey/options/", &[])
+    }
+    /// Sign in with a passkey.
+    ///
+    /// Begins a session of the owner of the passkey, whom the authenticator has verified.
+    pub fn sign_in_with_passkey(
+        &self,
+        body: &types::PasskeySignInRequest,
+    ) -> Request<'_, ()> {
+        self.operation(Method::POST, "/auth/passkey/sign-in/", &[]).json(body)
+    }
+    /// Begin a sign-in with a passkey.
+    ///
+    /// Returns options for `navigator.credentials.get`. Their challenge is valid once, for 5 minutes.
+    pub fn begin_passkey_sign_in(&self) -> Request<'_, types::PasskeyOptions> {
+        self.operation(Method::POST, "/auth/passkey/sign-in/options/", &[])
+    }
+    /// Rename a passkey.
+    pub fn rename_passkey(
+        &self,
+        id: &str,
+        body: &types::PasskeyNameRequest,
+    ) -> Request<'_, ()> {
+        self.operation(Method::PATCH, "/auth/passkey/{id}/", &[id]).json(body)
+    }
+    /// Remove a passkey.
+    ///
+    /// Removes a passkey, unless it is the last way to sign in. This needs a sign-in within the last 15
+    /// minutes.
+    pub fn remove_passkey(&self, id: &str) -> Request<'_, ()> {
+        self.operation(Method::DELETE, "/auth/passkey/{id}/", &[id])
+    }
     /// Change your password.
     ///
-    /// Sets a new password and ends your other sessions. `current` is needed if you have a password.
+    /// Sets a new password and ends your other sessions. `current` is needed if you have a password, and a
+    /// sign-in within the last 15 minutes if you have none.
     pub fn change_password(&self, body: &types::PasswordRequest) -> Request<'_, ()> {
         self.operation(Method::POST, "/auth/password/", &[]).json(body)
     }

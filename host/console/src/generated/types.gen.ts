@@ -4,6 +4,14 @@ export type ClientOptions = {
     baseUrl: `${string}://${string}` | (string & {});
 };
 
+export type AcceptPasskeyRequest = {
+    credential: Credential;
+    /**
+     * The fragment of the link of the invitation.
+     */
+    token: string;
+};
+
 export type AcceptRequest = {
     /**
      * The new password of at least 12 characters and at most 256 bytes.
@@ -113,6 +121,13 @@ export type CreateRequest = {
 };
 
 export type CreatedKey = KeyFields & KeySecret;
+
+/**
+ * The credential of Web Authentication from the browser, in its JSON form.
+ */
+export type Credential = {
+    [key: string]: unknown;
+};
 
 export type Detail = {
     detail: string;
@@ -329,6 +344,22 @@ export type HostKey = {
 
 export type HostKeyList = Array<HostKey>;
 
+export type Identity = {
+    /**
+     * The address at the time of the link.
+     */
+    email: string;
+    /**
+     * Public id.
+     */
+    id: string;
+    /**
+     * URL of the provider.
+     */
+    issuer: string;
+    linked_at: Time;
+};
+
 export type Instance = InstanceFields & InstanceOwner;
 
 export type InstanceCost = {
@@ -488,6 +519,51 @@ export type Offer = {
     largest_free: Array<Free>;
 };
 
+export type Passkey = {
+    created_at: Time;
+    /**
+     * Public id.
+     */
+    id: string;
+    last_used_at: Time | null;
+    name: string;
+    /**
+     * Whether browsers offer it at the present address of the console.
+     */
+    usable: boolean;
+};
+
+export type PasskeyList = Array<Passkey>;
+
+export type PasskeyNameRequest = {
+    /**
+     * A name for its owner.
+     */
+    name: string;
+};
+
+/**
+ * The options of Web Authentication for the browser, in their JSON form.
+ */
+export type PasskeyOptions = {
+    /**
+     * The challenge in base64url.
+     */
+    challenge: string;
+};
+
+export type PasskeyRequest = {
+    credential: Credential;
+    /**
+     * A name for its owner.
+     */
+    name?: string | null;
+};
+
+export type PasskeySignInRequest = {
+    credential: Credential;
+};
+
 export type PasswordRequest = {
     /**
      * The present password.
@@ -573,6 +649,10 @@ export type Session = {
      */
     has_password: boolean;
     /**
+     * The identities of the user at providers.
+     */
+    identities: Array<Identity>;
+    /**
      * Id of this installation.
      */
     installation: string;
@@ -613,9 +693,17 @@ export type Shortage = {
 
 export type SignInOptions = {
     /**
+     * Whether users sign in with a passkey.
+     */
+    passkey: boolean;
+    /**
      * Whether users sign in with a password.
      */
     password: boolean;
+    /**
+     * The name of the provider at which users have accounts.
+     */
+    provider: string | null;
 };
 
 export type SignInRequest = {
@@ -855,6 +943,11 @@ export type From = string;
 export type IdempotencyKey = string;
 
 /**
+ * Id of the identity.
+ */
+export type Identity2 = string;
+
+/**
  * Refuses the request with a 412 unless the `ETag` is one of these; `*` allows any.
  */
 export type IfMatch = string;
@@ -878,6 +971,11 @@ export type Key2 = string;
  * The largest number of instances; without it the list is whole.
  */
 export type Limit = number;
+
+/**
+ * Id of the passkey.
+ */
+export type Passkey2 = string;
 
 /**
  * Id of the saved SSH key.
@@ -3341,6 +3439,66 @@ export type FetchDeviceKeyResponses = {
 
 export type FetchDeviceKeyResponse = FetchDeviceKeyResponses[keyof FetchDeviceKeyResponses];
 
+export type UnlinkIdentityData = {
+    body?: never;
+    path: {
+        /**
+         * Id of the identity.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/auth/identity/{id}/';
+};
+
+export type UnlinkIdentityErrors = {
+    /**
+     * Fields are invalid, or the kind or the state of the instance does not allow the operation.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid session.
+     */
+    401: Detail;
+    /**
+     * The change needs a sign-in within the last 15 minutes; or the request comes from a page elsewhere,
+     * or sign-in is switched off.
+     *
+     */
+    403: Detail;
+    /**
+     * The passkey or identity does not exist or is another user's.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB.
+     */
+    413: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type UnlinkIdentityError = UnlinkIdentityErrors[keyof UnlinkIdentityErrors];
+
+export type UnlinkIdentityResponses = {
+    /**
+     * The link is removed. The response has no body.
+     */
+    204: void;
+};
+
+export type UnlinkIdentityResponse = UnlinkIdentityResponses[keyof UnlinkIdentityResponses];
+
 export type GetInvitationData = {
     body: InviteRequest;
     path?: never;
@@ -3447,6 +3605,225 @@ export type AcceptInvitationResponses = {
 
 export type AcceptInvitationResponse = AcceptInvitationResponses[keyof AcceptInvitationResponses];
 
+export type AcceptInvitationWithPasskeyData = {
+    body: AcceptPasskeyRequest;
+    path?: never;
+    query?: never;
+    url: '/auth/invite/passkey/';
+};
+
+export type AcceptInvitationWithPasskeyErrors = {
+    /**
+     * Fields are invalid, and the response names all of them; or the request violates HTTP.
+     */
+    400: Refusal;
+    /**
+     * The request comes from a page elsewhere, or sign-in is switched off.
+     */
+    403: Detail;
+    /**
+     * Passkeys need a host name in `base_url`, and https unless the host is `localhost`.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB.
+     */
+    413: Detail;
+    /**
+     * The `Content-Type` of the request is not `application/json`.
+     */
+    415: Detail;
+    /**
+     * Too many attempts from this address, or on this account.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type AcceptInvitationWithPasskeyError = AcceptInvitationWithPasskeyErrors[keyof AcceptInvitationWithPasskeyErrors];
+
+export type AcceptInvitationWithPasskeyResponses = {
+    /**
+     * The user is signed in. The response has no body.
+     */
+    204: void;
+};
+
+export type AcceptInvitationWithPasskeyResponse = AcceptInvitationWithPasskeyResponses[keyof AcceptInvitationWithPasskeyResponses];
+
+export type BeginInvitedPasskeyData = {
+    body: InviteRequest;
+    path?: never;
+    query?: never;
+    url: '/auth/invite/passkey/options/';
+};
+
+export type BeginInvitedPasskeyErrors = {
+    /**
+     * Fields are invalid, and the response names all of them; or the request violates HTTP.
+     */
+    400: Refusal;
+    /**
+     * The request comes from a page elsewhere, or sign-in is switched off.
+     */
+    403: Detail;
+    /**
+     * Passkeys need a host name in `base_url`, and https unless the host is `localhost`.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB.
+     */
+    413: Detail;
+    /**
+     * The `Content-Type` of the request is not `application/json`.
+     */
+    415: Detail;
+    /**
+     * Too many attempts from this address, or on this account.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type BeginInvitedPasskeyError = BeginInvitedPasskeyErrors[keyof BeginInvitedPasskeyErrors];
+
+export type BeginInvitedPasskeyResponses = {
+    /**
+     * The options.
+     */
+    200: PasskeyOptions;
+};
+
+export type BeginInvitedPasskeyResponse = BeginInvitedPasskeyResponses[keyof BeginInvitedPasskeyResponses];
+
+export type BeginProviderSignInData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/auth/oidc/';
+};
+
+export type BeginProviderSignInErrors = {
+    /**
+     * The request violates HTTP: it does not have exactly one `Host` header, or its body is
+     * incomplete or malformed.
+     *
+     */
+    400: Detail;
+    /**
+     * The request comes from a page elsewhere, or sign-in is switched off.
+     */
+    403: Detail;
+    /**
+     * The configuration has no provider.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB.
+     */
+    413: Detail;
+    /**
+     * Too many attempts from this address, or on this account.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type BeginProviderSignInError = BeginProviderSignInErrors[keyof BeginProviderSignInErrors];
+
+export type FinishProviderSignInData = {
+    body?: never;
+    path?: never;
+    query?: {
+        /**
+         * The state of the attempt.
+         */
+        state?: string;
+        /**
+         * The code of the provider.
+         */
+        code?: string;
+        /**
+         * The refusal of the provider.
+         */
+        error?: string;
+    };
+    url: '/auth/oidc/callback/';
+};
+
+export type FinishProviderSignInErrors = {
+    /**
+     * The request violates HTTP: it does not have exactly one `Host` header, or its body is
+     * incomplete or malformed.
+     *
+     */
+    400: Detail;
+    /**
+     * The request comes from a page elsewhere, or sign-in is switched off.
+     */
+    403: Detail;
+    /**
+     * The configuration has no provider.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB.
+     */
+    413: Detail;
+    /**
+     * Too many attempts from this address, or on this account.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type FinishProviderSignInError = FinishProviderSignInErrors[keyof FinishProviderSignInErrors];
+
 export type GetSignInOptionsData = {
     body?: never;
     path?: never;
@@ -3486,6 +3863,415 @@ export type GetSignInOptionsResponses = {
 
 export type GetSignInOptionsResponse = GetSignInOptionsResponses[keyof GetSignInOptionsResponses];
 
+export type ListPasskeysData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/auth/passkey/';
+};
+
+export type ListPasskeysErrors = {
+    /**
+     * The request violates HTTP: it does not have exactly one `Host` header, or its body is
+     * incomplete or malformed.
+     *
+     */
+    400: Detail;
+    /**
+     * The request has no valid session.
+     */
+    401: Detail;
+    /**
+     * The request comes from a page elsewhere, or sign-in is switched off.
+     */
+    403: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB.
+     */
+    413: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type ListPasskeysError = ListPasskeysErrors[keyof ListPasskeysErrors];
+
+export type ListPasskeysResponses = {
+    /**
+     * Your passkeys, oldest first.
+     */
+    200: PasskeyList;
+};
+
+export type ListPasskeysResponse = ListPasskeysResponses[keyof ListPasskeysResponses];
+
+export type AddPasskeyData = {
+    body: PasskeyRequest;
+    path?: never;
+    query?: never;
+    url: '/auth/passkey/';
+};
+
+export type AddPasskeyErrors = {
+    /**
+     * Fields are invalid, and the response names all of them; or the request violates HTTP.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid session.
+     */
+    401: Detail;
+    /**
+     * The change needs a sign-in within the last 15 minutes; or the request comes from a page elsewhere,
+     * or sign-in is switched off.
+     *
+     */
+    403: Detail;
+    /**
+     * Passkeys need a host name in `base_url`, and https unless the host is `localhost`.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB.
+     */
+    413: Detail;
+    /**
+     * The `Content-Type` of the request is not `application/json`.
+     */
+    415: Detail;
+    /**
+     * Too many attempts from this address, or on this account.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type AddPasskeyError = AddPasskeyErrors[keyof AddPasskeyErrors];
+
+export type AddPasskeyResponses = {
+    /**
+     * The passkey is added.
+     */
+    201: Passkey;
+};
+
+export type AddPasskeyResponse = AddPasskeyResponses[keyof AddPasskeyResponses];
+
+export type BeginPasskeyData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/auth/passkey/options/';
+};
+
+export type BeginPasskeyErrors = {
+    /**
+     * The request violates HTTP: it does not have exactly one `Host` header, or its body is
+     * incomplete or malformed.
+     *
+     */
+    400: Detail;
+    /**
+     * The request has no valid session.
+     */
+    401: Detail;
+    /**
+     * The change needs a sign-in within the last 15 minutes; or the request comes from a page elsewhere,
+     * or sign-in is switched off.
+     *
+     */
+    403: Detail;
+    /**
+     * Passkeys need a host name in `base_url`, and https unless the host is `localhost`.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB.
+     */
+    413: Detail;
+    /**
+     * Too many attempts from this address, or on this account.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type BeginPasskeyError = BeginPasskeyErrors[keyof BeginPasskeyErrors];
+
+export type BeginPasskeyResponses = {
+    /**
+     * The options.
+     */
+    200: PasskeyOptions;
+};
+
+export type BeginPasskeyResponse = BeginPasskeyResponses[keyof BeginPasskeyResponses];
+
+export type SignInWithPasskeyData = {
+    body: PasskeySignInRequest;
+    path?: never;
+    query?: never;
+    url: '/auth/passkey/sign-in/';
+};
+
+export type SignInWithPasskeyErrors = {
+    /**
+     * Fields are invalid, and the response names all of them; or the request violates HTTP.
+     */
+    400: Refusal;
+    /**
+     * The request comes from a page elsewhere, or sign-in is switched off.
+     */
+    403: Detail;
+    /**
+     * Passkeys need a host name in `base_url`, and https unless the host is `localhost`.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB.
+     */
+    413: Detail;
+    /**
+     * The `Content-Type` of the request is not `application/json`.
+     */
+    415: Detail;
+    /**
+     * Too many attempts from this address, or on this account.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type SignInWithPasskeyError = SignInWithPasskeyErrors[keyof SignInWithPasskeyErrors];
+
+export type SignInWithPasskeyResponses = {
+    /**
+     * The user is signed in. The response has no body.
+     */
+    204: void;
+};
+
+export type SignInWithPasskeyResponse = SignInWithPasskeyResponses[keyof SignInWithPasskeyResponses];
+
+export type BeginPasskeySignInData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/auth/passkey/sign-in/options/';
+};
+
+export type BeginPasskeySignInErrors = {
+    /**
+     * The request violates HTTP: it does not have exactly one `Host` header, or its body is
+     * incomplete or malformed.
+     *
+     */
+    400: Detail;
+    /**
+     * The request comes from a page elsewhere, or sign-in is switched off.
+     */
+    403: Detail;
+    /**
+     * Passkeys need a host name in `base_url`, and https unless the host is `localhost`.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB.
+     */
+    413: Detail;
+    /**
+     * Too many attempts from this address, or on this account.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type BeginPasskeySignInError = BeginPasskeySignInErrors[keyof BeginPasskeySignInErrors];
+
+export type BeginPasskeySignInResponses = {
+    /**
+     * The options.
+     */
+    200: PasskeyOptions;
+};
+
+export type BeginPasskeySignInResponse = BeginPasskeySignInResponses[keyof BeginPasskeySignInResponses];
+
+export type RemovePasskeyData = {
+    body?: never;
+    path: {
+        /**
+         * Id of the passkey.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/auth/passkey/{id}/';
+};
+
+export type RemovePasskeyErrors = {
+    /**
+     * Fields are invalid, or the kind or the state of the instance does not allow the operation.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid session.
+     */
+    401: Detail;
+    /**
+     * The change needs a sign-in within the last 15 minutes; or the request comes from a page elsewhere,
+     * or sign-in is switched off.
+     *
+     */
+    403: Detail;
+    /**
+     * The passkey or identity does not exist or is another user's.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB.
+     */
+    413: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type RemovePasskeyError = RemovePasskeyErrors[keyof RemovePasskeyErrors];
+
+export type RemovePasskeyResponses = {
+    /**
+     * The passkey is removed. The response has no body.
+     */
+    204: void;
+};
+
+export type RemovePasskeyResponse = RemovePasskeyResponses[keyof RemovePasskeyResponses];
+
+export type RenamePasskeyData = {
+    body: PasskeyNameRequest;
+    path: {
+        /**
+         * Id of the passkey.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/auth/passkey/{id}/';
+};
+
+export type RenamePasskeyErrors = {
+    /**
+     * Fields are invalid, and the response names all of them; or the request violates HTTP.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid session.
+     */
+    401: Detail;
+    /**
+     * The request comes from a page elsewhere, or sign-in is switched off.
+     */
+    403: Detail;
+    /**
+     * The passkey or identity does not exist or is another user's.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB.
+     */
+    413: Detail;
+    /**
+     * The `Content-Type` of the request is not `application/json`.
+     */
+    415: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type RenamePasskeyError = RenamePasskeyErrors[keyof RenamePasskeyErrors];
+
+export type RenamePasskeyResponses = {
+    /**
+     * The passkey is renamed. The response has no body.
+     */
+    204: void;
+};
+
+export type RenamePasskeyResponse = RenamePasskeyResponses[keyof RenamePasskeyResponses];
+
 export type ChangePasswordData = {
     body: PasswordRequest;
     path?: never;
@@ -3503,7 +4289,9 @@ export type ChangePasswordErrors = {
      */
     401: Detail;
     /**
-     * The request comes from a page elsewhere, or sign-in is switched off.
+     * The change needs a sign-in within the last 15 minutes; or the request comes from a page elsewhere,
+     * or sign-in is switched off.
+     *
      */
     403: Detail;
     /**

@@ -1,11 +1,12 @@
-// Settings → Account: password, sessions.
+// Settings → Account: the ways to sign in, sessions.
 
 import { useSignal } from "@preact/signals";
 import { get, send } from "../api";
 import { commands } from "../commands";
-import { rest, useAction } from "../parts/action";
+import { useAction } from "../parts/action";
 import { Ago, Alert, Command, Facts, Field, Head } from "../parts/basics";
 import { Confirm } from "../parts/remove";
+import { Identities, Passkeys, Refused } from "../parts/sign-ins";
 import { go } from "../router";
 import type { Session } from "../shapes";
 import { forget, session } from "../store";
@@ -48,6 +49,8 @@ export function Account() {
         <Command line={commands.login(location.origin)} note="signs a terminal in." />
       </section>
       {bySession && <Password has={me.has_password} />}
+      {bySession && <Passkeys />}
+      {bySession && <Identities all={me.identities} onChange={readSession} />}
       {bySession && (
         <section class="panel form">
           <h2>Sessions</h2>
@@ -114,7 +117,7 @@ function Password({ has }: { has: boolean }) {
       <Field label="New password" errors={fields["new"]} hint="A sentence of several words is good and easy to keep.">
         {input(next, "new-password")}
       </Field>
-      <Alert words={rest(action.problem, ["current", "new"])} />
+      <Refused action={action} fields={["current", "new"]} />
       {done.value && <p role="status">The password is changed.</p>}
       <div class="buttons">
         <button class="primary" disabled={action.busy || !next.value || (has && !current.value)}>

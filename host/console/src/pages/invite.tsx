@@ -2,11 +2,13 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { Problem, send } from "../api";
+import { get, Problem, send } from "../api";
 import { exact } from "../format";
 import icon from "../icon.svg";
 import { rest, useAction } from "../parts/action";
 import { Alert, Field } from "../parts/basics";
+import { knowsPasskeys, makePasskey, passkeyWords } from "../parts/passkey";
+import type { SignInOptions } from "../shapes";
 import { enter } from "./sign-in";
 
 export function Invite() {
@@ -14,7 +16,10 @@ export function Invite() {
   const invitation = useSignal<{ email: string; expires_at: string } | null>(null);
   const refused = useSignal<string | null>(null);
   const password = useSignal("");
+  const offersPasskey = useSignal(false);
   const action = useAction();
+  const passkey = useAction();
+  const busy = action.busy || passkey.busy;
   useEffect(() => {
     document.title = "Invitation · Wharf";
     // The token leaves the address, so that no history keeps it.
@@ -22,6 +27,11 @@ export function Invite() {
     send<{ email: string; expires_at: string }>("POST", "/auth/invite/", { token: token.current }).then(
       (found) => (invitation.value = found),
       (error: unknown) => (refused.value = error instanceof Problem ? error.message : String(error)),
+    );
+    get<SignInOptions>("/auth/options/").then(
+      (options) => (offersPasskey.value = options.passkey && knowsPasskeys),
+      // Without the options, the password is left.
+      () => {},
     );
   }, []);
   const accept = (event: Event) => {
@@ -31,6 +41,13 @@ export function Invite() {
       await enter();
     });
   };
+  const acceptWithPasskey = () =>
+    void passkey.run(async () => {
+      const body = { token: token.current };
+      const credential = await makePasskey("/auth/invite/passkey/options/", body);
+      await send("POST", "/auth/invite/passkey/", { ...body, credential });
+      await enter();
+    });
   const found = invitation.value;
   return (
     <main class="lone" id="main">
@@ -47,6 +64,19 @@ export function Invite() {
           <p>
             You are invited as <b>{found.email}</b>. The invitation is valid until {exact(found.expires_at)}.
           </p>
+          {offersPasskey.value && (
+            <>
+              <button type="button" class="primary wide" disabled={busy} onClick={acceptWithPasskey}>
+                Accept with a passkey
+              </button>
+              <p class="note">
+                A passkey signs you in with the lock of this device or a security key. There is no password to
+                keep.
+              </p>
+              <Alert words={passkeyWords(passkey.problem)} />
+              <p class="muted">Or choose a password:</p>
+            </>
+          )}
           <input class="unseen" type="text" autocomplete="username" value={found.email} readOnly tabIndex={-1} aria-hidden="true" />
           <Field
             label="Choose a password"
@@ -65,7 +95,7 @@ export function Invite() {
             )}
           </Field>
           <Alert words={rest(action.problem, ["password"])} />
-          <button class="primary wide" disabled={action.busy || !password.value}>
+          <button class={offersPasskey.value ? "wide" : "primary wide"} disabled={busy || !password.value}>
             Accept the invitation
           </button>
         </form>

@@ -6,6 +6,7 @@ import { get, Problem, send } from "../api";
 import icon from "../icon.svg";
 import { useAction } from "../parts/action";
 import { Alert } from "../parts/basics";
+import { knowsPasskeys, passkeyWords, usePasskey } from "../parts/passkey";
 import { go, returnTo } from "../router";
 import type { SignInOptions } from "../shapes";
 import { session, start } from "../store";
@@ -18,15 +19,51 @@ export async function enter(): Promise<void> {
   returnTo.value = null;
 }
 
+/** The place in which the page to return to survives a visit at the provider. */
+const RETURN_TO = "return-to";
+
+/** The reasons why a sign-in with the provider fails, by the word in the fragment. */
+const REASONS: Record<string, string> = {
+  unreachable: "The provider is out of reach. Try again later, or sign in another way.",
+  expired: "The sign-in took too long, or began in another browser. Try again.",
+  denied: "The provider has refused the sign-in.",
+  token: "The answer of the provider is not valid. The operator finds the reason in the log.",
+  unverified: "The provider has not verified the e-mail address of your account.",
+  "not-allowed": "Accounts with your e-mail address may not sign in here.",
+  "no-user": "No user has your e-mail address. Ask the operator for an invitation.",
+  "other-identity": "Your user is linked to another account of the provider. Unlink it in Settings → Account.",
+  disabled: "Your user is disabled.",
+  internal: "The sign-in failed. The operator finds the reason in the log.",
+};
+
+/** Opens the page of the provider. */
+function visitProvider(): void {
+  if (returnTo.value) sessionStorage.setItem(RETURN_TO, returnTo.value);
+  location.assign("/auth/oidc/");
+}
+
+/** The page that asked for the sign-in, if it was at the provider. */
+function returned(): string {
+  const page = sessionStorage.getItem(RETURN_TO);
+  sessionStorage.removeItem(RETURN_TO);
+  return page?.startsWith("/") && !page.startsWith("//") ? page : "/instances";
+}
+
 export function SignIn() {
   const offers = useSignal<SignInOptions | null>(null);
   const unreachable = useSignal<string | null>(null);
   const email = useSignal("");
   const password = useSignal("");
+  const refused = useSignal<string | null>(null);
   const action = useAction();
   useEffect(() => {
     document.title = "Sign in · Wharf";
-    if (session.value) return go("/instances", true);
+    if (session.value) return go(returned(), true);
+    const reason = location.hash.slice(1);
+    if (reason) {
+      refused.value = REASONS[reason] ?? null;
+      history.replaceState(null, "", location.pathname);
+    }
     get<SignInOptions>("/auth/options/").then(
       (options) => (offers.value = options),
       (error: unknown) => (unreachable.value = error instanceof Problem ? error.message : String(error)),
@@ -39,13 +76,34 @@ export function SignIn() {
       await enter();
     });
   };
+  const withPasskey = () =>
+    void action.run(async () => {
+      refused.value = null;
+      await usePasskey();
+      await enter();
+    });
+  const offersPasskey = offers.value?.passkey && knowsPasskeys;
   const isOff = offers.value?.password === false;
   return (
     <main class="lone" id="main">
       <img src={icon} alt="" width="36" height="36" />
       <h1>Sign in to Wharf</h1>
-      <Alert words={action.problem?.message ?? unreachable.value} />
+      <Alert words={passkeyWords(action.problem) ?? refused.value ?? unreachable.value} />
       {isOff && <Alert words="Sign-in is switched off on this server. The command line and programs use API keys." />}
+      {(offersPasskey || offers.value?.provider) && (
+        <div class="panel form">
+          {offersPasskey && (
+            <button type="button" class="wide" disabled={action.busy} onClick={withPasskey}>
+              Sign in with a passkey
+            </button>
+          )}
+          {offers.value?.provider && (
+            <button type="button" class="wide" disabled={action.busy} onClick={visitProvider}>
+              Sign in with {offers.value.provider}
+            </button>
+          )}
+        </div>
+      )}
       <form class="panel form" hidden={isOff} onSubmit={submit}>
         <label for="email">E-mail address</label>
         <input

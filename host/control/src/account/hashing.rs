@@ -2,6 +2,7 @@
 
 use crate::vault::fill;
 use argon2::{Algorithm, Argon2, Params, Version};
+use prometheus_client::metrics::counter::Counter;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
@@ -22,6 +23,7 @@ const WAITING: usize = 64;
 pub(super) struct Hashing {
     running: Arc<Semaphore>,
     waiting: Semaphore,
+    hashes: Counter,
 }
 
 impl Hashing {
@@ -29,7 +31,13 @@ impl Hashing {
         Self {
             running: Arc::new(Semaphore::new(RUNNING)),
             waiting: Semaphore::new(WAITING),
+            hashes: Counter::default(),
         }
+    }
+
+    /// The number of hashes since the start.
+    pub(super) fn hashes(&self) -> Counter {
+        self.hashes.clone()
     }
 
     /// Hashes a new password.
@@ -79,8 +87,10 @@ impl Hashing {
         let place = self.waiting.try_acquire().map_err(|_| Error::Overloaded)?;
         let running = Arc::clone(&self.running).acquire_owned().await;
         let running = running.map_err(|e| Error::caused("no password can be hashed", e))?;
+        let hashes = self.hashes.clone();
         let hashed = tokio::task::spawn_blocking(move || {
             let result = work();
+            hashes.inc();
             drop(running);
             result
         });

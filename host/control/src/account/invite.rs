@@ -1,4 +1,4 @@
-//! Invitations: links by which users set a password. A token is `USER.SECRET`. The database stores
+//! Invitations: links by which users get a password or a passkey. A token is `USER.SECRET`. The database stores
 //! only the SHA-256 of the whole token, as the secret has 256 random bits.
 
 use super::session::end_others;
@@ -113,7 +113,7 @@ impl Accounts {
         password::check("password", &new)?;
         let row = self.hashing.hash(new).await?;
         self.forget(user, |_| true);
-        let accepted = self.begin_session(visitor, user, "invitation", move |view| {
+        let accepted = self.begin_session(visitor, user, "invitation", move |view, _| {
             valid(view.rows, user, token.expose(), view.now)?;
             let put = AccountChange::PutPassword(user, row.clone());
             Ok(end_others(view, user, None)?
@@ -125,7 +125,7 @@ impl Accounts {
 }
 
 /// The invitation of a token, which must be the user's and valid.
-fn valid(
+pub(super) fn valid(
     rows: &(impl Read + ReadAccounts),
     user: UserId,
     token: &str,

@@ -1,14 +1,20 @@
-//! Users of the console: invitations, passwords, sessions, and the programs that they approve.
+//! Users of the console: invitations, the ways to sign in, sessions, and the programs that they
+//! approve.
 
 pub mod device;
 mod hashing;
+mod identity;
 mod invite;
+mod passkey;
 mod password;
 mod session;
 mod session_use;
 mod state;
+pub(crate) mod ways;
 
+pub use identity::{Identity, IdentityError, ProvenIdentity};
 pub use invite::{Invitation, Invite};
+pub use passkey::{Passkey, RelyingParty};
 pub use session::{NewSession, SessionInfo};
 pub(crate) use session::{name as id_name, parse as parse_id};
 
@@ -17,6 +23,8 @@ use super::clock::Clock;
 use arc_swap::ArcSwap;
 use device::Devices;
 use hashing::Hashing;
+use passkey::Ceremonies;
+use prometheus_client::metrics::counter::Counter;
 use session::Sessions;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -31,6 +39,7 @@ pub struct Accounts {
     access: Access,
     hashing: Hashing,
     devices: Devices,
+    ceremonies: Ceremonies,
     /// The map is replaced as a whole on each change, so that authentication needs no lock.
     sessions: ArcSwap<Sessions>,
     /// Held while memory follows the rows of a user.
@@ -47,9 +56,16 @@ impl Accounts {
             access,
             hashing: Hashing::new(),
             devices: Devices::default(),
+            ceremonies: Ceremonies::default(),
             sessions: ArcSwap::from_pointee(sessions),
             refreshing: Mutex::default(),
         })
+    }
+
+    /// The number of hashes of passwords since the start. A sign-in computes one, whether the user
+    /// exists or not.
+    pub(crate) fn hashes(&self) -> Counter {
+        self.hashing.hashes()
     }
 }
 

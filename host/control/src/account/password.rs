@@ -58,7 +58,7 @@ impl Accounts {
             return Err(refused(user.map(|user| user.0)));
         };
         // The password may have been changed meanwhile.
-        let session = self.begin_session(visitor, user, "password", move |view| {
+        let session = self.begin_session(visitor, user, "password", move |view, _| {
             match view.rows.password(user)? == row {
                 true => Ok(Changes::none()),
                 false => Err(Error::SignInRefused),
@@ -78,7 +78,7 @@ impl Accounts {
     }
 
     /// Changes the password of a caller, and ends the other sessions. `current` is needed if there is
-    /// a password.
+    /// a password, and a recent sign-in if there is none.
     pub async fn change_password(
         &self,
         caller: &Caller,
@@ -88,7 +88,9 @@ impl Accounts {
         check("new", &new)?;
         let (user, origin) = (caller.user, caller.origin());
         let before = self.db.read(|rows| rows.password(user))?;
-        if before.is_some() {
+        if before.is_none() {
+            self.require_recent(caller)?;
+        } else {
             let Some(current) = current.filter(|text| text.expose().len() <= MAX_BYTES) else {
                 return Err(FieldErrors::one("current", WRONG).into());
             };

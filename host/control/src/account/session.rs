@@ -16,6 +16,7 @@ use wharf_config::SessionConfig;
 use wharf_db::{
     AccountChange, Change, Changes, Db, Read, ReadAccounts, SessionId, SessionRow, View,
 };
+use wharf_domain::audit::Origin;
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_domain::scope::Scopes;
@@ -101,16 +102,37 @@ impl Accounts {
         visitor: &Visitor,
         user: UserId,
         method: &'static str,
-        decide: impl Fn(&View<'_>) -> Result<Changes, Error> + Send + 'static,
+        decide: impl Fn(&View<'_>, &Origin) -> Result<Changes, Error> + Send + 'static,
+    ) -> Result<NewSession, Error> {
+        let begun = self.begin_session_of(visitor, method, move |view, origin| {
+            if view.rows.is_disabled(user)? {
+                return Err(Error::SignInRefused);
+            }
+            Ok((user, decide(view, origin)?))
+        });
+        let begun = begun.await;
+        if begun.is_err() {
+            // The caller may have ended sessions in memory.
+            self.refresh(user)?;
+        }
+        begun
+    }
+
+    /// Begins a session of the user that `decide` returns with the changes of that write.
+    pub(super) async fn begin_session_of(
+        &self,
+        visitor: &Visitor,
+        method: &'static str,
+        decide: impl Fn(&View<'_>, &Origin) -> Result<(UserId, Changes), Error> + Send + 'static,
     ) -> Result<NewSession, Error> {
         let (id, token) = random_token()?;
         let sha256: [u8; 32] = Sha256::digest(token.expose().as_bytes()).into();
         let origin = visitor.origin(&name(id));
         let written = self.db.write(move |view| {
+            let (user, mut changes) = decide(view, &origin)?;
             if view.rows.is_disabled(user)? {
                 return Err(Error::SignInRefused);
             }
-            let mut changes = decide(view)?;
             let mut sessions = view.rows.sessions_of(user)?;
             sessions.sort_by_key(|(_, row)| row.created_at);
             let surplus = (sessions.len() + 1).saturating_sub(MAX_SESSIONS);
@@ -124,14 +146,21 @@ impl Accounts {
             let put = AccountChange::PutSession(user, id, row);
             let (subject, owner) = (name(id), Some(user));
             let audited = audit::record(view, &origin, "session.begin", owner, &subject, method);
-            Ok(((), changes.with(Change::Account(put)).with(audited)))
+            Ok((user, changes.with(Change::Account(put)).with(audited)))
         });
-        let written = written.await;
+        let user = written.await?;
         self.refresh(user)?;
-        written.map(|()| NewSession {
+        Ok(NewSession {
             id: name(id),
             token,
         })
+    }
+
+    /// The time at which the session of a caller began.
+    pub(super) fn begin_of(&self, caller: &Caller) -> Option<Timestamp> {
+        let sessions = self.sessions.load();
+        let session = sessions.get(&parse(&caller.key_id)?)?;
+        (caller.credential == Credential::Session).then_some(session.row.created_at)
     }
 
     /// Returns the caller with a token, if its session is valid. Digests are compared in constant

@@ -48,7 +48,7 @@ pub enum PolicyError {
 #[derive(Debug)]
 pub enum Policy {
     /// Docker Engine API, Podman's included.
-    Docker(docker::Docker),
+    Docker(Box<docker::Docker>),
     /// The simulated engine; calls are restricted to their scope.
     Simulated,
 }
@@ -58,7 +58,7 @@ impl Policy {
     pub fn for_engine(kind: &str, settings: &Value) -> Result<Self, PolicyError> {
         match kind {
             "docker" => docker::Docker::new(settings)
-                .map(Self::Docker)
+                .map(|docker| Self::Docker(Box::new(docker)))
                 .map_err(PolicyError::Settings),
             "simulated" => Ok(Self::Simulated),
             other => Err(PolicyError::UnknownKind(other.to_owned())),

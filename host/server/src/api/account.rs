@@ -4,15 +4,24 @@ use super::{Api, Reply, render};
 use crate::schema::{Body, Schema};
 use serde::Serialize;
 use serde_json::json;
-use wharf_control::{Caller, Credential, NewSession, Visitor};
+use wharf_config::OidcConfig;
+use wharf_control::{Caller, Credential, Identity, NewSession, RelyingParty, Visitor};
 use wharf_domain::error::Error;
 use wharf_domain::secret::SecretText;
 use wharf_domain::time::Timestamp;
 
 /// The ways to sign in.
 pub fn options(api: &Api) -> Result<Reply, Error> {
-    let password = api.app.config().session.enabled;
-    Ok(Reply::Done(render(&json!({ "password": password }), 32)?))
+    let config = api.app.config();
+    let is_on = config.session.enabled;
+    let passkey = is_on && RelyingParty::of(&config.base_url()).is_some();
+    let provider = config.oidc.as_ref().filter(|_| is_on);
+    let wire = json!({
+        "password": is_on,
+        "passkey": passkey,
+        "provider": provider.map(OidcConfig::shown_name),
+    });
+    Ok(Reply::Done(render(&wire, 128)?))
 }
 
 /// An address and a password that may be wrong.
@@ -84,10 +93,31 @@ struct Wire<'a> {
     created_at: Option<String>,
     expires_at: Option<String>,
     has_password: bool,
+    identities: Vec<IdentityWire>,
     login_user: &'a str,
     ssh_host: &'a str,
     installation: &'a str,
     version: &'static str,
+}
+
+/// An identity of the user at a provider.
+#[derive(Serialize)]
+struct IdentityWire {
+    id: String,
+    issuer: String,
+    email: String,
+    linked_at: String,
+}
+
+impl IdentityWire {
+    fn new(identity: Identity) -> Self {
+        Self {
+            id: identity.id,
+            issuer: identity.issuer,
+            email: identity.email,
+            linked_at: identity.linked_at.to_rfc3339(),
+        }
+    }
 }
 
 /// Shows the credential of the caller.
@@ -107,12 +137,14 @@ pub fn session(api: &Api, caller: &Caller) -> Result<Reply, Error> {
         }
     };
     let config = api.app.config();
+    let identities = api.app.accounts().identities(caller)?.into_iter();
     let wire = Wire {
         email: &caller.email,
         kind,
         created_at: created_at.map(Timestamp::to_rfc3339),
         expires_at: expires_at.map(Timestamp::to_rfc3339),
         has_password: api.app.accounts().has_password(caller)?,
+        identities: identities.map(IdentityWire::new).collect(),
         login_user: &config.login_user,
         ssh_host: &config.ssh_host,
         installation: api.app.installation(),

@@ -15,6 +15,7 @@ pub mod keys;
 pub mod list;
 mod list_cache;
 pub mod offer;
+pub mod passkeys;
 pub mod ports;
 pub mod public_key;
 pub mod quota;

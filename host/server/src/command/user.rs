@@ -16,12 +16,13 @@ pub struct User {
 
 #[derive(Subcommand)]
 enum UserCommand {
-    /// List users: e-mail address, usage and limit of each quantity, and `disabled` if it applies
+    /// List users: e-mail address, usage and limit of each quantity, the ways to sign in, and
+    /// `disabled` if it applies
     List {
         #[command(flatten)]
         config: ConfigFile,
     },
-    /// Print a link by which a user sets a password; it is valid once, for 72 hours
+    /// Print a link by which a user gets a passkey or a password; it is valid once, for 72 hours
     Invite {
         /// The user's e-mail address; a user who does not exist is created
         email: String,
@@ -125,6 +126,10 @@ fn line(user: &UserQuota) -> String {
     let fields = amounts
         .fields()
         .map(|(name, text)| format!("\t{name} {text}"));
+    let ways = match user.ways.is_empty() {
+        true => String::new(),
+        false => format!("\tsign-in by {}", user.ways.join(", ")),
+    };
     let disabled = if user.disabled { "\tdisabled" } else { "" };
-    format!("{}{}{disabled}", user.email, fields.concat())
+    format!("{}{}{ways}{disabled}", user.email, fields.concat())
 }

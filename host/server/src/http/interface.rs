@@ -8,6 +8,7 @@ use super::rate::Rates;
 use super::sign_in::Attempts;
 use super::unsent::Unsent;
 use crate::api::Api;
+use crate::oidc::Provider;
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub(super) struct Interface {
     /// None without a limit.
     pub(super) rates: Option<Rates>,
     pub(super) attempts: Attempts,
+    pub(super) provider: Provider,
     pub(super) unsent: Arc<Unsent>,
     pub(super) workers: Workers,
     pub(super) streams: Arc<Streams>,

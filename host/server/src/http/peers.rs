@@ -98,7 +98,7 @@ impl Drop for PeerConnection {
 
 /// One client usually has a whole IPv6 /64 network, and this machine all loopback addresses, so each
 /// of these is counted as one peer.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         address if address.is_loopback() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(address) => {

@@ -41,6 +41,10 @@ pub enum HttpError {
     Origin,
     /// Nobody can sign in.
     SignInOff,
+    /// Browsers know no passkeys at the address of the console.
+    NoPasskeys,
+    /// The configuration has no provider of OpenID Connect.
+    NoProvider,
     /// The key lacks this scope.
     Scope(Scope),
     /// No route has this path.
@@ -117,13 +121,23 @@ pub fn reply(reply: Reply) -> Response {
     }
 }
 
+/// A response that sends a browser to another page.
+pub(super) fn see_other(location: &str) -> Response {
+    let Ok(location) = HeaderValue::try_from(location) else {
+        return internal_error();
+    };
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    not_stored(with(response, LOCATION, location))
+}
+
 /// A response that gives a cookie to a browser, or takes it back.
 pub(super) fn with_cookie(response: Response, cookie: Option<HeaderValue>) -> Response {
-    let response = not_stored(response);
-    match cookie {
-        Some(cookie) => with(response, SET_COOKIE, cookie),
-        None => response,
+    let mut response = not_stored(response);
+    if let Some(cookie) = cookie {
+        response.headers_mut().append(SET_COOKIE, cookie);
     }
+    response
 }
 
 /// A response with a secret, which no cache may store.
@@ -207,6 +221,10 @@ pub fn error(error: &Error) -> Response {
             StatusCode::BAD_REQUEST,
             "The e-mail address or the password is wrong.",
         ),
+        Error::StaleSignIn => detail(
+            StatusCode::FORBIDDEN,
+            "This change needs a sign-in within the last 15 minutes; sign out and sign in again.",
+        ),
         Error::State { needed, .. } => {
             let text = format!("{}; it must be {needed}.", sentence(&error.to_string()));
             detail(StatusCode::BAD_REQUEST, &text)
@@ -275,6 +293,13 @@ pub fn http_error(error: &HttpError) -> Response {
             StatusCode::FORBIDDEN,
             "Sign-in is switched off on this server; use an API key.",
         ),
+        HttpError::NoPasskeys => detail(
+            StatusCode::NOT_FOUND,
+            "Passkeys need a host name in `base_url`, and https unless it is localhost.",
+        ),
+        HttpError::NoProvider => {
+            detail(StatusCode::NOT_FOUND, "The configuration has no provider.")
+        }
         HttpError::Scope(scope) => {
             let text = format!("This API key lacks the scope `{}`.", scope.as_str());
             detail(StatusCode::FORBIDDEN, &text)

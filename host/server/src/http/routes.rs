@@ -11,6 +11,8 @@ use super::idempotency::IdempotencyHeader;
 use super::interface::Interface;
 use super::list;
 use super::metrics::scrape;
+use super::passkeys;
+use super::provider;
 use super::respond::{self, HttpError, Response};
 use super::sign_in;
 use super::terminal;
@@ -67,7 +69,7 @@ pub(super) fn private() -> Routes<22> {
 pub fn paths() -> impl Iterator<Item = &'static str> {
     let private = private().map(|(path, _)| path);
     let webhooks = webhooks::routes().map(|(path, _)| path);
-    let sign_in = sign_in::routes().map(|(path, _)| path);
+    let sign_in = auth().map(|(path, _)| path);
     let public = public().map(|(path, _)| path);
     private
         .into_iter()
@@ -75,6 +77,12 @@ pub fn paths() -> impl Iterator<Item = &'static str> {
         .chain(sign_in)
         .chain(public)
         .chain(console::paths())
+}
+
+/// The routes under `/auth/`.
+fn auth() -> impl Iterator<Item = (&'static str, MethodRouter<Arc<Interface>>)> {
+    let ways = passkeys::routes().into_iter().chain(provider::routes());
+    sign_in::routes().into_iter().chain(ways)
 }
 
 /// Routes for everyone.
@@ -96,7 +104,7 @@ pub(super) fn router(interface: Arc<Interface>) -> Router {
         .layer(authenticate);
     let metrics = interface.metrics.clone();
     let guard = from_fn_with_state(Arc::clone(&interface), sign_in::guard);
-    let sign_in = with_routes(sign_in::routes()).layer(guard);
+    let sign_in = with_routes(auth()).layer(guard);
     let public = with_routes(public().into_iter().chain(console::routes()));
     observe(public.merge(sign_in).merge(private), metrics).with_state(interface)
 }

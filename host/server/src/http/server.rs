@@ -15,6 +15,7 @@ use super::tls;
 use super::unsent::Unsent;
 use crate::api::Api;
 use crate::essential::Essential;
+use crate::oidc::Provider;
 use arc_swap::ArcSwap;
 use axum::serve::ListenerExt;
 use prometheus_client::metrics::gauge::Gauge;
@@ -59,6 +60,7 @@ impl Server {
             )),
             rates: Rates::new(&limits),
             attempts: Attempts::new(),
+            provider: Provider::new(),
             unsent: Arc::clone(&unsent),
             workers: Workers::new(),
             streams: Streams::new(&limits, metrics.event_streams.clone()),

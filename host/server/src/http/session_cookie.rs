@@ -1,21 +1,38 @@
-//! The cookie of a session.
+//! The cookie of a session, and that of a sign-in at a provider.
 
+use crate::oidc::LIFETIME;
 use http::header::{COOKIE, HeaderMap, HeaderValue};
 use std::fmt::Display;
 use wharf_config::{BaseUrl, SessionConfig};
 use wharf_domain::secret::SecretText;
 
-/// Returns the name. Browsers accept the prefix only from the host itself, over TLS.
-fn name(base_url: &BaseUrl) -> &'static str {
+/// The names of a cookie over TLS and without it. Browsers accept the prefix only from the host itself,
+/// over TLS.
+type Names = (&'static str, &'static str);
+
+const SESSION: Names = ("__Host-wharf", "wharf");
+/// The cookie that ties a sign-in at a provider to its browser.
+const ATTEMPT: Names = ("__Host-wharf-attempt", "wharf-attempt");
+
+fn name((https, http): Names, base_url: &BaseUrl) -> &'static str {
     match base_url.is_https() {
-        true => "__Host-wharf",
-        false => "wharf",
+        true => https,
+        false => http,
     }
 }
 
 /// Returns the token in the cookie of a request.
 pub(super) fn find<'a>(headers: &'a HeaderMap, base_url: &BaseUrl) -> Option<&'a str> {
-    let name = name(base_url);
+    find_named(SESSION, headers, base_url)
+}
+
+/// Returns the secret of a sign-in at a provider.
+pub(super) fn find_attempt<'a>(headers: &'a HeaderMap, base_url: &BaseUrl) -> Option<&'a str> {
+    find_named(ATTEMPT, headers, base_url)
+}
+
+fn find_named<'a>(names: Names, headers: &'a HeaderMap, base_url: &BaseUrl) -> Option<&'a str> {
+    let name = name(names, base_url);
     let values = headers.get_all(COOKIE).iter();
     let mut pairs = values
         .filter_map(|value| value.to_str().ok())
@@ -30,18 +47,33 @@ pub(super) fn set(
     config: &SessionConfig,
 ) -> Option<HeaderValue> {
     let seconds = u64::from(config.absolute_days) * 24 * 3600;
-    header(token.expose(), base_url, seconds)
+    header(SESSION, token.expose(), base_url, seconds)
+}
+
+/// Returns the header that gives a browser the secret of its sign-in at a provider.
+pub(super) fn set_attempt(secret: &SecretText, base_url: &BaseUrl) -> Option<HeaderValue> {
+    header(ATTEMPT, secret.expose(), base_url, LIFETIME.as_secs())
+}
+
+/// Returns the header that removes the secret of a sign-in at a provider.
+pub(super) fn clear_attempt(base_url: &BaseUrl) -> Option<HeaderValue> {
+    header(ATTEMPT, "", base_url, 0)
 }
 
 /// Returns the header that removes the token from a browser.
 pub(super) fn clear(base_url: &BaseUrl) -> Option<HeaderValue> {
-    header("", base_url, 0)
+    header(SESSION, "", base_url, 0)
 }
 
-fn header(value: impl Display, base_url: &BaseUrl, max_age: u64) -> Option<HeaderValue> {
+fn header(
+    names: Names,
+    value: impl Display,
+    base_url: &BaseUrl,
+    max_age: u64,
+) -> Option<HeaderValue> {
     let (name, secure) = match base_url.is_https() {
-        true => (name(base_url), "; Secure"),
-        false => (name(base_url), ""),
+        true => (name(names, base_url), "; Secure"),
+        false => (name(names, base_url), ""),
     };
     let text = format!("{name}={value}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Lax{secure}");
     let mut header = HeaderValue::try_from(text).ok()?;

@@ -5,6 +5,7 @@ use super::activity::Activity;
 use super::auth::session;
 use super::extract::{Json, NoBody, fail};
 use super::interface::Interface;
+use super::peers::network;
 use super::rate::Rates;
 use super::respond::{self, HttpError, Response};
 use super::same_origin;
@@ -61,7 +62,7 @@ impl Attempts {
         }
     }
 
-    /// Takes an attempt of the sender of a request.
+    /// Takes an attempt of the network of a request's sender.
     pub(super) fn take_peer(&self, visitor: &Visitor) -> Result<(), HttpError> {
         let Some(peer) = visitor.peer else {
             return Ok(());
@@ -71,7 +72,7 @@ impl Attempts {
             false => &self.peers,
         };
         rates
-            .take(&peer.to_string().into())
+            .take(&network(peer).to_string().into())
             .map_err(HttpError::TooManyRequests)
     }
 

@@ -37,6 +37,14 @@ pub struct Schemas {
     pub invite: Schema,
     /// Schema of `POST /auth/invite/accept/`.
     pub accept: Schema,
+    /// Schema of `POST /auth/invite/passkey/`.
+    pub accept_passkey: Schema,
+    /// Schema of `POST /auth/passkey/sign-in/`.
+    pub passkey_sign_in: Schema,
+    /// Schema of `POST /auth/passkey/`.
+    pub passkey: Schema,
+    /// Schema of `PATCH /auth/passkey/{id}/`.
+    pub passkey_name: Schema,
     /// Schema of `POST /auth/sign-in/`.
     pub sign_in: Schema,
     /// Schema of `POST /auth/password/`.
@@ -77,6 +85,18 @@ impl Schemas {
         let accept = json(include_str!(
             "../../../../schemas/generated/accept-request.json"
         ))?;
+        let accept_passkey = json(include_str!(
+            "../../../../schemas/generated/accept-passkey-request.json"
+        ))?;
+        let passkey_sign_in = json(include_str!(
+            "../../../../schemas/generated/passkey-sign-in-request.json"
+        ))?;
+        let passkey = json(include_str!(
+            "../../../../schemas/generated/passkey-request.json"
+        ))?;
+        let passkey_name = json(include_str!(
+            "../../../../schemas/generated/passkey-name-request.json"
+        ))?;
         let sign_in = json(include_str!(
             "../../../../schemas/generated/sign-in-request.json"
         ))?;
@@ -112,6 +132,10 @@ impl Schemas {
             webhook: Schema::compile(&webhook, &BTreeSet::new())?,
             invite: Schema::compile(&invite, &BTreeSet::new())?,
             accept: Schema::compile(&accept, &BTreeSet::new())?,
+            accept_passkey: Schema::compile(&accept_passkey, &BTreeSet::new())?,
+            passkey_sign_in: Schema::compile(&passkey_sign_in, &BTreeSet::new())?,
+            passkey: Schema::compile(&passkey, &BTreeSet::new())?,
+            passkey_name: Schema::compile(&passkey_name, &BTreeSet::new())?,
             sign_in: Schema::compile(&sign_in, &BTreeSet::new())?,
             password: Schema::compile(&password, &BTreeSet::new())?,
             device: Schema::compile(&device, &BTreeSet::new())?,
@@ -228,6 +252,12 @@ impl Checked {
     pub fn text(&self, field: &str) -> Option<&str> {
         let value = self.fields.get(field).and_then(Value::as_str);
         value.filter(|_| !self.errors.has(field))
+    }
+
+    /// Returns a valid field of any kind.
+    pub fn value(&self, field: &str) -> Option<&Value> {
+        let value = self.fields.get(field);
+        value.filter(|value| !value.is_null() && !self.errors.has(field))
     }
 
     /// Returns whether a boolean field is true.

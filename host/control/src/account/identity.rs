@@ -1,0 +1,189 @@
+//! Sign-in with an identity at a provider of OpenID Connect.
+
+use super::passkey::first;
+use super::ways::is_last;
+use super::{Accounts, NewSession, RelyingParty, Visitor, id_name};
+use crate::audit;
+use crate::caller::Caller;
+use sha2::{Digest, Sha256};
+use wharf_db::{Change, Changes, IdentityDigest, IdentityRow, Read, ReadWays, WayChange};
+use wharf_domain::error::Error;
+use wharf_domain::ids::UserId;
+use wharf_domain::time::Timestamp;
+
+/// An identity that its provider has proven, with an address that it has verified.
+#[derive(Debug, Clone)]
+pub struct ProvenIdentity {
+    pub issuer: String,
+    pub subject: String,
+    pub email: String,
+}
+
+/// An identity as its owner sees it.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    pub id: String,
+    pub issuer: String,
+    pub email: String,
+    pub linked_at: Timestamp,
+}
+
+/// The reason why an identity does not sign in.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// No user has the address, and none is created.
+    #[error("no user has the address of the identity")]
+    NoUser,
+    /// The user with the address is linked to another identity of the provider.
+    #[error("the user with the address of the identity is linked to another one")]
+    OtherIdentity,
+    /// The user is disabled.
+    #[error("the user of the identity is disabled")]
+    Disabled,
+    #[error(transparent)]
+    Other(#[from] Error),
+}
+
+/// The user that an identity signs in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Linked(UserId),
+    /// The user has the address of the identity, which is linked now.
+    Link(UserId),
+    Create,
+    /// The user with the address of the identity has another identity of its provider.
+    OtherIdentity,
+}
+
+impl Accounts {
+    /// Signs the user of an identity in. An identity without a user is linked to the user with its
+    /// address, who is created if there is none and `create` is set.
+    pub async fn sign_in_with_identity(
+        &self,
+        visitor: &Visitor,
+        identity: ProvenIdentity,
+        create: bool,
+    ) -> Result<NewSession, IdentityError> {
+        let digest = digest(&identity.issuer, &identity.subject);
+        let expected = match self.db.read(|rows| target(rows, digest, &identity))? {
+            Target::OtherIdentity => return Err(IdentityError::OtherIdentity),
+            Target::Create if !create => return Err(IdentityError::NoUser),
+            target => target,
+        };
+        let session = self.begin_session_of(visitor, "oidc", move |view, origin| {
+            // The rows may have changed meanwhile.
+            if target(view.rows, digest, &identity)? != expected {
+                return Err(Error::SignInRefused);
+            }
+            let mut changes = Changes::none();
+            let user = match expected {
+                Target::Linked(user) => return Ok((user, changes)),
+                Target::Link(user) => user,
+                Target::OtherIdentity => return Err(Error::SignInRefused),
+                Target::Create => {
+                    let user = view.rows.next_user()?;
+                    let email = identity.email.to_ascii_lowercase();
+                    let audited =
+                        audit::record(view, origin, "user.create", Some(user), &email, "oidc");
+                    changes = changes.with(Change::PutUser(user, email)).with(audited);
+                    user
+                }
+            };
+            let row = IdentityRow {
+                issuer: identity.issuer.clone(),
+                subject: identity.subject.clone(),
+                email: identity.email.clone(),
+                linked_at: view.now,
+            };
+            let (subject, issuer) = (id_of(digest), &identity.issuer);
+            let audited =
+                audit::record(view, origin, "identity.link", Some(user), &subject, issuer);
+            let put = WayChange::PutIdentity(user, digest, row);
+            Ok((user, changes.with(Change::Way(put)).with(audited)))
+        });
+        session.await.map_err(|error| match error {
+            Error::SignInRefused => IdentityError::Disabled,
+            other => other.into(),
+        })
+    }
+
+    /// Returns the identities of the caller.
+    pub fn identities(&self, caller: &Caller) -> Result<Vec<Identity>, Error> {
+        let identities = self.db.read(|rows| rows.identities(caller.user))?;
+        let identities = identities.into_iter().map(|(digest, row)| Identity {
+            id: id_of(digest),
+            issuer: row.issuer,
+            email: row.email,
+            linked_at: row.linked_at,
+        });
+        Ok(identities.collect())
+    }
+
+    /// Removes the link of an identity of the caller, unless it is the last way to sign in.
+    pub async fn unlink_identity(
+        &self,
+        console: Option<&RelyingParty>,
+        issuer: Option<&str>,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<(), Error> {
+        self.require_recent(caller)?;
+        let host = console.map(|console| console.host().to_owned());
+        let issuer = issuer.map(str::to_owned);
+        let (user, origin, id) = (caller.user, caller.origin(), id.to_owned());
+        let removed = self.db.write(move |view| {
+            let identities = view.rows.identities(user)?.into_iter();
+            let mut named = identities.filter(|(digest, _)| id_of(*digest) == id);
+            let (digest, _) = named.next().ok_or(Error::Missing("Identity"))?;
+            if is_last(view.rows, user, digest, host.as_deref(), issuer.as_deref())? {
+                return Err(Error::NotApplicable(
+                    "this identity is the last way to sign in to the account; add a passkey or set a \
+                     password first",
+                ));
+            }
+            let audited =
+                audit::record(view, &origin, "identity.unlink", Some(user), &id, "removed");
+            let drop = WayChange::DropIdentity(user, digest);
+            Ok(((), Changes::none().with(Change::Way(drop)).with(audited)))
+        });
+        removed.await
+    }
+}
+
+fn target(
+    rows: &impl Read,
+    digest: IdentityDigest,
+    identity: &ProvenIdentity,
+) -> Result<Target, Error> {
+    if let Some(user) = rows.user_of_identity(digest)? {
+        return Ok(Target::Linked(user));
+    }
+    let known = match rows.user_of_email(&identity.email)? {
+        None => rows.user_of_email(&identity.email.to_ascii_lowercase())?,
+        known => known,
+    };
+    let Some(user) = known else {
+        return Ok(Target::Create);
+    };
+    // A provider may give the address of one person to another person later.
+    let identities = rows.identities(user)?;
+    let mut identities = identities.iter();
+    Ok(
+        match identities.any(|(_, row)| row.issuer == identity.issuer) {
+            true => Target::OtherIdentity,
+            false => Target::Link(user),
+        },
+    )
+}
+
+fn digest(issuer: &str, subject: &str) -> IdentityDigest {
+    let digest = Sha256::new()
+        .chain_update(issuer)
+        .chain_update([0])
+        .chain_update(subject);
+    digest.finalize().into()
+}
+
+fn id_of(digest: IdentityDigest) -> String {
+    id_name(first(digest))
+}

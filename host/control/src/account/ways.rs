@@ -1,0 +1,60 @@
+//! The ways by which a user signs in.
+
+use super::Accounts;
+use crate::caller::Caller;
+use wharf_db::{Read, ReadAccounts, ReadWays};
+use wharf_domain::error::Error;
+use wharf_domain::ids::UserId;
+
+/// The time in milliseconds after a sign-in in which the ways to sign in can be changed: 15 minutes.
+const RECENT_MS: i64 = 15 * 60_000;
+
+impl Accounts {
+    /// Refuses a caller whose sign-in is not recent: a session that was left open or taken must not add
+    /// a way to sign in.
+    pub(super) fn require_recent(&self, caller: &Caller) -> Result<(), Error> {
+        let began = self.begin_of(caller);
+        let is_recent = began.is_some_and(|at| self.clock.now().0 - at.0 < RECENT_MS);
+        if is_recent {
+            Ok(())
+        } else {
+            Err(Error::StaleSignIn)
+        }
+    }
+}
+
+/// Whether a user could not sign in without this passkey or identity. Passkeys of another host and
+/// identities of another provider do not count.
+pub(super) fn is_last(
+    rows: &(impl Read + ReadAccounts),
+    user: UserId,
+    removed: [u8; 32],
+    host: Option<&str>,
+    issuer: Option<&str>,
+) -> Result<bool, Error> {
+    let passkeys = rows.passkeys(user)?;
+    let mut passkeys = passkeys.iter();
+    let other_passkey =
+        passkeys.any(|(digest, row)| *digest != removed && Some(row.host.as_str()) == host);
+    let identities = rows.identities(user)?;
+    let mut identities = identities.iter();
+    let other_identity =
+        identities.any(|(digest, row)| *digest != removed && Some(row.issuer.as_str()) == issuer);
+    Ok(!other_passkey && !other_identity && rows.password(user)?.is_none())
+}
+
+/// The ways of a user, in words for the operator.
+pub fn described(rows: &(impl Read + ReadAccounts), user: UserId) -> Result<Vec<String>, Error> {
+    let mut ways = Vec::new();
+    if rows.password(user)?.is_some() {
+        ways.push("password".to_owned());
+    }
+    match rows.passkeys(user)?.len() {
+        0 => {}
+        1 => ways.push("1 passkey".to_owned()),
+        n => ways.push(format!("{n} passkeys")),
+    }
+    let identities = rows.identities(user)?.into_iter();
+    ways.extend(identities.map(|(_, row)| row.issuer));
+    Ok(ways)
+}

@@ -1,0 +1,160 @@
+//! `/auth/passkey/` and `/auth/invite/passkey/`: passkeys of users, and identities at providers.
+
+use super::{Api, Reply, render};
+use crate::schema::{Body, Checked, Schema};
+use serde::Serialize;
+use serde_json::Value;
+use wharf_config::OidcConfig;
+use wharf_control::{Caller, NewSession, Passkey, RelyingParty, Visitor};
+use wharf_domain::error::Error;
+use wharf_domain::secret::SecretText;
+
+/// Approximate bytes of one passkey.
+const PASSKEY_BYTES: usize = 192;
+/// Approximate bytes of the options for a browser.
+const OPTIONS_BYTES: usize = 768;
+
+#[derive(Serialize)]
+struct Wire {
+    id: String,
+    name: String,
+    created_at: String,
+    last_used_at: Option<String>,
+    usable: bool,
+}
+
+impl Wire {
+    fn new(passkey: Passkey) -> Self {
+        Self {
+            id: passkey.id,
+            name: passkey.name,
+            created_at: passkey.created_at.to_rfc3339(),
+            last_used_at: passkey.last_used_at.map(|at| at.to_rfc3339()),
+            usable: passkey.usable,
+        }
+    }
+}
+
+/// Begins a passkey of an invited user.
+pub fn begin_invited(api: &Api, console: &RelyingParty, body: &[u8]) -> Result<Reply, Error> {
+    let checked = checked(&api.schemas.invite, body)?;
+    let token = checked.text("token").unwrap_or_default();
+    options(&api.app.accounts().begin_invited_passkey(console, token)?)
+}
+
+/// Accepts an invitation with a passkey.
+pub async fn accept(
+    api: &Api,
+    console: &RelyingParty,
+    visitor: &Visitor,
+    body: &[u8],
+) -> Result<NewSession, Error> {
+    let checked = checked(&api.schemas.accept_passkey, body)?;
+    let token = SecretText::new(checked.text("token").unwrap_or_default());
+    let credential = checked.value("credential").unwrap_or(&Value::Null);
+    let accounts = api.app.accounts();
+    accounts
+        .accept_with_passkey(console, visitor, token, credential)
+        .await
+}
+
+/// Begins a sign-in.
+pub fn begin_sign_in(api: &Api, console: &RelyingParty) -> Result<Reply, Error> {
+    options(&api.app.accounts().begin_passkey_sign_in(console)?)
+}
+
+/// Signs the owner of a passkey in.
+pub async fn sign_in(
+    api: &Api,
+    console: &RelyingParty,
+    visitor: &Visitor,
+    body: &[u8],
+) -> Result<NewSession, Error> {
+    let checked = checked(&api.schemas.passkey_sign_in, body)?;
+    let credential = checked.value("credential").unwrap_or(&Value::Null);
+    let accounts = api.app.accounts();
+    accounts
+        .sign_in_with_passkey(console, visitor, credential)
+        .await
+}
+
+/// Begins a passkey of the caller.
+pub fn begin(api: &Api, console: &RelyingParty, caller: &Caller) -> Result<Reply, Error> {
+    options(&api.app.accounts().begin_passkey(console, caller)?)
+}
+
+/// Adds a passkey of the caller.
+pub async fn add(
+    api: &Api,
+    console: &RelyingParty,
+    caller: &Caller,
+    body: &[u8],
+) -> Result<Reply, Error> {
+    let checked = checked(&api.schemas.passkey, body)?;
+    let name = checked.text("name").map(str::to_owned);
+    let credential = checked.value("credential").unwrap_or(&Value::Null);
+    let accounts = api.app.accounts();
+    let added = accounts
+        .add_passkey(console, caller, name, credential)
+        .await?;
+    Ok(Reply::KeyCreated(render(&Wire::new(added), PASSKEY_BYTES)?))
+}
+
+/// Lists the passkeys of the caller.
+pub fn list(api: &Api, caller: &Caller) -> Result<Reply, Error> {
+    let console = console(api);
+    let passkeys = api.app.accounts().passkeys(console.as_ref(), caller)?;
+    let passkeys: Vec<Wire> = passkeys.into_iter().map(Wire::new).collect();
+    let bytes = PASSKEY_BYTES * passkeys.len() + 2;
+    Ok(Reply::Done(render(&passkeys, bytes)?))
+}
+
+/// Renames a passkey of the caller.
+pub async fn rename(api: &Api, caller: &Caller, id: &str, body: &[u8]) -> Result<Reply, Error> {
+    let checked = checked(&api.schemas.passkey_name, body)?;
+    let name = checked.text("name").unwrap_or_default().to_owned();
+    let accounts = api.app.accounts();
+    accounts.rename_passkey(caller, id, name).await?;
+    Ok(Reply::Gone)
+}
+
+/// Removes a passkey of the caller.
+pub async fn remove(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error> {
+    let (console, issuer) = (console(api), issuer(api));
+    let accounts = api.app.accounts();
+    accounts
+        .remove_passkey(console.as_ref(), issuer.as_deref(), caller, id)
+        .await?;
+    Ok(Reply::Gone)
+}
+
+/// Unlinks an identity of the caller.
+pub async fn unlink(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error> {
+    let (console, issuer) = (console(api), issuer(api));
+    let accounts = api.app.accounts();
+    accounts
+        .unlink_identity(console.as_ref(), issuer.as_deref(), caller, id)
+        .await?;
+    Ok(Reply::Gone)
+}
+
+/// The console as browsers know it; none if they know no passkeys there.
+pub fn console(api: &Api) -> Option<RelyingParty> {
+    RelyingParty::of(&api.app.config().base_url())
+}
+
+fn issuer(api: &Api) -> Option<String> {
+    let config = api.app.config();
+    let issuer = |oidc: &OidcConfig| oidc.issuer.as_str().to_owned();
+    config.oidc.as_ref().map(issuer)
+}
+
+fn options(options: &Value) -> Result<Reply, Error> {
+    Ok(Reply::Secret(render(options, OPTIONS_BYTES)?))
+}
+
+fn checked(schema: &Schema, body: &[u8]) -> Result<Checked, Error> {
+    let mut checked = schema.check(Body::parse(body)?);
+    std::mem::take(&mut checked.errors).into_result()?;
+    Ok(checked)
+}

@@ -1,0 +1,106 @@
+//! The routes of passkeys and identities under `/auth/`.
+
+use super::extract::Json;
+use super::interface::Interface;
+use super::respond::{HttpError, Response};
+use super::sign_in::Visit;
+use crate::api::passkeys;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::routing::{MethodRouter, delete, get, patch, post};
+use std::sync::Arc;
+use wharf_control::RelyingParty;
+
+/// The routes.
+pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<Interface>>); 8] {
+    [
+        ("/auth/invite/passkey/options/", post(begin_invited)),
+        ("/auth/invite/passkey/", post(accept)),
+        ("/auth/passkey/sign-in/options/", post(begin_sign_in)),
+        ("/auth/passkey/sign-in/", post(sign_in)),
+        ("/auth/passkey/options/", post(begin)),
+        ("/auth/passkey/", get(list).post(add)),
+        ("/auth/passkey/{id}/", patch(rename).delete(remove)),
+        ("/auth/identity/{id}/", delete(unlink)),
+    ]
+}
+
+type Shared = State<Arc<Interface>>;
+type Answer = Result<Response, HttpError>;
+type Id = Result<Path<String>, PathRejection>;
+
+/// The console as browsers know it.
+fn console(interface: &Interface) -> Result<RelyingParty, HttpError> {
+    passkeys::console(&interface.api).ok_or(HttpError::NoPasskeys)
+}
+
+/// The id in a path. One that cannot be decoded is of nothing.
+fn id(id: Id) -> String {
+    id.map_or_else(|_| String::new(), |Path(id)| id)
+}
+
+async fn begin_invited(State(interface): Shared, visit: Visit<Json>) -> Answer {
+    interface.attempts.take_peer(&visit.visitor)?;
+    let console = console(&interface)?;
+    let begun = passkeys::begin_invited(&interface.api, &console, &visit.body.0);
+    Ok(visit.respond(begun))
+}
+
+async fn accept(State(interface): Shared, visit: Visit<Json>) -> Answer {
+    interface.attempts.take_peer(&visit.visitor)?;
+    let console = console(&interface)?;
+    let (api, body) = (&interface.api, &visit.body.0);
+    let accepted = passkeys::accept(api, &console, &visit.visitor, body).await;
+    Ok(visit.signed_in(&interface, accepted))
+}
+
+async fn begin_sign_in(State(interface): Shared, visit: Visit) -> Answer {
+    interface.attempts.take_peer(&visit.visitor)?;
+    let console = console(&interface)?;
+    Ok(visit.respond(passkeys::begin_sign_in(&interface.api, &console)))
+}
+
+async fn sign_in(State(interface): Shared, visit: Visit<Json>) -> Answer {
+    interface.attempts.take_peer(&visit.visitor)?;
+    let console = console(&interface)?;
+    let (api, body) = (&interface.api, &visit.body.0);
+    let signed_in = passkeys::sign_in(api, &console, &visit.visitor, body).await;
+    Ok(visit.signed_in(&interface, signed_in))
+}
+
+async fn begin(State(interface): Shared, visit: Visit) -> Answer {
+    let caller = visit.caller()?;
+    interface.attempts.take_peer(&visit.visitor)?;
+    let console = console(&interface)?;
+    Ok(visit.respond(passkeys::begin(&interface.api, &console, caller)))
+}
+
+async fn list(State(interface): Shared, visit: Visit) -> Answer {
+    Ok(visit.respond(passkeys::list(&interface.api, visit.caller()?)))
+}
+
+async fn add(State(interface): Shared, visit: Visit<Json>) -> Answer {
+    let caller = visit.caller()?;
+    interface.attempts.take_peer(&visit.visitor)?;
+    let console = console(&interface)?;
+    let added = passkeys::add(&interface.api, &console, caller, &visit.body.0).await;
+    Ok(visit.respond(added))
+}
+
+async fn rename(State(interface): Shared, named: Id, visit: Visit<Json>) -> Answer {
+    let (id, body) = (id(named), &visit.body.0);
+    let renamed = passkeys::rename(&interface.api, visit.caller()?, &id, body);
+    Ok(visit.respond(renamed.await))
+}
+
+async fn remove(State(interface): Shared, named: Id, visit: Visit) -> Answer {
+    let id = id(named);
+    let removed = passkeys::remove(&interface.api, visit.caller()?, &id);
+    Ok(visit.respond(removed.await))
+}
+
+async fn unlink(State(interface): Shared, named: Id, visit: Visit) -> Answer {
+    let id = id(named);
+    let unlinked = passkeys::unlink(&interface.api, visit.caller()?, &id);
+    Ok(visit.respond(unlinked.await))
+}

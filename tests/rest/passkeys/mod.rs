@@ -1,0 +1,271 @@
+//! Passkeys: made by invitation and on the account page, used to sign in, and removed.
+
+mod authenticator;
+mod refused;
+
+use crate::bill::fake_clock;
+use crate::sign_in::{ANN, Browser, PASSWORD, invitation};
+use crate::start;
+use authenticator::Authenticator;
+use serde_json::{Value, json};
+use wharf_tests::{Answer, Ports, Server, simulated_node};
+
+const BEGIN: &str = "/auth/passkey/sign-in/options/";
+const SIGN_IN: &str = "/auth/passkey/sign-in/";
+const NEW: &str = "/auth/passkey/options/";
+const PASSKEYS: &str = "/auth/passkey/";
+
+fn post(browser: &Browser, path: &str, body: &Value) -> Answer {
+    browser.send("POST", path, body)
+}
+
+/// Sends the use of a passkey for a new challenge.
+fn sign_in(browser: &Browser, authenticator: &mut Authenticator) -> Answer {
+    let options = post(browser, BEGIN, &Value::Null).expect(200).unwrap();
+    let credential = authenticator.sign_in(&options);
+    post(browser, SIGN_IN, &json!({ "credential": credential }))
+}
+
+/// Accepts an invitation with a passkey.
+fn accept(browser: &mut Browser, server: &Server, authenticator: &mut Authenticator, email: &str) {
+    let token = invitation(server, email);
+    let begin = json!({ "token": token });
+    let options = post(browser, "/auth/invite/passkey/options/", &begin);
+    let credential = authenticator.make(&options.expect(200).unwrap());
+    let body = json!({ "token": token, "credential": credential });
+    let accepted = post(browser, "/auth/invite/passkey/", &body);
+    browser.keep_cookie(accepted);
+}
+
+/// Adds a passkey to the account of a browser that is signed in.
+fn add(browser: &Browser, authenticator: &mut Authenticator, name: &Value) -> Answer {
+    let options = post(browser, NEW, &Value::Null).expect(200).unwrap();
+    let credential = authenticator.make(&options);
+    let body = json!({ "name": name, "credential": credential });
+    post(browser, PASSKEYS, &body)
+}
+
+fn listed(browser: &Browser) -> Vec<Value> {
+    let list = browser.get(PASSKEYS).expect(200).unwrap();
+    list.as_array().unwrap().clone()
+}
+
+/// Checks that a response names the passkey as wrong.
+#[track_caller]
+fn assert_refused(answer: Answer) {
+    assert_eq!(answer.status, 400, "{}", answer.body);
+    assert!(answer.body["credential"].is_array(), "{}", answer.body);
+}
+
+#[test]
+fn an_invitation_becomes_a_passkey_that_signs_in() {
+    let (server, key) = start();
+    let mut browser = Browser::new(&server);
+    let options = browser.get("/auth/options/").expect(200).unwrap();
+    assert_eq!(options["passkey"], true);
+    let token = invitation(&server, ANN);
+    let begin = json!({ "token": token });
+    let options = post(&browser, "/auth/invite/passkey/options/", &begin);
+    let options = options.expect(200).unwrap();
+    assert_eq!(options["user"]["name"], ANN);
+    assert_eq!(options["attestation"], "none");
+    let mut authenticator = Authenticator::new(&server);
+    let credential = authenticator.make(&options);
+    for wrong in ["1.x", ""] {
+        let body = json!({ "token": wrong, "credential": credential });
+        let refused = post(&browser, "/auth/invite/passkey/", &body);
+        assert!(refused.expect(400).unwrap()["token"].is_array());
+    }
+    let body = json!({ "token": token, "credential": credential });
+    let accepted = post(&browser, "/auth/invite/passkey/", &body);
+    browser.keep_cookie(accepted);
+    let again = post(&browser, "/auth/invite/passkey/", &body);
+    assert!(again.expect(400).unwrap()["token"].is_array());
+    let session = browser.get("/api/session/").expect(200).unwrap();
+    assert_eq!(
+        (&session["email"], &session["has_password"]),
+        (&json!(ANN), &json!(false))
+    );
+
+    let mut other = Browser::new(&server);
+    let signed_in = sign_in(&other, &mut authenticator);
+    other.keep_cookie(signed_in);
+    assert!(other.is_signed_in());
+    let passkeys = listed(&other);
+    assert_eq!(passkeys.len(), 1);
+    assert!(passkeys[0]["last_used_at"].is_string() && passkeys[0]["usable"] == true);
+    // A passkey is no password.
+    let body = json!({ "email": ANN, "password": "" });
+    assert_eq!(post(&other, "/auth/sign-in/", &body).status, 400);
+    let list = server.cli(&["user", "list"]).unwrap();
+    assert!(list.contains("\tsign-in by 1 passkey"), "{list}");
+
+    let records = key.get("/api/audit/").unwrap().expect(200).unwrap();
+    let count = |operation: &str, result: &str| {
+        let records = records.as_array().unwrap().iter();
+        records
+            .filter(|r| r["operation"] == operation && r["result"] == result)
+            .count()
+    };
+    assert_eq!(count("passkey.add", "by invitation"), 1);
+    assert_eq!(count("session.begin", "invitation"), 1);
+    assert_eq!(count("session.begin", "passkey"), 1);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_user_adds_names_and_removes_passkeys_but_not_the_last_way_in() {
+    let (server, key) = start();
+    let mut browser = Browser::new(&server);
+    let mut first = Authenticator::new(&server);
+    accept(&mut browser, &server, &mut first, ANN);
+    let remove = |browser: &Browser, id: &str| {
+        browser.send("DELETE", &format!("{PASSKEYS}{id}/"), &Value::Null)
+    };
+    let id = |passkey: &Value| passkey["id"].as_str().unwrap().to_owned();
+    let first_id = id(&listed(&browser)[0]);
+    let refused = remove(&browser, &first_id).expect(400).unwrap();
+    let detail = refused["detail"].as_str().unwrap();
+    assert!(detail.contains("last way to sign in"), "{detail}");
+
+    // The browser is told which passkeys exist.
+    let options = post(&browser, NEW, &Value::Null).expect(200).unwrap();
+    assert_eq!(options["excludeCredentials"][0]["id"], json!(first.id()));
+    let twice = first.make(&options);
+    assert_refused(post(&browser, PASSKEYS, &json!({ "credential": twice })));
+    let mut second = Authenticator::new(&server);
+    let added = add(&browser, &mut second, &json!("Laptop"));
+    let added = added.expect(201).unwrap();
+    assert_eq!(added["name"], "Laptop");
+    assert!(added["last_used_at"].is_null());
+    for name in [json!(""), json!("x".repeat(65)), json!("a\u{7}b"), json!(1)] {
+        let refused = add(&browser, &mut Authenticator::new(&server), &name);
+        assert!(refused.expect(400).unwrap()["name"].is_array(), "{name}");
+    }
+    let rename = |id: &str, name: &Value| {
+        browser.send(
+            "PATCH",
+            &format!("{PASSKEYS}{id}/"),
+            &json!({ "name": name }),
+        )
+    };
+    let second_id = id(&added);
+    assert_eq!(rename(&second_id, &json!("Telefon ☎")).status, 204);
+    for wrong in [Value::Null, json!("")] {
+        let refused = rename(&second_id, &wrong).expect(400).unwrap();
+        assert!(refused["name"].is_array(), "{refused}");
+    }
+    let names: Vec<Value> = listed(&browser).iter().map(|p| p["name"].clone()).collect();
+    assert_eq!(names, ["Passkey", "Telefon ☎"]);
+
+    // Passkeys of others do not exist.
+    let mut stranger = Browser::new(&server);
+    stranger.accept(&server, "bob@example.com");
+    assert!(listed(&stranger).is_empty());
+    for missing in [second_id.as_str(), "0123456789abcdef", "x"] {
+        assert_eq!(remove(&stranger, missing).status, 404);
+    }
+    assert_eq!(rename("0123456789abcdef", &json!("x")).status, 404);
+    // A challenge is of the user who began it.
+    let options = post(&browser, NEW, &Value::Null).expect(200).unwrap();
+    let credential = Authenticator::new(&server).make(&options);
+    assert_refused(post(
+        &stranger,
+        PASSKEYS,
+        &json!({ "credential": credential }),
+    ));
+
+    remove(&browser, &first_id).expect(204).unwrap();
+    assert_refused(sign_in(&stranger, &mut first));
+    assert_eq!(sign_in(&stranger, &mut second).status, 204);
+    assert_eq!(remove(&browser, &second_id).status, 400);
+    // With a password, the last passkey can go.
+    let body = json!({ "current": null, "new": PASSWORD });
+    post(&browser, "/auth/password/", &body)
+        .expect(204)
+        .unwrap();
+    remove(&browser, &second_id).expect(204).unwrap();
+    assert!(listed(&browser).is_empty());
+    let records = key.get("/api/audit/").unwrap().expect(200).unwrap();
+    let operations = records.as_array().unwrap().iter();
+    let of_passkeys: Vec<&str> = operations
+        .filter_map(|r| r["operation"].as_str()?.strip_prefix("passkey."))
+        .collect();
+    assert_eq!(of_passkeys, ["add", "add", "rename", "remove", "remove"]);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_change_of_the_ways_to_sign_in_needs_a_recent_sign_in() {
+    let Some(clock) = fake_clock() else { return };
+    clock.set("-10d").unwrap();
+    let node = simulated_node("one", "");
+    let settings = format!("{}{node}", Ports::take().settings());
+    let server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let mut browser = Browser::new(&server);
+    let mut passkey = Authenticator::new(&server);
+    accept(&mut browser, &server, &mut passkey, ANN);
+    let options = post(&browser, NEW, &Value::Null).expect(200).unwrap();
+    let credential = Authenticator::new(&server).make(&options);
+    clock.set("-9d").unwrap();
+    server.cli(&["clock", "adopt"]).unwrap();
+    let id = listed(&browser)[0]["id"].as_str().unwrap().to_owned();
+    let path = format!("{PASSKEYS}{id}/");
+    for (method, path, body) in [
+        ("POST", NEW, Value::Null),
+        ("POST", PASSKEYS, json!({ "credential": credential })),
+        ("DELETE", path.as_str(), Value::Null),
+        ("DELETE", "/auth/identity/0123456789abcdef/", Value::Null),
+        ("POST", "/auth/password/", json!({ "new": PASSWORD })),
+    ] {
+        let refused = browser.send(method, path, &body).expect(403).unwrap();
+        let detail = refused["detail"].as_str().unwrap();
+        assert!(detail.contains("15 minutes"), "{method} {path}: {detail}");
+    }
+    let signed_in = sign_in(&browser, &mut passkey);
+    browser.keep_cookie(signed_in);
+    let another = add(&browser, &mut Authenticator::new(&server), &Value::Null);
+    assert_eq!(another.status, 201);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_disabled_user_has_no_way_in_and_passkeys_survive_a_kill() {
+    let (mut server, _) = start();
+    let mut browser = Browser::new(&server);
+    let mut passkey = Authenticator::new(&server);
+    accept(&mut browser, &server, &mut passkey, ANN);
+    server.cli(&["user", "disable", ANN]).unwrap();
+    assert_refused(sign_in(&browser, &mut passkey));
+    server.cli(&["user", "enable", ANN]).unwrap();
+    server.kill().unwrap();
+    server.run().unwrap();
+    let browser = Browser::new(&server);
+    // The port is another one, and the passkey is of the host.
+    passkey.origin = Authenticator::new(&server).origin;
+    assert_eq!(sign_in(&browser, &mut passkey).status, 204);
+    // The counter was kept, too.
+    passkey.counter -= 1;
+    assert_refused(sign_in(&browser, &mut passkey));
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_console_without_a_host_name_offers_no_passkeys() {
+    let node = simulated_node("one", "");
+    for (url, offered) in [
+        ("https://192.0.2.1", false),
+        ("http://wharf.example", false),
+        ("https://wharf.example", true),
+    ] {
+        let ports = Ports::take().settings();
+        let settings = format!("base_url = \"{url}\"\n{ports}{node}");
+        let server = Server::start(&settings).unwrap();
+        let browser = Browser::new(&server);
+        let options = browser.get("/auth/options/").expect(200).unwrap();
+        assert_eq!(options["passkey"], offered, "{url}");
+        let status = if offered { 200 } else { 404 };
+        assert_eq!(post(&browser, BEGIN, &Value::Null).status, status, "{url}");
+        server.finish().unwrap();
+    }
+}
