@@ -87,6 +87,12 @@ impl Desk {
             .map(drop)
     }
 
+    /// Waits for an open dialog, whose buttons may have the text of buttons behind it.
+    pub fn wait_for_dialog(&self) -> Result<()> {
+        let script = "return document.querySelector('dialog[open]') !== null";
+        self.browser.wait_for("a dialog is open", script).map(drop)
+    }
+
     /// Replaces the text of a field.
     pub fn fill(&self, selector: &str, text: &str) -> Result<()> {
         self.browser.click_and_type(selector, "")?;

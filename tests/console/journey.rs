@@ -108,6 +108,7 @@ fn adds_a_webhook(desk: &Desk) {
     browser.wait_for_text("Nothing was delivered yet").unwrap();
     desk.picture("webhook").unwrap();
     desk.click("Remove").unwrap();
+    desk.wait_for_dialog().unwrap();
     desk.click("Remove").unwrap();
     browser.wait_for_text("There are no webhooks yet").unwrap();
     desk.open("/instances/first", "#tab-resize").unwrap();
@@ -197,6 +198,7 @@ fn opens_ports(desk: &Desk) {
 
 fn deletes(desk: &Desk) {
     desk.click("Delete").unwrap();
+    desk.wait_for_dialog().unwrap();
     desk.picture("delete").unwrap();
     let disabled = "return document.querySelector('dialog .danger').disabled";
     assert_eq!(desk.browser.run(disabled).unwrap(), Value::Bool(true));

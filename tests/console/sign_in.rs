@@ -72,6 +72,7 @@ fn adds_and_renames(desk: &Desk) {
     browser
         .click_and_type("[aria-label=\"Rename First\"]", "")
         .unwrap();
+    desk.wait_for_dialog().unwrap();
     desk.fill("dialog input", "Second").unwrap();
     desk.picture("passkey-rename").unwrap();
     desk.click("Rename").unwrap();
@@ -105,6 +106,7 @@ fn removes(desk: &Desk) {
     browser
         .click_and_type("[aria-label=\"Remove Second\"]", "")
         .unwrap();
+    desk.wait_for_dialog().unwrap();
     desk.click("Remove").unwrap();
     browser.wait_for_text("There are no passkeys yet").unwrap();
     sign_out(desk);
@@ -136,6 +138,7 @@ fn accepts_an_invitation(desk: &Desk) {
     browser
         .click_and_type("[aria-label=\"Remove Passkey\"]", "")
         .unwrap();
+    desk.wait_for_dialog().unwrap();
     desk.click("Remove").unwrap();
     browser.wait_for_text("the last way to sign in").unwrap();
     desk.picture("last-way").unwrap();
