@@ -14,7 +14,6 @@ mod console;
 mod context;
 mod crash;
 mod engine_restart;
-mod first_day;
 mod gpus;
 mod grow;
 mod grow_killed;
@@ -169,7 +168,6 @@ const TESTS: &[(&str, Test)] = &[
         journey::create_and_log_in,
     ),
     ("each_instance_has_host_keys_of_its_own", login::host_keys),
-    ("the_first_day_goes_as_its_page_says", first_day::as_written),
     ("an_instance_sees_its_own_size", own_size::is_shown),
     (
         "base_has_tools_and_the_operators_package_sources",
