@@ -18,7 +18,8 @@ const OPEN: &str = "
     const block = document.querySelector('#operations-Instances-' + OPERATION);
     if (!block) return false;
     if (!block.classList.contains('is-open')) block.querySelector('.opblock-summary-control').click();
-    return block.querySelector('.responses-table details, details summary') !== null;
+    return [...block.querySelectorAll('summary')]
+        .some((summary) => summary.textContent.startsWith('Errors of every request'));
 ";
 /// Counts boxes of errors, columns of links, and responses in full that are those of every request.
 const UGLY: &str = "
