@@ -28,7 +28,7 @@ mount -t tmpfs tmpfs "$2/dev/shm"
 mount -t tmpfs tmpfs "$2/run"
 mkdir -p "$1/cdi" "$2$1" "$2/run/cdi" "$2/mnt/outside" "$2/var/lib/lxcfs"
 mount --rbind "$1" "$2$1"
-mount --rbind /var/lib/lxcfs "$2/var/lib/lxcfs"
+[ ! -d /var/lib/lxcfs ] || mount --rbind /var/lib/lxcfs "$2/var/lib/lxcfs"
 mount --bind "$1/cdi" "$2/run/cdi"
 for file in resolv.conf hosts subuid subgid; do
     touch "$2/etc/$file"
