@@ -280,6 +280,9 @@ fn main() -> ExitCode {
     }
     // The packet filter rules of a killed run would redirect ports of these tests to nothing.
     PrivateEngine::end_abandoned(None);
+    if let Err(error) = machine::end_abandoned() {
+        eprintln!("machines of a killed run: {error:#}");
+    }
     let mut failed = false;
     // One kind after the other: concurrent engines would slow each other down.
     for kind in kinds() {

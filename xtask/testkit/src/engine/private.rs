@@ -244,7 +244,7 @@ impl PrivateEngine {
         let networks = podman::networks(&self.layout);
         let bridges = self.stop_containers(&client).unwrap_or_default();
         self.pause();
-        stale::end_all(&self.layout)?;
+        stale::end_all(&self.layout.run, &self.layout.exec_root());
         storage::unmount_all(&self.layout.run)?;
         self.lxcfs = None;
         objects::remove_bridges(&bridges);

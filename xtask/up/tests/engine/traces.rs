@@ -19,8 +19,9 @@ impl Traces {
             }
         }
         let links = output(command("ip").args(["-oneline", "link"]))?;
-        // The bridges of instances, and what is attached to them.
-        let links = links.lines().filter(|line| line.contains("whf"));
+        // The bridges of instances, and the links of containers.
+        let is_ours = |line: &&str| line.contains(": whf") || line.contains(": veth");
+        let links = links.lines().filter(is_ours);
         let name = |line: &str| line.split(' ').nth(1).map(|name| format!("link {name}"));
         traces.extend(links.filter_map(name));
         let mounts = crate::read("/proc/self/mountinfo");
