@@ -42,8 +42,9 @@ fn abandoned(run: &Path) -> Option<Options> {
     let dir = PathBuf::from(note.get("dir")?.as_str()?);
     // Without its directory an engine has no lock, and its data are lost.
     let is_lost = !dir.is_dir();
-    let owner = note.get("owner").and_then(Value::as_u64)?;
-    if is_lost && Path::new("/proc").join(owner.to_string()).exists() {
+    let owner = note.get("owner").and_then(Value::as_u64);
+    let lives = |owner: u64| Path::new("/proc").join(owner.to_string()).exists();
+    if is_lost && owner.is_none_or(lives) {
         return None;
     }
     // A living run holds the lock.

@@ -96,8 +96,10 @@ impl Place {
         self.is_clean()
     }
 
+    /// `down` ends an engine even if its directory is gone.
     fn killed_then_down(&self) -> Result<()> {
         self.killed()?;
+        fs::remove_dir_all(self.dir.join("engine"))?;
         down(&self.dir)?;
         self.is_clean()
     }
