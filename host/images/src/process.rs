@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
-use std::path::PathBuf;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

@@ -229,7 +229,11 @@ fn first_start(ctx: &Context, spec: &Spec, found: Option<&Found>) -> Result<Firs
         Started::Never(why) => failed(spec, format!("the container cannot be started: {why}")),
         Started::NoKvm(_) => return without(ctx, name, Part::Kvm),
         Started::NoView(why) => {
-            log!(Warn, "instance {}: it sees the node's size: {why}", spec.tag.instance);
+            log!(
+                Warn,
+                "instance {}: it sees the node's size: {why}",
+                spec.tag.instance
+            );
             return without(ctx, name, Part::View);
         }
     }))

@@ -167,7 +167,8 @@ fn make(ctx: &Context, spec: &Spec, old: &Found, name: &str) -> Result<Option<Re
         disk_limit: true,
         kvm: false,
         // The engine may be unable to start a container with lxcfs.
-        own_view: ctx.settings.lxcfs != Lxcfs::Off && old.label(names::VIEW) != Some(lxcfs::MACHINE),
+        own_view: ctx.settings.lxcfs != Lxcfs::Off
+            && old.label(names::VIEW) != Some(lxcfs::MACHINE),
     };
     let mut labels = labels(ctx, spec)?;
     let from = old.label(names::DISK).unwrap_or_default();

@@ -119,7 +119,11 @@ impl Refusal {
     pub fn is_unmountable_lxcfs(&self) -> bool {
         self.is_no_lxcfs()
             && self.says(&["mounting"])
-            && self.says(&["operation not permitted", "permission denied", "invalid argument"])
+            && self.says(&[
+                "operation not permitted",
+                "permission denied",
+                "invalid argument",
+            ])
     }
 
     /// A network has containers. Docker answers with 403, Podman with 409 or 500.

@@ -183,7 +183,9 @@ fn is_without_effect(table: &str) -> bool {
             let is_hook = line.starts_with("type ")
                 && line.contains(" hook ")
                 && line.ends_with("policy accept;");
-            let is_table = IPTABLES.iter().any(|name| line == format!("table {name} {{"));
+            let is_table = IPTABLES
+                .iter()
+                .any(|name| line == format!("table {name} {{"));
             is_built_in || is_hook || is_table
         })
 }

@@ -34,7 +34,9 @@ pub fn all() -> Result<()> {
     place.ctrl_c_twice().context("Ctrl-C twice")?;
     place.full().context("a full machine")?;
     place.during_the_start().context("during the start")?;
-    place.killed_then_a_check().context("killed, then a check")?;
+    place
+        .killed_then_a_check()
+        .context("killed, then a check")?;
     place.killed_then_down().context("killed, then `down`")?;
     Ok(fs::remove_dir_all(&place.dir)?)
 }

@@ -85,7 +85,6 @@ impl Up {
         let ended = self.ended();
         ended.with_context(|| format!("`up` does not end: {}", self.output()))
     }
-
 }
 
 impl Drop for Up {
