@@ -110,7 +110,7 @@ impl Place {
         let up = self.running("There is no room for hello")?;
         up.kill()?;
         let left = Traces::read()?.more_than(&self.before);
-        for part in ["whf", "veth", "lxcfs", &self.id] {
+        for part in ["whf", "veth", &self.id] {
             let has = left.iter().any(|trace| trace.contains(part));
             ensure!(has, "no {part} is left: {left:?}");
         }

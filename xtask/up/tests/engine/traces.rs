@@ -27,14 +27,20 @@ impl Traces {
         let mounts = crate::read("/proc/self/mountinfo");
         let mounts = mounts.lines().filter(|line| line.contains("lxcfs"));
         traces.extend(mounts.map(|line| format!("mount {line}")));
-        let processes = output(command("ps").args(["-eo", "pid=,comm="]))?;
+        let processes = output(command("ps").args(["-eo", "stat=,pid=,comm="]))?;
         let engines = ["dockerd", "containerd", "containerd-shim", "lxcfs", "wharf"];
         let is_of_engine = |line: &&str| {
-            let name = line.split_whitespace().nth(1).unwrap_or_default();
-            engines.contains(&name)
+            let name = line.split_whitespace().last().unwrap_or_default();
+            engines.contains(&name) && !line.starts_with('Z')
         };
         let processes = processes.lines().filter(is_of_engine);
-        traces.extend(processes.map(|line| format!("process {line}")));
+        let without_state = |line: &str| {
+            line.split_whitespace()
+                .skip(1)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        traces.extend(processes.map(|line| format!("process {}", without_state(line))));
         for parameter in ["ip_forward", "conf/all/arp_notify"] {
             let path = format!("/proc/sys/net/ipv4/{parameter}");
             traces.push(format!("{parameter} {}", crate::read(path).trim()));
