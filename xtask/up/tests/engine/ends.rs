@@ -124,7 +124,7 @@ impl Place {
     }
 
     fn is_clean(&self) -> Result<()> {
-        assert_none(&remains()?, &[&self.id]);
+        assert_none(&remains()?, &[&self.id, DIRECTORY]);
         let left = Traces::read()?.more_than(&self.before);
         ensure!(left.is_empty(), "left on the machine: {left:#?}");
         Ok(())
