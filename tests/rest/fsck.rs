@@ -177,6 +177,32 @@ fn a_damaged_page_is_named_with_the_file_and_what_to_do() {
 }
 
 #[test]
+fn a_page_whose_rows_still_have_sense_is_found_by_its_checksum() {
+    let (mut server, api) = start();
+    api.small_container().unwrap();
+    server.terminate().unwrap();
+    server.cli(&["fsck"]).unwrap();
+    let database = server.data_dir().join("wharf.redb");
+    let mut bytes = fs::read(&database).unwrap();
+    // A whole other address, so that only the checksum is wrong.
+    let (old, new) = (b"ann@example.com", b"eve@example.com");
+    let places: Vec<_> = (0..bytes.len() - old.len())
+        .filter(|at| bytes[*at..].starts_with(old))
+        .collect();
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at..at + new.len()].copy_from_slice(new);
+    }
+    write_private(&database, &bytes).unwrap();
+    let output = run(&server, &["fsck"], 0);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for words in ["is damaged", "checksums", "restore"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
+#[test]
 fn flipped_bits_end_with_a_sentence_or_do_no_harm() {
     let (mut server, api) = start();
     for _ in 0..6 {
