@@ -51,6 +51,8 @@ fn the_explorer_has_no_errors_and_its_first_example_succeeds() {
     let execute = "document.querySelector('#operations-Instances-createInstance .execute').click()";
     desk.browser.run(execute).unwrap();
     let status = desk.browser.wait_for("the response", STATUS).unwrap();
+    let scroll = "document.querySelector('#operations-Instances-createInstance').scrollIntoView()";
+    desk.browser.run(scroll).unwrap();
     desk.picture("explorer").unwrap();
     assert_eq!(status, "201");
     desk.finish().unwrap();

@@ -67,6 +67,7 @@ fn a_grown_container_gets_no_mounts_that_the_engine_refuses_at_starts() {
     let fake = Fake::new();
     fake.world.borrow_mut().locked = true;
     let large = stopped(&fake);
+    fake.world.borrow_mut().moved = Some(Moved::All);
     restart(&fake, &large).unwrap();
     assert_grown(&fake);
 }

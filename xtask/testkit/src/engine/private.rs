@@ -218,6 +218,10 @@ impl PrivateEngine {
             // The engine has not started, and must not start without the rules.
             return Ok(Vec::new());
         }
+        // Only a running engine names its bridges.
+        if self.ended().is_some() {
+            self.pause();
+        }
         self.resume()?;
         let bridges = objects::bridges(client, self.options.kind);
         // A disposable file system is removed as a whole: removing single containers takes minutes on

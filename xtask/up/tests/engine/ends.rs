@@ -10,13 +10,16 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use wharf_testkit::process::output;
+use std::time::Duration;
+use wharf_testkit::process::{output, wait_until};
 use wharf_testkit::workspace;
 
 /// The directory of the run, below cargo's target directory.
 pub const DIRECTORY: &str = "up-test";
 /// The port of the first instance.
 const SSH_PORT: u16 = 20_000;
+/// The time in which a run starts the instances of an earlier one.
+const INSTANCE_LIMIT: Duration = Duration::from_secs(60);
 
 pub fn all() -> Result<()> {
     let dir = workspace::target().join(DIRECTORY);
@@ -68,10 +71,13 @@ impl Place {
         Ok(())
     }
 
-    /// `hello` is deleted, and another instance has its room. The next run serves nevertheless.
+    /// `hello` is deleted, and another instance has its room. The next run serves nevertheless. This one
+    /// ends while its engine is dead.
     fn full(&self) -> Result<()> {
         let mut up = self.running("hello is running")?;
         Run::of(&self.dir)?.fill()?;
+        let pid = crate::read(format!("/run/wharf-{}/engine.pid", self.id));
+        output(Command::new("kill").args(["-9", pid.trim()]))?;
         up.ctrl_c();
         up.ends_well()?;
         self.is_clean()
@@ -79,7 +85,7 @@ impl Place {
 
     /// The next run in any directory removes what a killed one has left.
     fn killed_then_a_check(&self) -> Result<()> {
-        self.killed()?;
+        self.killed("hello is running")?;
         let mut check = Up::start(&self.dir, &["--check"])?;
         let status = check.end(START_LIMIT)?;
         ensure!(status.success(), "{status}: {}", check.output());
@@ -99,21 +105,24 @@ impl Place {
 
     /// `down` ends an engine even if its directory is gone.
     fn killed_then_down(&self) -> Result<()> {
-        self.killed()?;
+        self.killed("There is no room for hello")?;
         fs::remove_dir_all(self.dir.join("engine"))?;
         down(&self.dir)?;
         self.is_clean()
     }
 
     /// Kills a run, which leaves its engine and an instance.
-    fn killed(&self) -> Result<()> {
-        let up = self.running("There is no room for hello")?;
+    fn killed(&self, saying: &str) -> Result<()> {
+        let up = self.running(saying)?;
+        let is_there = |part: &str| {
+            let traces = Traces::read().map(|now| now.more_than(&self.before));
+            traces.is_ok_and(|all| all.iter().any(|trace| trace.contains(part)))
+        };
+        let parts = ["whf", "veth", &self.id];
+        let started = wait_until(INSTANCE_LIMIT, || parts.iter().all(|part| is_there(part)));
         up.kill()?;
-        let left = Traces::read()?.more_than(&self.before);
-        for part in ["whf", "veth", &self.id] {
-            let has = left.iter().any(|trace| trace.contains(part));
-            ensure!(has, "no {part} is left: {left:?}");
-        }
+        ensure!(started, "the instance has not started");
+        ensure!(parts.iter().all(|part| is_there(part)), "nothing is left");
         Ok(())
     }
 
