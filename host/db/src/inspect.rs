@@ -34,14 +34,13 @@ pub fn inspect(dir: &Path, projection: Box<dyn Projection>) -> Result<Inspected,
     std::fs::remove_file(&draft).map_err(failed)?;
     io::copy(&mut file, &mut copy).map_err(failed)?;
     copy.rewind().map_err(failed)?;
-    let mut pages = Vec::new();
     let mut copy = open_file(&path, copy)?;
-    if let Err(error) = check_pages(&path, &mut copy) {
-        pages.push(error.to_string());
-    }
+    let damage = check_pages(&path, &mut copy).err();
+    let pages: Vec<_> = damage.iter().map(ToString::to_string).collect();
     if let Err(error) = initialise(&path, &copy, false) {
         keep_open(copy);
-        return Err(error);
+        // redb refuses further work after a failed check of pages, whose finding is the cause.
+        return Err(damage.unwrap_or(error));
     }
     let damaged = |why| OpenError::Damaged {
         path: path.clone(),
