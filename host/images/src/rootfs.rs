@@ -48,7 +48,7 @@ pub(crate) fn tarball(recipe: &Recipe) -> Result<PathBuf> {
     fs::write(&overlay, recipe.tar("files")?)?;
     let draft = path.with_extension("draft.tar");
     progress::note(
-        "Installing packages into a new root file system; this takes about half a minute.",
+        "Installing packages into a new root file system; this takes about a minute.",
     );
     let settings = Settings::read()?;
     let mut inputs = vec![recipe.file("setup"), settings.directory().join(MACHINE)];
