@@ -62,6 +62,8 @@ class Driver(exports.Driver):
         images = [image.reference for image in spec.blueprint.images if image.engine_kind == KIND]
         if not images:
             return report(spec, wit.Phase_Failed(f"the flavor has no image for {KIND} engines"))
+        if spec.blueprint.command:
+            return report(spec, wit.Phase_Failed("a cell runs /init of its image, no command"))
         path = cell(node, spec.tag)
         answer = send("PUT", path, creation(node, spec, images[0]))
         if answer.status == 422:
@@ -160,8 +162,8 @@ class Survey(exports.Survey):
             # The networks of cells are in namespaces, beside those of the node.
             networks=[],
             missing_images=[image for image in images if image not in info["images"]],
-            # /proc in a cell shows the node's CPUs and memory.
-            own_view=False,
+            # /proc in a cell shows the node's CPUs and memory, and no setting changes that.
+            own_view=None,
             machine=None,
         )
 
@@ -182,7 +184,6 @@ def creation(node: wit.Node, spec: wit.Spec, image: str) -> dict:
         "network": {"id": spec.network.id, "address": spec.network.address, "prefix": prefix},
         "ports": [{"node": p.node_port, "cell": p.instance_port} for p in spec.published],
         "environment": [f"{name}={value}" for name, value in spec.blueprint.environment],
-        "command": spec.blueprint.command,
         **sizes(spec.size),
     }
 

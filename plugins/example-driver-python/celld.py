@@ -5,8 +5,8 @@
 
 A cell has a root file system on a disk of its own, and sees the node's /usr read-only. Its users are
 mapped to unprivileged users of the node. It has its own processes, mounts, host name and network,
-which reaches the cells of its owner and nothing else. Ports are relayed. README.md says what this
-does not isolate. Needs root, Linux with user namespaces, util-linux, iproute2 and e2fsprogs.
+which reaches the cells of its owner and nothing else. Published ports are relayed. plugins/README.md
+says what this does not isolate. Needs root, Linux with user namespaces, util-linux, iproute2 and e2fsprogs.
 """
 
 import argparse, http.server, io, json, os, re, socketserver, tarfile, threading
@@ -155,8 +155,9 @@ def main():
         parser.error("celld needs root: it makes namespaces, mounts and control groups")
     STORE = cells.Store(options.root.resolve(), options.publish)
     options.socket.unlink(missing_ok=True)
-    os.umask(0o077)  # The socket is root on the node: only root may connect.
+    before = os.umask(0o077)  # The socket is root on the node: only root may connect.
     with Server(str(options.socket), Handler) as server:
+        os.umask(before)
         print(f"listening on {options.socket}", flush=True)
         server.serve_forever()
 

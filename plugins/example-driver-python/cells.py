@@ -50,6 +50,7 @@ class Store:
         self.locks, self.making = {}, threading.Lock()
         for part in ("images", "cells", "marks"):
             (root / part).mkdir(parents=True, exist_ok=True)
+        root.chmod(0o700)  # Disks have files of users, and the secrets of instances.
         self.cells = {}
         for directory in (root / "cells").iterdir():
             if (directory / "cell.json").exists():
@@ -248,8 +249,7 @@ class Cell:
             + ["unshare", "--mount", "--pid", "--fork", "--kill-child=SIGKILL"]
             + ["--uts", "--ipc", "--cgroup"]
             + ["sh", str(ENTER), spec["hostname"]]
-            + ["env", "-i", "PATH=/usr/sbin:/usr/bin", "HOME=/root", *spec["environment"]]
-            + (spec["command"] or ["/init"]),
+            + ["env", "-i", "PATH=/usr/sbin:/usr/bin", "HOME=/root", *spec["environment"], "/init"],
             cwd=self.root,
             stdin=subprocess.DEVNULL,
             start_new_session=True,

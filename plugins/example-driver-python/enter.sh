@@ -1,7 +1,8 @@
 #!/bin/sh
-# The last step into a cell, within its namespaces: enter.sh HOSTNAME COMMAND…
+# The last step into a cell, within its namespaces: enter.sh HOSTNAME PROGRAM [ARGUMENT]…
 # makes the root file system of the cell the only one in sight, and becomes its first process.
 set -e
+umask 022
 hostname=$1
 shift
 # The current directory is that of the cell. Its path leads through directories of root alone.

@@ -48,8 +48,8 @@ def create(id, installation, network):
     for interface in ("lo", "eth0"):
         ip("-n", cell, "link", "set", interface, "up")
     # Processes of the cell have no rights over this namespace, and may want ports below 1024.
-    ports = "net.ipv4.ip_unprivileged_port_start=0"
-    ip("netns", "exec", cell, "sysctl", "-qw", ports)
+    setting = "/proc/sys/net/ipv4/ip_unprivileged_port_start"
+    ip("netns", "exec", cell, "sh", "-c", f"echo 0 > {setting}")
 
 
 def remove(id, installation, network):
