@@ -30,18 +30,15 @@ fn a_policy_needs_its_hash() {
     assert!(error.contains("driver-cells.policy.toml"), "{error}");
     assert!(error.contains(&right), "{error}");
     let other = format!(
-        "\"driver-cells.policy.toml\" = \"sha256:{}\"\n",
+        "\"driver-cells.wasm\" = \"{}\"\n\"driver-cells.policy.toml\" = \"sha256:{}\"\n",
+        hash(&plugins.join("driver-cells.wasm")),
         "0".repeat(64)
     );
     let error = refused(&celld, &other);
     assert!(error.contains(&right), "{error}");
     // Without the file, nothing describes what the driver may ask.
     fs::remove_file(policy).unwrap();
-    let settings = format!(
-        "plugins_dir = \"{}\"\n{}",
-        plugins.display(),
-        celld.node()
-    );
+    let settings = format!("plugins_dir = \"{}\"\n{}", plugins.display(), celld.node());
     let Err(error) = Server::start(&settings) else {
         panic!("Wharf started without a policy");
     };

@@ -77,7 +77,11 @@ fn an_instance_lives_on_the_example_engine() {
 
     let seen = inside(&one);
     assert_eq!(seen["hostname"], "one");
-    assert_eq!(seen["processes"], json!([1]), "it sees its own process only");
+    assert_eq!(
+        seen["processes"],
+        json!([1]),
+        "it sees its own process only"
+    );
     assert_eq!(seen["users"][0], "0");
     assert_ne!(seen["users"][1], "0", "its root is not the node's");
     assert_eq!(seen["usr_is_writable"], false);
@@ -97,16 +101,24 @@ fn an_instance_lives_on_the_example_engine() {
 
     celld.kill_and_start();
     until("the page answers through the new celld", || {
-        Ok(page(&one, "health", "", None).ok().filter(|(s, _)| *s == 200))
+        Ok(page(&one, "health", "", None)
+            .ok()
+            .filter(|(s, _)| *s == 200))
     })
     .unwrap();
     assert_eq!(api.instance("one").unwrap().body["state"], "running");
 
     api.act("one", "stop").unwrap().expect(200).unwrap();
     api.wait_for("one", "exited").unwrap();
-    assert!(page(&one, "health", "", None).is_err(), "its port is closed");
+    assert!(
+        page(&one, "health", "", None).is_err(),
+        "its port is closed"
+    );
     let disk_size = json!({ "disk_size_gib": 12 });
-    api.send("PATCH", path, &disk_size).unwrap().expect(200).unwrap();
+    api.send("PATCH", path, &disk_size)
+        .unwrap()
+        .expect(200)
+        .unwrap();
     api.act("one", "restart").unwrap().expect(200).unwrap();
     let again = api.wait_for("one", "running").unwrap();
     until("the note is there", || {
@@ -152,50 +164,61 @@ fn operations_on_the_example_engine_complete_after_kills() {
     let mut took = [Duration::ZERO; 4];
     // The first round is undisturbed, and tells how long the steps take.
     for point in [None].into_iter().chain(POINTS.map(Some)) {
-        let mut step = |n: usize, begin: &dyn Fn(&Api), state: Option<&str>| -> Result<()> {
-            let started = Instant::now();
-            let acting = api.clone();
-            std::thread::scope(|scope| {
-                scope.spawn(|| begin(&acting));
-                if let Some(point) = point {
-                    std::thread::sleep(took[n].mul_f64(point));
-                    server.kill()?;
-                    server.run()?;
-                    api = server.again(&api);
+        let mut step =
+            |n: usize, begin: &(dyn Fn(&Api) + Sync), state: Option<&str>| -> Result<()> {
+                let started = Instant::now();
+                let acting = api.clone();
+                std::thread::scope(|scope| {
+                    scope.spawn(|| begin(&acting));
+                    if let Some(point) = point {
+                        std::thread::sleep(took[n].mul_f64(point));
+                        server.kill()?;
+                        server.run()?;
+                        api = server.again(&api);
+                    }
+                    Ok::<_, anyhow::Error>(())
+                })?;
+                match state {
+                    // The request may not have arrived before the kill.
+                    Some("running") if api.instance("victim")?.status == 404 => {
+                        drop(api.create(&notes("victim")));
+                    }
+                    Some("exited") => drop(api.act("victim", "stop")),
+                    Some("running") if state_of(&api)? == "exited" => {
+                        drop(api.act("victim", "restart"));
+                    }
+                    None => drop(api.delete("victim")),
+                    _ => {}
                 }
-                Ok::<_, anyhow::Error>(())
-            })?;
-            match state {
-                // The request may not have arrived before the kill.
-                Some("running") if api.instance("victim")?.status == 404 => {
-                    drop(api.create(&notes("victim")));
+                match state {
+                    Some(state) => drop(api.wait_for("victim", state)?),
+                    None => {
+                        let gone = || Ok(celld.cells().is_empty().then_some(()));
+                        until("the cell is gone", gone)?;
+                        ensure!(api.instance("victim")?.status == 404);
+                    }
                 }
-                Some("exited") => drop(api.act("victim", "stop")),
-                Some("running") if state_of(&api)? == "exited" => {
-                    drop(api.act("victim", "restart"));
+                if state != Some("exited") {
+                    ensure!(celld.cells().len() == usize::from(state.is_some()));
                 }
-                None => drop(api.delete("victim")),
-                _ => {}
-            }
-            match state {
-                Some(state) => drop(api.wait_for("victim", state)?),
-                None => {
-                    let gone = || Ok(celld.cells().is_empty().then_some(()));
-                    until("the cell is gone", gone)?;
-                    ensure!(api.instance("victim")?.status == 404);
-                }
-            }
-            if state != Some("exited") {
-                ensure!(celld.cells().len() == usize::from(state.is_some()));
-            }
-            took[n] = took[n].max(started.elapsed());
-            Ok(())
-        };
-        step(0, &|api| drop(api.create(&notes("victim"))), Some("running")).unwrap();
+                took[n] = took[n].max(started.elapsed());
+                Ok(())
+            };
+        step(
+            0,
+            &|api| drop(api.create(&notes("victim"))),
+            Some("running"),
+        )
+        .unwrap();
         step(1, &|api| drop(api.act("victim", "stop")), Some("exited")).unwrap();
         let id = celld.cells().pop().unwrap();
         assert_eq!(celld.cell(&id)["phase"], "stopped");
-        step(2, &|api| drop(api.act("victim", "restart")), Some("running")).unwrap();
+        step(
+            2,
+            &|api| drop(api.act("victim", "restart")),
+            Some("running"),
+        )
+        .unwrap();
         assert_eq!(celld.cell(&id)["phase"], "running");
         step(3, &|api| drop(api.delete("victim")), None).unwrap();
     }

@@ -10,9 +10,7 @@ use std::time::{Duration, Instant};
 use wharf_config::Config;
 use wharf_domain::blueprint::Blueprint;
 use wharf_domain::capacity::Size;
-use wharf_domain::driver::{
-    Network, NodeHealth, Phase, PublishedPort, Report, Spec, Tag, Target,
-};
+use wharf_domain::driver::{Network, NodeHealth, Phase, PublishedPort, Report, Spec, Tag, Target};
 use wharf_domain::flavor::{BlueprintRequest, Flavor};
 use wharf_domain::ids::{Generation, InstanceId, NodeId};
 use wharf_domain::instance::ResourceType;
@@ -50,7 +48,10 @@ async fn driver(config: &Config, installation: &str) -> Result<NodeDriver> {
     let (_plugins, drivers): (Plugins, _) =
         wharf::server::drivers_for_check(config, installation).await?;
     let name = NodeId(node(config)?.name.clone());
-    drivers.get(&name).cloned().context("the node has no driver")
+    drivers
+        .get(&name)
+        .cloned()
+        .context("the node has no driver")
 }
 
 fn installation() -> String {
