@@ -24,19 +24,32 @@ pub fn rust() -> &'static Path {
 /// Returns the flavor provider in Python.
 pub fn python() -> &'static Path {
     static BUILT: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
-    let (_, component) = BUILT.get_or_init(|| {
-        let source = root().join("plugins/example-python");
-        let python = Python::ensure(&source.join("requirements.txt")).unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let component = dir.path().join("example.wasm");
-        let mut build: Command = python.program("componentize-py");
-        build
-            .current_dir(source)
-            .args(["-d", "../../wit/v0.1", "-w", "flavor-provider"])
-            .args(["componentize", "--stub-wasi", "app", "-o"])
-            .arg(&component);
-        succeed(&mut build).unwrap();
-        (dir, component)
-    });
-    component
+    let wit = ["-d", "../../wit/v0.1", "-w", "flavor-provider"];
+    &BUILT.get_or_init(|| componentize("example-python", &wit)).1
+}
+
+/// Returns the driver in Python.
+pub fn driver() -> &'static Path {
+    static BUILT: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
+    let wit = ["-d", "../../wit/v0.1", "-d", "world.wit"];
+    let wit = [&wit[..], &["-w", "example:cells/driver"]].concat();
+    &BUILT
+        .get_or_init(|| componentize("example-driver-python", &wit))
+        .1
+}
+
+/// Builds a plugin in Python.
+fn componentize(package: &str, wit: &[&str]) -> (tempfile::TempDir, PathBuf) {
+    let source = root().join("plugins").join(package);
+    let python = Python::ensure(&source.join("requirements.txt")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let component = dir.path().join("example.wasm");
+    let mut build: Command = python.program("componentize-py");
+    build
+        .current_dir(source)
+        .args(wit)
+        .args(["componentize", "--stub-wasi", "app", "-o"])
+        .arg(&component);
+    succeed(&mut build).unwrap();
+    (dir, component)
 }

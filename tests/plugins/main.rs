@@ -8,9 +8,13 @@
     clippy::indexing_slicing
 )]
 
+mod approval;
 mod built;
+mod celld;
+mod cells;
 mod clash;
 mod examples;
+mod sanity;
 
 use std::path::Path;
 use wharf_tests::{Ports, Server, simulated_node};

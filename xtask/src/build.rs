@@ -18,9 +18,10 @@ pub fn wharf(workspace: &Workspace) -> Result<()> {
 /// Builds the programs that tests of other packages start. `cargo test` builds a program only for the
 /// tests of its own package.
 pub fn programs_of_tests(workspace: &Workspace) -> Result<()> {
-    step("Building wharf and wharf-dist (release)", || {
-        binaries(workspace, &["wharf", "wharf-dist"])
-    })
+    step(
+        "Building wharf, wharf-dist and wharf-sanity (release)",
+        || binaries(workspace, &["wharf", "wharf-dist", "wharf-sanity"]),
+    )
 }
 
 /// Builds programs of the workspace.

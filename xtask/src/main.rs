@@ -2,7 +2,7 @@
 //!
 //! - [`workspace`]: the checkout that a task works on.
 //! - [`build`], [`test`], [`schemas`], [`tidy`]: tasks that this program does itself.
-//! - [`program`]: tasks with a program of their own, in `up/`, `conformance/`, `bench/` and `dist/`.
+//! - [`program`]: tasks with a program of their own, in `up/`, `conformance/`, `sanity/`, `bench/` and `dist/`.
 
 mod build;
 mod process;
@@ -30,6 +30,7 @@ Tasks:
   test [FILTER]           Build everything and run every test, or the tests whose names contain FILTER
     --all-flavors         Test the images of all flavors, not only those that are quick to make
   conformance             Check Wharf, or a service at a URL, against every rule of the interface
+  sanity                  Check a driver against every promise of its interface, on a real engine
   bench                   Measure Wharf beside baselines and other engines
   images [NAME]...        Make the images of the standard flavors
   dist                    Make an archive and a Debian package of the server in target/dist
@@ -38,7 +39,7 @@ Tasks:
   tidy                    Check file lengths and words
   ci                      Do everything that the continuous integration does
 
-`up`, `conformance`, `bench` and `images` have options of their own: `cargo xtask up --help`.
+`up`, `conformance`, `sanity`, `bench` and `images` have options of their own: `cargo xtask up --help`.
 ";
 
 fn main() -> Result<()> {

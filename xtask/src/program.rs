@@ -31,6 +31,7 @@ impl Program {
             "images" => ("images", "wharf-up", &["images"]),
             "conformance" => ("conformance", "wharf-conformance", &[]),
             "dist" => ("dist", "wharf-dist", &[]),
+            "sanity" => ("sanity", "wharf-sanity", &[]),
             "bench" => ("bench", "wharf-bench", &["run"]),
             _ => return None,
         };
@@ -48,7 +49,7 @@ impl Program {
             arguments.any(|argument| argument.split('=').next() == Some(option))
         };
         let is_needed = match self.task {
-            "down" | "images" => false,
+            "down" | "images" | "sanity" => false,
             "conformance" => !has("--base-url"),
             _ => true,
         };
@@ -102,5 +103,6 @@ mod tests {
         assert!(!starts("conformance", &["--base-url=http://a"]));
         assert!(!starts("bench", &["--help"]));
         assert!(!starts("images", &["base"]));
+        assert!(!starts("sanity", &["--node", "one"]));
     }
 }

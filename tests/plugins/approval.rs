@@ -1,0 +1,47 @@
+//! The approval of a driver's policy by its hash.
+
+use crate::celld::{Celld, hash, is_possible};
+use std::fs;
+use wharf_tests::Server;
+
+/// Starts a server with a `[plugins]` table, and returns the error.
+fn refused(celld: &Celld, plugins: &str) -> String {
+    let settings = format!(
+        "plugins_dir = \"{}\"\n[plugins]\n{plugins}{}",
+        celld.plugins().display(),
+        celld.node()
+    );
+    match Server::start(&settings) {
+        Ok(_) => panic!("Wharf started with {plugins:?}"),
+        Err(error) => format!("{error:#}"),
+    }
+}
+
+#[test]
+fn a_policy_needs_its_hash() {
+    if !is_possible() {
+        return;
+    }
+    let celld = Celld::start();
+    let plugins = celld.plugins();
+    let policy = plugins.join("driver-cells.policy.toml");
+    let right = hash(&policy);
+    let error = refused(&celld, "");
+    assert!(error.contains("driver-cells.policy.toml"), "{error}");
+    assert!(error.contains(&right), "{error}");
+    let other = format!(
+        "\"driver-cells.wasm\" = \"{}\"\n\"driver-cells.policy.toml\" = \"sha256:{}\"\n",
+        hash(&plugins.join("driver-cells.wasm")),
+        "0".repeat(64)
+    );
+    let error = refused(&celld, &other);
+    assert!(error.contains(&right), "{error}");
+    // Without the file, nothing describes what the driver may ask.
+    fs::remove_file(policy).unwrap();
+    let settings = format!("plugins_dir = \"{}\"\n{}", plugins.display(), celld.node());
+    let Err(error) = Server::start(&settings) else {
+        panic!("Wharf started without a policy");
+    };
+    let error = format!("{error:#}");
+    assert!(error.contains("no policy for \"cells\" engines"), "{error}");
+}

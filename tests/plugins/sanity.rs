@@ -1,0 +1,94 @@
+//! The sanity suite for drivers, on drivers that keep the promises and on one that breaks them.
+
+use crate::celld::{Celld, is_possible};
+use std::path::Path;
+use std::process::{Command, Output};
+use wharf_testkit::workspace::target;
+use wharf_tests::{Ports, simulated_node};
+
+/// Runs the suite on the node of these settings.
+fn suite(settings: &str, node: &str, arguments: &[&str]) -> (bool, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("wharf.toml");
+    let settings = format!("listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n{settings}");
+    std::fs::write(&config, settings).unwrap();
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = Command::new(target().join("release/wharf-sanity"))
+        .arg("--config")
+        .arg(&config)
+        .args(["--node", node])
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(stdout).unwrap() + &String::from_utf8_lossy(&stderr);
+    (status.success(), said)
+}
+
+#[test]
+fn the_example_driver_keeps_its_promises() {
+    if !is_possible() {
+        return;
+    }
+    let celld = Celld::start();
+    let plugins = format!("plugins_dir = \"{}\"\n", celld.plugins().display());
+    let arguments = ["--image", "notes", "--web-port", "8000"];
+    let arguments = [&arguments[..], &["--web-path", "/health"]].concat();
+    let (ok, said) = suite(&(plugins + &celld.settings()), "cells", &arguments);
+    assert!(ok, "{said}");
+    assert!(said.contains(" 0 failed, 0 skipped"), "{said}");
+    assert!(celld.cells().is_empty(), "{said}");
+}
+
+#[test]
+fn the_simulated_driver_keeps_its_promises() {
+    let settings = Ports::take().settings() + &simulated_node("one", "");
+    let (ok, said) = suite(&settings, "one", &["--image", "base", "--ssh"]);
+    assert!(ok, "{said}");
+    assert!(said.contains(" 0 failed"), "{said}");
+}
+
+#[test]
+fn broken_promises_are_found() {
+    let plugins = tempfile::tempdir().unwrap();
+    let faulty = faulty();
+    std::fs::copy(faulty, plugins.path().join("driver-faulty.wasm")).unwrap();
+    let node = simulated_node("one", "mode = \"well\"")
+        .replace("\"simulated\"", "\"faulty\"")
+        .replace("simulated:", "unix:///nonexistent/engine.sock");
+    let settings = format!(
+        "plugins_dir = \"{}\"\n{}{node}",
+        plugins.path().display(),
+        Ports::take().settings()
+    );
+    let arguments = ["--image", "base", "--ssh", "--deadline", "1"];
+    let (ok, said) = suite(&settings, "one", &arguments);
+    assert!(!ok, "{said}");
+    for promise in [
+        "an engine that does not answer is unreachable, not empty",
+        "an absent instance is reported as absent",
+        "start, resize and stats of an absent instance are errors",
+        "ensure brings an instance up, and its port answers",
+        "another specification under a tag is a conflict",
+        "another incarnation is another object",
+        "a stopped instance is stopped, and stop again succeeds",
+        "delete removes an instance that runs or is stopped",
+    ] {
+        assert!(said.contains(&format!("FAIL  {promise}")), "{said}");
+    }
+}
+
+/// The faulty driver of the tests of the plugin runtime.
+fn faulty() -> std::path::PathBuf {
+    let directory = target().join("plugins");
+    let mut cargo = wharf_testkit::workspace::cargo();
+    cargo.args(["build", "--quiet", "--locked", "--lib", "--target"]);
+    cargo.args(["wasm32-wasip2", "--profile", "plugin"]);
+    cargo.arg("--target-dir").arg(&directory);
+    cargo.args(["--package", "faulty-driver"]);
+    assert!(cargo.status().unwrap().success());
+    let built = Path::new("wasm32-wasip2/plugin/faulty_driver.wasm");
+    directory.join(built)
+}

@@ -1,0 +1,55 @@
+//! The promises of a driver.
+
+mod absent;
+mod engine;
+mod interrupted;
+mod life;
+mod size;
+
+use crate::subject::Subject;
+use anyhow::Result;
+use futures_util::future::LocalBoxFuture;
+
+/// The result for a promise that is not broken.
+pub enum Verdict {
+    Kept,
+    /// The driver does not make the promise, for this reason.
+    NotApplicable(&'static str),
+}
+
+/// Checks one promise.
+pub type Check = for<'a> fn(&'a Subject) -> LocalBoxFuture<'a, Result<Verdict>>;
+
+/// Names a check after its promise.
+macro_rules! rules {
+    ($($name:literal => $check:path,)*) => {
+        &[$(($name, |subject| Box::pin($check(subject)))),*]
+    };
+}
+
+/// All promises, in the order of a life.
+pub const RULES: &[(&str, Check)] = rules![
+    "probe reports a usable node" => engine::probe,
+    "an engine that does not answer is unreachable, not empty" => engine::unreachable,
+    "a store keeps its first mark" => engine::mark,
+    "an absent instance is reported as absent" => absent::inspect,
+    "stop and delete of an absent instance succeed" => absent::stop_and_delete,
+    "start, resize and stats of an absent instance are errors" => absent::others,
+    "ensure brings an instance up, and its port answers" => life::ensure,
+    "ensure again changes nothing" => life::ensure_again,
+    "another specification under a tag is a conflict" => life::conflict,
+    "list has exactly the instances of its installation" => life::list,
+    "another incarnation is another object" => life::incarnation,
+    "a start of a running instance succeeds" => life::start_running,
+    "a stopped instance is stopped, and stop again succeeds" => life::stop,
+    "ensure does not start a stopped instance" => life::ensure_stopped,
+    "a start brings a stopped instance up again" => life::start,
+    "delete removes an instance that runs or is stopped" => life::delete,
+    "stats count what a running instance uses" => life::stats,
+    "sizes of a running instance change" => size::resize,
+    "a disk grows when probe says so" => size::grow,
+    "several instances come and go at once" => interrupted::at_once,
+    "an interrupted ensure is continued" => interrupted::ensure,
+    "interrupted starts, stops and deletions are continued" => interrupted::others,
+    "nothing is left" => life::nothing_is_left,
+];

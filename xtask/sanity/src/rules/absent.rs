@@ -1,0 +1,38 @@
+//! Instances that the engine does not have.
+
+use super::Verdict;
+use crate::subject::{GRACE, Subject};
+use anyhow::{Result, ensure};
+use wharf_domain::driver::{Phase, PluginError};
+
+pub async fn inspect(subject: &Subject) -> Result<Verdict> {
+    let tag = subject.spec()?.target.tag;
+    let phase = subject.phase(tag).await?;
+    ensure!(phase == Phase::Absent, "inspect reported {phase:?}");
+    Ok(Verdict::Kept)
+}
+
+pub async fn stop_and_delete(subject: &Subject) -> Result<Verdict> {
+    let target = subject.spec()?.target;
+    let report = subject.driver.stop(&target, GRACE).await?;
+    ensure!(
+        matches!(report.phase, Phase::Absent | Phase::Stopped(_)),
+        "stop reported {report:?}"
+    );
+    let report = subject.driver.delete(&target).await?;
+    ensure!(report.phase == Phase::Absent, "delete reported {report:?}");
+    Ok(Verdict::Kept)
+}
+
+pub async fn others(subject: &Subject) -> Result<Verdict> {
+    let target = subject.spec()?.target;
+    let started = subject.driver.start(&target).await;
+    let not_found = matches!(started, Err(PluginError::NotFound));
+    ensure!(not_found, "start: {started:?}");
+    let resized = subject.driver.resize(&target).await;
+    let not_found = matches!(resized, Err(PluginError::NotFound));
+    ensure!(not_found, "resize: {resized:?}");
+    let stats = subject.driver.stats(target.tag, true).await;
+    ensure!(stats.is_err(), "stats: {stats:?}");
+    Ok(Verdict::Kept)
+}

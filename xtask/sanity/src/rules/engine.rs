@@ -1,0 +1,56 @@
+//! The node as a whole.
+
+use super::Verdict;
+use crate::subject::Subject;
+use anyhow::{Result, ensure};
+use wharf_domain::driver::{PluginError, StoreMark};
+
+pub async fn probe(subject: &Subject) -> Result<Verdict> {
+    let health = subject.driver.probe().await?;
+    ensure!(!health.version.is_empty(), "no version");
+    let features = health.features;
+    ensure!(features.containers || features.vms, "{features:?}");
+    ensure!(features == subject.health.features, "features change");
+    Ok(Verdict::Kept)
+}
+
+pub async fn unreachable(subject: &Subject) -> Result<Verdict> {
+    if !subject.health.features.network {
+        return Ok(Verdict::NotApplicable("a simulated engine is always there"));
+    }
+    let driver = subject.without_engine().await?;
+    let target = subject.spec()?.target;
+    let is_unreachable = |error: Option<PluginError>, function: &str| {
+        let is = matches!(error, Some(PluginError::Unreachable(_)));
+        ensure!(is, "{function}: {error:?}");
+        Ok(())
+    };
+    is_unreachable(driver.probe().await.err(), "probe")?;
+    is_unreachable(driver.list().await.err(), "list")?;
+    let inspected = driver.inspect(target.tag, target.generation).await;
+    is_unreachable(inspected.err(), "inspect")?;
+    is_unreachable(driver.delete(&target).await.err(), "delete")?;
+    Ok(Verdict::Kept)
+}
+
+pub async fn mark(subject: &Subject) -> Result<Verdict> {
+    let driver = &subject.driver;
+    match driver.identify().await? {
+        StoreMark::Missing => {}
+        StoreMark::Unsupported => {
+            return Ok(Verdict::NotApplicable("the driver keeps no marks"));
+        }
+        mark if mark.is_volatile() => {
+            return Ok(Verdict::NotApplicable("the store is volatile"));
+        }
+        mark => anyhow::bail!("a new installation has {mark:?}"),
+    }
+    let first = StoreMark::Is("first-1".to_owned());
+    driver.mark("first-1").await?;
+    ensure!(driver.identify().await? == first, "the mark is not kept");
+    driver.mark("second-2").await?;
+    ensure!(driver.identify().await? == first, "the mark was replaced");
+    let other = subject.other.identify().await?;
+    ensure!(other == StoreMark::Missing, "shared mark: {other:?}");
+    Ok(Verdict::Kept)
+}
