@@ -37,21 +37,28 @@ pub fn inspect(dir: &Path, projection: Box<dyn Projection>) -> Result<Inspected,
     let mut copy = open_file(&path, copy)?;
     let damage = check_pages(&path, &mut copy).err();
     let pages: Vec<_> = damage.iter().map(ToString::to_string).collect();
-    if let Err(error) = initialise(&path, &copy, false) {
-        keep_open(copy);
-        // redb refuses further work after a failed check of pages, whose finding is the cause.
-        return Err(damage.unwrap_or(error));
-    }
-    let damaged = |why| OpenError::Damaged {
-        path: path.clone(),
-        why,
-    };
-    let db =
-        guarded(|| Db::on(copy, projection, Box::new(Timestamp::default))).map_err(damaged)??;
+    // redb refuses further work after a failed check of pages, whose finding is the cause then.
+    let db = rows(&path, copy, projection).map_err(|error| damage.unwrap_or(error))?;
     if !pages.is_empty() {
         keep_open(Arc::clone(&db.file));
     }
     Ok(Inspected { db, pages })
+}
+
+fn rows(
+    path: &Path,
+    copy: redb::Database,
+    projection: Box<dyn Projection>,
+) -> Result<Db, OpenError> {
+    if let Err(error) = initialise(path, &copy, false) {
+        keep_open(copy);
+        return Err(error);
+    }
+    let damaged = |why| OpenError::Damaged {
+        path: path.to_owned(),
+        why,
+    };
+    guarded(|| Db::on(copy, projection, Box::new(Timestamp::default))).map_err(damaged)?
 }
 
 /// Leaves a damaged copy open until the process ends. redb writes when it closes a file, and damaged
