@@ -47,9 +47,7 @@ pub(crate) fn tarball(recipe: &Recipe) -> Result<PathBuf> {
     let overlay = directory.join(format!("{}-files.tar", recipe.name()));
     fs::write(&overlay, recipe.tar("files")?)?;
     let draft = path.with_extension("draft.tar");
-    progress::note(
-        "Installing packages into a new root file system; this takes about a minute.",
-    );
+    progress::note("Installing packages into a new root file system; this takes about a minute.");
     let settings = Settings::read()?;
     let mut inputs = vec![recipe.file("setup"), settings.directory().join(MACHINE)];
     inputs.extend(Some(recipe.file("uv.txt")).filter(|list| list.is_file()));
