@@ -36,10 +36,10 @@ pub fn all() -> Result<()> {
     };
     place.ctrl_c_twice().context("Ctrl-C twice")?;
     place.during_the_start().context("during the start")?;
-    place.full().context("a full machine")?;
     place
         .killed_then_a_check()
         .context("killed, then a check")?;
+    place.full().context("a full machine")?;
     place.killed_then_down().context("killed, then `down`")?;
     Ok(fs::remove_dir_all(&place.dir)?)
 }
