@@ -1,5 +1,5 @@
 //! Builds the plugins that are embedded in the binary, with a cargo of their own because they have
-//! another target, and tells the crate where the components are (`WHARF_PLUGIN_…`).
+//! another target, and writes their list for `embedded.rs`.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,8 @@ use std::process::{Command, ExitCode};
 const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "plugin";
 
-/// Package, and the variable that names its component to `include_bytes!`.
-const PLUGINS: [(&str, &str); 3] = [
-    ("driver-docker", "WHARF_PLUGIN_DOCKER"),
-    ("driver-simulated", "WHARF_PLUGIN_SIMULATED"),
-    ("flavors-standard", "WHARF_PLUGIN_FLAVORS"),
-];
+/// The packages below `plugins` that are embedded. A driver has its policy beside it.
+const PLUGINS: [&str; 3] = ["driver-docker", "driver-simulated", "flavors-standard"];
 
 /// A directory with components that were built before, such as `target/plugins/wasm32-wasip2/plugin`:
 /// nothing is built then. For toolchains that lack the target.
@@ -74,7 +70,8 @@ fn build() -> Result<(), String> {
         Some(directory) => workspace.join(directory),
         None => compile(workspace)?,
     };
-    for (package, name) in PLUGINS {
+    let (mut plugins, mut policies) = (String::new(), String::new());
+    for package in PLUGINS {
         let file = format!("{}.wasm", package.replace('-', "_"));
         let component = components.join(file);
         if env::var_os(PREBUILT).is_some() {
@@ -87,15 +84,24 @@ fn build() -> Result<(), String> {
                 component.display()
             ));
         }
-        println!("cargo::rustc-env={name}={}", component.display());
+        plugins.push_str(&format!("({package:?}, include_bytes!({component:?})),\n"));
+        if package.starts_with("driver-") {
+            let policy = workspace.join("plugins").join(package).join("policy.toml");
+            println!("cargo::rerun-if-changed={}", policy.display());
+            policies.push_str(&format!("({package:?}, include_str!({policy:?})),\n"));
+        }
     }
-    Ok(())
+    let list = format!(
+        "pub const EMBEDDED: &[(&str, &[u8])] = &[\n{plugins}];\n\
+         pub const POLICIES: &[(&str, &str)] = &[\n{policies}];\n"
+    );
+    let path = PathBuf::from(variable("OUT_DIR")?).join("embedded.rs");
+    std::fs::write(&path, list).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Only what goes into the components: the images beside the flavors are none of it.
 fn watch(workspace: &Path) {
-    let packages = PLUGINS.map(|(package, _)| package);
-    for package in packages.into_iter().chain(["sdk"]) {
+    for package in PLUGINS.into_iter().chain(["sdk"]) {
         for part in ["src", "Cargo.toml"] {
             let path = workspace.join("plugins").join(package).join(part);
             println!("cargo::rerun-if-changed={}", path.display());
@@ -138,7 +144,7 @@ fn compile(workspace: &Path) -> Result<PathBuf, String> {
         .args(["build", "--locked", "--lib", "--target", TARGET])
         .args(["--profile", PROFILE, "--target-dir"])
         .arg(&target_dir);
-    for (package, _) in PLUGINS {
+    for package in PLUGINS {
         cargo.args(["--package", package]);
     }
     let status = cargo

@@ -12,6 +12,7 @@ mod axe;
 mod desk;
 mod dialogs;
 mod dist;
+mod explorer;
 mod journey;
 mod keyboard;
 mod lists;

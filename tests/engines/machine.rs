@@ -11,11 +11,18 @@ use wharf_tests::{Authority, Certificate, free_network, until};
 
 /// The port of every dockerd.
 const PORT: u16 = 2376;
+/// The prefix of switches and of links.
+const PREFIX: &str = "wht-";
+/// The prefix of directories of machines, below `/run`.
+const DIRECTORY: &str = "wharf-machine-";
+/// A lock that every switch shares.
+const LOCK: &str = "/run/wharf-machines.lock";
 
 /// A bridge of this machine.
 pub struct Switch {
     name: String,
     prefix: String,
+    _lock: File,
 }
 
 /// One machine. Dropping it stops its dockerd and its containers.
@@ -34,10 +41,16 @@ fn ip(words: &str) -> Result<()> {
 impl Switch {
     /// Makes a bridge with an address that nothing else has.
     pub fn new() -> Result<Self> {
+        let lock = File::create(LOCK)?;
+        lock.lock_shared()?;
         let n = free_network()?;
-        let (name, prefix) = (format!("wht-{n}"), format!("10.{n}.0"));
+        let (name, prefix) = (format!("{PREFIX}{n}"), format!("10.{n}.0"));
         ip(&format!("link add {name} type bridge"))?;
-        let switch = Self { name, prefix };
+        let switch = Self {
+            name,
+            prefix,
+            _lock: lock,
+        };
         ip(&format!(
             "addr add {}.1/24 dev {}",
             switch.prefix, switch.name
@@ -62,7 +75,7 @@ impl Machine {
         let machine = Self {
             link: format!("{namespace}o"),
             address: format!("{}.{number}", switch.prefix),
-            dir: format!("/run/wharf-machine-{namespace}").into(),
+            dir: format!("/run/{DIRECTORY}{namespace}").into(),
             namespace,
             daemon: None,
         };
@@ -154,7 +167,8 @@ impl Machine {
 
     fn remove(&mut self) -> Result<()> {
         self.stop()?;
-        ip(&format!("netns delete {}", self.namespace))?;
+        wharf_testkit::engine::end_all(&self.dir, &self.dir.join("exec"));
+        let deleted = ip(&format!("netns delete {}", self.namespace));
         for mount in output(Command::new("findmnt").args(["-rno", "TARGET"]))?
             .lines()
             .rev()
@@ -162,8 +176,37 @@ impl Machine {
         {
             run(Command::new("umount").args(["--lazy", mount]))?;
         }
-        Ok(fs::remove_dir_all(&self.dir)?)
+        fs::remove_dir_all(&self.dir)?;
+        deleted
     }
+}
+
+/// Removes the machines and switches of killed runs, unless another run has some.
+pub fn end_abandoned() -> Result<()> {
+    let lock = File::create(LOCK)?;
+    if lock.try_lock().is_err() {
+        return Ok(());
+    }
+    for entry in fs::read_dir("/run")?.flatten() {
+        if let Some(namespace) = entry.file_name().to_string_lossy().strip_prefix(DIRECTORY) {
+            drop(Machine {
+                namespace: namespace.to_owned(),
+                link: String::new(),
+                address: String::new(),
+                dir: entry.path(),
+                daemon: None,
+            });
+        }
+    }
+    let links = output(Command::new("ip").args(["-oneline", "link"]))?;
+    let names = links
+        .lines()
+        .filter_map(|line| line.split([' ', ':', '@']).nth(2));
+    for name in names.filter(|name| name.starts_with(PREFIX)) {
+        // The other end of a pair goes with the first.
+        let _ = ip(&format!("link delete {name}"));
+    }
+    Ok(())
 }
 
 impl Drop for Machine {

@@ -14,7 +14,6 @@ mod console;
 mod context;
 mod crash;
 mod engine_restart;
-mod first_day;
 mod gpus;
 mod grow;
 mod grow_killed;
@@ -121,13 +120,14 @@ const ENGINES: &str = "WHARF_TEST_ENGINES";
 const PLAIN_RUN: Kind = Kind::Dockerd;
 /// Tests of differences between engines. A run of all tests on all engines takes half an hour. None
 /// of these starts a second engine: two Podmans on a node share their firewall rules for ports.
-const CORE: [&str; 12] = [
+const CORE: [&str; 13] = [
     "running_means_that_ssh_accepts",
     "data_in_the_home_directory_survives_stop_and_restart",
     "an_instance_that_powers_itself_off_becomes_exited",
     "login_with_the_public_key_and_with_the_password",
     "a_terminal_is_resized_attached_again_and_exits",
     "the_limits_are_seen_from_inside",
+    "an_instance_sees_its_own_size",
     "the_disk_size_is_a_limit",
     "sizes_change_while_it_runs_and_are_seen_from_inside",
     "an_instance_has_its_gpu_exclusively_until_it_stops",
@@ -169,7 +169,6 @@ const TESTS: &[(&str, Test)] = &[
         journey::create_and_log_in,
     ),
     ("each_instance_has_host_keys_of_its_own", login::host_keys),
-    ("the_first_day_goes_as_its_page_says", first_day::as_written),
     ("an_instance_sees_its_own_size", own_size::is_shown),
     (
         "base_has_tools_and_the_operators_package_sources",
@@ -281,6 +280,9 @@ fn main() -> ExitCode {
     }
     // The packet filter rules of a killed run would redirect ports of these tests to nothing.
     PrivateEngine::end_abandoned(None);
+    if let Err(error) = machine::end_abandoned() {
+        eprintln!("machines of a killed run: {error:#}");
+    }
     let mut failed = false;
     // One kind after the other: concurrent engines would slow each other down.
     for kind in kinds() {

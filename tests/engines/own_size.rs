@@ -56,14 +56,21 @@ pub fn is_shown(context: &Context) -> Result<()> {
         &running,
         "head -c 900M /dev/zero > /dev/shm/x && rm /dev/shm/x",
     )?;
-    // It has its view again after a restart.
-    api.act("sized", "stop")?.expect(200)?;
-    api.act("sized", "restart")?.expect(200)?;
-    let running = api.wait_for("sized", "running")?;
+    // It has its view again after a restart. No engine changes the hostname of a container.
+    let renamed = json!({ "name": "renamed" });
+    api.send("PATCH", "/api/instance/sized/", &renamed)?
+        .expect(200)?;
+    api.act("renamed", "stop")?.expect(200)?;
+    api.act("renamed", "restart")?.expect(200)?;
+    let running = api.wait_for("renamed", "running")?;
     login.wait_for_login(&running)?;
     let again = login.output(&running, SEEN)?;
     ensure!(again.starts_with("2\n2\n2\n3072\n"), "{again}");
-    api.delete("sized")?.expect(204)?;
+    let by_root = login.run(&running, "sudo hostname renamed")?;
+    ensure!(!by_root.status.success(), "root inside has CAP_SYS_ADMIN");
+    let hostname = login.output(&running, "uname -n")?;
+    ensure!(hostname.trim() == "sized", "{hostname}");
+    api.delete("renamed")?.expect(204)?;
     server.finish()
 }
 

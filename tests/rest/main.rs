@@ -39,6 +39,7 @@ mod outage;
 mod own_flavors;
 mod passkeys;
 mod plugins;
+mod policies;
 mod ports;
 mod quota;
 mod rate;

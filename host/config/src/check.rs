@@ -36,7 +36,10 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     for (file, pin) in &config.plugins {
         let hex = pin.strip_prefix("sha256:").unwrap_or_default();
         let is_hash = hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit());
-        if !is_hash || !file.ends_with(".wasm") {
+        let is_plugin = [".wasm", ".policy.toml"]
+            .iter()
+            .any(|end| file.ends_with(end));
+        if !is_hash || !is_plugin {
             return wrong(
                 &format!("plugins.{file}"),
                 "must be a file and its hash, such as \"driver-x.wasm\" = \"sha256:…\" with the 64 \

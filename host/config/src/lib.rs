@@ -85,7 +85,7 @@ pub struct Config {
     #[serde(default)]
     pub quota: Quota,
     /// Hashes of plugins, such as `"driver-x.wasm" = "sha256:…"`. Default: none. With any, a plugin of
-    /// `plugins_dir` without its hash is refused.
+    /// `plugins_dir` without its hash is refused. A policy, `driver-x.policy.toml`, always needs one.
     #[serde(default)]
     pub plugins: BTreeMap<String, String>,
     /// Sessions of the console.

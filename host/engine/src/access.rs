@@ -55,23 +55,21 @@ impl Access {
     /// Sends one request, if the policy allows it.
     pub async fn send(&mut self, request: Request) -> Result<Response, EngineError> {
         let timeout = request.timeout.unwrap_or(DEFAULT_TIMEOUT).min(self.left());
-        let outgoing = self.prepare(request, false)?;
+        let (outgoing, rule) = self.prepare(request, false)?;
         let (method, path) = (outgoing.method.clone(), outgoing.path.clone());
         let transport = &self.node.transport;
         let answer = tokio::time::timeout(timeout, transport.send(outgoing));
         let answer = async { answer.await.unwrap_or(Err(EngineError::Timeout)) };
         let answer = traced(&method, &path, answer).await;
         if let Ok(response) = &answer {
-            self.node
-                .policy
-                .learn(&mut self.scope, &method, &path, response);
+            self.node.policy.learn(&mut self.scope, &rule, response);
         }
         answer
     }
 
     /// Starts a long request or reports its progress.
     pub fn job(&mut self, key: &str, request: Request) -> Result<JobState, EngineError> {
-        let outgoing = self.prepare(request, true)?;
+        let (outgoing, _) = self.prepare(request, true)?;
         self.node.jobs.poll(key, outgoing, &self.node.transport)
     }
 
@@ -123,8 +121,13 @@ impl Access {
     }
 
     /// Checks the request and builds its body. A JSON body is serialised from the checked form, so that
-    /// the engine cannot read the text in another way than the policy.
-    fn prepare(&mut self, request: Request, job: bool) -> Result<Outgoing, EngineError> {
+    /// the engine cannot read the text in another way than the policy. The rule that allows the request
+    /// learns from its answer.
+    fn prepare(
+        &mut self,
+        mut request: Request,
+        job: bool,
+    ) -> Result<(Outgoing, String), EngineError> {
         let checked = match self.check(&request, job) {
             Ok(checked) => checked,
             Err(error) => {
@@ -140,13 +143,19 @@ impl Access {
                 let tar = archive::build(&files, &self.secrets, &mut self.hashes)?;
                 Some(("application/x-tar", tar))
             }
+            (Body::File(file), _) => {
+                let content = archive::content(&file, &self.secrets, &mut self.hashes)?;
+                Some(("application/octet-stream", content))
+            }
         };
-        Ok(Outgoing {
+        request.headers.extend(checked.headers);
+        let outgoing = Outgoing {
             method: request.method,
             path: request.path,
             headers: request.headers,
             body,
-        })
+        };
+        Ok((outgoing, checked.rule))
     }
 
     fn note_refusal(&mut self, request: &Request, error: &EngineError) {

@@ -47,15 +47,7 @@ pub fn build(files: &[File], secrets: &Secrets, hashes: &mut Hashes) -> Result<B
     let mut total = 0_usize;
     for file in files {
         let path = relative(&file.path)?;
-        let hash;
-        let content = match &file.content {
-            Content::Bytes(bytes) => bytes.as_slice(),
-            Content::Secret(kind) => known(secrets, *kind)?.expose().as_bytes(),
-            Content::SecretCrypt(kind) => {
-                hash = hashed(secrets, *kind, hashes)?;
-                hash.expose().as_bytes()
-            }
-        };
+        let content = content(file, secrets, hashes)?;
         total = total.saturating_add(content.len());
         if total > MAX_BYTES {
             return Err(refused(format!(
@@ -74,12 +66,28 @@ pub fn build(files: &[File], secrets: &Secrets, hashes: &mut Hashes) -> Result<B
             }
         }
         let owner = (file.mode & 0o7777, file.uid, file.gid);
-        append(&mut builder, path, EntryType::Regular, owner, content)?;
+        append(&mut builder, path, EntryType::Regular, owner, &content)?;
     }
     builder
         .into_inner()
         .map(Bytes::from)
         .map_err(|_| refused("the archive cannot be built".into()))
+}
+
+/// The content of one file.
+pub fn content(file: &File, secrets: &Secrets, hashes: &mut Hashes) -> Result<Bytes, EngineError> {
+    relative(&file.path)?;
+    let content = match &file.content {
+        Content::Bytes(bytes) => Bytes::copy_from_slice(bytes),
+        Content::Secret(kind) => Bytes::copy_from_slice(known(secrets, *kind)?.expose().as_bytes()),
+        Content::SecretCrypt(kind) => {
+            Bytes::copy_from_slice(hashed(secrets, *kind, hashes)?.expose().as_bytes())
+        }
+    };
+    match content.len() > MAX_BYTES {
+        true => Err(refused(format!("a file of more than {MAX_BYTES} bytes"))),
+        false => Ok(content),
+    }
 }
 
 fn append(

@@ -22,6 +22,8 @@ pub enum Body {
     Json(String),
     /// Sent as a tar archive that the host builds.
     Archive(Vec<File>),
+    /// Sent as the bytes of one file, with the headers of the policy.
+    File(File),
 }
 
 /// A request of a guest, before the policy has checked it.

@@ -1,7 +1,7 @@
 //! One node's engine: its transport, policy and jobs.
 
 use super::job::Jobs;
-use super::policy::{Policy, PolicyError};
+use super::policy::{Policy, PolicyFile};
 use super::transport::Transport;
 use wharf_domain::ids::NodeId;
 
@@ -19,9 +19,9 @@ pub struct EngineNode {
 /// An error in the configuration of a node's engine.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// In the settings or the kind of engine.
-    #[error(transparent)]
-    Policy(#[from] PolicyError),
+    /// A setting is invalid.
+    #[error("settings: {0}")]
+    Settings(String),
     /// The driver and the endpoint are not for the same kind of engine.
     #[error("endpoint: a driver for {kind} engines needs {needed}")]
     Mismatch {
@@ -37,22 +37,21 @@ impl EngineNode {
     pub fn open(
         name: NodeId,
         transport: Transport,
-        engine_kind: &str,
+        policy: &PolicyFile,
         settings: &serde_json::Value,
     ) -> Result<Self, OpenError> {
-        let policy = Policy::for_engine(engine_kind, settings)?;
-        let simulated = matches!(transport, Transport::InProcess(_));
-        if simulated != matches!(policy, Policy::Simulated) {
-            let needed = if simulated {
-                "unix:///path/to/socket or https://HOST:PORT"
-            } else {
-                "simulated:"
+        let in_process = matches!(transport, Transport::InProcess(_));
+        if in_process != policy.in_process() {
+            let needed = match policy.in_process() {
+                true => "simulated:",
+                false => "unix:///path/to/socket or https://HOST:PORT",
             };
             return Err(OpenError::Mismatch {
-                kind: engine_kind.to_owned(),
+                kind: policy.kind().to_owned(),
                 needed,
             });
         }
+        let policy = Policy::new(policy, settings).map_err(OpenError::Settings)?;
         Ok(Self {
             name,
             transport,

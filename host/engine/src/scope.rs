@@ -1,6 +1,7 @@
 //! The scope of a call. The policy allows a guest nothing beyond it: a call about one instance cannot
 //! reach the container of another.
 
+use std::collections::BTreeMap;
 use wharf_domain::blueprint::File;
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{Network, PublishedPort, Spec, Tag, Target};
@@ -19,8 +20,8 @@ pub struct CallScope {
     pub mark: Option<String>,
     /// The images of blueprints that a survey may ask for. A survey also lists networks of all owners.
     pub survey: Option<Vec<String>>,
-    /// Ids that the engine has listed with the installation's label, in calls about the whole node.
-    pub listed: Vec<String>,
+    /// Ids that the engine has told in this call, by their name in the policy file.
+    pub learnt: BTreeMap<String, Vec<String>>,
 }
 
 /// The instance of a call.
@@ -38,10 +39,6 @@ pub struct Subject {
     pub vm_ports: Option<Vec<u16>>,
     /// The permitted creation, in `ensure`.
     pub creation: Option<Creation>,
-    /// Ids of containers that the engine has listed in this call with the instance's labels.
-    pub containers: Vec<String>,
-    /// Ids that the engine has given in this call to programs in the instance's container.
-    pub programs: Vec<String>,
     /// The container's limits before the call changed any, once the engine has reported them.
     pub limits_before: Option<Limits>,
     /// The size of the image, once the engine has reported it in this call.
@@ -62,7 +59,7 @@ pub struct Limits {
 }
 
 impl Subject {
-    fn new(tag: Tag) -> Self {
+    pub(crate) fn new(tag: Tag) -> Self {
         Self {
             tag,
             size: None,
@@ -70,8 +67,6 @@ impl Subject {
             public_network: None,
             vm_ports: None,
             creation: None,
-            containers: Vec::new(),
-            programs: Vec::new(),
             limits_before: None,
             image_bytes: 0,
             no_disk_limit: false,
@@ -107,7 +102,7 @@ impl CallScope {
             subject: None,
             mark: None,
             survey: None,
-            listed: Vec::new(),
+            learnt: BTreeMap::new(),
         }
     }
 
@@ -136,7 +131,7 @@ impl CallScope {
             subject: Some(Subject::new(tag)),
             mark: None,
             survey: None,
-            listed: Vec::new(),
+            learnt: BTreeMap::new(),
         }
     }
 
@@ -155,7 +150,7 @@ impl CallScope {
             }),
             mark: None,
             survey: None,
-            listed: Vec::new(),
+            learnt: BTreeMap::new(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The unix transport and jobs against a small HTTP server.
 
 use super::message::{Body, EngineError, JobState, Request};
-use super::{Access, CallScope, EngineNode, Transport};
+use super::{Access, CallScope, EngineNode, PolicyFile, Transport};
 use http::Method;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -36,9 +36,15 @@ fn serve(path: &std::path::Path, answer: Vec<u8>) {
     });
 }
 
+/// The policy for Docker.
+fn policy() -> PolicyFile {
+    let text = include_str!("../../../plugins/driver-docker/policy.toml");
+    PolicyFile::of_program(text).unwrap()
+}
+
 fn access(path: &std::path::Path) -> Access {
     let transport = Transport::unix(path);
-    let node = EngineNode::open(NodeId("n".into()), transport, "docker", &Value::Null).unwrap();
+    let node = EngineNode::open(NodeId("n".into()), transport, &policy(), &Value::Null).unwrap();
     let deadline = Instant::now() + Duration::from_secs(5);
     Access::new(
         Arc::new(node),
@@ -115,7 +121,7 @@ async fn jobs_are_told_once() {
         b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\none\ntwo\n".to_vec(),
     );
     let transport = Transport::unix(&path);
-    let node = EngineNode::open(NodeId("n".into()), transport, "docker", &Value::Null).unwrap();
+    let node = EngineNode::open(NodeId("n".into()), transport, &policy(), &Value::Null).unwrap();
     let outgoing = || super::outgoing::Outgoing {
         method: Method::POST,
         path: "/images/create".into(),

@@ -21,7 +21,9 @@ use wharf_domain::driver::{Network, Spec, Tag, Target};
 use wharf_domain::ids::{Generation, InstanceId, NodeId};
 use wharf_domain::instance::ResourceType;
 use wharf_domain::secret::Secrets;
-use wharf_engine::{Access, CallScope, EngineNode, JobState, Response, Transfer, Transport};
+use wharf_engine::{
+    Access, CallScope, EngineNode, JobState, PolicyFile, Response, Transfer, Transport,
+};
 
 const ID: &str = "0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f";
 /// Directories or changes of the hostile tenant.
@@ -126,10 +128,11 @@ async fn moved(name: &str, content: Content) -> Response {
 }
 
 fn access(path: &Path) -> Access {
+    let policy = include_str!("../../../plugins/driver-docker/policy.toml");
     let node = EngineNode::open(
         NodeId("n".into()),
         Transport::unix(path),
-        "docker",
+        &PolicyFile::of_program(policy).unwrap(),
         &Value::Null,
     );
     let spec = Spec {

@@ -2,8 +2,10 @@
 
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Finds a program, also where `/usr/sbin` is not in PATH.
@@ -17,7 +19,34 @@ pub fn find(program: &str) -> Option<PathBuf> {
 
 /// A command for a program that [`find`] finds.
 pub fn command(program: &str) -> Command {
-    Command::new(find(program).unwrap_or_else(|| PathBuf::from(program)))
+    let mut command = Command::new(find(program).unwrap_or_else(|| PathBuf::from(program)));
+    if SHIELDS.load(Ordering::Relaxed) > 0 {
+        command.process_group(0);
+    }
+    command
+}
+
+/// The number of [`Shield`]s.
+static SHIELDS: AtomicUsize = AtomicUsize::new(0);
+
+/// A Ctrl-C at the terminal does not reach programs of [`command`] while a shield lives. A removal that
+/// a second Ctrl-C breaks off would leave things behind.
+#[derive(Debug)]
+pub struct Shield(());
+
+impl Shield {
+    /// Protects the programs from now on.
+    #[must_use]
+    pub fn raise() -> Self {
+        SHIELDS.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+}
+
+impl Drop for Shield {
+    fn drop(&mut self) {
+        SHIELDS.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Runs a program to its end, with the terminal's output; fails unless it succeeds.

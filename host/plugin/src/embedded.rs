@@ -1,14 +1,4 @@
-//! The plugins in the binary.
+//! The plugins in the binary, `EMBEDDED`, and the policies for their engines, `POLICIES`: each with the
+//! plugin's name.
 
-/// Name and component.
-pub const EMBEDDED: &[(&str, &[u8])] = &[
-    ("driver-docker", include_bytes!(env!("WHARF_PLUGIN_DOCKER"))),
-    (
-        "driver-simulated",
-        include_bytes!(env!("WHARF_PLUGIN_SIMULATED")),
-    ),
-    (
-        "flavors-standard",
-        include_bytes!(env!("WHARF_PLUGIN_FLAVORS")),
-    ),
-];
+include!(concat!(env!("OUT_DIR"), "/embedded.rs"));

@@ -44,6 +44,55 @@ pub enum LoadError {
         /// The plugin.
         plugin: String,
     },
+    /// A policy file whose name is not that of a driver.
+    #[error("plugins_dir: {name}: a policy is called driver-NAME.policy.toml, as its driver")]
+    PolicyName {
+        /// The file's name.
+        name: String,
+    },
+    /// A policy file that the operator has not approved.
+    #[error(
+        "plugins_dir: {file} is not approved. Review it with `wharf plugin check {path}`, then set in \
+         `[plugins]`: {file:?} = {found:?}",
+        path = path.display()
+    )]
+    Unapproved {
+        /// Its path.
+        path: PathBuf,
+        /// Its name.
+        file: String,
+        /// Its hash.
+        found: String,
+    },
+    /// A policy file that is not one.
+    #[error("policy {file}: {why}")]
+    Policy {
+        /// Its name.
+        file: String,
+        /// The error, with its place.
+        why: String,
+    },
+    /// A policy file for another kind of engine.
+    #[error("policy {file}: kind: must be {needed:?}, the kind of its driver, not {kind:?}")]
+    PolicyKind {
+        /// Its name.
+        file: String,
+        /// Its kind.
+        kind: String,
+        /// The kind of the driver.
+        needed: String,
+    },
+    /// A driver for a kind of engine without a policy.
+    #[error(
+        "plugin {plugin}: there is no policy for {kind:?} engines: put {plugin}.policy.toml into \
+         plugins_dir and approve it in `[plugins]`"
+    )]
+    NoPolicy {
+        /// The plugin.
+        plugin: String,
+        /// Its kind of engine.
+        kind: String,
+    },
     /// The runtime.
     #[error("the WebAssembly runtime cannot start: {0}")]
     Runtime(String),

@@ -24,7 +24,9 @@ mod metrics;
 mod own;
 mod pin;
 mod plugins;
+mod policies;
 mod queue;
+mod review;
 mod runtime;
 mod stdio;
 #[cfg(test)]
@@ -36,4 +38,5 @@ pub use error::LoadError;
 pub use metrics::PluginMetrics;
 pub use own::{OwnFlavor, first_boot};
 pub use plugins::Plugins;
+pub use review::Review;
 pub use runtime::EVENT_INTERVAL;

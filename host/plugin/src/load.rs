@@ -12,9 +12,10 @@ use super::error::LoadError;
 use super::guest::Guest;
 use super::imports;
 use super::pin;
+use super::policies::is_policy;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing::info;
 use wasmtime::component::{Component, InstancePre, Linker};
@@ -62,12 +63,8 @@ pub fn sources(
         pin::check(pins, &sources)?;
         return Ok(sources);
     };
-    let read = |path: &Path, source| LoadError::Read {
-        path: path.to_owned(),
-        source,
-    };
-    for entry in std::fs::read_dir(directory).map_err(|error| read(directory, error))? {
-        let path = entry.map_err(|error| read(directory, error))?.path();
+    let pinned = pins.keys().any(|file| !is_policy(file));
+    for path in read_directory(directory)? {
         if path.extension().is_none_or(|extension| extension != "wasm") {
             continue;
         }
@@ -92,15 +89,33 @@ pub fn sources(
                     .into_owned(),
             });
         }
-        if !pins.is_empty() && !pins.contains_key(&format!("{stem}.wasm")) {
+        if pinned && !pins.contains_key(&format!("{stem}.wasm")) {
             return Err(LoadError::Unpinned { plugin: stem });
         }
-        let wasm = std::fs::read(&path).map_err(|error| read(&path, error))?;
+        let wasm = std::fs::read(&path).map_err(|source| LoadError::Read {
+            path: path.clone(),
+            source,
+        })?;
         let replaced = sources.insert(stem.clone(), Cow::Owned(wasm)).is_some();
         info!(plugin = stem, file = %path.display(), replaced, "plugin from the plugins directory");
     }
     pin::check(pins, &sources)?;
     Ok(sources)
+}
+
+/// The files of the plugins directory.
+pub fn read_directory(directory: &Path) -> Result<Vec<PathBuf>, LoadError> {
+    let entries = std::fs::read_dir(directory);
+    entries
+        .and_then(|entries| {
+            entries
+                .map(|entry| entry.map(|entry| entry.path()))
+                .collect()
+        })
+        .map_err(|source| LoadError::Read {
+            path: directory.to_owned(),
+            source,
+        })
 }
 
 /// Loads a driver and asks it for its kind of engine.

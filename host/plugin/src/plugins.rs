@@ -8,6 +8,7 @@ use super::error::LoadError;
 use super::flavors::Flavors;
 use super::load::{self, DriverPlugin};
 use super::metrics::PluginMetrics;
+use super::policies::Policies;
 use super::runtime;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub struct Plugins(pub(super) Arc<Inner>);
 pub(super) struct Inner {
     pub(super) runner: Arc<CallRunner>,
     pub(super) drivers: BTreeMap<String, Arc<DriverPlugin>>,
+    policies: Policies,
     flavors: Flavors,
 }
 
@@ -30,6 +32,7 @@ impl Plugins {
     /// Compiles and checks every plugin, and calls it once. Needs a tokio runtime.
     pub async fn load(config: PluginsConfig) -> Result<Self, LoadError> {
         let sources = load::sources(config.plugins_dir.as_deref(), &config.pins)?;
+        let policies = Policies::read(config.plugins_dir.as_deref(), &config.pins)?;
         let runner = CallRunner::new(runtime::engine(&config.limits)?, config.limits)?;
         let cache = config.cache_dir.as_deref().map(Cache::open);
         let cache = cache.unwrap_or_default();
@@ -50,6 +53,7 @@ impl Plugins {
         Ok(Self(Arc::new(Inner {
             runner: Arc::new(runner),
             drivers,
+            policies,
             flavors,
         })))
     }
@@ -90,13 +94,9 @@ impl Plugins {
                 known: inner.drivers.keys().cloned().collect(),
             })?;
         let node = config.name.0.clone();
-        let engine = EngineNode::open(
-            config.name,
-            config.transport,
-            &plugin.engine_kind,
-            &config.settings,
-        )
-        .map_err(|source| LoadError::Node { node, source })?;
+        let policy = inner.policies.of(&plugin.name, &plugin.engine_kind)?;
+        let engine = EngineNode::open(config.name, config.transport, policy, &config.settings)
+            .map_err(|source| LoadError::Node { node, source })?;
         let settings = if config.settings.is_null() {
             "{}".to_owned()
         } else {

@@ -213,6 +213,25 @@ pub struct Options {
     pub own_view: bool,
 }
 
+/// A part of a container that an engine takes at the creation, and may refuse at the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// See [`Options::kvm`].
+    Kvm,
+    /// See [`Options::own_view`].
+    View,
+}
+
+impl Options {
+    /// Continues without a part.
+    pub fn drop(&mut self, part: Part) {
+        match part {
+            Part::Kvm => self.kvm = false,
+            Part::View => self.own_view = false,
+        }
+    }
+}
+
 /// The image of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Image<'a> {

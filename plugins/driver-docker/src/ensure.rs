@@ -5,11 +5,11 @@
 
 use crate::api::{Refusal, Reply};
 use crate::context::Context;
-use crate::create_body::{Creation, Image, Options, Update};
+use crate::create_body::{Creation, Image, Options, Part, Update};
 use crate::found::{self, Found, again, settled};
 use crate::product::Product;
 use crate::pull::Pull;
-use crate::settings::{DiskLimit, Kvm};
+use crate::settings::{DiskLimit, Kvm, Lxcfs};
 use crate::start::{Started, start, start_sized};
 use crate::{ENGINE_KIND, digest, gpu, names, network};
 use std::collections::BTreeMap;
@@ -37,14 +37,15 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         // With `auto`, the host accepts no limit only after the engine has refused one.
         disk_limit: ctx.settings.disk_limit != DiskLimit::Off,
         kvm: ctx.settings.kvm != Kvm::Off,
-        own_view: ctx.settings.mounts_lxcfs(),
+        // The engine says whether it can.
+        own_view: ctx.settings.lxcfs != Lxcfs::Off,
     };
     if spec.may_exist
         && let Some(found) = found::named(ctx, &spec.tag, false)?
     {
         match adopt(ctx, spec, &found)? {
             First::Report(report) => return Ok(report),
-            First::NoKvm => options.kvm = false,
+            First::Without(part) => options.drop(part),
             First::Gone => return Err(Error::RetryLater(LOOK_AGAIN_MS)),
         }
     }
@@ -53,8 +54,8 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         let refusal = match create(ctx, spec, &image, &name, labels, options)? {
             Ok(()) => match first_start(ctx, spec, None)? {
                 First::Report(report) => return Ok(report),
-                First::NoKvm => {
-                    options.kvm = false;
+                First::Without(part) => {
+                    options.drop(part);
                     continue;
                 }
                 First::Gone => None,
@@ -68,8 +69,8 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         {
             match adopt(ctx, spec, &found)? {
                 First::Report(report) => return Ok(report),
-                First::NoKvm => {
-                    options.kvm = false;
+                First::Without(part) => {
+                    options.drop(part);
                     continue;
                 }
                 First::Gone => return Err(Error::RetryLater(LOOK_AGAIN_MS)),
@@ -191,8 +192,8 @@ fn adopt(ctx: &Context, spec: &Spec, found: &Found) -> Result<First, Error> {
 /// The result of the first start.
 enum First {
     Report(Report),
-    /// The node has no hardware virtualisation; the container with it was removed.
-    NoKvm,
+    /// The engine cannot start a container with this part; the container was removed.
+    Without(Part),
     /// The container does not exist.
     Gone,
 }
@@ -226,15 +227,25 @@ fn first_start(ctx: &Context, spec: &Spec, found: Option<&Found>) -> Result<Firs
         Started::Running => again(spec.generation, Phase::Booting, LOOK_AGAIN_MS),
         Started::Gone => return Ok(First::Gone),
         Started::Never(why) => failed(spec, format!("the container cannot be started: {why}")),
-        Started::NoKvm(_) => {
-            // It never ran, so it contains no user data.
-            return match ctx.api.remove(name)? {
-                Ok(()) => Ok(First::NoKvm),
-                Err(refusal) if refusal.is_not_found() => Ok(First::NoKvm),
-                Err(refusal) => Err(refusal.during("removing a container that cannot be started")),
-            };
+        Started::NoKvm(_) => return without(ctx, name, Part::Kvm),
+        Started::NoView(why) => {
+            log!(
+                Warn,
+                "instance {}: it sees the node's size: {why}",
+                spec.tag.instance
+            );
+            return without(ctx, name, Part::View);
         }
     }))
+}
+
+/// Removes a container that cannot be started with a part. It never ran, so it contains no user data.
+fn without(ctx: &Context, name: &str, part: Part) -> Result<First, Error> {
+    match ctx.api.remove(name)? {
+        Ok(()) => Ok(First::Without(part)),
+        Err(refusal) if refusal.is_not_found() => Ok(First::Without(part)),
+        Err(refusal) => Err(refusal.during("removing a container that cannot be started")),
+    }
 }
 
 fn no_image(image: &str, why: &str) -> String {

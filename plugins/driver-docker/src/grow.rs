@@ -20,6 +20,7 @@ use crate::ensure::{create, image, labels};
 use crate::found::{self, Found, again, is_called, settled};
 use crate::product::Product;
 use crate::pull::Pull;
+use crate::settings::Lxcfs;
 use crate::{lxcfs, names, network};
 use wharf_guest::{Error, Phase, Report, ResourceType, Shortage, Size, Spec, Tag, Target, log};
 
@@ -165,7 +166,9 @@ fn make(ctx: &Context, spec: &Spec, old: &Found, name: &str) -> Result<Option<Re
     let mut options = Options {
         disk_limit: true,
         kvm: false,
-        own_view: ctx.settings.mounts_lxcfs(),
+        // The engine may be unable to start a container with lxcfs.
+        own_view: ctx.settings.lxcfs != Lxcfs::Off
+            && old.label(names::VIEW) != Some(lxcfs::MACHINE),
     };
     let mut labels = labels(ctx, spec)?;
     let from = old.label(names::DISK).unwrap_or_default();

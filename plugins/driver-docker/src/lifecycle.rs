@@ -39,7 +39,7 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
     match start::start_sized(ctx, &found, &limits, &networks)? {
         Started::Running => Ok(again(target.generation, Phase::Booting, LOOK_AGAIN_MS)),
         Started::Gone => Err(Error::NotFound),
-        Started::Never(why) | Started::NoKvm(why) => {
+        Started::Never(why) | Started::NoKvm(why) | Started::NoView(why) => {
             let reason = format!("the container cannot be started: {why}");
             Ok(settled(target.generation, Phase::Failed(reason)))
         }

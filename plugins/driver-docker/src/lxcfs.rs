@@ -70,7 +70,8 @@ pub fn label_of(own_view: bool) -> &'static str {
 }
 
 const OWN: &str = "own";
-const MACHINE: &str = "machine";
+/// The label's value where the node's size is seen inside.
+pub const MACHINE: &str = "machine";
 
 /// Returns whether the newest instance that runs has its own view; none if there is no instance.
 ///

@@ -120,13 +120,6 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Whether containers get the node's lxcfs. Podman mounts no single files of it into a user
-    /// namespace that it has picked.
-    #[must_use]
-    pub fn mounts_lxcfs(&self) -> bool {
-        self.lxcfs != Lxcfs::Off && self.userns.is_none()
-    }
-
     /// Translates a blueprint's image reference for this node.
     #[must_use]
     pub fn image(&self, reference: &str) -> String {

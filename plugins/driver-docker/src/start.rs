@@ -23,6 +23,8 @@ pub enum Started {
     /// The container cannot start, because it requests hardware virtualisation and the node has
     /// none.
     NoKvm(String),
+    /// The engine cannot mount the files of lxcfs into the container.
+    NoView(String),
 }
 
 /// Starts a container with this size. If the engine can change limits only on a running container,
@@ -118,6 +120,8 @@ pub fn start(ctx: &Context, name: &str, networks: &[&Network]) -> Result<Started
 fn judge(refusal: &Refusal) -> Result<Started, Error> {
     if refusal.is_not_found() {
         Ok(Started::Gone)
+    } else if refusal.is_unmountable_lxcfs() {
+        Ok(Started::NoView(refusal.message.clone()))
     } else if refusal.is_no_lxcfs() {
         // The container exists with its mounts. It starts once the operator has started lxcfs.
         Err(Error::Other(format!(

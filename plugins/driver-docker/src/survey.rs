@@ -2,6 +2,7 @@
 
 use crate::api::model::{NetworkDetails, label};
 use crate::context::Context;
+use crate::settings::Lxcfs;
 use crate::{lxcfs, names};
 use wharf_guest::{EngineNetwork, Error, Surroundings};
 
@@ -27,9 +28,9 @@ pub fn look(ctx: &Context, images: &[String]) -> Result<Surroundings, Error> {
     Ok(Surroundings {
         networks: networks.into_iter().map(network).collect(),
         missing_images,
-        own_view: match ctx.settings.mounts_lxcfs() {
-            true => lxcfs::is_shown(ctx)?,
-            false => None,
+        own_view: match ctx.settings.lxcfs {
+            Lxcfs::Auto => lxcfs::is_shown(ctx)?,
+            Lxcfs::Off => None,
         },
         machine: (!info.is_rootless() && !info.name.is_empty()).then_some(info.name),
     })

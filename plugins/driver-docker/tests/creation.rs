@@ -136,6 +136,22 @@ fn a_node_without_lxcfs_shows_its_own_size() {
 }
 
 #[test]
+fn an_engine_that_cannot_mount_lxcfs_shows_the_nodes_size() {
+    let fake = Fake::new();
+    fake.world.borrow_mut().locked = true;
+    assert!(matches!(phase(ensure(&fake, &spec(1))), Phase::Booting));
+    let plain = node("{}");
+    let ctx = Context::new(&plain, &fake).unwrap();
+    assert_eq!(lxcfs::is_shown(&ctx).unwrap(), Some(false));
+    assert_eq!(fake.world.borrow().containers.len(), 1);
+    // Another engine of that kind can.
+    let able = Fake::new();
+    ensure_with(&able, r#"{"userns":"auto"}"#, &spec(1)).unwrap();
+    let ctx = Context::new(&plain, &able).unwrap();
+    assert_eq!(lxcfs::is_shown(&ctx).unwrap(), Some(true));
+}
+
+#[test]
 fn settings_reach_the_container() {
     let fake = Fake::new();
     fake.world

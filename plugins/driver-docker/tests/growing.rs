@@ -63,6 +63,15 @@ fn restart(fake: &Fake, wanted: &Spec) -> Result<(), Error> {
 }
 
 #[test]
+fn a_grown_container_gets_no_mounts_that_the_engine_refuses_at_starts() {
+    let fake = Fake::new();
+    fake.world.borrow_mut().locked = true;
+    let large = stopped(&fake);
+    restart(&fake, &large).unwrap();
+    assert_grown(&fake);
+}
+
+#[test]
 fn the_content_moves_to_a_replacement_container() {
     let fake = Fake::new();
     let wanted = stopped(&fake);

@@ -151,6 +151,14 @@ impl Call {
         self
     }
 
+    /// Sets one file as the body, with the headers that the policy of the kind of engine gives it. The
+    /// host inserts a secret.
+    #[must_use]
+    pub fn file(mut self, file: &File) -> Self {
+        self.0.body = Body::File(file.clone());
+        self
+    }
+
     /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {

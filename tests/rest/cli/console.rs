@@ -6,7 +6,9 @@ use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::spawn;
-use wharf_tests::{Ports, Server, Shell, lasting_node};
+use wharf_tests::{Api, OnTerminal, Ports, Server, Shell, lasting_node};
+
+const CONSOLE: &str = "wharf console box; echo ended with $?";
 
 /// A path to a server, which can be cut.
 struct Relay {
@@ -45,44 +47,55 @@ impl Relay {
     }
 }
 
+/// Creates an instance with an SSH server.
+fn create(shell: &Shell, api: &Api) -> SshServer {
+    shell.ok(&["create", "box", "--wait"]).unwrap();
+    let instance = api.instance("box").unwrap().expect(200).unwrap();
+    SshServer::of(&instance).unwrap()
+}
+
+/// Opens a console, up to its prompt.
+fn open(shell: &Shell, line: &str) -> OnTerminal {
+    let mut console = shell.on_terminal(line).unwrap();
+    console.wait_for("ready> ").unwrap();
+    console
+}
+
+/// Types a line and waits for the answer of the shell.
+fn say(console: &mut OnTerminal, words: &str) {
+    console.type_in(&format!("{words}\r")).unwrap();
+    console.wait_for(&format!("you said {words}")).unwrap();
+}
+
+/// Waits for the exit code of `wharf console`.
+fn ends(mut console: OnTerminal, code: u8) {
+    console.wait_for(&format!("ended with {code}")).unwrap();
+    console.end().unwrap();
+}
+
 #[test]
 fn a_console_passes_keys_and_sizes_and_ends_with_the_code_of_the_shell() {
     let (server, api) = start();
     let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
-    shell.ok(&["create", "box", "--wait"]).unwrap();
-    let instance = api.instance("box").unwrap().expect(200).unwrap();
-    let ssh = SshServer::of(&instance).unwrap();
+    let ssh = create(&shell, &api);
 
-    let mut console = shell
-        .on_terminal("stty cols 101 rows 37; wharf console box; echo ended with $?")
-        .unwrap();
-    console.wait_for("ready> ").unwrap();
+    let mut console = open(&shell, &format!("stty cols 101 rows 37; {CONSOLE}"));
     console.type_in("size\r").unwrap();
     console.wait_for("101 37").unwrap();
-    console.type_in("grüße 漢字\r").unwrap();
-    console.wait_for("you said grüße 漢字").unwrap();
+    say(&mut console, "grüße 漢字");
     // Ctrl-C goes to the shell.
-    console.type_in("a\x03b\r").unwrap();
-    console.wait_for("you said a\x03b").unwrap();
+    say(&mut console, "a\x03b");
     console.type_in("exit 42\r").unwrap();
-    console.wait_for("ended with 42").unwrap();
-    console.end().unwrap();
+    ends(console, 42);
 
-    let mut console = shell
-        .on_terminal("wharf console box; echo ended with $?")
-        .unwrap();
-    console.wait_for("ready> ").unwrap();
+    let mut console = open(&shell, CONSOLE);
     console.type_in("\x1d").unwrap();
-    console.wait_for("ended with 0").unwrap();
-    console.end().unwrap();
+    ends(console, 0);
     drop(ssh);
     shell.ok(&["stop", "box"]).unwrap();
-    let mut stopped = shell
-        .on_terminal("wharf console box; echo ended with $?")
-        .unwrap();
-    stopped.wait_for("ended with 1").unwrap();
-    assert!(stopped.output().contains("wharf: "), "{}", stopped.output());
-    stopped.end().unwrap();
+    let mut stopped = shell.on_terminal(CONSOLE).unwrap();
+    stopped.wait_for("wharf: ").unwrap();
+    ends(stopped, 1);
     server.finish().unwrap();
 }
 
@@ -94,15 +107,9 @@ fn a_console_attaches_again_after_a_lost_connection() {
     let login = ["login", &format!("http://{}", relay.address), "--with-key"];
     let signed_in = shell.run_with(&login, &[], api.key()).unwrap();
     signed_in.succeeded().unwrap();
-    shell.ok(&["create", "box", "--wait"]).unwrap();
-    let instance = api.instance("box").unwrap().expect(200).unwrap();
-    let _ssh = SshServer::of(&instance).unwrap();
-    let mut console = shell
-        .on_terminal("wharf console box; echo ended with $?")
-        .unwrap();
-    console.wait_for("ready> ").unwrap();
-    console.type_in("first\r").unwrap();
-    console.wait_for("you said first").unwrap();
+    let _ssh = create(&shell, &api);
+    let mut console = open(&shell, CONSOLE);
+    say(&mut console, "first");
     for _ in 0..2 {
         relay.cut();
         console.wait_for("attaching again").unwrap();
@@ -110,16 +117,11 @@ fn a_console_attaches_again_after_a_lost_connection() {
         console.wait_for("\x1bc").unwrap();
         console.wait_for("you said first").unwrap();
     }
-    console.type_in("second\r").unwrap();
-    console.wait_for("you said second").unwrap();
+    say(&mut console, "second");
+    let output = console.output();
+    assert!(!output.contains("a new one"), "{output}");
     console.type_in("exit 3\r").unwrap();
-    console.wait_for("ended with 3").unwrap();
-    assert!(
-        !console.output().contains("a new one"),
-        "{}",
-        console.output()
-    );
-    console.end().unwrap();
+    ends(console, 3);
     server.finish().unwrap();
 }
 
@@ -134,21 +136,15 @@ fn a_console_opens_a_new_terminal_after_a_restart_of_the_server() {
     let config = config.replace("127.0.0.1:0", address);
     std::fs::write(server.config_path(), config).unwrap();
     let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
-    shell.ok(&["create", "box", "--wait"]).unwrap();
-    let instance = api.instance("box").unwrap().expect(200).unwrap();
-    let _ssh = SshServer::of(&instance).unwrap();
-    let mut console = shell
-        .on_terminal("wharf console box; echo ended with $?")
-        .unwrap();
-    console.wait_for("ready> ").unwrap();
+    let _ssh = create(&shell, &api);
+    let mut console = open(&shell, CONSOLE);
     assert!(server.terminate().unwrap().success());
     console.wait_for("attaching again").unwrap();
     server.run().unwrap();
     console.wait_for("This is a new one.").unwrap();
     console.wait_for("ready> ").unwrap();
     console.type_in("exit 5\r").unwrap();
-    console.wait_for("ended with 5").unwrap();
-    console.end().unwrap();
+    ends(console, 5);
     server.finish().unwrap();
 }
 

@@ -31,6 +31,7 @@ pub use objects::{GRACE_S, Objects};
 pub use podman::PODMAN;
 pub use private::{Options, PrivateEngine, TlsListener};
 pub use rules::{Allowed, NodeRules, Ruleset};
+pub use stale::end_all;
 pub use storage::disk_gib;
 
 use crate::packages::{self, Need};

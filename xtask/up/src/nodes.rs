@@ -14,7 +14,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use wharf_testkit::engine::{self, NodeRules, PrivateEngine, short_hash};
 use wharf_testkit::http::Endpoint;
-use wharf_testkit::process::{find, is_root, output};
+use wharf_testkit::process::{Shield, find, is_root, output};
 use wharf_testkit::signals::Signals;
 use wharf_testkit::{images, progress, workspace};
 
@@ -294,6 +294,7 @@ impl Nodes {
     }
 
     fn end(&mut self, deadline: Duration) -> Result<()> {
+        let _shield = Shield::raise();
         let (rules, existing) = (take(&mut self.rules), take(&mut self.existing));
         if let Some(private) = self.private.take() {
             return private.stop();

@@ -108,9 +108,9 @@ pub fn shortcomings(
         {
             warn(
                 "settings.lxcfs",
-                "the node has no lxcfs: `free`, `top` and `uptime` in instances show the node's size"
+                "the engine has no lxcfs: `free`, `top` and `uptime` in instances show the node's size"
                     .to_owned(),
-                "install and start lxcfs on the node, or set \"off\" to accept it",
+                "install and start lxcfs where the engine sees /var/lib/lxcfs, or set \"off\" to accept it",
             );
         }
         if features

@@ -68,17 +68,6 @@ impl<'a> Target<'a> {
             .find(|(name, _)| *name == key)
             .map(|(_, value)| value.as_str())
     }
-
-    /// Refuses another value of a key, if the key is present.
-    pub fn fixed(&self, key: &str, wanted: &str) -> Result<(), Refusal> {
-        match self.get(key) {
-            None => Ok(()),
-            Some(value) if value == wanted => Ok(()),
-            Some(value) => Err(Refusal::new(format!(
-                "{key}={value:?}; it must be {wanted:?}"
-            ))),
-        }
-    }
 }
 
 /// Decodes a query value: printable text in well-formed percent-encoding.

@@ -87,6 +87,7 @@ fn request_from_guest(request: wit::Request) -> host::Request {
             wit::Body::Archive(files) => {
                 host::Body::Archive(files.into_iter().map(file_from_guest).collect())
             }
+            wit::Body::File(file) => host::Body::File(file_from_guest(file)),
         },
         timeout: request
             .timeout_ms

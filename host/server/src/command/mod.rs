@@ -14,6 +14,7 @@ mod images;
 mod key;
 mod manual;
 mod node;
+mod plugin;
 mod remote;
 mod restore;
 mod secrets;
@@ -53,6 +54,7 @@ enum Command {
     User(user::User),
     Bill(bill::Bill),
     Node(node::Node),
+    Plugin(plugin::Plugin),
     Images(images::Images),
     Forget(forget::Forget),
     Suspend(suspend::Suspend),
@@ -101,6 +103,7 @@ impl Cli {
             Command::User(user) => user.run(),
             Command::Bill(bill) => bill.run(),
             Command::Node(node) => node.run(),
+            Command::Plugin(plugin) => plugin.run(),
             Command::Images(images) => images.run(),
             Command::Forget(forget) => forget.run(),
             Command::Suspend(suspend) => suspend.run(),

@@ -114,6 +114,18 @@ impl Refusal {
         self.says(&[lxcfs::DIRECTORY])
     }
 
+    /// The engine cannot mount files of lxcfs into the container, such as into its user namespace.
+    #[must_use]
+    pub fn is_unmountable_lxcfs(&self) -> bool {
+        self.is_no_lxcfs()
+            && self.says(&["mounting"])
+            && self.says(&[
+                "operation not permitted",
+                "permission denied",
+                "invalid argument",
+            ])
+    }
+
     /// A network has containers. Docker answers with 403, Podman with 409 or 500.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
@@ -228,6 +240,9 @@ mod tests {
         assert!(refusal(500, limit).is_forbidden() && !refusal(500, taken).is_forbidden());
         let lxcfs = r#"{"message":"invalid mount config for type \"bind\": bind source path does not exist: /var/lib/lxcfs/proc/cpuinfo"}"#;
         assert!(refusal(400, lxcfs).is_no_lxcfs() && !refusal(500, limit).is_no_lxcfs());
+        assert!(!refusal(400, lxcfs).is_unmountable_lxcfs());
+        let locked = r#"{"message":"runc create failed: unable to start container process: error during container init: error mounting \"/var/lib/lxcfs/proc/cpuinfo\" to rootfs at \"/proc/cpuinfo\": mount /proc/self/fd/6:/proc/cpuinfo (via /proc/self/fd/14), flags: 0x5021: operation not permitted"}"#;
+        assert!(refusal(500, locked).is_unmountable_lxcfs());
         let gone = r#"{"message":"no container with ID or name \"x\" found: no such container"}"#;
         assert!(!refusal(404, gone).is_unknown_request());
         let quota = r#"{"message":"--storage-opt is supported only for overlay over xfs with 'pquota' mount option"}"#;

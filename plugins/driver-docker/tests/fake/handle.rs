@@ -6,6 +6,10 @@ use wharf_guest::{Body, Method, Request};
 
 type Answer = (u16, Value);
 
+/// The answer of an engine that cannot change the flags of a mount.
+const LOCKED: &str = "runc create failed: error mounting \"/var/lib/lxcfs/proc/cpuinfo\" to rootfs \
+                      at \"/proc/cpuinfo\": mount /proc/self/fd/6:/proc/cpuinfo (via \
+                      /proc/self/fd/14), flags: 0x5021: operation not permitted";
 /// The answer of an engine on a node without lxcfs.
 const NO_LXCFS: &str = "invalid mount config for type \"bind\": bind source path does not exist: \
                         /var/lib/lxcfs/proc/cpuinfo";
@@ -202,6 +206,7 @@ fn container(
         .unwrap();
     let network = world.networks.get(wanted).map(|(id, _)| *id);
     let (kvm, lxcfs, no_bridge) = (world.kvm, world.lxcfs, world.no_bridge);
+    let locked = world.locked;
     let made = |(_, made): &(u64, Value)| made["Options"]["com.docker.network.bridge.name"].clone();
     let bridge = world.networks.get(wanted).map(made);
     let bare = &mut world.started_bare;
@@ -234,8 +239,13 @@ fn container(
                     "error gathering device information: /dev/kvm: no such file",
                 );
             }
-            if !container.body["HostConfig"]["Mounts"].is_null() && !lxcfs {
-                return no(400, NO_LXCFS);
+            if !container.body["HostConfig"]["Mounts"].is_null() {
+                if !lxcfs {
+                    return no(400, NO_LXCFS);
+                }
+                if locked {
+                    return no(500, LOCKED);
+                }
             }
             if network.is_none() || container.network.is_some() && container.network != network {
                 return no(404, "network wharf-x not found");

@@ -73,6 +73,8 @@ pub struct World {
     pub kvm: bool,
     /// Whether lxcfs runs on the node.
     pub lxcfs: bool,
+    /// Whether the engine cannot mount files of lxcfs into its user namespaces.
+    pub locked: bool,
     /// The exit code of all programs.
     pub exit_code: i64,
     /// Whether the engine behaves like Podman 4.3.

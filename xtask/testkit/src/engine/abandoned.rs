@@ -20,6 +20,7 @@ pub(super) fn note(layout: &Layout, options: &Options) -> Result<()> {
         "dir": layout.dir,
         "disk_gib": options.disk_gib,
         "disposable": options.disposable,
+        "owner": std::process::id(),
     });
     Ok(fs::write(layout.run.join(NOTE), note.to_string())?)
 }
@@ -39,7 +40,11 @@ fn abandoned(run: &Path) -> Option<Options> {
     name.strip_prefix("wharf-")?;
     let note: Value = serde_json::from_str(&fs::read_to_string(run.join(NOTE)).ok()?).ok()?;
     let dir = PathBuf::from(note.get("dir")?.as_str()?);
-    if !dir.is_dir() {
+    // Without its directory an engine has no lock, and its data are lost.
+    let is_lost = !dir.is_dir();
+    let owner = note.get("owner").and_then(Value::as_u64);
+    let lives = |owner: u64| Path::new("/proc").join(owner.to_string()).exists();
+    if is_lost && owner.is_none_or(lives) {
         return None;
     }
     // A living run holds the lock.
@@ -49,7 +54,7 @@ fn abandoned(run: &Path) -> Option<Options> {
         kind: Kind::ALL.into_iter().find(|known| known.name() == kind)?,
         dir,
         disk_gib: note.get("disk_gib").and_then(Value::as_u64),
-        disposable: note.get("disposable")?.as_bool()?,
+        disposable: is_lost || note.get("disposable")?.as_bool()?,
         allowed: Allowed::default(),
         tls: None,
     })

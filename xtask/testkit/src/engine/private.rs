@@ -10,7 +10,7 @@ use super::rules::{Allowed, NodeRules};
 use super::storage::{self, Storage};
 use super::{dockerd, podman, stale, userns};
 use crate::http::{Client, Endpoint};
-use crate::process::is_root;
+use crate::process::{Shield, is_root};
 use crate::progress;
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
@@ -239,12 +239,13 @@ impl PrivateEngine {
         if std::mem::replace(&mut self.stopped, true) {
             return Ok(());
         }
+        let _shield = Shield::raise();
         let client = self.client();
         // Read before the networks are removed, for the removal of their rules.
         let networks = podman::networks(&self.layout);
         let bridges = self.stop_containers(&client).unwrap_or_default();
         self.pause();
-        stale::end_all(&self.layout)?;
+        stale::end_all(&self.layout.run, &self.layout.exec_root());
         storage::unmount_all(&self.layout.run)?;
         self.lxcfs = None;
         objects::remove_bridges(&bridges);

@@ -82,7 +82,7 @@ impl NodeRules {
         let table = self.table();
         let deleted = nft(&format!("table inet {table}\ndelete table inet {table}\n"));
         self.delete_from_iptables();
-        remove_empty_filter();
+        remove_empty_tables();
         let tables = output(command("nft").args(["list", "tables", "inet"]));
         deleted?;
         if tables?.contains(&format!(" {PREFIX}")) {
@@ -155,19 +155,19 @@ impl NodeRules {
     }
 }
 
-/// The table that iptables makes for its first rule, and leaves without rules.
-const FILTER: &str = "ip filter";
+/// The tables that iptables makes for its first rule, and leaves without rules.
+const IPTABLES: [&str; 2] = ["ip filter", "ip nat"];
+/// The chains of those tables that iptables makes by itself.
+const BUILT_IN: [&str; 5] = ["INPUT", "FORWARD", "OUTPUT", "PREROUTING", "POSTROUTING"];
 
-/// Removes the table of iptables if it has no effect.
-fn remove_empty_filter() {
-    let list = output(
-        command("nft")
-            .args(["list", "table"])
-            .args(FILTER.split(' ')),
-    );
-    if list.is_ok_and(|text| is_without_effect(&text)) {
-        // Fails if a rule was added meanwhile to a chain that other tables refer to.
-        let _ = nft(&format!("delete table {FILTER}\n"));
+/// Removes the tables of iptables that have no effect.
+fn remove_empty_tables() {
+    for name in IPTABLES {
+        let list = output(command("nft").args(["list", "table"]).args(name.split(' ')));
+        if list.is_ok_and(|text| is_without_effect(&text)) {
+            // Fails if a rule was added meanwhile to a chain that other tables refer to.
+            let _ = nft(&format!("delete table {name}\n"));
+        }
     }
 }
 
@@ -177,11 +177,16 @@ fn is_without_effect(table: &str) -> bool {
     lines
         .filter(|line| !line.is_empty() && *line != "}" && !line.starts_with('#'))
         .all(|line| {
-            let is_builtin = ["INPUT", "FORWARD", "OUTPUT"]
+            let is_built_in = BUILT_IN
                 .iter()
                 .any(|name| line == format!("chain {name} {{"));
-            let is_hook = line.starts_with("type filter hook") && line.ends_with("policy accept;");
-            is_builtin || is_hook || line == format!("table {FILTER} {{")
+            let is_hook = line.starts_with("type ")
+                && line.contains(" hook ")
+                && line.ends_with("policy accept;");
+            let is_table = IPTABLES
+                .iter()
+                .any(|name| line == format!("table {name} {{"));
+            is_built_in || is_hook || is_table
         })
 }
 
@@ -244,6 +249,11 @@ mod tests {
             "\t\toifname \"x\" counter accept\n"
         )));
         assert!(!is_without_effect(&table("").replace("accept", "drop")));
+        let nat = table("").replace("ip filter", "ip nat");
+        let nat = nat.replace("FORWARD", "POSTROUTING");
+        let nat = nat.replace("type filter hook forward", "type nat hook postrouting");
+        assert!(is_without_effect(&nat), "{nat}");
+        assert!(!is_without_effect(&nat.replace("ip nat", "ip wharf")));
         assert!(!is_without_effect(
             &table("").replace("FORWARD", "DOCKER-USER")
         ));

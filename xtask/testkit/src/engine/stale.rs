@@ -2,7 +2,6 @@
 
 use super::layout::Layout;
 use crate::process::wait_until;
-use anyhow::Result;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::Path;
@@ -61,18 +60,18 @@ pub(super) fn end_containerd(layout: &Layout) {
     let _ = fs::remove_file(directory.join("containerd.pid"));
 }
 
-/// Ends all processes of this engine, those of containers included.
-pub(super) fn end_all(layout: &Layout) -> Result<()> {
-    for pid in with_argument_below(&layout.run) {
+/// Ends all processes of an engine, those of containers included: those with an argument below `run`,
+/// and those whose runtime state is below `exec_root`.
+pub fn end_all(run: &Path, exec_root: &Path) {
+    for pid in with_argument_below(run) {
         end(pid, Duration::from_secs(2));
     }
-    for (pid, container) in first_processes(&layout.exec_root()) {
+    for (pid, container) in first_processes(exec_root) {
         let cgroup = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         if cgroup.contains(&container) {
             end(pid, Duration::ZERO);
         }
     }
-    Ok(())
 }
 
 fn with_argument_below(directory: &Path) -> Vec<u32> {

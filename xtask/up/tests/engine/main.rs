@@ -2,14 +2,17 @@
 //! where it is missing.
 
 mod container;
+mod ends;
+mod first_day;
 mod image;
 mod isolation;
 mod lifecycle;
 mod outside;
 mod rootless;
+mod run;
 mod ssh;
+mod traces;
 mod up;
-mod up_apart;
 
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -35,16 +38,15 @@ fn private_engine() {
     lifecycle::assert_none(&remains, &[&result.unwrap(), "engine-test", "whfxtask"]);
 }
 
-/// The first steps of a new user.
+/// The page of a new user, with a second run beside the first, and an engine that is killed.
 #[test]
-fn up_starts_again_and_its_check_removes_everything() -> Result<()> {
-    removes_everything(up::works, up::DIRECTORY)
+fn the_first_day_goes_as_its_page_says() -> Result<()> {
+    removes_everything(first_day::as_written, first_day::DIRECTORY)
 }
 
-/// Two runs on one machine, an engine that dies, a run that is killed, and a machine that is full.
 #[test]
-fn two_runs_of_up_do_not_disturb_each_other_and_survive_faults() -> Result<()> {
-    removes_everything(up_apart::works, up_apart::DIRECTORY)
+fn however_up_ends_it_leaves_nothing() -> Result<()> {
+    removes_everything(ends::all, ends::DIRECTORY)
 }
 
 /// The first steps of a user with Podman and without root.

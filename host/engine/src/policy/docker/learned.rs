@@ -1,39 +1,32 @@
-//! Ids that the engine has reported in a call. An operator can rename the container of an instance, so a
-//! call may use the ids of containers that the engine has listed with the instance's labels. It may
-//! also use the id of a program that the engine has created in that container. It may give a container
-//! the limits back that it had before, and its disk the room that the image takes, or no limit if the
-//! engine cannot limit disks.
+//! Facts that the engine has told in a call. A call may give a container the limits back that it had
+//! before, and its disk the room that the image takes, or no limit if the engine cannot limit disks.
 
-use super::versioned;
+use super::Docker;
 use crate::message::Response;
-use crate::policy::path::Target;
 use crate::scope::{CallScope, Limits};
-use http::Method;
 use serde::Deserialize;
-use std::collections::HashMap;
 
-/// Most ids kept; one instance has one container.
-const MAX_CONTAINERS: usize = 16;
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Row {
-    id: String,
-    #[serde(default)]
-    labels: Option<HashMap<String, String>>,
+/// The facts that the policy file has noted from answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Note {
+    /// The limits of the container before the call changed any.
+    Limits,
+    /// The size of the image.
+    ImageSize,
+    /// The engine cannot limit disks.
+    NoDiskLimit,
 }
 
-/// Learns the ids in an answer.
-pub fn learn(scope: &mut CallScope, method: &Method, target: &Target<'_>, answer: &Response) {
-    match (method.as_str(), answer.status, versioned(target).1) {
-        ("GET", 200, ["containers", "json"]) => containers(scope, answer),
-        ("POST", 201, ["containers", _, "exec"]) => program(scope, answer),
-        ("GET", 200, ["containers", _, "json"]) => limits(scope, answer),
-        ("GET", 200, ["images", .., "history"]) => image(scope, answer),
-        ("POST", 400 | 500, ["containers", "create"] | ["libpod", "containers", "create"]) => {
-            disk_limit(scope, answer);
+impl Docker {
+    /// Notes a fact from an answer to a request that the policy has checked.
+    pub fn note(note: Note, scope: &mut CallScope, answer: &Response) {
+        match (note, answer.status) {
+            (Note::Limits, 200) => limits(scope, answer),
+            (Note::ImageSize, 200) => image(scope, answer),
+            (Note::NoDiskLimit, 400 | 500) => disk_limit(scope, answer),
+            _ => {}
         }
-        _ => {}
     }
 }
 
@@ -103,44 +96,4 @@ fn disk_limit(scope: &mut CallScope, answer: &Response) {
     {
         subject.no_disk_limit = true;
     }
-}
-
-/// The policy has checked the request, so the program is in the call's own container.
-fn program(scope: &mut CallScope, answer: &Response) {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "PascalCase")]
-    struct Made {
-        id: String,
-    }
-    if let Some(subject) = &mut scope.subject
-        && let Ok(made) = serde_json::from_slice::<Made>(&answer.body)
-        && is_id(&made.id)
-        && subject.programs.len() < MAX_CONTAINERS
-    {
-        subject.programs.push(made.id);
-    }
-}
-
-fn containers(scope: &mut CallScope, answer: &Response) {
-    let Ok(rows) = serde_json::from_slice::<Vec<Row>>(&answer.body) else {
-        return;
-    };
-    let instance = scope.subject.as_ref().map(|s| s.tag.instance.to_string());
-    let own = rows.into_iter().filter(|row| {
-        let label = |key: &str| row.labels.as_ref().and_then(|labels| labels.get(key));
-        is_id(&row.id)
-            && label("io.wharf.installation") == Some(&scope.installation)
-            && instance
-                .as_ref()
-                .is_none_or(|id| label("io.wharf.instance") == Some(id))
-    });
-    let own = own.take(MAX_CONTAINERS).map(|row| row.id).collect();
-    match &mut scope.subject {
-        Some(subject) => subject.containers = own,
-        None => scope.listed = own,
-    }
-}
-
-fn is_id(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit())
 }

@@ -54,8 +54,30 @@ fn own_name(scope: &CallScope, network: &Network) -> String {
     format!("n{:08x}{end}", u32::from(network.subnet.network()))
 }
 
+/// The names of the networks of the call.
+pub fn names(scope: &CallScope) -> Result<Vec<String>, Refusal> {
+    let networks = [of(scope)?]
+        .into_iter()
+        .chain(&subject(scope)?.public_network);
+    let names = networks.flat_map(|network| {
+        [name(scope, network)]
+            .into_iter()
+            .chain(earlier_name(network))
+    });
+    Ok(names.collect())
+}
+
+/// The names of the networks that the instance's container may be connected to.
+pub fn joined_names(scope: &CallScope, settings: &Settings) -> Result<Vec<String>, Refusal> {
+    let mut names = names(scope)?;
+    if subject(scope)?.public_network.is_some() {
+        names.extend(settings.public_network.clone());
+    }
+    Ok(names)
+}
+
 /// The network of the call with this name.
-pub fn own<'a>(scope: &'a CallScope, given: &str) -> Result<&'a Network, Refusal> {
+fn own<'a>(scope: &'a CallScope, given: &str) -> Result<&'a Network, Refusal> {
     let private = of(scope)?;
     [private]
         .into_iter()

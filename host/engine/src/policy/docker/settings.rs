@@ -75,20 +75,22 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The name of a blueprint's image after the replacement.
+    /// The names of a blueprint's images after the replacement.
+    pub fn images(&self, images: &[String]) -> Vec<String> {
+        let renamed = |image: &String| match image.strip_prefix(LOCAL_PREFIX) {
+            Some(rest) => format!("{}{rest}", self.image_prefix),
+            None => image.clone(),
+        };
+        images.iter().map(renamed).collect()
+    }
+
+    /// Requires one of a blueprint's images, by its name after the replacement.
     pub fn image(&self, reference: &str, images: &[String]) -> Result<(), Refusal> {
-        let known = images.iter().any(|image| {
-            let renamed = image
-                .strip_prefix(LOCAL_PREFIX)
-                .map(|rest| format!("{}{rest}", self.image_prefix));
-            renamed.as_deref().unwrap_or(image) == reference
-        });
-        if known {
-            Ok(())
-        } else {
-            Err(refuse(format!(
+        match self.images(images).iter().any(|image| image == reference) {
+            true => Ok(()),
+            false => Err(refuse(format!(
                 "image {reference:?} is not the blueprint's"
-            )))
+            ))),
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use super::{ID, OTHER, ask, policy, scope};
 use crate::{Body, Response};
-use http::Method;
 use serde_json::{Value, json};
 
 const LIST: &str = "/v1.41/containers/json?all=true&filters=%7B%22label%22%3A%5B%22io.wharf.installation%3Dhome%22%5D%7D";
@@ -32,13 +31,14 @@ fn only_what_the_engine_lists_with_the_calls_labels_may_be_named_by_its_id() {
         headers: Vec::new(),
         body: body.to_string().into(),
     };
-    let learn = |scope: &mut _, path: &str, status| {
-        policy().learn(scope, &Method::GET, path, &answer(status, &rows));
+    let learn = |scope: &mut _, rule: &str, status| {
+        policy().learn(scope, rule, &answer(status, &rows));
     };
-    learn(&mut scope, LIST, 500);
-    learn(&mut scope, "/networks?filters=x", 200);
+    let list = ask(&scope, "GET", LIST, Body::Empty).unwrap().rule;
+    learn(&mut scope, &list, 500);
+    learn(&mut scope, "list-networks", 200);
     assert!(ask(&scope, "GET", &id('a'), Body::Empty).is_err());
-    learn(&mut scope, LIST, 200);
+    learn(&mut scope, &list, 200);
     assert!(ask(&scope, "GET", &id('a'), Body::Empty).is_ok());
     for other in ['b', 'c', 'd'] {
         assert!(

@@ -21,9 +21,7 @@ fn transfer(scope: &CallScope, read: &str, changes: &str, write: &str) -> bool {
 fn content_goes_from_the_instances_container_to_its_replacement_only() {
     let mut scope = scope();
     let id = "a".repeat(64);
-    if let Some(subject) = &mut scope.subject {
-        subject.containers = vec![id.clone()];
-    }
+    scope.learnt.insert("container".into(), vec![id.clone()]);
     let own = named("");
     let part = format!("/containers/{}/archive?path=%2F", named("-part"));
     let changes = format!("/v1.41/containers/{own}/changes");

@@ -2,8 +2,8 @@
 
 use super::gpus::libpod;
 use super::vms::{machine, vm};
-use super::{ID, ask, create, creation, policy, scope};
-use crate::policy::{CheckedRequest, Policy, Refusal};
+use super::{ID, ask, create, creation, docker, policy, scope};
+use crate::policy::{CheckedRequest, Refusal};
 use crate::scope::CallScope;
 use crate::{Body, Response};
 use http::Method;
@@ -20,6 +20,8 @@ fn without(mut body: Value, pointer: &str) -> Value {
 
 fn names<T: std::fmt::Debug>(refused: Result<T, Refusal>, place: &str) {
     let Refusal(why) = refused.unwrap_err();
+    // The name of the rule comes first.
+    let (_, why) = why.split_once(": ").unwrap();
     assert!(why.starts_with(place), "{why:?} does not name {place}");
 }
 
@@ -186,7 +188,7 @@ fn a_machine_has_walls_of_its_own() {
 #[test]
 fn settings_of_the_node_are_required() {
     let settings = json!({ "userns": "auto", "pids_limit": 50, "disk_limit": "on" });
-    let policy = Policy::for_engine("docker", &settings).unwrap();
+    let policy = docker(&settings).unwrap();
     let make = |body: &Value| {
         let request = crate::Request {
             method: Method::POST,
@@ -215,7 +217,7 @@ fn a_disk_has_no_limit_only_after_the_engine_has_refused_one() {
     let mut scope = scope();
     let path = format!("/containers/create?name=wharf-{ID}");
     let make = |scope: &CallScope, settings: Value| {
-        let policy = Policy::for_engine("docker", &settings).unwrap();
+        let policy = docker(&settings).unwrap();
         let mut body = without(creation(), "/HostConfig/StorageOpt");
         body["HostConfig"]["Dns"] = json!(["10.0.0.53"]);
         let request = crate::Request {
@@ -236,16 +238,16 @@ fn a_disk_has_no_limit_only_after_the_engine_has_refused_one() {
     const NO_QUOTA: &str =
         "--storage-opt is supported only for overlay over xfs with 'pquota' mount option";
     // Errors that a driver can provoke, and answers to other requests, allow nothing.
-    for (status, words, path) in [
-        (409, NO_QUOTA, path.as_str()),
-        (500, "no such image", &path),
-        (500, NO_QUOTA, "/networks/create"),
+    for (status, words, rule) in [
+        (409, NO_QUOTA, "create"),
+        (500, "no such image", "create"),
+        (500, NO_QUOTA, "create-network"),
     ] {
-        policy().learn(&mut scope, &Method::POST, path, &refused(status, words));
-        assert!(!make(&scope, settings("auto")), "{status} {words} {path}");
+        policy().learn(&mut scope, rule, &refused(status, words));
+        assert!(!make(&scope, settings("auto")), "{status} {words} {rule}");
     }
     assert!(make(&scope, settings("off")));
-    policy().learn(&mut scope, &Method::POST, &path, &refused(500, NO_QUOTA));
+    policy().learn(&mut scope, "create", &refused(500, NO_QUOTA));
     assert!(make(&scope, settings("auto")));
     assert!(!make(&scope, settings("on")));
 }
@@ -267,8 +269,7 @@ fn a_disk_gets_room_for_the_image_that_the_engine_has_reported() {
             .to_string()
             .into(),
     };
-    let path = "/images/localhost/wharf/base:1/history";
-    policy().learn(&mut scope, &Method::GET, path, &history);
+    policy().learn(&mut scope, "read-image-history", &history);
     assert!(make(&scope, "10G") && make(&scope, "10848M"));
     assert!(!make(&scope, "12G") && !make(&scope, "10239M"));
 }
@@ -307,9 +308,8 @@ fn an_update_sets_the_size_of_the_call_or_the_one_before() {
         .to_string()
         .into(),
     };
-    let path = format!("/containers/wharf-{ID}/json");
     for memory in [4, 8] {
-        policy().learn(&mut scope, &Method::GET, &path, &details(memory << 30));
+        policy().learn(&mut scope, "read", &details(memory << 30));
     }
     assert_eq!(sent(&scope, 4 << 30, 800_000), [true, true]);
     assert_eq!(sent(&scope, 4 << 30, 200_000), [false, false]);

@@ -1,7 +1,6 @@
 //! Containers of virtual machines.
 
-use super::{ID, OTHER, ask, creation, scope};
-use crate::policy::Policy;
+use super::{ID, OTHER, ask, creation, docker, scope};
 use crate::scope::CallScope;
 use crate::{Body, Response};
 use http::Method;
@@ -87,7 +86,7 @@ fn of_devices_only_virtualisation_and_for_machines_only() {
         assert!(send(&vm(), &path, &with(key, good)), "{key}");
         assert!(!send(&vm(), &path, &with(key, bad)), "{key}");
     }
-    let off = Policy::for_engine("docker", &json!({ "kvm": "off" })).unwrap();
+    let off = docker(&json!({ "kvm": "off" })).unwrap();
     let request = crate::Request {
         method: Method::POST,
         path,
@@ -113,7 +112,7 @@ fn its_public_network_is_its_own_or_the_operators() {
     let mut moved = attach.clone();
     moved["EndpointConfig"]["IPAMConfig"]["IPv4Address"] = json!("203.0.113.6");
     assert!(!send(&vm(), "/networks/wharf-0p/connect", &moved));
-    let policy = Policy::for_engine("docker", &json!({ "public_network": "uplink" })).unwrap();
+    let policy = docker(&json!({ "public_network": "uplink" })).unwrap();
     let request = |path: &str| crate::Request {
         method: Method::POST,
         path: path.into(),
@@ -159,7 +158,7 @@ fn a_program_is_run_only_to_set_the_calls_ports() {
 
 #[test]
 fn a_program_is_started_only_by_the_call_that_made_it() {
-    let policy = Policy::for_engine("docker", &json!({})).unwrap();
+    let policy = docker(&json!({})).unwrap();
     let mut scope = vm();
     let id = "e".repeat(64);
     let start = format!("/exec/{id}/start");
@@ -170,10 +169,9 @@ fn a_program_is_started_only_by_the_call_that_made_it() {
         headers: Vec::new(),
         body: json!({ "Id": id }).to_string().into(),
     };
-    let path = format!("/containers/wharf-{ID}/exec");
-    policy.learn(&mut scope, &Method::POST, &path, &made(409));
+    policy.learn(&mut scope, "prepare-ports", &made(409));
     assert!(!send(&scope, &start, &body));
-    policy.learn(&mut scope, &Method::POST, &path, &made(201));
+    policy.learn(&mut scope, "prepare-ports", &made(201));
     assert!(send(&scope, &start, &body));
     assert!(ask(&scope, "GET", &format!("/exec/{id}/json"), Body::Empty).is_ok());
     assert!(!send(&scope, &start, &json!({ "Detach": true })));
@@ -196,12 +194,12 @@ fn a_node_is_asked_what_its_machines_run_on_and_nothing_else_is_read() {
         headers: Vec::new(),
         body: rows.to_string().into(),
     };
-    let policy = Policy::for_engine("docker", &json!({})).unwrap();
-    policy.learn(&mut node, &Method::GET, "/containers/json", &answer);
+    let policy = docker(&json!({})).unwrap();
+    policy.learn(&mut node, "list", &answer);
     assert!(read(&node, file));
     assert!(!read(&node, "%2Fetc%2Fshadow"));
     assert!(ask(&node, "GET", &format!("/containers/{id}/json"), Body::Empty).is_err());
     let mut other = vm();
-    policy.learn(&mut other, &Method::GET, "/containers/json", &answer);
+    policy.learn(&mut other, "list", &answer);
     assert!(!read(&other, file), "in a call about one instance");
 }
