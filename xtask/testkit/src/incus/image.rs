@@ -49,7 +49,7 @@ pub fn ensure(client: &Client, project: &str, names: &[impl AsRef<str>]) -> Resu
 
 /// The name of an image in blueprints.
 pub fn alias(name: &str) -> String {
-    format!("wharf/{name}:1")
+    format!("localhost/wharf/{name}:1")
 }
 
 fn ensure_one(client: &Client, project: &str, name: &str) -> Result<()> {
