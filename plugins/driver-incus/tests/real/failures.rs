@@ -101,7 +101,8 @@ pub fn no_quorum(rig: &mut Rig) {
     remove(rig, 0, 41);
 }
 
-fn remove(rig: &Rig, member: usize, n: u8) {
+/// Deletes an instance.
+pub fn remove(rig: &Rig, member: usize, n: u8) {
     let gone = |phase: &Phase| matches!(phase, Phase::Absent);
     rig.wait_for(member, &spec(n).tag, gone, |ctx| {
         delete::delete(ctx, &target(&spec(n)))

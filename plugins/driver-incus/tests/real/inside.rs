@@ -71,6 +71,7 @@ pub fn isolation(rig: &mut Rig) {
         &one,
         &format!("ip address delete {}/32 dev eth0", two.network.address),
     );
+    crate::failures::remove(rig, 0, 2);
     // The certificate of the node is confined to its project.
     let path = format!("/1.0/instances/{}", names::instance(INSTALLATION, &one.tag));
     for path in [

@@ -120,7 +120,7 @@ pub fn stats(rig: &mut Rig) {
         after = read(rig);
     }
     assert!(after.cpu_ns > before.cpu_ns, "{before:?} {after:?}");
-    let missing = rig.call(0, |ctx| driver_incus::stats::stats(ctx, &spec(2).tag, true));
+    let missing = rig.call(0, |ctx| driver_incus::stats::stats(ctx, &spec(9).tag, true));
     assert!(matches!(missing, Err(Error::NotFound)));
 }
 

@@ -50,7 +50,7 @@ fn instances_live_on_a_cluster() {
         eprintln!("skipped: Incus cannot be installed here");
         return;
     }
-    wharf_testkit::engine::PrivateEngine::end_abandoned(None);
+    wharf_testkit::incus::Cluster::end_abandoned();
     let mut rig = Rig::start();
     for (name, step) in STEPS {
         let start = Instant::now();

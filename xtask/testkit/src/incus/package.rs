@@ -44,11 +44,11 @@ const NEEDS: [Need; 5] = [
     },
 ];
 
-/// Whether Incus is installed, or Debian offers it to this machine.
+/// Whether this process may start a private Incus, which is installed or offered by Debian.
 pub fn can_install() -> bool {
     let platform = wharf_images::platform().unwrap_or_default();
     let suite = platform.split('-').next().unwrap_or_default();
-    Path::new(DAEMON).is_file() || is_root() && matches!(suite, WITHOUT | "trixie")
+    is_root() && (Path::new(DAEMON).is_file() || matches!(suite, WITHOUT | "trixie"))
 }
 
 /// Installs Incus. Its own service is not started where the machine starts no services.
