@@ -33,9 +33,26 @@ pub(crate) fn describing(text: &str) -> Vec<&str> {
         .collect()
 }
 
+/// The variables that the image gives to its first process. Values have no quotes.
+pub(crate) fn environment(text: &str) -> Vec<String> {
+    let lines = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("ENV "));
+    lines
+        .flat_map(str::split_whitespace)
+        .map(str::to_owned)
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{base, describing};
+    use super::{base, describing, environment};
+
+    #[test]
+    fn an_instruction_may_set_several_variables() {
+        let text = "ENV LANG=C.UTF-8\nRUN ENV x\nENV A=b C=d\n";
+        assert_eq!(environment(text), ["LANG=C.UTF-8", "A=b", "C=d"]);
+    }
 
     #[test]
     fn base_and_describing_instructions_are_found() {

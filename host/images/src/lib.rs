@@ -29,7 +29,7 @@ pub use recipe::platform;
 pub use rootfs::apt_options;
 
 use crate::http::Client;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use recipe::Recipe;
 use std::path::PathBuf;
 
@@ -42,10 +42,37 @@ pub struct Recipes {
     pub cache: PathBuf,
 }
 
+/// The content of an image.
+#[derive(Debug, Clone)]
+pub struct RootFileSystem {
+    /// A tar file of `/`.
+    pub tarball: PathBuf,
+    /// Variables of the first process, as NAME=VALUE.
+    pub environment: Vec<String>,
+    /// A hash of the recipe.
+    pub hash: String,
+}
+
 impl Recipes {
     /// The names of all images except those with CUDA, which only nodes with GPUs need.
     pub fn names(&self) -> Result<Vec<String>> {
         recipe::names(self)
+    }
+
+    /// The content of an image that is made from the distribution's packages, for engines that build none.
+    pub fn root_file_system(&self, name: &str) -> Result<RootFileSystem> {
+        let recipe = Recipe::read(self, name)?;
+        if let Some(parent) = recipe.parent()? {
+            bail!(
+                "{name} is built on {}, in an engine that builds images",
+                parent.reference()
+            );
+        }
+        Ok(RootFileSystem {
+            tarball: rootfs::tarball(&recipe)?,
+            environment: recipe.environment(),
+            hash: recipe.hash().to_owned(),
+        })
     }
 
     /// Makes images in the engine, unless it has current ones.

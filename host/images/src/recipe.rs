@@ -88,6 +88,11 @@ impl Recipe {
         containerfile::describing(&self.containerfile)
     }
 
+    /// The variables of its first process, as NAME=VALUE.
+    pub fn environment(&self) -> Vec<String> {
+        containerfile::environment(&self.containerfile)
+    }
+
     /// A hash of the files of this recipe and of its parents.
     pub fn hash(&self) -> &str {
         &self.hash

@@ -7,6 +7,8 @@ use wharf_guest::{Blueprint, BlueprintRequest, Error, Image, Readiness, Resource
 /// The kinds of engine that use these image names. The simulated engine runs nothing and accepts
 /// any name.
 const ENGINE_KINDS: [&str; 2] = ["docker", "simulated"];
+/// Incus has images of containers only.
+const INCUS: &str = "incus";
 
 /// Composes the blueprint of an instance.
 ///
@@ -24,11 +26,13 @@ pub fn blueprint(entry: &Entry, request: &BlueprintRequest) -> Result<Blueprint,
     let reference = image(entry, request);
     Ok(Blueprint {
         images: ENGINE_KINDS
+            .into_iter()
+            .chain((request.resource_type == ResourceType::Container).then_some(INCUS))
             .map(|kind| Image {
                 engine_kind: kind.into(),
                 reference: reference.clone(),
             })
-            .into(),
+            .collect(),
         files: first_boot::files(entry, request),
         environment: environment(request),
         command: Vec::new(),

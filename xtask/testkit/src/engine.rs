@@ -26,6 +26,7 @@ mod userns;
 
 pub use kind::Kind;
 pub use layout::short_hash;
+pub(crate) use lxcfs::Lxcfs;
 pub use objects::{GRACE_S, Objects};
 pub use podman::PODMAN;
 pub use private::{Options, PrivateEngine, TlsListener};

@@ -1,6 +1,7 @@
 //! The tools of this project's tests and programs. In reading order:
 //!
 //! - [`engine`]: a private dockerd or Podman beside other engines of the machine, and the node's rules.
+//! - [`incus`]: a private Incus cluster, and its images.
 //! - [`images`]: the images of the standard flavors, made in an engine.
 //! - [`server`]: the process of a server; [`plugin_cache`]: the compiled plugins that servers share.
 //! - [`http`]: a client for an engine and for Wharf. [`ssh`]: OpenSSH's client.
@@ -9,6 +10,7 @@
 
 pub mod engine;
 pub mod images;
+pub mod incus;
 pub mod plugin_cache;
 pub mod server;
 pub mod signals;

@@ -4,7 +4,16 @@ use super::nodes;
 use anyhow::Result;
 use wharf_testkit::engine::PrivateEngine;
 use wharf_testkit::http::{Client, Endpoint};
-use wharf_testkit::{images, workspace};
+use wharf_testkit::{images, incus, workspace};
+
+/// Makes the named images, or the base image, in a project of the Incus at `endpoint`.
+pub(super) fn run_incus(mut names: Vec<String>, endpoint: &str, project: &str) -> Result<()> {
+    if names.is_empty() {
+        names = vec!["base".to_owned()];
+    }
+    let client = Client::new(Endpoint::parse(endpoint)?);
+    incus::image::ensure(&client, project, &names)
+}
 
 /// Makes the named images, or all, in the engine at `endpoint` or else in that of `up`.
 pub(super) fn run(mut names: Vec<String>, endpoint: Option<&str>) -> Result<()> {

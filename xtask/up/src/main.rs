@@ -41,6 +41,13 @@ enum Command {
         /// The engine that gets the images, unix:///path; without it, the engine of `cargo xtask up`.
         #[arg(long)]
         engine: Option<String>,
+        /// The socket of an Incus that gets them, unix:///var/lib/incus/unix.socket. Images that build on
+        /// others cannot be made for it.
+        #[arg(long, value_name = "ENDPOINT", conflicts_with = "engine")]
+        incus: Option<String>,
+        /// The project of that Incus.
+        #[arg(long, default_value = "wharf", requires = "incus")]
+        project: String,
     },
 }
 
@@ -51,6 +58,12 @@ fn main() -> Result<()> {
             PrivateEngine::end_abandoned(None);
             Ok(())
         }
-        Command::Images { names, engine } => images::run(names, engine.as_deref()),
+        Command::Images {
+            names,
+            incus: Some(endpoint),
+            project,
+            ..
+        } => images::run_incus(names, &endpoint, &project),
+        Command::Images { names, engine, .. } => images::run(names, engine.as_deref()),
     }
 }

@@ -34,7 +34,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(5);
 
 /// A share of the machine's lxcfs. The last one ends it, if an engine has started it.
 #[derive(Debug)]
-pub(super) struct Lxcfs {
+pub(crate) struct Lxcfs {
     lock: File,
     /// The process, if this engine has started it.
     child: Option<Child>,

@@ -185,6 +185,7 @@ impl PrivateEngine {
     /// Ends what killed runs of other directories left behind on this machine: engines with their containers,
     /// bridges and rules. Data stay, except those of disposable engines.
     pub fn end_abandoned(own: Option<&Path>) {
+        crate::incus::Cluster::end_abandoned();
         for (run, options) in super::abandoned::list(own) {
             let dir = options.dir.display().to_string();
             progress::note(&format!(

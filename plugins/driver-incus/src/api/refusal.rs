@@ -1,0 +1,179 @@
+//! Answers with an error.
+//!
+//! Incus answers most errors with the status 500, so the driver recognises them by their text.
+
+use serde::Deserialize;
+use wharf_guest::{Answer, Error};
+
+/// The engine's answer to a request.
+pub type Reply<T> = Result<T, Refusal>;
+
+/// Maximum length of the engine's message, in characters.
+const MAX_MESSAGE: usize = 500;
+
+/// A request that the engine did not carry out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// HTTP status, or that of the failed operation.
+    pub status: u16,
+    /// The engine's message.
+    pub message: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Failure {
+    r#type: String,
+    error: String,
+    error_code: u16,
+}
+
+impl Refusal {
+    /// Whether an answer with a status of success tells of an error.
+    #[must_use]
+    pub fn is_inside(answer: &Answer) -> bool {
+        answer
+            .json::<Failure>()
+            .is_ok_and(|failure| failure.r#type == "error")
+    }
+
+    /// Reads the engine's message, or else takes the whole body as the message.
+    #[must_use]
+    pub fn read(answer: &Answer) -> Self {
+        let failure = answer.json::<Failure>().unwrap_or_default();
+        let message = match failure.error.is_empty() {
+            true => String::from_utf8_lossy(&answer.body).trim().to_owned(),
+            false => failure.error,
+        };
+        Self {
+            status: match failure.error_code {
+                0 => answer.status,
+                code => code,
+            },
+            message: message.chars().take(MAX_MESSAGE).collect(),
+        }
+    }
+
+    /// Converts the refusal to an error of the given step.
+    #[must_use]
+    pub fn during(&self, step: &str) -> Error {
+        Error::Other(format!(
+            "{step}: the engine says {}: {}",
+            self.status, self.message
+        ))
+    }
+
+    /// The object does not exist; its kind depends on the request.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.status == 404
+    }
+
+    /// The project has an instance of this name, on any member.
+    #[must_use]
+    pub fn is_name_taken(&self) -> bool {
+        self.status == 409
+            || self.says(&[
+                "unique constraint failed: instances.",
+                "already exists",
+                "already in use",
+            ])
+    }
+
+    /// The project has no such image.
+    #[must_use]
+    pub fn is_no_image(&self) -> bool {
+        self.says(&["image not provided", "image alias", "image not found"])
+    }
+
+    /// The instance runs.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.says(&["already running", "instance is running"])
+    }
+
+    /// The instance does not run.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.says(&["already stopped", "is not running"])
+    }
+
+    /// Another operation of the instance is in progress.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.says(&["instance is busy", "create operation", "being started"])
+    }
+
+    /// A wait for an operation has reached its own limit. A failure of the operation has more words.
+    #[must_use]
+    pub fn is_still_running(&self) -> bool {
+        self.message == "context deadline exceeded"
+    }
+
+    /// The instance did not end within the grace.
+    #[must_use]
+    pub fn is_too_slow(&self) -> bool {
+        self.says(&[
+            "failed shutting down",
+            "context deadline exceeded",
+            "timed out",
+        ])
+    }
+
+    /// Another attempt has the same result.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        self.status == 400
+            || self.status == 403
+            || self.says(&[
+                "failed checking if instance creation allowed",
+                "invalid config",
+                "invalid devices",
+                "device validation failed",
+            ])
+    }
+
+    fn says(&self, any: &[&str]) -> bool {
+        let message = self.message.to_lowercase();
+        any.iter().any(|text| message.contains(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Refusal;
+    use wharf_guest::Answer;
+
+    fn answer(status: u16, body: &str) -> Answer {
+        Answer {
+            status,
+            headers: Vec::new(),
+            body: body.into(),
+        }
+    }
+
+    #[test]
+    fn a_failed_operation_is_an_error_inside_an_answer() {
+        let failed = answer(
+            200,
+            r#"{"type":"error","error_code":500,"error":"Failed creating instance record: Add instance info to the database: Failed to create \"instances\" entry: UNIQUE constraint failed: instances.project_id, instances.name","metadata":null}"#,
+        );
+        assert!(Refusal::is_inside(&failed));
+        let refusal = Refusal::read(&failed);
+        assert!(refusal.is_name_taken() && refusal.status == 500);
+        assert!(!Refusal::is_inside(&answer(
+            200,
+            r#"{"type":"sync","metadata":{}}"#
+        )));
+        assert!(!Refusal::is_inside(&answer(200, "incus_procs_total 3")));
+    }
+
+    #[test]
+    fn a_body_without_json_is_the_message() {
+        let refusal = Refusal::read(&answer(502, " bad gateway\n"));
+        assert_eq!(
+            (refusal.status, refusal.message.as_str()),
+            (502, "bad gateway")
+        );
+    }
+}

@@ -1,0 +1,30 @@
+//! The context of a call.
+
+use crate::api::Api;
+use crate::settings::Settings;
+use wharf_guest::{Engine, Error, Node};
+
+/// The node of a call: its engine, its settings and the installation.
+pub struct Context<'a> {
+    /// The engine's interface.
+    pub api: Api<'a>,
+    /// The node's settings.
+    pub settings: Settings,
+    /// The installation that owns the objects.
+    pub installation: &'a str,
+}
+
+impl<'a> Context<'a> {
+    /// Reads the settings.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] on a wrong, missing or unknown setting.
+    pub fn new(node: &'a Node, engine: &'a dyn Engine) -> Result<Self, Error> {
+        let settings = Settings::read(node)?;
+        Ok(Self {
+            api: Api::new(engine, &settings),
+            settings,
+            installation: &node.installation,
+        })
+    }
+}

@@ -1,0 +1,160 @@
+//! Creation of an instance: create it, write its files, start it.
+//!
+//! After a crash, the next `ensure` continues from the engine's state. An instance that never started
+//! gets its files again and is started; one that ran is only reported.
+
+use crate::api::{Outcome, Refusal};
+use crate::bodies::Creation;
+use crate::context::Context;
+use crate::found::{self, Found, again, settled};
+use crate::start::{Started, start_sized};
+use crate::{ENGINE_KIND, digest, gpu, names, phase};
+use std::collections::BTreeSet;
+use wharf_guest::{Error, Phase, Report, ResourceType, Spec, log};
+
+/// Delay after a start: the engine then knows whether the first process is alive, ms.
+const LOOK_AGAIN_MS: u32 = 500;
+/// Delay while the engine creates the instance, ms.
+const CREATING_AGAIN_MS: u32 = 1_000;
+
+/// See the `driver` interface.
+///
+/// # Errors
+/// See the `driver` interface.
+pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
+    supported(spec)?;
+    let Some(image) = image(spec) else {
+        let reason = format!("the flavor has no image for engines of kind {ENGINE_KIND}");
+        return Ok(failed(spec, reason));
+    };
+    if spec.may_exist
+        && let Some(found) = found::find(ctx, &spec.tag)?
+    {
+        return adopt(ctx, spec, &found);
+    }
+    match ctx.api.create(&Creation::new(ctx, spec, image))? {
+        Ok(Outcome::Done) => {}
+        Ok(Outcome::Unknown) => {
+            return Ok(again(spec.generation, Phase::Creating, CREATING_AGAIN_MS));
+        }
+        Err(refusal) if refusal.is_name_taken() => {}
+        Err(refusal) => return unmade(spec, image, &refusal),
+    }
+    match found::find(ctx, &spec.tag)? {
+        Some(found) => adopt(ctx, spec, &found),
+        None => Err(Error::RetryLater(LOOK_AGAIN_MS)),
+    }
+}
+
+fn supported(spec: &Spec) -> Result<(), Error> {
+    if spec.resource_type != ResourceType::Container {
+        return Err(Error::Unsupported("virtual machines on Incus".into()));
+    }
+    if !spec.blueprint.command.is_empty() {
+        let message = "a blueprint with a command: Incus starts the image's own init";
+        return Err(Error::Unsupported(message.into()));
+    }
+    if let Some(device) = gpu::misnamed(spec) {
+        return Err(Error::Unsupported(format!(
+            "GPU {device:?}: the node's `gpus` need `devices` with addresses on the PCI bus, such as \
+             \"0000:01:00.0\""
+        )));
+    }
+    Ok(())
+}
+
+fn image(spec: &Spec) -> Option<&str> {
+    let mut images = spec.blueprint.images.iter();
+    let image = images.find(|image| image.engine_kind == ENGINE_KIND)?;
+    Some(&image.reference)
+}
+
+/// Continues with an existing instance.
+fn adopt(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error> {
+    let label = found.details.config.get(names::SPEC);
+    if label.is_some_and(|label| *label != digest::of(spec)) {
+        let why = format!("{} has another specification", found.name);
+        return Err(Error::Conflict(why));
+    }
+    match found.phase() {
+        Phase::Creating if !phase::is_complete(&found.details) => {
+            unfinished(ctx, spec, &found.name)
+        }
+        Phase::Creating => first_start(ctx, spec, found),
+        phase => Ok(settled(spec.generation, phase)),
+    }
+}
+
+/// Waits for a creation in progress. If the engine was killed during the creation, it never completes
+/// the instance, which has no data then.
+fn unfinished(ctx: &Context, spec: &Spec, name: &str) -> Result<Report, Error> {
+    let operated = ctx.api.is_operated(name)?;
+    let operated = operated.map_err(|refusal| refusal.during("listing the operations"))?;
+    // It may have ended between the two looks.
+    let complete =
+        found::find(ctx, &spec.tag)?.is_none_or(|found| phase::is_complete(&found.details));
+    if !operated && !complete {
+        log!(
+            Warn,
+            "the engine has not completed {name}; it is removed and made again"
+        );
+        match ctx.api.remove(name)? {
+            Ok(_) => {}
+            Err(refusal) if refusal.is_not_found() => {}
+            Err(refusal) => return Err(refusal.during("removing an incomplete instance")),
+        }
+    }
+    Ok(again(spec.generation, Phase::Creating, CREATING_AGAIN_MS))
+}
+
+/// Starts an instance that never ran.
+fn first_start(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error> {
+    for directory in directories(spec) {
+        let made = ctx.api.make_directory(&found.name, directory)?;
+        made.map_err(|refusal| refusal.during("making a directory"))?;
+    }
+    for file in &spec.blueprint.files {
+        let written = ctx.api.write(&found.name, file)?;
+        written.map_err(|refusal| refusal.during("writing a file"))?;
+    }
+    match start_sized(ctx, found, &spec.size)? {
+        Started::Running | Started::Starting => {
+            Ok(again(spec.generation, Phase::Booting, LOOK_AGAIN_MS))
+        }
+        Started::Gone => Err(Error::RetryLater(LOOK_AGAIN_MS)),
+    }
+}
+
+/// The directories of the files, parents first. Every image has those at the root.
+fn directories(spec: &Spec) -> BTreeSet<&str> {
+    let mut all = BTreeSet::new();
+    for file in &spec.blueprint.files {
+        let slashes = file.path.match_indices('/').skip(2);
+        all.extend(slashes.filter_map(|(end, _)| file.path.get(..end)));
+    }
+    all
+}
+
+fn unmade(spec: &Spec, image: &str, refusal: &Refusal) -> Result<Report, Error> {
+    if refusal.is_no_image() {
+        let reason = format!(
+            "the project has no image {image} ({}); import it with \
+             `cargo xtask images --incus`",
+            refusal.message
+        );
+        return Ok(failed(spec, reason));
+    }
+    if refusal.is_final() {
+        let reason = format!(
+            "the engine refuses to create the instance: {}",
+            refusal.message
+        );
+        return Ok(failed(spec, reason));
+    }
+    Err(refusal.during("creating the instance"))
+}
+
+fn failed(spec: &Spec, reason: String) -> Report {
+    log!(Warn, "instance {}: {reason}", spec.tag.instance);
+    settled(spec.generation, Phase::Failed(reason))
+}

@@ -1,0 +1,73 @@
+//! The instance on the engine.
+
+use crate::api::model::Instance;
+use crate::context::Context;
+use crate::{names, phase};
+use wharf_guest::{Error, Phase, Report, Tag};
+
+/// An instance on the engine.
+#[derive(Debug)]
+pub struct Found {
+    /// The engine's description.
+    pub details: Instance,
+    /// Its name.
+    pub name: String,
+}
+
+/// Finds an instance by its name, on this member.
+///
+/// # Errors
+/// [`Error::Conflict`] if another installation or another member has it.
+pub fn find(ctx: &Context, tag: &Tag) -> Result<Option<Found>, Error> {
+    let name = names::instance(ctx.installation, tag);
+    let details = match ctx.api.details(&name)? {
+        Ok(details) => details,
+        Err(refusal) if refusal.is_not_found() => return Ok(None),
+        Err(refusal) => return Err(refusal.during("reading the instance")),
+    };
+    let owner = details.config.get(names::INSTALLATION);
+    if owner.is_none_or(|owner| owner != ctx.installation) {
+        return Err(Error::Conflict(format!("{name} belongs to someone else")));
+    }
+    if details.location != ctx.settings.member {
+        return Err(Error::Conflict(format!(
+            "{name} is on the member {}",
+            details.location
+        )));
+    }
+    Ok(Some(Found { details, name }))
+}
+
+impl Found {
+    /// Returns the instance's phase.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        phase::of(&self.details)
+    }
+
+    /// Returns whether the instance's processes run.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        matches!(self.phase(), Phase::Ready | Phase::Booting)
+    }
+}
+
+/// A report with no further work.
+#[must_use]
+pub fn settled(generation: u64, phase: Phase) -> Report {
+    Report {
+        generation,
+        phase,
+        again_ms: None,
+    }
+}
+
+/// A report that asks for another call.
+#[must_use]
+pub fn again(generation: u64, phase: Phase, ms: u32) -> Report {
+    Report {
+        generation,
+        phase,
+        again_ms: Some(ms),
+    }
+}

@@ -1,0 +1,45 @@
+//! The mark of the store: the configuration of a volume that holds no data, in the member's own pool. A
+//! pool whose disk is not mounted has no such volume.
+
+use crate::context::Context;
+use crate::names;
+use serde_json::json;
+use wharf_guest::Error;
+
+/// The size of the volume, the least that every kind of pool takes.
+const SIZE: &str = "16MiB";
+
+/// See the `identity` interface. The configuration is in the cluster's database, and the usage shows
+/// that the pool has the volume.
+///
+/// # Errors
+/// See the `identity` interface.
+pub fn identify(ctx: &Context) -> Result<Option<String>, Error> {
+    let name = names::mark_volume(ctx.installation);
+    let mut volume = match ctx.api.volume(&name)? {
+        Ok(volume) => volume,
+        Err(refusal) if refusal.is_not_found() => return Ok(None),
+        Err(refusal) => return Err(refusal.during("reading the mark of the store")),
+    };
+    match ctx.api.volume_usage(&name)? {
+        Ok(state) if state.usage.is_none() => Ok(None),
+        Ok(_) => Ok(volume.config.remove(names::MARK)),
+        Err(refusal) => Err(refusal.during("reading the volume with the mark of the store")),
+    }
+}
+
+/// See the `identity` interface.
+///
+/// # Errors
+/// See the `identity` interface.
+pub fn mark(ctx: &Context, mark: &str) -> Result<(), Error> {
+    let body = json!({
+        "name": names::mark_volume(ctx.installation),
+        "config": { "size": SIZE, names::MARK: mark },
+    });
+    match ctx.api.create_volume(&body)? {
+        Ok(()) => Ok(()),
+        Err(refusal) if refusal.is_name_taken() => Ok(()),
+        Err(refusal) => Err(refusal.during("marking the store")),
+    }
+}

@@ -1,0 +1,54 @@
+//! Phases of instances.
+
+use crate::context::Context;
+use crate::found::{find, settled};
+use crate::{metrics, names};
+use wharf_guest::{Error, Observed, Phase, Report, Tag};
+
+/// See the `driver` interface. The input has no generation, so the report has generation 0.
+///
+/// # Errors
+/// See the `driver` interface.
+pub fn inspect(ctx: &Context, tag: &Tag) -> Result<Report, Error> {
+    let phase = find(ctx, tag)?.map_or(Phase::Absent, |found| found.phase());
+    Ok(settled(0, phase))
+}
+
+/// See the `driver` interface. The disks on the member tell which instances it has, and the metrics,
+/// which the engine keeps for seconds, which of them run. Only the others are read one by one.
+///
+/// # Errors
+/// See the `driver` interface.
+pub fn list(ctx: &Context) -> Result<Vec<Observed>, Error> {
+    let disks = ctx
+        .api
+        .disks()?
+        .map_err(|refusal| refusal.during("listing the disks"))?;
+    let tags: Vec<Tag> = disks
+        .iter()
+        .filter_map(|name| names::tag(ctx.installation, name))
+        .collect();
+    if tags.is_empty() {
+        return Ok(Vec::new());
+    }
+    let metrics = ctx
+        .api
+        .metrics()?
+        .map_err(|refusal| refusal.during("reading the metrics"))?;
+    let running = metrics::running(&metrics);
+    let mut all = Vec::new();
+    for tag in tags {
+        let phase = match running.contains(names::instance(ctx.installation, &tag).as_str()) {
+            true => Phase::Ready,
+            false => match find(ctx, &tag) {
+                Ok(Some(found)) => found.phase(),
+                Ok(None) => continue,
+                // Its disk is here: another member has taken it over since.
+                Err(Error::Conflict(_)) => continue,
+                Err(other) => return Err(other),
+            },
+        };
+        all.push(Observed { tag, phase });
+    }
+    Ok(all)
+}

@@ -1,0 +1,105 @@
+//! Wharf's driver for Incus. A node is one member of a cluster; a single server is a cluster of one.
+//!
+//! Each instance is one Incus container, whose name has the installation, the instance and the
+//! incarnation. All objects are in one project, to which the certificate of Wharf may be restricted.
+//!
+//! Reading order: [`names`] and [`bodies`] (the objects on the engine), [`ensure`] (their creation),
+//! [`lifecycle`], [`resize`], [`delete`], then the queries: [`inspect`], [`stats`], [`probe`],
+//! [`identity`], [`survey`]. Only [`api`] knows paths.
+//!
+//! A request never makes a member ask another one, which takes many seconds while that one is out of
+//! reach: lists name objects without details, and details are those of the member's own instances.
+
+pub mod api;
+pub mod bodies;
+pub mod context;
+pub mod delete;
+pub mod digest;
+pub mod ensure;
+pub mod found;
+pub mod gpu;
+pub mod identity;
+pub mod inspect;
+pub mod lifecycle;
+pub mod metrics;
+pub mod names;
+pub mod phase;
+pub mod probe;
+pub mod resize;
+pub mod settings;
+pub mod start;
+pub mod stats;
+pub mod survey;
+
+use context::Context;
+use wharf_guest::{
+    Driver, Error, Health, HostEngine, Identity, Node, Observed, Report, Spec, Surroundings,
+    Survey, Tag, Target, Usage,
+};
+
+/// The kind of engine, in blueprints and in the host's policy.
+pub const ENGINE_KIND: &str = "incus";
+
+/// The driver that the host loads.
+pub struct Incus;
+
+impl Driver for Incus {
+    fn engine_kind() -> String {
+        ENGINE_KIND.into()
+    }
+
+    fn probe(node: &Node) -> Result<Health, Error> {
+        probe::probe(&Context::new(node, &HostEngine)?)
+    }
+
+    fn ensure(node: &Node, spec: &Spec) -> Result<Report, Error> {
+        ensure::ensure(&Context::new(node, &HostEngine)?, spec)
+    }
+
+    fn start(node: &Node, target: &Target) -> Result<Report, Error> {
+        lifecycle::start(&Context::new(node, &HostEngine)?, target)
+    }
+
+    fn stop(node: &Node, target: &Target, grace_ms: u32) -> Result<Report, Error> {
+        lifecycle::stop(&Context::new(node, &HostEngine)?, target, grace_ms)
+    }
+
+    fn resize(node: &Node, target: &Target) -> Result<Report, Error> {
+        resize::resize(&Context::new(node, &HostEngine)?, target)
+    }
+
+    fn delete(node: &Node, target: &Target) -> Result<Report, Error> {
+        delete::delete(&Context::new(node, &HostEngine)?, target)
+    }
+
+    fn inspect(node: &Node, tag: &Tag) -> Result<Report, Error> {
+        inspect::inspect(&Context::new(node, &HostEngine)?, tag)
+    }
+
+    fn list(node: &Node) -> Result<Vec<Observed>, Error> {
+        inspect::list(&Context::new(node, &HostEngine)?)
+    }
+
+    fn stats(node: &Node, tag: &Tag, disk: bool) -> Result<Usage, Error> {
+        stats::stats(&Context::new(node, &HostEngine)?, tag, disk)
+    }
+}
+
+impl Identity for Incus {
+    fn identify(node: &Node) -> Result<Option<String>, Error> {
+        identity::identify(&Context::new(node, &HostEngine)?)
+    }
+
+    fn mark(node: &Node, mark: &str) -> Result<(), Error> {
+        identity::mark(&Context::new(node, &HostEngine)?, mark)
+    }
+}
+
+impl Survey for Incus {
+    fn look(node: &Node, images: &[String]) -> Result<Surroundings, Error> {
+        survey::look(&Context::new(node, &HostEngine)?, images)
+    }
+}
+
+wharf_guest::export_driver_with_identity!(Incus);
+wharf_guest::export_survey!(Incus);

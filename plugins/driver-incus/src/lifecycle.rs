@@ -1,0 +1,84 @@
+//! Start and stop of an existing instance.
+
+use crate::api::Outcome;
+use crate::context::Context;
+use crate::found::{self, Found, again, settled};
+use crate::start::{self, Started};
+use wharf_guest::{Error, Phase, Report, Target};
+
+/// Delay after a start: the engine then knows whether the first process is alive, ms.
+const LOOK_AGAIN_MS: u32 = 500;
+
+/// See the `driver` interface. An instance that never ran is reported as `creating`: only `ensure` has
+/// the user's secrets to complete it.
+///
+/// # Errors
+/// See the `driver` interface.
+pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
+    let found = found::find(ctx, &target.tag)?.ok_or(Error::NotFound)?;
+    match found.phase() {
+        Phase::Stopped(_) => {}
+        phase @ (Phase::Ready | Phase::Booting) => {
+            // An earlier call may have ended between the start and the resize.
+            return match start::resize(ctx, &found, &target.size)? {
+                true => Ok(settled(target.generation, phase)),
+                false => Err(Error::NotFound),
+            };
+        }
+        phase => return Ok(settled(target.generation, phase)),
+    }
+    match start::start_sized(ctx, &found, &target.size)? {
+        Started::Running | Started::Starting => {
+            Ok(again(target.generation, Phase::Booting, LOOK_AGAIN_MS))
+        }
+        Started::Gone => Err(Error::NotFound),
+    }
+}
+
+/// See the `driver` interface. Returns when the instance has stopped.
+///
+/// # Errors
+/// See the `driver` interface.
+pub fn stop(ctx: &Context, target: &Target, grace_ms: u32) -> Result<Report, Error> {
+    let Some(found) = found::find(ctx, &target.tag)? else {
+        return Ok(settled(target.generation, Phase::Absent));
+    };
+    let reason = match found.phase() {
+        Phase::Stopped(reason) => reason,
+        Phase::Creating => Some("never started".into()),
+        _ => match end(ctx, &found, grace_ms)? {
+            true => None,
+            false => return Ok(settled(target.generation, Phase::Absent)),
+        },
+    };
+    Ok(settled(target.generation, Phase::Stopped(reason)))
+}
+
+/// Stops an instance within the grace, then by force. False if it is gone.
+fn end(ctx: &Context, found: &Found, grace_ms: u32) -> Result<bool, Error> {
+    match ctx.api.stop(&found.name, grace_ms)? {
+        Ok(Outcome::Done) => return Ok(true),
+        Err(refusal) if refusal.is_stopped() => return Ok(true),
+        Err(refusal) if refusal.is_not_found() => return Ok(false),
+        Err(refusal) if !refusal.is_too_slow() && !refusal.is_busy() => {
+            return Err(refusal.during("stopping the instance"));
+        }
+        Ok(Outcome::Unknown) | Err(_) => {}
+    }
+    kill(ctx, &found.name)
+}
+
+/// Stops an instance without grace. False if it is gone.
+///
+/// # Errors
+/// When the engine refuses, and [`Error::RetryLater`] while it is at work.
+pub fn kill(ctx: &Context, name: &str) -> Result<bool, Error> {
+    match ctx.api.kill(name)? {
+        Ok(Outcome::Done) => Ok(true),
+        Ok(Outcome::Unknown) => Err(Error::RetryLater(LOOK_AGAIN_MS)),
+        Err(refusal) if refusal.is_stopped() => Ok(true),
+        Err(refusal) if refusal.is_not_found() => Ok(false),
+        Err(refusal) if refusal.is_busy() => Err(Error::RetryLater(LOOK_AGAIN_MS)),
+        Err(refusal) => Err(refusal.during("ending the instance")),
+    }
+}

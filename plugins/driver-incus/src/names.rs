@@ -1,0 +1,99 @@
+//! Names of Wharf's objects on the engine, and keys of their configuration.
+//!
+//! The name of an instance has all that identifies it, so that a list of names is enough, and an
+//! instance of another incarnation has another name.
+
+use wharf_guest::Tag;
+
+/// Key: the installation that owns the instance.
+pub const INSTALLATION: &str = "user.wharf.installation";
+/// Key: digest of the instance's specification.
+pub const SPEC: &str = "user.wharf.spec";
+/// Key: the host name, for the image's templates. Incus would use the name of the instance.
+pub const HOSTNAME: &str = "user.wharf.hostname";
+/// Key: address, gateway and name servers, for the image's templates.
+pub const NET: &str = "user.wharf.net";
+/// Key: the mark of the store, on a volume that holds no data.
+pub const MARK: &str = "user.wharf.mark";
+
+/// Letters and digits of the installation's id in a name.
+const INSTALLATION_END: usize = 8;
+
+/// The name of an instance.
+#[must_use]
+pub fn instance(installation: &str, tag: &Tag) -> String {
+    format!(
+        "{}{}-{}",
+        prefix(installation),
+        tag.instance,
+        tag.incarnation
+    )
+}
+
+/// The instance behind a name; none if it is not one of this installation.
+#[must_use]
+pub fn tag(installation: &str, name: &str) -> Option<Tag> {
+    let rest = name.strip_prefix(&prefix(installation))?;
+    let (instance, incarnation) = rest.rsplit_once('-')?;
+    let incarnation: u64 = incarnation.parse().ok()?;
+    let tag = Tag {
+        instance: instance.to_owned(),
+        incarnation,
+    };
+    // `+1` and `01` parse too.
+    (tag.instance.len() == UUID && self::instance(installation, &tag) == name).then_some(tag)
+}
+
+/// The length of a hyphenated UUID.
+const UUID: usize = 36;
+
+fn prefix(installation: &str) -> String {
+    let letters: Vec<char> = installation
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .collect();
+    let start = letters.len().saturating_sub(INSTALLATION_END);
+    let end: String = letters.into_iter().skip(start).collect();
+    format!("wh-{end}-")
+}
+
+/// The name of the volume that marks the store.
+#[must_use]
+pub fn mark_volume(installation: &str) -> String {
+    format!("wharf-{installation}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{instance, tag};
+    use wharf_guest::Tag;
+
+    const HOME: &str = "11111111-2222-4333-8444-555555555555";
+    const UUID: &str = "00000000-0000-4000-8000-000000000001";
+
+    #[test]
+    fn a_name_leads_back_to_its_tag() {
+        let of = Tag {
+            instance: UUID.into(),
+            incarnation: 12,
+        };
+        let name = instance(HOME, &of);
+        assert_eq!(name, format!("wh-55555555-{UUID}-12"));
+        assert!(name.len() <= 63);
+        let found = tag(HOME, &name).unwrap();
+        assert_eq!((found.instance.as_str(), found.incarnation), (UUID, 12));
+    }
+
+    #[test]
+    fn foreign_names_have_no_tag() {
+        for name in [
+            "c1".to_owned(),
+            format!("wh-66666666-{UUID}-1"),
+            format!("wh-55555555-{UUID}-01"),
+            format!("wh-55555555-{UUID}-x"),
+            "wh-55555555-short-1".to_owned(),
+        ] {
+            assert!(tag(HOME, &name).is_none(), "{name}");
+        }
+    }
+}

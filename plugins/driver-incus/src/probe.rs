@@ -1,0 +1,120 @@
+//! The engine's version and capabilities.
+
+use crate::api::model::Card;
+use crate::context::Context;
+use wharf_guest::{DiskGrow, Error, Features, Gpu, Health, log};
+
+const GIB: u64 = 1 << 30;
+/// The oldest release with all required features, the first with long support.
+const OLDEST: (u32, u32) = (6, 0);
+/// The pools that limit the size of a disk in use.
+const LIMITING: [&str; 2] = ["btrfs", "zfs"];
+/// The state of a member that takes instances.
+const ONLINE: &str = "Online";
+
+/// See the `driver` interface.
+///
+/// # Errors
+/// See the `driver` interface; [`Error::Unsupported`] if the engine is too old, does not know the
+/// certificate, or is another member.
+pub fn probe(ctx: &Context) -> Result<Health, Error> {
+    let server = ctx.api.server()?;
+    let server = server.map_err(|refusal| refusal.during("reading the version"))?;
+    if server.auth != "trusted" {
+        return Err(Error::Unsupported(
+            "the engine does not trust the node's certificate; add it with `incus config trust \
+             add-certificate`"
+                .into(),
+        ));
+    }
+    let about = server.environment;
+    if numbers(&about.server_version) < OLDEST {
+        return Err(Error::Unsupported(format!(
+            "Incus {}; 6.0 or newer is needed",
+            about.server_version
+        )));
+    }
+    let wanted = &ctx.settings.member;
+    if !about.server_clustered {
+        return Err(Error::Unsupported(format!(
+            "the engine is in no cluster; make it one of one member with `incus cluster enable {wanted}`"
+        )));
+    }
+    if about.server_name != *wanted {
+        return Err(Error::Unsupported(format!(
+            "settings.member: the endpoint is that of the member {:?}, not of {wanted:?}",
+            about.server_name
+        )));
+    }
+    let member = ctx.api.member()?;
+    let member = member.map_err(|refusal| refusal.during("reading the member's state"))?;
+    if member.status != ONLINE {
+        // A member with an old release waits for the others, and one without quorum is out of reach.
+        log!(Warn, "the member {wanted} is {:?}", member.status);
+    }
+    let network = ctx.api.network(&ctx.settings.network)?;
+    network.map_err(|refusal| refusal.during("reading settings.network"))?;
+    let pool = ctx.api.pool_details()?;
+    let pool = pool.map_err(|refusal| refusal.during("reading settings.pool"))?;
+    let limits_disks = LIMITING.contains(&pool.driver.as_str());
+    let resources = ctx.api.resources()?;
+    let resources = resources.map_err(|refusal| refusal.during("reading the node's resources"))?;
+    let space = ctx.api.pool_resources()?;
+    let space = space.map_err(|refusal| refusal.during("reading the pool's size"))?;
+    let gpus: Vec<_> = resources.gpu.cards.iter().filter_map(gpu).collect();
+    Ok(Health {
+        version: format!("Incus {}", about.server_version),
+        features: Features {
+            containers: true,
+            vms: false,
+            live_resize: true,
+            disk_grow: match limits_disks {
+                true => DiskGrow::Running,
+                false => DiskGrow::No,
+            },
+            disk_limit: limits_disks,
+            gpus: !gpus.is_empty(),
+            stats: true,
+            network: true,
+            kvm: false,
+        },
+        n_vcpus: u32::try_from(resources.cpu.total).unwrap_or(u32::MAX),
+        mem_gib: gib(resources.memory.total),
+        disk_size_gib: gib(space.space.total),
+        gpus,
+        boot_id: String::new(),
+        hint: String::new(),
+    })
+}
+
+fn gib(bytes: u64) -> u32 {
+    u32::try_from(bytes / GIB).unwrap_or(u32::MAX)
+}
+
+/// A card that a program of its maker drives. The graphics of a server's board have none.
+fn gpu(card: &Card) -> Option<Gpu> {
+    (!card.pci_address.is_empty() && card.driver == "nvidia").then(|| Gpu {
+        model: match card.product.is_empty() {
+            true => card.vendor.clone(),
+            false => card.product.clone(),
+        },
+        device: card.pci_address.clone(),
+    })
+}
+
+/// `6.0.4` → (6, 0).
+fn numbers(version: &str) -> (u32, u32) {
+    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::numbers;
+
+    #[test]
+    fn releases_are_compared_by_number() {
+        assert!(numbers("6.0.4") >= (6, 0) && numbers("6.10") > numbers("6.9"));
+        assert!(numbers("0.7") < (6, 0) && numbers("") < (6, 0));
+    }
+}

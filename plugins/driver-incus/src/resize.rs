@@ -1,0 +1,45 @@
+//! Resize of an existing instance.
+
+use crate::bodies::{Change, memory};
+use crate::context::Context;
+use crate::found::{Found, find, settled};
+use crate::stats;
+use wharf_guest::{Error, Report, Target};
+
+/// See the `driver` interface. CPU, memory and disk change at once, running or not. If one part fails,
+/// the engine undoes the others.
+///
+/// # Errors
+/// See the `driver` interface; [`Error::Invalid`] on the field that the node refuses, and then nothing
+/// has changed.
+pub fn resize(ctx: &Context, target: &Target) -> Result<Report, Error> {
+    let found = find(ctx, &target.tag)?.ok_or(Error::NotFound)?;
+    let shrinks = found.is_up() && shrinks(&found, target);
+    if shrinks {
+        stats::memory_suffices(ctx, &target.tag, target.size.mem_gib)?;
+    }
+    match ctx
+        .api
+        .change(&found.name, &Change::of(ctx, &target.size))?
+    {
+        Ok(()) => Ok(settled(target.generation, found.phase())),
+        Err(refusal) if refusal.is_not_found() => Err(Error::NotFound),
+        // The kernel refuses a limit below the usage.
+        Err(refusal) if shrinks && refusal.status == 500 => Err(Error::invalid(
+            "mem_gib",
+            "more than that is in use; free some memory first",
+        )),
+        Err(refusal) => Err(refusal.during("changing the size")),
+    }
+}
+
+/// Whether the wanted memory is less than the present one.
+fn shrinks(found: &Found, target: &Target) -> bool {
+    let present = found.details.config.get("limits.memory");
+    let gib = present.and_then(|text| text.strip_suffix("GiB")?.parse::<u32>().ok());
+    match gib {
+        Some(gib) => target.size.mem_gib < gib,
+        // Set by hand, in another unit.
+        None => present.is_none_or(|text| *text != memory(&target.size)),
+    }
+}

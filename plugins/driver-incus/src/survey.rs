@@ -1,0 +1,21 @@
+//! The images that the project lacks. A client that is restricted to a project does not see the addresses
+//! of the server's networks.
+
+use crate::context::Context;
+use wharf_guest::{Error, Surroundings};
+
+/// See the `survey` interface.
+///
+/// # Errors
+/// See the `survey` interface.
+pub fn look(ctx: &Context, images: &[String]) -> Result<Surroundings, Error> {
+    let aliases = ctx.api.aliases()?;
+    let aliases = aliases.map_err(|refusal| refusal.during("listing the images"))?;
+    let missing = images.iter().filter(|image| !aliases.contains(image));
+    Ok(Surroundings {
+        networks: Vec::new(),
+        missing_images: missing.cloned().collect(),
+        own_view: None,
+        machine: None,
+    })
+}

@@ -1,0 +1,463 @@
+//! Calls that break at any request are repeated, and end as if nothing had happened.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+use driver_incus::context::Context;
+use driver_incus::{delete, ensure, inspect, lifecycle, names, resize};
+use serde_json::{Value, json};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use wharf_guest::{
+    Blueprint, Body, Content, Engine, EngineError, Error, File, Image, JobState, Method, Network,
+    Node, Phase, PublishedPort, Readiness, Report, Request, ResourceType, Response, Secret, Size,
+    Spec, Tag, Target,
+};
+
+const INSTALLATION: &str = "11111111-2222-4333-8444-555555555555";
+const SETTINGS: &str =
+    r#"{"member":"m1","gateway":"10.79.0.1","publish_address":"192.0.2.1","dns":"9.9.9.9"}"#;
+const OPERATION: &str = "00000000-0000-4000-8000-00000000000f";
+
+#[derive(Default)]
+struct Instance {
+    body: Value,
+    files: Vec<String>,
+    running: bool,
+    has_run: bool,
+    /// The engine has made its disk.
+    complete: bool,
+}
+
+/// A member that has the image, and carries out operations at once.
+#[derive(Default)]
+struct Fake {
+    instances: RefCell<BTreeMap<String, Instance>>,
+    /// The result of the last operation.
+    ended: RefCell<Value>,
+    calls: Cell<usize>,
+    /// The call that breaks, and whether the engine has done its work then.
+    break_at: Cell<Option<(usize, bool)>>,
+    /// The next creation leaves an instance without a disk.
+    dies_in_creation: Cell<bool>,
+}
+
+impl Engine for Fake {
+    fn send(&self, request: &Request) -> Result<Response, EngineError> {
+        let call = self.calls.replace(self.calls.get() + 1);
+        let breaks = self.break_at.get().filter(|(at, _)| *at == call);
+        if breaks.is_some() {
+            self.break_at.set(None);
+        }
+        if breaks.is_some_and(|(_, done)| !done) {
+            return Err(EngineError::Unreachable("no connection".into()));
+        }
+        let (status, body) = self.answer(request);
+        match breaks {
+            Some(_) => Err(EngineError::Timeout),
+            None => Ok(Response {
+                status,
+                headers: Vec::new(),
+                // The metrics are plain text.
+                body: body
+                    .as_str()
+                    .map_or_else(|| body.to_string(), str::to_owned)
+                    .into(),
+            }),
+        }
+    }
+
+    fn job(&self, _: &str, _: &Request) -> Result<JobState, EngineError> {
+        panic!("the driver has no jobs")
+    }
+}
+
+fn sync(metadata: Value) -> (u16, Value) {
+    (200, json!({ "type": "sync", "metadata": metadata }))
+}
+
+fn no(status: u16, error: &str) -> (u16, Value) {
+    (
+        status,
+        json!({ "type": "error", "error_code": status, "error": error }),
+    )
+}
+
+impl Fake {
+    /// Ends an operation, and tells its id.
+    fn operation(&self, result: Result<(), &str>) -> (u16, Value) {
+        *self.ended.borrow_mut() = match result {
+            Ok(()) => json!({ "type": "sync", "metadata": { "status_code": 200 } }),
+            Err(error) => json!({ "type": "error", "error_code": 500, "error": error }),
+        };
+        let operation = format!("/1.0/operations/{OPERATION}?project=wharf");
+        (202, json!({ "type": "async", "operation": operation }))
+    }
+
+    fn answer(&self, request: &Request) -> (u16, Value) {
+        let (path, query) = request.path.split_once('?').unwrap();
+        assert!(query.contains("project=wharf"), "{}", request.path);
+        let segments: Vec<_> = path.trim_start_matches("/1.0/").split('/').collect();
+        let body: Value = match &request.body {
+            Body::Json(text) => serde_json::from_str(text).unwrap(),
+            _ => Value::Null,
+        };
+        let mut instances = self.instances.borrow_mut();
+        match (request.method, segments.as_slice()) {
+            (Method::Get, ["operations", OPERATION, "wait"]) => (200, self.ended.borrow().clone()),
+            (Method::Get, ["operations"]) => {
+                sync(json!({ "success": [{ "status_code": 200, "resources": null }] }))
+            }
+            (Method::Get, ["storage-pools", "default", "volumes", "container"]) => {
+                let path = |name| {
+                    format!(
+                        "/1.0/storage-pools/default/volumes/container/{name}?project=wharf&target=m1"
+                    )
+                };
+                sync(instances.keys().map(path).collect())
+            }
+            (Method::Get, ["metrics"]) => {
+                let running = instances.iter().filter(|(_, one)| one.running);
+                let line =
+                    |name| format!("incus_procs_total{{name=\"{name}\",project=\"wharf\"}} 2\n");
+                (
+                    200,
+                    running
+                        .map(|(name, _)| line(name))
+                        .collect::<String>()
+                        .into(),
+                )
+            }
+            (Method::Post, ["instances"]) => {
+                let name = body["name"].as_str().unwrap().to_owned();
+                if instances.contains_key(&name) {
+                    return self.operation(Err(
+                        "Failed: UNIQUE constraint failed: instances.project_id, instances.name",
+                    ));
+                }
+                let complete = !self.dies_in_creation.replace(false);
+                let made = Instance {
+                    body,
+                    complete,
+                    ..Instance::default()
+                };
+                instances.insert(name, made);
+                self.operation(Ok(()))
+            }
+            (method, ["instances", name, rest @ ..]) => {
+                let Some(one) = instances.get_mut(*name) else {
+                    return no(404, "Instance not found");
+                };
+                match (method, rest) {
+                    (Method::Get, []) => sync(details(one)),
+                    (Method::Post, ["files"]) => {
+                        let file = query.rsplit_once("path=").unwrap().1.replace("%2F", "/");
+                        one.files.push(file);
+                        sync(Value::Null)
+                    }
+                    (Method::Patch, []) => {
+                        for part in ["config", "devices"] {
+                            for (key, value) in body[part].as_object().unwrap() {
+                                one.body[part][key] = value.clone();
+                            }
+                        }
+                        sync(json!({}))
+                    }
+                    (Method::Put, ["state"]) => {
+                        match (body["action"].as_str().unwrap(), one.running) {
+                            ("start", true) => no(400, "The instance is already running"),
+                            ("stop", false) => no(400, "The instance is already stopped"),
+                            (action, _) => {
+                                assert!(action == "stop" || one.complete, "without a disk");
+                                one.running = action == "start";
+                                one.has_run = true;
+                                self.operation(Ok(()))
+                            }
+                        }
+                    }
+                    (Method::Delete, []) if one.running => no(400, "Instance is running"),
+                    (Method::Delete, []) => {
+                        instances.remove(*name);
+                        self.operation(Ok(()))
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn details(one: &Instance) -> Value {
+    let mut config = one.body["config"].clone();
+    if one.complete && !one.has_run {
+        config["volatile.apply_template"] = "create".into();
+    }
+    json!({
+        "config": config,
+        "devices": one.body["devices"],
+        "status_code": if one.running { 103 } else { 102 },
+        "last_used_at": if one.has_run { "2026-11-25T01:13:46Z" } else { "1970-01-01T00:00:00Z" },
+        "location": "m1",
+    })
+}
+
+fn call<T>(fake: &Fake, call: impl FnOnce(&Context) -> Result<T, Error>) -> Result<T, Error> {
+    let node = Node {
+        name: "n1".into(),
+        installation: INSTALLATION.into(),
+        settings: SETTINGS.into(),
+        hint: String::new(),
+    };
+    call(&Context::new(&node, fake)?)
+}
+
+fn spec() -> Spec {
+    let file = |path: &str, content| File {
+        path: path.into(),
+        mode: 0o600,
+        uid: 0,
+        gid: 0,
+        content,
+    };
+    Spec {
+        tag: Tag {
+            instance: "00000000-0000-4000-8000-000000000001".into(),
+            incarnation: 1,
+        },
+        generation: 3,
+        resource_type: ResourceType::Container,
+        hostname: "calm-river-1".into(),
+        size: Size {
+            n_vcpus: 2,
+            mem_gib: 4,
+            disk_size_gib: 20,
+        },
+        network: Network {
+            id: "owner1".into(),
+            subnet: "10.79.5.0/24".into(),
+            gateway: "10.79.5.1".into(),
+            address: "10.79.5.2".into(),
+        },
+        published: vec![PublishedPort {
+            node_port: 20_001,
+            instance_port: 22,
+        }],
+        public_network: None,
+        wan_ports: Vec::new(),
+        gpu_devices: vec!["0000:01:00.0".into()],
+        may_exist: false,
+        blueprint: Blueprint {
+            images: vec![Image {
+                engine_kind: "incus".into(),
+                reference: "localhost/wharf/base:1".into(),
+            }],
+            files: vec![
+                file(
+                    "/etc/wharf/first-boot/user",
+                    Content::Bytes(b"u\n".to_vec()),
+                ),
+                file(
+                    "/etc/wharf/first-boot/password",
+                    Content::SecretCrypt(Secret::Password),
+                ),
+            ],
+            environment: vec![("WHARF_FLAVOR".into(), "base".into())],
+            command: Vec::new(),
+            health: Readiness::Ssh,
+            ssh: true,
+            web_port: None,
+        },
+    }
+}
+
+fn target() -> Target {
+    let spec = spec();
+    Target {
+        tag: spec.tag,
+        generation: 4,
+        resource_type: ResourceType::Container,
+        size: spec.size,
+        network: spec.network,
+        public_network: None,
+        wan_ports: Vec::new(),
+    }
+}
+
+/// Calls `ensure` as the host does, until it has no further work.
+fn settle(fake: &Fake, may_exist: bool) -> Phase {
+    let mut spec = spec();
+    spec.may_exist = may_exist;
+    for _ in 0..10 {
+        match call(fake, |ctx| ensure::ensure(ctx, &spec)) {
+            Ok(Report {
+                phase,
+                again_ms: None,
+                ..
+            }) => return phase,
+            Ok(_) | Err(Error::RetryLater(_)) => {}
+            Err(error) => panic!("{error:?}"),
+        }
+        spec.may_exist = true;
+    }
+    panic!("no end")
+}
+
+#[test]
+fn the_instance_has_the_promised_body() {
+    let fake = Fake::default();
+    assert!(matches!(settle(&fake, false), Phase::Ready));
+    let instances = fake.instances.borrow();
+    let one = &instances[&names::instance(INSTALLATION, &spec().tag)];
+    let config = &one.body["config"];
+    assert_eq!(
+        one.body,
+        json!({
+            "name": "wh-55555555-00000000-0000-4000-8000-000000000001-1",
+            "type": "container",
+            "source": { "type": "image", "alias": "localhost/wharf/base:1" },
+            "profiles": [],
+            "config": {
+                "limits.cpu": "2",
+                "limits.memory": "4GiB",
+                "limits.processes": "4096",
+                "boot.autostart": "false",
+                "security.idmap.isolated": "true",
+                "user.wharf.installation": INSTALLATION,
+                "user.wharf.spec": config["user.wharf.spec"],
+                "user.wharf.hostname": "calm-river-1",
+                "user.wharf.net": "10.79.5.2/32 10.79.0.1 9.9.9.9",
+                "environment.WHARF_FLAVOR": "base",
+            },
+            "devices": {
+                "root": { "type": "disk", "path": "/", "pool": "default", "size": "20GiB" },
+                "eth0": {
+                    "type": "nic",
+                    "name": "eth0",
+                    "network": "wharf0",
+                    "ipv4.address": "10.79.5.2",
+                    "security.mac_filtering": "true",
+                    "security.ipv4_filtering": "true",
+                    "security.ipv6_filtering": "true",
+                    "security.port_isolation": "true",
+                },
+                "port22": {
+                    "type": "proxy",
+                    "nat": "true",
+                    "listen": "tcp:192.0.2.1:20001",
+                    "connect": "tcp:10.79.5.2:22",
+                },
+                "gpu0": { "type": "gpu", "gputype": "physical", "pci": "0000:01:00.0" },
+            },
+        })
+    );
+    assert_eq!(
+        one.files,
+        [
+            "/etc/wharf",
+            "/etc/wharf/first-boot",
+            "/etc/wharf/first-boot/user",
+            "/etc/wharf/first-boot/password"
+        ]
+    );
+}
+
+/// Runs `begin`, whose `nth` request breaks, then `check`, for every request and both ways to break.
+fn at_every_request(begin: impl Fn(&Fake) -> Option<Error>, check: impl Fn(&Fake)) {
+    for done in [false, true] {
+        for nth in 0.. {
+            let fake = Fake::default();
+            fake.break_at.set(Some((nth, done)));
+            let error = begin(&fake);
+            if fake.break_at.take().is_some() {
+                assert!(nth > 0 && error.is_none(), "{error:?}");
+                break;
+            }
+            assert!(nth < 100, "no end");
+            check(&fake);
+        }
+    }
+}
+
+#[test]
+fn a_creation_is_continued_after_any_break() {
+    at_every_request(
+        |fake| call(fake, |ctx| ensure::ensure(ctx, &spec())).err(),
+        |fake| {
+            assert!(matches!(settle(fake, true), Phase::Ready));
+            let instances = fake.instances.borrow();
+            let one = instances.values().next().unwrap();
+            assert!(instances.len() == 1 && one.running && one.files.len() >= 4);
+        },
+    );
+}
+
+#[test]
+fn stop_resize_and_delete_are_repeated_after_any_break() {
+    let wanted = || {
+        let mut target = target();
+        target.size.mem_gib = 8;
+        target
+    };
+    let life = |fake: &Fake| {
+        call(fake, |ctx| resize::resize(ctx, &wanted()))
+            .and_then(|_| call(fake, |ctx| lifecycle::stop(ctx, &wanted(), 1000)))
+            .and_then(|_| call(fake, |ctx| lifecycle::start(ctx, &wanted())))
+            .and_then(|_| call(fake, |ctx| delete::delete(ctx, &wanted())))
+    };
+    at_every_request(
+        |fake| {
+            let at = fake.break_at.take().unwrap();
+            settle(fake, false);
+            fake.break_at.set(Some((fake.calls.get() + at.0, at.1)));
+            life(fake).err()
+        },
+        |fake| {
+            let gone = match life(fake) {
+                Ok(report) => matches!(report.phase, Phase::Absent),
+                // It was deleted.
+                Err(error) => matches!(error, Error::NotFound),
+            };
+            assert!(gone && fake.instances.borrow().is_empty());
+        },
+    );
+}
+
+#[test]
+fn an_instance_without_a_disk_is_made_again() {
+    let fake = Fake::default();
+    fake.dies_in_creation.set(true);
+    assert!(matches!(settle(&fake, false), Phase::Ready));
+    assert!(fake.instances.borrow().values().all(|one| one.complete));
+}
+
+#[test]
+fn a_list_reads_only_what_does_not_run() {
+    let fake = Fake::default();
+    settle(&fake, false);
+    let before = fake.calls.get();
+    let list = call(&fake, inspect::list).unwrap();
+    assert!(matches!(list.as_slice(), [one] if matches!(one.phase, Phase::Ready)));
+    assert_eq!(fake.calls.get() - before, 2);
+    call(&fake, |ctx| lifecycle::stop(ctx, &target(), 1000)).unwrap();
+    let list = call(&fake, inspect::list).unwrap();
+    assert!(matches!(list.as_slice(), [one] if matches!(one.phase, Phase::Stopped(_))));
+}
+
+#[test]
+fn what_incus_cannot_do_is_unsupported() {
+    let mut vm = spec();
+    vm.resource_type = ResourceType::Vm;
+    let mut command = spec();
+    command.blueprint.command = vec!["sleep".into()];
+    let mut gpu = spec();
+    gpu.gpu_devices = vec!["nvidia.com/gpu=0".into()];
+    for spec in [vm, command, gpu] {
+        let error = call(&Fake::default(), |ctx| ensure::ensure(ctx, &spec)).unwrap_err();
+        assert!(matches!(error, Error::Unsupported(_)), "{error:?}");
+    }
+}

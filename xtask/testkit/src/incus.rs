@@ -1,0 +1,21 @@
+//! A private Incus cluster on this machine: each member has a network namespace, a mount namespace and a
+//! directory of its own. It does not touch the machine's own Incus.
+//!
+//! - [`Cluster`] (`cluster`): start, pause and cut of members, stop. [`Member`] (`member`): a member's
+//!   namespaces and process. `place`: paths, names and addresses.
+//! - [`Project`] (`project`): the operator's part: a project, its network and a certificate.
+//! - [`image`]: images of the standard flavors, made for Incus.
+//! - `package`: installation. `remains`: processes of members, of killed runs too.
+
+mod cluster;
+pub mod image;
+mod member;
+mod package;
+mod place;
+mod project;
+mod remains;
+
+pub use cluster::{Cluster, Options};
+pub use member::Member;
+pub use package::{can_install, install};
+pub use project::{GATEWAY, LAN, NETWORK, POOL, Project};
