@@ -8,8 +8,8 @@ use std::process::{Command, ExitCode};
 const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "plugin";
 
-/// The packages below `plugins` that are embedded. A driver has its policy beside it.
-const PLUGINS: [&str; 3] = ["driver-docker", "driver-simulated", "flavors-standard"];
+/// The beginnings of the names of embedded packages below `plugins`. A driver has its policy beside it.
+const EMBEDDED: [&str; 2] = ["driver-", "flavors-"];
 
 /// A directory with components that were built before, such as `target/plugins/wasm32-wasip2/plugin`:
 /// nothing is built then. For toolchains that lack the target.
@@ -64,14 +64,15 @@ fn build() -> Result<(), String> {
         .nth(2)
         .ok_or("the package is not in host/ of a workspace")?;
     println!("cargo::rerun-if-changed=build.rs");
+    let packages = packages(&workspace.join("plugins"))?;
     println!("cargo::rerun-if-env-changed={PREBUILT}");
     let components = match env::var_os(PREBUILT) {
         // Relative to the workspace: cargo runs this elsewhere.
         Some(directory) => workspace.join(directory),
-        None => compile(workspace)?,
+        None => compile(workspace, &packages)?,
     };
     let (mut plugins, mut policies) = (String::new(), String::new());
-    for package in PLUGINS {
+    for package in &packages {
         let file = format!("{}.wasm", package.replace('-', "_"));
         let component = components.join(file);
         if env::var_os(PREBUILT).is_some() {
@@ -99,9 +100,24 @@ fn build() -> Result<(), String> {
     std::fs::write(&path, list).map_err(|error| format!("{}: {error}", path.display()))
 }
 
+fn packages(plugins: &Path) -> Result<Vec<String>, String> {
+    println!("cargo::rerun-if-changed={}", plugins.display());
+    let unreadable = |error| format!("{}: {error}", plugins.display());
+    let mut packages = Vec::new();
+    for entry in std::fs::read_dir(plugins).map_err(unreadable)? {
+        let name = entry.map_err(unreadable)?.file_name();
+        let name = name.to_string_lossy().into_owned();
+        if EMBEDDED.iter().any(|start| name.starts_with(start)) {
+            packages.push(name);
+        }
+    }
+    packages.sort();
+    Ok(packages)
+}
+
 /// Only what goes into the components: the images beside the flavors are none of it.
-fn watch(workspace: &Path) {
-    for package in PLUGINS.into_iter().chain(["sdk"]) {
+fn watch(workspace: &Path, packages: &[String]) {
+    for package in packages.iter().map(String::as_str).chain(["sdk"]) {
         for part in ["src", "Cargo.toml"] {
             let path = workspace.join("plugins").join(package).join(part);
             println!("cargo::rerun-if-changed={}", path.display());
@@ -128,8 +144,8 @@ fn require_target() -> Result<(), String> {
 }
 
 /// The directory of the components.
-fn compile(workspace: &Path) -> Result<PathBuf, String> {
-    watch(workspace);
+fn compile(workspace: &Path, packages: &[String]) -> Result<PathBuf, String> {
+    watch(workspace, packages);
     require_target()?;
     let target_dir = workspace.join("target/plugins");
     let mut cargo = Command::new(variable("CARGO")?);
@@ -144,7 +160,7 @@ fn compile(workspace: &Path) -> Result<PathBuf, String> {
         .args(["build", "--locked", "--lib", "--target", TARGET])
         .args(["--profile", PROFILE, "--target-dir"])
         .arg(&target_dir);
-    for package in PLUGINS {
+    for package in packages {
         cargo.args(["--package", package]);
     }
     let status = cargo
