@@ -1,6 +1,6 @@
 //! Images for Incus: the root file systems of the standard flavors, with Incus' own description.
 
-use super::member::ask;
+use super::member::{ask, at};
 use crate::http::{Body, Client, Request};
 use crate::process::{command, run};
 use crate::{images, progress};
@@ -60,11 +60,11 @@ fn ensure_one(client: &Client, project: &str, name: &str) -> Result<()> {
         alias.replace('/', "%2F")
     );
     let present = ask(client, "GET", &path, None).ok();
-    let present = present.and_then(|found| found["target"].as_str().map(str::to_owned));
+    let present = present.and_then(|found| at(&found, "/target").as_str().map(str::to_owned));
     if let Some(target) = &present {
         let path = format!("/1.0/images/{target}?project={project}");
         let image = ask(client, "GET", &path, None)?;
-        if image["properties"][INPUTS] == content.hash.as_str() {
+        if at(&image, &format!("/properties/{INPUTS}")) == content.hash.as_str() {
             progress::note(&format!("{alias} is up to date."));
             return Ok(());
         }
@@ -91,7 +91,7 @@ fn import(client: &Client, project: &str, file: &Path) -> Result<String> {
         .ok()
         .context("importing an image")?
         .json()?;
-    let operation = answer["operation"].as_str().context("no operation")?;
+    let operation = at(&answer, "/operation").as_str().context("no operation")?;
     let (path, query) = operation.split_once('?').unwrap_or((operation, ""));
     let path = match query {
         "" => format!("{path}/wait?timeout=600&project={project}"),
@@ -101,11 +101,12 @@ fn import(client: &Client, project: &str, file: &Path) -> Result<String> {
         .send(Request::new("GET", &path).timeout(IMPORT_LIMIT))?
         .ok()?
         .json()?;
-    let fingerprint = ended["metadata"]["metadata"]["fingerprint"].as_str();
+    let fingerprint = at(&ended, "/metadata/metadata/fingerprint").as_str();
     fingerprint.map(str::to_owned).with_context(|| {
         format!(
             "the engine has no image: {} {}",
-            ended["error"], ended["metadata"]["err"]
+            at(&ended, "/error"),
+            at(&ended, "/metadata/err")
         )
     })
 }

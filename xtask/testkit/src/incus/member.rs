@@ -259,8 +259,11 @@ pub(super) fn ask(client: &Client, method: &str, path: &str, body: Option<Value>
     };
     let what = || format!("{method} {path}");
     let answer = client.send(request)?.ok().with_context(what)?.json()?;
-    let Some(operation) = answer["operation"].as_str().filter(|path| !path.is_empty()) else {
-        return Ok(answer["metadata"].clone());
+    let Some(operation) = at(&answer, "/operation")
+        .as_str()
+        .filter(|path| !path.is_empty())
+    else {
+        return Ok(at(&answer, "/metadata").clone());
     };
     let (path, query) = operation.split_once('?').unwrap_or((operation, ""));
     let path = format!("{path}/wait?timeout=100&{query}");
@@ -268,19 +271,24 @@ pub(super) fn ask(client: &Client, method: &str, path: &str, body: Option<Value>
         .send(Request::new("GET", &path).timeout(limit))?
         .ok()?
         .json()?;
-    if ended["type"] == "error" || ended["metadata"]["status"] != "Success" {
+    if at(&ended, "/type") == "error" || at(&ended, "/metadata/status") != "Success" {
         bail!(
             "{}: {} {}",
             what(),
-            ended["error"],
-            ended["metadata"]["err"]
+            at(&ended, "/error"),
+            at(&ended, "/metadata/err")
         );
     }
-    Ok(ended["metadata"]["metadata"].clone())
+    Ok(at(&ended, "/metadata/metadata").clone())
 }
 
 fn is_mounted(path: &Path) -> Result<bool> {
     let table = fs::read_to_string("/proc/self/mountinfo").context("/proc/self/mountinfo")?;
     let mut points = table.lines().filter_map(|line| line.split(' ').nth(4));
     Ok(points.any(|point| Path::new(point) == path))
+}
+
+/// The part of an answer at a JSON pointer; null if there is none.
+pub(super) fn at<'a>(answer: &'a Value, pointer: &str) -> &'a Value {
+    answer.pointer(pointer).unwrap_or(&Value::Null)
 }

@@ -157,7 +157,7 @@ impl Policy {
         target: &Target<'_>,
         body: &Sent<'_>,
         job: bool,
-    ) -> Result<(&str, Vec<(String, String)>), Refusal> {
+    ) -> Result<(&str, Headers), Refusal> {
         let names = self.names(scope, body);
         let path = self.path(target);
         let mut refusal: Option<(u32, Refusal)> = None;
@@ -255,6 +255,9 @@ fn is_version(segment: &str) -> bool {
     })
 }
 
+/// Names and values.
+type Headers = Vec<(String, String)>;
+
 /// A refusal, and how much of the rule fits.
 type Misfit = (u32, Refusal);
 
@@ -267,7 +270,7 @@ impl Rule {
         target: &Target<'_>,
         body: &Sent<'_>,
         job: bool,
-    ) -> Result<Vec<(String, String)>, Misfit> {
+    ) -> Result<Headers, Misfit> {
         let at = |depth: u32| move |why: Refusal| (depth, why);
         self.called(names.scope).map_err(at(0))?;
         if !names.matches(&self.path, path).map_err(at(1))? {
