@@ -145,7 +145,7 @@ impl Drop for Celld {
     fn drop(&mut self) {
         for cell in self.cells() {
             let path = format!("/cells/{cell}");
-            if let Err(error) = self.client().send(&Request::new("DELETE", &path)) {
+            if let Err(error) = self.client().send(Request::new("DELETE", &path)) {
                 eprintln!("cell {cell} is left: {error:#}");
             }
         }
