@@ -7,6 +7,8 @@ from pathlib import Path
 NAMESPACES = Path("/run/netns")
 CLONE_NEWNET = 0x4000_0000
 LIBC = ctypes.CDLL(None, use_errno=True)
+# Cells of an owner come and go at once, and the last one takes the switch with it.
+SWITCHES = threading.Lock()
 
 
 def ip(*words, check=True):
@@ -34,15 +36,16 @@ def switch_of(installation, network):
 
 def create(id, installation, network):
     """Connects a cell to the switch of its owner. Only the node can change its interface."""
-    cell, switch = name(id), switch_of(installation, network)
-    if not (NAMESPACES / switch).exists():
-        ip("netns", "add", switch)
-        ip("-n", switch, "link", "add", "switch", "type", "bridge")
-        ip("-n", switch, "link", "set", "switch", "up")
-    ip("netns", "add", cell)
-    port = short(id)
-    ip("link", "add", "eth0", "netns", cell, "type", "veth", "peer", "name", port, "netns", switch)
-    ip("-n", switch, "link", "set", port, "master", "switch", "up")
+    cell, switch, port = name(id), switch_of(installation, network), short(id)
+    with SWITCHES:
+        if not (NAMESPACES / switch).exists():
+            ip("netns", "add", switch)
+            ip("-n", switch, "link", "add", "switch", "type", "bridge")
+            ip("-n", switch, "link", "set", "switch", "up")
+        ip("netns", "add", cell)
+        peer = ("peer", "name", port, "netns", switch)
+        ip("link", "add", "eth0", "netns", cell, "type", "veth", *peer)
+        ip("-n", switch, "link", "set", port, "master", "switch", "up")
     address = f"{network['address']}/{network['prefix']}"
     ip("-n", cell, "address", "add", address, "dev", "eth0")
     for interface in ("lo", "eth0"):
@@ -54,16 +57,15 @@ def create(id, installation, network):
 
 def remove(id, installation, network):
     """Removes the interface of a cell, and the switch with its last port."""
-    if path(id).exists():
-        ip("netns", "delete", name(id))
     switch = switch_of(installation, network)
-    if (NAMESPACES / switch).exists():
-        ip("-n", switch, "link", "delete", short(id), check=False)
-        shown = subprocess.run(
-            ["ip", "-n", switch, "-o", "link", "show", "master", "switch"], capture_output=True
-        )
-        if not shown.stdout.strip():
-            ip("netns", "delete", switch)
+    with SWITCHES:
+        if path(id).exists():
+            ip("netns", "delete", name(id))
+        if (NAMESPACES / switch).exists():
+            ip("-n", switch, "link", "delete", short(id), check=False)
+            show = ["ip", "-n", switch, "-o", "link", "show", "master", "switch"]
+            if not subprocess.run(show, capture_output=True).stdout.strip():
+                ip("netns", "delete", switch)
 
 
 class Relay:

@@ -43,6 +43,8 @@ async fn run(options: Options) -> Result<()> {
             Err(error) => {
                 failed += 1;
                 println!("FAIL  {name}\n        {error:#}");
+                // What this rule has left would fail the next ones.
+                drop(subject.remove_all().await);
             }
         }
     }
