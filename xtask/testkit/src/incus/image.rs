@@ -1,10 +1,10 @@
 //! Images for Incus: the root file systems of the standard flavors, with Incus' own description.
 
-use super::member::{ask, at};
+use super::member::{ask, complete, text};
 use crate::http::{Body, Client, Request};
 use crate::process::{command, run};
 use crate::{images, progress};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,11 +60,11 @@ fn ensure_one(client: &Client, project: &str, name: &str) -> Result<()> {
         alias.replace('/', "%2F")
     );
     let present = ask(client, "GET", &path, None).ok();
-    let present = present.and_then(|found| at(&found, "/target").as_str().map(str::to_owned));
+    let present = present.map(|found| text(&found, "/target").to_owned());
     if let Some(target) = &present {
         let path = format!("/1.0/images/{target}?project={project}");
         let image = ask(client, "GET", &path, None)?;
-        if at(&image, &format!("/properties/{INPUTS}")) == content.hash.as_str() {
+        if text(&image, &format!("/properties/{INPUTS}")) == content.hash {
             progress::note(&format!("{alias} is up to date."));
             return Ok(());
         }
@@ -86,29 +86,11 @@ fn import(client: &Client, project: &str, file: &Path) -> Result<String> {
     let request = Request::new("POST", &path)
         .body(Body::TarFile(file.to_owned()))
         .timeout(IMPORT_LIMIT);
-    let answer = client
-        .send(request)?
-        .ok()
-        .context("importing an image")?
-        .json()?;
-    let operation = at(&answer, "/operation").as_str().context("no operation")?;
-    let (path, query) = operation.split_once('?').unwrap_or((operation, ""));
-    let path = match query {
-        "" => format!("{path}/wait?timeout=600&project={project}"),
-        query => format!("{path}/wait?timeout=600&{query}"),
-    };
-    let ended = client
-        .send(Request::new("GET", &path).timeout(IMPORT_LIMIT))?
-        .ok()?
-        .json()?;
-    let fingerprint = at(&ended, "/metadata/metadata/fingerprint").as_str();
-    fingerprint.map(str::to_owned).with_context(|| {
-        format!(
-            "the engine has no image: {} {}",
-            at(&ended, "/error"),
-            at(&ended, "/metadata/err")
-        )
-    })
+    let image = complete(client, request).context("importing an image")?;
+    match text(&image, "/fingerprint") {
+        "" => bail!("the engine has no image: {image}"),
+        fingerprint => Ok(fingerprint.to_owned()),
+    }
 }
 
 /// The image as a file, made once for each version of the recipe.

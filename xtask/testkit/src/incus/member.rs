@@ -18,11 +18,12 @@ use std::time::Duration;
 const START_LIMIT: Duration = Duration::from_secs(90);
 /// From TERM to the end; instances go on running.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
+/// A request of the operator's, with the end of its operation.
+const ASK_LIMIT: Duration = Duration::from_secs(120);
 /// The members' port.
 pub(super) const PORT: u16 = 8443;
-/// In the namespaces: sysfs of the network namespace, with the machine's cgroups; then the daemon.
-const START: &str =
-    "mount -t sysfs sysfs /sys && mount --rbind \"$1\" /sys/fs/cgroup && exec \"$2\" --group root";
+/// In new namespaces: sysfs of the network namespace, with the machine's control groups.
+const MOUNTS: &str = "mount -t sysfs sysfs /sys && mount --rbind \"$1\" /sys/fs/cgroup";
 
 /// A member: its namespaces and, unless it is paused, its process.
 #[derive(Debug)]
@@ -140,11 +141,9 @@ impl Member {
             .create(true)
             .append(true)
             .open(self.place.log(self.number))?;
-        let mut daemon = self.inside("bash");
+        let mut daemon = self.inside(DAEMON);
         daemon
-            .args(["-c", START, "bash"])
-            .arg(self.place.run.join("cgroup"))
-            .arg(DAEMON)
+            .args(["--group", "root"])
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -229,9 +228,15 @@ impl Member {
             return Ok(());
         }
         File::create(&file)?;
-        run(command("unshare")
+        run(command("nsenter")
+            .arg(format!(
+                "--net=/run/netns/{}",
+                self.place.namespace(self.number)
+            ))
+            .arg("unshare")
             .arg(format!("--mount={}", file.display()))
-            .args(["--propagation", "private", "true"]))
+            .args(["--propagation", "private", "bash", "-c", MOUNTS, "bash"])
+            .arg(self.place.run.join("cgroup")))
     }
 
     /// Removes the namespaces, when no process is left in them.
@@ -251,44 +256,49 @@ impl Drop for Member {
 
 /// Sends a request, waits for the end of its operation, and returns the content of the answer.
 pub(super) fn ask(client: &Client, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
-    let limit = Duration::from_secs(120);
-    let request = Request::new(method, path).timeout(limit);
+    let request = Request::new(method, path).timeout(ASK_LIMIT);
     let request = match body {
         Some(body) => request.json(body),
         None => request,
     };
-    let what = || format!("{method} {path}");
-    let answer = client.send(request)?.ok().with_context(what)?.json()?;
-    let Some(operation) = at(&answer, "/operation")
-        .as_str()
-        .filter(|path| !path.is_empty())
-    else {
-        return Ok(at(&answer, "/metadata").clone());
-    };
+    complete(client, request).with_context(|| format!("{method} {path}"))
+}
+
+/// Like [`ask`], with any request.
+pub(super) fn complete(client: &Client, request: Request<'_>) -> Result<Value> {
+    let answer = client.send(request)?.ok()?.json()?;
+    let operation = text(&answer, "/operation");
+    if operation.is_empty() {
+        return Ok(part(&answer, "/metadata"));
+    }
     let (path, query) = operation.split_once('?').unwrap_or((operation, ""));
     let path = format!("{path}/wait?timeout=100&{query}");
-    let ended = client
-        .send(Request::new("GET", &path).timeout(limit))?
-        .ok()?
-        .json()?;
-    if at(&ended, "/type") == "error" || at(&ended, "/metadata/status") != "Success" {
+    let wait = Request::new("GET", &path).timeout(ASK_LIMIT);
+    let ended = client.send(wait)?.ok()?.json()?;
+    if text(&ended, "/metadata/status") != "Success" {
         bail!(
-            "{}: {} {}",
-            what(),
-            at(&ended, "/error"),
-            at(&ended, "/metadata/err")
+            "{} {}",
+            text(&ended, "/error"),
+            text(&ended, "/metadata/err")
         );
     }
-    Ok(at(&ended, "/metadata/metadata").clone())
+    Ok(part(&ended, "/metadata/metadata"))
+}
+
+/// The text at a JSON pointer; empty if there is none.
+pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+fn part(value: &Value, pointer: &str) -> Value {
+    value.pointer(pointer).cloned().unwrap_or_default()
 }
 
 fn is_mounted(path: &Path) -> Result<bool> {
     let table = fs::read_to_string("/proc/self/mountinfo").context("/proc/self/mountinfo")?;
     let mut points = table.lines().filter_map(|line| line.split(' ').nth(4));
     Ok(points.any(|point| Path::new(point) == path))
-}
-
-/// The part of an answer at a JSON pointer; null if there is none.
-pub(super) fn at<'a>(answer: &'a Value, pointer: &str) -> &'a Value {
-    answer.pointer(pointer).unwrap_or(&Value::Null)
 }
