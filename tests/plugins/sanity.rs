@@ -1,4 +1,4 @@
-//! The sanity suite for drivers, on drivers that keep the promises and on one that breaks them.
+//! The sanity suite for drivers, on a driver that keeps the promises and on one that breaks them.
 
 use crate::celld::{Celld, is_possible};
 use std::path::Path;
@@ -40,14 +40,6 @@ fn the_example_driver_keeps_its_promises() {
     assert!(ok, "{said}");
     assert!(said.contains(" 0 failed, 0 skipped"), "{said}");
     assert!(celld.cells().is_empty(), "{said}");
-}
-
-#[test]
-fn the_simulated_driver_keeps_its_promises() {
-    let settings = Ports::take().settings() + &simulated_node("one", "");
-    let (ok, said) = suite(&settings, "one", &["--image", "base", "--ssh"]);
-    assert!(ok, "{said}");
-    assert!(said.contains(" 0 failed"), "{said}");
 }
 
 #[test]
