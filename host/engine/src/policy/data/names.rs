@@ -55,6 +55,7 @@ pub const LISTS: &[(&str, &str)] = &[
     ("gpus", "the instance's GPUs"),
     ("ports", "its open ports"),
     ("environment", "the blueprint's variables, as NAME=VALUE"),
+    ("command", "the blueprint's command, word by word"),
     (
         "directories",
         "the parent directories of the blueprint's files",
@@ -336,6 +337,7 @@ impl Names<'_> {
                 let ports = ports.ok_or_else(|| absent(name, "the instance is not a VM"))?;
                 Ok(ports.iter().map(|port| (*port).into()).collect())
             }
+            "command" => Ok(texts(&self.creation()?.command)),
             "environment" => Ok(self
                 .creation()?
                 .environment
