@@ -128,7 +128,7 @@ async fn a_node_that_does_not_fit_is_named() {
         plugins.node(config).map(|_| ()).unwrap_err().to_string()
     };
     for (error, names) in [
-        (open("incus", "unix:///x", json!({})), "\"incus\""),
+        (open("none", "unix:///x", json!({})), "\"none\""),
         (open("docker", "simulated:", json!({})), "endpoint"),
         (open("simulated", "unix:///x", json!({})), "endpoint"),
         (
