@@ -35,8 +35,10 @@ pub fn exercise(api: &Api, instance: &Value, kind: &str) -> Result<()> {
     );
     terminal.run("echo $((6*7))", "42\r\n")?;
     terminal.run("stty size", "30 100\r\n")?;
-    terminal.resize(71, 19)?;
-    terminal.run("stty size", "19 71\r\n")?;
+    for cols in 50..72 {
+        terminal.resize(cols, 19)?;
+        terminal.run("stty size", &format!("19 {cols}\r\n"))?;
+    }
     terminal.run(
         "echo $TERM/$(id -un)/$LANG",
         "xterm-256color/user/C.UTF-8\r\n",

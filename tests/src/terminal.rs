@@ -140,9 +140,15 @@ impl Terminal {
         Ok(self.socket.get_ref().try_clone()?)
     }
 
-    /// Waits for the next thing.
+    /// Waits for the next thing. Pings of the server are none.
     pub fn hear(&mut self) -> Result<Heard> {
+        let begin = Instant::now();
         loop {
+            ensure!(
+                begin.elapsed() < MESSAGE,
+                "nothing for {MESSAGE:?} after {}",
+                self.tail()
+            );
             match self.socket.read() {
                 Ok(Message::Binary(bytes)) => {
                     self.output.extend_from_slice(&bytes);

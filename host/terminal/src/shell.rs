@@ -123,28 +123,41 @@ impl Shell {
         mut sizes: watch::Receiver<Size>,
     ) -> End {
         let writer = &self.input;
+        let set = async |size: Size| {
+            let Size { cols, rows } = size;
+            writer
+                .window_change(cols.into(), rows.into(), 0, 0)
+                .await
+                .is_ok()
+        };
+        let mut earlier_sizes = sizes.clone();
         // Where a write fails, the reader learns of the end.
         let write = async {
             while let Some(bytes) = inputs.recv().await {
+                // A resize precedes later input, which may be here before its notification.
+                if earlier_sizes.has_changed().is_ok_and(|changed| changed) {
+                    let size = *earlier_sizes.borrow_and_update();
+                    if !set(size).await {
+                        break;
+                    }
+                }
                 if writer.data_bytes(bytes).await.is_err() {
                     break;
                 }
             }
             std::future::pending::<End>().await
         };
-        // Input that the shell does not read delays no resize, and a resize precedes later input.
+        // Input that the shell does not read delays no resize.
         let resize = async {
             while sizes.changed().await.is_ok() {
-                let Size { cols, rows } = *sizes.borrow_and_update();
-                let sent = writer.window_change(cols.into(), rows.into(), 0, 0);
-                if sent.await.is_err() {
+                let size = *sizes.borrow_and_update();
+                if !set(size).await {
                     break;
                 }
             }
             std::future::pending::<End>().await
         };
         tokio::select! {
-            biased;
             end = resize => end,
             end = write => end,
             end = read(&mut self.output, output) => end,
