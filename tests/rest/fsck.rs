@@ -197,7 +197,8 @@ fn a_page_whose_rows_still_have_sense_is_found_by_its_checksum() {
     let output = run(&server, &["fsck"], 0);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    for words in ["is damaged", "checksums", "restore"] {
+    let name = database.file_name().unwrap().to_str().unwrap();
+    for words in ["is damaged", name, "wharf restore"] {
         assert!(said.contains(words), "{words}: {said}");
     }
 }
