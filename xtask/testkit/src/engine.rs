@@ -22,7 +22,7 @@ mod rules;
 mod stale;
 mod storage;
 mod sysctl;
-mod userns;
+pub mod userns;
 
 pub use kind::Kind;
 pub use layout::short_hash;

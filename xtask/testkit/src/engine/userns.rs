@@ -13,7 +13,7 @@ pub(super) struct Account {
 }
 
 /// The number of ids of a whole system.
-pub(super) const WHOLE_SYSTEM: u64 = 65_536;
+pub const WHOLE_SYSTEM: u64 = 65_536;
 
 /// dockerd maps all containers to one range.
 pub(super) const DOCKERD: Account = Account {
@@ -40,6 +40,13 @@ pub(super) fn ensure(account: &Account) -> Result<()> {
             .args(["--system", "--no-create-home", "--home-dir", "/nonexistent"])
             .args(["--user-group", "--shell", "/usr/sbin/nologin", name]))?;
     }
+    add_ranges(name, ids)
+}
+
+/// Gives an account a range of subordinate users and one of groups, unless it has them.
+///
+/// `useradd` gives none where another package has taken all ids up to its limit, as that of Incus does.
+pub fn add_ranges(name: &str, ids: u64) -> Result<()> {
     for (file, option) in [
         ("/etc/subuid", "--add-subuids"),
         ("/etc/subgid", "--add-subgids"),

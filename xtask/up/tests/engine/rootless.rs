@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use wharf_testkit::engine::PODMAN;
+use wharf_testkit::engine::{PODMAN, userns};
 use wharf_testkit::http::{Client, Endpoint, Request};
 use wharf_testkit::packages::{self, Need};
 use wharf_testkit::process::{run, succeeds, wait_until};
@@ -76,7 +76,10 @@ impl Rootless {
     fn start() -> Result<Self> {
         // A killed run leaves the account.
         remove_account();
-        run(Command::new("useradd").args(["--create-home", "--shell", "/usr/sbin/nologin", NAME]))?;
+        run(Command::new("useradd")
+            .args(["--create-home", "--shell", "/usr/sbin/nologin"])
+            .args(["-K", "SUB_UID_COUNT=0", "-K", "SUB_GID_COUNT=0", NAME]))?;
+        userns::add_ranges(NAME, userns::WHOLE_SYSTEM)?;
         let runtime = runtime();
         fs::create_dir_all(&runtime)?;
         // Podman would set limits above those of the account.
