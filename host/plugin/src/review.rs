@@ -4,7 +4,7 @@ use super::embedded::POLICIES;
 use super::pin;
 use wharf_engine::PolicyFile;
 
-/// What an operator should know about a policy.
+/// The explanation of a policy.
 #[derive(Debug)]
 pub struct Review {
     /// What a driver could do to a node.

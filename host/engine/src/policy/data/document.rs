@@ -33,10 +33,10 @@ pub struct Document {
     /// Names that are made of other placeholders.
     #[serde(default)]
     pub names: BTreeMap<String, Choice>,
-    /// What the driver may ask.
+    /// The permitted requests.
     #[serde(default)]
     pub request: BTreeMap<String, Rule>,
-    /// Which content it may copy.
+    /// The permitted copies of content.
     #[serde(default)]
     pub transfer: BTreeMap<String, TransferRule>,
 }
@@ -153,7 +153,7 @@ pub struct TransferRule {
     pub calls: Calls,
 }
 
-/// What a key of the query may have.
+/// The permitted value of a key of the query.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum QueryValue {
@@ -195,7 +195,7 @@ pub enum Calls {
     Create,
 }
 
-/// What a request may have as its body.
+/// The permitted body of a request.
 #[derive(Debug, Clone, Default)]
 pub enum BodyRule {
     /// Nothing.
@@ -218,7 +218,7 @@ pub struct Learn {
     /// Where the list stands in the answer, if there is a list.
     #[serde(default)]
     pub items: Option<String>,
-    /// What an item of the list must have, by JSON pointer.
+    /// The required values of an item of the list, by JSON pointer.
     #[serde(default, rename = "where")]
     pub conditions: BTreeMap<String, Template>,
     /// Where the id stands in the answer, or in the item.

@@ -190,7 +190,7 @@ fn members(name: &str, schema: &Value, depth: usize, lines: &mut Vec<String>) {
     }
 }
 
-/// What a value must be.
+/// The permitted value, in words.
 fn value(keywords: &serde_json::Map<String, Value>) -> String {
     let plain = |value: &Value| match value {
         Value::String(text) => text.clone(),

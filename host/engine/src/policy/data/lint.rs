@@ -1,4 +1,4 @@
-//! What a reviewer of a policy should look at twice.
+//! The parts of a policy that need a second look, such as those left to the driver.
 
 use super::document::{BodyRule, Document, QueryValue, Rule};
 use super::template::Template;

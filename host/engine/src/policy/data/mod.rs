@@ -58,7 +58,7 @@ impl PolicyFile {
         explain::explain(&self.0)
     }
 
-    /// What a reviewer should look at twice, a sentence each.
+    /// The parts that need a second look, a sentence each.
     pub fn lint(&self) -> Vec<String> {
         lint::lint(&self.0)
     }

@@ -60,7 +60,7 @@ pub enum Check {
 }
 
 impl Check {
-    /// What is checked, for an operator.
+    /// The checked parts, in words for an operator.
     pub fn words(self) -> &'static str {
         match self {
             Self::Container => "the limits, walls, ports, devices and network of a container",
