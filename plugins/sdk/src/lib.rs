@@ -31,6 +31,7 @@
 #![deny(missing_docs)]
 
 mod bindings;
+mod digest;
 mod driver;
 mod engine;
 mod error;
@@ -43,6 +44,7 @@ mod types;
 #[doc(hidden)]
 pub mod export;
 
+pub use digest::Digest;
 pub use driver::{Driver, Identity, Ports, Survey};
 pub use engine::{Answer, Call, Engine, HostEngine, Job};
 pub use flavor::FlavorProvider;
