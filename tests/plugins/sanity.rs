@@ -42,6 +42,22 @@ fn the_example_driver_keeps_its_promises() {
     assert!(celld.cells().is_empty(), "{said}");
 }
 
+/// A store in a file has a mark of its own; one in memory has none to check.
+#[test]
+fn the_driver_of_the_simulated_engine_keeps_its_promises() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("one.engine");
+    let node = simulated_node("one", "").replace(
+        "\"simulated:\"",
+        &format!("\"simulated://{}\"", file.display()),
+    );
+    let settings = format!("{}{node}", Ports::take().settings());
+    let (ok, said) = suite(&settings, "one", &["--image", "base", "--ssh"]);
+    assert!(ok, "{said}");
+    assert!(said.contains(" 0 failed"), "{said}");
+    assert!(!said.contains("FAIL") && said.contains("ok    a store keeps its first mark"), "{said}");
+}
+
 #[test]
 fn broken_promises_are_found() {
     let plugins = tempfile::tempdir().unwrap();

@@ -50,6 +50,8 @@ pub struct Route<'a> {
     pub call: Call,
     /// Id of the machine.
     pub id: Option<Uuid>,
+    /// Installation in the path of a mark.
+    pub installation: Option<&'a str>,
     /// JSON body, or null.
     pub body: Value,
     query: &'a str,
@@ -80,9 +82,10 @@ impl<'a> Route<'a> {
             (&Method::POST, "instances", Some(_), Some("stop")) => Call::Stop,
             _ => return None,
         };
-        let id = match id {
-            Some(text) => Some(Uuid::try_parse(text).ok()?),
-            None => None,
+        let (id, installation) = match (call, id) {
+            (Call::Identify | Call::Mark, installation) => (None, installation),
+            (_, Some(text)) => (Some(Uuid::try_parse(text).ok()?), None),
+            (_, None) => (None, None),
         };
         let body = match &outgoing.body {
             Some((_, bytes)) => serde_json::from_slice(bytes).ok()?,
@@ -91,6 +94,7 @@ impl<'a> Route<'a> {
         Some(Self {
             call,
             id,
+            installation,
             body,
             query,
         })

@@ -20,12 +20,12 @@ pub struct Journal(Option<File>);
 pub struct Kept {
     pub machines: BTreeMap<Uuid, Machine>,
     /// Marks of the store, by installation.
-    pub marks: BTreeMap<Uuid, String>,
+    pub marks: BTreeMap<String, String>,
 }
 
 #[derive(Serialize)]
 struct Line<'a> {
-    id: Uuid,
+    id: &'a str,
     machine: Option<&'a Machine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mark: Option<&'a str>,
@@ -33,7 +33,8 @@ struct Line<'a> {
 
 #[derive(Deserialize)]
 struct OwnedLine {
-    id: Uuid,
+    /// Id of a machine, or the installation of a mark.
+    id: String,
     machine: Option<Machine>,
     #[serde(default)]
     mark: Option<String>,
@@ -61,10 +62,10 @@ impl Journal {
         let draft = path.with_extension("draft");
         let mut writer = BufWriter::new(File::create(&draft)?);
         for (id, machine) in &kept.machines {
-            write_line(&mut writer, *id, Some(machine), None)?;
+            write_line(&mut writer, &id.to_string(), Some(machine), None)?;
         }
         for (id, mark) in &kept.marks {
-            write_line(&mut writer, *id, None, Some(mark))?;
+            write_line(&mut writer, id, None, Some(mark))?;
         }
         writer.flush()?;
         std::fs::rename(&draft, path)?;
@@ -75,13 +76,13 @@ impl Journal {
     /// Appends the current state of a machine, or its deletion.
     pub fn write(&mut self, id: Uuid, machine: Option<&Machine>) -> io::Result<()> {
         match &mut self.0 {
-            Some(file) => write_line(file, id, machine, None),
+            Some(file) => write_line(file, &id.to_string(), machine, None),
             None => Ok(()),
         }
     }
 
     /// Appends the mark of an installation.
-    pub fn write_mark(&mut self, id: Uuid, mark: &str) -> io::Result<()> {
+    pub fn write_mark(&mut self, id: &str, mark: &str) -> io::Result<()> {
         match &mut self.0 {
             Some(file) => write_line(file, id, None, Some(mark)),
             None => Ok(()),
@@ -95,10 +96,12 @@ fn read(reader: impl BufRead, kept: &mut Kept) -> io::Result<()> {
         let Ok(line) = serde_json::from_str::<OwnedLine>(&line?) else {
             continue;
         };
-        match (line.machine, line.mark) {
-            (_, Some(mark)) => drop(kept.marks.insert(line.id, mark)),
-            (Some(machine), None) => drop(kept.machines.insert(line.id, machine)),
-            (None, None) => drop(kept.machines.remove(&line.id)),
+        let id = Uuid::try_parse(&line.id).ok();
+        match (line.machine, line.mark, id) {
+            (_, Some(mark), _) => drop(kept.marks.insert(line.id, mark)),
+            (Some(machine), None, Some(id)) => drop(kept.machines.insert(id, machine)),
+            (None, None, Some(id)) => drop(kept.machines.remove(&id)),
+            (_, None, None) => {}
         }
     }
     Ok(())
@@ -106,7 +109,7 @@ fn read(reader: impl BufRead, kept: &mut Kept) -> io::Result<()> {
 
 fn write_line(
     writer: &mut impl Write,
-    id: Uuid,
+    id: &str,
     machine: Option<&Machine>,
     mark: Option<&str>,
 ) -> io::Result<()> {

@@ -147,13 +147,18 @@ impl SimulatedEngine {
 
     fn answer(&self, route: &Route<'_>, fate: Fate) -> Response {
         let mut world = self.locked();
+        if let Some(installation) = route.installation {
+            let (status, body) = match route.call {
+                Call::Mark => world.set_mark(installation, &route.body),
+                _ => (200, json!(world.mark(installation))),
+            };
+            return response(status, &body);
+        }
         let (status, body) = match (route.call, route.id) {
-            (Call::Identify, Some(id)) => (200, json!(world.mark(id))),
-            (Call::Mark, Some(id)) => world.set_mark(id, &route.body),
             (Call::Probe, _) => (200, world.info(&self.settings)),
             // Serialize a list without a `Value`: it has thousands of rows and is read often.
             (Call::List, _) => return response(200, &world.list(route, now())),
-            (call, Some(id)) => world.act(call, id, &route.body, &self.settings, fate, now()),
+            (_, Some(id)) => world.act(route, id, &self.settings, fate, now()),
             (_, None) => return no_such_path(),
         };
         response(status, &body)

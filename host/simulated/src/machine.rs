@@ -87,13 +87,13 @@ pub enum Life {
 }
 
 impl Machine {
-    /// Returns whether the machine has a specification. The size and the host name may differ, since
-    /// both can change.
+    /// Returns whether the machine has a specification. The size may differ, since it can change.
     pub fn is_as(&self, wanted: &Wanted) -> bool {
         let own = &self.wanted;
         own.installation == wanted.installation
             && own.incarnation == wanted.incarnation
             && own.kind == wanted.kind
+            && own.hostname == wanted.hostname
             && own.image == wanted.image
             && own.address == wanted.address
             && own.node_ports == wanted.node_ports

@@ -23,7 +23,7 @@ pub struct World {
     room: Room,
     boot_id: String,
     /// Marks of the store, by installation.
-    marks: BTreeMap<Uuid, String>,
+    marks: BTreeMap<String, String>,
     has_constant_mark: bool,
     journal: Journal,
 }
@@ -68,15 +68,15 @@ impl World {
     }
 
     /// `GET /marks/INSTALLATION`
-    pub fn mark(&self, installation: Uuid) -> Option<&str> {
+    pub fn mark(&self, installation: &str) -> Option<&str> {
         match self.has_constant_mark {
             true => Some(IN_MEMORY),
-            false => self.marks.get(&installation).map(String::as_str),
+            false => self.marks.get(installation).map(String::as_str),
         }
     }
 
     /// `PUT /marks/INSTALLATION`
-    pub fn set_mark(&mut self, installation: Uuid, body: &Value) -> Answer {
+    pub fn set_mark(&mut self, installation: &str, body: &Value) -> Answer {
         let Some(mark) = body.as_str() else {
             return (400, json!({ "message": "a mark is a string" }));
         };
@@ -84,7 +84,7 @@ impl World {
             if let Err(error) = self.journal.write_mark(installation, mark) {
                 return (500, json!({ "message": error.to_string() }));
             }
-            self.marks.insert(installation, mark.to_owned());
+            self.marks.insert(installation.to_owned(), mark.to_owned());
         }
         (200, json!({}))
     }
@@ -142,12 +142,11 @@ impl World {
             .map(|machine| machine.wanted.hostname.clone())
     }
 
-    /// Responds to a call about one machine.
+    /// Responds to a call about one machine. A machine of another incarnation is absent for it.
     pub fn act(
         &mut self,
-        call: Call,
+        route: &Route<'_>,
         id: Uuid,
-        body: &Value,
         settings: &Settings,
         fate: Fate,
         now: Millis,
@@ -159,16 +158,18 @@ impl World {
         {
             self.change(id, |machine| machine.halt(at, Some(ENDED.into())));
         }
-        match call {
+        let body = &route.body;
+        let incarnation = route.parameter("incarnation").and_then(|n| n.parse().ok());
+        let is_there = self.machines.get(&id).is_some_and(|machine| {
+            incarnation.is_none_or(|wanted: u64| machine.wanted.incarnation == wanted)
+        });
+        match route.call {
             Call::Ensure => self.ensure(id, body, settings, fate, now),
-            Call::Delete => self.delete(id),
-            Call::Inspect if !self.machines.contains_key(&id) => {
+            Call::Inspect | Call::Stop | Call::Delete if !is_there => {
                 (200, json!({ "phase": "absent" }))
             }
-            Call::Stop if !self.machines.contains_key(&id) => (200, json!({ "phase": "absent" })),
-            _ if !self.machines.contains_key(&id) => {
-                (404, json!({ "message": "no such instance" }))
-            }
+            _ if !is_there => (404, json!({ "message": "no such instance" })),
+            Call::Delete => self.delete(id),
             Call::Start => self.start(id, body, settings, fate, now),
             Call::Stop => {
                 self.change(id, |machine| machine.halt(now, None));

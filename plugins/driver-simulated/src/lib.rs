@@ -36,36 +36,34 @@ impl Driver for Simulated {
 
     fn start(_: &Node, target: &Target) -> Result<Report, Error> {
         let call =
-            Call::post(&instance(&target.tag).segment("start")).json(&resize(target.size))?;
+            Call::post(&of(&target.tag, Some("start"))).json(&resize(target.size))?;
         report(&call.send(&HostEngine)?, target.generation)
     }
 
     fn grow(_: &Node, spec: &Spec) -> Result<Report, Error> {
-        let call = Call::post(&instance(&spec.tag).segment("grow")).json(&resize(spec.size))?;
+        let call = Call::post(&of(&spec.tag, Some("grow"))).json(&resize(spec.size))?;
         report(&call.send(&HostEngine)?, spec.generation)
     }
 
     fn stop(_: &Node, target: &Target, grace_ms: u32) -> Result<Report, Error> {
-        let path = instance(&target.tag)
-            .segment("stop")
-            .query("grace-ms", &grace_ms.to_string());
+        let path = of(&target.tag, Some("stop")).query("grace-ms", &grace_ms.to_string());
         report(&Call::post(&path).send(&HostEngine)?, target.generation)
     }
 
     fn resize(_: &Node, target: &Target) -> Result<Report, Error> {
-        let call = Call::patch(&instance(&target.tag)).json(&resize(target.size))?;
+        let call = Call::patch(&of(&target.tag, None)).json(&resize(target.size))?;
         report(&call.send(&HostEngine)?, target.generation)
     }
 
     fn delete(_: &Node, target: &Target) -> Result<Report, Error> {
         report(
-            &Call::delete(&instance(&target.tag)).send(&HostEngine)?,
+            &Call::delete(&of(&target.tag, None)).send(&HostEngine)?,
             target.generation,
         )
     }
 
     fn inspect(_: &Node, tag: &Tag) -> Result<Report, Error> {
-        report(&Call::get(&instance(tag)).send(&HostEngine)?, 0)
+        report(&Call::get(&of(tag, None)).send(&HostEngine)?, 0)
     }
 
     fn list(node: &Node) -> Result<Vec<Observed>, Error> {
@@ -73,13 +71,13 @@ impl Driver for Simulated {
     }
 
     fn stats(_: &Node, tag: &Tag, _: bool) -> Result<Usage, Error> {
-        usage(&Call::get(&instance(tag).segment("usage")).send(&HostEngine)?)
+        usage(&Call::get(&of(tag, Some("usage"))).send(&HostEngine)?)
     }
 }
 
 impl Ports for Simulated {
     fn set_ports(_: &Node, target: &Target) -> Result<(), Error> {
-        let path = instance(&target.tag).segment("ports");
+        let path = of(&target.tag, Some("ports"));
         accepted(
             &Call::put(&path)
                 .json(&target.wan_ports)?
@@ -180,4 +178,13 @@ fn marks(node: &Node) -> Path {
 
 fn instance(tag: &Tag) -> Path {
     Path::new("/instances").segment(&tag.instance)
+}
+
+/// Only the tag's incarnation is read, started, stopped or deleted.
+fn of(tag: &Tag, verb: Option<&str>) -> Path {
+    let path = match verb {
+        Some(verb) => instance(tag).segment(verb),
+        None => instance(tag),
+    };
+    path.query("incarnation", &tag.incarnation.to_string())
 }
