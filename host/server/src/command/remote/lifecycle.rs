@@ -1,4 +1,4 @@
-//! `wharf stop` and `wharf restart`.
+//! `wharf stop`, `wharf restart` and `wharf recreate`.
 
 use super::connection::Connection;
 use super::names;
@@ -26,6 +26,26 @@ pub struct Restart {
     name: String,
     #[command(flatten)]
     connection: Connection,
+}
+
+/// Create an instance again whose host was lost, with an empty disk
+#[derive(Args)]
+pub struct Recreate {
+    /// Name or UUID of the instance
+    #[arg(add = names::instances())]
+    name: String,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+impl Recreate {
+    pub async fn run(self) -> Result<()> {
+        let client = self.connection.client()?;
+        let request = client.recreate_instance(&self.name);
+        let text = format!("Creating {} again", self.name);
+        let done = perform(&self.connection, &text, request).await;
+        done.map_err(|error| shortage_of(&self.name, error))
+    }
 }
 
 impl Stop {
