@@ -8,7 +8,7 @@
 )]
 
 use driver_incus::context::Context;
-use driver_incus::{delete, ensure, inspect, lifecycle, names, resize};
+use driver_incus::{delete, ensure, inspect, lifecycle, names, relocate, resize};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -31,6 +31,8 @@ struct Instance {
     has_run: bool,
     /// The engine has made its disk.
     complete: bool,
+    /// The member that has it, the driver's own if empty.
+    location: String,
 }
 
 /// A member that has the image, and carries out operations at once.
@@ -179,6 +181,12 @@ impl Fake {
                             }
                         }
                     }
+                    (Method::Post, []) => {
+                        assert!(query.contains("target=m1") && !one.running);
+                        assert_eq!(body, json!({ "migration": true }));
+                        one.location.clear();
+                        self.operation(Ok(()))
+                    }
                     (Method::Delete, []) if one.running => no(400, "Instance is running"),
                     (Method::Delete, []) => {
                         instances.remove(*name);
@@ -202,7 +210,7 @@ fn details(one: &Instance) -> Value {
         "devices": one.body["devices"],
         "status_code": if one.running { 103 } else { 102 },
         "last_used_at": if one.has_run { "2026-11-25T01:13:46Z" } else { "1970-01-01T00:00:00Z" },
-        "location": "m1",
+        "location": if one.location.is_empty() { "m1" } else { &one.location },
     })
 }
 
@@ -292,6 +300,11 @@ fn target() -> Target {
 fn settle(fake: &Fake, may_exist: bool) -> Phase {
     let mut spec = spec();
     spec.may_exist = may_exist;
+    settle_as(fake, &spec)
+}
+
+fn settle_as(fake: &Fake, spec: &Spec) -> Phase {
+    let mut spec = spec.clone();
     for _ in 0..10 {
         match call(fake, |ctx| ensure::ensure(ctx, &spec)) {
             Ok(Report {
@@ -423,6 +436,43 @@ fn stop_resize_and_delete_are_repeated_after_any_break() {
                 Err(error) => matches!(error, Error::NotFound),
             };
             assert!(gone && fake.instances.borrow().is_empty());
+        },
+    );
+}
+
+#[test]
+fn a_move_is_completed_after_any_break() {
+    let mut there = spec();
+    there.network.address = "10.79.6.2".into();
+    let only = |fake: &Fake, check: &dyn Fn(&mut Instance)| {
+        let mut instances = fake.instances.borrow_mut();
+        assert_eq!(instances.len(), 1);
+        instances.values_mut().for_each(check);
+    };
+    at_every_request(
+        |fake| {
+            let at = fake.break_at.take().unwrap();
+            settle(fake, false);
+            call(fake, |ctx| lifecycle::stop(ctx, &target(), 1000)).unwrap();
+            only(fake, &|one| one.location = "m2".into());
+            let report = call(fake, |ctx| inspect::inspect(ctx, &there.tag)).unwrap();
+            assert!(matches!(report.phase, Phase::Elsewhere(_)));
+            fake.break_at.set(Some((fake.calls.get() + at.0, at.1)));
+            call(fake, |ctx| relocate::move_here(ctx, &there)).err()
+        },
+        |fake| {
+            let report = call(fake, |ctx| relocate::move_here(ctx, &there)).unwrap();
+            assert!(matches!(report.phase, Phase::Stopped(_)), "{report:?}");
+            only(fake, &|one| {
+                assert!(one.location.is_empty() && !one.running);
+                let devices = &one.body["devices"];
+                assert_eq!(devices["eth0"]["ipv4.address"], "10.79.6.2");
+                assert_eq!(devices["port22"]["connect"], "tcp:10.79.6.2:22");
+                assert_eq!(devices["root"]["size"], "20GiB");
+                let net = &one.body["config"]["user.wharf.net"];
+                assert_eq!(net, "10.79.6.2/32 10.79.0.1 9.9.9.9");
+            });
+            assert!(matches!(settle_as(fake, &there), Phase::Stopped(_)));
         },
     );
 }

@@ -151,7 +151,7 @@ impl Client {
     /// Creates an instance again that is in the state `error` because its host has failed for good, as the
     /// event `lost` told. It keeps its UUID, name, flavor, size, rates, password and keys, and gets an empty
     /// disk, new addresses and new ports. It is billed from then on.
-    pub fn recreate_instance(&self, uuid: &str) -> Request<'_, types::ActionResult> {
+    pub fn recreate_instance(&self, uuid: &str) -> Request<'_, types::Instance> {
         self.operation(Method::POST, "/api/instance/{uuid}/recreate/", &[uuid])
     }
     /// Close a port of a virtual machine.

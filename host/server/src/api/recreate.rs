@@ -3,11 +3,9 @@
 use super::{Api, Reply, wire};
 use wharf_control::{Caller, Selector};
 use wharf_domain::error::Error;
-use wharf_domain::state::InstanceState;
 
 /// Creates an instance again whose host was lost.
 pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
     let view = api.app.recreate(caller, selector).await?;
-    let state = InstanceState::Provisioning.as_str();
-    Ok(Reply::Done(wire::action(&view, "is created again", state)?))
+    Ok(Reply::Instance(wire::instance(&view)?))
 }

@@ -4,6 +4,7 @@ use super::connection::Connection;
 use super::names;
 use super::output::{field, json, line, progress};
 use super::resize::shortage_of;
+use super::show::instance_as;
 use anyhow::Result;
 use clap::Args;
 use wharf_client::{Reply, Request};
@@ -41,10 +42,11 @@ pub struct Recreate {
 impl Recreate {
     pub async fn run(self) -> Result<()> {
         let client = self.connection.client()?;
-        let request = client.recreate_instance(&self.name);
-        let text = format!("Creating {} again", self.name);
-        let done = perform(&self.connection, &text, request).await;
-        done.map_err(|error| shortage_of(&self.name, error))
+        let bar = progress(&format!("Creating {} again", self.name));
+        let sent = client.recreate_instance(&self.name).send().await;
+        bar.finish_and_clear();
+        let sent = sent.map_err(|error| shortage_of(&self.name, error.into()))?;
+        instance_as(&self.connection, sent.value())
     }
 }
 
