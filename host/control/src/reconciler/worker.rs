@@ -151,6 +151,15 @@ impl Worker {
         }
     }
 
+    /// Ends the move of an instance, which stays on its old node.
+    async fn stay(&self, instance: &Instance, why: String) -> Next {
+        tracing::warn!(instance = %self.id, to = %instance.node, why, "the instance does not move");
+        let deadline = self.app.deadline(self.app.clock.now());
+        let stayed = self.apply(instance).not_moved(why, deadline).await;
+        self.app.drains.notify_one();
+        stayed.into()
+    }
+
     async fn attempt(
         &mut self,
         step: Step,
@@ -158,7 +167,11 @@ impl Worker {
         deadline: Option<Instant>,
     ) -> Next {
         let Some(driver) = self.app.drivers.get(&instance.node) else {
-            return Next::Retry(format!("node {} is not configured", instance.node));
+            let why = format!("node {} is not configured", instance.node);
+            return match step {
+                Step::Move => self.stay(instance, why).await,
+                _ => Next::Retry(why),
+            };
         };
         let waited = Instant::now();
         if matches!(step, Step::Resize(_)) && self.is_away(Some(&instance.node)) {
@@ -184,8 +197,7 @@ impl Worker {
             if since.elapsed() >= MOVE_PATIENCE {
                 self.history.away_since = None;
                 let why = self.app.nodes.state(&instance.node).to_string();
-                let deadline = self.app.deadline(self.app.clock.now());
-                return self.apply(instance).not_moved(why, deadline).await.into();
+                return self.stay(instance, why).await;
             }
             return Next::After(FIRST_PAUSE);
         }

@@ -1,5 +1,8 @@
 //! The choice of another node for an existing instance.
 
+#[cfg(test)]
+mod tests;
+
 use super::inventory::Inventory;
 use super::node::NodeState;
 use super::ports::PortPool;
