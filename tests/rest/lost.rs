@@ -4,7 +4,7 @@ use crate::moves::Cluster;
 use crate::uuid;
 use serde_json::{Value, json};
 use std::time::Duration;
-use wharf_tests::{small, until};
+use wharf_tests::{Shell, small, until};
 
 /// A cluster whose first node has a stopped, a running and a deleted instance and a VM, and is out of reach.
 struct Dead {
@@ -171,8 +171,10 @@ fn lost_instances_cost_nothing_and_are_created_again() {
     let mut named = small("container");
     named["name"] = json!("precious");
     cluster.api.create(&named).unwrap().expect(400).unwrap();
-    let again = cluster.api.act("precious", "recreate").unwrap();
-    assert_eq!(again.expect(200).unwrap()["state"], "provisioning");
+    let shell = Shell::signed_in(&cluster.server, "ann@example.com").unwrap();
+    let path = "/api/instance/precious/recreate/";
+    let again = shell.json(&["recreate", "precious"], "POST", path, 200);
+    assert_eq!(again.unwrap()["state"], "provisioning");
     dead.recreate(&dead.running).expect(400).unwrap();
     let now = cluster.api.wait_for("precious", "running").unwrap();
     for same in [
