@@ -43,6 +43,21 @@ fn the_example_driver_keeps_its_promises() {
 }
 
 #[test]
+fn a_driver_of_clusters_keeps_its_promises_on_moves() {
+    let node = |name| {
+        format!(
+            "{}cluster = \"east\"\n",
+            simulated_node(name, "move_ms = 20")
+        )
+    };
+    let settings = format!("{}{}{}", Ports::take().settings(), node("one"), node("two"));
+    let arguments = ["--image", "base", "--ssh", "--filter", "move"];
+    let (ok, said) = suite(&settings, "one", &arguments);
+    assert!(ok && said.contains("moves keep the disk"), "{said}");
+    assert!(said.contains(" 0 failed, 0 skipped"), "{said}");
+}
+
+#[test]
 fn broken_promises_are_found() {
     let plugins = tempfile::tempdir().unwrap();
     let faulty = faulty();

@@ -161,7 +161,7 @@ impl World {
         }
         match call {
             Call::Ensure => self.ensure(id, body, settings, fate, now),
-            Call::Delete => self.delete(id),
+            Call::Delete => self.delete(id, None),
             Call::Inspect if !self.machines.contains_key(&id) => {
                 (200, json!({ "phase": "absent" }))
             }
@@ -178,9 +178,12 @@ impl World {
             Call::Resize => self.resize(id, body, settings, now),
             Call::Stats => self.stats(id, now),
             Call::Ports => self.set_ports(id, body),
-            Call::Inspect | Call::Probe | Call::List | Call::Identify | Call::Mark => {
-                self.report(id, now)
-            }
+            Call::Inspect
+            | Call::Probe
+            | Call::List
+            | Call::Identify
+            | Call::Mark
+            | Call::MoveHere => self.report(id, now),
         }
     }
 
@@ -314,7 +317,28 @@ impl World {
         self.report(id, now)
     }
 
-    fn delete(&mut self, id: Uuid) -> Answer {
+    /// Returns a machine.
+    pub fn machine(&self, id: Uuid) -> Option<&Machine> {
+        self.machines.get(&id)
+    }
+
+    /// Takes a machine that comes from another node. Returns the response if it does not fit.
+    pub fn adopt(&mut self, id: Uuid, machine: Machine) -> Option<Answer> {
+        if let Some(refusal) = self.room.refusal(id, &machine, Size::default()) {
+            return Some(refusal);
+        }
+        self.room.hold(id, &machine);
+        self.machines.insert(id, machine);
+        let (status, body) = self.report_written(id, 0);
+        (status != 200).then_some((status, body))
+    }
+
+    /// Deletes a machine; only the one of this incarnation, if there is one.
+    pub fn delete(&mut self, id: Uuid, incarnation: Option<u64>) -> Answer {
+        let is = |machine: &Machine| incarnation.is_none_or(|n| n == machine.wanted.incarnation);
+        if !self.machines.get(&id).is_some_and(is) {
+            return (200, json!({ "phase": "absent" }));
+        }
         if let Some(machine) = self.machines.remove(&id) {
             self.room.release(id, &machine);
             if let Err(error) = self.journal.write(id, None) {
