@@ -172,6 +172,8 @@ fn every_route_succeeds_with_its_example_bodies() {
                 // The checks without an upgrade; tests/rest/terminal opens terminals.
                 "openTerminal" => (Some("container"), "running", 426),
                 "restartInstance" => (Some("container"), "exited", 200),
+                // tests/rest/lost.rs covers success.
+                "recreateInstance" => (Some("container"), "running", 400),
                 "addPort" | "removePort" => (Some("vm"), "running", 200),
                 "deleteInstance" => (Some("container"), "running", 204),
                 unknown => panic!("{unknown} has no expected result: add a line here"),

@@ -55,7 +55,25 @@ fn the_driver_of_the_simulated_engine_keeps_its_promises() {
     let (ok, said) = suite(&settings, "one", &["--image", "base", "--ssh"]);
     assert!(ok, "{said}");
     assert!(said.contains(" 0 failed"), "{said}");
-    assert!(!said.contains("FAIL") && said.contains("ok    a store keeps its first mark"), "{said}");
+    assert!(
+        !said.contains("FAIL") && said.contains("ok    a store keeps its first mark"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_driver_of_clusters_keeps_its_promises_on_moves() {
+    let node = |name| {
+        format!(
+            "{}cluster = \"east\"\n",
+            simulated_node(name, "move_ms = 20")
+        )
+    };
+    let settings = format!("{}{}{}", Ports::take().settings(), node("one"), node("two"));
+    let arguments = ["--image", "base", "--ssh", "--filter", "move"];
+    let (ok, said) = suite(&settings, "one", &arguments);
+    assert!(ok && said.contains("moves keep the disk"), "{said}");
+    assert!(said.contains(" 0 failed, 0 skipped"), "{said}");
 }
 
 #[test]

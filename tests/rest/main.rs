@@ -34,6 +34,8 @@ mod history;
 mod hygiene;
 mod idempotency;
 mod keys;
+mod lost;
+mod moves;
 mod oidc;
 mod outage;
 mod own_flavors;

@@ -43,6 +43,7 @@ REASONS = {
     ],
     "stopInstance": [(400, STATE)],
     "restartInstance": [(400, STATE), (422, SHORT)],
+    "recreateInstance": [(400, r"Only an instance whose host was lost can be created again\.")],
     "addPort": [
         (400, r"Ports can be opened on VMs only; this instance is a container\."),
         (400, r"port: at most 64 ports can be open"),

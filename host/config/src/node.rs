@@ -48,6 +48,9 @@ pub struct NodeConfig {
     /// Whether the node takes no new instances. Its present ones go on, and can be deleted. Default false.
     #[serde(default)]
     pub retired: bool,
+    /// Name of the cluster to which the node's engine belongs. Instances move between nodes of one cluster
+    /// with one driver. Default: none.
+    pub cluster: Option<String>,
     /// Settings of the driver, passed on unchanged. Default: none.
     #[serde(default)]
     pub settings: toml::Table,

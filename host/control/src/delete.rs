@@ -3,7 +3,7 @@
 
 use super::find::Selector;
 use super::{App, Caller};
-use wharf_db::Changes;
+use wharf_db::{Change, Changes, Read};
 use wharf_domain::error::Error;
 use wharf_domain::event::What;
 use wharf_domain::instance::Intent;
@@ -17,7 +17,13 @@ impl App {
                 let id = instance.id;
                 instance.intend(Intent::Delete, None);
                 instance.resize = None;
-                let changes = Changes::none().record(instance, view.now, What::Deleted);
+                let mut changes = Changes::none().record(instance, view.now, What::Deleted);
+                // A lost instance is on no node.
+                if view.rows.is_lost(id)? {
+                    let row = changes.instance()?;
+                    changes = changes.event(&row, view.now, What::Purged);
+                    changes = changes.with(Change::DropInstance(id));
+                }
                 Ok((id, changes))
             })
             .await?;

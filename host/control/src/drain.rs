@@ -1,12 +1,16 @@
-//! The drain of a node: no new instances on it, and no start of stopped ones, until it is resumed.
+//! The drain of a node: no new instances on it, and no start of stopped ones, until it is resumed. Its
+//! instances move to other nodes of its cluster.
 
 use super::audit::record;
+use super::moves::{Fate, fate, neighbours, place};
 use super::operator::Operator;
 use serde::{Deserialize, Serialize};
-use wharf_db::{Change, Changes, Read};
+use wharf_db::{Change, Changes, Read, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::event::What;
 use wharf_domain::ids::NodeId;
+use wharf_domain::instance::{Instance, Intent};
 
 /// An instance that is left on a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +21,8 @@ pub struct LeftLine {
     /// E-mail address of the owner.
     pub owner: String,
     pub state: String,
+    /// Whether it moves, or the reason why it stays.
+    pub fate: String,
 }
 
 impl Operator<'_> {
@@ -37,27 +43,84 @@ impl Operator<'_> {
             };
             let audited = record(view, &Origin::operator(), operation, None, &id.0, result);
             let change = Change::Drain(id.clone(), drained);
-            Ok(((), Changes::none().with(change).with(audited)))
+            let mut changes = Changes::none().with(change).with(audited);
+            if drained {
+                changes.append(told(view, &id)?);
+            }
+            Ok(((), changes))
         });
         decided.await?;
+        if let Some(app) = self.app {
+            app.drains.notify_one();
+        }
         self.left_on(&node)
     }
 
     fn left_on(&self, node: &NodeId) -> Result<Vec<LeftLine>, Error> {
+        let near = neighbours(&self.config, node);
+        let to = self.app.map(|app| app.destinations(node));
         self.db.read(|rows| {
             let mut lines = Vec::new();
             for id in rows.claims_on(node)? {
                 let Some(instance) = rows.instance(id)? else {
                     continue;
                 };
+                let (moving, consents) =
+                    (rows.moving(id)?.is_some(), rows.lets_move(instance.owner)?);
+                let fate = fate(&instance, moving, consents);
+                let text = match fate {
+                    Fate::Moving => "moving",
+                    Fate::Deleted => "being deleted",
+                    Fate::Failed => "stays: failed, its owner can delete it",
+                    Fate::Busy => "waits: a change of it is under way",
+                    _ if near.is_empty() => "stays: the node has no other one in its cluster",
+                    Fate::Stays => {
+                        "stays: runs, and its owner does not let it be stopped for a move"
+                    }
+                    Fate::Movable { .. } => match &to {
+                        None => "moves once the server runs",
+                        Some(to) if to.is_empty() => {
+                            "waits: no other node of the cluster is in reach"
+                        }
+                        Some(to) if !self.has_place(rows, &instance, fate, to)? => {
+                            "waits: no other node of the cluster has room"
+                        }
+                        Some(_) => "moves soon",
+                    },
+                };
                 lines.push(LeftLine {
                     instance: id.to_string(),
                     owner: rows.email_of(instance.owner)?.unwrap_or_default(),
                     state: instance.state().to_string(),
                     name: instance.name.as_str().to_owned(),
+                    fate: text.to_owned(),
                 });
             }
             Ok(lines)
         })
     }
+
+    fn has_place(
+        &self,
+        rows: &impl Read,
+        instance: &Instance,
+        fate: Fate,
+        to: &[NodeId],
+    ) -> Result<bool, Error> {
+        Ok(place(self.scheduler, rows, instance, fate, to)?.is_some())
+    }
+}
+
+/// Tells the owners of running instances that do not move.
+fn told(view: &View<'_>, node: &NodeId) -> Result<Changes, Error> {
+    let mut changes = Changes::none();
+    for id in view.rows.claims_on(node)? {
+        let Some(instance) = view.rows.instance(id)? else {
+            continue;
+        };
+        if instance.intent == Intent::Run && !view.rows.lets_move(instance.owner)? {
+            changes = changes.record(instance, view.now, What::NodeDrained);
+        }
+    }
+    Ok(changes)
 }

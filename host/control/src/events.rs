@@ -274,6 +274,25 @@ fn message(what: &What) -> String {
         What::HostKeyChanged(keys) => {
             return format!("The instance shows another SSH host key than before: {keys}");
         }
+        What::NodeDrained => {
+            "The operator empties the host of this instance. The instance runs on, and cannot start there \
+             again once it is stopped. Stop it, and it moves to another host if there is one with room."
+        }
+        What::Moving => {
+            "The operator empties the host of this instance. The instance is stopped, and moves to \
+             another host with its disk."
+        }
+        What::Moved(ways) => {
+            return format!("The instance is on another host, with its disk. It has now: {ways}.");
+        }
+        What::MoveFailed(_) => {
+            "The instance could not move to another host. It stays on its own, with its disk."
+        }
+        What::Lost => {
+            "The host of this instance has failed for good, and the disk with it. The instance costs \
+             nothing. Create it again with an empty disk, under its name and with its settings, or delete it."
+        }
+        What::Recreated => "The instance is being created again, with an empty disk.",
         What::Forgotten => "The operator removed the instance from the books.",
         What::BillCorrected { nano_usd, reason } => {
             let amount = usd(*nano_usd);

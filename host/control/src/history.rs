@@ -92,6 +92,12 @@ pub(super) fn describe(what: &What) -> (&'static str, Option<String>) {
         What::Suspended(reason) => ("suspended", Some(reason.clone())),
         What::Resumed => ("resumed", None),
         What::HostKeyChanged(keys) => ("host-key-changed", Some(keys.clone())),
+        What::NodeDrained => ("node-drained", None),
+        What::Moving => ("moving", None),
+        What::Moved(ways) => ("moved", Some(ways.to_string())),
+        What::MoveFailed(why) => ("move-failed", Some(why.clone())),
+        What::Lost => ("lost", None),
+        What::Recreated => ("recreated", None),
         What::RestartShort(short) => ("restart-failed", Some(shortages(short))),
         What::ResizeShort(short) => ("resize-refused", Some(shortages(short))),
     }

@@ -27,7 +27,9 @@ mod idempotency;
 mod key;
 mod key_use;
 mod keyring;
+mod lost;
 mod metrics;
+mod moves;
 mod node_list;
 mod nodes;
 mod offer;
@@ -36,6 +38,7 @@ mod ports;
 mod quota;
 mod read;
 pub mod reconciler;
+mod recreate;
 mod restart;
 pub mod retention;
 mod rotate;
@@ -72,6 +75,7 @@ pub use find::Selector;
 pub use idempotency::IdempotencyKey;
 pub use key::{ApiKey, KeyInfo, Keys, NewKey};
 pub use keyring::key_in;
+pub use lost::LostLine;
 pub use node_list::NodeLine;
 pub use nodes::{NodeState, Nodes, Outage};
 pub use offer::Offered;
@@ -95,7 +99,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 use wharf_config::Config;
@@ -141,6 +145,8 @@ pub struct App {
     webhooks: watch::Sender<()>,
     guests: Handle,
     nudge: mpsc::UnboundedSender<Nudge>,
+    /// Notified when instances of drained nodes may have to move.
+    pub(crate) drains: Notify,
     samples: stats::Samples,
     in_flight: idempotency::InFlight,
     web_host: Arc<str>,
@@ -194,6 +200,7 @@ impl App {
             features: NodeFeatures::default(),
             guests: parts.guests,
             nudge,
+            drains: Notify::new(),
             samples: stats::Samples::default(),
             in_flight: idempotency::InFlight::default(),
         };
@@ -288,6 +295,14 @@ impl App {
         let _ = self.nudge.send(Nudge {
             instance,
             request_id,
+        });
+    }
+
+    /// Notifies the reconciler of work that the operator has requested.
+    fn wake(&self, instance: InstanceId) {
+        let _ = self.nudge.send(Nudge {
+            instance,
+            request_id: "operator".into(),
         });
     }
 

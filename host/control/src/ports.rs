@@ -2,7 +2,7 @@
 
 use super::find::Selector;
 use super::{App, Caller, InstanceView, quota};
-use wharf_db::Changes;
+use wharf_db::{Changes, Read};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::What;
 use wharf_domain::instance::{Instance, Intent, ResourceType};
@@ -66,6 +66,11 @@ impl App {
                 if instance.resource_type != ResourceType::Vm {
                     return Err(Error::NotApplicable(
                         "ports can be opened on VMs only; this instance is a container",
+                    ));
+                }
+                if view.rows.is_lost(instance.id)? {
+                    return Err(Error::NotApplicable(
+                        "the host of this instance was lost; create it again first",
                     ));
                 }
                 let before = instance.wan_ports.clone();

@@ -3,7 +3,7 @@
 
 use super::find::{Selector, find};
 use super::settled::Waiting;
-use super::{App, Caller, InstanceView, quota, suspend};
+use super::{App, Caller, InstanceView, moves, quota, suspend};
 use std::time::Duration;
 use wharf_db::{Change, Changes, Read, StartRow, View};
 use wharf_domain::audit::{AuditRecord, Origin};
@@ -41,6 +41,7 @@ impl App {
         let decided = self.db.write(move |view| {
             let mut instance = target.find(view.rows)?;
             suspend::check(view.rows, &instance)?;
+            moves::check(view.rows, &instance)?;
             let state = instance.state();
             if !matches!(state, InstanceState::ShutOff | InstanceState::Exited) {
                 return Err(Error::State {

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wharf_db::{Projection, Read, Snapshot};
+use wharf_db::{MoveRow, Projection, Read, Snapshot};
 use wharf_domain::capacity::{Claim, Size};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{NodeId, UserId};
-use wharf_domain::placement::{Inventory, NodeUsage, Placement, PlacementRequest, Supports};
+use wharf_domain::placement::{
+    Inventory, MovePlace, MoveRequest, NodeUsage, Placement, PlacementRequest, Supports,
+};
 use wharf_domain::quota::Used;
 
 /// The inventory. A decision holds only within the use case that asks for it: the database runs
@@ -32,6 +34,15 @@ impl Scheduler {
     /// The free capacity of the largest node for such instances.
     pub fn largest_free(&self, like: &PlacementRequest) -> Option<Size> {
         self.inventory().largest_free(like)
+    }
+
+    /// A place on another node for an existing instance.
+    pub fn place_move(
+        &self,
+        request: &MoveRequest<'_>,
+        allowed: impl Fn(&NodeId) -> bool,
+    ) -> Option<MovePlace> {
+        self.inventory().place_move(request, allowed)
     }
 
     /// Whether a stopped instance can have its compute back.
@@ -87,6 +98,9 @@ impl Projection for Scheduler {
                 }
             })
         })?;
+        for (_, moving) in rows.moves()? {
+            self.reserve(None, Some(&moving));
+        }
         for node in rows.drained()? {
             self.inventory().set_drained(&node, true);
         }
@@ -100,6 +114,16 @@ impl Projection for Scheduler {
 
     fn count_ports(&mut self, owner: UserId, before: usize, after: usize) {
         self.inventory().count_ports(owner, before, after);
+    }
+
+    fn reserve(&mut self, before: Option<&MoveRow>, after: Option<&MoveRow>) {
+        let mut inventory = self.inventory();
+        if let Some(row) = before {
+            inventory.reserve(&row.claim, row.keeps_ssh_port, false);
+        }
+        if let Some(row) = after {
+            inventory.reserve(&row.claim, row.keeps_ssh_port, true);
+        }
     }
 
     fn drain(&mut self, node: &NodeId, drained: bool) {

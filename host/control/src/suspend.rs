@@ -1,9 +1,9 @@
 //! Suspension of an instance, or of all instances of a user, by the operator. Instances stop and keep
 //! their disks, and their owner can delete them, but not start or resize them.
 
+use super::Selector;
 use super::audit::record;
 use super::operator::{Operator, no_instance, user_named};
-use super::{Nudge, Selector};
 use serde::{Deserialize, Serialize};
 use wharf_db::{Change, Changes, Read, View};
 use wharf_domain::audit::Origin;
@@ -130,10 +130,7 @@ impl Operator<'_> {
     fn follow(&self, instances: &[InstanceId]) {
         let Some(app) = self.app else { return };
         for instance in instances {
-            let _ = app.nudge.send(Nudge {
-                instance: *instance,
-                request_id: "operator".into(),
-            });
+            app.wake(*instance);
             app.settled.notify(*instance);
         }
     }

@@ -2,7 +2,7 @@
 //! all.
 
 use super::find::{Selector, find};
-use super::{App, Caller, InstanceView, Scheduler, quota, suspend};
+use super::{App, Caller, InstanceView, Scheduler, moves, quota, suspend};
 use wharf_db::{Change, Changes, Read, View};
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{DiskGrow, Features};
@@ -140,6 +140,7 @@ fn decide(
         return Ok(((changes.instance()?, None), changes));
     }
     suspend::check(view.rows, &instance)?;
+    moves::check(view.rows, &instance)?;
     check_state(&instance)?;
     let mut claim = view
         .rows

@@ -95,6 +95,25 @@ impl Draft<'_> {
             Change::PutStart(id, None) => {
                 self.remove(&t::STARTS, &(), id)?;
             }
+            Change::PutMove(id, Some(row)) => {
+                let before = self.put(&t::MOVES, &(), id, &*row)?;
+                projected.reserve(before, Some(*row));
+            }
+            Change::PutMove(id, None) => {
+                let before = self.remove(&t::MOVES, &(), id)?;
+                projected.reserve(before, None);
+            }
+            Change::DropClaim(node, id) => {
+                let before = self.remove(&t::CLAIMS, &*node.0, id)?;
+                projected.change(before, None);
+            }
+            Change::Lost(id, lost) => self.note_lost(id, lost, projected)?,
+            Change::LetMove(user, true) => {
+                self.put(&t::MOVABLE, &user, (), &())?;
+            }
+            Change::LetMove(user, false) => {
+                self.remove(&t::MOVABLE, &user, ())?;
+            }
             Change::PutHostKeys(id, keys) => {
                 self.put(&t::HOST_KEYS, &(), id, &keys)?;
             }
@@ -209,11 +228,37 @@ impl Draft<'_> {
         self.remove(&t::SUSPENDED, &(), id)?;
         self.remove(&t::HOST_KEYS, &(), id)?;
         self.remove(&t::STARTS, &(), id)?;
+        let lost = self.remove(&t::LOST, &(), id)?.is_some();
+        let reserved = self.remove(&t::MOVES, &(), id)?;
+        projected.reserve(reserved, None);
         if let Some(claim) = self.remove(&t::CLAIMS, &*old.node.0, id)? {
             projected.change(Some(claim), None);
         }
-        projected.count_ports(old.owner, old.wan_ports.len(), 0);
+        if !lost {
+            projected.count_ports(old.owner, old.wan_ports.len(), 0);
+        }
         self.index(Some(&old), None)
+    }
+
+    /// The open ports of a lost VM do not count.
+    fn note_lost(
+        &mut self,
+        id: InstanceId,
+        lost: bool,
+        projected: &mut Projected,
+    ) -> Result<(), Error> {
+        let before = match lost {
+            true => self.put(&t::LOST, &(), id, &())?,
+            false => self.remove(&t::LOST, &(), id)?,
+        };
+        if let Some(row) = self.get(&t::INSTANCES, &id, ())?
+            && before.is_some() != lost
+        {
+            let ports = row.wan_ports.len();
+            let (before, after) = if lost { (ports, 0) } else { (0, ports) };
+            projected.count_ports(row.owner, before, after);
+        }
+        Ok(())
     }
 
     /// Makes names, owners and pending follow a changed instance row.

@@ -2,7 +2,7 @@
 
 use super::accounts::AccountChange;
 use super::rows::{
-    ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow,
+    ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, MoveRow, NodeRow,
     ProvisioningSpec, StartRow,
 };
 use super::sign_in_ways::WayChange;
@@ -66,6 +66,14 @@ pub enum Change {
     SuspendUser(UserId, Option<Suspension>),
     /// Begins or ends a start of an instance that its node has not taken.
     PutStart(InstanceId, Option<StartRow>),
+    /// Begins, continues or ends the move of an instance.
+    PutMove(InstanceId, Option<Box<MoveRow>>),
+    /// Removes the claim of an instance on a node.
+    DropClaim(NodeId, InstanceId),
+    /// Notes whether an instance is lost with its node.
+    Lost(InstanceId, bool),
+    /// Notes whether a user's running instances may be moved.
+    LetMove(UserId, bool),
     /// The SSH host keys of an instance.
     PutHostKeys(InstanceId, Vec<HostKey>),
     /// The time at which the database was last in use.

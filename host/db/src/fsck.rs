@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
-use wharf_domain::instance::Instance;
+use wharf_domain::instance::{Instance, Intent};
 
 /// The most rows that cannot be read before a check ends: the file is beyond a check then.
 const MAX_UNREADABLE: usize = 100;
@@ -67,6 +67,13 @@ fn check_extras(rows: &impl Read, known: &Known, wrong: &mut Findings) -> Result
         if !known.contains_key(&id) {
             let fix = Fix::remove(&t::HOST_KEYS, &(), &id);
             wrong.fixable(format!("{id}: host keys without an instance"), fix);
+        }
+    }
+    for id in rows.keys_under(&t::LOST, &())? {
+        let id = id?;
+        if !known.contains_key(&id) {
+            let fix = Fix::remove(&t::LOST, &(), &id);
+            wrong.fixable(format!("{id}: lost without an instance"), fix);
         }
     }
     Ok(())
@@ -189,11 +196,7 @@ fn check_claims(rows: &impl Read, known: &Known, wrong: &mut Findings) -> Result
                 "{id}: its claim is of other addresses than its row"
             ));
         }
-        let mut take = |what: String| {
-            if let Some(other) = taken.insert(what.clone(), id) {
-                wrong.push(format!("{id} and {other} both have {what}"));
-            }
-        };
+        let mut take = |what: String| take(&mut taken, id, what, wrong);
         take(format!(
             "SSH port {} of {}",
             claim.ssh_port, instance.ssh_host
@@ -210,15 +213,56 @@ fn check_claims(rows: &impl Read, known: &Known, wrong: &mut Findings) -> Result
             take(format!("GPU {} of node {node}", gpu.device));
         }
     }
+    for (id, moving) in rows.moves()? {
+        let Some(instance) = known.get(&id) else {
+            let fix = Fix::remove(&t::MOVES, &(), &id);
+            wrong.fixable(format!("{id}: a move without an instance"), fix);
+            continue;
+        };
+        let claim = moving.claim;
+        let fits = matches!(instance.intent, Intent::Stop | Intent::Delete)
+            && is_pending(Some(instance))
+            && claim.node != instance.node
+            && claim.owner == instance.owner;
+        if !fits {
+            wrong.push(format!("{id}: a move that is not its own"));
+        }
+        let node = &claim.node;
+        take(
+            &mut taken,
+            id,
+            format!("LAN address {} of node {node}", claim.lan_ipv4),
+            wrong,
+        );
+        if !moving.keeps_ssh_port {
+            let port = format!("SSH port {} of {}", claim.ssh_port, moving.ssh_host);
+            take(&mut taken, id, port, wrong);
+        }
+    }
     for (id, instance) in known {
-        if !claimed.contains(id) {
-            wrong.push(format!("{id}: an instance without a claim"));
+        if claimed.contains(id) == rows.is_lost(*id)? {
+            wrong.push(match claimed.contains(id) {
+                true => format!("{id}: a lost instance with a claim"),
+                false => format!("{id}: an instance without a claim"),
+            });
         }
         if instance.id == *id && rows.provisioning_spec(*id)?.is_none() {
             wrong.push(format!("{id}: an instance without a provisioning spec"));
         }
     }
     Ok(())
+}
+
+/// Notes the holder of something that only one instance can have.
+fn take(
+    taken: &mut BTreeMap<String, InstanceId>,
+    id: InstanceId,
+    what: String,
+    wrong: &mut Findings,
+) {
+    if let Some(other) = taken.insert(what.clone(), id) {
+        wrong.push(format!("{id} and {other} both have {what}"));
+    }
 }
 
 fn check_idempotency(rows: &impl Read, _: &Known, wrong: &mut Findings) -> Result<(), Error> {

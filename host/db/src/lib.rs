@@ -47,7 +47,7 @@ pub use metrics::DbMetrics;
 pub use projection::Projection;
 pub use read::Read;
 pub use rows::{
-    ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow,
+    ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, MoveRow, NodeRow,
     ProvisioningSpec, StartRow,
 };
 pub use sign_in_ways::{

@@ -1,5 +1,6 @@
 //! State in memory that is derived from the claims and the open ports.
 
+use super::rows::MoveRow;
 use super::table::Snapshot;
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
@@ -14,6 +15,9 @@ pub trait Projection: Send {
     fn change(&mut self, before: Option<&Claim>, after: Option<&Claim>);
     /// Follows a change of the number of open ports of an owner's VM.
     fn count_ports(&mut self, owner: UserId, before: usize, after: usize);
+    /// Follows a change of the claim that a move reserves. It counts beside the instance's own claim, and
+    /// not for its owner.
+    fn reserve(&mut self, before: Option<&MoveRow>, after: Option<&MoveRow>);
     /// Follows the begin or the end of the drain of a node.
     fn drain(&mut self, node: &NodeId, drained: bool);
 }
@@ -21,6 +25,7 @@ pub trait Projection: Send {
 enum Change {
     Claim(Option<Claim>, Option<Claim>),
     Ports(UserId, usize, usize),
+    Reserved(Option<MoveRow>, Option<MoveRow>),
     /// The earlier state.
     Drained(NodeId, bool),
 }
@@ -54,6 +59,12 @@ impl Projected {
         }
     }
 
+    /// Follows a change of a reserved claim, which holds only once it is kept.
+    pub fn reserve(&mut self, before: Option<MoveRow>, after: Option<MoveRow>) {
+        self.projection.reserve(before.as_ref(), after.as_ref());
+        self.changes.push(Change::Reserved(before, after));
+    }
+
     /// Follows the drain of a node, which holds only once it is kept.
     pub fn drain(&mut self, node: NodeId, before: bool, drained: bool) {
         self.projection.drain(&node, drained);
@@ -74,6 +85,9 @@ impl Projected {
                 }
                 Change::Ports(owner, before, after) => {
                     self.projection.count_ports(owner, after, before);
+                }
+                Change::Reserved(before, after) => {
+                    self.projection.reserve(after.as_ref(), before.as_ref());
                 }
                 Change::Drained(node, before) => self.projection.drain(&node, before),
             }

@@ -3,7 +3,7 @@
 use super::audit::AuditHead;
 use super::codec::internal;
 use super::rows::{
-    ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow,
+    ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, MoveRow, NodeRow,
     ProvisioningSpec, StartRow,
 };
 use super::table::Rows;
@@ -244,6 +244,26 @@ pub trait Read: Rows {
     /// The start of an instance that its node has not taken.
     fn start(&self, id: InstanceId) -> Result<Option<StartRow>, Error> {
         self.get(&t::STARTS, &(), id)
+    }
+
+    /// The move of an instance that is in progress.
+    fn moving(&self, id: InstanceId) -> Result<Option<MoveRow>, Error> {
+        self.get(&t::MOVES, &(), id)
+    }
+
+    /// The moves in progress.
+    fn moves(&self) -> Result<Vec<(InstanceId, MoveRow)>, Error> {
+        self.under(&t::MOVES, &())?.collect()
+    }
+
+    /// Whether an instance is lost with its node.
+    fn is_lost(&self, id: InstanceId) -> Result<bool, Error> {
+        Ok(self.get(&t::LOST, &(), id)?.is_some())
+    }
+
+    /// Whether a user's running instances may be moved.
+    fn lets_move(&self, user: UserId) -> Result<bool, Error> {
+        Ok(self.get(&t::MOVABLE, &user, ())?.is_some())
     }
 
     /// The suspension of a user's instances.

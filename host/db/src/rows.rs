@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::blueprint::Blueprint;
+use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
 use wharf_domain::event::{Event, Party};
 use wharf_domain::ids::UserId;
@@ -31,6 +32,22 @@ pub struct StartRow {
     pub origin: Origin,
     /// The start claimed the compute, which was free before.
     pub claimed: bool,
+}
+
+/// The move of an instance to another node of its cluster. Until it has ended, the instance has its claim
+/// on the old node, and this one is reserved beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MoveRow {
+    /// The claim on the new node. Ports that the instance keeps count in its present claim alone.
+    pub claim: Claim,
+    /// Login host of the new node.
+    pub ssh_host: String,
+    /// The SSH port stays, since both nodes have one login host.
+    pub keeps_ssh_port: bool,
+    /// The old node was seen to have stopped the instance.
+    pub stopped: bool,
+    /// The instance ran, and starts again after the move.
+    pub run: bool,
 }
 
 /// An API key. The secret itself is not stored.

@@ -5,8 +5,8 @@
 use super::accounts::{InviteRow, PasswordRow, SessionId, SessionRow};
 use super::audit::AuditHead;
 use super::rows::{
-    AuditRow, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, NodeRow,
-    OwnerRow, ProvisioningSpec, StartRow,
+    AuditRow, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, MoveRow,
+    NodeRow, OwnerRow, ProvisioningSpec, StartRow,
 };
 use super::sign_in_ways::{IdentityDigest, IdentityRow, PasskeyDigest, PasskeyRow};
 use super::ssh_keys::{SshKeyId, SshKeyRow};
@@ -111,6 +111,13 @@ pub const SUSPENDED_USERS: Table<(), UserId, Suspension> = Table::new(b'x', 1);
 pub const HOST_KEYS: Table<(), InstanceId, Vec<HostKey>> = Table::new(b'x', 2);
 /// Starts that nodes have not taken.
 pub const STARTS: Table<(), InstanceId, StartRow> = Table::new(b'x', 3);
+
+/// Moves of instances to other nodes, with the claims that are reserved there.
+pub const MOVES: Table<(), InstanceId, MoveRow> = Table::new(b'x', 4);
+/// Instances whose node was lost with their disk. They have no claim.
+pub const LOST: Table<(), InstanceId, ()> = Table::new(b'x', 5);
+/// Users who let the operator stop, move and start their running instances.
+pub const MOVABLE: Table<UserId, (), ()> = Table::new(b'q', 1);
 
 /// Name → instance, of instances that are not deleted.
 pub const NAMES: Table<str, (), InstanceId> = Table::new(b'n', 0);

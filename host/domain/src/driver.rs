@@ -123,6 +123,8 @@ pub enum Phase {
     Failed(String),
     /// The instance does not run, and its content moves to a larger disk.
     Growing(String),
+    /// Another node of the cluster has the instance, or it is on its way to this one.
+    Elsewhere(String),
 }
 
 /// A driver's report on one instance.

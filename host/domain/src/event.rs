@@ -8,6 +8,7 @@ use super::state::InstanceState;
 use super::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::net::Ipv4Addr;
 
 /// One entry of the event log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +106,27 @@ pub enum What {
     Resumed,
     /// The instance shows another SSH host key than before, with the fingerprints of the new ones.
     HostKeyChanged(String),
+    /// The operator drains the node of the running instance, which stays there.
+    NodeDrained,
+    /// The instance is to move to another node.
+    Moving,
+    /// The instance is on another node, where it has these ways in.
+    Moved(Ways),
+    /// The instance could not move and stays on its node, with the reason for the operator.
+    MoveFailed(String),
+    /// The node of the instance has failed for good, and its disk with it.
+    Lost,
+    /// The user created a lost instance again, with a new disk.
+    Recreated,
+}
+
+/// The ways to an instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ways {
+    pub ssh_host: String,
+    pub ssh_port: u16,
+    pub lan_ipv4: Ipv4Addr,
+    pub public_ipv4: Option<Ipv4Addr>,
 }
 
 impl What {
@@ -115,9 +137,14 @@ impl What {
             | Self::Stopped
             | Self::Restarted
             | Self::Renamed
+            | Self::Recreated
             | Self::PortsChanged
             | Self::Deleted => Party::Actor(Actor::Key(String::new())),
-            Self::Forgotten | Self::BillCorrected { .. } => Party::Actor(Actor::Operator),
+            Self::Forgotten
+            | Self::BillCorrected { .. }
+            | Self::NodeDrained
+            | Self::Moving
+            | Self::Lost => Party::Actor(Actor::Operator),
             Self::Ready
             | Self::Released
             | Self::Died(_)
@@ -125,8 +152,28 @@ impl What {
             | Self::ResizeRefused { field: Some(_), .. }
             | Self::RestartShort(_)
             | Self::ResizeShort(_)
-            | Self::Purged => Party::Node,
+            | Self::Purged
+            | Self::Moved(_) => Party::Node,
             _ => Party::System,
+        }
+    }
+}
+
+impl fmt::Display for Ways {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            ssh_host,
+            ssh_port,
+            lan_ipv4,
+            ..
+        } = self;
+        write!(
+            f,
+            "SSH port {ssh_port} of {ssh_host}, private address {lan_ipv4}"
+        )?;
+        match self.public_ipv4 {
+            Some(address) => write!(f, ", public address {address}"),
+            None => Ok(()),
         }
     }
 }

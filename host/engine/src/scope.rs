@@ -20,6 +20,8 @@ pub struct CallScope {
     pub mark: Option<String>,
     /// The images of blueprints that a survey may ask for. A survey also lists networks of all owners.
     pub survey: Option<Vec<String>>,
+    /// Whether the call brings the instance from another node of the cluster.
+    pub moves: bool,
     /// Ids that the engine has told in this call, by their name in the policy file.
     pub learnt: BTreeMap<String, Vec<String>>,
 }
@@ -102,6 +104,7 @@ impl CallScope {
             subject: None,
             mark: None,
             survey: None,
+            moves: false,
             learnt: BTreeMap::new(),
         }
     }
@@ -131,6 +134,7 @@ impl CallScope {
             subject: Some(Subject::new(tag)),
             mark: None,
             survey: None,
+            moves: false,
             learnt: BTreeMap::new(),
         }
     }
@@ -150,6 +154,7 @@ impl CallScope {
             }),
             mark: None,
             survey: None,
+            moves: false,
             learnt: BTreeMap::new(),
         }
     }
@@ -176,5 +181,14 @@ impl CallScope {
             subject.creation = Some(creation);
         }
         scope
+    }
+
+    /// The call that brings an instance from another node of the cluster. It creates nothing, and writes no
+    /// file.
+    pub fn moves(installation: &str, spec: &Spec, engine_kind: &str) -> Self {
+        Self {
+            moves: true,
+            ..Self::create(installation, spec, engine_kind)
+        }
     }
 }

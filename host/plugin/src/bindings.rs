@@ -69,6 +69,22 @@ pub mod with_survey {
     });
 }
 
+/// World `node-driver-with-moves`: its additions to `node-driver`.
+pub mod with_moves {
+    wasmtime::component::bindgen!({
+        path: "../../wit/v0.1",
+        world: "node-driver-with-moves",
+        imports: { default: async },
+        exports: { default: async },
+        with: {
+            "wharf:plugin/types": super::node_driver::wharf::plugin::types,
+            "wharf:plugin/log": super::node_driver::wharf::plugin::log,
+            "wharf:plugin/engine": super::node_driver::wharf::plugin::engine,
+            "wharf:plugin/driver-types": super::node_driver::wharf::plugin::driver_types,
+        },
+    });
+}
+
 /// World `flavor-provider`.
 pub mod flavor_provider {
     wasmtime::component::bindgen!({
@@ -88,6 +104,7 @@ pub use flavor_provider::{FlavorProvider, FlavorProviderPre};
 pub use node_driver::wharf::plugin::{driver_types, engine, log, types};
 pub use node_driver::{NodeDriver, NodeDriverPre};
 pub use with_identity::NodeDriverWithIdentityPre;
+pub use with_moves::NodeDriverWithMovesPre;
 pub use with_ports::NodeDriverWithPortsPre;
 pub use with_survey::NodeDriverWithSurveyPre;
 pub use with_survey::exports::wharf::plugin::survey;

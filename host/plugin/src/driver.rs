@@ -183,6 +183,27 @@ impl NodeDriver {
         convert::report(report, spec.target.generation)
     }
 
+    /// Whether the driver moves instances between the nodes of a cluster.
+    pub fn moves(&self) -> bool {
+        self.0.plugin.with_moves.is_some()
+    }
+
+    /// Brings a stopped instance to this node from another one of its cluster.
+    pub async fn move_here(&self, spec: &Spec) -> Result<Report, PluginError> {
+        let Some(pre) = self.0.plugin.with_moves.clone() else {
+            return Err(PluginError::Unsupported("moves".to_owned()));
+        };
+        let scope = CallScope::moves(&self.0.installation, spec, self.engine_kind());
+        let given = convert::spec(spec);
+        let options = self.changes("move-here", scope);
+        let report = self.enter(options, |mut store, node| async move {
+            let guest = pre.instantiate_async(&mut store).await?;
+            let moves = guest.wharf_plugin_moves();
+            moves.call_move_here(&mut store, &node, &given).await
+        });
+        convert::report(report.await?, spec.target.generation)
+    }
+
     /// Stops an instance: gracefully within `grace`, then hard. The timeout of the call is extended by it.
     pub async fn stop(&self, target: &Target, grace: Duration) -> Result<Report, PluginError> {
         let given = convert::target(target);

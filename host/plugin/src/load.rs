@@ -2,8 +2,8 @@
 //! once.
 
 use super::bindings::{
-    FlavorProviderPre, NodeDriverPre, NodeDriverWithIdentityPre, NodeDriverWithPortsPre,
-    NodeDriverWithSurveyPre,
+    FlavorProviderPre, NodeDriverPre, NodeDriverWithIdentityPre, NodeDriverWithMovesPre,
+    NodeDriverWithPortsPre, NodeDriverWithSurveyPre,
 };
 use super::cache::Cache;
 use super::call::{Call, CallRunner, TRANSFER};
@@ -28,6 +28,7 @@ const DRIVERS: &[&str] = &["wharf:plugin/driver-types", "wharf:plugin/engine"];
 const PORTS: &str = "wharf:plugin/ports";
 const IDENTITY: &str = "wharf:plugin/identity";
 const SURVEY: &str = "wharf:plugin/survey";
+const MOVES: &str = "wharf:plugin/moves";
 /// The package version of this host.
 const VERSION: &str = "0.1.0";
 
@@ -46,6 +47,8 @@ pub struct DriverPlugin {
     pub with_identity: Option<NodeDriverWithIdentityPre<Guest>>,
     /// Its component with the interface `survey`, if it exports that.
     pub with_survey: Option<NodeDriverWithSurveyPre<Guest>>,
+    /// Its component with the interface `moves`, if it exports that.
+    pub with_moves: Option<NodeDriverWithMovesPre<Guest>>,
     /// The kind of engine it drives.
     pub engine_kind: String,
 }
@@ -149,8 +152,15 @@ pub async fn driver(
     };
     let with_survey = match exports(&component, runner, SURVEY) {
         true => {
-            let pre = NodeDriverWithSurveyPre::new(linked);
+            let pre = NodeDriverWithSurveyPre::new(linked.clone());
             Some(pre.map_err(|error| export(name, SURVEY, &error))?)
+        }
+        false => None,
+    };
+    let with_moves = match exports(&component, runner, MOVES) {
+        true => {
+            let pre = NodeDriverWithMovesPre::new(linked);
+            Some(pre.map_err(|error| export(name, MOVES, &error))?)
         }
         false => None,
     };
@@ -177,6 +187,7 @@ pub async fn driver(
         with_ports,
         with_identity,
         with_survey,
+        with_moves,
         engine_kind,
     })
 }

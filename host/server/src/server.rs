@@ -397,7 +397,7 @@ fn driver(
             Transport::tls(host, port, server_name, config)
         }
         Endpoint::Simulated(file) => {
-            let engine = SimulatedEngine::open(&settings, file.as_deref());
+            let engine = SimulatedEngine::open(&settings, file.as_deref(), node.cluster.as_deref());
             Transport::in_process(engine.map_err(|source| StartError::Simulated {
                 node: node.name.clone(),
                 source,

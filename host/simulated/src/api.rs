@@ -36,11 +36,13 @@ pub enum Call {
     Identify,
     /// `PUT /marks/INSTALLATION`
     Mark,
+    /// `POST /instances/ID/move-here`
+    MoveHere,
 }
 
 impl Call {
     /// The number of driver functions.
-    pub const COUNT: usize = Self::Mark as usize + 1;
+    pub const COUNT: usize = Self::MoveHere as usize + 1;
 }
 
 /// A parsed request.
@@ -79,6 +81,7 @@ impl<'a> Route<'a> {
             (&Method::PUT, "instances", Some(_), Some("ports")) => Call::Ports,
             (&Method::POST, "instances", Some(_), Some("start")) => Call::Start,
             (&Method::POST, "instances", Some(_), Some("grow")) => Call::Grow,
+            (&Method::POST, "instances", Some(_), Some("move-here")) => Call::MoveHere,
             (&Method::POST, "instances", Some(_), Some("stop")) => Call::Stop,
             _ => return None,
         };

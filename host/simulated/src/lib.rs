@@ -4,6 +4,7 @@
 //! semantics are those of a real engine. The node's `settings` define latencies and failures.
 
 mod api;
+mod cluster;
 mod dice;
 mod journal;
 mod machine;
@@ -14,17 +15,20 @@ mod tests;
 mod world;
 
 use api::{Call, Route};
+use cluster::{Member, Moved, hand_over};
 use dice::Dice;
 use journal::{Journal, Kept};
-use machine::{Fate, Millis};
+use machine::{Fate, Machine, Millis, Wanted};
 use serde::Serialize;
 use serde_json::{Value, json};
 use settings::{Fault, FaultRule, Settings};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use uuid::Uuid;
 use wharf_engine::{EngineError, InProcessEngine, Outgoing, Response};
 use world::World;
 
@@ -50,14 +54,23 @@ pub enum SimulatedError {
 pub struct SimulatedEngine {
     settings: Settings,
     dice: Dice,
-    world: Mutex<World>,
+    own: Arc<Member>,
     /// The other store, in memory.
     other: Mutex<World>,
+    /// The name of its cluster.
+    cluster: Option<String>,
+    /// The times at which moves of machines to this node began.
+    moves: Mutex<BTreeMap<Uuid, Millis>>,
 }
 
 impl SimulatedEngine {
-    /// Creates an empty engine, or restores the engine from a file.
-    pub fn open(settings: &Value, file: Option<&Path>) -> Result<Self, SimulatedError> {
+    /// Creates an empty engine, or restores the engine from a file. Machines move between the engines of
+    /// one cluster.
+    pub fn open(
+        settings: &Value,
+        file: Option<&Path>,
+        cluster: Option<&str>,
+    ) -> Result<Self, SimulatedError> {
         let settings = Settings::read(settings).map_err(SimulatedError::Settings)?;
         let (journal, kept) = match file {
             Some(path) => Journal::open(path).map_err(|source| SimulatedError::File {
@@ -73,8 +86,10 @@ impl SimulatedEngine {
         Ok(Self {
             dice: Dice::new(settings.seed),
             other: Mutex::new(World::new(&settings, Journal::nowhere(), Kept::default())),
+            own: Member::join(world, &settings, cluster),
+            cluster: cluster.map(str::to_owned),
+            moves: Mutex::default(),
             settings,
-            world: Mutex::new(world),
         })
     }
 
@@ -146,6 +161,11 @@ impl SimulatedEngine {
     }
 
     fn answer(&self, route: &Route<'_>, fate: Fate) -> Response {
+        if let Some(id) = route.id
+            && let Some((status, body)) = self.answer_for_cluster(route, id)
+        {
+            return response(status, &body);
+        }
         let mut world = self.locked();
         if let Some(installation) = route.installation {
             let (status, body) = match route.call {
@@ -164,12 +184,99 @@ impl SimulatedEngine {
         response(status, &body)
     }
 
-    fn locked(&self) -> std::sync::MutexGuard<'_, World> {
-        let store = match exists(self.settings.other_store_while.as_deref()) {
-            true => &self.other,
-            false => &self.world,
+    /// Responds to a call about a machine of another member, or one that several members have to do with.
+    /// None if it is a call for this engine alone.
+    fn answer_for_cluster(&self, route: &Route<'_>, id: Uuid) -> Option<(u16, Value)> {
+        let others = match &self.cluster {
+            Some(cluster) => self.own.others_with(cluster, id),
+            None => Vec::new(),
         };
-        store.lock().unwrap_or_else(PoisonError::into_inner)
+        let is_here = self.own.world().machine(id).is_some();
+        match route.call {
+            Call::Delete => {
+                let incarnation = route.parameter("incarnation").and_then(|n| n.parse().ok());
+                for other in &others {
+                    other.world().delete(id, incarnation);
+                }
+                Some(self.locked().delete(id, incarnation))
+            }
+            Call::MoveHere => Some(self.move_here(route, id, &others)),
+            Call::Ensure => None,
+            _ if is_here => None,
+            call => {
+                let mut other = others.first()?.world();
+                Some(match call {
+                    Call::Stop => other.act(route, id, &self.settings, Fate::Lives, now()),
+                    _ => (
+                        200,
+                        json!({ "phase": "elsewhere", "detail": "another node of the cluster" }),
+                    ),
+                })
+            }
+        }
+    }
+
+    /// `POST /instances/ID/move-here`
+    fn move_here(&self, route: &Route<'_>, id: Uuid, others: &[Arc<Member>]) -> (u16, Value) {
+        let wanted: Wanted = match serde_json::from_value(route.body.clone()) {
+            Ok(wanted) => wanted,
+            Err(error) => return (400, json!({ "message": error.to_string() })),
+        };
+        let moved = |machine: &Machine| machine.wanted.incarnation == wanted.incarnation;
+        let is_here = self.own.world().machine(id).is_some_and(moved);
+        if is_here {
+            // An earlier call may have ended before it removed the machine there.
+            for other in others {
+                other.world().delete(id, Some(wanted.incarnation));
+            }
+            return self.report(id);
+        }
+        let Some(source) = others
+            .iter()
+            .find(|other| other.world().machine(id).is_some_and(moved))
+        else {
+            return (200, json!({ "phase": "absent" }));
+        };
+        if source.is_away() {
+            return (500, json!({ "message": "the machine's node is offline" }));
+        }
+        let Some(machine) = source.world().machine(id).cloned() else {
+            return (200, json!({ "phase": "absent" }));
+        };
+        if machine.runs() {
+            return (200, machine.report(now()));
+        }
+        let mut moves = self.moves.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = *moves.entry(id).or_insert_with(now);
+        let left = (begun + self.settings.move_ms).saturating_sub(now());
+        if left > 0 {
+            let progress = json!({ "phase": "elsewhere", "detail": "moving", "again_ms": left });
+            return (200, progress);
+        }
+        moves.remove(&id);
+        let size = machine.wanted.size;
+        let machine = Machine {
+            wanted: Wanted { size, ..wanted },
+            ..machine
+        };
+        match hand_over(&self.own, machine, id, others) {
+            Moved::Here => self.report(id),
+            Moved::Refused(refusal) => refusal,
+        }
+    }
+
+    fn report(&self, id: Uuid) -> (u16, Value) {
+        match self.own.world().machine(id) {
+            Some(machine) => (200, machine.report(now())),
+            None => (200, json!({ "phase": "absent" })),
+        }
+    }
+
+    fn locked(&self) -> std::sync::MutexGuard<'_, World> {
+        match exists(self.settings.other_store_while.as_deref()) {
+            true => self.other.lock().unwrap_or_else(PoisonError::into_inner),
+            false => self.own.world(),
+        }
     }
 }
 

@@ -17,6 +17,8 @@ pub struct Settings {
     /// Seed of the random latencies. A seed gives equal latencies for equal sequences of calls.
     /// Default 0.
     pub seed: u64,
+    /// Time in ms that the move of a machine to this node takes. Default 0.
+    pub move_ms: u64,
     /// Total resources of the node. Default: unlimited, and not reported.
     pub capacity: Option<Capacity>,
     /// GPUs of the node. Default: none.

@@ -39,7 +39,7 @@ fn of(id: &str) -> String {
 
 #[tokio::test]
 async fn lifecycle() {
-    let engine = SimulatedEngine::open(&json!({ "ready_after_ms": 30 }), None).unwrap();
+    let engine = SimulatedEngine::open(&json!({ "ready_after_ms": 30 }), None, None).unwrap();
     let (_, made) = ask(&engine, Method::PUT, &of(ONE), Some(wanted(1)))
         .await
         .unwrap();
@@ -90,7 +90,7 @@ async fn lifecycle() {
 #[tokio::test]
 async fn room_and_addresses_run_out() {
     let capacity = json!({ "n_vcpus": 3, "mem_gib": 100, "disk_size_gib": 100 });
-    let engine = SimulatedEngine::open(&json!({ "capacity": capacity }), None).unwrap();
+    let engine = SimulatedEngine::open(&json!({ "capacity": capacity }), None, None).unwrap();
     assert_eq!(
         ask(&engine, Method::PUT, &of(ONE), Some(wanted(1)))
             .await
@@ -135,7 +135,7 @@ async fn room_and_addresses_run_out() {
 #[tokio::test]
 async fn late_calls_take_effect_late() {
     let faults = json!([{ "call": "stop", "hostname": "h1", "error": "late", "after_ms": 60 }]);
-    let engine = SimulatedEngine::open(&json!({ "faults": faults }), None).unwrap();
+    let engine = SimulatedEngine::open(&json!({ "faults": faults }), None, None).unwrap();
     ask(&engine, Method::PUT, &of(ONE), Some(wanted(1)))
         .await
         .unwrap();
@@ -162,6 +162,7 @@ async fn scripted_faults() {
     ]);
     let engine = SimulatedEngine::open(
         &json!({ "faults": faults, "latency_ms": [0, 2], "seed": 7 }),
+        None,
         None,
     )
     .unwrap();
@@ -195,12 +196,13 @@ async fn scripted_faults() {
         .unwrap();
     assert_eq!(dead.1["phase"], "stopped");
     assert!(
-        SimulatedEngine::open(&json!({ "ready_after": 1 }), None).is_err(),
+        SimulatedEngine::open(&json!({ "ready_after": 1 }), None, None).is_err(),
         "a misspelled setting"
     );
     assert!(
         SimulatedEngine::open(
             &json!({ "faults": [{ "call": "fly", "error": "lost" }] }),
+            None,
             None
         )
         .is_err()
@@ -210,7 +212,7 @@ async fn scripted_faults() {
 #[tokio::test]
 async fn a_file_keeps_machines() {
     let file = std::env::temp_dir().join(format!("wharf-simulated-{}", std::process::id()));
-    let open = || SimulatedEngine::open(&Value::Null, Some(&file)).unwrap();
+    let open = || SimulatedEngine::open(&Value::Null, Some(&file), None).unwrap();
     let engine = open();
     for (id, n) in [(ONE, 1), (TWO, 2)] {
         ask(&engine, Method::PUT, &of(id), Some(wanted(n)))

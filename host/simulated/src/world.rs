@@ -135,6 +135,12 @@ impl World {
         }
     }
 
+    /// Returns whether there is a machine, of this incarnation if one is given.
+    fn has(&self, id: Uuid, incarnation: Option<u64>) -> bool {
+        let is = |machine: &Machine| incarnation.is_none_or(|n| n == machine.wanted.incarnation);
+        self.machines.get(&id).is_some_and(is)
+    }
+
     /// Returns the host name of a machine.
     pub fn hostname(&self, id: Uuid) -> Option<String> {
         self.machines
@@ -160,16 +166,12 @@ impl World {
         }
         let body = &route.body;
         let incarnation = route.parameter("incarnation").and_then(|n| n.parse().ok());
-        let is_there = self.machines.get(&id).is_some_and(|machine| {
-            incarnation.is_none_or(|wanted: u64| machine.wanted.incarnation == wanted)
-        });
+        let is_there = self.has(id, incarnation);
         match route.call {
             Call::Ensure => self.ensure(id, body, settings, fate, now),
-            Call::Inspect | Call::Stop | Call::Delete if !is_there => {
-                (200, json!({ "phase": "absent" }))
-            }
+            Call::Delete => self.delete(id, incarnation),
+            Call::Inspect | Call::Stop if !is_there => (200, json!({ "phase": "absent" })),
             _ if !is_there => (404, json!({ "message": "no such instance" })),
-            Call::Delete => self.delete(id),
             Call::Start => self.start(id, body, settings, fate, now),
             Call::Stop => {
                 self.change(id, |machine| machine.halt(now, None));
@@ -179,9 +181,12 @@ impl World {
             Call::Resize => self.resize(id, body, settings, now),
             Call::Stats => self.stats(id, now),
             Call::Ports => self.set_ports(id, body),
-            Call::Inspect | Call::Probe | Call::List | Call::Identify | Call::Mark => {
-                self.report(id, now)
-            }
+            Call::Inspect
+            | Call::Probe
+            | Call::List
+            | Call::Identify
+            | Call::Mark
+            | Call::MoveHere => self.report(id, now),
         }
     }
 
@@ -315,7 +320,27 @@ impl World {
         self.report(id, now)
     }
 
-    fn delete(&mut self, id: Uuid) -> Answer {
+    /// Returns a machine.
+    pub fn machine(&self, id: Uuid) -> Option<&Machine> {
+        self.machines.get(&id)
+    }
+
+    /// Takes a machine that comes from another node. Returns the response if it does not fit.
+    pub fn adopt(&mut self, id: Uuid, machine: Machine) -> Option<Answer> {
+        if let Some(refusal) = self.room.refusal(id, &machine, Size::default()) {
+            return Some(refusal);
+        }
+        self.room.hold(id, &machine);
+        self.machines.insert(id, machine);
+        let (status, body) = self.report_written(id, 0);
+        (status != 200).then_some((status, body))
+    }
+
+    /// Deletes a machine; only the one of this incarnation, if there is one.
+    pub fn delete(&mut self, id: Uuid, incarnation: Option<u64>) -> Answer {
+        if !self.has(id, incarnation) {
+            return (200, json!({ "phase": "absent" }));
+        }
         if let Some(machine) = self.machines.remove(&id) {
             self.room.release(id, &machine);
             if let Err(error) = self.journal.write(id, None) {

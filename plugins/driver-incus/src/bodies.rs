@@ -33,6 +33,13 @@ pub struct Change {
     devices: BTreeMap<String, Device>,
 }
 
+/// `POST /1.0/instances/NAME`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Move {
+    /// The disk goes along.
+    pub migration: bool,
+}
+
 /// `PUT /1.0/instances/NAME/state`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Action {
@@ -80,8 +87,8 @@ impl Creation {
     #[must_use]
     pub fn new(ctx: &Context, spec: &Spec, image: &str) -> Self {
         let settings = &ctx.settings;
-        let address = &spec.network.address;
         let mut config = limits(&spec.size);
+        config.extend(place(ctx, spec));
         config.extend(
             [
                 ("limits.processes", settings.pids_limit.to_string()),
@@ -90,12 +97,7 @@ impl Creation {
                 // Root of one instance is nobody for the others.
                 ("security.idmap.isolated", "true".to_owned()),
                 (names::INSTALLATION, ctx.installation.to_owned()),
-                (names::SPEC, digest::of(spec)),
                 (names::HOSTNAME, spec.hostname.clone()),
-                (
-                    names::NET,
-                    format!("{address}/32 {} {}", settings.gateway, settings.dns),
-                ),
             ]
             .map(|(key, value)| (key.to_owned(), value)),
         );
@@ -103,17 +105,8 @@ impl Creation {
         config.extend(
             environment.map(|(name, value)| (format!("environment.{name}"), value.clone())),
         );
-        let mut devices = BTreeMap::from([
-            ("root".to_owned(), root(&settings.pool, &spec.size)),
-            ("eth0".to_owned(), nic(ctx, address)),
-        ]);
-        let published = spec.published.iter();
-        devices.extend(published.map(|port| {
-            let name = format!("port{}", port.instance_port);
-            (name, proxy(ctx, address, port))
-        }));
-        let gpus = spec.gpu_devices.iter().enumerate();
-        devices.extend(gpus.map(|(n, pci)| (format!("gpu{n}"), gpu(pci))));
+        let mut devices = connected(ctx, spec);
+        devices.insert("root".to_owned(), root(&settings.pool, &spec.size));
         Self {
             name: names::instance(ctx.installation, &spec.tag),
             r#type: "container",
@@ -138,6 +131,15 @@ impl Change {
         }
     }
 
+    /// Builds the body that gives a moved instance its addresses, ports and GPUs on this member.
+    #[must_use]
+    pub fn of_place(ctx: &Context, spec: &Spec) -> Self {
+        Self {
+            config: place(ctx, spec),
+            devices: connected(ctx, spec),
+        }
+    }
+
     /// Whether an instance with this configuration has the size.
     #[must_use]
     pub fn is(
@@ -153,6 +155,31 @@ impl Change {
         let mut wanted = self.devices.iter();
         limits && wanted.all(|(name, device)| root(name) == device.get("size").map(String::as_str))
     }
+}
+
+/// The configuration that depends on the member and the addresses.
+fn place(ctx: &Context, spec: &Spec) -> BTreeMap<String, String> {
+    let (address, settings) = (&spec.network.address, &ctx.settings);
+    let net = format!("{address}/32 {} {}", settings.gateway, settings.dns);
+    [
+        (names::SPEC.to_owned(), digest::of(spec)),
+        (names::NET.to_owned(), net),
+    ]
+    .into()
+}
+
+/// The devices that depend on the member and the addresses.
+fn connected(ctx: &Context, spec: &Spec) -> BTreeMap<String, Device> {
+    let address = &spec.network.address;
+    let mut devices = BTreeMap::from([("eth0".to_owned(), nic(ctx, address))]);
+    let published = spec.published.iter();
+    devices.extend(published.map(|port| {
+        let name = format!("port{}", port.instance_port);
+        (name, proxy(ctx, address, port))
+    }));
+    let gpus = spec.gpu_devices.iter().enumerate();
+    devices.extend(gpus.map(|(n, pci)| (format!("gpu{n}"), gpu(pci))));
+    devices
 }
 
 /// The kernel pins an instance to this number of CPUs.

@@ -2,19 +2,21 @@
 
 use crate::api::Outcome;
 use crate::context::Context;
+use crate::found::Place;
 use crate::{found, lifecycle};
 use wharf_guest::{Error, Phase, Report, Target};
 
 /// Delay while the engine is removing the instance, ms.
 const REMOVING_AGAIN_MS: u32 = 500;
 
-/// See the `driver` interface.
+/// See the `driver` interface. Any member of the cluster may have the instance.
 ///
 /// # Errors
 /// See the `driver` interface.
 pub fn delete(ctx: &Context, target: &Target) -> Result<Report, Error> {
-    let Some(found) = found::find(ctx, &target.tag)? else {
-        return Ok(found::settled(target.generation, Phase::Absent));
+    let found = match found::look(ctx, &target.tag)? {
+        Place::Absent => return Ok(found::settled(target.generation, Phase::Absent)),
+        Place::Here(found) | Place::Elsewhere(found) => found,
     };
     if found.is_up() {
         lifecycle::kill(ctx, &found.name)?;

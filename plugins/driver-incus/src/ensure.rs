@@ -46,7 +46,11 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     }
 }
 
-fn supported(spec: &Spec) -> Result<(), Error> {
+/// Checks for features that Incus does not have.
+///
+/// # Errors
+/// [`Error::Unsupported`].
+pub fn supported(spec: &Spec) -> Result<(), Error> {
     if spec.resource_type != ResourceType::Container {
         return Err(Error::Unsupported("virtual machines on Incus".into()));
     }

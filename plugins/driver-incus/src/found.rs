@@ -14,28 +14,53 @@ pub struct Found {
     pub name: String,
 }
 
-/// Finds an instance by its name, on this member.
+/// The place of an instance in the cluster.
+#[derive(Debug)]
+pub enum Place {
+    /// No member has it.
+    Absent,
+    /// This member has it.
+    Here(Found),
+    /// Another member has it.
+    Elsewhere(Found),
+}
+
+/// Looks for an instance by its name, in the whole cluster.
 ///
 /// # Errors
-/// [`Error::Conflict`] if another installation or another member has it.
-pub fn find(ctx: &Context, tag: &Tag) -> Result<Option<Found>, Error> {
+/// [`Error::Conflict`] if another installation has it.
+pub fn look(ctx: &Context, tag: &Tag) -> Result<Place, Error> {
     let name = names::instance(ctx.installation, tag);
     let details = match ctx.api.details(&name)? {
         Ok(details) => details,
-        Err(refusal) if refusal.is_not_found() => return Ok(None),
+        Err(refusal) if refusal.is_not_found() => return Ok(Place::Absent),
         Err(refusal) => return Err(refusal.during("reading the instance")),
     };
     let owner = details.config.get(names::INSTALLATION);
     if owner.is_none_or(|owner| owner != ctx.installation) {
         return Err(Error::Conflict(format!("{name} belongs to someone else")));
     }
-    if details.location != ctx.settings.member {
-        return Err(Error::Conflict(format!(
-            "{name} is on the member {}",
-            details.location
-        )));
+    let is_here = details.location == ctx.settings.member;
+    let found = Found { details, name };
+    Ok(match is_here {
+        true => Place::Here(found),
+        false => Place::Elsewhere(found),
+    })
+}
+
+/// Finds an instance on this member.
+///
+/// # Errors
+/// [`Error::Conflict`] if another installation or another member has it.
+pub fn find(ctx: &Context, tag: &Tag) -> Result<Option<Found>, Error> {
+    match look(ctx, tag)? {
+        Place::Absent => Ok(None),
+        Place::Here(found) => Ok(Some(found)),
+        Place::Elsewhere(found) => Err(Error::Conflict(format!(
+            "{} is on the member {}",
+            found.name, found.details.location
+        ))),
     }
-    Ok(Some(Found { details, name }))
 }
 
 impl Found {
@@ -43,6 +68,12 @@ impl Found {
     #[must_use]
     pub fn phase(&self) -> Phase {
         phase::of(&self.details)
+    }
+
+    /// Returns the phase of an instance of another member.
+    #[must_use]
+    pub fn elsewhere(&self) -> Phase {
+        Phase::Elsewhere(format!("member {}", self.details.location))
     }
 
     /// Returns whether the instance's processes run.

@@ -1,7 +1,7 @@
 //! Phases of instances.
 
 use crate::context::Context;
-use crate::found::{find, settled};
+use crate::found::{Place, find, look, settled};
 use crate::{metrics, names};
 use wharf_guest::{Error, Observed, Phase, Report, Tag};
 
@@ -10,8 +10,14 @@ use wharf_guest::{Error, Observed, Phase, Report, Tag};
 /// # Errors
 /// See the `driver` interface.
 pub fn inspect(ctx: &Context, tag: &Tag) -> Result<Report, Error> {
-    let phase = find(ctx, tag)?.map_or(Phase::Absent, |found| found.phase());
-    Ok(settled(0, phase))
+    Ok(settled(
+        0,
+        match look(ctx, tag)? {
+            Place::Absent => Phase::Absent,
+            Place::Here(found) => found.phase(),
+            Place::Elsewhere(found) => found.elsewhere(),
+        },
+    ))
 }
 
 /// See the `driver` interface. The disks on the member tell which instances it has, and the metrics,

@@ -4,11 +4,12 @@
 //! incarnation. All objects are in one project, to which the certificate of Wharf may be restricted.
 //!
 //! Reading order: [`names`] and [`bodies`] (the objects on the engine), [`ensure`] (their creation),
-//! [`lifecycle`], [`resize`], [`delete`], then the queries: [`inspect`], [`stats`], [`probe`],
+//! [`lifecycle`], [`resize`], [`relocate`], [`delete`], then the queries: [`inspect`], [`stats`], [`probe`],
 //! [`identity`], [`survey`]. Only [`api`] knows paths.
 //!
-//! A request never makes a member ask another one, which takes many seconds while that one is out of
-//! reach: lists name objects without details, and details are those of the member's own instances.
+//! A request rarely makes a member ask another one, which takes many seconds while that one is out of
+//! reach: lists name objects without details, and details are those of the member's own instances. The
+//! exceptions are moves, and the stop and the removal of an instance that was moved.
 
 pub mod api;
 pub mod bodies;
@@ -25,6 +26,7 @@ pub mod metrics;
 pub mod names;
 pub mod phase;
 pub mod probe;
+pub mod relocate;
 pub mod resize;
 pub mod settings;
 pub mod start;
@@ -33,7 +35,7 @@ pub mod survey;
 
 use context::Context;
 use wharf_guest::{
-    Driver, Error, Health, HostEngine, Identity, Node, Observed, Report, Spec, Surroundings,
+    Driver, Error, Health, HostEngine, Identity, Moves, Node, Observed, Report, Spec, Surroundings,
     Survey, Tag, Target, Usage,
 };
 
@@ -85,6 +87,12 @@ impl Driver for Incus {
     }
 }
 
+impl Moves for Incus {
+    fn move_here(node: &Node, spec: &Spec) -> Result<Report, Error> {
+        relocate::move_here(&Context::new(node, &HostEngine)?, spec)
+    }
+}
+
 impl Identity for Incus {
     fn identify(node: &Node) -> Result<Option<String>, Error> {
         identity::identify(&Context::new(node, &HostEngine)?)
@@ -103,3 +111,4 @@ impl Survey for Incus {
 
 wharf_guest::export_driver_with_identity!(Incus);
 wharf_guest::export_survey!(Incus);
+wharf_guest::export_moves!(Incus);

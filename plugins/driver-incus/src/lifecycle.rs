@@ -2,7 +2,7 @@
 
 use crate::api::Outcome;
 use crate::context::Context;
-use crate::found::{self, Found, again, settled};
+use crate::found::{self, Found, Place, again, settled};
 use crate::start::{self, Started};
 use wharf_guest::{Error, Phase, Report, Target};
 
@@ -15,7 +15,11 @@ const LOOK_AGAIN_MS: u32 = 500;
 /// # Errors
 /// See the `driver` interface.
 pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
-    let found = found::find(ctx, &target.tag)?.ok_or(Error::NotFound)?;
+    let found = match found::look(ctx, &target.tag)? {
+        Place::Absent => return Err(Error::NotFound),
+        Place::Here(found) => found,
+        Place::Elsewhere(found) => return Ok(settled(target.generation, found.elsewhere())),
+    };
     match found.phase() {
         Phase::Stopped(_) => {}
         phase @ (Phase::Ready | Phase::Booting) => {
@@ -35,13 +39,14 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
     }
 }
 
-/// See the `driver` interface. Returns when the instance has stopped.
+/// See the `driver` interface. Returns when the instance has stopped, on whichever member it is.
 ///
 /// # Errors
 /// See the `driver` interface.
 pub fn stop(ctx: &Context, target: &Target, grace_ms: u32) -> Result<Report, Error> {
-    let Some(found) = found::find(ctx, &target.tag)? else {
-        return Ok(settled(target.generation, Phase::Absent));
+    let found = match found::look(ctx, &target.tag)? {
+        Place::Absent => return Ok(settled(target.generation, Phase::Absent)),
+        Place::Here(found) | Place::Elsewhere(found) => found,
     };
     let reason = match found.phase() {
         Phase::Stopped(reason) => reason,

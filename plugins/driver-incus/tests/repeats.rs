@@ -8,7 +8,7 @@
 )]
 
 use driver_incus::context::Context;
-use driver_incus::{delete, ensure, inspect, lifecycle, names, resize};
+use driver_incus::{delete, ensure, inspect, lifecycle, names, relocate, resize};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -31,6 +31,8 @@ struct Instance {
     has_run: bool,
     /// The engine has made its disk.
     complete: bool,
+    /// The member that has it, the driver's own if empty.
+    location: String,
 }
 
 /// A member that has the image, and carries out operations at once.
@@ -179,6 +181,12 @@ impl Fake {
                             }
                         }
                     }
+                    (Method::Post, []) => {
+                        assert!(query.contains("target=m1") && !one.running);
+                        assert_eq!(body, json!({ "migration": true }));
+                        one.location.clear();
+                        self.operation(Ok(()))
+                    }
                     (Method::Delete, []) if one.running => no(400, "Instance is running"),
                     (Method::Delete, []) => {
                         instances.remove(*name);
@@ -202,7 +210,7 @@ fn details(one: &Instance) -> Value {
         "devices": one.body["devices"],
         "status_code": if one.running { 103 } else { 102 },
         "last_used_at": if one.has_run { "2026-11-25T01:13:46Z" } else { "1970-01-01T00:00:00Z" },
-        "location": "m1",
+        "location": if one.location.is_empty() { "m1" } else { &one.location },
     })
 }
 
@@ -224,6 +232,8 @@ fn spec() -> Spec {
         gid: 0,
         content,
     };
+    let user = Content::Bytes(b"u\n".to_vec());
+    let password = Content::SecretCrypt(Secret::Password);
     Spec {
         tag: Tag {
             instance: "00000000-0000-4000-8000-000000000001".into(),
@@ -257,14 +267,8 @@ fn spec() -> Spec {
                 reference: "localhost/wharf/base:1".into(),
             }],
             files: vec![
-                file(
-                    "/etc/wharf/first-boot/user",
-                    Content::Bytes(b"u\n".to_vec()),
-                ),
-                file(
-                    "/etc/wharf/first-boot/password",
-                    Content::SecretCrypt(Secret::Password),
-                ),
+                file("/etc/wharf/first-boot/user", user),
+                file("/etc/wharf/first-boot/password", password),
             ],
             environment: vec![("WHARF_FLAVOR".into(), "base".into())],
             command: Vec::new(),
@@ -292,6 +296,11 @@ fn target() -> Target {
 fn settle(fake: &Fake, may_exist: bool) -> Phase {
     let mut spec = spec();
     spec.may_exist = may_exist;
+    settle_as(fake, &spec)
+}
+
+fn settle_as(fake: &Fake, spec: &Spec) -> Phase {
+    let mut spec = spec.clone();
     for _ in 0..10 {
         match call(fake, |ctx| ensure::ensure(ctx, &spec)) {
             Ok(Report {
@@ -428,6 +437,34 @@ fn stop_resize_and_delete_are_repeated_after_any_break() {
 }
 
 #[test]
+fn a_move_is_completed_after_any_break() {
+    let mut there = spec();
+    there.network.address = "10.79.6.2".into();
+    at_every_request(
+        |fake| {
+            let at = fake.break_at.take().unwrap();
+            settle(fake, false);
+            call(fake, |ctx| lifecycle::stop(ctx, &target(), 1000)).unwrap();
+            for one in fake.instances.borrow_mut().values_mut() {
+                one.location = "m2".into();
+            }
+            fake.break_at.set(Some((fake.calls.get() + at.0, at.1)));
+            call(fake, |ctx| relocate::move_here(ctx, &there)).err()
+        },
+        |fake| {
+            let report = call(fake, |ctx| relocate::move_here(ctx, &there)).unwrap();
+            assert!(matches!(report.phase, Phase::Stopped(_)), "{report:?}");
+            for one in fake.instances.borrow().values() {
+                assert!(one.location.is_empty() && !one.running);
+                let port = &one.body["devices"]["port22"];
+                assert_eq!(port["connect"], "tcp:10.79.6.2:22");
+            }
+            assert!(matches!(settle_as(fake, &there), Phase::Stopped(_)));
+        },
+    );
+}
+
+#[test]
 fn an_instance_without_a_disk_is_made_again() {
     let fake = Fake::default();
     fake.dies_in_creation.set(true);
@@ -457,7 +494,7 @@ fn what_incus_cannot_do_is_unsupported() {
     let mut gpu = spec();
     gpu.gpu_devices = vec!["nvidia.com/gpu=0".into()];
     for spec in [vm, command, gpu] {
-        let error = call(&Fake::default(), |ctx| ensure::ensure(ctx, &spec)).unwrap_err();
-        assert!(matches!(error, Error::Unsupported(_)), "{error:?}");
+        let error = call(&Fake::default(), |ctx| ensure::ensure(ctx, &spec));
+        assert!(matches!(error, Err(Error::Unsupported(_))), "{error:?}");
     }
 }

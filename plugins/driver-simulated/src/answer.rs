@@ -163,6 +163,7 @@ fn phase(name: &str, detail: Option<String>) -> Result<Phase, Error> {
         "stopped" => Phase::Stopped(detail),
         "growing" => Phase::Growing(detail.unwrap_or_default()),
         "failed" => Phase::Failed(detail.unwrap_or_default()),
+        "elsewhere" => Phase::Elsewhere(detail.unwrap_or_default()),
         other => {
             return Err(Error::Other(format!(
                 "the engine reported an unknown phase {other:?}"

@@ -7,8 +7,8 @@ mod body;
 use answer::{accepted, list_page, mark, report, usage};
 use body::{create, resize};
 use wharf_guest::{
-    Call, DiskGrow, Driver, Engine, Error, Features, Gpu, Health, HostEngine, Identity, Node,
-    Observed, Path, Ports, Report, Spec, Surroundings, Survey, Tag, Target, Usage,
+    Call, DiskGrow, Driver, Engine, Error, Features, Gpu, Health, HostEngine, Identity, Moves,
+    Node, Observed, Path, Ports, Report, Spec, Surroundings, Survey, Tag, Target, Usage,
 };
 
 /// The kind of engine and of its images.
@@ -35,8 +35,7 @@ impl Driver for Simulated {
     }
 
     fn start(_: &Node, target: &Target) -> Result<Report, Error> {
-        let call =
-            Call::post(&of(&target.tag, Some("start"))).json(&resize(target.size))?;
+        let call = Call::post(&of(&target.tag, Some("start"))).json(&resize(target.size))?;
         report(&call.send(&HostEngine)?, target.generation)
     }
 
@@ -56,10 +55,8 @@ impl Driver for Simulated {
     }
 
     fn delete(_: &Node, target: &Target) -> Result<Report, Error> {
-        report(
-            &Call::delete(&of(&target.tag, None)).send(&HostEngine)?,
-            target.generation,
-        )
+        let call = Call::delete(&of(&target.tag, None));
+        report(&call.send(&HostEngine)?, target.generation)
     }
 
     fn inspect(_: &Node, tag: &Tag) -> Result<Report, Error> {
@@ -83,6 +80,14 @@ impl Ports for Simulated {
                 .json(&target.wan_ports)?
                 .send(&HostEngine)?,
         )
+    }
+}
+
+impl Moves for Simulated {
+    fn move_here(node: &Node, spec: &Spec) -> Result<Report, Error> {
+        let path = instance(&spec.tag).segment("move-here");
+        let call = Call::post(&path).json(&create(node, spec)?)?;
+        report(&call.send(&HostEngine)?, spec.generation)
     }
 }
 
@@ -112,6 +117,7 @@ impl Survey for Simulated {
 
 wharf_guest::export_driver_with_ports_and_identity!(Simulated);
 wharf_guest::export_survey!(Simulated);
+wharf_guest::export_moves!(Simulated);
 
 fn info(engine: &dyn Engine) -> Result<answer::Info, Error> {
     answer::body(&Call::get(&Path::new("/info")).send(engine)?)

@@ -73,6 +73,21 @@ pub mod survey {
     });
 }
 
+/// The part of the world `node-driver-with-moves` that `node-driver` lacks.
+pub mod moves {
+    wit_bindgen::generate!({
+        inline: "package wharf:guest; world moves { export wharf:plugin/moves@0.1.0; }",
+        path: "../../wit/v0.1",
+        with: {
+            "wharf:plugin/types@0.1.0": crate::bindings::node_driver::wharf::plugin::types,
+            "wharf:plugin/driver-types@0.1.0": crate::bindings::node_driver::wharf::plugin::driver_types,
+        },
+        pub_export_macro: true,
+        export_macro_name: "export_moves",
+        default_bindings_module: "wharf_guest::export::moves",
+    });
+}
+
 /// Bindings of the world `flavor-provider`.
 pub mod flavor_provider {
     wit_bindgen::generate!({

@@ -66,6 +66,13 @@ pub trait Survey: Driver {
     fn look(node: &Node, images: &[String]) -> Result<Surroundings, Error>;
 }
 
+/// Moves between the nodes of a cluster, for drivers that support them.
+pub trait Moves: Driver {
+    /// Brings an instance that does not run to this node, with the addresses, ports and GPUs of the
+    /// specification.
+    fn move_here(node: &Node, spec: &Spec) -> Result<Report, Error>;
+}
+
 /// Public ports of virtual machines, for drivers that support them.
 pub trait Ports: Driver {
     /// Opens exactly `target.wan_ports` on the public address. Idempotent.

@@ -5,10 +5,10 @@ use crate::types::{
     Blueprint, BlueprintRequest, Error, Flavor, Health, Node, Observed, Report, Spec, Surroundings,
     Tag, Target, Usage,
 };
-use crate::{Driver, FlavorProvider, Identity, Ports, Survey};
+use crate::{Driver, FlavorProvider, Identity, Moves, Ports, Survey};
 use std::marker::PhantomData;
 
-pub use crate::bindings::{flavor_provider, identity, node_driver, ports, survey};
+pub use crate::bindings::{flavor_provider, identity, moves, node_driver, ports, survey};
 
 /// Implements the generated traits by calling `T`.
 pub struct Exported<T>(PhantomData<T>);
@@ -67,6 +67,12 @@ impl<T: Identity> identity::exports::wharf::plugin::identity::Guest for Exported
 impl<T: Survey> survey::exports::wharf::plugin::survey::Guest for Exported<T> {
     fn look(node: Node, images: Vec<String>) -> Result<Surroundings, Error> {
         T::look(&node, &images)
+    }
+}
+
+impl<T: Moves> moves::exports::wharf::plugin::moves::Guest for Exported<T> {
+    fn move_here(node: Node, spec: Spec) -> Result<Report, Error> {
+        T::move_here(&node, &spec)
     }
 }
 
@@ -161,6 +167,21 @@ macro_rules! export_survey {
             type Answering = $crate::export::Exported<super::$driver>;
             $crate::export::survey::export_survey!(
                 Answering with_types_in $crate::export::survey
+            );
+        }
+    };
+}
+
+/// Adds the export of `node-driver-with-moves` to a plugin with another export macro, implemented by the
+/// named type, which is a [`Driver`] and has [`Moves`].
+#[macro_export]
+macro_rules! export_moves {
+    ($driver:ident) => {
+        #[cfg(target_family = "wasm")]
+        mod wharf_export_moves {
+            type Answering = $crate::export::Exported<super::$driver>;
+            $crate::export::moves::export_moves!(
+                Answering with_types_in $crate::export::moves
             );
         }
     };

@@ -18,6 +18,7 @@
 //! | `node-driver-with-ports` | [`Driver`] and [`Ports`] | [`export_driver_with_ports!`] |
 //! | `node-driver-with-identity` | [`Driver`] and [`Identity`] | [`export_driver_with_identity!`] |
 //! | `node-driver-with-survey` | [`Driver`] and [`Survey`] | [`export_survey!`] beside another |
+//! | `node-driver-with-moves` | [`Driver`] and [`Moves`] | [`export_moves!`] beside another |
 //! | ports and identity | all three | [`export_driver_with_ports_and_identity!`] |
 //!
 //! Build it with `cargo build --release --target wasm32-wasip2`. On other targets the export macros
@@ -45,7 +46,7 @@ mod types;
 pub mod export;
 
 pub use digest::Digest;
-pub use driver::{Driver, Identity, Ports, Survey};
+pub use driver::{Driver, Identity, Moves, Ports, Survey};
 pub use engine::{Answer, Call, Engine, HostEngine, Job};
 pub use flavor::FlavorProvider;
 pub use log::write_log;

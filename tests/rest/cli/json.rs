@@ -94,18 +94,20 @@ const RUNS: [Run; 22] = [
     ("api", &["GET", "/api/offer/"], "GET", "/api/offer/", 200),
 ];
 
-/// The commands without a result, in an order in which they succeed. The others are for terminals.
+/// The commands without a result, in an order in which they succeed. The others are for terminals, and
+/// `recreate` is for instances that are lost.
 const SILENT: [(&str, &[&str]); 2] = [
     ("ssh-keys rm", &["laptop"]),
     ("rm", &["--yes", "crate", "machine"]),
 ];
-const OTHERS: [&str; 7] = [
+const OTHERS: [&str; 8] = [
     "completions",
     "config-ssh",
     "console",
     "keys rm",
     "login",
     "logout",
+    "recreate",
     "ssh",
 ];
 

@@ -43,14 +43,21 @@ pub struct Options {
 }
 
 impl Options {
-    /// The configuration, with this node alone.
+    /// The configuration, with this node and another one of its cluster, if there is one.
     pub fn load(&self) -> Result<Config> {
         let path = self.config.display();
         let mut config = Config::load(&self.config).with_context(|| format!("{path}"))?;
-        config.node.retain(|node| node.name == self.node);
-        if config.node.is_empty() {
+        let nodes = std::mem::take(&mut config.node);
+        let Some(own) = nodes.iter().find(|node| node.name == self.node) else {
             bail!("--node: {path} has no node {:?}", self.node);
-        }
+        };
+        let peer = nodes.iter().find(|node| {
+            node.name != own.name
+                && node.driver == own.driver
+                && own.cluster.is_some()
+                && node.cluster == own.cluster
+        });
+        config.node = std::iter::once(own).chain(peer).cloned().collect();
         Ok(config)
     }
 

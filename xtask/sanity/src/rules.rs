@@ -4,6 +4,7 @@ mod absent;
 mod engine;
 mod interrupted;
 mod life;
+mod moves;
 mod size;
 
 use crate::subject::Subject;
@@ -48,6 +49,7 @@ pub const RULES: &[(&str, Check)] = rules![
     "stats count what a running instance uses" => life::stats,
     "sizes of a running instance change" => size::resize,
     "a disk grows when probe says so" => size::grow,
+    "moves keep the disk and leave one instance, or are unsupported" => moves::moves,
     "several instances come and go at once" => interrupted::at_once,
     "an interrupted ensure is continued" => interrupted::ensure,
     "interrupted starts, stops and deletions are continued" => interrupted::others,

@@ -33,6 +33,8 @@ const SSH_PORT: u16 = 22;
 /// The driver of one node.
 pub struct Subject {
     pub driver: NodeDriver,
+    /// The driver of another node of the cluster, if the configuration has one.
+    pub peer: Option<NodeDriver>,
     /// The driver for another installation on the engine.
     pub other: NodeDriver,
     pub health: NodeHealth,
@@ -43,15 +45,16 @@ pub struct Subject {
     made: AtomicU16,
 }
 
-/// One driver, and the plugins that it needs.
-async fn driver(config: &Config, installation: &str) -> Result<NodeDriver> {
+/// The drivers of the node and of the other one of its cluster.
+async fn drivers(config: &Config, installation: &str) -> Result<(NodeDriver, Option<NodeDriver>)> {
     let (_plugins, drivers): (Plugins, _) =
         wharf::server::drivers_for_check(config, installation).await?;
-    let name = NodeId(node(config)?.name.clone());
-    drivers
-        .get(&name)
-        .cloned()
-        .context("the node has no driver")
+    let mut all = config.node.iter().map(|node| {
+        let driver = drivers.get(&NodeId(node.name.clone())).cloned();
+        driver.context("the node has no driver")
+    });
+    let own = all.next().context("no node")??;
+    Ok((own, all.next().transpose()?))
 }
 
 fn installation() -> String {
@@ -64,13 +67,14 @@ impl Subject {
     /// servers begin at its start.
     pub async fn open(options: Options) -> Result<Self> {
         let config = options.load()?;
-        let driver = self::driver(&config, &installation()).await?;
-        let other = self::driver(&config, &installation()).await?;
+        let (driver, peer) = drivers(&config, &installation()).await?;
+        let (other, _) = drivers(&config, &installation()).await?;
         let health = driver.probe().await.context("probe")?;
         let node = node(&config)?;
         let subnet = node.lan_cidr.subnets(node.lan_subnet_prefix)?.last();
         Ok(Self {
             driver,
+            peer,
             other,
             health,
             options,
@@ -100,7 +104,7 @@ impl Subject {
             node.endpoint = "unix:///nonexistent/engine.sock".to_owned();
             node.tls = None;
         }
-        driver(&config, &installation()).await
+        Ok(drivers(&config, &installation()).await?.0)
     }
 
     /// The specification of a new instance, with an address and a port of its own.

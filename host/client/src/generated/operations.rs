@@ -146,6 +146,14 @@ impl Client {
     pub fn list_host_keys(&self, uuid: &str) -> Request<'_, types::HostKeyList> {
         self.operation(Method::GET, "/api/instance/{uuid}/host-key/", &[uuid])
     }
+    /// Create a lost instance again.
+    ///
+    /// Creates an instance again that is in the state `error` because its host has failed for good, as the
+    /// event `lost` told. It keeps its UUID, name, flavor, size, rates, password and keys, and gets an empty
+    /// disk, new addresses and new ports. It is billed from then on.
+    pub fn recreate_instance(&self, uuid: &str) -> Request<'_, types::Instance> {
+        self.operation(Method::POST, "/api/instance/{uuid}/recreate/", &[uuid])
+    }
     /// Close a port of a virtual machine.
     ///
     /// Closes a port on the public address. Closing a closed port changes nothing (200). Port 22 cannot be closed.

@@ -1799,6 +1799,84 @@ export type ListHostKeysResponses = {
 
 export type ListHostKeysResponse = ListHostKeysResponses[keyof ListHostKeysResponses];
 
+export type RecreateInstanceData = {
+    body?: never;
+    headers?: {
+        /**
+         * Refuses the request with a 412 unless the `ETag` is one of these; `*` allows any.
+         */
+        'If-Match'?: string;
+    };
+    path: {
+        /**
+         * UUID (36 characters with hyphens, in either case) or name of the instance.
+         */
+        uuid: string;
+    };
+    query?: never;
+    url: '/api/instance/{uuid}/recreate/';
+};
+
+export type RecreateInstanceErrors = {
+    /**
+     * Fields are invalid, or the kind or the state of the instance does not allow the operation.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid API key.
+     */
+    401: Detail;
+    /**
+     * The API key lacks the scope for this request; or the request has a session, and no proof that it
+     * comes from the console.
+     *
+     */
+    403: Detail;
+    /**
+     * The instance does not exist or has another owner.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The `ETag` is not one of those in `If-Match`. Nothing has changed.
+     */
+    412: Detail;
+    /**
+     * The body of the request is larger than 64 KiB.
+     */
+    413: Detail;
+    /**
+     * No node has enough free resources, or your quota is used up. The figures describe one node, or your quota.
+     */
+    422: InsufficientResources;
+    /**
+     * The API key has sent too many requests.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type RecreateInstanceError = RecreateInstanceErrors[keyof RecreateInstanceErrors];
+
+export type RecreateInstanceResponses = {
+    /**
+     * The instance, which is being created.
+     */
+    200: Instance;
+};
+
+export type RecreateInstanceResponse = RecreateInstanceResponses[keyof RecreateInstanceResponses];
+
 export type RemovePortData = {
     body: Port2;
     headers?: {

@@ -6,7 +6,7 @@ import { useEffect } from "preact/hooks";
 import { get, Problem } from "../api";
 import { commands } from "../commands";
 import { diskRate, duration, fullRate, gib, isStopped, money, rate, rateNow } from "../format";
-import { DeleteDialog, StartButton, StopDialog } from "../parts/actions";
+import { DeleteDialog, RecreateButton, StartButton, StopDialog } from "../parts/actions";
 import { Ago, Command, Copy, Facts, Head, State } from "../parts/basics";
 import { Chart } from "../parts/chart";
 import { EventList, reasonOf, useInstanceEvents } from "../parts/event-list";
@@ -62,7 +62,7 @@ function Shown({ instance: i }: { instance: InstanceInList }) {
   const tab = useSignal<Tab>(isTab(hash) ? hash : "overview");
   const dialog = useSignal<"stop" | "delete" | null>(null);
   const events = useInstanceEvents(i.uuid);
-  const since = events.value.find((e) => ["ready", "restarted", "stopped", "failed", "died"].includes(e.type))?.at;
+  const since = events.value.find((e) => ["ready", "restarted", "stopped", "failed", "died", "moving", "lost"].includes(e.type))?.at;
   const open = (to: Tab) => {
     tab.value = to;
     history.replaceState(null, "", to === "overview" ? location.pathname : `#${to}`);
@@ -84,6 +84,9 @@ function Shown({ instance: i }: { instance: InstanceInList }) {
           Delete
         </button>
         {isStopped(i.state) && <StartButton instance={i} />}
+        {i.state === "error" && reasonOf(i.state, events.value)?.type === "lost" && (
+          <RecreateButton instance={i} />
+        )}
         {i.state === "running" && i.webapp_url && (
           <a class="button primary" href={i.webapp_url} target="_blank" rel="noreferrer">
             Open page ↗

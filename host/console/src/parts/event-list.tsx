@@ -48,7 +48,7 @@ export function useInstanceEvents(uuid: string): Signal<Happening[]> {
 
 /** The event, of those with the newest first, that explains a state. Later events do not explain an error. */
 export function reasonOf(state: string, events: Happening[]): Happening | undefined {
-  return state === "error" ? events.find((event) => event.type === "failed") : events[0];
+  return state === "error" ? events.find((event) => ["failed", "lost"].includes(event.type)) : events[0];
 }
 
 export function EventList({ events, named = true }: { events: Happening[]; named?: boolean }) {

@@ -1,8 +1,8 @@
 //! Observations as writes. Each is for one generation of the row; a newer one makes it stale, and
 //! nothing is written.
 
-use crate::restart;
-use wharf_db::{Change, Changes, Db, Read, View};
+use crate::{moves, restart};
+use wharf_db::{Change, Changes, Db, MoveRow, Read, View};
 use wharf_domain::error::Error;
 use wharf_domain::event::What;
 use wharf_domain::host_key::HostKey;
@@ -104,6 +104,14 @@ impl Apply {
     /// event.
     pub async fn released(&self) -> Result<bool, Error> {
         self.on_row(|mut row, view| {
+            if let Some(moving) = view.rows.moving(row.id)? {
+                // Its compute is claimed on both nodes until it is on one of them.
+                let stopped = MoveRow {
+                    stopped: true,
+                    ..moving
+                };
+                return Ok(Changes::none().with(Change::PutMove(row.id, Some(Box::new(stopped)))));
+            }
             row.progress = Progress::Settled;
             let changes = release(&row, view)?;
             let Some(start) = view.rows.start(row.id)? else {
@@ -167,6 +175,24 @@ impl Apply {
                 claim_of_size(&row, view)?
             };
             Ok(changes.record(row, view.now, why.clone()))
+        })
+        .await
+    }
+
+    /// The new node of a move has the instance. If it ran, it must be reachable by the deadline.
+    pub async fn arrived(&self, deadline: Timestamp) -> Result<bool, Error> {
+        self.on_row(move |row, view| match view.rows.moving(row.id)? {
+            Some(moving) => moves::arrive(row, &moving, view, deadline),
+            None => Ok(Changes::none()),
+        })
+        .await
+    }
+
+    /// The instance cannot move, and stays on its node.
+    pub async fn not_moved(&self, why: String, deadline: Timestamp) -> Result<bool, Error> {
+        self.on_row(move |row, view| match view.rows.moving(row.id)? {
+            Some(moving) => moves::abandon(row, &moving, view, deadline, why.clone()),
+            None => Ok(Changes::none()),
         })
         .await
     }

@@ -54,6 +54,8 @@ pub struct History {
     pub runs: bool,
     /// The driver has started the instance.
     pub booted: bool,
+    /// The time since which the new node of a move is out of reach.
+    pub away_since: Option<Instant>,
     /// The generation whose size the driver was asked for first, and the time.
     pub resizing: Option<(Generation, Instant)>,
     deadline: Option<(Timestamp, Instant)>,

@@ -44,8 +44,15 @@ pub fn differences(
     observer: &Weak<()>,
 ) -> Result<Differences, Error> {
     let mut there: HashMap<InstanceId, Observed> = HashMap::new();
+    let mut older = Vec::new();
     for observed in listed {
-        there.insert(observed.tag.instance, observed);
+        let incarnation = observed.tag.incarnation;
+        match there.insert(observed.tag.instance, observed) {
+            Some(other) if other.tag.incarnation > incarnation => {
+                older.extend(there.insert(other.tag.instance, other));
+            }
+            other => older.extend(other),
+        }
     }
     let mut found = Differences::default();
     db.read(|rows| {
@@ -53,10 +60,13 @@ pub fn differences(
             if observer.strong_count() == 0 {
                 return Err(Error::internal("aborted"));
             }
-            let observed = there.remove(&id);
+            let mut observed = there.remove(&id);
             let Some(row) = rows.instance(id)? else {
                 continue;
             };
+            if let Some(old) = observed.take_if(|old| old.tag.incarnation < row.incarnation) {
+                older.push(old);
+            }
             found.rows += 1;
             if observed.is_some() {
                 found.present += 1;
@@ -71,12 +81,20 @@ pub fn differences(
         // this database has made may be removed.
         for (id, observed) in there {
             if rows.instance(id)?.is_some() {
+                older.push(observed);
                 continue;
             }
             if rows.was_made(id)? {
                 found.orphans.push(observed.tag);
             } else {
                 found.unknown.push(id);
+            }
+        }
+        // An instance that was lost with this node is created again with a later incarnation.
+        for observed in older {
+            let row = rows.instance(observed.tag.instance)?;
+            if row.is_some_and(|row| observed.tag.incarnation < row.incarnation) {
+                found.orphans.push(observed.tag);
             }
         }
         Ok(())

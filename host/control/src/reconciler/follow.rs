@@ -49,6 +49,7 @@ impl Attempt<'_> {
             Phase::Absent | Phase::Pulling(_) | Phase::Creating | Phase::Growing(_) => {
                 Next::After(again)
             }
+            Phase::Elsewhere(place) => self.bring_back(&place).await,
             Phase::Stopped(why) => Next::Retry(format!("stopped: {why:?}")),
             phase @ (Phase::Booting | Phase::Ready) => {
                 if let Err(next) = self.taken().await {

@@ -4,6 +4,7 @@
 mod apply;
 mod attempt;
 mod differences;
+mod drainer;
 mod follow;
 mod grow;
 mod host_key;
@@ -12,6 +13,7 @@ mod make;
 mod observe;
 mod plan;
 mod reach;
+mod relocate;
 mod resize;
 mod spec;
 mod stop;
@@ -66,6 +68,11 @@ pub async fn run(
             supervise(&name, start).await;
         });
     }
+    let drained = Arc::clone(&app);
+    observers.spawn(async move {
+        let start = || drainer::Drainer::new(Arc::clone(&drained)).run();
+        supervise("the drainer", start).await;
+    });
     let mut tick = interval(TICK);
     loop {
         tokio::select! {

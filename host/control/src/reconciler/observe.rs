@@ -278,6 +278,10 @@ impl Observer {
         let gone = match report.phase {
             Phase::Stopped(why) => why.unwrap_or_else(|| "stopped".to_owned()),
             Phase::Failed(why) => why,
+            Phase::Elsewhere(place) => {
+                tracing::warn!(instance = %row.id, node = %self.node, place, "another node of the cluster has the instance");
+                return Ok(true);
+            }
             Phase::Absent => "the engine does not have it any more".to_owned(),
             Phase::Booting | Phase::Ready if row.intent == Intent::Stop => {
                 tracing::warn!(instance = %row.id, "stopped instance is running, stopping it");

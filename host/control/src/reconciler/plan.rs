@@ -1,5 +1,6 @@
 //! The plan: the next step for an instance. Pure.
 
+use wharf_db::MoveRow;
 use wharf_domain::capacity::Size;
 use wharf_domain::instance::{Instance, Intent, Progress};
 
@@ -16,6 +17,8 @@ pub enum Step {
     Resize(Size),
     /// Stop it and release its compute.
     Stop,
+    /// Fetch it from another node of the cluster.
+    Move,
     /// Delete it and free everything.
     Delete,
 }
@@ -29,17 +32,21 @@ impl Step {
             Self::Start => "start",
             Self::Resize(_) => "resize",
             Self::Stop => "stop",
+            Self::Move => "move",
             Self::Delete => "delete",
         }
     }
 }
 
-/// The step that brings the node nearer to the row.
-pub fn plan(instance: &Instance) -> Step {
+/// The step that brings the node nearer to the row, or the new node of a move.
+pub fn plan(instance: &Instance, moving: Option<&MoveRow>) -> Step {
     match (instance.progress, instance.intent) {
         (Progress::Settled, _) => Step::Nothing,
         (Progress::Pending, Intent::Delete) => Step::Delete,
-        (Progress::Pending, Intent::Stop) => Step::Stop,
+        (Progress::Pending, Intent::Stop) => match moving {
+            Some(moving) if moving.stopped => Step::Move,
+            _ => Step::Stop,
+        },
         (Progress::Pending, Intent::Start) => Step::Start,
         (Progress::Pending, Intent::Run) if !instance.provisioned => Step::Make,
         (Progress::Pending, Intent::Run) => match &instance.resize {

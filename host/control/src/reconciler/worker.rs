@@ -5,7 +5,7 @@ use super::attempt::{Attempt, FIRST_PAUSE, History, LATE, Next};
 use super::plan::{Step, plan};
 use super::spec;
 use super::tasks::Tasks;
-use crate::App;
+use crate::{App, moves};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
@@ -18,6 +18,8 @@ use wharf_plugin::NodeDriver;
 
 /// The longest pause between attempts.
 const LAST_PAUSE: Duration = Duration::from_secs(5);
+/// A move ends if its new node is out of reach for this long. The instance is stopped meanwhile.
+const MOVE_PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Worker {
     app: Arc<App>,
@@ -46,10 +48,19 @@ impl Worker {
             let begun = Instant::now();
             let request_id = self.tasks.reading(self.id);
             let (mut deadline, mut node) = (None, None);
-            let next = match self.app.db.read(|rows| rows.instance(self.id)) {
-                Ok(Some(instance)) => match plan(&instance) {
+            let rows = self.app.db.read(|rows| {
+                let instance = rows.instance(self.id)?;
+                Ok(instance.zip(Some(rows.moving(self.id)?)))
+            });
+            let next = match rows {
+                Ok(Some((instance, moving))) => match plan(&instance, moving.as_ref()) {
                     Step::Nothing => None,
                     step => {
+                        // A move is carried out by the node to which the instance goes.
+                        let instance = match moving.filter(|_| step == Step::Move) {
+                            Some(moving) => moves::relocated(instance, &moving),
+                            None => instance,
+                        };
                         node = Some(instance.node.clone());
                         deadline = self.history.deadline(
                             &instance,
@@ -140,6 +151,15 @@ impl Worker {
         }
     }
 
+    /// Ends the move of an instance, which stays on its old node.
+    async fn stay(&self, instance: &Instance, why: String) -> Next {
+        tracing::warn!(instance = %self.id, to = %instance.node, why, "the instance does not move");
+        let deadline = self.app.deadline(self.app.clock.now());
+        let stayed = self.apply(instance).not_moved(why, deadline).await;
+        self.app.drains.notify_one();
+        stayed.into()
+    }
+
     async fn attempt(
         &mut self,
         step: Step,
@@ -147,7 +167,11 @@ impl Worker {
         deadline: Option<Instant>,
     ) -> Next {
         let Some(driver) = self.app.drivers.get(&instance.node) else {
-            return Next::Retry(format!("node {} is not configured", instance.node));
+            let why = format!("node {} is not configured", instance.node);
+            return match step {
+                Step::Move => self.stay(instance, why).await,
+                _ => Next::Retry(why),
+            };
         };
         let waited = Instant::now();
         if matches!(step, Step::Resize(_)) && self.is_away(Some(&instance.node)) {
@@ -168,6 +192,16 @@ impl Worker {
             let late = What::RestartFailed(LATE.to_owned());
             return self.apply(instance).restart_failed(late).await.into();
         }
+        if step == Step::Move && self.is_away(Some(&instance.node)) {
+            let since = *self.history.away_since.get_or_insert_with(Instant::now);
+            if since.elapsed() >= MOVE_PATIENCE {
+                self.history.away_since = None;
+                let why = self.app.nodes.state(&instance.node).to_string();
+                return self.stay(instance, why).await;
+            }
+            return Next::After(FIRST_PAUSE);
+        }
+        self.history.away_since = None;
         if !self.is_verified(driver).await {
             self.history.stand_still(waited.elapsed());
             return Next::Look;
@@ -215,6 +249,7 @@ impl Worker {
                 Step::Start => attempt.start().await,
                 Step::Resize(size) => attempt.resize(size).await,
                 Step::Stop => attempt.stop().await,
+                Step::Move => attempt.relocate().await,
                 Step::Delete => attempt.delete().await,
             }
         })

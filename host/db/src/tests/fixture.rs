@@ -1,6 +1,6 @@
 //! The least that a create writes.
 
-use crate::{Change, Changes, Projection, ProvisioningSpec, Read, Snapshot, View};
+use crate::{Change, Changes, MoveRow, Projection, ProvisioningSpec, Read, Snapshot, View};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
@@ -57,6 +57,8 @@ impl Projection for Taken {
     }
 
     fn count_ports(&mut self, _: UserId, _: usize, _: usize) {}
+
+    fn reserve(&mut self, _: Option<&MoveRow>, _: Option<&MoveRow>) {}
 
     fn drain(&mut self, _: &NodeId, _: bool) {}
 }

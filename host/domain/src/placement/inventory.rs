@@ -140,6 +140,24 @@ impl Inventory {
         }
     }
 
+    /// Adds or removes a claim that a move reserves, beside the claim of its instance. Its owner's sum stays,
+    /// and so do ports that the instance keeps.
+    pub fn reserve(&mut self, claim: &Claim, keeps_ssh_port: bool, reserved: bool) {
+        let Some(node) = self.node_mut(&claim.node) else {
+            return;
+        };
+        match reserved {
+            true => node.add(claim),
+            false => node.remove(claim),
+        }
+        let host = node.setup.ssh_host.clone();
+        if let Some(pool) = self.ssh.get_mut(&host)
+            && !keeps_ssh_port
+        {
+            pool.set(claim.ssh_port, reserved);
+        }
+    }
+
     fn set_ports(&mut self, claim: &Claim, taken: bool) {
         let number = self.numbers.get(&claim.node);
         match number.and_then(|number| self.nodes.get(*number)) {

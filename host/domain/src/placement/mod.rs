@@ -4,6 +4,7 @@
 mod addresses;
 mod bits;
 mod inventory;
+mod moves;
 mod node;
 mod ports;
 mod scheduler;
@@ -12,5 +13,6 @@ mod tests;
 
 pub use addresses::gateway;
 pub use inventory::{Inventory, Pools};
+pub use moves::{MovePlace, MoveRequest};
 pub use node::{NodeSetup, NodeUsage, Supports};
 pub use scheduler::{Placement, PlacementRequest};

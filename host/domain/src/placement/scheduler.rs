@@ -249,7 +249,7 @@ fn short_quantities(
 }
 
 /// Whether a node runs such instances at all, however much is free.
-fn can_run(node: &NodeState, request: &PlacementRequest) -> bool {
+pub(super) fn can_run(node: &NodeState, request: &PlacementRequest) -> bool {
     let lacks = |image: &String| node.missing_images.contains(image);
     is_offered(node, request) && !request.images.iter().any(lacks)
 }
@@ -290,7 +290,7 @@ fn into_result(fields: Vec<Field>) -> Result<(), Shortfall> {
 }
 
 /// The least share of any quantity that is left after placing; `None` if the node is too full.
-fn headroom(node: &NodeState, size: Size) -> Option<f64> {
+pub(super) fn headroom(node: &NodeState, size: Size) -> Option<f64> {
     let (free, total) = (node.unclaimed(), node.setup.capacity);
     let share = |requested: u32, free: u32, total: u32| {
         let left = free.checked_sub(requested)?;

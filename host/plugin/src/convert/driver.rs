@@ -108,6 +108,7 @@ fn phase(phase: wit::Phase) -> Phase {
         wit::Phase::Stopped(why) => Phase::Stopped(why.map(|why| short(&why))),
         wit::Phase::Failed(why) => Phase::Failed(short(&why)),
         wit::Phase::Growing(progress) => Phase::Growing(short(&progress)),
+        wit::Phase::Elsewhere(place) => Phase::Elsewhere(short(&place)),
     }
 }
 

@@ -65,7 +65,7 @@ fn transport(endpoint: &str, settings: &Value) -> Result<Transport, SimulatedErr
         Endpoint::Unix(socket) => Ok(Transport::unix(&socket)),
         Endpoint::Https { .. } => panic!("no certificates"),
         Endpoint::Simulated(file) => {
-            SimulatedEngine::open(settings, file.as_deref()).map(Transport::in_process)
+            SimulatedEngine::open(settings, file.as_deref(), None).map(Transport::in_process)
         }
     }
 }

@@ -19,6 +19,7 @@ pub mod passkeys;
 pub mod ports;
 pub mod public_key;
 pub mod quota;
+pub mod recreate;
 pub mod restart;
 mod s3_url;
 pub mod shortage;

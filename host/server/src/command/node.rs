@@ -4,7 +4,7 @@ use super::remote::output::table;
 use super::{ConfigFile, runtime};
 use crate::check;
 use crate::log;
-use crate::operation::node::{AcceptNode, DrainNode, ListNodes};
+use crate::operation::node::{AcceptNode, DrainNode, ListNodes, LoseNode};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use wharf_config::Config;
@@ -12,7 +12,7 @@ use wharf_control::NodeLine;
 use wharf_domain::driver::NodeHealth;
 use wharf_domain::time::Timestamp;
 
-/// List and drain nodes, and accept an engine after an outage
+/// List and drain nodes, accept an engine after an outage, and give up a node that has failed
 #[derive(Args)]
 pub struct Node {
     #[command(subcommand)]
@@ -44,9 +44,26 @@ enum NodeCommand {
         config: ConfigFile,
     },
     /// Let a node take no new instances and no starts of stopped ones, and list the instances left on it
+    ///
+    /// Stopped instances move to other nodes of its cluster, and running ones whose owner permits it.
+    /// Repeat the command to see which are left.
     Drain {
         /// The node's name
         name: String,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Give up a node whose machine will not come back with its disks
+    ///
+    /// Its instances are lost and cost nothing, and their owners can create them again with empty disks.
+    /// Refused while the node is in reach. The node stays drained; if the machine returns nevertheless,
+    /// the instances on it are removed.
+    Lost {
+        /// The node's name
+        name: String,
+        /// Confirm that the data on the node is gone
+        #[arg(long, required = true)]
+        yes: bool,
         #[command(flatten)]
         config: ConfigFile,
     },
@@ -86,9 +103,20 @@ impl Node {
                 println!("node {name} is drained; instances left: {}", left.len());
                 for line in left {
                     println!(
-                        "{}\t{}\t{}\t{}",
-                        line.instance, line.name, line.owner, line.state
+                        "{}\t{}\t{}\t{}\t{}",
+                        line.instance, line.name, line.owner, line.state, line.fate
                     );
+                }
+            }
+            NodeCommand::Lost {
+                name,
+                yes: _,
+                config,
+            } => {
+                let lost = config.perform(LoseNode { node: name.clone() })?;
+                println!("node {name} is given up; instances lost: {}", lost.len());
+                for line in lost {
+                    println!("{}\t{}\t{}", line.instance, line.name, line.owner);
                 }
             }
             NodeCommand::Resume { name, config } => {

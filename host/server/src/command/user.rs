@@ -1,7 +1,7 @@
 //! `wharf user`.
 
 use super::ConfigFile;
-use crate::operation::user::{InviteUser, LimitUser, ListUsers, SwitchUser};
+use crate::operation::user::{InviteUser, LetMove, LimitUser, ListUsers, SwitchUser};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use wharf_control::UserQuota;
@@ -38,6 +38,20 @@ enum UserCommand {
     },
     /// Accept a disabled user's keys again
     Enable {
+        /// The user's e-mail address
+        email: String,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Note that a user permits the drain of a node to stop, move and start running instances
+    AllowMoves {
+        /// The user's e-mail address
+        email: String,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Note that a user's running instances stay on a node that is drained, which is the default
+    RefuseMoves {
         /// The user's e-mail address
         email: String,
         #[command(flatten)]
@@ -97,6 +111,14 @@ impl User {
             UserCommand::Enable { email, config } => {
                 let disabled = false;
                 config.perform(SwitchUser { email, disabled })?;
+            }
+            UserCommand::AllowMoves { email, config } => {
+                let permitted = true;
+                config.perform(LetMove { email, permitted })?;
+            }
+            UserCommand::RefuseMoves { email, config } => {
+                let permitted = false;
+                config.perform(LetMove { email, permitted })?;
             }
             UserCommand::Limit {
                 email,

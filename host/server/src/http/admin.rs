@@ -16,10 +16,10 @@ use crate::operation::clock::{AdoptClock, ShowClock};
 use crate::operation::events::Events;
 use crate::operation::forget::Forget;
 use crate::operation::key::{ListKeys, NewKey, RevokeKey};
-use crate::operation::node::{AcceptNode, DrainNode, ListNodes};
+use crate::operation::node::{AcceptNode, DrainNode, ListNodes, LoseNode};
 use crate::operation::secrets::RotateSecrets;
 use crate::operation::suspend::{ListSuspensions, Resume, Suspend};
-use crate::operation::user::{InviteUser, LimitUser, ListUsers, SwitchUser};
+use crate::operation::user::{InviteUser, LetMove, LimitUser, ListUsers, SwitchUser};
 use axum::Router;
 use axum::extract::{FromRequest, Request, State};
 use axum::response::IntoResponse;
@@ -105,6 +105,7 @@ fn router(app: Arc<App>) -> Router {
     let router = add::<LimitUser>(router);
     let router = add::<InviteUser>(router);
     let router = add::<SwitchUser>(router);
+    let router = add::<LetMove>(router);
     let router = add::<Events>(router);
     let router = add::<Bill>(router);
     let router = add::<CorrectBill>(router);
@@ -116,6 +117,7 @@ fn router(app: Arc<App>) -> Router {
     let router = add::<ListNodes>(router);
     let router = add::<AcceptNode>(router);
     let router = add::<DrainNode>(router);
+    let router = add::<LoseNode>(router);
     let router = add::<Forget>(router);
     let router = add::<Suspend>(router);
     let router = add::<Resume>(router);

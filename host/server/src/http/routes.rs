@@ -35,7 +35,7 @@ type Shared = State<Arc<Interface>>;
 pub(super) type Routes<const N: usize> = [(&'static str, MethodRouter<Arc<Interface>>); N];
 
 /// Routes for callers with a key.
-pub(super) fn private() -> Routes<22> {
+pub(super) fn private() -> Routes<23> {
     [
         ("/api/instance/", get(list::handler).post(create)),
         (
@@ -44,6 +44,7 @@ pub(super) fn private() -> Routes<22> {
         ),
         ("/api/instance/{uuid}/stop/", post(stop)),
         ("/api/instance/{uuid}/restart/", post(restart)),
+        ("/api/instance/{uuid}/recreate/", post(recreate)),
         ("/api/instance/{uuid}/add-port/", post(add_port)),
         ("/api/instance/{uuid}/remove-port/", post(remove_port)),
         ("/api/instance/{uuid}/stats/", get(stats)),
@@ -164,6 +165,10 @@ async fn stop(State(interface): Shared, Named(selector): Named, call: Call) -> R
 
 async fn restart(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
     call.respond(api::restart::run(&interface.api, &call.caller, &selector).await)
+}
+
+async fn recreate(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
+    call.respond(api::recreate::run(&interface.api, &call.caller, &selector).await)
 }
 
 async fn add_port(State(interface): Shared, Named(selector): Named, call: Call<Json>) -> Response {

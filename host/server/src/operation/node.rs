@@ -2,7 +2,8 @@
 
 use super::Operation;
 use serde::{Deserialize, Serialize};
-use wharf_control::{LeftLine, NodeLine, Operator};
+use std::time::Duration;
+use wharf_control::{LeftLine, LostLine, NodeLine, Operator};
 use wharf_domain::error::Error;
 
 /// Lists the nodes.
@@ -33,6 +34,26 @@ impl Operation for AcceptNode {
 
     async fn run(self, operator: Operator<'_>) -> Result<Self::Reply, Error> {
         operator.accept_node(&self.node).await
+    }
+}
+
+/// Gives up a node that will not come back.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoseNode {
+    /// The node's name.
+    pub node: String,
+}
+
+impl Operation for LoseNode {
+    const PATH: &'static str = "/nodes/lost";
+    /// The server asks the node before.
+    const TIMEOUT: Duration = Duration::from_secs(120);
+    /// The lost instances.
+    type Reply = Vec<LostLine>;
+
+    async fn run(self, operator: Operator<'_>) -> Result<Self::Reply, Error> {
+        operator.lose_node(&self.node).await
     }
 }
 

@@ -53,6 +53,23 @@ impl Operation for InviteUser {
     }
 }
 
+/// Notes whether a user's running instances may be moved.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LetMove {
+    pub email: String,
+    pub permitted: bool,
+}
+
+impl Operation for LetMove {
+    const PATH: &'static str = "/users/moves";
+    type Reply = ();
+
+    async fn run(self, operator: Operator<'_>) -> Result<Self::Reply, Error> {
+        operator.let_move(&self.email, self.permitted).await
+    }
+}
+
 /// Disables or enables a user.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

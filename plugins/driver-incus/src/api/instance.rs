@@ -2,11 +2,13 @@
 
 use super::model::{Instance, State};
 use super::{Api, Outcome, Reply};
-use crate::bodies::{Action, Change, Creation};
+use crate::bodies::{Action, Change, Creation, Move};
 use wharf_guest::{Call, Error, File, Path};
 
 /// The engine unpacks an image into its pool at the first use, which takes many seconds.
 const CREATE_ROUNDS: u32 = 6;
+/// A move copies a disk. The host asks again.
+const MOVE_ROUNDS: u32 = 2;
 /// Starts and removals of many instances at once are slow.
 const CHANGE_ROUNDS: u32 = 6;
 /// Time for the engine to kill and clean up after the grace of a stop, ms.
@@ -43,6 +45,13 @@ impl Api<'_> {
     pub fn change(&self, name: &str, body: &Change) -> Result<Reply<()>, Error> {
         let path = self.in_project(Self::instance(name));
         self.send(&Call::patch(&path).json(body)?.timeout_ms(CHANGE_MS))
+    }
+
+    /// Brings a stopped instance from another member to this one.
+    pub fn move_here(&self, name: &str) -> Result<Reply<Outcome>, Error> {
+        let path = self.at_member(self.in_project(Self::instance(name)));
+        let body = Move { migration: true };
+        self.operate(&Call::post(&path).json(&body)?, MOVE_ROUNDS)
     }
 
     /// Starts an instance.

@@ -16,6 +16,7 @@ mod given;
 mod https;
 mod inside;
 mod life;
+mod moves;
 
 use given::Rig;
 use std::time::Instant;
@@ -26,7 +27,7 @@ const ASKED: &str = "WHARF_TEST_INCUS";
 /// A step of the test.
 type Step = (&'static str, fn(&mut Rig));
 
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     ("probe", life::probe),
     ("mark", life::mark),
     ("survey", life::survey),
@@ -37,6 +38,7 @@ const STEPS: [Step; 13] = [
     ("resize", life::resize),
     ("stop and start", life::stop_and_start),
     ("many at once", life::many_at_once),
+    ("a move", moves::stopped),
     ("a killed daemon", failures::killed_daemon),
     ("a cut link", failures::cut_link),
     ("no quorum", failures::no_quorum),

@@ -28,6 +28,15 @@ pub(super) fn checks() -> Vec<Check> {
         }),
         decision(
             "4.6",
+            "recreate is refused for an instance that was not lost, and 404 for a missing one",
+            |c| {
+                let running = c.running("container")?;
+                c.me().act(uuid(&running)?, "recreate")?.is(400)?;
+                c.me().act(&c.name(), "recreate")?.is(404)
+            },
+        ),
+        decision(
+            "4.6",
             "a restart during a stop succeeds, and the instance runs after the stop",
             during_stop,
         ),

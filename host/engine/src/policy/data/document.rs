@@ -193,6 +193,8 @@ pub enum Calls {
     Change,
     /// The creation of one instance.
     Create,
+    /// The move of one instance to this node.
+    Move,
 }
 
 /// The permitted body of a request.

@@ -140,6 +140,7 @@ fn called(calls: Calls) -> &'static str {
         Calls::Instance => "calls about one instance",
         Calls::Change => "calls that change one instance",
         Calls::Create => "the call that creates the instance",
+        Calls::Move => "the call that moves the instance to this node",
     }
 }
 

@@ -406,9 +406,10 @@ impl Calls {
                 "a call that changes one instance",
             ),
             Self::Create => (
-                subject.is_some_and(|subject| subject.creation.is_some()),
+                subject.is_some_and(|subject| subject.creation.is_some()) && !scope.moves,
                 "the call that creates an instance",
             ),
+            Self::Move => (scope.moves, "the call that moves an instance here"),
         };
         match fits {
             true => Ok(()),

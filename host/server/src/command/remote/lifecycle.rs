@@ -1,9 +1,10 @@
-//! `wharf stop` and `wharf restart`.
+//! `wharf stop`, `wharf restart` and `wharf recreate`.
 
 use super::connection::Connection;
 use super::names;
 use super::output::{field, json, line, progress};
 use super::resize::shortage_of;
+use super::show::instance_as;
 use anyhow::Result;
 use clap::Args;
 use wharf_client::{Reply, Request};
@@ -26,6 +27,27 @@ pub struct Restart {
     name: String,
     #[command(flatten)]
     connection: Connection,
+}
+
+/// Create an instance again whose host was lost, with an empty disk
+#[derive(Args)]
+pub struct Recreate {
+    /// Name or UUID of the instance
+    #[arg(add = names::instances())]
+    name: String,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+impl Recreate {
+    pub async fn run(self) -> Result<()> {
+        let client = self.connection.client()?;
+        let bar = progress(&format!("Creating {} again", self.name));
+        let sent = client.recreate_instance(&self.name).send().await;
+        bar.finish_and_clear();
+        let sent = sent.map_err(|error| shortage_of(&self.name, error.into()))?;
+        instance_as(&self.connection, sent.value())
+    }
 }
 
 impl Stop {

@@ -130,6 +130,7 @@ fn scope() -> CallScope {
         }),
         mark: None,
         survey: None,
+        moves: false,
         learnt: BTreeMap::new(),
     }
 }

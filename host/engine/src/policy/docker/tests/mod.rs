@@ -65,6 +65,7 @@ fn scope() -> CallScope {
         }),
         mark: None,
         survey: None,
+        moves: false,
         learnt: BTreeMap::new(),
     }
 }

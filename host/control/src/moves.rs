@@ -1,0 +1,271 @@
+//! Moves of instances from drained nodes to other nodes of their cluster.
+//!
+//! One write begins a move: it reserves a claim on the new node, and stops an instance that runs. Another
+//! write ends it: the instance has its claim on the new node, or keeps the old one. In between, the
+//! reconciler makes the new node fetch the instance.
+
+use super::audit::record;
+use super::nodes::NodeState;
+use super::operator::{Operator, user_named};
+use super::{App, Scheduler};
+use wharf_config::Config;
+use wharf_db::{Change, Changes, MoveRow, Read, View};
+use wharf_domain::audit::Origin;
+use wharf_domain::error::Error;
+use wharf_domain::event::{Ways, What};
+use wharf_domain::ids::{InstanceId, NodeId};
+use wharf_domain::instance::{Instance, Intent, Progress};
+use wharf_domain::placement::{MovePlace, MoveRequest, PlacementRequest};
+use wharf_domain::time::Timestamp;
+
+impl Operator<'_> {
+    /// Notes whether a user's running instances may be stopped, moved and started again.
+    pub async fn let_move(&self, email: &str, permitted: bool) -> Result<(), Error> {
+        let address = email.to_owned();
+        let decided = self.db.write(move |view| {
+            let user = user_named(view.rows, "email", &address)?;
+            if view.rows.lets_move(user)? == permitted {
+                return Ok(((), Changes::none()));
+            }
+            let result = match permitted {
+                true => "permitted",
+                false => "refused",
+            };
+            let origin = Origin::operator();
+            let audited = record(view, &origin, "user.moves", Some(user), &address, result);
+            let change = Change::LetMove(user, permitted);
+            Ok(((), Changes::none().with(change).with(audited)))
+        });
+        decided.await?;
+        if let Some(app) = self.app {
+            app.drains.notify_one();
+        }
+        Ok(())
+    }
+}
+
+/// Fails if the instance is moving.
+pub(super) fn check(rows: &impl Read, instance: &Instance) -> Result<(), Error> {
+    match rows.moving(instance.id)? {
+        Some(_) => Err(Error::NotApplicable(
+            "the instance moves to another host; try again when it has arrived",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The prospect of an instance on a drained node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It moves.
+    Moving,
+    /// It may move.
+    Movable {
+        /// It runs, and is stopped before the move.
+        runs: bool,
+    },
+    /// It runs, and its owner does not let it be stopped.
+    Stays,
+    /// An earlier change is under way.
+    Busy,
+    /// It has failed, so that there is nothing to move.
+    Failed,
+    /// It is being deleted.
+    Deleted,
+}
+
+/// The prospect of an instance. Pure.
+pub(super) fn fate(instance: &Instance, moving: bool, consents: bool) -> Fate {
+    match (instance.intent, instance.progress) {
+        (Intent::Delete, _) => Fate::Deleted,
+        _ if moving => Fate::Moving,
+        _ if instance.failed => Fate::Failed,
+        (_, Progress::Pending) | (Intent::Start, _) => Fate::Busy,
+        (Intent::Stop, _) => Fate::Movable { runs: false },
+        (Intent::Run, _) if consents => Fate::Movable { runs: true },
+        (Intent::Run, _) => Fate::Stays,
+    }
+}
+
+/// The other nodes of a node's cluster.
+pub(super) fn neighbours(config: &Config, node: &NodeId) -> Vec<NodeId> {
+    let Some(own) = config.node.iter().find(|known| known.name == node.0) else {
+        return Vec::new();
+    };
+    let is_near = |other: &&wharf_config::NodeConfig| {
+        other.name != own.name && other.cluster == own.cluster && other.driver == own.driver
+    };
+    let others = config.node.iter().filter(is_near);
+    let others = others.filter(|_| own.cluster.is_some());
+    others.map(|other| NodeId(other.name.clone())).collect()
+}
+
+/// The requirements of an existing instance.
+pub(super) fn requirements(
+    rows: &impl Read,
+    instance: &Instance,
+) -> Result<PlacementRequest, Error> {
+    let spec = rows.provisioning_spec(instance.id)?;
+    let images = spec.map(|spec| {
+        let images = spec.blueprint.images.iter();
+        images.map(|image| image.reference.clone()).collect()
+    });
+    Ok(PlacementRequest {
+        owner: instance.owner,
+        resource_type: instance.resource_type,
+        size: instance.size,
+        cpu_tier: instance.cpu_tier,
+        gpu_model: instance.gpu_model.clone(),
+        web: instance.web_port.is_some(),
+        images: images.unwrap_or_default(),
+    })
+}
+
+/// A place for an instance that may move.
+pub(super) fn place(
+    scheduler: &Scheduler,
+    rows: &impl Read,
+    instance: &Instance,
+    fate: Fate,
+    to: &[NodeId],
+) -> Result<Option<MovePlace>, Error> {
+    let (Fate::Movable { runs: run }, Some(claim)) = (fate, rows.claim(instance.id)?) else {
+        return Ok(None);
+    };
+    let request = MoveRequest {
+        placement: requirements(rows, instance)?,
+        claim: &claim,
+        ssh_host: &instance.ssh_host,
+        run,
+    };
+    Ok(scheduler.place_move(&request, |node| to.contains(node)))
+}
+
+impl App {
+    /// The nodes to which instances of a node can move now.
+    pub(super) fn destinations(&self, node: &NodeId) -> Vec<NodeId> {
+        let mut nodes = neighbours(&self.config(), node);
+        nodes.retain(|node| {
+            let driver = self.drivers.get(node);
+            driver.is_some_and(|driver| driver.moves())
+                && self.nodes.state(node) == NodeState::Reachable
+        });
+        nodes
+    }
+
+    /// Begins the move of an instance on a drained node to one of these nodes. False if it cannot move
+    /// now.
+    pub(super) async fn begin_move(&self, id: InstanceId, to: Vec<NodeId>) -> Result<bool, Error> {
+        let scheduler = self.scheduler.clone();
+        let decided = self.db.write(move |view| {
+            let Some(row) = view.rows.instance(id)? else {
+                return Ok((false, Changes::none()));
+            };
+            let (moving, consents) = (view.rows.moving(id)?, view.rows.lets_move(row.owner)?);
+            let fate = fate(&row, moving.is_some(), consents);
+            let place = match view.rows.is_drained(&row.node)? {
+                true => place(&scheduler, view.rows, &row, fate, &to)?,
+                false => None,
+            };
+            let Some(place) = place else {
+                return Ok((false, Changes::none()));
+            };
+            let runs = place.claim.compute;
+            let moving = MoveRow {
+                claim: place.claim,
+                ssh_host: place.ssh_host,
+                keeps_ssh_port: place.keeps_ssh_port,
+                stopped: !runs,
+                run: runs,
+            };
+            let mut row = row;
+            row.intend(Intent::Stop, None);
+            let changes = Changes::none()
+                .with(Change::PutMove(id, Some(Box::new(moving))))
+                .record(row, view.now, What::Moving)
+                .audited(&Origin::operator(), "instance.move", view.now);
+            Ok((true, changes))
+        });
+        let begun = decided.await?;
+        if begun {
+            self.wake(id);
+        }
+        Ok(begun)
+    }
+}
+
+/// The row of an instance as it is after its move.
+pub(super) fn relocated(instance: Instance, moving: &MoveRow) -> Instance {
+    let claim = &moving.claim;
+    Instance {
+        node: claim.node.clone(),
+        ssh_host: moving.ssh_host.clone(),
+        ssh_port: claim.ssh_port,
+        web_port: claim.web_port,
+        lan_ipv4: claim.lan_ipv4,
+        lan_subnet: claim.lan_subnet,
+        public_ipv4: claim.public_ipv4,
+        gpus: claim.gpus.clone(),
+        ..instance
+    }
+}
+
+/// Ends a move: the new node has the instance, which starts there by the deadline if it ran before.
+pub(super) fn arrive(
+    row: Instance,
+    moving: &MoveRow,
+    view: &View<'_>,
+    deadline: Timestamp,
+) -> Result<Changes, Error> {
+    let (id, from) = (row.id, row.node.clone());
+    let (row, run) = resume(relocated(row, moving), moving, view, deadline)?;
+    let mut claim = moving.claim.clone();
+    claim.compute = run;
+    let ways = Ways {
+        ssh_host: row.ssh_host.clone(),
+        ssh_port: row.ssh_port,
+        lan_ipv4: row.lan_ipv4,
+        public_ipv4: row.public_ipv4,
+    };
+    // The ports that stay are freed with the old claim, and taken with the new one.
+    Ok(Changes::none()
+        .with(Change::PutMove(id, None))
+        .with(Change::DropClaim(from, id))
+        .with(Change::PutClaim(id, claim))
+        .record(row, view.now, What::Moved(ways)))
+}
+
+/// Ends a move that is not possible: the instance stays on its node, and starts there again if it ran.
+pub(super) fn abandon(
+    row: Instance,
+    moving: &MoveRow,
+    view: &View<'_>,
+    deadline: Timestamp,
+    why: String,
+) -> Result<Changes, Error> {
+    let id = row.id;
+    let (row, run) = resume(row, moving, view, deadline)?;
+    let mut changes = Changes::none().with(Change::PutMove(id, None));
+    if let Some(mut claim) = view.rows.claim(id)? {
+        claim.compute = run;
+        changes = changes.with(Change::PutClaim(id, claim));
+    }
+    Ok(changes.record(row, view.now, What::MoveFailed(why)))
+}
+
+/// The row after a move. True if the instance is to run again.
+fn resume(
+    mut row: Instance,
+    moving: &MoveRow,
+    view: &View<'_>,
+    deadline: Timestamp,
+) -> Result<(Instance, bool), Error> {
+    let suspended = view.rows.suspension(row.id)?.is_some()
+        || view.rows.suspension_of_user(row.owner)?.is_some();
+    let run = moving.run && !suspended;
+    match run {
+        true => row.intend(Intent::Run, Some(deadline)),
+        false => row.progress = Progress::Settled,
+    }
+    Ok((row, run))
+}

@@ -1,0 +1,91 @@
+//! The step that brings an instance to another node of its cluster.
+
+use super::attempt::{Attempt, FIRST_PAUSE, Next};
+use super::spec;
+use std::time::Duration;
+use wharf_domain::driver::{Phase, PluginError, Report};
+
+/// A move that breaks off more often than this will not complete.
+const MAX_BROKE_OFF: u32 = 5;
+
+impl Attempt<'_> {
+    /// Moves the instance a step on. The attempt is one of the new node.
+    pub async fn relocate(&mut self) -> Next {
+        let report = match self.fetch().await {
+            Ok(report) => report,
+            Err(next) => return next,
+        };
+        let again = report.again.unwrap_or(FIRST_PAUSE);
+        match report.phase {
+            Phase::Stopped(_) => {
+                let deadline = self.app.deadline(self.app.clock.now());
+                let arrived = self.apply.arrived(deadline).await;
+                self.app.drains.notify_one();
+                arrived.into()
+            }
+            Phase::Elsewhere(progress) => {
+                tracing::debug!(progress, "moving to another node");
+                self.history.broke_off = 0;
+                Next::After(again)
+            }
+            phase => self.stay(&format!("the engine reports {phase:?}")).await,
+        }
+    }
+
+    /// Fetches an instance that should be on this node and was moved by hand, or by a move that this
+    /// service had given up. The next attempt starts it.
+    pub async fn bring_back(&mut self, place: &str) -> Next {
+        tracing::warn!(node = %self.instance.node, place, "the instance is elsewhere, fetching it");
+        let provisioning_spec = match self.provisioning_spec() {
+            Ok(provisioning_spec) => provisioning_spec,
+            Err(error) => return error.into(),
+        };
+        let spec = spec::spec(self.target.clone(), self.instance, provisioning_spec, true);
+        match self.driver.move_here(&spec).await {
+            Ok(report) if matches!(report.phase, Phase::Ready | Phase::Booting) => {
+                // It was started there.
+                let grace = Duration::from_millis(self.app.config().limits.stop_grace_ms);
+                match self.driver.stop(&self.target, grace).await {
+                    Ok(_) => Next::After(FIRST_PAUSE),
+                    Err(error) => error.into(),
+                }
+            }
+            Ok(report) => Next::After(report.again.unwrap_or(FIRST_PAUSE)),
+            Err(error) => error.into(),
+        }
+    }
+
+    /// Asks the new node for the instance.
+    async fn fetch(&mut self) -> Result<Report, Next> {
+        let provisioning_spec = self.provisioning_spec()?;
+        let spec = spec::spec(self.target.clone(), self.instance, provisioning_spec, true);
+        match self.driver.move_here(&spec).await {
+            Ok(report) => Ok(report),
+            Err(
+                error @ (PluginError::Invalid { .. }
+                | PluginError::Conflict(_)
+                | PluginError::Insufficient(_)
+                | PluginError::NotFound
+                | PluginError::Unsupported(_)),
+            ) => Err(self.stay(&error.to_string()).await),
+            Err(error @ (PluginError::RetryLater(_) | PluginError::Busy)) => Err(error.into()),
+            Err(error) => {
+                self.history.broke_off += 1;
+                match self.history.broke_off > MAX_BROKE_OFF {
+                    true => Err(self.stay(&error.to_string()).await),
+                    false => Err(error.into()),
+                }
+            }
+        }
+    }
+
+    /// Leaves the instance on its old node.
+    pub async fn stay(&mut self, why: &str) -> Next {
+        tracing::warn!(to = %self.instance.node, why, "the instance does not move");
+        self.history.broke_off = 0;
+        let deadline = self.app.deadline(self.app.clock.now());
+        let stayed = self.apply.not_moved(why.to_owned(), deadline).await;
+        self.app.drains.notify_one();
+        stayed.into()
+    }
+}

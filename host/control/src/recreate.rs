@@ -1,0 +1,68 @@
+//! `recreate/`: creates an instance again that was lost with its node. It keeps its UUID, name, flavor, size,
+//! keys and rates, and has a new disk, new addresses and new ports.
+
+use super::find::Selector;
+use super::{App, Caller, InstanceView, moves, quota, suspend};
+use wharf_db::{Change, Changes, Read};
+use wharf_domain::error::Error;
+use wharf_domain::event::What;
+use wharf_domain::instance::{Instance, Intent, ResourceType};
+
+/// The open port of a new virtual machine.
+const NEW: [u16; 1] = [22];
+
+impl App {
+    /// Places a lost instance again. The reconciler makes it after the answer.
+    pub async fn recreate(
+        &self,
+        caller: &Caller,
+        selector: &Selector,
+    ) -> Result<InstanceView, Error> {
+        if self.disk.is_low() {
+            return Err(Error::DiskFull);
+        }
+        let (owner, target) = (caller.user, self.target(caller, selector));
+        let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
+        let deadline = self.deadline(self.clock.now());
+        let decided = self.change(caller, "instance.recreate", move |view| {
+            let row = target.find(view.rows)?;
+            let id = row.id;
+            suspend::check(view.rows, &row)?;
+            if !view.rows.is_lost(id)? {
+                return Err(Error::NotApplicable(
+                    "only an instance whose host was lost can be created again",
+                ));
+            }
+            let limits = quota::limits(view.rows, owner, defaults)?;
+            let request = moves::requirements(view.rows, &row)?;
+            let placement = quota::place(&scheduler, limits, &request)?;
+            if row.resource_type == ResourceType::Vm {
+                quota::open(&scheduler, limits, owner, [&NEW, &row.wan_ports])?;
+            }
+            let claim = placement.claim;
+            let mut row = Instance {
+                node: claim.node.clone(),
+                ssh_host: placement.ssh_host,
+                ssh_port: claim.ssh_port,
+                web_port: claim.web_port,
+                lan_ipv4: claim.lan_ipv4,
+                lan_subnet: claim.lan_subnet,
+                public_ipv4: claim.public_ipv4,
+                gpus: claim.gpus.clone(),
+                provisioned: false,
+                failed: false,
+                ..row
+            };
+            row.intend(Intent::Run, Some(deadline));
+            let changes = Changes::none()
+                .with(Change::Lost(id, false))
+                .with(Change::PutClaim(id, claim))
+                .with(Change::PutHostKeys(id, Vec::new()))
+                .record(row, view.now, What::Recreated);
+            Ok((changes.instance()?, changes))
+        });
+        let instance = decided.await.map_err(|error| self.with_freeing(error))?;
+        self.nudge(caller, instance.id);
+        Ok(self.view(caller, instance))
+    }
+}

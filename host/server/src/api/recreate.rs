@@ -1,0 +1,11 @@
+//! `POST /api/instance/{uuid}/recreate/`.
+
+use super::{Api, Reply, wire};
+use wharf_control::{Caller, Selector};
+use wharf_domain::error::Error;
+
+/// Creates an instance again whose host was lost.
+pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
+    let view = api.app.recreate(caller, selector).await?;
+    Ok(Reply::Instance(wire::instance(&view)?))
+}

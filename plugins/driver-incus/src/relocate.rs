@@ -1,0 +1,53 @@
+//! Moves from another member of the cluster to this one.
+
+use crate::api::Outcome;
+use crate::bodies::Change;
+use crate::context::Context;
+use crate::ensure::supported;
+use crate::found::{self, Found, Place, again, settled};
+use wharf_guest::{Error, Phase, Report, Spec};
+
+/// Delay while the engine copies the disk, ms.
+const MOVING_AGAIN_MS: u32 = 2_000;
+
+/// See the `moves` interface. The engine moves the disk; then the instance gets the addresses and ports of
+/// this member. A port that still names the old member would prevent its start.
+///
+/// # Errors
+/// See the `moves` interface.
+pub fn move_here(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
+    supported(spec)?;
+    let moving = |why: &str| {
+        let phase = Phase::Elsewhere(why.to_owned());
+        Ok(again(spec.generation, phase, MOVING_AGAIN_MS))
+    };
+    match found::look(ctx, &spec.tag)? {
+        Place::Absent => Ok(settled(spec.generation, Phase::Absent)),
+        Place::Here(found) => readdress(ctx, spec, &found),
+        Place::Elsewhere(found) if found.is_up() => Ok(settled(spec.generation, found.phase())),
+        Place::Elsewhere(found) => match ctx.api.move_here(&found.name)? {
+            Ok(Outcome::Done) => match found::look(ctx, &spec.tag)? {
+                Place::Here(found) => readdress(ctx, spec, &found),
+                _ => moving("the move has just ended"),
+            },
+            Ok(Outcome::Unknown) => moving("the engine copies the disk"),
+            Err(refusal) if refusal.is_busy() || refusal.is_still_running() => {
+                moving("the engine is at work")
+            }
+            Err(refusal) if refusal.is_not_found() => Ok(settled(spec.generation, Phase::Absent)),
+            Err(refusal) => Err(refusal.during("moving the instance")),
+        },
+    }
+}
+
+/// Gives an instance of this member its addresses and ports here.
+fn readdress(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error> {
+    if found.is_up() {
+        return Ok(settled(spec.generation, found.phase()));
+    }
+    match ctx.api.change(&found.name, &Change::of_place(ctx, spec))? {
+        Ok(()) => Ok(settled(spec.generation, Phase::Stopped(None))),
+        Err(refusal) if refusal.is_busy() => Err(Error::RetryLater(MOVING_AGAIN_MS)),
+        Err(refusal) => Err(refusal.during("changing the addresses")),
+    }
+}

@@ -1,0 +1,311 @@
+//! `wharf node lost` and `recreate/`: a machine that does not come back.
+
+use crate::moves::Cluster;
+use crate::uuid;
+use serde_json::{Value, json};
+use std::time::Duration;
+use wharf_tests::{Shell, small, until};
+
+/// A cluster whose first node has a stopped, a running and a deleted instance and a VM, and is out of reach.
+struct Dead {
+    cluster: Cluster,
+    running: Value,
+    stopped: Value,
+    vm: Value,
+    deleted: Value,
+}
+
+impl Dead {
+    fn new() -> Self {
+        let cluster = Cluster::start(&[("one", ""), ("two", "")]);
+        cluster.server.cli(&["node", "drain", "two"]).unwrap();
+        let mut named = small("container");
+        named["name"] = json!("precious");
+        named["n_vcpus"] = json!(3);
+        let running = cluster.running(&named);
+        let (stopped, vm) = (
+            cluster.stopped(&small("container")),
+            cluster.running(&small("vm")),
+        );
+        let deleted = cluster.running(&small("container"));
+        cluster.server.cli(&["node", "resume", "two"]).unwrap();
+        cluster.away(0, true);
+        until("the node is out of reach", || {
+            let list = cluster.server.cli(&["node", "list"])?;
+            Ok(list.contains("out of reach").then_some(()))
+        })
+        .unwrap();
+        cluster
+            .api
+            .delete(uuid(&deleted))
+            .unwrap()
+            .expect(204)
+            .unwrap();
+        Self {
+            cluster,
+            running,
+            stopped,
+            vm,
+            deleted,
+        }
+    }
+
+    fn bill(&self) -> String {
+        self.cluster
+            .server
+            .cli(&["bill", "ann@example.com"])
+            .unwrap()
+    }
+
+    fn used(&self) -> Value {
+        let quota = self.cluster.api.get("/api/quota/").unwrap();
+        quota.expect(200).unwrap()
+    }
+
+    fn recreate(&self, instance: &Value) -> wharf_tests::Answer {
+        self.cluster.api.act(uuid(instance), "recreate").unwrap()
+    }
+
+    fn lose(&self) -> String {
+        self.cluster
+            .server
+            .cli(&["node", "lost", "one", "--yes"])
+            .unwrap()
+    }
+}
+
+#[test]
+fn a_node_out_of_reach_frees_nothing() {
+    let dead = Dead::new();
+    let (used, cluster) = (dead.used(), &dead.cluster);
+    let before = dead.bill();
+    until("several looks fail", || {
+        let log = cluster.server.log();
+        Ok((log.matches("function=\"list\"").count() > 20).then_some(()))
+    })
+    .unwrap();
+    for (instance, state) in [
+        (&dead.running, "running"),
+        (&dead.stopped, "exited"),
+        (&dead.vm, "running"),
+    ] {
+        assert_eq!(cluster.now(instance)["state"], state);
+        let refused = dead.recreate(instance).expect(400).unwrap();
+        assert!(
+            refused["detail"]
+                .as_str()
+                .unwrap()
+                .contains("host was lost"),
+            "{refused}"
+        );
+    }
+    assert_eq!(dead.used(), used);
+    assert_ne!(dead.bill(), before);
+    // Without the operator's confirmation nothing happens either.
+    assert!(cluster.server.cli(&["node", "lost", "one"]).is_err());
+    cluster.away(0, false);
+    until("the deletion is done", || {
+        Ok((!cluster.machines(0).contains_key(uuid(&dead.deleted))).then_some(()))
+    })
+    .unwrap();
+    assert_eq!(cluster.now(&dead.running)["state"], "running");
+    let refused = cluster
+        .server
+        .cli(&["node", "lost", "one", "--yes"])
+        .unwrap_err();
+    assert!(
+        refused.to_string().contains("node one is in reach"),
+        "{refused}"
+    );
+    let refused = cluster
+        .server
+        .cli(&["node", "lost", "six", "--yes"])
+        .unwrap_err();
+    assert!(
+        refused.to_string().contains("no node is called"),
+        "{refused}"
+    );
+    dead.cluster.finish();
+}
+
+#[test]
+fn lost_instances_cost_nothing_and_are_created_again() {
+    let mut dead = Dead::new();
+    let lost = dead.lose();
+    assert!(
+        lost.contains("instances lost: 3") && lost.contains("precious"),
+        "{lost}"
+    );
+    dead.cluster.restart_server();
+    let cluster = &dead.cluster;
+    for instance in [&dead.running, &dead.stopped, &dead.vm] {
+        assert_eq!(cluster.now(instance)["state"], "error");
+        assert_eq!(cluster.events(instance).last().unwrap(), "lost");
+    }
+    let (bill, used) = (dead.bill(), dead.used());
+    let fields = used.as_object().unwrap();
+    assert!(fields.values().all(|field| field["used"] == 0), "{used}");
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(dead.bill(), bill);
+    cluster
+        .api
+        .act(uuid(&dead.running), "restart")
+        .unwrap()
+        .expect(400)
+        .unwrap();
+    cluster
+        .api
+        .act(uuid(&dead.running), "stop")
+        .unwrap()
+        .expect(400)
+        .unwrap();
+    let path = format!("/api/instance/{}/add-port/", uuid(&dead.vm));
+    cluster
+        .api
+        .send("POST", &path, &json!({ "port": 80 }))
+        .unwrap()
+        .expect(400)
+        .unwrap();
+
+    // The name is still its own.
+    let mut named = small("container");
+    named["name"] = json!("precious");
+    cluster.api.create(&named).unwrap().expect(400).unwrap();
+    let shell = Shell::signed_in(&cluster.server, "ann@example.com").unwrap();
+    let path = "/api/instance/precious/recreate/";
+    let again = shell.json(&["recreate", "precious"], "POST", path, 200);
+    assert_eq!(again.unwrap()["state"], "provisioning");
+    dead.recreate(&dead.running).expect(400).unwrap();
+    let now = cluster.api.wait_for("precious", "running").unwrap();
+    for same in [
+        "uuid",
+        "name",
+        "n_vcpus",
+        "mem_gib",
+        "disk_size_gib",
+        "flavor",
+        "created_at",
+        "original_service_password",
+        "vcpu_cost_hourly_usd",
+    ] {
+        assert_eq!(now[same], dead.running[same], "{same}");
+    }
+    assert_ne!(now["lan_ipv4"], dead.running["lan_ipv4"]);
+    assert!(cluster.machines(1).contains_key(uuid(&dead.running)));
+    dead.recreate(&dead.vm).expect(200).unwrap();
+    let vm = cluster.api.wait_for(uuid(&dead.vm), "running").unwrap();
+    assert_eq!(vm["public_ipv4"], "203.0.113.18");
+    cluster
+        .api
+        .delete(uuid(&dead.stopped))
+        .unwrap()
+        .expect(204)
+        .unwrap();
+    assert_ne!(dead.bill(), bill);
+
+    // The machine returns: what is on it is of the past.
+    assert_eq!(cluster.machines(0).len(), 4);
+    cluster.away(0, false);
+    until("the old instances are removed", || {
+        Ok(cluster.machines(0).is_empty().then_some(()))
+    })
+    .unwrap();
+    assert_eq!(cluster.now(&dead.running)["state"], "running");
+    let list = cluster.server.cli(&["node", "list"]).unwrap();
+    assert!(list.contains("drained"), "{list}");
+    cluster.server.cli(&["node", "resume", "one"]).unwrap();
+    cluster.running(&small("container"));
+    assert_eq!(cluster.machines(0).len(), 1);
+    let audit = cluster.server.cli(&["audit"]).unwrap();
+    for operation in ["node.lost", "instance.lose", "instance.recreate"] {
+        assert!(audit.contains(operation), "{audit}");
+    }
+    dead.cluster.finish();
+}
+
+#[test]
+fn a_returned_machine_has_no_say_over_instances_that_nobody_created_again() {
+    let dead = Dead::new();
+    dead.lose();
+    let cluster = &dead.cluster;
+    cluster.away(0, false);
+    until("the old instances are removed", || {
+        Ok(cluster.machines(0).is_empty().then_some(()))
+    })
+    .unwrap();
+    assert_eq!(cluster.now(&dead.running)["state"], "error");
+    dead.recreate(&dead.running).expect(200).unwrap();
+    cluster.api.wait_for("precious", "running").unwrap();
+    for gone in [&dead.stopped, &dead.vm] {
+        cluster.api.delete(uuid(gone)).unwrap().expect(204).unwrap();
+        assert_eq!(cluster.api.instance(uuid(gone)).unwrap().status, 404);
+    }
+    dead.cluster.finish();
+}
+
+#[test]
+fn a_lost_instance_needs_room_to_be_created_again() {
+    let dead = Dead::new();
+    let cluster = &dead.cluster;
+    let mut whole = small("container");
+    whole["n_vcpus"] = json!(14);
+    cluster.server.cli(&["node", "drain", "one"]).unwrap();
+    let other = cluster.running(&whole);
+    dead.lose();
+    let refused = dead.recreate(&dead.running).expect(422).unwrap();
+    assert_eq!(
+        refused["detail"]["bottleneck"],
+        json!(["n_vcpus"]),
+        "{refused}"
+    );
+    assert_eq!(cluster.now(&dead.running)["state"], "error");
+    cluster
+        .server
+        .cli(&["suspend", "--user", "ann@example.com", "--reason", "unpaid"])
+        .unwrap();
+    dead.recreate(&dead.running).expect(400).unwrap();
+    cluster
+        .server
+        .cli(&["resume", "--user", "ann@example.com"])
+        .unwrap();
+    cluster
+        .api
+        .delete(uuid(&other))
+        .unwrap()
+        .expect(204)
+        .unwrap();
+    until("there is room", || {
+        Ok((dead.recreate(&dead.running).status == 200).then_some(()))
+    })
+    .unwrap();
+    cluster.api.wait_for("precious", "running").unwrap();
+    cluster.away(0, false);
+    until("the old instances are removed", || {
+        Ok(cluster.machines(0).is_empty().then_some(()))
+    })
+    .unwrap();
+    for gone in [&dead.stopped, &dead.vm] {
+        cluster.api.delete(uuid(gone)).unwrap().expect(204).unwrap();
+    }
+    dead.cluster.finish();
+}
+
+#[test]
+fn an_instance_on_its_way_to_a_lost_node_stays() {
+    let cluster = Cluster::start(&[("one", ""), ("two", "move_ms = 600000")]);
+    cluster
+        .server
+        .cli(&["user", "allow-moves", "ann@example.com"])
+        .unwrap();
+    let running = cluster.running(&small("container"));
+    cluster.drained("one", "\tmoving");
+    cluster.away(1, true);
+    until("the node is given up", || {
+        Ok(cluster.server.cli(&["node", "lost", "two", "--yes"]).ok())
+    })
+    .unwrap();
+    cluster.api.wait_for(uuid(&running), "running").unwrap();
+    assert!(cluster.machines(0)[uuid(&running)]["life"]["Running"].is_object());
+    cluster.away(1, false);
+    cluster.finish();
+}
