@@ -4,6 +4,8 @@
 //! would take hours. The instances are stopped, so that no node is expected to run them.
 
 use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +21,7 @@ use wharf_domain::blueprint::{Blueprint, Content, File, Health, Image};
 use wharf_domain::capacity::{CpuTier, Size};
 use wharf_domain::error::Error;
 use wharf_domain::event::What;
-use wharf_domain::ids::{Generation, InstanceId, UserId};
+use wharf_domain::ids::{Generation, InstanceId, NodeId, UserId};
 use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
 use wharf_domain::money::{Rate, Rates};
 use wharf_domain::name::Name;
@@ -52,15 +54,31 @@ const SIZE: Size = Size {
 };
 
 impl Data {
-    /// Makes an installation of simulated nodes.
+    /// Makes an installation of simulated nodes, whose engines know none of the instances.
     pub fn make(nodes: usize, users: usize, instances: usize) -> Result<Self> {
+        Self::new(nodes, users, instances, None)
+    }
+
+    /// Makes an installation whose engines have the instances, and are observed at this interval.
+    pub fn observed(nodes: usize, users: usize, instances: usize, every: Duration) -> Result<Self> {
+        Self::new(nodes, users, instances, Some(every))
+    }
+
+    fn new(
+        nodes: usize,
+        users: usize,
+        instances: usize,
+        observed: Option<Duration>,
+    ) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("wharf-bench-").tempdir()?;
         let config = dir.path().join("wharf.toml");
-        fs::write(&config, configuration(nodes))?;
+        let engines = observed.map(|every| (dir.path(), every));
+        fs::write(&config, configuration(nodes, engines))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()?;
-        let (keys, first) = runtime.block_on(fill(&config, users, instances))?;
+        let engines = observed.map(|_| dir.path());
+        let (keys, first) = runtime.block_on(fill(&config, users, instances, engines))?;
         drop(runtime);
         wait_until_closed(&dir.path().join("data/wharf.redb"))?;
         Ok(Self {
@@ -102,29 +120,48 @@ fn wait_until_closed(file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Nodes with their own login hosts, so that ports suffice for any number of instances.
-fn configuration(nodes: usize) -> String {
+/// Nodes with their own login hosts, so that ports suffice for any number of instances. With a directory,
+/// their engines keep instances in files there, and are observed at the interval.
+fn configuration(nodes: usize, engines: Option<(&Path, Duration)>) -> String {
     let mut text = "listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n\
          [ssh_ports]\nfrom = 20000\nto = 29999\n[quota]\nn_ports = \"unlimited\"\n\
          [limits]\nrequests_per_second = 10000000\nrequest_burst = 10000000\n"
         .to_owned();
+    // Writing into a String cannot fail.
+    if let Some((_, every)) = engines {
+        let _ = writeln!(text, "observe_every_ms = {}", every.as_millis());
+    }
     for n in 0..nodes {
-        // Writing into a String cannot fail.
+        let endpoint = match engines {
+            Some((dir, _)) => format!("simulated://{}", engine(dir, &name(n)).display()),
+            None => "simulated:".to_owned(),
+        };
         let _ = write!(
             text,
-            "[[node]]\nname = \"n{n:05}\"\ndriver = \"simulated\"\nendpoint = \"simulated:\"\n\
+            "[[node]]\nname = \"{}\"\ndriver = \"simulated\"\nendpoint = \"{endpoint}\"\n\
              ssh_host = \"n{n}.example.org\"\nprobe_host = \"127.0.0.1\"\nlan_subnet_prefix = 22\n\
              lan_cidr = \"10.0.0.0/12\"\n\
-             capacity = {{ n_vcpus = 100000, mem_gib = 100000, disk_size_gib = 1000000 }}\n"
+             capacity = {{ n_vcpus = 100000, mem_gib = 100000, disk_size_gib = 1000000 }}\n",
+            name(n)
         );
     }
     text
+}
+
+fn name(node: usize) -> String {
+    format!("n{node:05}")
+}
+
+/// The file of a simulated engine.
+fn engine(dir: &Path, node: &str) -> PathBuf {
+    dir.join(format!("{node}.engine"))
 }
 
 async fn fill(
     config: &Path,
     users: usize,
     instances: usize,
+    engines: Option<&Path>,
 ) -> Result<(Vec<String>, Vec<InstanceId>)> {
     let config = Config::load(config)?;
     let (db, scheduler, clock) = open_db(&config)?;
@@ -169,7 +206,37 @@ async fn fill(
     while let Some(done) = tasks.join_next().await {
         done??;
     }
+    if let Some(dir) = engines {
+        write_engines(&db, dir)?;
+    }
     Ok((shown, first))
+}
+
+/// Writes the file of each engine: a line for each of its instances, which is stopped.
+fn write_engines(db: &Db, dir: &Path) -> Result<()> {
+    let mut files: BTreeMap<NodeId, String> = BTreeMap::new();
+    db.read(|rows| {
+        let installation = rows.installation()?;
+        rows.each_claim(|id, claim| {
+        let line = json!({ "id": id.0, "machine": {
+            "wanted": {
+                "installation": installation, "incarnation": 1, "kind": "container",
+                "hostname": "calm-harbor", "image": "localhost/wharf/base:1",
+                "address": claim.lan_ipv4, "node_ports": [claim.ssh_port],
+                "n_vcpus": SIZE.n_vcpus, "mem_gib": SIZE.mem_gib, "disk_size_gib": SIZE.disk_size_gib,
+            },
+            "life": { "Stopped": null },
+            "cpu_ns": 0,
+        }});
+        let file = files.entry(claim.node).or_default();
+        // Writing into a String cannot fail.
+        let _ = writeln!(file, "{line}");
+    })
+    })?;
+    for (node, lines) in files {
+        fs::write(engine(dir, &node.to_string()), lines)?;
+    }
+    Ok(())
 }
 
 async fn create(

@@ -5,6 +5,7 @@ mod engine;
 mod idle;
 mod peers;
 mod read;
+mod scale;
 mod start;
 
 use crate::Options;
@@ -14,13 +15,14 @@ use wharf_testkit::progress;
 
 type Measurement = fn(&Options, &mut Table) -> Result<()>;
 
-const ALL: [(&str, Measurement); 6] = [
+const ALL: [(&str, Measurement); 7] = [
     ("engine", engine::run),
     ("peers", peers::run),
     ("read", read::run),
     ("create", create::run),
     ("start", start::run),
     ("idle", idle::run),
+    ("scale", scale::run),
 ];
 
 /// Runs the measurements that the options select.

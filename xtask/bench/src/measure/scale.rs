@@ -1,0 +1,190 @@
+//! Many nodes: starts, memory, the CPU time of looks at all of them, and requests beside one node.
+
+use crate::Options;
+use crate::data::Data;
+use crate::load::{self, Load, Outcome, create};
+use crate::pairs::Pairs;
+use crate::server::Wharf;
+use crate::table::{Curve, Table, Target};
+use anyhow::Result;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Pairs of runs of requests.
+const PAIRS: usize = 3;
+/// Users of an installation.
+const USERS: usize = 100;
+
+/// Sizes of the measurement.
+struct Sizes {
+    /// The numbers of nodes, ascending.
+    nodes: &'static [usize],
+    /// Instances of each node.
+    per_node: usize,
+    /// The interval of looks at each node, which is the time of a measurement too.
+    every: Duration,
+    /// Requests of each run.
+    requests: usize,
+}
+
+const FULL: Sizes = Sizes {
+    nodes: &[10, 100, 1_000],
+    per_node: 1_000,
+    every: Duration::from_secs(60),
+    requests: 1_000,
+};
+const QUICK: Sizes = Sizes {
+    nodes: &[2, 10],
+    per_node: 10,
+    every: Duration::from_secs(1),
+    requests: 100,
+};
+
+/// Measures.
+pub fn run(options: &Options, table: &mut Table) -> Result<()> {
+    let sizes = if options.quick { &QUICK } else { &FULL };
+    let (mut starts, mut looks) = (Vec::new(), Vec::new());
+    for nodes in sizes.nodes {
+        let last = Some(nodes) == sizes.nodes.last();
+        let instances = nodes * sizes.per_node;
+        let what = format!("{nodes} nodes × {} instances", sizes.per_node);
+        let seconds = start(table, last.then_some(&*what), *nodes, instances)?;
+        starts.push((*nodes as f64, seconds * 1e3));
+        let data = Data::observed(*nodes, USERS, instances, sizes.every)?;
+        let wharf = Wharf::on(&data)?;
+        let share = share_of_looks(&wharf, sizes.every)? * 100.0;
+        looks.push((*nodes as f64, share.max(0.001)));
+        if last {
+            table.row(
+                format!(
+                    "looks at {what} every {} s, % of a core",
+                    sizes.every.as_secs()
+                ),
+                (format!("{share:.2} %"), String::new()),
+                share,
+                Target::AtMost(25.0),
+            );
+            beside_one_node(table, &what, (&wharf, &data), sizes)?;
+        }
+    }
+    for (name, unit, line, why) in [
+        (
+            "start-nodes",
+            "ms until it listens",
+            starts,
+            "A start reads the claims of all instances, and makes a driver for each node.",
+        ),
+        (
+            "looks",
+            "% of a core",
+            looks,
+            "A look costs a call of the driver, and the comparison of each instance in its list.",
+        ),
+    ] {
+        table.curve(Curve {
+            name: name.to_owned(),
+            size: format!("nodes with {} instances each", sizes.per_node),
+            unit: unit.to_owned(),
+            lines: vec![("Wharf".to_owned(), line)],
+            why,
+        });
+    }
+    Ok(())
+}
+
+/// Measures a start and the memory, without the memory of simulated engines. Returns seconds.
+fn start(table: &mut Table, what: Option<&str>, nodes: usize, instances: usize) -> Result<f64> {
+    let data = Data::make(nodes, USERS, instances)?;
+    drop(Wharf::on(&data)?);
+    let wharf = Wharf::on(&data)?;
+    let seconds = wharf.start_time.as_secs_f64();
+    let Some(what) = what else {
+        return Ok(seconds);
+    };
+    settle(&wharf);
+    let full = wharf.resident_kib();
+    drop((wharf, data));
+    let empty = Data::make(nodes, USERS, 0)?;
+    let wharf = Wharf::on(&empty)?;
+    settle(&wharf);
+    let bytes = full.saturating_sub(wharf.resident_kib()) as f64 * 1024.0 / instances as f64;
+    table.row(
+        format!("start with {what}, s"),
+        (format!("{seconds:.2} s"), String::new()),
+        seconds,
+        Target::AtMost(3.0),
+    );
+    table.row(
+        format!("memory per instance, {what}, bytes"),
+        (format!("{bytes:.0} B"), String::new()),
+        bytes,
+        Target::AtMost(1024.0),
+    );
+    Ok(seconds)
+}
+
+/// Waits until the first looks, which follow a start at once, are over: the CPU is idle for a second.
+fn settle(wharf: &Wharf) {
+    let end = Instant::now() + Duration::from_secs(120);
+    let mut before = wharf.cpu_time();
+    while Instant::now() < end {
+        std::thread::sleep(Duration::from_secs(1));
+        let now = wharf.cpu_time();
+        if now.saturating_sub(before) < Duration::from_millis(300) {
+            return;
+        }
+        before = now;
+    }
+}
+
+/// The share of a core that looks take.
+fn share_of_looks(wharf: &Wharf, every: Duration) -> Result<f64> {
+    settle(wharf);
+    let (cpu, begin) = (wharf.cpu_time(), Instant::now());
+    std::thread::sleep(every);
+    let used = wharf.cpu_time().saturating_sub(cpu);
+    Ok(used.as_secs_f64() / begin.elapsed().as_secs_f64())
+}
+
+/// Measures creates and lists beside an installation of one node.
+fn beside_one_node(
+    table: &mut Table,
+    what: &str,
+    (wharf, data): (&Wharf, &Data),
+    sizes: &Sizes,
+) -> Result<()> {
+    let one = Data::observed(1, USERS, sizes.per_node, sizes.every)?;
+    let alone = Wharf::on(&one)?;
+    for (name, connections) in [("POST", 64), ("LIST ?limit=10", 1)] {
+        let run = |wharf: &Wharf, data: &Data| -> Result<Outcome> {
+            let requests = data.keys.iter().map(|key| match name {
+                "POST" => create(key),
+                _ => load::request("GET", "/api/instance/?limit=10", key, ""),
+            });
+            let load = Load {
+                address: wharf.address()?,
+                connections,
+                requests: Arc::new(requests.collect()),
+                warm_up: sizes.requests / 10,
+                count: sizes.requests,
+                status: if name == "POST" { 201 } else { 200 },
+            };
+            let outcome = load.run()?;
+            // The reconciler's work on new instances must not slow down the next run.
+            settle(wharf);
+            Ok(outcome)
+        };
+        let runs = Pairs::measure(PAIRS, || run(wharf, data), || run(&alone, &one))?;
+        let (ours, baseline, ratio) = runs.median(Outcome::per_second)?;
+        table.row(
+            format!("{name}, {what}"),
+            (
+                format!("{:.0}/s", ours.per_second()),
+                format!("{:.0}/s, one node", baseline.per_second()),
+            ),
+            ratio,
+            Target::AtLeast(0.9),
+        );
+    }
+    Ok(())
+}
