@@ -212,14 +212,20 @@ fn operations_on_the_example_engine_complete_after_kills() {
         .unwrap();
         step(1, &|api| drop(api.act("victim", "stop")), Some("exited")).unwrap();
         let id = celld.cells().pop().unwrap();
-        assert_eq!(celld.cell(&id)["phase"], "stopped");
+        // A stop is durable before the engine has carried it out.
+        let is = |phase| {
+            until(phase, || {
+                Ok((celld.cell(&id)["phase"] == phase).then_some(()))
+            })
+        };
+        is("stopped").unwrap();
         step(
             2,
             &|api| drop(api.act("victim", "restart")),
             Some("running"),
         )
         .unwrap();
-        assert_eq!(celld.cell(&id)["phase"], "running");
+        is("running").unwrap();
         step(3, &|api| drop(api.delete("victim")), None).unwrap();
     }
     nothing_is_left(&celld);
