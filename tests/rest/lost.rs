@@ -35,12 +35,7 @@ impl Dead {
             Ok(list.contains("out of reach").then_some(()))
         })
         .unwrap();
-        cluster
-            .api
-            .delete(uuid(&deleted))
-            .unwrap()
-            .expect(204)
-            .unwrap();
+        cluster.delete(&deleted);
         Self {
             cluster,
             running,
@@ -195,12 +190,7 @@ fn lost_instances_cost_nothing_and_are_created_again() {
     dead.recreate(&dead.vm).expect(200).unwrap();
     let vm = cluster.api.wait_for(uuid(&dead.vm), "running").unwrap();
     assert_eq!(vm["public_ipv4"], "203.0.113.18");
-    cluster
-        .api
-        .delete(uuid(&dead.stopped))
-        .unwrap()
-        .expect(204)
-        .unwrap();
+    cluster.delete(&dead.stopped);
     assert_ne!(dead.bill(), bill);
 
     // The machine returns: what is on it is of the past.
@@ -237,7 +227,7 @@ fn a_returned_machine_has_no_say_over_instances_that_nobody_created_again() {
     dead.recreate(&dead.running).expect(200).unwrap();
     cluster.api.wait_for("precious", "running").unwrap();
     for gone in [&dead.stopped, &dead.vm] {
-        cluster.api.delete(uuid(gone)).unwrap().expect(204).unwrap();
+        cluster.delete(gone);
         assert_eq!(cluster.api.instance(uuid(gone)).unwrap().status, 404);
     }
     dead.cluster.finish();
@@ -268,12 +258,7 @@ fn a_lost_instance_needs_room_to_be_created_again() {
         .server
         .cli(&["resume", "--user", "ann@example.com"])
         .unwrap();
-    cluster
-        .api
-        .delete(uuid(&other))
-        .unwrap()
-        .expect(204)
-        .unwrap();
+    cluster.delete(&other);
     until("there is room", || {
         Ok((dead.recreate(&dead.running).status == 200).then_some(()))
     })
@@ -285,7 +270,7 @@ fn a_lost_instance_needs_room_to_be_created_again() {
     })
     .unwrap();
     for gone in [&dead.stopped, &dead.vm] {
-        cluster.api.delete(uuid(gone)).unwrap().expect(204).unwrap();
+        cluster.delete(gone);
     }
     dead.cluster.finish();
 }

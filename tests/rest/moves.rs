@@ -203,12 +203,7 @@ fn an_instance_waits_for_room_elsewhere() {
     // Its node is drained, so that it cannot start either; its owner can delete it.
     let refused = cluster.api.act(uuid(&large), "restart").unwrap();
     refused.expect(422).unwrap();
-    cluster
-        .api
-        .delete(uuid(&large))
-        .unwrap()
-        .expect(204)
-        .unwrap();
+    cluster.delete(&large);
     cluster.drained("one", "instances left: 0");
     cluster.finish();
 }
@@ -256,12 +251,7 @@ fn a_moving_instance_can_be_deleted_and_renamed_but_not_started() {
         .unwrap()
         .expect(200)
         .unwrap();
-    cluster
-        .api
-        .delete(uuid(&deleted))
-        .unwrap()
-        .expect(204)
-        .unwrap();
+    cluster.delete(&deleted);
     cluster.drained("one", "instances left: 0");
     until("the deleted one is gone", || {
         let all = [cluster.machines(0), cluster.machines(1)];

@@ -11,6 +11,7 @@ use super::{App, Scheduler};
 use wharf_config::Config;
 use wharf_db::{Change, Changes, MoveRow, Read, View};
 use wharf_domain::audit::Origin;
+use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
 use wharf_domain::event::{Ways, What};
 use wharf_domain::ids::{InstanceId, NodeId};
@@ -194,12 +195,11 @@ impl App {
     }
 }
 
-/// The row of an instance as it is after its move.
-pub(super) fn relocated(instance: Instance, moving: &MoveRow) -> Instance {
-    let claim = &moving.claim;
+/// The row of an instance with a new claim, perhaps on another node.
+pub(super) fn relocated(instance: Instance, claim: &Claim, ssh_host: &str) -> Instance {
     Instance {
         node: claim.node.clone(),
-        ssh_host: moving.ssh_host.clone(),
+        ssh_host: ssh_host.to_owned(),
         ssh_port: claim.ssh_port,
         web_port: claim.web_port,
         lan_ipv4: claim.lan_ipv4,
@@ -218,7 +218,8 @@ pub(super) fn arrive(
     deadline: Timestamp,
 ) -> Result<Changes, Error> {
     let (id, from) = (row.id, row.node.clone());
-    let (row, run) = resume(relocated(row, moving), moving, view, deadline)?;
+    let row = relocated(row, &moving.claim, &moving.ssh_host);
+    let (row, run) = resume(row, moving, view, deadline)?;
     let mut claim = moving.claim.clone();
     claim.compute = run;
     let ways = Ways {

@@ -6,7 +6,7 @@ use super::{App, Caller, InstanceView, moves, quota, suspend};
 use wharf_db::{Change, Changes, Read};
 use wharf_domain::error::Error;
 use wharf_domain::event::What;
-use wharf_domain::instance::{Instance, Intent, ResourceType};
+use wharf_domain::instance::{Intent, ResourceType};
 
 /// The open port of a new virtual machine.
 const NEW: [u16; 1] = [22];
@@ -40,19 +40,8 @@ impl App {
                 quota::open(&scheduler, limits, owner, [&NEW, &row.wan_ports])?;
             }
             let claim = placement.claim;
-            let mut row = Instance {
-                node: claim.node.clone(),
-                ssh_host: placement.ssh_host,
-                ssh_port: claim.ssh_port,
-                web_port: claim.web_port,
-                lan_ipv4: claim.lan_ipv4,
-                lan_subnet: claim.lan_subnet,
-                public_ipv4: claim.public_ipv4,
-                gpus: claim.gpus.clone(),
-                provisioned: false,
-                failed: false,
-                ..row
-            };
+            let mut row = moves::relocated(row, &claim, &placement.ssh_host);
+            (row.provisioned, row.failed) = (false, false);
             row.intend(Intent::Run, Some(deadline));
             let changes = Changes::none()
                 .with(Change::Lost(id, false))

@@ -1,6 +1,5 @@
 //! Clusters of simulated engines, between which machines move.
 
-use super::machine::Machine;
 use super::settings::Settings;
 use super::world::World;
 use std::collections::BTreeMap;
@@ -53,25 +52,6 @@ impl Member {
             .filter(|member| member.world().machine(id).is_some())
             .collect()
     }
-}
-
-/// The outcome of the last step of a move.
-pub enum Moved {
-    /// The machine is here alone.
-    Here,
-    /// The engine refuses it, with this answer.
-    Refused((u16, serde_json::Value)),
-}
-
-/// Puts a copy here first and removes the others then, so that a crash in between loses nothing.
-pub fn hand_over(here: &Member, machine: Machine, id: Uuid, others: &[Arc<Member>]) -> Moved {
-    if let Some(refusal) = here.world().adopt(id, machine) {
-        return Moved::Refused(refusal);
-    }
-    for other in others {
-        other.world().delete(id, None);
-    }
-    Moved::Here
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -15,7 +15,7 @@ mod tests;
 mod world;
 
 use api::{Call, Route};
-use cluster::{Member, Moved, hand_over};
+use cluster::Member;
 use dice::Dice;
 use journal::{Journal, Kept};
 use machine::{Fate, Machine, Millis, Wanted};
@@ -259,10 +259,14 @@ impl SimulatedEngine {
             wanted: Wanted { size, ..wanted },
             ..machine
         };
-        match hand_over(&self.own, machine, id, others) {
-            Moved::Here => self.report(id),
-            Moved::Refused(refusal) => refusal,
+        // The copy comes first, so that a crash in between loses nothing.
+        if let Some(refusal) = self.own.world().adopt(id, machine) {
+            return refusal;
         }
+        for other in others {
+            other.world().delete(id, None);
+        }
+        self.report(id)
     }
 
     fn report(&self, id: Uuid) -> (u16, Value) {

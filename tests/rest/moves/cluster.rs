@@ -72,6 +72,11 @@ impl Cluster {
         self.api.wait_for(uuid(&running), "exited").unwrap()
     }
 
+    pub fn delete(&self, instance: &Value) {
+        let deleted = self.api.delete(uuid(instance)).unwrap();
+        deleted.expect(204).unwrap();
+    }
+
     pub fn drain(&self, node: &str) -> String {
         self.server.cli(&["node", "drain", node]).unwrap()
     }

@@ -1,9 +1,12 @@
 //! The step that brings an instance to another node of its cluster.
 
+use super::apply::Apply;
 use super::attempt::{Attempt, FIRST_PAUSE, Next};
 use super::spec;
+use crate::App;
 use std::time::Duration;
 use wharf_domain::driver::{Phase, PluginError, Report};
+use wharf_domain::instance::Instance;
 
 /// A move that breaks off more often than this will not complete.
 const MAX_BROKE_OFF: u32 = 5;
@@ -28,7 +31,7 @@ impl Attempt<'_> {
                 self.history.broke_off = 0;
                 Next::After(again)
             }
-            phase => self.stay(&format!("the engine reports {phase:?}")).await,
+            phase => self.stay(format!("the engine reports {phase:?}")).await,
         }
     }
 
@@ -67,12 +70,12 @@ impl Attempt<'_> {
                 | PluginError::Insufficient(_)
                 | PluginError::NotFound
                 | PluginError::Unsupported(_)),
-            ) => Err(self.stay(&error.to_string()).await),
+            ) => Err(self.stay(error.to_string()).await),
             Err(error @ (PluginError::RetryLater(_) | PluginError::Busy)) => Err(error.into()),
             Err(error) => {
                 self.history.broke_off += 1;
                 match self.history.broke_off > MAX_BROKE_OFF {
-                    true => Err(self.stay(&error.to_string()).await),
+                    true => Err(self.stay(error.to_string()).await),
                     false => Err(error.into()),
                 }
             }
@@ -80,12 +83,17 @@ impl Attempt<'_> {
     }
 
     /// Leaves the instance on its old node.
-    pub async fn stay(&mut self, why: &str) -> Next {
-        tracing::warn!(to = %self.instance.node, why, "the instance does not move");
+    async fn stay(&mut self, why: String) -> Next {
         self.history.broke_off = 0;
-        let deadline = self.app.deadline(self.app.clock.now());
-        let stayed = self.apply.not_moved(why.to_owned(), deadline).await;
-        self.app.drains.notify_one();
-        stayed.into()
+        stay(self.app, &self.apply, self.instance, why).await
     }
+}
+
+/// Ends a move: the instance stays on its old node. The row is the one that the new node would have had.
+pub async fn stay(app: &App, apply: &Apply, instance: &Instance, why: String) -> Next {
+    tracing::warn!(instance = %instance.id, to = %instance.node, why, "the instance does not move");
+    let deadline = app.deadline(app.clock.now());
+    let stayed = apply.not_moved(why, deadline).await;
+    app.drains.notify_one();
+    stayed.into()
 }

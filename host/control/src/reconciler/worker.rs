@@ -3,6 +3,7 @@
 use super::apply::Apply;
 use super::attempt::{Attempt, FIRST_PAUSE, History, LATE, Next};
 use super::plan::{Step, plan};
+use super::relocate::stay;
 use super::spec;
 use super::tasks::Tasks;
 use crate::{App, moves};
@@ -19,7 +20,7 @@ use wharf_plugin::NodeDriver;
 /// The longest pause between attempts.
 const LAST_PAUSE: Duration = Duration::from_secs(5);
 /// A move ends if its new node is out of reach for this long. The instance is stopped meanwhile.
-const MOVE_PATIENCE: Duration = Duration::from_secs(20);
+const MAX_AWAY: Duration = Duration::from_secs(20);
 
 pub struct Worker {
     app: Arc<App>,
@@ -58,7 +59,9 @@ impl Worker {
                     step => {
                         // A move is carried out by the node to which the instance goes.
                         let instance = match moving.filter(|_| step == Step::Move) {
-                            Some(moving) => moves::relocated(instance, &moving),
+                            Some(moving) => {
+                                moves::relocated(instance, &moving.claim, &moving.ssh_host)
+                            }
                             None => instance,
                         };
                         node = Some(instance.node.clone());
@@ -151,15 +154,6 @@ impl Worker {
         }
     }
 
-    /// Ends the move of an instance, which stays on its old node.
-    async fn stay(&self, instance: &Instance, why: String) -> Next {
-        tracing::warn!(instance = %self.id, to = %instance.node, why, "the instance does not move");
-        let deadline = self.app.deadline(self.app.clock.now());
-        let stayed = self.apply(instance).not_moved(why, deadline).await;
-        self.app.drains.notify_one();
-        stayed.into()
-    }
-
     async fn attempt(
         &mut self,
         step: Step,
@@ -169,7 +163,7 @@ impl Worker {
         let Some(driver) = self.app.drivers.get(&instance.node) else {
             let why = format!("node {} is not configured", instance.node);
             return match step {
-                Step::Move => self.stay(instance, why).await,
+                Step::Move => stay(&self.app, &self.apply(instance), instance, why).await,
                 _ => Next::Retry(why),
             };
         };
@@ -194,10 +188,10 @@ impl Worker {
         }
         if step == Step::Move && self.is_away(Some(&instance.node)) {
             let since = *self.history.away_since.get_or_insert_with(Instant::now);
-            if since.elapsed() >= MOVE_PATIENCE {
+            if since.elapsed() >= MAX_AWAY {
                 self.history.away_since = None;
                 let why = self.app.nodes.state(&instance.node).to_string();
-                return self.stay(instance, why).await;
+                return stay(&self.app, &self.apply(instance), instance, why).await;
             }
             return Next::After(FIRST_PAUSE);
         }

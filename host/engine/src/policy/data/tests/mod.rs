@@ -90,6 +90,12 @@ path = "/machines/{name.machine}/directories"
 query = { path = "{directories}" }
 calls = "create"
 
+[request.move-here]
+about = "Brings the machine here."
+method = "POST"
+path = "/machines/{name.machine}/move-here"
+calls = "move"
+
 [request.pull]
 about = "Pulls the image."
 method = "POST"
@@ -324,6 +330,26 @@ fn only_the_named_calls_may_send_a_request() {
     let body = Body::Json(body().to_string());
     let why = ask_as(&scope, Method::POST, "/machines?project=wharf", body, false);
     assert!(why.is_err());
+}
+
+#[test]
+fn only_a_move_moves_an_instance_and_it_creates_nothing() {
+    let moving = CallScope {
+        moves: true,
+        ..scope()
+    };
+    let move_here = |scope: &CallScope| {
+        let path = format!("/machines/{}/move-here", machine());
+        ask_as(scope, Method::POST, &path, Body::Empty, false)
+    };
+    let create = |scope: &CallScope| {
+        let body = Body::Json(body().to_string());
+        ask_as(scope, Method::POST, "/machines?project=wharf", body, false)
+    };
+    move_here(&moving).unwrap();
+    create(&scope()).unwrap();
+    assert!(move_here(&scope()).is_err());
+    assert!(create(&moving).is_err());
 }
 
 #[test]
