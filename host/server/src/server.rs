@@ -4,7 +4,7 @@ use crate::essential::Essential;
 use crate::node_tls::{self, NodeTls, NodeTlsError};
 use crate::trust::{self, TrustError};
 use crate::{check, http, reload, webhook};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
@@ -239,11 +239,12 @@ const LISTED: usize = 20;
 
 /// Refuses a configuration that lacks a node with instances: nothing could stop or delete them.
 fn check_nodes(config: &Config, db: &Db) -> Result<(), StartError> {
+    let names: HashSet<&str> = config.node.iter().map(|node| &*node.name).collect();
     let mut missing = Vec::new();
     db.read(|rows| {
         let mut ids = Vec::new();
         rows.each_claim(|id, claim| {
-            if !config.node.iter().any(|node| node.name == claim.node.0) {
+            if !names.contains(&*claim.node.0) {
                 ids.push((id, claim.node));
             }
         })?;
