@@ -34,8 +34,6 @@ mod remote;
 mod resize;
 mod stats;
 mod terminal;
-mod timing;
-mod vm_timing;
 mod vms;
 
 use context::Context;
@@ -61,15 +59,13 @@ enum Beside {
 /// The order of the parts.
 const PARTS: [Beside; 3] = [Beside::Much, Beside::Little, Beside::Nothing];
 
-const ALONE: [&str; 8] = [
+const ALONE: [&str; 6] = [
     "the_console_opens_a_terminal_of_a_new_instance",
     "stats_are_those_of_a_known_load",
     "stats_are_502_while_the_engine_hangs",
     "changes_of_the_clock_have_no_effect",
     "many_instances_come_up_and_go_at_once",
-    "time_to_running_beside_the_engines_own",
     TWO_VMS,
-    VM_TIMING,
 ];
 /// Tests that copy a whole disk, or run one virtual machine.
 const BUSY: [&str; 4] = [GROW_KILLED, GROW, VM_ISOLATION, VM_ENDS];
@@ -104,8 +100,7 @@ const GROW_KILLED: &str = "disk_growth_completes_after_kills";
 const TWO_VMS: &str = "two_vms_of_two_owners_with_logins_disks_ports_and_networks";
 const VM_ISOLATION: &str = "from_a_vm_nothing_of_the_node_is_reachable";
 const VM_ENDS: &str = "a_vm_that_ends_by_itself_is_shut_off_and_restarts";
-const VM_TIMING: &str = "time_of_a_vm_to_ssh_beside_plain_qemu";
-const VMS: [&str; 4] = [TWO_VMS, VM_ISOLATION, VM_ENDS, VM_TIMING];
+const VMS: [&str; 3] = [TWO_VMS, VM_ISOLATION, VM_ENDS];
 /// The only engine with these tests: they would take as long on every other kind.
 const VMS_ON: Kind = Kind::Dockerd;
 
@@ -264,8 +259,6 @@ const TESTS: &[(&str, Test)] = &[
     (TWO_VMS, vms::two_owners),
     (VM_ISOLATION, vms::isolation),
     (VM_ENDS, vms::ends_by_itself),
-    ("time_to_running_beside_the_engines_own", timing::to_running),
-    (VM_TIMING, vm_timing::to_ssh),
     // The last one: storage cleans up after it for a while.
     ("many_instances_come_up_and_go_at_once", many::at_once),
 ];

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 
 const TARGET: &str = "wasm32-wasip2";
-const PACKAGES: [&str; 2] = ["hostile-driver", "hostile-flavors"];
+const PACKAGES: [&str; 3] = ["hostile-driver", "hostile-flavors", "hostile-incus"];
 
 /// A directory with plugins.
 pub struct Plugins(TempDir);
@@ -20,6 +20,13 @@ impl Plugins {
     pub fn driver() -> Self {
         let plugins = Self::none();
         plugins.copy("hostile_driver.wasm", "driver-hostile.wasm");
+        plugins
+    }
+
+    /// Creates one with the hostile driver for Incus.
+    pub fn of_incus() -> Self {
+        let plugins = Self::none();
+        plugins.copy("hostile_incus.wasm", "driver-hostile-incus.wasm");
         plugins
     }
 

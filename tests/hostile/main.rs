@@ -13,6 +13,7 @@ mod engine;
 mod fixtures;
 mod flavors;
 mod imports;
+mod incus;
 mod requests;
 
 use fixtures::Plugins;

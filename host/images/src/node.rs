@@ -1,11 +1,12 @@
 //! Images in an engine: which there are, and copies from one engine to another.
 
-use super::Recipes;
 use super::build_output::follow;
 use super::http::{Body, Client, Request};
 use super::recipe::{INPUTS_LABEL, Recipe};
 use super::rootfs::percent_encode;
+use super::{Recipes, RootFileSystem, ensure_one};
 use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::Path;
@@ -42,18 +43,73 @@ impl Recipes {
         }
         fs::rename(&draft, file).with_context(|| format!("cannot write {}", file.display()))
     }
+
+    /// Whether an image is built on another one, which needs an engine that builds images.
+    pub fn is_derived(&self, name: &str) -> Result<bool> {
+        Ok(Recipe::read(self, name)?.parent()?.is_some())
+    }
+
+    /// The content of an image of the engine, which makes the image first unless it has a current one.
+    pub fn exported(&self, engine: &Client, name: &str) -> Result<RootFileSystem> {
+        let recipe = Recipe::read(self, name)?;
+        ensure_one(engine, &recipe)?;
+        let reference = recipe.reference();
+        let image = engine.get(&format!("/images/{reference}/json"))?;
+        let environment = image.pointer("/Config/Env").and_then(Value::as_array);
+        let file = format!("{name}-{}-{}.export.tar", recipe.platform()?, recipe.hash());
+        let tarball = self.cache.join(file);
+        if !tarball.is_file() {
+            fs::create_dir_all(&self.cache)?;
+            let draft = tarball.with_extension("draft");
+            export(engine, &reference, &draft)?;
+            fs::rename(&draft, &tarball)?;
+        }
+        Ok(RootFileSystem {
+            tarball,
+            environment: environment
+                .into_iter()
+                .flatten()
+                .filter_map(|variable| variable.as_str().map(str::to_owned))
+                .collect(),
+            hash: recipe.hash().to_owned(),
+        })
+    }
+}
+
+/// Writes the root file system of an image, which an engine exports only for containers.
+fn export(engine: &Client, reference: &str, draft: &Path) -> Result<()> {
+    let body = Body::Json(json!({ "Image": reference }));
+    let request = Request::new("POST", "/containers/create").body(body);
+    let made = engine.send(request)?.ok()?.json()?;
+    let id = made.pointer("/Id").and_then(Value::as_str);
+    let path = format!(
+        "/containers/{}",
+        id.context("the engine names no container")?
+    );
+    let written = stream(engine, &format!("{path}/export"), draft);
+    let removed = engine.send(Request::new("DELETE", &path))?.ok();
+    if written? != 200 {
+        bail!("the engine does not export {reference}");
+    }
+    removed.map(drop)
 }
 
 fn write(engine: &Client, reference: &str, draft: &Path) -> Result<()> {
     let path = format!("/images/{}/get", percent_encode(reference));
-    let mut out =
-        File::create(draft).with_context(|| format!("cannot write {}", draft.display()))?;
-    let request = Request::new("GET", &path).timeout(COPY_LIMIT);
-    let status = engine.stream(request, |chunk| Ok(out.write_all(chunk)?))?;
-    if status != 200 {
+    if stream(engine, &path, draft)? != 200 {
         bail!("the engine has no image {reference}");
     }
-    Ok(out.sync_all()?)
+    Ok(())
+}
+
+/// Writes the body of an answer to a file, and returns the answer's status.
+fn stream(engine: &Client, path: &str, draft: &Path) -> Result<u16> {
+    let mut out =
+        File::create(draft).with_context(|| format!("cannot write {}", draft.display()))?;
+    let request = Request::new("GET", path).timeout(COPY_LIMIT);
+    let status = engine.stream(request, |chunk| Ok(out.write_all(chunk)?))?;
+    out.sync_all()?;
+    Ok(status)
 }
 
 /// Loads the images of a file that [`Recipes::save`], `docker save` or `podman save` has written.

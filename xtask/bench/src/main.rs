@@ -53,7 +53,7 @@ pub struct Options {
     /// Small sizes and no engines, about a minute: a test of the program, not of the speed.
     #[arg(long)]
     quick: bool,
-    /// Only measurements whose name contains this: engine, peers, read, create, start,
+    /// Only measurements whose name contains this: engine, vm, peers, read, create, start,
     /// idle, scale.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,

@@ -16,6 +16,6 @@ mod project;
 mod remains;
 
 pub use cluster::{Cluster, Options};
-pub use member::Member;
+pub use member::{Member, ask};
 pub use package::{can_install, install};
 pub use project::{GATEWAY, LAN, NETWORK, POOL, Project};

@@ -6,13 +6,27 @@ use wharf_testkit::engine::PrivateEngine;
 use wharf_testkit::http::{Client, Endpoint};
 use wharf_testkit::{images, incus, workspace};
 
-/// Makes the named images, or the base image, in a project of the Incus at `endpoint`.
+/// Makes the named images, or the base image, in a project of the Incus at `endpoint`. Images that are
+/// built on others are built in the engine of `up`, because Incus builds none.
 pub(super) fn run_incus(mut names: Vec<String>, endpoint: &str, project: &str) -> Result<()> {
     if names.is_empty() {
         names = vec!["base".to_owned()];
     }
     let client = Client::new(Endpoint::parse(endpoint)?);
-    incus::image::ensure(&client, project, &names)
+    let (mut plain, mut derived) = (Vec::new(), Vec::new());
+    for name in names {
+        match images::recipes().is_derived(&name)? {
+            true => derived.push(name),
+            false => plain.push(name),
+        }
+    }
+    incus::image::ensure(&client, project, &plain)?;
+    if derived.is_empty() {
+        return Ok(());
+    }
+    let engine = PrivateEngine::start(nodes::engine_options(&workspace::root().join(".wharf"))?)?;
+    incus::image::ensure_built(&client, project, &derived, &engine.client())?;
+    engine.stop()
 }
 
 /// Makes the named images, or all, in the engine at `endpoint` or else in that of `up`.

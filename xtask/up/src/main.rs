@@ -41,8 +41,8 @@ enum Command {
         /// The engine that gets the images, unix:///path; without it, the engine of `cargo xtask up`.
         #[arg(long)]
         engine: Option<String>,
-        /// The socket of an Incus that gets them, unix:///var/lib/incus/unix.socket. Images that build on
-        /// others cannot be made for it.
+        /// The socket of an Incus that gets them, unix:///var/lib/incus/unix.socket. Images that are
+        /// built on others are built in the engine of `cargo xtask up`.
         #[arg(long, value_name = "ENDPOINT", conflicts_with = "engine")]
         incus: Option<String>,
         /// The project of that Incus.

@@ -19,7 +19,8 @@ use wharf_testkit::{images, progress, workspace};
 
 /// The image of all containers.
 pub const IMAGE: &str = "localhost/wharf/base:1";
-const LOCALHOST: &str = "127.0.0.1";
+/// The address of published ports.
+pub const LOCALHOST: &str = "127.0.0.1";
 const NETWORK: &str = "bench";
 /// The first SSH port of dockerd's own containers; Wharf's ports are below.
 const PORT: u16 = 18_500;
@@ -153,7 +154,7 @@ fn quiet(shortest: Option<Times>) -> Times {
 }
 
 /// Wharf in front of the engine.
-struct Ours {
+pub struct Ours {
     wharf: Wharf,
     user: User,
     engine: Client,
@@ -178,7 +179,8 @@ impl User {
 }
 
 impl Ours {
-    fn start(engine: &PrivateEngine, dir: &Path) -> Result<Self> {
+    /// Starts a server with the engine as its only node.
+    pub fn start(engine: &PrivateEngine, dir: &Path) -> Result<Self> {
         let Endpoint::Unix(socket) = engine.endpoint() else {
             bail!("a private engine listens on a socket");
         };
@@ -188,7 +190,7 @@ impl Ours {
              [ssh_ports]\nfrom = 18000\nto = 18199\n[web]\nfrom = 18200\nto = 18299\n\
              [[node]]\nname = \"real\"\ndriver = \"docker\"\nendpoint = \"unix://{}\"\n\
              capacity = {{ n_vcpus = 64, mem_gib = 64, disk_size_gib = 2000 }}\n\
-             lan_cidr = \"10.213.0.0/16\"\nsettings = {{ publish_address = \"127.0.0.1\" }}\n",
+             lan_cidr = \"10.213.0.0/16\"\npublic_ipv4 = [\"198.18.213.0/28\"]\nsettings = {{ publish_address = \"127.0.0.1\" }}\n",
             socket.display()
         );
         fs::write(&config, text)?;
@@ -202,6 +204,28 @@ impl Ours {
             user: User { client, key },
             engine: engine.client(),
         })
+    }
+
+    /// The time from the request for a virtual machine until it runs. It is removed then.
+    pub fn machine(&self, deadline: Duration) -> Result<Duration> {
+        let small = json!({
+            "resource_type": "vm", "n_vcpus": 1, "mem_gib": 1, "disk_size_gib": 10,
+        });
+        let begin = Instant::now();
+        let created = self.user.send("POST", "/api/instance/", Some(small))?;
+        let id = created["uuid"].as_str().context("uuid")?;
+        let path = format!("/api/instance/{id}/");
+        while self.user.send("GET", &path, None)?["state"] != "running" {
+            ensure!(begin.elapsed() < deadline, "the VM does not run");
+            pause(begin);
+        }
+        let running = begin.elapsed();
+        self.user.send("DELETE", &path, None)?;
+        while self.engine.get("/containers/json?all=true")? != json!([]) {
+            ensure!(begin.elapsed() < 2 * deadline, "the VM is not removed");
+            pause(begin);
+        }
+        Ok(running)
     }
 
     fn list(&self) -> Result<Vec<Value>> {

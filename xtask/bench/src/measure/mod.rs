@@ -7,6 +7,7 @@ mod peers;
 mod read;
 mod scale;
 mod start;
+mod vm;
 
 use crate::Options;
 use crate::table::Table;
@@ -15,8 +16,9 @@ use wharf_testkit::progress;
 
 type Measurement = fn(&Options, &mut Table) -> Result<()>;
 
-const ALL: [(&str, Measurement); 7] = [
+const ALL: [(&str, Measurement); 8] = [
     ("engine", engine::run),
+    ("vm", vm::run),
     ("peers", peers::run),
     ("read", read::run),
     ("create", create::run),

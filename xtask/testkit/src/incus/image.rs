@@ -42,9 +42,23 @@ const TEMPLATES: [(&str, &str, &str, &str); 3] = [
 
 /// Makes images in a project, unless it has current ones. The client may be restricted to the project.
 pub fn ensure(client: &Client, project: &str, names: &[impl AsRef<str>]) -> Result<()> {
-    names
-        .iter()
-        .try_for_each(|name| ensure_one(client, project, name.as_ref()))
+    names.iter().map(AsRef::as_ref).try_for_each(|name| {
+        let content = images::recipes().root_file_system(name)?;
+        ensure_one(client, project, name, &content)
+    })
+}
+
+/// Makes images that are built on others: `builder`, a dockerd, builds them, and Incus gets their files.
+pub fn ensure_built(
+    client: &Client,
+    project: &str,
+    names: &[impl AsRef<str>],
+    builder: &Client,
+) -> Result<()> {
+    names.iter().map(AsRef::as_ref).try_for_each(|name| {
+        let content = images::recipes().exported(builder, name)?;
+        ensure_one(client, project, name, &content)
+    })
 }
 
 /// The name of an image in blueprints.
@@ -52,8 +66,7 @@ pub fn alias(name: &str) -> String {
     format!("localhost/wharf/{name}:1")
 }
 
-fn ensure_one(client: &Client, project: &str, name: &str) -> Result<()> {
-    let content = images::recipes().root_file_system(name)?;
+fn ensure_one(client: &Client, project: &str, name: &str, content: &RootFileSystem) -> Result<()> {
     let alias = alias(name);
     let path = format!(
         "/1.0/images/aliases/{}?project={project}",
@@ -71,7 +84,7 @@ fn ensure_one(client: &Client, project: &str, name: &str) -> Result<()> {
     }
     let title = format!("Importing the image {alias}");
     progress::timed(&title, || {
-        let fingerprint = import(client, project, &file(name, &content)?)?;
+        let fingerprint = import(client, project, &file(name, content)?)?;
         if present.is_some() {
             ask(client, "DELETE", &path, None)?;
         }

@@ -255,7 +255,7 @@ impl Drop for Member {
 }
 
 /// Sends a request, waits for the end of its operation, and returns the content of the answer.
-pub(super) fn ask(client: &Client, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
+pub fn ask(client: &Client, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
     let request = Request::new(method, path).timeout(ASK_LIMIT);
     let request = match body {
         Some(body) => request.json(body),

@@ -1,0 +1,57 @@
+//! `wharf node check` on nodes that are right and wrong.
+
+use crate::context::{Context, pinned};
+use anyhow::{Result, ensure};
+use std::fs;
+use std::process::Command;
+use wharf_tests::wharf_binary;
+
+pub fn wrong_nodes(context: &Context) -> Result<()> {
+    let right = context.settings(&[0]);
+    let (first, second) = (context.member(0), context.member(1));
+    let unknown = context.unknown_certificate()?;
+    let tls = right.lines().last().unwrap_or_default();
+    let server_cert = tls.rsplit('"').nth(1).unwrap_or_default();
+    let edit = |from: &str, to: &str| right.replace(from, to);
+    for (settings, ok, words) in [
+        (right.clone(), true, "Incus 6"),
+        (
+            edit(&first.endpoint, &second.endpoint),
+            false,
+            "settings.member",
+        ),
+        (
+            edit(tls, &pinned(&unknown, server_cert.as_ref())),
+            false,
+            "does not trust",
+        ),
+        (
+            edit("network = \"wharf0\"", "network = \"none0\""),
+            false,
+            "settings.network",
+        ),
+        (
+            edit("project = \"wharf\"", "project = \"none\""),
+            false,
+            "project",
+        ),
+        (edit("gateway = \"10.79.0.1\", ", ""), false, "gateway"),
+        (edit("server_cert", "ca"), false, "certificate"),
+    ] {
+        let dir = tempfile::tempdir()?;
+        let config = dir.path().join("wharf.toml");
+        let settings = format!("listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n{settings}");
+        fs::write(&config, settings)?;
+        let output = Command::new(wharf_binary())
+            .args(["node", "check", &first.name, "--config"])
+            .arg(&config)
+            .output()?;
+        let said = String::from_utf8([output.stdout, output.stderr].concat())?;
+        ensure!(
+            output.status.success() == ok && said.contains(words),
+            "no {words:?} in {said}"
+        );
+        println!("{}", said.trim());
+    }
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! Failures of members. Instances go on, and nothing is taken for gone.
+
+use crate::context::{Context, inside, remove, running, uuid};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use wharf_tests::{Api, Server, small, until};
+
+/// Below the time for which Incus itself waits for a member that is out of reach.
+const PROMPT: Duration = Duration::from_secs(8);
+
+/// The line of a node in `wharf node list`.
+fn listed(server: &Server, node: &str) -> Result<String> {
+    let list = server.cli(&["node", "list"])?;
+    let line = list.lines().find(|line| line.starts_with(node));
+    Ok(line.context("the node is not listed")?.to_owned())
+}
+
+fn until_listed(server: &Server, node: &str, unreachable: bool) -> Result<()> {
+    until(&format!("{node} is out of reach: {unreachable}"), || {
+        let line = listed(server, node)?;
+        Ok((line.contains("unreachable") == unreachable).then_some(()))
+    })
+}
+
+/// The start of an instance's first process.
+fn since(instance: &Value) -> Result<String> {
+    inside(instance, "stat -c %Y /proc/1")
+}
+
+/// Killed at any moment of a creation, the daemon leaves an instance that is completed or made again.
+pub fn killed_daemon(context: &Context) -> Result<()> {
+    let server = context.server(&[0])?;
+    let api = server.user("ann@example.com")?;
+    let old = running(&api)?;
+    let began = since(&old)?;
+    for after_ms in [50, 300, 900] {
+        let young = api.small_container()?;
+        std::thread::sleep(Duration::from_millis(after_ms));
+        context.cluster().member(0)?.kill()?;
+        let seen = api.instance(uuid(&old))?.expect(200)?;
+        ensure!(seen["state"] == "running", "{seen}");
+        context.cluster().member(0)?.resume()?;
+        let young = api.wait_for(uuid(&young), "running")?;
+        ensure!(inside(&young, "id -un")? == "user");
+        context.object(&young)?;
+        remove(context, &api, &young)?;
+        let seen = until("the login works", || Ok(since(&old).ok()))?;
+        ensure!(seen == began, "the instance was restarted");
+    }
+    remove(context, &api, &old)?;
+    server.finish()
+}
+
+/// A member starts before the disk of its pool is mounted.
+pub fn absent_pool(context: &Context) -> Result<()> {
+    let server = context.server(&[0])?;
+    let api = server.user("ann@example.com")?;
+    let instance = running(&api)?;
+    let object = context.object(&instance)?;
+    let installation = object["config"]["user.wharf.installation"].as_str();
+    let volume = format!("wharf_wharf-{}", installation.context("installation")?);
+    let pool = context.cluster().members()[0]
+        .directory()
+        .join("storage-pools/default");
+    let restarted = |from: &str, to: &str| -> Result<()> {
+        let mut cluster = context.cluster();
+        let member = cluster.member(0)?;
+        member.kill()?;
+        let moved = member
+            .inside("mv")
+            .arg(pool.join(from))
+            .arg(pool.join(to))
+            .status()?;
+        ensure!(moved.success(), "mv {from} {to}");
+        member.resume()
+    };
+    let mark = format!("custom/{volume}");
+    restarted(&mark, "away")?;
+    until("the node has an outage", || {
+        Ok(listed(&server, "m1")?.contains("outage").then_some(()))
+    })?;
+    let waiting = api.small_container()?;
+    let seen = api.instance(uuid(&instance))?.expect(200)?;
+    ensure!(seen["state"] == "running", "{seen}");
+    restarted("away", &mark)?;
+    let waiting = api.wait_for(uuid(&waiting), "running")?;
+    for instance in [&instance, &waiting] {
+        remove(context, &api, instance)?;
+    }
+    server.finish()
+}
+
+/// A server with one instance on each member, which has room for no other one.
+fn one_each(context: &Context) -> Result<(Server, Api, Vec<Value>)> {
+    let settings = context.settings(&[0, 1, 2]);
+    let server = Server::start(&settings.replace("n_vcpus = 16", "n_vcpus = 1"))?;
+    let api = server.user("ann@example.com")?;
+    let created = [0; 3].map(|_| api.small_container());
+    let created = created.into_iter().collect::<Result<Vec<_>>>()?;
+    let mut up = Vec::new();
+    for instance in &created {
+        let instance = api.wait_for(uuid(instance), "running")?;
+        let member = context.object(&instance)?["location"].to_string();
+        up.push((member, instance));
+    }
+    up.sort_by(|one, other| one.0.cmp(&other.0));
+    Ok((server, api, up.into_iter().map(|(_, one)| one).collect()))
+}
+
+/// The members that lead the cluster's database, or do not.
+fn leader_and_others(context: &Context) -> Result<(usize, Vec<usize>)> {
+    let all = context.by_hand("GET", "/1.0/cluster/members?recursion=1", None)?;
+    let roles = all.as_array().context("members")?;
+    let leads = |at: &usize| {
+        let name = context.member(*at).name.as_str();
+        let member = roles.iter().find(|one| one["server_name"] == name);
+        member.is_some_and(|one| one["roles"].to_string().contains("database-leader"))
+    };
+    let (leader, others): (Vec<_>, Vec<_>) = (0..3).partition(leads);
+    Ok((*leader.first().context("no leader")?, others))
+}
+
+/// The longest time of some reads of an instance's usage, which the engine is asked for.
+fn slowest(api: &Api, instance: &Value) -> Result<Duration> {
+    let path = format!("/api/instance/{}/stats/", uuid(instance));
+    let mut slowest = Duration::ZERO;
+    for _ in 0..12 {
+        let begin = Instant::now();
+        api.get(&path)?.expect(200)?;
+        slowest = slowest.max(begin.elapsed());
+        // The host keeps a sample for a moment.
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    Ok(slowest)
+}
+
+pub fn cut_link(context: &Context) -> Result<()> {
+    let (server, api, instances) = one_each(context)?;
+    let (leader, others) = leader_and_others(context)?;
+    let cut = *others.iter().find(|at| **at != 0).context("a member")?;
+    let name = context.member(cut).name.as_str();
+    let (lost, other) = (&instances[cut], &instances[leader]);
+    let began = since(lost)?;
+    let before = slowest(&api, other)?;
+
+    context.cluster().members()[cut].cut()?;
+    until_listed(&server, name, true)?;
+    // The cluster itself notices after seconds.
+    let during = slowest(&api, other)?;
+    println!(
+        "usage of an instance on another member: {before:.1?} before, {during:.1?} during the cut"
+    );
+    ensure!(during < PROMPT, "{during:?}");
+    ensure!(inside(other, "uname -n")? == other["name"]);
+    for (action, state) in [("stop", "exited"), ("restart", "running")] {
+        api.act(uuid(other), action)?.expect(200)?;
+        api.wait_for(uuid(other), state)?;
+    }
+    // Its instance keeps its state and its resources.
+    let seen = api.instance(uuid(lost))?.expect(200)?;
+    ensure!(seen["state"] == "running", "{seen}");
+    ensure!(
+        listed(&server, name)?.contains(" 1/1 "),
+        "{}",
+        listed(&server, name)?
+    );
+    let full = api.create(&small("container"))?;
+    ensure!(full.status == 422, "{full:?}");
+
+    context.cluster().members()[cut].reconnect()?;
+    until_listed(&server, name, false)?;
+    let seen = until("the login works", || Ok(since(lost).ok()))?;
+    ensure!(seen == began, "the instance was restarted");
+    for instance in &instances {
+        remove(context, &api, instance)?;
+    }
+    server.finish()
+}
+
+pub fn no_quorum(context: &Context) -> Result<()> {
+    let (server, api, instances) = one_each(context)?;
+    let began = instances.iter().map(since).collect::<Result<Vec<_>>>()?;
+    for member in [1, 2] {
+        context.cluster().member(member)?.kill()?;
+    }
+    for member in ["m1", "m2", "m3"] {
+        until_listed(&server, member, true)?;
+    }
+    for (instance, began) in instances.iter().zip(&began) {
+        let seen = api.instance(uuid(instance))?.expect(200)?;
+        ensure!(seen["state"] == "running", "{seen}");
+        ensure!(since(instance)? == *began, "the instance was restarted");
+    }
+    let full = api.create(&small("container"))?;
+    ensure!(full.status == 422, "{full:?}");
+    for member in [1, 2] {
+        context.cluster().member(member)?.launch()?;
+    }
+    for member in [1, 2] {
+        context.cluster().member(member)?.await_answer()?;
+    }
+    for member in ["m1", "m2", "m3"] {
+        until_listed(&server, member, false)?;
+    }
+    for (instance, began) in instances.iter().zip(&began) {
+        ensure!(since(instance)? == *began, "the instance was restarted");
+        remove(context, &api, instance)?;
+    }
+    server.finish()
+}
