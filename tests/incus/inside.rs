@@ -6,15 +6,20 @@ use serde_json::Value;
 use std::net::TcpStream;
 use wharf_testkit::incus::GATEWAY;
 
+/// Reads a limit under cgroups v2 or v1.
+pub const MEMORY: &str = "cat /sys/fs/cgroup/memory.max 2>/dev/null || \
+    cat /sys/fs/cgroup/memory/memory.limit_in_bytes";
+const PIDS: &str = "cat /sys/fs/cgroup/pids.max 2>/dev/null || cat /sys/fs/cgroup/pids/pids.max";
+
 pub fn limits(context: &Context) -> Result<()> {
     let server = context.server(&[2])?;
     let api = server.user("ann@example.com")?;
     let (one, other) = (running(&api)?, running(&api)?);
     for (command, expected) in [
         ("nproc", "1"),
-        ("cat /sys/fs/cgroup/memory.max", "1073741824"),
+        (MEMORY, "1073741824"),
         ("free --mebi | awk '/^Mem/ {print $2}'", "1024"),
-        ("cat /sys/fs/cgroup/pids.max", "4096"),
+        (PIDS, "4096"),
     ] {
         let shown = inside(&one, command)?;
         ensure!(shown == expected, "{command}: {shown}");
@@ -45,7 +50,7 @@ pub fn isolation(context: &Context) -> Result<()> {
     let (mine, theirs) = (running(&ann)?, running(&bob)?);
     let opens = |address: &str, port: u64| {
         let script =
-            format!("timeout 3 sudo bash -c '</dev/tcp/{address}/{port}' && echo open; true");
+            format!("sudo timeout 3 bash -c '</dev/tcp/{address}/{port}' && echo open; true");
         Ok::<_, anyhow::Error>(inside(&mine, &script)?.contains("open"))
     };
     let port = theirs["wan_ssh_port"].as_u64().context("port")?;

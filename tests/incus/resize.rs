@@ -1,6 +1,7 @@
 //! Live resize, as seen from the instance.
 
 use crate::context::{Context, inside, named, remove, running};
+use crate::inside::MEMORY;
 use anyhow::{Result, ensure};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -41,7 +42,7 @@ pub fn live(context: &Context) -> Result<()> {
         remove(context, &api, &running(&api)?)?;
     }
     until("the instance has two CPUs", || Ok(has_two()?.then_some(())))?;
-    ensure!(run("cat /sys/fs/cgroup/memory.max")? == (2_u64 << 30).to_string());
+    ensure!(run(MEMORY)? == (2_u64 << 30).to_string());
     ensure!(run("free --mebi | awk '/^Mem/ {print $2}'")? == "2048");
     run("fallocate -l 11G ~/x && rm ~/x")?;
     ensure!(

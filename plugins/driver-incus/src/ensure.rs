@@ -38,6 +38,10 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
             return Ok(again(spec.generation, Phase::Creating, CREATING_AGAIN_MS));
         }
         Err(refusal) if refusal.is_name_taken() => {}
+        // A creation whose answer was lost goes on.
+        Err(refusal) if refusal.is_busy() => {
+            return Ok(again(spec.generation, Phase::Creating, CREATING_AGAIN_MS));
+        }
         Err(refusal) => return unmade(spec, image, &refusal),
     }
     match found::find(ctx, &spec.tag)? {
