@@ -52,45 +52,6 @@ pub fn killed_daemon(context: &Context) -> Result<()> {
     server.finish()
 }
 
-/// A member starts before the disk of its pool is mounted.
-pub fn absent_pool(context: &Context) -> Result<()> {
-    let server = context.server(&[0])?;
-    let api = server.user("ann@example.com")?;
-    let instance = running(&api)?;
-    let object = context.object(&instance)?;
-    let installation = object["config"]["user.wharf.installation"].as_str();
-    let volume = format!("wharf_wharf-{}", installation.context("installation")?);
-    let pool = context.cluster().members()[0]
-        .directory()
-        .join("storage-pools/default");
-    let restarted = |from: &str, to: &str| -> Result<()> {
-        let mut cluster = context.cluster();
-        let member = cluster.member(0)?;
-        member.kill()?;
-        let moved = member
-            .inside("mv")
-            .arg(pool.join(from))
-            .arg(pool.join(to))
-            .status()?;
-        ensure!(moved.success(), "mv {from} {to}");
-        member.resume()
-    };
-    let mark = format!("custom/{volume}");
-    restarted(&mark, "away")?;
-    until("the node has an outage", || {
-        Ok(listed(&server, "m1")?.contains("outage").then_some(()))
-    })?;
-    let waiting = api.small_container()?;
-    let seen = api.instance(uuid(&instance))?.expect(200)?;
-    ensure!(seen["state"] == "running", "{seen}");
-    restarted("away", &mark)?;
-    let waiting = api.wait_for(uuid(&waiting), "running")?;
-    for instance in [&instance, &waiting] {
-        remove(context, &api, instance)?;
-    }
-    server.finish()
-}
-
 /// A server with one instance on each member, which has room for no other one.
 fn one_each(context: &Context) -> Result<(Server, Api, Vec<Value>)> {
     let settings = context.settings(&[0, 1, 2]);

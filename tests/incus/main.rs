@@ -77,10 +77,6 @@ const ALONE: &[(&str, Test)] = &[
         failures::killed_daemon,
     ),
     (
-        "nothing_is_lost_while_a_pool_is_away",
-        failures::absent_pool,
-    ),
-    (
         "a_member_that_is_cut_off_is_one_node_out_of_reach",
         failures::cut_link,
     ),

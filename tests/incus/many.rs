@@ -24,7 +24,7 @@ pub fn at_once(context: &Context) -> Result<()> {
     })?;
     let up = begin.elapsed();
     let mut members = BTreeSet::new();
-    for field in ["uuid", "name", "lan_ipv4", "wan_ssh_port"] {
+    for field in ["uuid", "name", "lan_ipv4", "ssh_command"] {
         let values: BTreeSet<_> = created.iter().map(|i| i[field].to_string()).collect();
         ensure!(values.len() == MANY, "{field} twice: {values:?}");
     }
