@@ -2,8 +2,9 @@
 
 use crate::uuid;
 use serde_json::json;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Result, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
@@ -194,4 +195,46 @@ fn a_cluster_within_which_nothing_moves_is_named_with_its_nodes() {
     let text = check_nodes(&format!("{}{}", far("c"), far("d")));
     let fixed = "the driver \"docker\" cannot move instances between c and d";
     assert!(text.contains(fixed), "{text}");
+}
+
+#[test]
+fn compiled_plugins_of_the_server_are_used_if_nobody_else_can_write_them() {
+    let node = simulated_node("one", "");
+    let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
+    let config = fs::read_to_string(server.config_path()).unwrap();
+    let cache = server.data_dir().join("plugins-cache");
+    let kept = |name: &str| {
+        let mut files = fs::read_dir(&cache).unwrap().flatten();
+        let file = files.find(|file| file.file_name().to_string_lossy().starts_with(name));
+        file.map(|file| file.path())
+    };
+    let docker = kept("driver-docker-").unwrap();
+    fs::copy(kept("driver-incus-").unwrap(), &docker).unwrap();
+    let node = docker_node(
+        "far",
+        "unix:///nowhere",
+        ["10.99.0.0/16", "198.18.9.0/28"],
+        "",
+    );
+    let config = format!("{config}\n{node}");
+    // The file of another driver shows that it is used: that driver needs other settings.
+    let other = "gateway: required";
+    let (status, text) = check(&server, &config);
+    assert!(status == Some(1) && text.contains(other), "{text}");
+    fs::set_permissions(&cache, Permissions::from_mode(0o755)).unwrap();
+    let (status, text) = check(&server, &config);
+    assert!(
+        status == Some(0) && text.contains("does not answer"),
+        "{text}"
+    );
+
+    fs::set_permissions(&cache, Permissions::from_mode(0o700)).unwrap();
+    fs::remove_file(&docker).unwrap();
+    let (status, text) = check(&server, &config);
+    assert!(
+        status == Some(0) && text.contains("does not answer"),
+        "{text}"
+    );
+    assert_eq!(kept("driver-docker-"), None, "the check wrote a file");
+    server.finish().unwrap();
 }
