@@ -7,6 +7,7 @@ mod peers;
 mod read;
 mod scale;
 mod start;
+mod tls;
 
 use crate::Options;
 use crate::table::Table;
@@ -15,13 +16,14 @@ use wharf_testkit::progress;
 
 type Measurement = fn(&Options, &mut Table) -> Result<()>;
 
-const ALL: [(&str, Measurement); 7] = [
+const ALL: [(&str, Measurement); 8] = [
     ("engine", engine::run),
     ("peers", peers::run),
     ("read", read::run),
     ("create", create::run),
     ("start", start::run),
     ("idle", idle::run),
+    ("tls", tls::run),
     ("scale", scale::run),
 ];
 
