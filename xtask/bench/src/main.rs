@@ -55,7 +55,7 @@ pub struct Options {
     #[arg(long)]
     quick: bool,
     /// Only measurements whose name contains this: engine, peers, read, create, start,
-    /// idle, tls, scale.
+    /// idle, tls, scale, shares.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// The directory of the table (bench.json) and the curves (*.svg) [default: target/bench].

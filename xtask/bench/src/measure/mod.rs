@@ -16,7 +16,7 @@ use wharf_testkit::progress;
 
 type Measurement = fn(&Options, &mut Table) -> Result<()>;
 
-const ALL: [(&str, Measurement); 8] = [
+const ALL: [(&str, Measurement); 9] = [
     ("engine", engine::run),
     ("peers", peers::run),
     ("read", read::run),
@@ -25,6 +25,7 @@ const ALL: [(&str, Measurement); 8] = [
     ("idle", idle::run),
     ("tls", tls::run),
     ("scale", scale::run),
+    ("shares", scale::shares),
 ];
 
 /// Runs the measurements that the options select.
