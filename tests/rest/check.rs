@@ -2,18 +2,34 @@
 
 use crate::uuid;
 use serde_json::json;
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, Result, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::process::Command;
 use wharf_testkit::workspace::wharf_binary;
-use wharf_tests::{Ports, Server, lasting_node, small};
+use wharf_tests::{Ports, Server, docker_node, lasting_node, simulated_node, small};
 
 /// Checks this configuration in place of the server's; returns the exit status and the output.
 fn check(server: &Server, config: &str) -> (Option<i32>, String) {
     let file = server.config_path().with_file_name("other.toml");
-    std::fs::write(&file, config).unwrap();
+    checked(&file, config)
+}
+
+/// Checks nodes without a server.
+fn check_nodes(nodes: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let config = format!("listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n{nodes}");
+    checked(&dir.path().join("wharf.toml"), &config).1
+}
+
+fn checked(file: &Path, config: &str) -> (Option<i32>, String) {
+    fs::write(file, config).unwrap();
     let mut wharf = Command::new(wharf_binary());
     let output = wharf
         .args(["check", "--config"])
-        .arg(&file)
+        .arg(file)
         .output()
         .unwrap();
     let text = [output.stdout, output.stderr].concat();
@@ -35,7 +51,7 @@ fn contradictions_with_claims_name_the_setting_and_the_remedy() {
     body["gpu_model"] = json!("L4");
     let created = api.create(&body).unwrap().expect(201).unwrap();
     api.wait_for(uuid(&created), "running").unwrap();
-    let config = std::fs::read_to_string(server.config_path()).unwrap();
+    let config = fs::read_to_string(server.config_path()).unwrap();
     let cases = [
         (
             "n_vcpus = 16",
@@ -88,5 +104,137 @@ fn contradictions_with_claims_name_the_setting_and_the_remedy() {
     let (status, text) = check(&server, &config.replace("listen", "listne"));
     assert!(status == Some(1) && text.contains("listne"), "{text}");
     server.run().unwrap();
+    server.finish().unwrap();
+}
+
+/// The answers of an Incus member without images, whose pool has no limits: one object with the fields of
+/// all that a probe reads.
+const INCUS: &str = r#"{
+    "auth": "trusted", "status": "Online", "driver": "dir",
+    "environment": { "server_version": "6.0.4", "server_name": "m1", "server_clustered": true },
+    "cpu": { "total": 4 }, "memory": { "total": 8589934592 }, "space": { "total": 8589934592 }
+}"#;
+
+fn answer(stream: UnixStream) -> Result<()> {
+    let mut writer = stream.try_clone()?;
+    let mut lines = BufReader::new(stream).lines();
+    while let Some(line) = lines.next() {
+        let is_images = line?.contains("/images/aliases");
+        for header in lines.by_ref() {
+            if header?.is_empty() {
+                break;
+            }
+        }
+        let metadata = if is_images { "[]" } else { INCUS };
+        let body = format!("{{ \"type\": \"sync\", \"metadata\": {metadata} }}");
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length:";
+        write!(writer, "{head} {}\r\n\r\n{body}", body.len())?;
+    }
+    Ok(())
+}
+
+#[test]
+fn findings_name_only_settings_of_the_nodes_driver() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("incus.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    // The thread ends with the test's process.
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || drop(answer(stream)));
+        }
+    });
+    let endpoint = format!("unix://{}", socket.display());
+    let node = docker_node("one", &endpoint, ["10.79.0.0/16", "198.18.99.0/28"], "");
+    let settings = "settings = { member = \"m1\", gateway = \"10.79.0.1\", ";
+    let node = node.replace("\"docker\"", "\"incus\"");
+    let text = check_nodes(&node.replace("settings = { ", settings));
+    for part in [
+        "setting `node.one.endpoint`: the engine lacks localhost/wharf/base:1",
+        "cargo xtask images",
+        "setting `node.one.endpoint`: the engine does not enforce disk sizes",
+        "such as btrfs",
+    ] {
+        assert!(text.contains(part), "{part} is not in: {text}");
+    }
+    for part in ["settings.", "prefix", "lxcfs", "\"off\""] {
+        assert!(!text.contains(part), "{part} is in: {text}");
+    }
+}
+
+#[test]
+fn a_cluster_within_which_nothing_moves_is_named_with_its_nodes() {
+    let node = |name: &str, cluster: &str| {
+        let node = simulated_node(name, "");
+        node.replace("settings", &format!("cluster = \"{cluster}\"\nsettings"))
+    };
+    let two = format!("{}{}", node("a", "red"), node("b", "red"));
+    let text = check_nodes(&two);
+    assert!(!text.contains(".cluster`"), "{text}");
+
+    let text = check_nodes(&format!("{two}{}", node("c", "rde")));
+    let alone = "warning: setting `node.c.cluster`: no other node is in the cluster \"rde\"";
+    assert!(text.contains(alone), "{text}");
+
+    let far = |name| {
+        let node = docker_node(
+            name,
+            "unix:///nowhere",
+            ["10.99.0.0/16", "198.18.9.0/28"],
+            "",
+        );
+        node.replace("settings", "cluster = \"red\"\nsettings")
+    };
+    let text = check_nodes(&format!("{two}{}", far("c")));
+    for name in ["a", "c"] {
+        let found = format!("warning: setting `node.{name}.cluster`: ");
+        assert!(text.contains(&found), "{text}");
+    }
+    assert!(text.contains("a and b (simulated), c (docker)"), "{text}");
+
+    let text = check_nodes(&format!("{}{}", far("c"), far("d")));
+    let fixed = "the driver \"docker\" cannot move instances between c and d";
+    assert!(text.contains(fixed), "{text}");
+}
+
+#[test]
+fn compiled_plugins_of_the_server_are_used_if_nobody_else_can_write_them() {
+    let node = simulated_node("one", "");
+    let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
+    let config = fs::read_to_string(server.config_path()).unwrap();
+    let cache = server.data_dir().join("plugins-cache");
+    let kept = |name: &str| {
+        let mut files = fs::read_dir(&cache).unwrap().flatten();
+        let file = files.find(|file| file.file_name().to_string_lossy().starts_with(name));
+        file.map(|file| file.path())
+    };
+    let docker = kept("driver-docker-").unwrap();
+    fs::copy(kept("driver-incus-").unwrap(), &docker).unwrap();
+    let node = docker_node(
+        "far",
+        "unix:///nowhere",
+        ["10.99.0.0/16", "198.18.9.0/28"],
+        "",
+    );
+    let config = format!("{config}\n{node}");
+    // The file of another driver shows that it is used: that driver needs other settings.
+    let other = "gateway: required";
+    let (status, text) = check(&server, &config);
+    assert!(status == Some(1) && text.contains(other), "{text}");
+    fs::set_permissions(&cache, Permissions::from_mode(0o755)).unwrap();
+    let (status, text) = check(&server, &config);
+    assert!(
+        status == Some(0) && text.contains("does not answer"),
+        "{text}"
+    );
+
+    fs::set_permissions(&cache, Permissions::from_mode(0o700)).unwrap();
+    fs::remove_file(&docker).unwrap();
+    let (status, text) = check(&server, &config);
+    assert!(
+        status == Some(0) && text.contains("does not answer"),
+        "{text}"
+    );
+    assert_eq!(kept("driver-docker-"), None, "the check wrote a file");
     server.finish().unwrap();
 }

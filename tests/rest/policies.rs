@@ -131,6 +131,10 @@ fn the_command_explains_a_policy_and_tells_its_hash() {
         "PUT /instances/{instance}",
         "only in the call that creates the instance",
         "n_vcpus: {size.vcpus}",
+        "node_ports:",
+        "each item: for one of {published}",
+        "with: {published.node_port}",
+        "each item: one of {gpus}",
         "warning: request.info: the path /{any} leaves a part to the driver",
         "with 1 warnings",
     ] {
@@ -141,7 +145,12 @@ fn the_command_explains_a_policy_and_tells_its_hash() {
     let embedded = shell.ok(&["plugin", "check", "driver-simulated"]).unwrap();
     assert!(embedded.contains("with 0 warnings"), "{embedded}");
     assert!(!embedded.contains("[plugins]"), "{embedded}");
-    shell.ok(&["plugin", "check", "docker"]).unwrap();
+    for driver in ["docker", "incus", "simulated"] {
+        let words = shell.ok(&["plugin", "check", driver]).unwrap();
+        for json in ["{\"", "[{", "\":"] {
+            assert!(!words.contains(json), "{json} is in: {words}");
+        }
+    }
 
     for (file, words) in [
         ("driver-mine.wasm", "its policy is in"),

@@ -61,6 +61,11 @@ impl EngineNode {
         })
     }
 
+    /// Whether the policy has a setting with this name.
+    pub fn has_setting(&self, name: &str) -> bool {
+        self.policy.has_setting(name)
+    }
+
     /// How often contact with the engine was lost, however briefly.
     pub fn interruptions(&self) -> u64 {
         self.transport.interruptions()

@@ -3,6 +3,7 @@
 //! A compiled component is native code. The cache reads only complete files, written by this host for
 //! this component and this engine, in a directory that only this user can write to.
 
+use super::config::CacheUse;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::hash::{Hash, Hasher};
@@ -17,18 +18,31 @@ use wasmtime::component::Component;
 const DIGEST: usize = 32;
 
 /// The directory, if only this user can write to it.
-#[derive(Debug, Default)]
-pub struct Cache(Option<PathBuf>);
+#[derive(Debug)]
+pub struct Cache {
+    directory: Option<PathBuf>,
+    keeps: bool,
+}
 
 impl Cache {
-    /// Opens or makes the directory. If others can write to it, the cache is off, with a warning.
-    pub fn open(directory: &Path) -> Self {
-        match trusted(directory) {
-            Ok(()) => Self(Some(directory.to_owned())),
-            Err(error) => {
-                warn!(directory = %directory.display(), %error, "compiled plugins are not kept");
-                Self(None)
+    /// Opens or makes the directory. If others can write to it, the cache is off, with a warning if it was
+    /// to be kept.
+    pub fn open(wanted: &CacheUse) -> Self {
+        match wanted {
+            CacheUse::Keep(directory) => {
+                let trusted = trusted(directory);
+                if let Err(error) = &trusted {
+                    warn!(directory = %directory.display(), %error, "compiled plugins are not kept");
+                }
+                Self {
+                    directory: trusted.is_ok().then(|| directory.clone()),
+                    keeps: true,
+                }
             }
+            CacheUse::Read(directory) => Self {
+                directory: is_own(directory).then(|| directory.clone()),
+                keeps: false,
+            },
         }
     }
 
@@ -39,7 +53,7 @@ impl Cache {
         name: &str,
         wasm: &[u8],
     ) -> wasmtime::Result<Component> {
-        let Some(directory) = &self.0 else {
+        let Some(directory) = &self.directory else {
             return Component::from_binary(engine, wasm);
         };
         let path = directory.join(format!("{name}-{}.cwasm", key(engine, wasm)));
@@ -47,6 +61,9 @@ impl Cache {
             return Ok(component);
         }
         let component = Component::from_binary(engine, wasm)?;
+        if !self.keeps {
+            return Ok(component);
+        }
         if let Err(error) = component.serialize().and_then(|code| {
             Ok(wharf_secure_fs::write(
                 &path,
@@ -82,6 +99,16 @@ fn trusted(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether a directory exists that only this user can write to. An account that can rename it could put
+/// another one in its place, so the parent is checked too.
+fn is_own(directory: &Path) -> bool {
+    let is_dir = fs::symlink_metadata(directory).is_ok_and(|metadata| metadata.is_dir());
+    let parent = directory.parent().map(wharf_secure_fs::check_own);
+    is_dir
+        && parent.is_some_and(|checked| checked.is_ok())
+        && wharf_secure_fs::check_secret(directory).is_ok()
+}
+
 fn read(engine: &Engine, path: &Path) -> Option<Component> {
     let file = fs::read(path).ok()?;
     let (digest, code) = file.split_at_checked(DIGEST)?;
@@ -91,7 +118,7 @@ fn read(engine: &Engine, path: &Path) -> Option<Component> {
     }
     // SAFETY: the bytes come whole from a file that `component` wrote, by `Component::serialize`, for
     // this engine's compatibility hash (part of the file's name), in a directory that `trusted`
-    // found writable by this user alone.
+    // or `is_own` found writable by this user and root alone.
     #[allow(
         unsafe_code,
         reason = "deserialising native code is the point of the cache; see SAFETY"

@@ -10,8 +10,8 @@ use wharf_engine::Transport;
 /// The sources and limits of plugins.
 #[derive(Debug, Clone)]
 pub struct PluginsConfig {
-    /// Directory for compiled components. Made if missing; must be writable by this user only.
-    pub cache_dir: Option<PathBuf>,
+    /// The use of compiled components.
+    pub cache: CacheUse,
     /// Directory of `driver-*.wasm` and `flavors-*.wasm` that add to or replace the embedded ones.
     pub plugins_dir: Option<PathBuf>,
     /// Hashes by file name, `sha256:` and hexadecimal digits. With any, each plugin of the directory
@@ -21,6 +21,15 @@ pub struct PluginsConfig {
     pub flavors: Vec<OwnFlavor>,
     /// Limits of every call.
     pub limits: Limits,
+}
+
+/// The use of a directory of compiled components, which only this user may write to.
+#[derive(Debug, Clone)]
+pub enum CacheUse {
+    /// Components are read from the directory, and kept there. It is made if it is missing.
+    Keep(PathBuf),
+    /// Components are read from the directory, and nothing is written.
+    Read(PathBuf),
 }
 
 /// Limits of one call of a plugin, and of all of them together.

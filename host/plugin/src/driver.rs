@@ -89,6 +89,11 @@ impl NodeDriver {
         &self.0.plugin.engine_kind
     }
 
+    /// Whether the driver has a setting with this name in the node's `settings`, by its policy.
+    pub fn has_setting(&self, name: &str) -> bool {
+        self.0.engine.has_setting(name)
+    }
+
     /// How often contact with the engine was lost, however briefly. If the number is unchanged after a
     /// span of time, the engine did not restart within it.
     pub fn interruptions(&self) -> u64 {

@@ -7,7 +7,6 @@ use crate::{check, http, reload, webhook};
 use std::collections::{BTreeMap, HashSet};
 use std::future::Future;
 use std::io;
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +26,7 @@ use wharf_domain::ids::NodeId;
 use wharf_domain::instance::ResourceType;
 use wharf_domain::placement::{Inventory, NodeSetup, Pools};
 use wharf_engine::{Endpoint, EndpointError, Transport};
-use wharf_plugin::{LoadError, NodeDriver, OwnFlavor, Plugins, PluginsConfig};
+use wharf_plugin::{CacheUse, LoadError, NodeDriver, OwnFlavor, Plugins, PluginsConfig};
 use wharf_simulated::{SimulatedEngine, SimulatedError};
 
 /// An error that prevents a server from starting or ends it.
@@ -121,18 +120,20 @@ pub fn inspect_db(config: &Config) -> Result<Inspected, StartError> {
 
 /// Compares a database with the engines of a configuration.
 pub async fn compare_engines(config: &Config, db: &Db) -> Result<Vec<String>, StartError> {
-    let cache = config.data_dir.join(CACHE);
-    let (_plugins, drivers) = drivers(config, &installation(db)?, Some(cache)).await?;
+    let cache = CacheUse::Keep(config.data_dir.join(CACHE));
+    let (_plugins, drivers) = drivers(config, &installation(db)?, cache).await?;
     Ok(wharf_control::compare_engines(db, &drivers).await?)
 }
 
 /// Loads the plugins, and makes the driver of each node, for a check that writes nothing into `data_dir`:
-/// it may run under another account than the server.
+/// it may run under another account than the server. The server's compiled plugins save their compilation if
+/// only this account can have written them.
 pub async fn drivers_for_check(
     config: &Config,
     installation: &str,
 ) -> Result<(Plugins, BTreeMap<NodeId, NodeDriver>), StartError> {
-    drivers(config, installation, None).await
+    let cache = CacheUse::Read(config.data_dir.join(CACHE));
+    drivers(config, installation, cache).await
 }
 
 /// The directory of compiled plugins, in `data_dir`.
@@ -289,8 +290,8 @@ async fn assemble(
     threads: &reconciler::Threads,
 ) -> Result<(Arc<App>, mpsc::UnboundedReceiver<Nudge>), StartError> {
     let installation = installation(&db)?;
-    let cache = config.data_dir.join(CACHE);
-    let (plugins, drivers) = drivers(config, &installation, Some(cache)).await?;
+    let cache = CacheUse::Keep(config.data_dir.join(CACHE));
+    let (plugins, drivers) = drivers(config, &installation, cache).await?;
     let vault = Vault::open(&config.data_dir, &db).await?;
     let parts = Parts {
         config: Arc::clone(config),
@@ -316,11 +317,11 @@ fn installation(db: &Db) -> Result<String, Error> {
 async fn drivers(
     config: &Config,
     installation: &str,
-    cache_dir: Option<PathBuf>,
+    cache: CacheUse,
 ) -> Result<(Plugins, BTreeMap<NodeId, NodeDriver>), StartError> {
     let limits = &config.limits;
     let plugins = Plugins::load(PluginsConfig {
-        cache_dir,
+        cache,
         plugins_dir: config.plugins_dir.clone(),
         pins: config.plugins.clone(),
         flavors: config.flavor.iter().map(own_flavor).collect(),

@@ -148,12 +148,13 @@ fn configuration(nodes: usize, engines: Option<(&Path, Duration)>) -> String {
     text
 }
 
-fn name(node: usize) -> String {
+/// The name of a node.
+pub fn name(node: usize) -> String {
     format!("n{node:05}")
 }
 
 /// The file of a simulated engine.
-fn engine(dir: &Path, node: &str) -> PathBuf {
+pub fn engine(dir: &Path, node: &str) -> PathBuf {
     dir.join(format!("{node}.engine"))
 }
 

@@ -6,7 +6,7 @@
 //!
 //! - `measure/`: the measurements, one file each. [`table`]: rows, the table, JSON. [`curve`]: SVG.
 //! - [`load`]: the load generator. [`baseline`]: a server that only answers. [`pairs`]: pairs of runs.
-//! - [`data`]: databases of any size. [`server`]: Wharf. [`process`]: CPU time and memory.
+//! - [`data`]: databases of any size. [`replay`]: engines that replay answers. [`server`]: Wharf. [`process`]: CPU time and memory.
 
 #![expect(
     clippy::indexing_slicing,
@@ -20,6 +20,7 @@ mod load;
 mod measure;
 mod pairs;
 mod process;
+mod replay;
 mod server;
 mod table;
 
@@ -54,7 +55,7 @@ pub struct Options {
     #[arg(long)]
     quick: bool,
     /// Only measurements whose name contains this: engine, vm, peers, read, create, start,
-    /// idle, scale.
+    /// idle, tls, scale, shares.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// The directory of the table (bench.json) and the curves (*.svg) [default: target/bench].

@@ -1,6 +1,7 @@
 //! Findings about a configuration and its nodes, for `wharf check` and the start of a server.
 
 mod books;
+mod clusters;
 mod networks;
 mod nodes;
 
@@ -127,9 +128,12 @@ pub async fn judge(
     let images = nodes::images(plugins, &config.login_user).await;
     let surveys = survey(drivers.values(), &images).await;
     let features = nodes::features(drivers.values(), &surveys).await;
+    findings.extend(clusters::shortcomings(config, drivers));
     let machine = Machine::read(config, &surveys, false).ok();
     let is_here = |found: &Surroundings| machine.as_ref().is_some_and(|here| here.has(found));
-    findings.extend(nodes::shortcomings(config, &surveys, &features, is_here));
+    findings.extend(nodes::shortcomings(
+        config, drivers, &surveys, &features, is_here,
+    ));
     let mut on_machine = Vec::new();
     if let Some(machine) = &machine {
         let used: BTreeSet<_> = books.claims.iter().map(|claim| &claim.node).collect();

@@ -63,9 +63,10 @@ pub async fn features(
     calls.join_all().await.into_iter().flatten().collect()
 }
 
-/// The findings about each surveyed node.
+/// The findings about each surveyed node. They name only settings that its driver has.
 pub fn shortcomings(
     config: &Config,
+    drivers: &BTreeMap<NodeId, NodeDriver>,
     surveys: &Surveys,
     features: &BTreeMap<NodeId, Features>,
     is_here: impl Fn(&Surroundings) -> bool,
@@ -73,45 +74,58 @@ pub fn shortcomings(
     let mut findings = Vec::new();
     for node in &config.node {
         let id = NodeId(node.name.clone());
-        let mut warn = |key: &str, problem: String, remedy: &str| {
+        let (Some(driver), Some(survey)) = (drivers.get(&id), surveys.get(&id)) else {
+            continue;
+        };
+        // A remedy of the engine's own, and a further one with a setting that the driver may have.
+        let mut warn = |problem: String, remedy: &str, setting: Option<(&str, &str)>| {
+            let setting = setting.filter(|(key, _)| driver.has_setting(key));
+            let (key, or) = match setting {
+                Some((key, or)) => (format!("settings.{key}"), format!(", or {or}")),
+                None => ("endpoint".to_owned(), String::new()),
+            };
             findings.push(Finding {
                 severity: Severity::Warning,
                 setting: format!("node.{}.{key}", node.name),
                 problem,
-                remedy: remedy.to_owned(),
+                remedy: format!("{remedy}{or}"),
             });
         };
-        match surveys.get(&id) {
-            None => continue,
-            Some(Err(why)) => warn(
-                "endpoint",
-                format!("the engine does not answer, so the node is not checked: {why}"),
-                "start the engine, or set the path of its socket",
-            ),
-            Some(Ok(found)) if !found.missing_images.is_empty() => warn(
-                "settings.image_prefix",
-                format!("the engine lacks {}", found.missing_images.join(", ")),
-                "make the images that you offer with `cargo xtask images NAME --engine ENDPOINT`, or set \
-                 the prefix of a registry that has them",
-            ),
-            Some(Ok(_)) => {}
-        }
         let is_off =
             |key: &str| node.settings.get(key).and_then(|value| value.as_str()) == Some("off");
-        let shows_machine = |found: &Surroundings| match found.own_view {
-            Some(own) => !own,
-            None => is_here(found) && !Path::new(LXCFS).exists(),
-        };
-        if let Some(Ok(found)) = surveys.get(&id)
-            && shows_machine(found)
-            && !is_off("lxcfs")
-        {
-            warn(
-                "settings.lxcfs",
-                "the engine has no lxcfs: `free`, `top` and `uptime` in instances show the node's size"
-                    .to_owned(),
-                "install and start lxcfs where the engine sees /var/lib/lxcfs, or set \"off\" to accept it",
-            );
+        match survey {
+            Err(why) => warn(
+                format!("the engine does not answer, so the node is not checked: {why}"),
+                "start the engine, or set its address",
+                None,
+            ),
+            Ok(found) => {
+                if !found.missing_images.is_empty() {
+                    let prefix = "set the prefix of a registry that has them";
+                    warn(
+                        format!("the engine lacks {}", found.missing_images.join(", ")),
+                        "make the images that you offer with `cargo xtask images`",
+                        Some(("image_prefix", prefix)),
+                    );
+                }
+                let shows_machine = match found.own_view {
+                    Some(own) => !own,
+                    None => {
+                        driver.has_setting("lxcfs") && is_here(found) && !Path::new(LXCFS).exists()
+                    }
+                };
+                if shows_machine && !is_off("lxcfs") {
+                    let remedy = match driver.has_setting("lxcfs") {
+                        true => "install and start lxcfs where the engine sees /var/lib/lxcfs",
+                        false => "let the engine show instances their own size",
+                    };
+                    warn(
+                        "`free`, `top` and `uptime` in instances show the node's size".to_owned(),
+                        remedy,
+                        Some(("lxcfs", "set \"off\" to accept it")),
+                    );
+                }
+            }
         }
         if features
             .get(&id)
@@ -119,10 +133,10 @@ pub fn shortcomings(
             && !is_off("disk_limit")
         {
             warn(
-                "settings.disk_limit",
                 "the engine does not enforce disk sizes: one instance can fill the node's disk"
                     .to_owned(),
-                "give the engine a storage driver with limits, such as btrfs, or set \"off\" to accept it",
+                "give the engine storage with limits, such as btrfs",
+                Some(("disk_limit", "set \"off\" to accept it")),
             );
         }
     }

@@ -4,7 +4,7 @@ mod faults;
 mod loading;
 mod whole;
 
-use super::{Limits, NodeConfig, NodeDriver, NodeLimits, Plugins, PluginsConfig};
+use super::{CacheUse, Limits, NodeConfig, NodeDriver, NodeLimits, Plugins, PluginsConfig};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ impl Scratch {
     fn config(&self, limits: Limits) -> PluginsConfig {
         PluginsConfig {
             flavors: Vec::new(),
-            cache_dir: Some(self.0.join("cache")),
+            cache: CacheUse::Keep(self.0.join("cache")),
             plugins_dir: Some(self.0.join("plugins")),
             pins: BTreeMap::new(),
             limits,

@@ -7,6 +7,7 @@ mod peers;
 mod read;
 mod scale;
 mod start;
+mod tls;
 mod vm;
 
 use crate::Options;
@@ -16,7 +17,7 @@ use wharf_testkit::progress;
 
 type Measurement = fn(&Options, &mut Table) -> Result<()>;
 
-const ALL: [(&str, Measurement); 8] = [
+const ALL: [(&str, Measurement); 10] = [
     ("engine", engine::run),
     ("vm", vm::run),
     ("peers", peers::run),
@@ -24,7 +25,9 @@ const ALL: [(&str, Measurement); 8] = [
     ("create", create::run),
     ("start", start::run),
     ("idle", idle::run),
+    ("tls", tls::run),
     ("scale", scale::run),
+    ("shares", scale::shares),
 ];
 
 /// Runs the measurements that the options select.

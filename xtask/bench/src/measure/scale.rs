@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Pairs of runs of requests.
-const PAIRS: usize = 3;
+const PAIRS: usize = 5;
 /// Users of an installation.
 const USERS: usize = 100;
 
@@ -25,6 +25,8 @@ struct Sizes {
     every: Duration,
     /// Requests of each run.
     requests: usize,
+    /// Nodes and all their instances, to tell the share of each.
+    shares: &'static [(usize, usize)],
 }
 
 const FULL: Sizes = Sizes {
@@ -32,12 +34,14 @@ const FULL: Sizes = Sizes {
     per_node: 1_000,
     every: Duration::from_secs(60),
     requests: 1_000,
+    shares: &[(1_000, 1_000), (112, 100_000), (112, 1_000_000)],
 };
 const QUICK: Sizes = Sizes {
     nodes: &[2, 10],
     per_node: 10,
     every: Duration::from_secs(1),
     requests: 100,
+    shares: &[(10, 10), (2, 100)],
 };
 
 /// Measures.
@@ -144,6 +148,20 @@ fn share_of_looks(wharf: &Wharf, every: Duration) -> Result<f64> {
     std::thread::sleep(every);
     let used = wharf.cpu_time().saturating_sub(cpu);
     Ok(used.as_secs_f64() / begin.elapsed().as_secs_f64())
+}
+
+/// Measures creates and lists with many nodes and few instances, and with many instances on fewer nodes: the
+/// shares of placement and of the database in the rates of both together.
+pub fn shares(options: &Options, table: &mut Table) -> Result<()> {
+    let sizes = if options.quick { &QUICK } else { &FULL };
+    for (nodes, instances) in sizes.shares {
+        let data = Data::observed(*nodes, USERS, *instances, sizes.every)?;
+        let wharf = Wharf::on(&data)?;
+        settle(&wharf);
+        let what = format!("{nodes} nodes × {} instances", instances / nodes);
+        beside_one_node(table, &what, (&wharf, &data), sizes)?;
+    }
+    Ok(())
 }
 
 /// Measures creates and lists beside an installation of one node.

@@ -3,7 +3,7 @@
 use crate::check::{Check, decision, spec};
 use crate::client::{Client, INSTANCES, action_path, instance_path};
 use crate::context::{Context, expect_field, uuid};
-use anyhow::ensure;
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 /// Every endpoint of one instance, with a valid body.
@@ -13,6 +13,7 @@ pub(super) fn instance_endpoints(selector: &str) -> Vec<(&'static str, String, V
         ("PATCH", instance_path(selector), json!({})),
         ("POST", action_path(selector, "stop"), Value::Null),
         ("POST", action_path(selector, "restart"), Value::Null),
+        ("POST", action_path(selector, "recreate"), Value::Null),
         (
             "POST",
             action_path(selector, "add-port"),
@@ -35,11 +36,16 @@ pub(super) fn additional_endpoints(selector: &str) -> Vec<(&'static str, String,
         .to_vec()
 }
 
-const ACTIONS: [&str; 8] = [
+/// The action that the specification does not have.
+const RECREATE: &str = "recreate";
+
+/// The names of [`instance_endpoints`], in their order.
+pub(super) const ACTIONS: [&str; 9] = [
     "show",
     "update",
     "stop",
     "restart",
+    RECREATE,
     "add-port",
     "remove-port",
     "stats",
@@ -105,9 +111,10 @@ pub(super) fn checks() -> Vec<Check> {
         ),
     ];
     for (n, action) in ACTIONS.into_iter().enumerate() {
-        checks.push(spec(
+        checks.push(on_action(
             "5",
-            format!("{action} returns 401 without a valid key"),
+            action,
+            "returns 401 without a valid key",
             move |c| {
                 let id = uuid(c.sample("container")?)?;
                 let before = c.me().instance(id)?.expect(200)?;
@@ -126,6 +133,20 @@ pub(super) fn checks() -> Vec<Check> {
         ));
     }
     checks
+}
+
+/// A check of a rule about one of [`ACTIONS`].
+pub(super) fn on_action(
+    section: &'static str,
+    action: &str,
+    rule: &str,
+    run: impl Fn(&Context<'_>) -> Result<()> + Send + Sync + 'static,
+) -> Check {
+    let name = format!("{action} {rule}");
+    match action {
+        RECREATE => decision(section, name, run),
+        _ => spec(section, name, run),
+    }
 }
 
 /// Clients without a valid key.

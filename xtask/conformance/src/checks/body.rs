@@ -89,7 +89,7 @@ pub(super) fn checks() -> Vec<Check> {
                 let too_large =
                     |method, path: &str| c.me().raw(method, path, &headers, Some(&large))?.is(413);
                 let id = uuid(c.sample("container")?)?;
-                for action in ["stop", "restart"] {
+                for action in ["stop", "restart", "recreate"] {
                     too_large("POST", &action_path(id, action))?;
                 }
                 too_large("DELETE", &instance_path(id))?;

@@ -1,19 +1,9 @@
 //! Sections 2.1 and 5: the instances of other users are hidden.
 
+use super::auth::{ACTIONS, instance_endpoints, on_action};
 use crate::check::{Check, spec};
 use crate::context::{text, uuid};
 use anyhow::ensure;
-
-const ACTIONS: [&str; 8] = [
-    "show",
-    "update",
-    "stop",
-    "restart",
-    "add-port",
-    "remove-port",
-    "stats",
-    "delete",
-];
 
 pub(super) fn checks() -> Vec<Check> {
     let mut checks = vec![spec("5", "list returns only the caller's instances", |c| {
@@ -34,15 +24,14 @@ pub(super) fn checks() -> Vec<Check> {
         Ok(())
     })];
     for (n, action) in ACTIONS.into_iter().enumerate() {
-        let name =
-            format!("{action} returns 404 for another user's instance, as for a missing instance");
-        checks.push(spec("2.1", name, move |c| {
+        let rule = "returns 404 for another user's instance, as for a missing instance";
+        checks.push(on_action("2.1", action, rule, move |c| {
             let other = c.other()?;
             for kind in ["container", "vm"] {
                 let Ok(mine) = c.sample(kind) else { continue };
                 let missing = c.name();
                 let send = |selector: &str| {
-                    let endpoints = super::auth::instance_endpoints(selector);
+                    let endpoints = instance_endpoints(selector);
                     endpoints.into_iter().nth(n).map_or_else(
                         || other.instance(selector),
                         |(method, path, body)| other.send(method, &path, &body),

@@ -77,6 +77,7 @@ pub(super) fn checks() -> Vec<Check> {
         ("DELETE", "/api/instance/a-b"),
         ("POST", "/api/instance/a-b/stop"),
         ("POST", "/api/instance/a-b/restart"),
+        ("POST", "/api/instance/a-b/recreate"),
         ("POST", "/api/instance/a-b/add-port"),
         ("POST", "/api/instance/a-b/remove-port"),
         ("GET", "/api/instance/a-b/stats"),
@@ -112,6 +113,7 @@ pub(super) fn checks() -> Vec<Check> {
             &["GET", "PUT", "DELETE"],
         ),
         (action_path("a-b", "restart"), &["POST"], &["GET", "PATCH"]),
+        (action_path("a-b", "recreate"), &["POST"], &["GET", "PUT"]),
         (action_path("a-b", "add-port"), &["POST"], &["GET", "PUT"]),
         (
             action_path("a-b", "remove-port"),

@@ -177,13 +177,30 @@ fn members(name: &str, schema: &Value, depth: usize, lines: &mut Vec<String>) {
             inner.push((shown, schema));
         }
     }
+    for (key, shown) in [
+        ("additionalProperties", "any other"),
+        ("items", "each item"),
+        ("contains", "at least one item"),
+    ] {
+        let is_closed = |schema: &&Value| key == "additionalProperties" && **schema == false;
+        let schema = keywords.get(key).filter(|schema| !is_closed(schema));
+        inner.extend(schema.map(|schema| (shown.to_owned(), schema)));
+    }
+    for (key, shown) in [("anyOf", "choice"), ("oneOf", "choice"), ("allOf", "rule")] {
+        let schemas = keywords.get(key).and_then(Value::as_array);
+        let numbered = schemas.into_iter().flatten().zip(1..);
+        inner.extend(numbered.map(|(schema, n)| (format!("{shown} {n}"), schema)));
+    }
     if inner.is_empty() {
-        lines.push(format!("{indent}{label}: {}", value(keywords)));
+        let value = value(keywords).unwrap_or_else(|| "anything".to_owned());
+        lines.push(format!("{indent}{label}: {value}"));
         return;
     }
     let mut depth = depth;
-    if !name.is_empty() {
-        lines.push(format!("{indent}{label}:"));
+    let value = value(keywords);
+    if !name.is_empty() || value.is_some() {
+        let value = value.map_or_else(String::new, |value| format!(" {value}"));
+        lines.push(format!("{indent}{label}:{value}"));
         depth = depth.saturating_add(1);
     }
     for (member, schema) in inner {
@@ -191,29 +208,43 @@ fn members(name: &str, schema: &Value, depth: usize, lines: &mut Vec<String>) {
     }
 }
 
-/// The permitted value, in words.
-fn value(keywords: &serde_json::Map<String, Value>) -> String {
+/// The keywords that hold schemas, which have lines of their own, or words about those lines.
+const NESTED: [&str; 8] = [
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "contains",
+    "items",
+    "oneOf",
+    "patternProperties",
+    "properties",
+];
+
+/// The permitted value, in words. None if the keywords say nothing about it.
+fn value(keywords: &serde_json::Map<String, Value>) -> Option<String> {
     let plain = |value: &Value| match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
     if let Some(wanted) = keywords.get("const") {
-        return plain(wanted);
+        return Some(plain(wanted));
     }
     if let Some(wanted) = keywords.get("enum") {
-        return format!("one of {}", plain(wanted));
+        return Some(format!("one of {}", plain(wanted)));
     }
+    let is_said = |key: &str| {
+        key == "description"
+            || NESTED.contains(&key)
+            || (key == "required" && keywords.contains_key("properties"))
+    };
     let mut words: Vec<_> = keywords
         .iter()
-        .filter(|(key, _)| *key != "description")
+        .filter(|(key, _)| !is_said(key))
         .map(|(key, value)| match key.as_str() {
             "type" => plain(value),
             _ => format!("{key} {}", plain(value)),
         })
         .collect();
     words.sort();
-    match words.is_empty() {
-        true => "anything".to_owned(),
-        false => words.join(", "),
-    }
+    (!words.is_empty()).then(|| words.join(", "))
 }

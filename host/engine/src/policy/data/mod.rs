@@ -106,6 +106,12 @@ impl Policy {
         })
     }
 
+    /// Whether the file or its code has a setting with this name.
+    pub fn has_setting(&self, name: &str) -> bool {
+        let of_code = |code: &Docker| code.has_setting(name);
+        self.settings.contains_key(name) || self.code.as_ref().is_some_and(of_code)
+    }
+
     /// Allows a request, or refuses it with a reason.
     pub fn check(
         &self,

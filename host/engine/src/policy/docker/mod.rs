@@ -91,6 +91,11 @@ impl Docker {
         Settings::read(settings).map(|settings| Self { settings })
     }
 
+    /// Whether a setting with this name binds the driver.
+    pub fn has_setting(&self, name: &str) -> bool {
+        self.settings.has(name)
+    }
+
     /// The values of one of [`PLACEHOLDERS`].
     pub fn values(&self, name: &str, scope: &CallScope) -> Result<Vec<Value>, Refusal> {
         let names = match name {

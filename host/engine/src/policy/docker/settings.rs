@@ -2,13 +2,13 @@
 
 use super::refuse;
 use crate::policy::Refusal;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// The part of a node's `settings` that the policy reads. A driver may know more keys.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
     /// Address of the node on which ports are published.
@@ -75,6 +75,11 @@ impl Settings {
         Ok(settings)
     }
 
+    /// Whether there is a setting with this name.
+    pub fn has(&self, name: &str) -> bool {
+        serde_json::to_value(self).is_ok_and(|settings| settings.get(name).is_some())
+    }
+
     /// The names of a blueprint's images after the replacement.
     pub fn images(&self, images: &[String]) -> Vec<String> {
         let renamed = |image: &String| match image.strip_prefix(LOCAL_PREFIX) {
@@ -117,5 +122,12 @@ mod tests {
         assert!(error.starts_with("publish_address: "), "{error}");
         assert!(Settings::read(&json!({ "userns": "host" })).is_err());
         assert!(Settings::read(&json!([])).is_err());
+    }
+
+    #[test]
+    fn settings_without_a_value_have_a_name_too() {
+        let settings = Settings::default();
+        assert!(settings.has("lxcfs") && settings.has("userns"));
+        assert!(!settings.has("log"));
     }
 }
