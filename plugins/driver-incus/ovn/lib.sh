@@ -60,20 +60,5 @@ incus_on() { INCUS_DIR=$LAB/m$1/incus in_member "$1" incus "${@:2}"; }
 # OVS reads veths as packet sockets, and its conntrack refuses the partial checksums of offloading.
 whole_checksums() { ip netns exec "$1" ethtool -K "$2" tx off >/dev/null; }
 
-wharf_curl() {
-    in_world curl --silent --insecure --max-time 120 --cert "$LAB/wharf.crt" --key "$LAB/wharf.key" "$@"
-}
-
-# Sends a request as Wharf does, with the restricted certificate, and waits for its operation. Prints the code
-# and the error of a failure, or `done`: wharf MEMBER METHOD PATH [BODY [&KEY=VALUE]]
-wharf() {
-    local origin=https://$CLUSTER.$1:8443 answer operation
-    answer=$(wharf_curl -H 'Content-Type: application/json' -X "$2" -d "${4:-}" "$origin$3?project=$PROJECT${5:-}")
-    operation=$(jq -r 'select(.type == "async") | .operation | split("?")[0]' <<<"$answer")
-    if [ -n "$operation" ]; then
-        answer=$(wharf_curl "$origin$operation/wait?project=$PROJECT&timeout=60")
-    fi
-    jq -re 'if .type == "error" then "\(.error_code) \(.error)\n" | halt_error
-        elif .metadata.err? // "" != "" then "\(.metadata.status_code) \(.metadata.err)\n" | halt_error
-        else "done" end' <<<"$answer"
-}
+# Runs Incus' client with Wharf's restricted certificate; the remote `lab` is member 1.
+wharf() { INCUS_CONF=$LAB/wharf in_world incus "$@"; }

@@ -30,35 +30,36 @@ expect() {
     echo "FAIL  $1: not $2, but $got"
 }
 
+# A request as the driver sends it, which waits for its operation: request METHOD PATH [BODY [&KEY=VALUE]]
+request() { wharf query --wait -X "$1" -d "${3:-}" "lab:/1.0$2?project=$PROJECT${4:-}" >/dev/null; }
+
 # A network without ACL: make_network NAME
 make_network() {
-    wharf 1 POST /1.0/networks '{"name": "'"$1"'", "type": "ovn", "config": {"network": "up0",
-        "ipv4.address": "10.80.1.1/24", "ipv4.nat": "true", "ipv6.address": "none"}}' >/dev/null
+    request POST /networks '{"name": "'"$1"'", "type": "ovn", "config": {"network": "up0",
+        "ipv4.address": "10.80.1.1/24", "ipv4.nat": "true", "ipv6.address": "none"}}'
 }
 
 # An instance with its address in a file: make_instance NAME MEMBER NETWORK ADDRESS
 make_instance() {
-    wharf "$2" POST /1.0/instances '{"name": "'"$1"'", "type": "container", "profiles": [],
+    request POST /instances '{"name": "'"$1"'", "type": "container", "profiles": [],
         "source": {"type": "image", "alias": "base"}, "config": {"security.idmap.isolated": "true"},
         "devices": {"root": {"type": "disk", "path": "/", "pool": "default"},
-            "eth0": {"type": "nic", "name": "eth0", "network": "'"$3"'", "ipv4.address": "'"$4"'"}}}' "&target=m$2" >/dev/null
-    echo "$4/24 10.80.1.1" | wharf_curl --fail -H 'X-Incus-type: file' --data-binary @- \
-        -H 'Content-Type: application/octet-stream' \
-        "https://$CLUSTER.$2:8443/1.0/instances/$1/files?project=$PROJECT&path=/etc/wharf/net" >/dev/null
-    wharf "$2" PUT "/1.0/instances/$1/state" '{"action": "start"}' >/dev/null
+        "eth0": {"type": "nic", "name": "eth0", "network": "'"$3"'", "ipv4.address": "'"$4"'"}}}' "&target=m$2"
+    echo "$4/24 10.80.1.1" | wharf file push --quiet --project "$PROJECT" - "lab:$1/etc/wharf/net"
+    request PUT "/instances/$1/state" '{"action": "start"}'
 }
 
 # The listen address of a published port follows from the port.
 published() { echo "$UPLINK.$((FIRST_PUBLISHED + $1 - FIRST_PORT))"; }
 
-# publish NETWORK PORT ADDRESS
+# Publishes the port 22 of an instance: publish NETWORK PORT ADDRESS
 publish() {
-    wharf 1 POST "/1.0/networks/$1/forwards" '{"listen_address": "'"$(published "$2")"'", "ports": [
-        {"protocol": "tcp", "listen_port": "'"$2"'", "target_port": "22", "target_address": "'"$3"'"}]}' >/dev/null
+    request POST "/networks/$1/forwards" '{"listen_address": "'"$(published "$2")"'", "ports": [
+        {"protocol": "tcp", "listen_port": "'"$2"'", "target_port": "22", "target_address": "'"$3"'"}]}'
 }
 
-# The answer of a server to an instance: from MEMBER INSTANCE ADDRESS PORT
-from() { incus_on "$1" exec "$2" --project "$PROJECT" -- nc -w 2 "$3" "$4" </dev/null; }
+# The answer of a server to an instance: from INSTANCE ADDRESS PORT
+from() { wharf exec --project "$PROJECT" "lab:$1" -- nc -w 2 "$2" "$3" </dev/null; }
 
 # The answer of a server to the user outside: visit ADDRESS PORT
 visit() { ip netns exec "$VISITOR" busybox nc -w 3 "$1" "$2" </dev/null; }
@@ -74,7 +75,7 @@ expect_published() {
     done
 }
 
-wharf 1 POST /1.0/network-acls "$ACL" >/dev/null
+request POST /network-acls "$ACL"
 for owner in a b; do
     make_network "owner-$owner"
     make_instance "${owner}1" 1 "owner-$owner" 10.80.1.11
@@ -82,14 +83,14 @@ for owner in a b; do
 done
 
 echo "--- Networks over two members; both owners have the same addresses"
-expect "a1 -> a2" "a2: *" from 1 a1 10.80.1.12 22
-expect "a2 -> a1" "a1: *" from 2 a2 10.80.1.11 22
-expect "b1 -> b2" "b2: *" from 1 b1 10.80.1.12 22
-expect "b2 -> b1" "b1: *" from 2 b2 10.80.1.11 22
+expect "a1 -> a2" "a2: *" from a1 10.80.1.12 22
+expect "a2 -> a1" "a1: *" from a2 10.80.1.11 22
+expect "b1 -> b2" "b2: *" from b1 10.80.1.12 22
+expect "b2 -> b1" "b1: *" from b2 10.80.1.11 22
 
 echo "--- Out through the uplink, by the network's address there"
 for instance in a1 a2 b1 b2; do
-    expect "$instance -> public" "world: you are *$UPLINK.1[01]:*" from "${instance#?}" "$instance" "$PUBLIC_HOST" 80
+    expect "$instance -> public" "world: you are *$UPLINK.1[01]:*" from "$instance" "$PUBLIC_HOST" 80
 done
 
 echo "--- In through published ports"
@@ -103,28 +104,28 @@ expect "user -> a port that is not published" "nc: *" visit "$(published 20000)"
 echo "--- The ACL"
 private=("$UPLINK.254" "$CLUSTER.254" "$CLUSTER.1" "$CLUSTER.2" "${PRIVATE_HOSTS[@]}")
 for destination in "${private[@]}"; do
-    expect "without ACL: a1 -> $destination" "*: you are *$UPLINK.1[01]:*" from 1 a1 "$destination" 80
+    expect "without ACL: a1 -> $destination" "*: you are *$UPLINK.1[01]:*" from a1 "$destination" 80
 done
 for owner in a b; do
-    wharf 1 PATCH "/1.0/networks/owner-$owner" '{"config": {"security.acls": "base"}}' >/dev/null
+    request PATCH "/networks/owner-$owner" '{"config": {"security.acls": "base"}}'
 done
 for instance in a1 b2; do
     for destination in "${private[@]}"; do
-        expect "with ACL: $instance -> $destination" "nc: *" from "${instance#?}" "$instance" "$destination" 80
+        expect "with ACL: $instance -> $destination" "nc: *" from "$instance" "$destination" 80
     done
-    expect "with ACL: $instance -> OVN" "nc: *" from "${instance#?}" "$instance" "$OVN_HOST" "$OVN_PORT"
-    expect "with ACL: $instance -> public" "world: *" from "${instance#?}" "$instance" "$PUBLIC_HOST" 80
+    expect "with ACL: $instance -> OVN" "nc: *" from "$instance" "$OVN_HOST" "$OVN_PORT"
+    expect "with ACL: $instance -> public" "world: *" from "$instance" "$PUBLIC_HOST" 80
 done
-expect "with ACL: a1 -> a2" "a2: *" from 1 a1 10.80.1.12 22
+expect "with ACL: a1 -> a2" "a2: *" from a1 10.80.1.12 22
 expect_published "with ACL"
 
 echo "--- The end of a network"
-expect "removal while used" "400 *currently in use*" wharf 1 DELETE /1.0/networks/owner-b
+expect "removal while used" "*currently in use*" request DELETE /networks/owner-b
 for instance in b1 b2; do
-    wharf 1 PUT "/1.0/instances/$instance/state" '{"action": "stop", "force": true}' >/dev/null
-    wharf 1 DELETE "/1.0/instances/$instance" >/dev/null
+    request PUT "/instances/$instance/state" '{"action": "stop", "force": true}'
+    request DELETE "/instances/$instance"
 done
-wharf 1 DELETE /1.0/networks/owner-b >/dev/null
+request DELETE /networks/owner-b
 expect "user -> $(published 20002):20002 afterwards" "nc: *" visit "$(published 20002)" 20002
 expect "user -> $(published 20000):20000 still" "a1: *" visit "$(published 20000)" 20000
 

@@ -5,8 +5,7 @@ set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 . "$here/lib.sh"
 
-PACKAGES=(ovn-central ovn-host openvswitch-switch dnsmasq-base attr rsync nftables ethtool jq busybox-static curl
-    openssl)
+PACKAGES=(ovn-central ovn-host openvswitch-switch dnsmasq-base attr rsync nftables ethtool busybox-static openssl)
 BACKPORTS=(incus-base incus-client)
 # The arguments of every daemon of OVS and OVN.
 DAEMON=(-vconsole:off --detach --pidfile --log-file)
@@ -87,7 +86,7 @@ make_world() {
     ip -n "$VISITOR" addr add "$VISITOR_NET.2/24" dev eth0
     ip -n "$VISITOR" route add default via "$VISITOR_NET.254"
     make_login_host
-    start "$LAB/greeter" ip netns exec "$WORLD" busybox nc -ll -p 80 -e "$here/greet.sh" world
+    start "$LAB/greeter" ip netns exec "$WORLD" busybox nc -ll -p 80 -e "$here/init.sh" world
 }
 
 start_ovn_central() {
@@ -148,7 +147,7 @@ start_member() {
     done
     ip -n "$namespace" addr add "$CLUSTER.$member/24" dev eth0
     ip -n "$namespace" route add default via "$CLUSTER.254"
-    start "$directory/greeter" ip netns exec "$namespace" busybox nc -ll -p 80 -e "$here/greet.sh" "member$member"
+    start "$directory/greeter" ip netns exec "$namespace" busybox nc -ll -p 80 -e "$here/init.sh" "member$member"
     hold_mounts "$namespace" "$directory"
     start_ovs "$member"
     start "$directory/watch" bash "$here/watch.sh" "$member"
@@ -166,9 +165,8 @@ storage_pools: [{name: default, driver: dir}]
 END
     for ((member = 2; member <= MEMBERS; member++)); do
         token=$(incus_on 1 cluster add "m$member" -q | tail -1)
-        incus_on "$member" admin init --preseed <<END
-cluster: {enabled: true, server_name: m$member, server_address: "$CLUSTER.$member:8443", cluster_token: $token}
-END
+        incus_on "$member" admin init --preseed <<<"cluster: {enabled: true, server_name: m$member, \
+            server_address: \"$CLUSTER.$member:8443\", cluster_token: $token}"
     done
 }
 
@@ -184,9 +182,11 @@ prepare_cluster() {
         -c features.storage.volumes=true -c features.networks=true -c restricted=true \
         -c restricted.cluster.target=allow -c restricted.devices.disk=managed -c restricted.devices.nic=managed \
         -c restricted.networks.uplinks=up0 -c "restricted.networks.subnets=up0:$PUBLISH_CIDR"
+    mkdir "$LAB/wharf"
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:secp384r1 -days 3650 -nodes \
-        -keyout "$LAB/wharf.key" -out "$LAB/wharf.crt" -subj /CN=wharf 2>/dev/null
-    incus_on 1 config trust add-certificate "$LAB/wharf.crt" --restricted --projects "$PROJECT"
+        -keyout "$LAB/wharf/client.key" -out "$LAB/wharf/client.crt" -subj /CN=wharf 2>/dev/null
+    incus_on 1 config trust add-certificate "$LAB/wharf/client.crt" --restricted --projects "$PROJECT"
+    wharf remote add lab "https://$CLUSTER.1:8443" --accept-certificate
 }
 
 # A small image: busybox, the address of /etc/wharf/net, and a greeting on port 22.
@@ -199,7 +199,6 @@ import_image() {
     done
     echo 'root:x:0:0:root:/root:/bin/sh' >"$root/etc/passwd"
     install "$here/init.sh" "$root/sbin/init"
-    install "$here/greet.sh" "$root/sbin/greet"
     printf 'architecture: x86_64\ncreation_date: 1764000000\n' >"$LAB/image/metadata.yaml"
     tar -C "$LAB/image" -czf "$LAB/image.tar.gz" metadata.yaml rootfs
     incus_on 1 image import "$LAB/image.tar.gz" --alias base --project "$PROJECT"
