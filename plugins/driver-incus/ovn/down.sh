@@ -8,11 +8,8 @@ lab_namespaces() {
 }
 
 lab_processes() {
-    local namespace
     pgrep -f "^\[lxc monitor\] $LAB/" || true
-    for namespace in $(lab_namespaces); do
-        ip netns pids "$namespace"
-    done
+    lab_namespaces | xargs -r -n 1 ip netns pids
 }
 
 # Sends TERM to processes, and KILL to those that are left after 10 s.
@@ -30,17 +27,14 @@ for monitor in $(pgrep -f "^\[lxc monitor\] $LAB/"); do
     end "$(pgrep -P "$monitor")"
 done
 for file in "$LAB"/m*/watch.pid "$LAB"/m*/incusd.pid; do
-    [ ! -e "$file" ] || end "$(<"$file")"
+    [ ! -e "$file" ] || end "$(pgrep -F "$file" -f 'watch\.sh|incusd')"
 done
 mapfile -t processes < <(lab_processes)
 end "${processes[@]}"
-for namespace in $(lab_namespaces); do
-    ip netns del "$namespace"
-done
-rmdir /run/openvswitch /run/ovn 2>/dev/null || true
+lab_namespaces | xargs -r -n 1 ip netns del
+rmdir /run/openvswitch 2>/dev/null || true
 find /sys/fs/cgroup -depth -type d -path "*/lxc.*.${PROJECT}_*" -exec rmdir {} + 2>/dev/null || true
 rm -rf --one-file-system "$LAB"
 
 left=$(lab_namespaces; lab_processes; pgrep -af "$LAB" || true; grep "$LAB" /proc/mounts || true)
 [ -z "$left" ] || fail "left: $left"
-echo "nothing is left"

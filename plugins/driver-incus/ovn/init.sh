@@ -1,8 +1,7 @@
 #!/bin/busybox sh
-# shellcheck shell=dash
+# shellcheck shell=dash disable=SC2046
 # The first process of the lab's instances. With a name as argument, it greets the clients of the ports 22 and 80.
 if [ $# = 1 ]; then
-    # shellcheck disable=SC2046
     echo "$1: you are" $(busybox netstat -tn | busybox awk '$4 ~ /:(22|80)$/ && /ESTAB|CLOSE_WAIT/ { print $5 }')
     exit
 fi

@@ -11,7 +11,7 @@ ACL='{"name": "base", "ingress": [{"action": "allow", "state": "enabled"}], "egr
     {"action": "allow", "destination": "@internal", "state": "enabled"},
     {"action": "allow", "destination": "'$PUBLIC'", "state": "enabled"}]}'
 n_checks=0
-failed=
+n_failed=0
 
 # Runs a command until its output matches the pattern, 10 times at most: expect WHAT PATTERN COMMAND...
 expect() {
@@ -26,7 +26,7 @@ expect() {
         fi
         sleep 1
     done
-    failed=yes
+    n_failed=$((n_failed + 1))
     echo "FAIL  $1: not $2, but $got"
 }
 
@@ -106,9 +106,8 @@ private=("$UPLINK.254" "$CLUSTER.254" "$CLUSTER.1" "$CLUSTER.2" "${PRIVATE_HOSTS
 for destination in "${private[@]}"; do
     expect "without ACL: a1 -> $destination" "*: you are *$UPLINK.1[01]:*" from a1 "$destination" 80
 done
-for owner in a b; do
-    request PATCH "/networks/owner-$owner" '{"config": {"security.acls": "base"}}'
-done
+request PATCH /networks/owner-a '{"config": {"security.acls": "base"}}'
+request PATCH /networks/owner-b '{"config": {"security.acls": "base"}}'
 for instance in a1 b2; do
     for destination in "${private[@]}"; do
         expect "with ACL: $instance -> $destination" "nc: *" from "$instance" "$destination" 80
@@ -129,5 +128,5 @@ request DELETE /networks/owner-b
 expect "user -> $(published 20002):20002 afterwards" "nc: *" visit "$(published 20002)" 20002
 expect "user -> $(published 20000):20000 still" "a1: *" visit "$(published 20000)" 20000
 
-[ -z "$failed" ] || fail "something failed"
-echo "all $n_checks checks passed"
+echo "$n_checks checks, $n_failed failed"
+[ "$n_failed" = 0 ]

@@ -28,8 +28,7 @@ install_packages() {
     # The packages' services are not started: the lab has its own.
     if [ ! -e "$policy" ]; then
         trap 'rm -f /usr/sbin/policy-rc.d' EXIT
-        printf '#!/bin/sh\nexit 101\n' >"$policy"
-        chmod +x "$policy"
+        printf '#!/bin/sh\nexit 101\n' | install -m 755 /dev/stdin "$policy"
     fi
     "${install[@]}" "${PACKAGES[@]}" >/dev/null
     "${install[@]}" -t bookworm-backports "${BACKPORTS[@]}" >/dev/null
@@ -48,8 +47,7 @@ make_namespace() {
 
 # A NIC of a namespace with a cable to the router: connect NAMESPACE NIC NAME_AT_ROUTER
 connect() {
-    ip -n "$WORLD" link add "$3" type veth peer name "$2" netns "$1"
-    ip -n "$WORLD" link set "$3" up
+    ip -n "$WORLD" link add "$3" up type veth peer name "$2" netns "$1"
     ip -n "$1" link set "$2" up
     whole_checksums "$WORLD" "$3"
     whole_checksums "$1" "$2"
@@ -71,9 +69,8 @@ make_world() {
     make_namespace "$WORLD"
     # A bridge of the router is one link of all members.
     for link in "cluster $CLUSTER" "tunnel $TUNNEL" "uplink $UPLINK"; do
-        ip -n "$WORLD" link add "${link% *}" type bridge
+        ip -n "$WORLD" link add "${link% *}" up type bridge
         ip -n "$WORLD" addr add "${link#* }.254/24" dev "${link% *}"
-        ip -n "$WORLD" link set "${link% *}" up
         whole_checksums "$WORLD" "${link% *}"
     done
     for address in "${PRIVATE_HOSTS[@]}" "$PUBLIC_HOST" "$LOGIN_HOST"; do
@@ -91,7 +88,6 @@ make_world() {
 
 start_ovn_central() {
     local central=$LAB/central
-    mkdir "$central"
     ovsdb-tool create "$central/nb.db" /usr/share/ovn/ovn-nb.ovsschema
     ovsdb-tool create "$central/sb.db" /usr/share/ovn/ovn-sb.ovsschema
     with_ovs "$central" in_world ovsdb-server "${DAEMON[@]}" --remote=punix:ovnnb_db.sock --remote=punix:ovnsb_db.sock \
@@ -99,25 +95,6 @@ start_ovn_central() {
     with_ovs "$central" in_world ovn-nbctl init
     with_ovs "$central" in_world ovn-sbctl init
     with_ovs "$central" in_world ovn-northd "${DAEMON[@]}"
-}
-
-# A process that keeps a mount namespace: sysfs of the member's network, and a /run/openvswitch of its own,
-# where Incus looks for OVS. The cgroups stay those of the machine.
-hold_mounts() {
-    local namespace=$1 directory=$2
-    mkdir "$directory/cgroup"
-    start "$directory/mounts" nsenter --net="/run/netns/$namespace" unshare -m --propagation private bash -ec "
-        mount --rbind /sys/fs/cgroup $directory/cgroup
-        mount -t sysfs sysfs /sys
-        mount --rbind $directory/cgroup /sys/fs/cgroup
-        mkdir -p /run/openvswitch /run/ovn
-        mount --bind $directory/run /run/openvswitch
-        mount --bind $directory/run /run/ovn
-        touch $directory/ready
-        exec sleep infinity"
-    until [ -e "$directory/ready" ]; do
-        sleep 0.1
-    done
 }
 
 # OVS and OVN of a member. The NIC eth1 is a port of br-phy, which has the tunnels' address: OVS itself routes
@@ -136,10 +113,25 @@ start_ovs() {
     ovs_on "$member" ovn-controller "${DAEMON[@]}"
 }
 
+# Incus of a member, in a mount namespace with the sysfs of the member's network, and with a /run/openvswitch of
+# its own, where Incus looks for OVS. The cgroups stay those of the machine.
+start_incus() {
+    local member=$1 directory=$LAB/m$1
+    INCUS_DIR=$directory/incus start "$directory/incusd" nsenter --net="/run/netns/$NAMESPACE$member" \
+        unshare -m --propagation private bash -ec "
+        mount --rbind /sys/fs/cgroup $directory/cgroup
+        mount -t sysfs sysfs /sys
+        mount --rbind $directory/cgroup /sys/fs/cgroup
+        mkdir -p /run/openvswitch
+        mount --bind $directory/run /run/openvswitch
+        exec /usr/libexec/incus/incusd --group root"
+    incus_on "$member" admin waitready --timeout=60
+}
+
 # A member with three NICs: eth0 for the cluster, eth1 for tunnels, eth2 for the uplink.
 start_member() {
     local member=$1 directory=$LAB/m$1 namespace=$NAMESPACE$1 link nic=0
-    mkdir -p "$directory/incus" "$directory/run"
+    mkdir -p "$directory"/{incus,run,cgroup}
     make_namespace "$namespace"
     for link in cluster tunnel uplink; do
         connect "$namespace" "eth$((nic++))" "$link$member"
@@ -148,12 +140,9 @@ start_member() {
     ip -n "$namespace" addr add "$CLUSTER.$member/24" dev eth0
     ip -n "$namespace" route add default via "$CLUSTER.254"
     start "$directory/greeter" ip netns exec "$namespace" busybox nc -ll -p 80 -e "$here/init.sh" "member$member"
-    hold_mounts "$namespace" "$directory"
     start_ovs "$member"
     start "$directory/watch" bash "$here/watch.sh" "$member"
-    INCUS_DIR=$directory/incus start "$directory/incusd" nsenter --net="/run/netns/$namespace" \
-        --mount="/proc/$(<"$directory/mounts.pid")/ns/mnt" /usr/libexec/incus/incusd --group root
-    incus_on "$member" admin waitready --timeout=60
+    start_incus "$member"
 }
 
 form_cluster() {
@@ -182,7 +171,6 @@ prepare_cluster() {
         -c features.storage.volumes=true -c features.networks=true -c restricted=true \
         -c restricted.cluster.target=allow -c restricted.devices.disk=managed -c restricted.devices.nic=managed \
         -c restricted.networks.uplinks=up0 -c "restricted.networks.subnets=up0:$PUBLISH_CIDR"
-    mkdir "$LAB/wharf"
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:secp384r1 -days 3650 -nodes \
         -keyout "$LAB/wharf/client.key" -out "$LAB/wharf/client.crt" -subj /CN=wharf 2>/dev/null
     incus_on 1 config trust add-certificate "$LAB/wharf/client.crt" --restricted --projects "$PROJECT"
@@ -210,7 +198,7 @@ install_packages
 for table in /etc/subuid /etc/subgid; do
     grep -qs '^root:' "$table" || echo root:1000000:1000000000 >>"$table"
 done
-mkdir "$LAB"
+mkdir -p "$LAB/central" "$LAB/wharf"
 make_world
 start_ovn_central
 for ((member = 1; member <= MEMBERS; member++)); do
