@@ -3,7 +3,8 @@
 use crate::packages::{self, Need};
 use crate::process::{command, find, is_root, run};
 use anyhow::{Context, Result, bail};
-use std::fs;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -13,6 +14,10 @@ pub(super) const DAEMON: &str = "/usr/libexec/incus/incusd";
 const SOURCE: &str = "/etc/apt/sources.list.d/wharf-backports.sources";
 /// The release of Debian without a package of its own.
 const WITHOUT: &str = "bookworm";
+/// The tables of subordinate users and groups.
+const TABLES: [&str; 2] = ["/etc/subuid", "/etc/subgid"];
+/// The line of Debian's package.
+const ROOT_IDS: &str = "root:1000000:1000000000";
 /// Incus and its client.
 const PACKAGES: [&str; 2] = ["incus-base", "incus-client"];
 /// The programs that Incus starts.
@@ -54,9 +59,13 @@ pub fn can_install() -> bool {
 /// Installs Incus. Its own service is not started where the machine starts no services.
 pub fn install() -> Result<()> {
     packages::ensure(&NEEDS)?;
-    if Path::new(DAEMON).is_file() && find("incus").is_some() {
-        return Ok(());
+    if !Path::new(DAEMON).is_file() || find("incus").is_none() {
+        install_packages()?;
     }
+    TABLES.into_iter().try_for_each(give_ids)
+}
+
+fn install_packages() -> Result<()> {
     if !is_root() {
         bail!(
             "missing on this machine: Incus.\nInstall with: sudo apt-get install {}",
@@ -82,6 +91,34 @@ pub fn install() -> Result<()> {
         bail!("the package incus-base is installed but has no {DAEMON}");
     }
     Ok(())
+}
+
+/// Gives root subordinate ids, which instances of Incus have. Debian's package does so only when its group is
+/// new, and therefore not at its second installation.
+fn give_ids(table: &'static str) -> Result<()> {
+    let text = match fs::read_to_string(table) {
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        read => read.context(table)?,
+    };
+    let Some(addition) = ids_to_add(&text) else {
+        return Ok(());
+    };
+    let file = File::options().create(true).append(true).open(table);
+    let written = file.and_then(|mut file| file.write_all(addition.as_bytes()));
+    written.with_context(|| format!("{table} needs the line {ROOT_IDS}"))
+}
+
+/// The text to append to a table of subordinate ids, unless root has ids in it.
+fn ids_to_add(table: &str) -> Option<String> {
+    let mut names = table.lines().filter_map(|line| line.split(':').next());
+    if names.any(|name| name == "root") {
+        return None;
+    }
+    let end = match table.is_empty() || table.ends_with('\n') {
+        true => "",
+        false => "\n",
+    };
+    Some(format!("{end}{ROOT_IDS}\n"))
 }
 
 /// Adds a source for the backports, on the mirror that the machine uses.
@@ -112,7 +149,17 @@ fn stanza(line: &str, suite: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::stanza;
+    use super::{ids_to_add, stanza};
+
+    #[test]
+    fn root_gets_ids_once() {
+        let added = |table: &str| ids_to_add(table).unwrap_or_default();
+        assert_eq!(added(""), "root:1000000:1000000000\n");
+        assert_eq!(added("a:100000:65536\n"), "root:1000000:1000000000\n");
+        assert_eq!(added("roots:1:1"), "\nroot:1000000:1000000000\n");
+        assert_eq!(added(&added("")), "");
+        assert_eq!(added("a:100000:65536\nroot:200000:65536\n"), "");
+    }
 
     #[test]
     fn a_line_becomes_a_stanza() {
