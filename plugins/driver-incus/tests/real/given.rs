@@ -43,6 +43,8 @@ impl Rig {
             members: 3,
             disk_gib: 12,
             offline_after_s: 11,
+            disposable: true,
+            outside: None,
         })
         .unwrap();
         let dir = tempfile::tempdir().unwrap();
@@ -84,7 +86,7 @@ impl Rig {
             assert!(!output.contains(text), "{output}");
         };
         left("ip", &["netns", "list"], "wharf-incus-");
-        left("ip", &["-brief", "link"], "wic");
+        left("ip", &["-brief", "link"], "whfi");
         left("losetup", &["--all"], "incus-driver");
     }
 
