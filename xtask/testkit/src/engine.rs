@@ -26,13 +26,13 @@ pub mod userns;
 
 pub use kind::Kind;
 pub use layout::short_hash;
-pub(crate) use lxcfs::Lxcfs;
+pub(crate) use lxcfs::{Lxcfs, NEED as LXCFS};
 pub use objects::{GRACE_S, Objects};
 pub use podman::PODMAN;
 pub use private::{Options, PrivateEngine, TlsListener};
 pub use rules::{Allowed, NodeRules, Ruleset};
 pub use stale::end_all;
-pub use storage::disk_gib;
+pub use storage::{disk_gib, kernel_has_btrfs};
 
 use crate::packages::{self, Need};
 use crate::process::find;

@@ -15,7 +15,7 @@ mod place;
 mod project;
 mod remains;
 
-pub use cluster::{Cluster, Options};
+pub use cluster::{Cluster, Options, disk_gib};
 pub use member::{Member, ask};
 pub use package::{can_install, install};
 pub use project::{GATEWAY, LAN, NETWORK, POOL, Project};

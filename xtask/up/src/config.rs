@@ -5,7 +5,8 @@ use super::nodes::Node;
 use anyhow::{Result, bail};
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
 use wharf_subnets::Reservation;
 
 /// The file's name.
@@ -14,11 +15,22 @@ pub(super) const FILE: &str = "wharf.toml";
 pub(super) const DATA: &str = "data";
 /// The login user of instances.
 pub(super) const LOGIN_USER: &str = "user";
-/// The host of logins and pages.
-pub(super) const HOST: &str = "127.0.0.1";
+/// The host of logins and pages with an engine that publishes ports on this machine's addresses.
+pub(super) const HOST: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 /// vCPUs of instances for each one of the machine: on a trial, most instances are idle.
 const CPU_OVERCOMMIT: u32 = 4;
+
+/// The certificates of a node.
+#[derive(Clone)]
+pub(super) struct Tls {
+    /// Wharf's certificate.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// The engine's certificate.
+    pub server_cert: PathBuf,
+}
 
 /// Port ranges of the nodes, below the kernel's ephemeral ports.
 #[derive(Clone, Copy)]
@@ -68,15 +80,16 @@ impl Ports {
 
 /// The file's text.
 pub(super) fn text(data_dir: &Path, ports: Ports, listen: &str, nodes: &[Node]) -> String {
+    let host = nodes.first().map_or(HOST, |node| node.host);
     let mut text = format!(
         "# Written by `cargo xtask up` at each start. To change it, copy it and run\n\
          # `wharf serve --config COPY`.\n\
          listen = \"{listen}\"\n\
          data_dir = \"{}\"\n\
-         ssh_host = \"{HOST}\"\n\
+         ssh_host = \"{host}\"\n\
          login_user = \"{LOGIN_USER}\"\n\n\
          [ssh_ports]\nfrom = {}\nto = {}\n\n\
-         [web]\nhost = \"{HOST}\"\nfrom = {}\nto = {}\n",
+         [web]\nhost = \"{host}\"\nfrom = {}\nto = {}\n",
         data_dir.display(),
         ports.ssh.0,
         ports.ssh.1,
@@ -101,12 +114,21 @@ pub(super) fn text(data_dir: &Path, ports: Ports, listen: &str, nodes: &[Node]) 
         if let Some(public) = &node.public_ipv4 {
             let _ = writeln!(text, "public_ipv4 = [\"{public}\"]");
         }
-        if node.driver == "docker" {
-            // Published ports are for this machine only; an installation would leave this out.
+        if !node.settings.is_empty() {
+            let _ = writeln!(text, "settings = {{ {} }}", node.settings);
+        }
+        if let Some(Tls {
+            cert,
+            key,
+            server_cert,
+        }) = &node.tls
+        {
             let _ = writeln!(
                 text,
-                "settings = {{ publish_address = \"127.0.0.1\"{} }}",
-                dns()
+                "tls = {{ cert = \"{}\", key = \"{}\", server_cert = \"{}\" }}",
+                cert.display(),
+                key.display(),
+                server_cert.display()
             );
         }
     }
@@ -148,18 +170,21 @@ impl Earlier {
     }
 }
 
-fn dns() -> &'static str {
-    if machine::name_servers_are_link_local() {
+/// The settings of a node with Docker's driver. Published ports are for this machine only; an installation
+/// would leave that out.
+pub(super) fn docker_settings() -> String {
+    let dns = if machine::name_servers_are_link_local() {
         ", dns = [\"1.1.1.1\", \"8.8.8.8\"]"
     } else {
         ""
-    }
+    };
+    format!("publish_address = \"{HOST}\"{dns}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::machine::Room;
-    use super::{Earlier, FILE, Node, Ports, text};
+    use super::{Earlier, FILE, HOST, Node, Ports, docker_settings, text};
     use std::fs;
 
     fn node(name: &str, lan_cidr: &str, public_ipv4: Option<&str>) -> Node {
@@ -174,6 +199,9 @@ mod tests {
             },
             lan_cidr: lan_cidr.to_owned(),
             public_ipv4: public_ipv4.map(str::to_owned),
+            settings: docker_settings(),
+            tls: None,
+            host: HOST,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The engines that instances run on: a private dockerd, existing engines, or a simulated engine.
+//! The engines that instances run on: a private dockerd or Incus, existing engines, or a simulated engine.
 //!
 //! An instance stays on its engine. Each choice therefore has its own configuration, database and keys.
 
@@ -15,6 +15,8 @@ use wharf_testkit::progress;
 pub(super) enum Engines {
     /// A dockerd that `up` starts.
     Private,
+    /// An Incus that `up` starts.
+    Incus,
     /// Engines that the user runs, sorted by socket.
     Existing(Vec<Endpoint>),
     /// A simulated engine.
@@ -68,6 +70,7 @@ impl Engines {
                     short_hash(names.join("\n").as_bytes())
                 ))
             }
+            Self::Incus => base.join("incus"),
             Self::Simulated => base.join("simulated"),
         }
     }
@@ -112,6 +115,7 @@ mod tests {
         };
         let all = [
             directory(&Engines::Private),
+            directory(&Engines::Incus),
             directory(&Engines::Simulated),
             given(&[&names[0]]),
             given(&[&names[1]]),
@@ -120,7 +124,7 @@ mod tests {
         for (n, one) in all.iter().enumerate() {
             assert!(!all[..n].contains(one), "{all:?}");
         }
-        assert_eq!(given(&[&names[1], &names[0]]), all[4]);
+        assert_eq!(given(&[&names[1], &names[0]]), all[5]);
     }
 
     #[test]

@@ -5,16 +5,19 @@ use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
 use wharf_testkit::engine::{GRACE_S, Objects};
 use wharf_testkit::http::{Client, Endpoint};
+use wharf_testkit::incus::Project;
 use wharf_testkit::process::wait_until;
 use wharf_testkit::progress;
 
 /// The time until the engine has removed a deleted instance.
 const REMOVAL_LIMIT: Duration = Duration::from_secs(120);
 
-/// Everything with the label of an installation.
+/// Everything of an installation in its engines.
 pub(super) struct Footprint {
     engines: Vec<Client>,
     label: String,
+    /// A project of a private Incus, which has no other installation.
+    incus: Option<(Project, Client)>,
 }
 
 impl Footprint {
@@ -23,6 +26,16 @@ impl Footprint {
         Self {
             engines: engines.iter().cloned().map(Client::new).collect(),
             label: format!("io.wharf.installation={installation}"),
+            incus: None,
+        }
+    }
+
+    /// The footprint in a project.
+    pub fn in_incus(incus: (Project, Client)) -> Self {
+        Self {
+            engines: Vec::new(),
+            label: String::new(),
+            incus: Some(incus),
         }
     }
 
@@ -36,8 +49,7 @@ impl Footprint {
         let gone = wait_until(REMOVAL_LIMIT, || self.are_none().unwrap_or(false));
         ensure!(
             gone,
-            "after {REMOVAL_LIMIT:?} an engine still has a container or a network with the label {}",
-            self.label
+            "after {REMOVAL_LIMIT:?} an engine still has a container or a network of this installation"
         );
         Ok(())
     }
@@ -68,11 +80,18 @@ impl Footprint {
 
     /// Whether an engine has the container of an instance.
     pub fn has(&self, uuid: &str) -> Result<bool> {
+        if let Some((project, client)) = &self.incus {
+            let names = project.instances(client)?;
+            return Ok(names.iter().any(|name| name.contains(uuid)));
+        }
         let label = format!("io.wharf.instance={uuid}");
         Ok(!self.with(&label).try_fold(true, is_empty_too)?)
     }
 
     fn are_none(&self) -> Result<bool> {
+        if let Some((project, client)) = &self.incus {
+            return Ok(project.instances(client)?.is_empty());
+        }
         self.with(&self.label).try_fold(true, is_empty_too)
     }
 

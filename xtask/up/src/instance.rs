@@ -94,6 +94,13 @@ impl NamedInstance<'_> {
         }
     }
 
+    /// Returns the usage of a container.
+    pub fn usage(&self) -> Result<Value> {
+        let path = format!("{}stats/", self.path());
+        let usage = self.send(Request::new("GET", &path))?;
+        usage.ok().context("usage")?.json()
+    }
+
     /// Renames the instance, which frees its name.
     pub fn rename(&self, name: &str) -> Result<()> {
         let body = json!({ "name": name });

@@ -2,6 +2,7 @@
 
 use super::account::Account;
 use serde_json::Value;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use wharf_testkit::server::Server;
 
@@ -11,6 +12,7 @@ pub(super) fn print(
     account: &Account,
     link: &str,
     config: &Path,
+    host: Ipv4Addr,
     first: Option<&Value>,
 ) {
     let url = server.url();
@@ -28,6 +30,10 @@ pub(super) fn print(
         ),
         None => String::new(),
     };
+    let reach = match host.is_loopback() {
+        true => String::new(),
+        false => format!("Instances are at {host}, an address that only this machine reaches.\n"),
+    };
     println!(
         "
 Wharf is up at {url}   (docs: {url}/api/docs/)
@@ -36,7 +42,7 @@ Open the console in a browser; the link is valid once, for 72 hours:
   {link}
 List your instances:
   curl {key} {url}/api/instance/
-{login}Create another instance:
+{login}{reach}Create another instance:
   curl {key} -H 'Content-Type: application/json' {url}/api/instance/ \\
     -d '{{\"resource_type\":\"container\",\"n_vcpus\":1,\"mem_gib\":1,\"disk_size_gib\":10}}'
 Stop, restart or delete an instance:

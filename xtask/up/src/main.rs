@@ -1,7 +1,7 @@
 //! `cargo xtask up` and `cargo xtask images`: a running Wharf, and the images of its instances.
 //!
 //! - [`up`]: the whole of `up`, in its order. [`images`]: the command `images`.
-//! - [`engines`], [`sockets`], [`existing`]: the engines to run instances on.
+//! - [`engines`], [`sockets`], [`existing`], [`incus`]: the engines to run instances on.
 //! - [`nodes`], [`machine`], [`config`]: the nodes that Wharf gets, and its configuration.
 //! - [`account`], [`admin`], [`instance`], [`smoke_test`]: a user, the first instance and its login.
 //! - [`footprint`], [`warnings`], [`instructions`]: what remains in engines, and what is printed.
@@ -13,6 +13,7 @@ mod engines;
 mod existing;
 mod footprint;
 mod images;
+mod incus;
 mod instance;
 mod instructions;
 mod machine;

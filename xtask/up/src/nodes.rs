@@ -1,16 +1,18 @@
 //! The nodes of a run: engines are started or found, and get images and the node's rules.
 
-use super::config::{self, Earlier};
+use super::config::{self, Earlier, HOST, Tls, docker_settings};
 use super::engines::Engines;
 use super::existing::{self, Existing};
 use super::footprint::Footprint;
+use super::incus::PrivateIncus;
 use super::machine::{self, Networks, Room};
 use super::sockets;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::mem::take;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 use wharf_testkit::engine::{self, NodeRules, PrivateEngine, short_hash};
 use wharf_testkit::http::Endpoint;
@@ -34,6 +36,11 @@ pub(super) struct Node {
     pub lan_cidr: String,
     /// The addresses of virtual machines.
     pub public_ipv4: Option<String>,
+    /// The content of the table for the driver.
+    pub settings: String,
+    pub tls: Option<Tls>,
+    /// The host of logins and pages.
+    pub host: Ipv4Addr,
 }
 
 /// Requirements on the nodes.
@@ -57,6 +64,7 @@ impl Requirements {
 pub(super) struct Nodes {
     list: Vec<Node>,
     private: Option<PrivateEngine>,
+    incus: Option<PrivateIncus>,
     /// Engines of the user, which go on running at the end.
     existing: Vec<Endpoint>,
     rules: Vec<NodeRules>,
@@ -80,6 +88,7 @@ impl Nodes {
         let mut nodes = Self {
             list: Vec::new(),
             private: None,
+            incus: None,
             existing: Vec::new(),
             rules: Vec::new(),
             networks: None,
@@ -90,6 +99,7 @@ impl Nodes {
         };
         match engines {
             Engines::Private => nodes.start_private(requirements, signals)?,
+            Engines::Incus => nodes.start_incus(requirements, signals)?,
             Engines::Existing(endpoints) => nodes.use_existing(endpoints, requirements, signals)?,
             Engines::Simulated => {
                 let network = "10.80.0.0/16";
@@ -101,6 +111,9 @@ impl Nodes {
                     room: Room::of_machine(machine::disk_gib(dir)?),
                     lan_cidr: network.to_owned(),
                     public_ipv4: Some(public_network(network)),
+                    settings: String::new(),
+                    tls: None,
+                    host: HOST,
                 });
             }
         }
@@ -142,7 +155,20 @@ impl Nodes {
             room: Room::of_machine(disk.saturating_sub(machine::IMAGES_GIB)),
             public_ipv4: public_ipv4(&earlier, NAME, &lan_cidr, requirements),
             lan_cidr,
+            settings: docker_settings(),
+            tls: None,
+            host: HOST,
         });
+        Ok(())
+    }
+
+    fn start_incus(&mut self, requirements: &Requirements, signals: &Signals) -> Result<()> {
+        PrivateEngine::end_abandoned(None);
+        let (incus, node) = PrivateIncus::start(&self.dir, requirements)?;
+        let incus = self.incus.insert(incus);
+        signals.check()?;
+        incus.make_images(requirements.images(false))?;
+        self.list.push(node);
         Ok(())
     }
 
@@ -190,6 +216,9 @@ impl Nodes {
                 public_ipv4: public_ipv4(&earlier, &name, &lan_cidr, requirements),
                 lan_cidr,
                 name,
+                settings: docker_settings(),
+                tls: None,
+                host: HOST,
             });
         }
         Ok(())
@@ -221,11 +250,19 @@ impl Nodes {
         &self.list
     }
 
+    /// The host of logins and pages.
+    pub fn host(&self) -> Ipv4Addr {
+        self.list.first().map_or(HOST, |node| node.host)
+    }
+
     /// The footprint of an installation in the engines.
-    pub fn footprint(&self, installation: &str) -> Footprint {
+    pub fn footprint(&self, installation: &str) -> Result<Footprint> {
+        if let Some(incus) = &self.incus {
+            return Ok(Footprint::in_incus(incus.instances()?));
+        }
         let private = self.private.as_ref().map(PrivateEngine::endpoint);
         let engines: Vec<_> = self.existing.iter().cloned().chain(private).collect();
-        Footprint::of(&engines, installation)
+        Ok(Footprint::of(&engines, installation))
     }
 
     /// Whether instances can be logged in to.
@@ -244,13 +281,11 @@ impl Nodes {
     /// Starts the private engine again if it has ended. Tells of an engine of the user that does not
     /// respond, and of its return.
     pub fn watch(&mut self) {
-        if let Some(private) = &mut self.private
-            && let Some(status) = private.ended()
-        {
+        if let Some(status) = self.ended() {
             progress::step(&format!(
                 "The engine has ended ({status}). Starting it again"
             ));
-            match private.revive() {
+            match self.revive() {
                 Ok(()) => progress::note("It runs again; its instances went on."),
                 Err(error) => progress::note(&format!("It does not start: {error:#}")),
             }
@@ -271,6 +306,20 @@ impl Nodes {
                 self.silent.retain(|silent| silent != endpoint);
                 progress::step(&format!("The engine at {endpoint} responds again."));
             }
+        }
+    }
+
+    /// The exit status of the private engine, if it has ended by itself.
+    fn ended(&mut self) -> Option<ExitStatus> {
+        let private = self.private.as_mut().and_then(PrivateEngine::ended);
+        private.or_else(|| self.incus.as_mut()?.ended())
+    }
+
+    fn revive(&mut self) -> Result<()> {
+        match (&mut self.private, &mut self.incus) {
+            (Some(private), _) => private.revive(),
+            (None, Some(incus)) => incus.revive(),
+            (None, None) => Ok(()),
         }
     }
 
@@ -298,6 +347,9 @@ impl Nodes {
         let (rules, existing) = (take(&mut self.rules), take(&mut self.existing));
         if let Some(private) = self.private.take() {
             return private.stop();
+        }
+        if let Some(incus) = self.incus.take() {
+            return incus.stop();
         }
         self.leave(&existing, deadline)
             .context("instances may still run, so the node's rules stay")?;

@@ -2,17 +2,17 @@
 
 use super::account::Account;
 use super::admin::Admin;
-use super::config::{HOST, LOGIN_USER};
+use super::config::LOGIN_USER;
 use super::footprint::Footprint;
 use super::instance::{Kind, NamedInstance, Restart, text};
 use super::warnings::Warnings;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use wharf_testkit::http::Client;
 use wharf_testkit::process::wait_until;
 use wharf_testkit::progress;
-use wharf_testkit::server::Server;
 use wharf_testkit::signals::Signals;
 use wharf_testkit::ssh::{Destination, has_banner};
 
@@ -35,13 +35,17 @@ const PURGE_LIMIT: Duration = Duration::from_secs(120);
 
 /// Creates instances and logs in to them.
 pub(super) struct SmokeTest<'a> {
-    client: Client,
-    log: String,
-    account: &'a Account,
-    admin: &'a Admin,
+    pub client: Client,
+    /// The path of Wharf's log.
+    pub log: String,
+    /// The host of logins.
+    pub host: Ipv4Addr,
+    pub account: &'a Account,
+    pub admin: &'a Admin,
     /// `None` where instances are simulated.
-    footprint: Option<Footprint>,
-    check: bool,
+    pub footprint: Option<Footprint>,
+    /// Whether instances are deleted after the test.
+    pub check: bool,
 }
 
 /// The instance of an earlier run.
@@ -61,24 +65,7 @@ enum Outcome {
     Down(String),
 }
 
-impl<'a> SmokeTest<'a> {
-    pub fn new(
-        server: &Server,
-        account: &'a Account,
-        admin: &'a Admin,
-        footprint: Option<Footprint>,
-        check: bool,
-    ) -> Result<Self> {
-        Ok(Self {
-            client: server.client()?,
-            log: server.log(),
-            account,
-            admin,
-            footprint,
-            check,
-        })
-    }
-
+impl SmokeTest<'_> {
     /// Creates the instance, or finds that of an earlier run, and logs in. None if there is no room. A check
     /// needs room, and deletes the instance again.
     pub fn run(&self, kind: Kind, signals: &Signals) -> Result<Option<Value>> {
@@ -115,7 +102,13 @@ impl<'a> SmokeTest<'a> {
             start.elapsed().as_secs_f64()
         ));
         if self.footprint.is_some() {
-            log_in(self.account, &instance)?;
+            self.log_in(&instance)?;
+            if named.kind.resource_type == CONTAINER.resource_type {
+                let usage = named.usage()?;
+                let used = usage.get("mem_used_gib").and_then(Value::as_f64);
+                let used = used.context("no memory in the usage")? * 1024.0;
+                progress::note(&format!("It uses {used:.0} MiB of its RAM."));
+            }
         }
         Ok(Some(instance))
     }
@@ -174,6 +167,7 @@ impl<'a> SmokeTest<'a> {
     /// Waits until the user can log in.
     fn wait(&self, named: &NamedInstance<'_>, signals: &Signals) -> Result<Outcome> {
         let name = named.kind.name;
+        let host = self.host.to_string();
         let start = Instant::now();
         let mut running = None;
         let mut warnings = Warnings::of(&self.log);
@@ -182,14 +176,14 @@ impl<'a> SmokeTest<'a> {
             let instance = instance.with_context(|| format!("{name} is gone"))?;
             match text(&instance, "state")? {
                 "running" => {
-                    if self.footprint.is_none() || has_banner(HOST, ssh_port(&instance)?) {
+                    if self.footprint.is_none() || has_banner(&host, ssh_port(&instance)?) {
                         return Ok(Outcome::Up(instance));
                     }
                     // Wharf may still be restarting an instance of an earlier run.
                     let since = *running.get_or_insert_with(Instant::now);
                     ensure!(
                         since.elapsed() < BANNER_LIMIT,
-                        "{name} is running, and there is no SSH banner from {HOST}:{} within \
+                        "{name} is running, and there is no SSH banner from {host}:{} within \
                          {BANNER_LIMIT:?}",
                         ssh_port(&instance)?
                     );
@@ -203,6 +197,27 @@ impl<'a> SmokeTest<'a> {
             }
         }
         bail!("{name} is not running after {RUNNING_LIMIT:?}")
+    }
+
+    fn log_in(&self, instance: &Value) -> Result<()> {
+        let (account, host) = (self.account, self.host.to_string());
+        progress::step("Logging in over SSH, by key and by password");
+        let to = Destination {
+            user: LOGIN_USER,
+            host: &host,
+            port: ssh_port(instance)?,
+        };
+        let script = "echo \"$(id -un) on $(hostname), $(python3 --version), $(uname -sr)\"";
+        let output = account.ssh.run(to, script).context("login by key")?;
+        progress::note(&output);
+        let password = text(instance, "original_service_password")?;
+        account
+            .ssh
+            .run_with_password(to, password, "true")
+            .context("login by password")?;
+        let wrong = account.ssh.run_with_password(to, "wrong", "true");
+        ensure!(wrong.is_err(), "a wrong password was accepted");
+        Ok(())
     }
 
     /// Deletes the instance, if there is one, and waits until it is gone from its engine.
@@ -227,24 +242,4 @@ impl<'a> SmokeTest<'a> {
 fn ssh_port(instance: &Value) -> Result<u16> {
     let port = instance.get("wan_ssh_port").and_then(Value::as_u64);
     Ok(u16::try_from(port.context("no wan_ssh_port")?)?)
-}
-
-fn log_in(account: &Account, instance: &Value) -> Result<()> {
-    progress::step("Logging in over SSH, by key and by password");
-    let to = Destination {
-        user: LOGIN_USER,
-        host: HOST,
-        port: ssh_port(instance)?,
-    };
-    let script = "echo \"$(id -un) on $(hostname), $(python3 --version), $(uname -sr)\"";
-    let output = account.ssh.run(to, script).context("login by key")?;
-    progress::note(&output);
-    let password = text(instance, "original_service_password")?;
-    account
-        .ssh
-        .run_with_password(to, password, "true")
-        .context("login by password")?;
-    let wrong = account.ssh.run_with_password(to, "wrong", "true");
-    ensure!(wrong.is_err(), "a wrong password was accepted");
-    Ok(())
 }

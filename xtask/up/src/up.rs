@@ -6,7 +6,7 @@ use super::config::{self, Earlier, Ports};
 use super::engines::Engines;
 use super::nodes::{self, Nodes};
 use super::smoke_test::{self, SmokeTest};
-use super::{instructions, machine};
+use super::{incus, instructions, machine};
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -29,6 +29,9 @@ pub(super) struct Options {
     /// Use this engine, unix:///path/to/its.sock, instead of a private dockerd. Each engine is a node.
     #[arg(long, value_name = "ENDPOINT")]
     engine: Vec<String>,
+    /// Use a private Incus instead of a private dockerd, as root on Debian. It cannot run virtual machines.
+    #[arg(long, conflicts_with = "engine")]
+    incus: bool,
     /// Support virtual machines too, and start one. Their image takes minutes the first time. Their
     /// addresses are reachable from this machine only.
     #[arg(long)]
@@ -45,7 +48,12 @@ pub(super) struct Options {
 /// Starts Wharf, tests it, and waits for a signal to end.
 pub(super) fn run(options: &Options) -> Result<()> {
     let signals = Signals::catch()?;
-    let engines = Engines::choose(&options.engine)?;
+    let engines = if options.incus {
+        incus::check(options.vms)?;
+        Engines::Incus
+    } else {
+        Engines::choose(&options.engine)?
+    };
     let dir = directory(options, &engines)?;
     // The end of a second run would stop the engine of the first.
     let _lock = lock(&dir)?;
@@ -86,15 +94,27 @@ fn come_up(options: &Options, engines: &Engines, dir: &Path, signals: &Signals) 
     let installation = admin.installation()?;
     nodes.belong_to(&installation)?;
     let account = Account::open(dir, &config, &server)?;
-    let footprint = nodes.are_real().then(|| nodes.footprint(&installation));
-    let test = SmokeTest::new(&server, &account, &admin, footprint, options.check)?;
+    let footprint = match nodes.are_real() {
+        true => Some(nodes.footprint(&installation)?),
+        false => None,
+    };
+    let test = SmokeTest {
+        client: server.client()?,
+        log: server.log(),
+        host: nodes.host(),
+        account: &account,
+        admin: &admin,
+        footprint,
+        check: options.check,
+    };
     let first = test.run(smoke_test::CONTAINER, signals)?;
     if options.vms {
         test.run(smoke_test::VM, signals)?;
     }
     if !options.check {
         let link = account::invite(&config)?;
-        instructions::print(&server, &account, &link, &config, first.as_ref());
+        let host = nodes.host();
+        instructions::print(&server, &account, &link, &config, host, first.as_ref());
         stay(&server, &mut nodes, signals);
     }
     progress::step("Stopping Wharf");

@@ -13,7 +13,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 /// The package.
-pub(super) const NEED: Need = Need {
+pub(crate) const NEED: Need = Need {
     program: "lxcfs",
     package: "lxcfs",
     why: "shows instances their own size",
@@ -49,6 +49,13 @@ impl Lxcfs {
                 progress::note(&format!("Instances see the machine's size: {error:#}"));
             })
             .ok()
+    }
+
+    /// Ends the process that a killed run has left, unless an engine shares it.
+    pub fn end_unused() {
+        if let Ok(lock) = File::create(LOCK) {
+            drop(Self { lock, child: None });
+        }
     }
 
     fn start() -> Result<Self> {

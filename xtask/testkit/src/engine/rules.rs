@@ -56,6 +56,11 @@ impl NodeRules {
         })
     }
 
+    /// The rules that a killed run may have left.
+    pub(crate) fn of_killed_run(id: &str) -> Self {
+        Self { id: id.to_owned() }
+    }
+
     /// Sets all rules, or none.
     fn set(id: &str, set: impl FnOnce(&Self) -> Result<()>) -> Result<Self> {
         let _lock = sysctl::lock()?;

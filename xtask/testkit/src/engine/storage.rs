@@ -51,13 +51,17 @@ pub(super) fn mount(layout: &Layout, gib: Option<u64>) -> Result<Storage> {
     Ok(Storage::Directory)
 }
 
-fn mount_btrfs(layout: &Layout, gib: u64) -> Result<()> {
+/// Whether the kernel knows btrfs.
+pub fn kernel_has_btrfs() -> bool {
     let known = || {
         fs::read_to_string("/proc/filesystems")
             .is_ok_and(|list| list.split_whitespace().any(|word| word == "btrfs"))
     };
-    let knows = known() || (succeeds(command("modprobe").arg("btrfs")) && known());
-    if !knows {
+    known() || (succeeds(command("modprobe").arg("btrfs")) && known())
+}
+
+fn mount_btrfs(layout: &Layout, gib: u64) -> Result<()> {
+    if !kernel_has_btrfs() {
         anyhow::bail!("the kernel does not know it");
     }
     let disk = layout.disk();

@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// From the start to the first response.
@@ -34,7 +34,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// Makes the namespaces of a member and starts its process.
+    /// Makes the namespaces of a member and starts its process, without waiting for its first answer.
     pub(super) fn start(place: &Place, number: u8) -> Result<Self> {
         let mut member = Self {
             place: place.clone(),
@@ -43,7 +43,7 @@ impl Member {
         };
         member.make_network()?;
         member.make_mounts()?;
-        member.resume()?;
+        member.launch()?;
         Ok(member)
     }
 
@@ -118,6 +118,11 @@ impl Member {
         let child = self.child.as_ref().context("the member is paused")?;
         remains::kill(child.id());
         Ok(())
+    }
+
+    /// The exit status of the process, if it has ended by itself.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.as_mut()?.try_wait().ok().flatten()
     }
 
     /// The first processes of the member's instances.

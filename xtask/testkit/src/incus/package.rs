@@ -1,5 +1,6 @@
 //! Incus from Debian's packages. Debian 12 has it in its backports.
 
+use crate::engine::LXCFS;
 use crate::packages::{self, Need};
 use crate::process::{command, find, is_root, run};
 use anyhow::{Context, Result, bail};
@@ -21,7 +22,13 @@ const ROOT_IDS: &str = "root:1000000:1000000000";
 /// Incus and its client.
 const PACKAGES: [&str; 2] = ["incus-base", "incus-client"];
 /// The programs that Incus starts.
-const NEEDS: [Need; 5] = [
+const NEEDS: [Need; 7] = [
+    LXCFS,
+    Need {
+        program: "ip",
+        package: "iproute2",
+        why: "makes the network of Incus",
+    },
     Need {
         program: "dnsmasq",
         package: "dnsmasq-base",

@@ -1,13 +1,16 @@
 //! Paths, names and addresses of a cluster.
 
 use crate::engine::short_hash;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
 use std::fs::{self, File, TryLockError};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 /// The name of the note below `/run`, for a later run that finds this one killed.
-const NOTE: &str = "incus";
+const NOTE: &str = "incus.json";
+/// The file of a lasting cluster that is complete, with its id.
+const COMPLETE: &str = "complete";
 /// The prefix of directories below `/run`.
 const PREFIX: &str = "wharf-incus-";
 
@@ -15,7 +18,7 @@ const PREFIX: &str = "wharf-incus-";
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     /// Eight hex digits that name the cluster.
-    id: String,
+    pub id: String,
     /// The caller's directory, with the storage and the logs.
     pub dir: PathBuf,
     /// `/run/wharf-incus-<id>`, with the sockets and the namespaces.
@@ -31,23 +34,47 @@ impl Place {
         Ok(Self { id, dir, run })
     }
 
-    /// Places of all clusters that this machine has, of killed runs too.
-    pub fn all() -> Vec<Self> {
-        let entries = fs::read_dir("/run").into_iter().flatten().flatten();
-        let named = entries.filter(|entry| {
-            let name = entry.file_name();
-            name.to_string_lossy().starts_with(PREFIX)
+    /// Notes the cluster, which is about to start.
+    pub fn note(&self, disposable: bool) -> Result<()> {
+        fs::create_dir_all(&self.run)?;
+        let note = json!({
+            "dir": self.dir,
+            "disposable": disposable,
+            "owner": std::process::id(),
         });
-        let dirs = named.filter_map(|entry| fs::read_to_string(entry.path().join(NOTE)).ok());
-        dirs.filter_map(|dir| Self::at(Path::new(dir.trim())).ok())
-            .collect()
+        Ok(fs::write(self.run.join(NOTE), note.to_string())?)
     }
 
-    /// Notes the caller's directory.
-    pub fn note(&self) -> Result<()> {
-        fs::create_dir_all(&self.run)?;
-        let dir = self.dir.to_string_lossy();
-        Ok(fs::write(self.run.join(NOTE), dir.as_bytes())?)
+    /// Whether the storage has a complete cluster of an earlier run.
+    pub fn is_complete(&self) -> Result<bool> {
+        let Ok(id) = fs::read_to_string(self.dir.join(COMPLETE)) else {
+            return Ok(false);
+        };
+        ensure!(
+            id == self.id,
+            "the Incus in {} was made at another path, on which its addresses depend: move it back, or \
+             remove it",
+            self.dir.display()
+        );
+        Ok(true)
+    }
+
+    /// Records that the cluster is complete.
+    pub fn complete(&self) -> Result<()> {
+        Ok(fs::write(self.dir.join(COMPLETE), &self.id)?)
+    }
+
+    /// Removes the storage and the logs of all members.
+    pub fn remove_content(&self) -> Result<()> {
+        let _ = fs::remove_file(self.dir.join(COMPLETE));
+        for number in 1..=9 {
+            let content = self.content(number);
+            if content.is_dir() {
+                fs::remove_dir_all(&content).with_context(|| format!("{}", content.display()))?;
+            }
+            let _ = fs::remove_file(self.log(number));
+        }
+        Ok(())
     }
 
     /// Locks the cluster. The kernel releases the lock when its process ends.
@@ -63,14 +90,14 @@ impl Place {
         }
     }
 
-    /// The bridge between the members. Interfaces have at most 15 characters.
+    /// The bridge between the members, to which the node's rules apply. Interfaces have at most 15 characters.
     pub fn bridge(&self) -> String {
-        format!("wic{}", self.id)
+        format!("whfi{}", self.id)
     }
 
     /// The machine's end of a member's link.
     pub fn link(&self, member: u8) -> String {
-        format!("wic{}{member}", self.id)
+        format!("{}{member}", self.bridge())
     }
 
     pub fn namespace(&self, member: u8) -> String {
@@ -103,4 +130,43 @@ impl Place {
         let byte = u8::from_str_radix(self.id.get(..2).unwrap_or("0"), 16).unwrap_or(0);
         Ipv4Addr::new(198, 19, byte, n)
     }
+}
+
+/// A cluster of a killed run.
+pub(super) struct Abandoned {
+    pub place: Place,
+    /// Whether its storage is to be removed.
+    pub disposable: bool,
+    /// Keeps others from the cluster. A directory that is gone has no lock.
+    _lock: Option<File>,
+}
+
+/// Finds the clusters of killed runs on this machine.
+pub(super) fn abandoned() -> Vec<Abandoned> {
+    let entries = fs::read_dir("/run").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| abandoned_in(entry.path()))
+        .collect()
+}
+
+fn abandoned_in(run: PathBuf) -> Option<Abandoned> {
+    let id = run.file_name()?.to_str()?.strip_prefix(PREFIX)?.to_owned();
+    let note: Value = serde_json::from_str(&fs::read_to_string(run.join(NOTE)).ok()?).ok()?;
+    let dir = PathBuf::from(note.get("dir")?.as_str()?);
+    let place = Place { id, dir, run };
+    if place.dir.is_dir() {
+        return Some(Abandoned {
+            disposable: note.get("disposable")?.as_bool()?,
+            // A living run holds it.
+            _lock: Some(place.lock().ok()?),
+            place,
+        });
+    }
+    let owner = note.get("owner")?.as_u64()?;
+    let lives = Path::new("/proc").join(owner.to_string()).exists();
+    (!lives).then_some(Abandoned {
+        place,
+        disposable: true,
+        _lock: None,
+    })
 }

@@ -141,7 +141,7 @@ impl Place {
 }
 
 /// Runs `down`, which ends what runs of all directories have left.
-fn down(dir: &Path) -> Result<()> {
+pub fn down(dir: &Path) -> Result<()> {
     let mut down = Command::new(env!("CARGO_BIN_EXE_wharf-up"));
     output(down.arg("down").current_dir(dir)).map(drop)
 }

@@ -5,6 +5,7 @@ mod container;
 mod ends;
 mod first_day;
 mod image;
+mod incus;
 mod isolation;
 mod lifecycle;
 mod outside;
@@ -47,6 +48,12 @@ fn the_first_day_goes_as_its_page_says() -> Result<()> {
 #[test]
 fn however_up_ends_it_leaves_nothing() -> Result<()> {
     removes_everything(ends::all, ends::DIRECTORY)
+}
+
+/// The first steps of a user with Incus.
+#[test]
+fn up_works_on_a_private_incus() -> Result<()> {
+    removes_everything(incus::all, incus::DIRECTORY)
 }
 
 /// The first steps of a user with Podman and without root.

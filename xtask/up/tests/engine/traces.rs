@@ -32,7 +32,13 @@ impl Traces {
         let mounts = mounts.lines().filter(|line| line.contains("lxcfs"));
         traces.extend(mounts.map(|line| format!("mount {line}")));
         let processes = output(command("ps").args(["-eo", "stat=,pid=,comm="]))?;
-        let engines = ["dockerd", "containerd", "containerd-shim", "lxcfs"];
+        let engines = [
+            "dockerd",
+            "containerd",
+            "containerd-shim",
+            "incusd",
+            "lxcfs",
+        ];
         let is_of_engine = |line: &&str| {
             let name = line.split_whitespace().last().unwrap_or_default();
             engines.contains(&name) && !line.starts_with('Z')

@@ -2,10 +2,13 @@
 
 use anyhow::{Context, Result, ensure};
 use std::fs;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
-/// The name servers of this machine, as the engine hands them to containers.
-const RESOLVERS: &str = "/etc/resolv.conf";
+/// The files with the name servers of this machine, as engines look for them. systemd-resolved writes the
+/// second.
+const RESOLVERS: [&str; 2] = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
+/// Name servers where the machine's own are out of reach of instances.
+const PUBLIC: [Ipv4Addr; 2] = [Ipv4Addr::new(1, 1, 1, 1), Ipv4Addr::new(8, 8, 8, 8)];
 
 /// Ranges and name servers.
 #[derive(Debug, Clone, Default)]
@@ -18,14 +21,31 @@ impl Allowed {
     /// Parses addresses and ranges such as `10.1.2.3` and `10.0.0.0/8`. The machine's name servers are
     /// allowed too, for DNS alone.
     pub fn new(ranges: &[String]) -> Result<Self> {
-        let resolvers = fs::read_to_string(RESOLVERS).unwrap_or_default();
+        let files = RESOLVERS.map(|file| fs::read_to_string(file).unwrap_or_default());
+        let mut name_servers = files.iter().map(|file| name_servers(file));
         Ok(Self {
             ranges: ranges
                 .iter()
                 .map(|text| range(text))
                 .collect::<Result<_>>()?,
-            name_servers: name_servers(&resolvers),
+            name_servers: name_servers
+                .find(|servers| !servers.is_empty())
+                .unwrap_or_default(),
         })
+    }
+
+    /// IPv4 name servers that instances may use: the machine's, or else public ones.
+    pub(crate) fn reachable_name_servers(&self) -> Vec<Ipv4Addr> {
+        let v4 = self.name_servers.iter().filter_map(|server| match server {
+            IpAddr::V4(server) => Some(*server),
+            IpAddr::V6(_) => None,
+        });
+        // The rules keep instances from link-local addresses.
+        let own: Vec<_> = v4.filter(|server| !server.is_link_local()).collect();
+        match own.is_empty() {
+            true => PUBLIC.to_vec(),
+            false => own,
+        }
     }
 
     /// The family of nftables and the members of its set, for each set with members.
@@ -97,6 +117,20 @@ mod tests {
         };
         let sets = [("ip", "10.1.2.3/32"), ("ip6", "fd12::/16")];
         assert_eq!(allowed.ranges(), sets.map(|(f, s)| (f, s.to_owned())));
+    }
+
+    #[test]
+    fn instances_have_name_servers_in_reach() {
+        let of = |text| {
+            let allowed = Allowed {
+                ranges: Vec::new(),
+                name_servers: name_servers(text),
+            };
+            allowed.reachable_name_servers()
+        };
+        let own = of("nameserver 169.254.1.1\nnameserver fd00::53\nnameserver 10.0.0.53\n");
+        assert_eq!(own, ["10.0.0.53".parse::<std::net::Ipv4Addr>().unwrap()]);
+        assert_eq!(of("nameserver 169.254.1.1\n").len(), 2);
     }
 
     #[test]
