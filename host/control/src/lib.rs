@@ -324,14 +324,14 @@ impl App {
                 }
                 Ok(false)
             });
-            // The sentence is help only, and the refusal stands without it.
+            // The note is optional: without it the refusal is still correct.
             short.freeing = freeing.unwrap_or(false);
         }
         error
     }
 
-    /// Waits until the node has reached an intent, a later intent has replaced it, the node is known to
-    /// be out of reach, or the wait times out.
+    /// Waits until the node has reached an intent, or a later intent has replaced it. Also returns when
+    /// the node is known to be out of reach, or the wait times out.
     async fn wait_settled(&self, intended: &Instance) {
         let timeout = Duration::from_millis(self.config().limits.answer_wait_ms);
         let waiting = self.settled.enter(intended.id);
@@ -339,7 +339,7 @@ impl App {
         waiting.until(timeout, done).await;
     }
 
-    /// Whether waiting for an intent is of no use any more.
+    /// Whether waiting for an intent is over.
     fn is_settled(&self, intended: &Instance) -> bool {
         let row = self.db.read(|rows| rows.instance(intended.id));
         match row {

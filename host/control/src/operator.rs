@@ -25,7 +25,7 @@ pub(crate) fn no_instance(named: &Selector) -> Error {
     let message = match named {
         Selector::Id(id) => format!("no instance has the UUID {id}"),
         Selector::Name(name) => {
-            format!("no instance is called {name:?}; a deleted one has a UUID only")
+            format!("no instance is called {name:?}; name a deleted instance by its UUID")
         }
     };
     FieldErrors::one("instance", message).into()

@@ -51,7 +51,7 @@ impl App {
                 });
             }
             if instance.intent == Intent::Start {
-                // An earlier request started it, and the answer to both is one.
+                // An earlier request started it; both get one answer.
                 return Ok((Some(instance), Changes::none()));
             }
             let claim = view.rows.claim(id)?;

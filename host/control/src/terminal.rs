@@ -13,7 +13,7 @@ use wharf_terminal::{Attachment, Bounds, Full, Opener, Size, Target};
 /// The name of the operation in the audit log.
 const OPERATION: &str = "terminal.open";
 
-/// Length of a terminal's id in bytes. Nobody guesses it, and it opens nothing without the key.
+/// Length of a terminal's id in bytes. It cannot be guessed, and it opens nothing without the key.
 const ID: usize = 16;
 
 /// A request for a terminal.

@@ -29,7 +29,7 @@ pub enum Change {
     PutInstance(Box<Instance>),
     /// Removes an instance with its provisioning spec and its claim. Events and ledger stay.
     DropInstance(InstanceId),
-    /// Writes a claim over the one that is there.
+    /// Writes a claim, and replaces an earlier one.
     PutClaim(InstanceId, Claim),
     /// Writes the provisioning spec.
     PutProvisioningSpec(InstanceId, Box<ProvisioningSpec>),

@@ -114,7 +114,7 @@ impl Committer {
         }
     }
 
-    /// Writes a batch. The members have their answers then.
+    /// Writes a batch. Each member then has its answer.
     pub fn run(&mut self, batch: &mut [Box<dyn Job>]) {
         let Err(error) = self.commit(batch) else {
             return;
@@ -206,8 +206,8 @@ impl Committer {
     }
 }
 
-/// Commits with redb's quick repair: the commit has the state of redb's allocator, so that after a
-/// crash the file is not read whole to find it.
+/// Commits with redb's quick repair: the commit has the state of redb's allocator. So the file is not
+/// read whole after a crash.
 pub fn commit_durably(mut txn: WriteTransaction) -> Result<(), Error> {
     txn.set_quick_repair(true);
     txn.commit().map_err(internal)

@@ -12,7 +12,7 @@ use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::{Instance, Intent};
 
-/// The most rows that cannot be read before a check ends: the file is beyond a check then.
+/// The most unreadable rows of a check: a file with more cannot be checked.
 const MAX_UNREADABLE: usize = 100;
 
 pub(super) type Known = BTreeMap<InstanceId, Instance>;

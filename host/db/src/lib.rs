@@ -125,7 +125,7 @@ pub enum OpenError {
     )]
     Foreign(PathBuf),
     /// A file has the name already.
-    #[error("{0} is there already, and is never replaced: choose another name, or move it away")]
+    #[error("{0} exists and is never replaced: choose another name, or move it away")]
     Present(PathBuf),
     /// The file has wrong content.
     #[error("{}", guard::damage(Some(path), why))]
@@ -238,7 +238,7 @@ impl Db {
         std::fs::metadata(open::path_in(dir)).map_or(0, |file| file.len())
     }
 
-    /// Figures about writes.
+    /// Metrics of writes.
     pub fn metrics(&self) -> &DbMetrics {
         self.writer.metrics()
     }

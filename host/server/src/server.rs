@@ -126,8 +126,8 @@ pub async fn compare_engines(config: &Config, db: &Db) -> Result<Vec<String>, St
     Ok(wharf_control::compare_engines(db, &drivers).await?)
 }
 
-/// Loads the plugins, and makes the driver of each node, for a check that writes nothing into `data_dir`:
-/// it may run under another account than the server.
+/// Loads the plugins, and makes the driver of each node, for a check. It writes nothing into `data_dir`,
+/// because the check may run under another account than the server.
 pub async fn drivers_for_check(
     config: &Config,
     installation: &str,

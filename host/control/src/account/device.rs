@@ -163,7 +163,7 @@ impl App {
 
     /// Makes a key of the caller for the request with this code.
     ///
-    /// The work goes on if the caller goes away: nobody else has the text of a key that was made.
+    /// The work goes on if the caller goes away: no other task has the text of the new key.
     pub async fn approve_device(
         self: &Arc<Self>,
         caller: &Caller,

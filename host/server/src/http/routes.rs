@@ -232,7 +232,7 @@ async fn revoke_key(
     id: Result<Path<String>, PathRejection>,
     call: Call,
 ) -> Response {
-    // An id that cannot be decoded is no key's.
+    // An id that cannot be decoded names no key.
     let id = id.map_or_else(|_| String::new(), |Path(id)| id);
     call.respond(api::keys::revoke(&interface.api, &call.caller, &id).await)
 }
