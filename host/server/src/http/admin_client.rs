@@ -64,7 +64,8 @@ impl AdminClient {
         let body = serde_json::to_vec(&operation).map_err(unanswered)?;
         let reply = self.ask(Method::POST, O::PATH, body, O::TIMEOUT).await?;
         // The error would repeat parts of the body, which may be a key.
-        serde_json::from_slice(&reply).map_err(|_| unanswered("the response has an unexpected form"))
+        serde_json::from_slice(&reply)
+            .map_err(|_| unanswered("the response has an unexpected form"))
     }
 
     async fn ask(

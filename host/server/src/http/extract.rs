@@ -44,12 +44,12 @@ impl<B> Call<B> {
 }
 
 /// The response to a request that failed.
-pub(super) fn fail(id: &str, error: &Error) -> Response {
+pub(super) fn fail(request_id: &str, error: &Error) -> Response {
     match error {
-        Error::Internal(_) => tracing::error!(id, error = %error.chain(), "internal error"),
-        Error::NodeUnreachable(text) => tracing::warn!(id, "node out of reach: {text}"),
-        Error::NotStarted(text) => tracing::warn!(id, "not started: {text}"),
-        Error::Overloaded => tracing::warn!(id, "overloaded"),
+        Error::Internal(_) => tracing::error!(request_id, error = %error.chain(), "internal error"),
+        Error::NodeUnreachable(text) => tracing::warn!(request_id, "node out of reach: {text}"),
+        Error::NotStarted(text) => tracing::warn!(request_id, "not started: {text}"),
+        Error::Overloaded => tracing::warn!(request_id, "overloaded"),
         _ => {}
     }
     respond::error(error)

@@ -348,9 +348,8 @@ pub fn http_error(error: &HttpError) -> Response {
         HttpError::NoUpgrade => no_upgrade(),
         HttpError::TooManyRequests(exceeded) => too_many_requests(exceeded),
         HttpError::TooManyStreams(most) => {
-            let text = format!(
-                "You have {most} open event streams, which is the limit; close one first."
-            );
+            let text =
+                format!("You have {most} open event streams, which is the limit; close one first.");
             let response = detail(StatusCode::TOO_MANY_REQUESTS, &text);
             with(response, RETRY_AFTER, HeaderValue::from_static("1"))
         }
