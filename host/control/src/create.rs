@@ -61,7 +61,7 @@ impl App {
         if instance.id != id {
             return Ok(self.view(caller, instance));
         }
-        self.nudge(caller, instance.id);
+        self.nudge(caller, instance.id).await;
         Ok(self.view_with(caller, instance, password))
     }
 

@@ -121,6 +121,9 @@ pub struct Nudge {
     pub request_id: Arc<str>,
 }
 
+/// The most nudges that wait for the reconciler, which takes them at once; a request waits for a place.
+const NUDGES: usize = 4096;
+
 /// Instances with work that a refusal looks at for deleted ones.
 const MAX_LOOKS: usize = 1000;
 
@@ -144,7 +147,7 @@ pub struct App {
     terminals: Arc<Terminals>,
     webhooks: watch::Sender<()>,
     guests: Handle,
-    nudge: mpsc::UnboundedSender<Nudge>,
+    nudge: mpsc::Sender<Nudge>,
     /// Notified when instances of drained nodes may have to move.
     pub(crate) drains: Notify,
     samples: stats::Samples,
@@ -172,8 +175,8 @@ pub struct Parts {
 
 impl App {
     /// Creates the application. The reconciler reads from the returned receiver.
-    pub fn new(parts: Parts) -> Result<(Arc<Self>, mpsc::UnboundedReceiver<Nudge>), Error> {
-        let (nudge, nudged) = mpsc::unbounded_channel();
+    pub fn new(parts: Parts) -> Result<(Arc<Self>, mpsc::Receiver<Nudge>), Error> {
+        let (nudge, nudged) = mpsc::channel(NUDGES);
         let keys = Keys::load(parts.db.clone(), parts.clock.clone())?;
         let (db, clock) = (parts.db.clone(), parts.clock.clone());
         let app = Self {
@@ -290,20 +293,22 @@ impl App {
 
     /// Notifies the reconciler of work. A lost notification only costs time, since the next tick finds
     /// the work in the database.
-    fn nudge(&self, caller: &Caller, instance: InstanceId) {
+    async fn nudge(&self, caller: &Caller, instance: InstanceId) {
         let request_id = Arc::clone(&caller.request_id);
-        let _ = self.nudge.send(Nudge {
+        let nudge = Nudge {
             instance,
             request_id,
-        });
+        };
+        let _ = self.nudge.send(nudge).await;
     }
 
     /// Notifies the reconciler of work that the operator has requested.
-    fn wake(&self, instance: InstanceId) {
-        let _ = self.nudge.send(Nudge {
+    async fn wake(&self, instance: InstanceId) {
+        let nudge = Nudge {
             instance,
             request_id: "operator".into(),
-        });
+        };
+        let _ = self.nudge.send(nudge).await;
     }
 
     /// Returns the time by which an instance must be reachable if it is started at `from`.

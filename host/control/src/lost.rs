@@ -83,7 +83,7 @@ impl Operator<'_> {
         tracing::warn!(%node, instances = lines.len(), "the operator has given the node up as lost");
         if let Some(app) = self.app {
             for instance in changed {
-                app.wake(instance);
+                app.wake(instance).await;
                 app.settled.notify(instance);
             }
         }

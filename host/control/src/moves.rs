@@ -189,7 +189,7 @@ impl App {
         });
         let begun = decided.await?;
         if begun {
-            self.wake(id);
+            self.wake(id).await;
         }
         Ok(begun)
     }

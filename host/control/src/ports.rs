@@ -91,7 +91,7 @@ impl App {
             })
             .await?;
         if pending {
-            self.nudge(caller, instance.id);
+            self.nudge(caller, instance.id).await;
             self.wait_unless_provisioning(&instance).await;
         }
         Ok(self.view(caller, instance))

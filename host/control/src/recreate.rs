@@ -51,7 +51,7 @@ impl App {
             Ok((changes.instance()?, changes))
         });
         let instance = decided.await.map_err(|error| self.with_freeing(error))?;
-        self.nudge(caller, instance.id);
+        self.nudge(caller, instance.id).await;
         Ok(self.view(caller, instance))
     }
 }

@@ -87,7 +87,7 @@ impl App {
         let Some(started) = decided? else {
             return Err(Error::NodeUnreachable(self.nodes.state(&node).to_string()));
         };
-        self.nudge(caller, id);
+        self.nudge(caller, id).await;
         waiting.until(bound, || self.is_settled(&started)).await;
         self.withdraw_start(caller, &started).await?;
         self.started(caller, &started, &waiting)
@@ -110,7 +110,7 @@ impl App {
             _ => Ok((false, Changes::none())),
         });
         if decided.await? {
-            self.nudge(caller, id);
+            self.nudge(caller, id).await;
         }
         Ok(())
     }

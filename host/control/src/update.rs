@@ -58,7 +58,7 @@ impl App {
         let Some(size) = size else {
             return Ok(self.view(caller, instance));
         };
-        self.nudge(caller, id);
+        self.nudge(caller, id).await;
         self.wait_settled(&instance).await;
         self.withdraw(caller, &instance).await?;
         let after = self.db.read(|rows| find(rows, owner, &Selector::Id(id)))?;
@@ -90,7 +90,7 @@ impl App {
             })
             .await?;
         if withdrawn {
-            self.nudge(caller, id);
+            self.nudge(caller, id).await;
         }
         Ok(())
     }

@@ -254,14 +254,6 @@ impl Db {
         self.writer.write(decide).await
     }
 
-    /// [`Self::write`] for callers outside the async runtime.
-    pub fn write_blocking<T: Send + 'static>(
-        &self,
-        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        self.writer.write_blocking(decide)
-    }
-
     /// Whether writes can succeed. After an error of the disk they cannot: only the next opening
     /// shows what the disk has kept.
     pub fn takes_writes(&self) -> bool {

@@ -287,7 +287,7 @@ async fn assemble(
     config: &Arc<Config>,
     (db, scheduler, clock): (Db, Scheduler, Clock),
     threads: &reconciler::Threads,
-) -> Result<(Arc<App>, mpsc::UnboundedReceiver<Nudge>), StartError> {
+) -> Result<(Arc<App>, mpsc::Receiver<Nudge>), StartError> {
     let installation = installation(&db)?;
     let cache = config.data_dir.join(CACHE);
     let (plugins, drivers) = drivers(config, &installation, Some(cache)).await?;
