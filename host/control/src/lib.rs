@@ -24,6 +24,7 @@ mod forget;
 pub mod history;
 mod host_keys;
 mod idempotency;
+mod inventory;
 mod key;
 mod key_use;
 mod keyring;
@@ -42,7 +43,6 @@ mod recreate;
 mod restart;
 pub mod retention;
 mod rotate;
-mod scheduler;
 mod settled;
 mod ssh_key;
 mod stats;
@@ -73,6 +73,7 @@ pub use events::{EventActor, OwnerEvent, OwnerEvents};
 pub use features::NodeFeatures;
 pub use find::Selector;
 pub use idempotency::IdempotencyKey;
+pub use inventory::SharedInventory;
 pub use key::{ApiKey, KeyInfo, Keys, NewKey};
 pub use keyring::key_in;
 pub use lost::LostLine;
@@ -83,7 +84,6 @@ pub use operator::{Operator, SecretsSource};
 pub use quota::UserQuota;
 pub use read::InstanceView;
 pub use rotate::Rotation;
-pub use scheduler::Scheduler;
 pub use settled::Settled;
 pub use ssh_key::SshKey;
 pub use stats::Stats;
@@ -138,7 +138,7 @@ pub struct App {
     pub(crate) settled: Settled,
     pub(crate) features: NodeFeatures,
     pub(crate) nodes: Nodes,
-    pub(crate) scheduler: Scheduler,
+    pub(crate) inventory: SharedInventory,
     pub(crate) clock: Clock,
     pub(crate) metrics: metrics::Metrics,
     disk: Disk,
@@ -160,7 +160,7 @@ pub struct Parts {
     pub config: Arc<Config>,
     pub db: Db,
     /// The inventory that the database keeps up to date.
-    pub scheduler: Scheduler,
+    pub inventory: SharedInventory,
     /// The clock that the database uses.
     pub clock: Clock,
     pub plugins: Plugins,
@@ -192,7 +192,7 @@ impl App {
             web_host: parts.config.web.host.as_str().into(),
             config: ArcSwap::new(parts.config),
             db: parts.db,
-            scheduler: parts.scheduler,
+            inventory: parts.inventory,
             clock: parts.clock,
             metrics: metrics::Metrics::default(),
             plugins: parts.plugins,
@@ -228,8 +228,8 @@ impl App {
         self.config.store(Arc::new(config));
     }
 
-    /// Returns the size limit of the response cache in bytes.
-    pub fn answer_cache_bytes(&self) -> u64 {
+    /// Returns the size limit of the cache of rendered lists in bytes.
+    pub fn list_cache_bytes(&self) -> u64 {
         self.config()
             .limits
             .answer_cache_mib

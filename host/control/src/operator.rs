@@ -4,8 +4,8 @@ use super::App;
 use super::Selector;
 use super::account::Accounts;
 use super::clock::Clock;
+use super::inventory::SharedInventory;
 use super::key::Keys;
-use super::scheduler::Scheduler;
 use super::vault::{Vault, VaultError};
 use std::path::Path;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub struct Operator<'a> {
     pub db: &'a Db,
     pub keys: &'a Keys,
     pub accounts: &'a Accounts,
-    pub scheduler: &'a Scheduler,
+    pub inventory: &'a SharedInventory,
     pub config: Arc<Config>,
     pub clock: &'a Clock,
     pub secrets: SecretsSource<'a>,
@@ -71,7 +71,7 @@ impl App {
             db: &self.db,
             keys: &self.keys,
             accounts: &self.accounts,
-            scheduler: &self.scheduler,
+            inventory: &self.inventory,
             config: self.config(),
             clock: &self.clock,
             secrets: SecretsSource::Open(&self.vault),

@@ -178,7 +178,7 @@ impl Observer {
             vms: features.vms,
             gpus: features.gpus,
         };
-        self.app.scheduler.set_supports(&self.node, supports);
+        self.app.inventory.set_supports(&self.node, supports);
     }
 
     async fn compare(
