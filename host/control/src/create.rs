@@ -2,8 +2,8 @@
 //! event and ledger entry.
 
 use super::quota;
+use super::random::fill;
 use super::suspend;
-use super::vault::fill;
 use super::{App, Caller, IdempotencyKey, InstanceView, SharedInventory, Vault};
 use std::sync::Arc;
 use wharf_db::{Change, Changes, ProvisioningSpec, Read, View};

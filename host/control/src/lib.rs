@@ -37,6 +37,7 @@ mod offer;
 mod operator;
 mod ports;
 mod quota;
+mod random;
 mod read;
 pub mod reconciler;
 mod recreate;
@@ -61,10 +62,10 @@ pub use account::{
     RelyingParty, SessionInfo, Visitor, device,
 };
 pub use audit::{AuditEntry, Order as AuditOrder, page as audit_page, record as audit_record};
-pub use bill::CorrectionLine;
 pub use caller::{Caller, Credential};
 pub use clock::{Clock, ClockState};
 pub use condition::Condition;
+pub use costs::CorrectionLine;
 pub use disk::Disk;
 pub use drain::LeftLine;
 pub use engines::compare_engines;

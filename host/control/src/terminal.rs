@@ -1,7 +1,7 @@
 //! Terminals: Wharf signs in to the instance over SSH with the instance's own password.
 
 use super::find::{Selector, find};
-use super::vault::random_text;
+use super::random::random_text;
 use super::{App, Caller};
 use wharf_db::{Change, Changes, Read};
 use wharf_domain::audit::AuditRecord;

@@ -3,10 +3,9 @@
 use super::accounts::AccountChange;
 use super::rows::{
     ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, MoveRow, NodeRow,
-    ProvisioningSpec, StartRow,
+    ProvisioningSpec, SshKeyId, SshKeyRow, StartRow,
 };
 use super::sign_in_ways::WayChange;
-use super::ssh_keys::{SshKeyId, SshKeyRow};
 use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;

@@ -1,8 +1,7 @@
 //! Checks the events and the ledger of every instance, purged ones included. Numbers have no gaps, time
 //! does not run backwards, and the ledger agrees with the events.
 
-use super::findings::Findings;
-use super::fsck::Known;
+use super::findings::{Findings, Known};
 use super::read::Read;
 use super::tables as t;
 use std::collections::BTreeSet;

@@ -35,8 +35,7 @@ mod wakes;
 mod webhooks;
 mod writer;
 
-pub use accounts::{AccountChange, InviteRow, PasswordRow, ReadAccounts, SessionId, SessionRow};
-pub use audit::AuditHead;
+pub use accounts::{AccountChange, ReadAccounts};
 pub use backup::{Copied, restore};
 pub use batch::{Change, Changes};
 pub use commit::{Clock, View};
@@ -47,13 +46,12 @@ pub use metrics::DbMetrics;
 pub use projection::Projection;
 pub use read::Read;
 pub use rows::{
-    ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, MoveRow, NodeRow,
-    ProvisioningSpec, StartRow,
+    AuditHead, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, IdentityDigest,
+    IdentityRow, InviteRow, KeyRow, KeyTerms, MoveRow, NodeRow, PasskeyDigest, PasskeyRow,
+    PasswordRow, ProvisioningSpec, SessionId, SessionRow, SshKeyId, SshKeyRow, StartRow,
 };
-pub use sign_in_ways::{
-    IdentityDigest, IdentityRow, PasskeyDigest, PasskeyRow, ReadWays, WayChange,
-};
-pub use ssh_keys::{ReadSshKeys, SshKeyId, SshKeyRow};
+pub use sign_in_ways::{ReadWays, WayChange};
+pub use ssh_keys::ReadSshKeys;
 pub use table::Snapshot;
 pub use wakes::{Topic, TopicCounts};
 pub use webhooks::ReadWebhooks;

@@ -1,10 +1,9 @@
 //! Questions to the rows, of a snapshot or within a write.
 
-use super::audit::AuditHead;
 use super::codec::internal;
 use super::rows::{
-    ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, MoveRow, NodeRow,
-    ProvisioningSpec, StartRow,
+    AuditHead, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, MoveRow,
+    NodeRow, ProvisioningSpec, StartRow,
 };
 use super::table::Rows;
 use super::tables as t;

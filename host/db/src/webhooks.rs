@@ -1,7 +1,6 @@
 //! Webhooks and their deliveries.
 
-use super::findings::Findings;
-use super::fsck::Known;
+use super::findings::{Findings, Known};
 use super::read::Read;
 use super::table::{Draft, Rows};
 use super::tables as t;

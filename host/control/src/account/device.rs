@@ -3,7 +3,7 @@
 
 use crate::App;
 use crate::caller::Caller;
-use crate::vault::{fill, random_text};
+use crate::random::{fill, random_text};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
