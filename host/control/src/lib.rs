@@ -104,7 +104,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 use wharf_config::Config;
-use wharf_db::{Db, Read};
+use wharf_db::{Changes, Db, Read, View};
 use wharf_domain::driver::PluginError;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, NodeId};
@@ -290,6 +290,21 @@ impl App {
             Some(Err(error)) => Err(PluginError::Fault(error.to_string())),
             None => Err(PluginError::Fault("the call did not run".to_owned())),
         }
+    }
+
+    /// Decides and writes a caller's change of an instance, with its audit record.
+    async fn change<T: Send + 'static>(
+        &self,
+        caller: &Caller,
+        operation: &'static str,
+        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let origin = caller.origin();
+        let audited = move |view: &View<'_>| {
+            let (result, changes) = decide(view)?;
+            Ok((result, changes.audited(&origin, operation, view.now)))
+        };
+        self.db.write(audited).await
     }
 
     /// Notifies the reconciler of work. A lost notification only costs time, since the next tick finds

@@ -20,7 +20,6 @@ mod entity_tags;
 mod event_stream;
 mod events;
 mod extract;
-mod idempotency;
 mod interface;
 mod list;
 mod listen;
