@@ -1,5 +1,5 @@
-//! Builds the plugins that are embedded in the binary, with a cargo of their own because they have
-//! another target, and writes their list for `embedded.rs`.
+//! Builds the plugins that are embedded in the binary, and writes their list for `embedded.rs`. A cargo of
+//! their own builds them, because they have another target.
 
 use std::env;
 use std::path::{Path, PathBuf};

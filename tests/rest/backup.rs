@@ -24,7 +24,10 @@ fn restore(server: &mut Server, file: &Path) {
     assert!(refused.contains("server is running"), "{refused}");
     server.terminate().unwrap();
     let refused = server.cli(&["restore", file]).unwrap_err().to_string();
-    assert!(refused.contains("is there already"), "{refused}");
+    assert!(
+        refused.contains("exists and is never replaced"),
+        "{refused}"
+    );
     fs::remove_file(&database).unwrap();
     server.cli(&["restore", file]).unwrap();
     server.cli(&["fsck"]).unwrap();
@@ -64,7 +67,10 @@ fn a_backup_under_load_is_a_database_of_one_moment() {
     let last = dir.path().join("last");
     server.cli(&["backup", last.to_str().unwrap()]).unwrap();
     let again = server.cli(&["backup", last.to_str().unwrap()]).unwrap_err();
-    assert!(again.to_string().contains("is there already"), "{again}");
+    assert!(
+        again.to_string().contains("exists and is never replaced"),
+        "{again}"
+    );
     let key = fs::read(server.data_dir().join("secret.key")).unwrap();
     let kept = fs::read(&last).unwrap();
     assert!(

@@ -95,7 +95,7 @@ fn the_ledger_of_an_instance_that_is_gone_is_checked() {
     });
     let text = complaints(&server, &[]);
     for complaint in [
-        "it is gone, and its ledger still bills it",
+        "its ledger bills it after its deletion",
         "its ledger is not recorded for user 1",
     ] {
         assert!(text.contains(&format!("{id}: {complaint}")), "{text}");

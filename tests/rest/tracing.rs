@@ -17,7 +17,10 @@ fn a_request_id_is_on_the_attempts_the_driver_calls_and_the_engine_requests() {
     api.wait_for(&uuid, "running").unwrap();
 
     let is_request = |line: &Value| {
-        line["spans"][0]["name"] != "attempt" && has(line, "POST") && has(line, "/api/instance/")
+        let access = json!({
+            "request_id": REQUEST_ID, "method": "POST", "route": "/api/instance/", "status": 201,
+        });
+        line["target"] == "wharf::request" && contains(&line["fields"], &access)
     };
     let of_attempt = |line: &Value| {
         let attempt = &line["spans"][0];
@@ -89,10 +92,6 @@ fn create(server: &Server, key: &str) -> String {
     assert!(answer[0].starts_with("HTTP/1.1 201"), "{answer:?}");
     let instance: Value = serde_json::from_str(answer.last().unwrap()).unwrap();
     instance["uuid"].as_str().unwrap().to_owned()
-}
-
-fn has(line: &Value, text: &str) -> bool {
-    line.to_string().contains(text)
 }
 
 /// Whether an object has all fields of another.

@@ -24,10 +24,10 @@ pub enum Error {
     /// The connection of a terminal is lost.
     #[error("the connection is lost")]
     Disconnected(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The response is not what this client understands.
-    #[error("the response is not that of Wharf, or that of an incompatible version")]
+    /// The response has a form that this client does not understand.
+    #[error("the response is not from Wharf, or from an incompatible version")]
     Answer {
-        /// The difference.
+        /// The error of the parser.
         source: serde_json::Error,
         /// The id of the request in the server's log.
         request_id: Option<String>,

@@ -95,13 +95,13 @@ fn check_one(flavor: &FlavorConfig) -> Result<(), ConfigError> {
         (false, None) => {
             return wrong(
                 &setting("ssh"),
-                "must be true, or `web_port` the port of the page: users reach the instance by one",
+                "must be true if `web_port` is not set: users reach an instance by SSH or by its page",
             );
         }
         (true, Some(_)) => {
             return wrong(
                 &setting("web_port"),
-                "must be left out with `ssh = true`: users reach the instance by one of them",
+                "must be left out if `ssh` is true: users reach an instance by SSH or by its page",
             );
         }
         (false, Some(0)) => return wrong(&setting("web_port"), "must be from 1 to 65535"),

@@ -14,7 +14,7 @@ export function money(usd: number): string {
   return dollars(usd, 2);
 }
 
-/** What a rate makes in a whole month. */
+/** The cost of a rate for a whole month. */
 export function perMonth(usd: number): string {
   return money(usd * HOURS_PER_MONTH);
 }

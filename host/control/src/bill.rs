@@ -1,7 +1,7 @@
 //! The bill of a user, and corrections of it.
 
 use super::audit::record;
-use super::costs::costs;
+use super::costs::{CorrectionLine, costs};
 use super::operator::{no_instance, user_named};
 use super::{Operator, Selector};
 use serde::{Deserialize, Serialize};
@@ -35,14 +35,6 @@ pub struct BillLine {
     pub nano_usd: i128,
     /// The corrections that are known one by one.
     pub corrections: Vec<CorrectionLine>,
-}
-
-/// A correction of a bill.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CorrectionLine {
-    pub at: Timestamp,
-    pub nano_usd: i128,
-    pub reason: String,
 }
 
 impl Operator<'_> {

@@ -1,12 +1,9 @@
 //! The authenticated user of a request.
 
-use super::App;
 use super::condition::Condition;
 use std::net::IpAddr;
 use std::sync::Arc;
-use wharf_db::{Changes, View};
 use wharf_domain::audit::{Actor, Origin};
-use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_domain::scope::Scopes;
 use wharf_domain::time::Timestamp;
@@ -49,22 +46,5 @@ impl Caller {
             peer: self.peer,
             request_id: Some(self.request_id.to_string()),
         }
-    }
-}
-
-impl App {
-    /// Decides and writes a caller's change of an instance, with its audit record.
-    pub(super) async fn change<T: Send + 'static>(
-        &self,
-        caller: &Caller,
-        operation: &'static str,
-        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        let origin = caller.origin();
-        let audited = move |view: &View<'_>| {
-            let (result, changes) = decide(view)?;
-            Ok((result, changes.audited(&origin, operation, view.now)))
-        };
-        self.db.write(audited).await
     }
 }

@@ -1,5 +1,5 @@
-//! Wharf's time. It follows the wall clock of the system slowly, and ignores its large steps: whatever
-//! is billed by a wrong clock is billed for good.
+//! Wharf's time. It follows the wall clock of the system slowly, and ignores its large steps. Bills are
+//! never recomputed, so the time of a wrong clock would stay on them.
 
 use super::Operator;
 use super::audit::record;

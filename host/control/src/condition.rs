@@ -33,16 +33,16 @@ impl fmt::Debug for Condition {
 }
 
 /// The instance that a request changes, with the condition of the request.
-pub(super) struct Target {
+pub(super) struct InstanceTarget {
     owner: UserId,
     selector: Selector,
     check: Option<(Arc<Check>, Viewer)>,
 }
 
 impl App {
-    pub(super) fn target(&self, caller: &Caller, selector: &Selector) -> Target {
+    pub(super) fn target(&self, caller: &Caller, selector: &Selector) -> InstanceTarget {
         let check = caller.condition.0.as_ref();
-        Target {
+        InstanceTarget {
             owner: caller.user,
             selector: selector.clone(),
             check: check.map(|check| (Arc::clone(check), self.viewer(caller))),
@@ -50,7 +50,7 @@ impl App {
     }
 }
 
-impl Target {
+impl InstanceTarget {
     /// Finds the instance. Fails if the condition does not hold for it.
     pub(super) fn find(&self, rows: &impl Read) -> Result<Instance, Error> {
         let instance = find(rows, self.owner, &self.selector)?;

@@ -1,6 +1,6 @@
 //! The costs of a user's instances by month, of open and of closed ledgers.
 
-use super::bill::CorrectionLine;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use wharf_db::Read;
 use wharf_domain::error::{Error, FieldErrors};
@@ -29,6 +29,14 @@ impl InstanceCost {
         let sum = self.months.entry(month).or_default();
         *sum = sum.plus(cost);
     }
+}
+
+/// A correction of a bill.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CorrectionLine {
+    pub at: Timestamp,
+    pub nano_usd: i128,
+    pub reason: String,
 }
 
 /// Returns the costs of a user's instances in `[from, to)`, oldest instance first. Closed ledgers are

@@ -2,9 +2,9 @@
 //! event and ledger entry.
 
 use super::quota;
+use super::random::fill;
 use super::suspend;
-use super::vault::fill;
-use super::{App, Caller, IdempotencyKey, InstanceView, Scheduler, Vault};
+use super::{App, Caller, IdempotencyKey, InstanceView, SharedInventory, Vault};
 use std::sync::Arc;
 use wharf_db::{Change, Changes, ProvisioningSpec, Read, View};
 use wharf_domain::blueprint::Blueprint;
@@ -53,15 +53,15 @@ impl App {
         })?;
         draft.key = key;
         let id = draft.id;
-        let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
+        let (inventory, defaults) = (self.inventory.clone(), self.config().quota.limits());
         let decided = self.change(caller, "instance.create", move |view| {
-            draft.decide(view, &scheduler, defaults)
+            draft.decide(view, &inventory, defaults)
         });
         let instance = decided.await.map_err(|error| self.with_freeing(error))?;
         if instance.id != id {
             return Ok(self.view(caller, instance));
         }
-        self.nudge(caller, instance.id);
+        self.nudge(caller, instance.id).await;
         Ok(self.view_with(caller, instance, password))
     }
 
@@ -167,7 +167,7 @@ impl Draft {
     pub(super) fn decide(
         &self,
         view: &View<'_>,
-        scheduler: &Scheduler,
+        inventory: &SharedInventory,
         defaults: Limits,
     ) -> Result<(Instance, Changes), Error> {
         // A request whose client went away may have been decided after this one began.
@@ -179,7 +179,7 @@ impl Draft {
         suspend::check_user(view.rows, self.placement.owner)?;
         let name = self.name(view)?;
         let limits = quota::limits(view.rows, self.placement.owner, defaults)?;
-        let placement = quota::place(scheduler, limits, &self.placement)?;
+        let placement = quota::place(inventory, limits, &self.placement)?;
         let seq = view.rows.next_seq(self.placement.owner)?;
         // Encrypted within the write, so that a rotation of the key misses no new row.
         let password = self.vault.encrypt_text(self.id, &self.password)?;

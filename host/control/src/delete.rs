@@ -27,7 +27,7 @@ impl App {
                 Ok((id, changes))
             })
             .await?;
-        self.nudge(caller, id);
+        self.nudge(caller, id).await;
         Ok(())
     }
 }

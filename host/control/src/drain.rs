@@ -107,7 +107,7 @@ impl Operator<'_> {
         fate: Fate,
         to: &[NodeId],
     ) -> Result<bool, Error> {
-        Ok(place(self.scheduler, rows, instance, fate, to)?.is_some())
+        Ok(place(self.inventory, rows, instance, fate, to)?.is_some())
     }
 }
 

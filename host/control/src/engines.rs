@@ -20,7 +20,7 @@ pub async fn compare_engines(
     for node in nodes.iter().filter(|node| !drivers.contains_key(**node)) {
         let count = rows.values().filter(|i| i.node == **node).count();
         lines.push(format!(
-            "node {node}: {count} instances are on it, and the configuration lacks it"
+            "node {node}: {count} instances are on it, but the configuration lacks it"
         ));
     }
     for (node, driver) in drivers {
@@ -43,7 +43,7 @@ pub async fn compare_engines(
             let made = db.read(|read| read.was_made(*id))?;
             let why = match made {
                 true => "its instance was deleted, and the next start removes it",
-                false => "this database never made it, and Wharf leaves it alone",
+                false => "no instance of this database; Wharf leaves it alone",
             };
             lines.push(format!("{id}: an orphan on node {node}: {why}"));
         }

@@ -32,10 +32,10 @@ impl App {
         let (rates, size) = (draft.rates, draft.placement.size);
         let n_gpus = u32::from(draft.placement.gpu_model.is_some());
         let hourly = |state: InstanceState| ledger::hourly(rates, size, n_gpus, state.billed());
-        let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
+        let (inventory, defaults) = (self.inventory.clone(), self.config().quota.limits());
         // The writer alone knows the inventory between two decisions.
         let decided = self.db.write(move |view| {
-            draft.decide(view, &scheduler, defaults)?;
+            draft.decide(view, &inventory, defaults)?;
             Ok(((), Changes::none()))
         });
         let shortage = match decided.await {

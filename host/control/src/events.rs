@@ -138,8 +138,8 @@ impl OwnerEvents {
 }
 
 impl App {
-    /// Returns at most `limit` events of the caller's instances, or of one of them, after the number
-    /// `after`; from the oldest one on without a number.
+    /// Returns at most `limit` events of the caller's instances, or of one of them. They follow the number
+    /// `after`, or begin with the oldest one.
     pub fn events(
         &self,
         caller: &Caller,

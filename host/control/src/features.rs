@@ -1,4 +1,4 @@
-//! The features of each node, by its last probe.
+//! The features of each node, as its last probe reported them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

@@ -45,8 +45,8 @@ impl App {
     }
 }
 
-/// Returns whether the key is one of the instance. Without a known one, the key becomes it: the
-/// instance was reached before Wharf noted keys, or did not show one in time.
+/// Returns whether the key is one of the instance. If none is known, this key is noted: the instance
+/// was reached before Wharf noted keys, or did not show one in time.
 async fn is_known(db: &Db, id: InstanceId, origin: Origin, shown: HostKey) -> Result<bool, Error> {
     let known = db.read(|rows| rows.host_keys(id))?;
     if !known.is_empty() {

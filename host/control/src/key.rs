@@ -6,8 +6,8 @@ use super::audit;
 use super::caller::{Caller, Credential};
 use super::clock::Clock;
 use super::condition::Condition;
-use super::key_use::LastUse;
-use super::vault::{fill, random_text};
+use super::key_use::{self, LastUse};
+use super::random::{fill, random_text};
 use arc_swap::ArcSwap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -361,6 +361,23 @@ impl Keys {
             change(&mut changed);
             changed
         })
+    }
+
+    /// Writes the last uses every minute, until it is dropped.
+    pub async fn write_uses_regularly(&self) {
+        loop {
+            tokio::time::sleep(key_use::INTERVAL).await;
+            if let Err(error) = self.write_uses().await {
+                tracing::warn!(error = %error.chain(), "cannot write the last uses of keys");
+            }
+        }
+    }
+
+    /// Writes the last uses.
+    pub async fn write_uses(&self) -> Result<(), Error> {
+        let valid = self.valid.load_full();
+        let uses = valid.iter().map(|(id, key)| (id.clone(), &key.last_use));
+        key_use::write(&self.db, uses, Change::PutKeyUse).await
     }
 }
 

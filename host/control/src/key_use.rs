@@ -1,6 +1,5 @@
 //! The last use of each key and session. It is written in the background, so that requests do not wait for it.
 
-use super::key::Keys;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use wharf_db::{Change, Changes, Db};
@@ -46,25 +45,6 @@ impl LastUse {
     fn unwritten(&self) -> Option<Timestamp> {
         let seen = self.get()?;
         (seen.0 != self.written.load(Ordering::Relaxed)).then_some(seen)
-    }
-}
-
-impl Keys {
-    /// Writes the last uses every minute, until it is dropped.
-    pub async fn write_uses_regularly(&self) {
-        loop {
-            tokio::time::sleep(INTERVAL).await;
-            if let Err(error) = self.write_uses().await {
-                tracing::warn!(error = %error.chain(), "cannot write the last uses of keys");
-            }
-        }
-    }
-
-    /// Writes the last uses.
-    pub async fn write_uses(&self) -> Result<(), Error> {
-        let valid = self.valid.load_full();
-        let uses = valid.iter().map(|(id, key)| (id.clone(), &key.last_use));
-        write(&self.db, uses, Change::PutKeyUse).await
     }
 }
 

@@ -1,7 +1,7 @@
 //! The key file: one key of 32 bytes, or several while a rotation is under way. The first one
 //! encrypts; all of them decrypt.
 
-use super::vault::fill;
+use super::random::fill;
 use chacha20poly1305::{Key, KeyInit, XChaCha20Poly1305};
 use sha2::{Digest, Sha256};
 use std::io::{self, ErrorKind, Read};

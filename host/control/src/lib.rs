@@ -24,6 +24,7 @@ mod forget;
 pub mod history;
 mod host_keys;
 mod idempotency;
+mod inventory;
 mod key;
 mod key_use;
 mod keyring;
@@ -36,13 +37,13 @@ mod offer;
 mod operator;
 mod ports;
 mod quota;
+mod random;
 mod read;
 pub mod reconciler;
 mod recreate;
 mod restart;
 pub mod retention;
 mod rotate;
-mod scheduler;
 mod settled;
 mod ssh_key;
 mod stats;
@@ -61,10 +62,10 @@ pub use account::{
     RelyingParty, SessionInfo, Visitor, device,
 };
 pub use audit::{AuditEntry, Order as AuditOrder, page as audit_page, record as audit_record};
-pub use bill::CorrectionLine;
 pub use caller::{Caller, Credential};
 pub use clock::{Clock, ClockState};
 pub use condition::Condition;
+pub use costs::CorrectionLine;
 pub use disk::Disk;
 pub use drain::LeftLine;
 pub use engines::compare_engines;
@@ -73,6 +74,7 @@ pub use events::{EventActor, OwnerEvent, OwnerEvents};
 pub use features::NodeFeatures;
 pub use find::Selector;
 pub use idempotency::IdempotencyKey;
+pub use inventory::SharedInventory;
 pub use key::{ApiKey, KeyInfo, Keys, NewKey};
 pub use keyring::key_in;
 pub use lost::LostLine;
@@ -83,7 +85,6 @@ pub use operator::{Operator, SecretsSource};
 pub use quota::UserQuota;
 pub use read::InstanceView;
 pub use rotate::Rotation;
-pub use scheduler::Scheduler;
 pub use settled::Settled;
 pub use ssh_key::SshKey;
 pub use stats::Stats;
@@ -103,7 +104,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 use wharf_config::Config;
-use wharf_db::{Db, Read};
+use wharf_db::{Changes, Db, Read, View};
 use wharf_domain::driver::PluginError;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, NodeId};
@@ -121,6 +122,9 @@ pub struct Nudge {
     pub request_id: Arc<str>,
 }
 
+/// The most nudges that wait for the reconciler, which takes them at once; a request waits for a place.
+const NUDGES: usize = 4096;
+
 /// Instances with work that a refusal looks at for deleted ones.
 const MAX_LOOKS: usize = 1000;
 
@@ -135,7 +139,7 @@ pub struct App {
     pub(crate) settled: Settled,
     pub(crate) features: NodeFeatures,
     pub(crate) nodes: Nodes,
-    pub(crate) scheduler: Scheduler,
+    pub(crate) inventory: SharedInventory,
     pub(crate) clock: Clock,
     pub(crate) metrics: metrics::Metrics,
     disk: Disk,
@@ -144,7 +148,7 @@ pub struct App {
     terminals: Arc<Terminals>,
     webhooks: watch::Sender<()>,
     guests: Handle,
-    nudge: mpsc::UnboundedSender<Nudge>,
+    nudge: mpsc::Sender<Nudge>,
     /// Notified when instances of drained nodes may have to move.
     pub(crate) drains: Notify,
     samples: stats::Samples,
@@ -157,7 +161,7 @@ pub struct Parts {
     pub config: Arc<Config>,
     pub db: Db,
     /// The inventory that the database keeps up to date.
-    pub scheduler: Scheduler,
+    pub inventory: SharedInventory,
     /// The clock that the database uses.
     pub clock: Clock,
     pub plugins: Plugins,
@@ -172,8 +176,8 @@ pub struct Parts {
 
 impl App {
     /// Creates the application. The reconciler reads from the returned receiver.
-    pub fn new(parts: Parts) -> Result<(Arc<Self>, mpsc::UnboundedReceiver<Nudge>), Error> {
-        let (nudge, nudged) = mpsc::unbounded_channel();
+    pub fn new(parts: Parts) -> Result<(Arc<Self>, mpsc::Receiver<Nudge>), Error> {
+        let (nudge, nudged) = mpsc::channel(NUDGES);
         let keys = Keys::load(parts.db.clone(), parts.clock.clone())?;
         let (db, clock) = (parts.db.clone(), parts.clock.clone());
         let app = Self {
@@ -189,7 +193,7 @@ impl App {
             web_host: parts.config.web.host.as_str().into(),
             config: ArcSwap::new(parts.config),
             db: parts.db,
-            scheduler: parts.scheduler,
+            inventory: parts.inventory,
             clock: parts.clock,
             metrics: metrics::Metrics::default(),
             plugins: parts.plugins,
@@ -225,8 +229,8 @@ impl App {
         self.config.store(Arc::new(config));
     }
 
-    /// Returns the size limit of the response cache in bytes.
-    pub fn answer_cache_bytes(&self) -> u64 {
+    /// Returns the size limit of the cache of rendered lists in bytes.
+    pub fn list_cache_bytes(&self) -> u64 {
         self.config()
             .limits
             .answer_cache_mib
@@ -288,22 +292,39 @@ impl App {
         }
     }
 
+    /// Decides and writes a caller's change of an instance, with its audit record.
+    async fn change<T: Send + 'static>(
+        &self,
+        caller: &Caller,
+        operation: &'static str,
+        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let origin = caller.origin();
+        let audited = move |view: &View<'_>| {
+            let (result, changes) = decide(view)?;
+            Ok((result, changes.audited(&origin, operation, view.now)))
+        };
+        self.db.write(audited).await
+    }
+
     /// Notifies the reconciler of work. A lost notification only costs time, since the next tick finds
     /// the work in the database.
-    fn nudge(&self, caller: &Caller, instance: InstanceId) {
+    async fn nudge(&self, caller: &Caller, instance: InstanceId) {
         let request_id = Arc::clone(&caller.request_id);
-        let _ = self.nudge.send(Nudge {
+        let nudge = Nudge {
             instance,
             request_id,
-        });
+        };
+        let _ = self.nudge.send(nudge).await;
     }
 
     /// Notifies the reconciler of work that the operator has requested.
-    fn wake(&self, instance: InstanceId) {
-        let _ = self.nudge.send(Nudge {
+    async fn wake(&self, instance: InstanceId) {
+        let nudge = Nudge {
             instance,
             request_id: "operator".into(),
-        });
+        };
+        let _ = self.nudge.send(nudge).await;
     }
 
     /// Returns the time by which an instance must be reachable if it is started at `from`.
@@ -324,14 +345,14 @@ impl App {
                 }
                 Ok(false)
             });
-            // The sentence is help only, and the refusal stands without it.
+            // The note is optional: without it the refusal is still correct.
             short.freeing = freeing.unwrap_or(false);
         }
         error
     }
 
-    /// Waits until the node has reached an intent, a later intent has replaced it, the node is known to
-    /// be out of reach, or the wait times out.
+    /// Waits until the node has reached an intent, or a later intent has replaced it. Also returns when
+    /// the node is known to be out of reach, or the wait times out.
     async fn wait_settled(&self, intended: &Instance) {
         let timeout = Duration::from_millis(self.config().limits.answer_wait_ms);
         let waiting = self.settled.enter(intended.id);
@@ -339,7 +360,7 @@ impl App {
         waiting.until(timeout, done).await;
     }
 
-    /// Whether waiting for an intent is of no use any more.
+    /// Whether waiting for an intent is over.
     fn is_settled(&self, intended: &Instance) -> bool {
         let row = self.db.read(|rows| rows.instance(intended.id));
         match row {

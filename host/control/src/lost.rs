@@ -1,4 +1,4 @@
-//! The loss of a node: its machine will not come back with its disks. The instances are told as lost and
+//! The loss of a node: its machine will not come back with its disks. The instances are reported as lost and
 //! cost nothing, and everything that they held is free. Only the operator knows that a node is lost; one
 //! that is out of reach frees nothing.
 
@@ -83,7 +83,7 @@ impl Operator<'_> {
         tracing::warn!(%node, instances = lines.len(), "the operator has given the node up as lost");
         if let Some(app) = self.app {
             for instance in changed {
-                app.wake(instance);
+                app.wake(instance).await;
                 app.settled.notify(instance);
             }
         }

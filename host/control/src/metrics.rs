@@ -179,7 +179,7 @@ impl App {
         for node in self.drivers.keys() {
             self.refresh_node(node, drained.contains(node));
         }
-        for usage in self.scheduler.usage() {
+        for usage in self.inventory.usage() {
             for (quantity, capacity, claimed) in usage.quantities {
                 let node = usage.id.0.clone();
                 let labels = Quantity { node, quantity };

@@ -7,7 +7,7 @@
 use super::audit::record;
 use super::nodes::NodeState;
 use super::operator::{Operator, user_named};
-use super::{App, Scheduler};
+use super::{App, SharedInventory};
 use wharf_config::Config;
 use wharf_db::{Change, Changes, MoveRow, Read, View};
 use wharf_domain::audit::Origin;
@@ -124,7 +124,7 @@ pub(super) fn requirements(
 
 /// A place for an instance that may move.
 pub(super) fn place(
-    scheduler: &Scheduler,
+    inventory: &SharedInventory,
     rows: &impl Read,
     instance: &Instance,
     fate: Fate,
@@ -139,7 +139,7 @@ pub(super) fn place(
         ssh_host: &instance.ssh_host,
         run,
     };
-    Ok(scheduler.place_move(&request, |node| to.contains(node)))
+    Ok(inventory.place_move(&request, |node| to.contains(node)))
 }
 
 impl App {
@@ -157,7 +157,7 @@ impl App {
     /// Begins the move of an instance on a drained node to one of these nodes. False if it cannot move
     /// now.
     pub(super) async fn begin_move(&self, id: InstanceId, to: Vec<NodeId>) -> Result<bool, Error> {
-        let scheduler = self.scheduler.clone();
+        let inventory = self.inventory.clone();
         let decided = self.db.write(move |view| {
             let Some(row) = view.rows.instance(id)? else {
                 return Ok((false, Changes::none()));
@@ -165,7 +165,7 @@ impl App {
             let (moving, consents) = (view.rows.moving(id)?, view.rows.lets_move(row.owner)?);
             let fate = fate(&row, moving.is_some(), consents);
             let place = match view.rows.is_drained(&row.node)? {
-                true => place(&scheduler, view.rows, &row, fate, &to)?,
+                true => place(&inventory, view.rows, &row, fate, &to)?,
                 false => None,
             };
             let Some(place) = place else {
@@ -189,7 +189,7 @@ impl App {
         });
         let begun = decided.await?;
         if begun {
-            self.wake(id);
+            self.wake(id).await;
         }
         Ok(begun)
     }

@@ -70,7 +70,7 @@ struct Node {
 #[derive(Debug, Default)]
 struct Seen {
     state: NodeState,
-    /// The time since which the state is of its kind.
+    /// The time at which the node entered this kind of state.
     since: Option<Timestamp>,
     /// The number of looks that have begun.
     begun: u64,

@@ -42,7 +42,7 @@ impl App {
                     web: false,
                     images: Vec::new(),
                 };
-                let free = self.scheduler.largest_free(&like);
+                let free = self.inventory.largest_free(&like);
                 largest_free.extend(free.map(|free| (cpu_tier, resource_type, free)));
             }
         }

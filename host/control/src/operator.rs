@@ -4,8 +4,8 @@ use super::App;
 use super::Selector;
 use super::account::Accounts;
 use super::clock::Clock;
+use super::inventory::SharedInventory;
 use super::key::Keys;
-use super::scheduler::Scheduler;
 use super::vault::{Vault, VaultError};
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) fn no_instance(named: &Selector) -> Error {
     let message = match named {
         Selector::Id(id) => format!("no instance has the UUID {id}"),
         Selector::Name(name) => {
-            format!("no instance is called {name:?}; a deleted one has a UUID only")
+            format!("no instance is called {name:?}; name a deleted instance by its UUID")
         }
     };
     FieldErrors::one("instance", message).into()
@@ -37,7 +37,7 @@ pub struct Operator<'a> {
     pub db: &'a Db,
     pub keys: &'a Keys,
     pub accounts: &'a Accounts,
-    pub scheduler: &'a Scheduler,
+    pub inventory: &'a SharedInventory,
     pub config: Arc<Config>,
     pub clock: &'a Clock,
     pub secrets: SecretsSource<'a>,
@@ -71,7 +71,7 @@ impl App {
             db: &self.db,
             keys: &self.keys,
             accounts: &self.accounts,
-            scheduler: &self.scheduler,
+            inventory: &self.inventory,
             config: self.config(),
             clock: &self.clock,
             secrets: SecretsSource::Open(&self.vault),

@@ -59,7 +59,7 @@ impl App {
         change: impl Fn(&mut Vec<u16>) -> Result<(), FieldErrors> + Send + 'static,
     ) -> Result<InstanceView, Error> {
         let (owner, target) = (caller.user, self.target(caller, selector));
-        let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
+        let (inventory, defaults) = (self.inventory.clone(), self.config().quota.limits());
         let (instance, pending) = self
             .change(caller, "instance.ports", move |view| {
                 let mut instance = target.find(view.rows)?;
@@ -79,7 +79,7 @@ impl App {
                     return Ok(((instance, false), Changes::none()));
                 }
                 let limits = quota::limits(view.rows, owner, defaults)?;
-                quota::open(&scheduler, limits, owner, [&before, &instance.wan_ports])?;
+                quota::open(&inventory, limits, owner, [&before, &instance.wan_ports])?;
                 // A stopped VM receives its ports at the next start.
                 let pending = instance.intent == Intent::Run;
                 if pending {
@@ -91,7 +91,7 @@ impl App {
             })
             .await?;
         if pending {
-            self.nudge(caller, instance.id);
+            self.nudge(caller, instance.id).await;
             self.wait_unless_provisioning(&instance).await;
         }
         Ok(self.view(caller, instance))

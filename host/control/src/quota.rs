@@ -3,7 +3,7 @@
 
 use super::account::ways::described;
 use super::operator::user_named;
-use super::{App, Caller, Operator, Scheduler, audit};
+use super::{App, Caller, Operator, SharedInventory, audit};
 use serde::{Deserialize, Serialize};
 use wharf_db::{Change, Changes, Read, ReadAccounts};
 use wharf_domain::audit::Origin;
@@ -23,16 +23,16 @@ pub(super) fn limits(rows: &impl Read, user: UserId, defaults: Limits) -> Result
 ///
 /// The refusal names amounts that both the quota and a node allow.
 pub(super) fn place(
-    scheduler: &Scheduler,
+    inventory: &SharedInventory,
     limits: Limits,
     request: &PlacementRequest,
 ) -> Result<Placement, Error> {
-    let (used, wanted) = (scheduler.used(request.owner), wanted(request));
+    let (used, wanted) = (inventory.used(request.owner), wanted(request));
     let mut fields = over(limits, used, Used::default(), wanted);
     if fields.is_empty() {
-        return scheduler.place(request);
+        return inventory.place(request);
     }
-    if let Err(Error::Insufficient(short)) = scheduler.place(&reduced(request, &fields)) {
+    if let Err(Error::Insufficient(short)) = inventory.place(&reduced(request, &fields)) {
         merge(&mut fields, short.fields);
     }
     Err(Error::OverQuota(fields.into()))
@@ -78,38 +78,47 @@ fn merge(fields: &mut Vec<Over>, short: Vec<Over>) {
 
 /// Whether the quota lets a claim grow.
 pub(super) fn grow(
-    scheduler: &Scheduler,
+    inventory: &SharedInventory,
     limits: Limits,
     claim: &Claim,
     to: Size,
 ) -> Result<(), Error> {
     let mut grown = claim.clone();
     grown.size = claim.size.max(to);
-    change(scheduler, limits, claim, &grown)
+    change(inventory, limits, claim, &grown)
 }
 
 /// Whether the quota lets a stopped instance have its compute back.
-pub(super) fn reclaim(scheduler: &Scheduler, limits: Limits, claim: &Claim) -> Result<(), Error> {
+pub(super) fn reclaim(
+    inventory: &SharedInventory,
+    limits: Limits,
+    claim: &Claim,
+) -> Result<(), Error> {
     let mut reclaimed = claim.clone();
     reclaimed.compute = true;
-    change(scheduler, limits, claim, &reclaimed)
+    change(inventory, limits, claim, &reclaimed)
 }
 
-fn change(scheduler: &Scheduler, limits: Limits, old: &Claim, new: &Claim) -> Result<(), Error> {
-    let used = scheduler.used(old.owner);
+fn change(
+    inventory: &SharedInventory,
+    limits: Limits,
+    old: &Claim,
+    new: &Claim,
+) -> Result<(), Error> {
+    let used = inventory.used(old.owner);
     into_result(over(limits, used, Used::of_claim(old), Used::of_claim(new)))
 }
 
 /// Whether the quota allows the ports of a VM, which `[before, after]` has.
 pub(super) fn open(
-    scheduler: &Scheduler,
+    inventory: &SharedInventory,
     limits: Limits,
     owner: UserId,
     [before, after]: [&[u16]; 2],
 ) -> Result<(), Error> {
     let (before, after) = (before.len(), after.len());
     let opened = Used::of_ports(after.saturating_sub(before));
-    into_result(over(limits, scheduler.used(owner), Used::default(), opened))
+    into_result(over(limits, inventory.used(owner), Used::default(), opened))
 }
 
 fn into_result(fields: Vec<Over>) -> Result<(), Error> {
@@ -136,7 +145,7 @@ impl App {
     pub fn quota(&self, caller: &Caller) -> Result<(Used, Limits), Error> {
         let defaults = self.config().quota.limits();
         let limits = self.db.read(|rows| limits(rows, caller.user, defaults))?;
-        Ok((self.scheduler.used(caller.user), limits))
+        Ok((self.inventory.used(caller.user), limits))
     }
 }
 
@@ -151,7 +160,7 @@ impl Operator<'_> {
                     email,
                     disabled: rows.is_disabled(id)?,
                     ways: described(rows, id)?,
-                    used: self.scheduler.used(id),
+                    used: self.inventory.used(id),
                     limits: limits(rows, id, defaults)?,
                 })
             };
@@ -188,7 +197,7 @@ impl Operator<'_> {
             email: email.to_owned(),
             disabled,
             ways,
-            used: self.scheduler.used(user),
+            used: self.inventory.used(user),
             limits,
         })
     }

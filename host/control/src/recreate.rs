@@ -22,7 +22,7 @@ impl App {
             return Err(Error::DiskFull);
         }
         let (owner, target) = (caller.user, self.target(caller, selector));
-        let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
+        let (inventory, defaults) = (self.inventory.clone(), self.config().quota.limits());
         let deadline = self.deadline(self.clock.now());
         let decided = self.change(caller, "instance.recreate", move |view| {
             let row = target.find(view.rows)?;
@@ -35,9 +35,9 @@ impl App {
             }
             let limits = quota::limits(view.rows, owner, defaults)?;
             let request = moves::requirements(view.rows, &row)?;
-            let placement = quota::place(&scheduler, limits, &request)?;
+            let placement = quota::place(&inventory, limits, &request)?;
             if row.resource_type == ResourceType::Vm {
-                quota::open(&scheduler, limits, owner, [&NEW, &row.wan_ports])?;
+                quota::open(&inventory, limits, owner, [&NEW, &row.wan_ports])?;
             }
             let claim = placement.claim;
             let mut row = moves::relocated(row, &claim, &placement.ssh_host);
@@ -51,7 +51,7 @@ impl App {
             Ok((changes.instance()?, changes))
         });
         let instance = decided.await.map_err(|error| self.with_freeing(error))?;
-        self.nudge(caller, instance.id);
+        self.nudge(caller, instance.id).await;
         Ok(self.view(caller, instance))
     }
 }

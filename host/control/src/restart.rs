@@ -34,7 +34,7 @@ impl App {
             Ok((instance.id, instance.node))
         })?;
         let target = self.target(caller, &Selector::Id(id));
-        let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
+        let (inventory, defaults) = (self.inventory.clone(), self.config().quota.limits());
         let bound = Duration::from_millis(self.config().limits.answer_wait_ms);
         let (origin, away) = (caller.origin(), self.nodes.is_away(&node));
         let waiting = self.settled.enter(id);
@@ -51,7 +51,7 @@ impl App {
                 });
             }
             if instance.intent == Intent::Start {
-                // An earlier request started it, and the answer to both is one.
+                // An earlier request started it; both get one answer.
                 return Ok((Some(instance), Changes::none()));
             }
             let claim = view.rows.claim(id)?;
@@ -59,11 +59,11 @@ impl App {
             let held = claim.compute;
             match held {
                 // A stop in progress still holds its claim, and the restart keeps it.
-                true => scheduler.check_gpus(&claim)?,
+                true => inventory.check_gpus(&claim)?,
                 false => {
                     let limits = quota::limits(view.rows, owner, defaults)?;
-                    quota::reclaim(&scheduler, limits, &claim)?;
-                    scheduler.reclaim(&claim)?;
+                    quota::reclaim(&inventory, limits, &claim)?;
+                    inventory.reclaim(&claim)?;
                 }
             }
             if away {
@@ -87,7 +87,7 @@ impl App {
         let Some(started) = decided? else {
             return Err(Error::NodeUnreachable(self.nodes.state(&node).to_string()));
         };
-        self.nudge(caller, id);
+        self.nudge(caller, id).await;
         waiting.until(bound, || self.is_settled(&started)).await;
         self.withdraw_start(caller, &started).await?;
         self.started(caller, &started, &waiting)
@@ -110,7 +110,7 @@ impl App {
             _ => Ok((false, Changes::none())),
         });
         if decided.await? {
-            self.nudge(caller, id);
+            self.nudge(caller, id).await;
         }
         Ok(())
     }

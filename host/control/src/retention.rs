@@ -156,8 +156,8 @@ async fn sweep_audit(app: &App) -> Result<u64, Error> {
     }
 }
 
-/// The changes that retention makes to the records of an instance. It keeps all of an instance that is
-/// not purged.
+/// The changes that retention makes to the records of an instance. The records of an instance that is
+/// not purged stay.
 fn changes(
     rows: &impl Read,
     owner: UserId,

@@ -55,7 +55,7 @@ impl Settled {
     }
 }
 
-/// A waiting request. It removes the instance's entry if it is the last one, however it ends.
+/// A waiting request. Dropping the last one of an instance removes the instance's entry.
 pub struct Waiting<'a> {
     all: &'a Settled,
     id: InstanceId,

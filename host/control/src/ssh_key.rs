@@ -2,7 +2,7 @@
 
 use super::account::{id_name, parse_id};
 use super::audit;
-use super::vault::fill;
+use super::random::fill;
 use super::{App, Caller};
 use wharf_db::{Change, Changes, ReadSshKeys, SshKeyId, SshKeyRow};
 use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};

@@ -47,7 +47,7 @@ impl App {
                 Ok((changes.instance()?, changes))
             })
             .await?;
-        self.nudge(caller, stopped.id);
+        self.nudge(caller, stopped.id).await;
         self.wait_settled(&stopped).await;
         let now = self.db.read(|rows| rows.instance(stopped.id))?;
         let pending = now.is_some_and(|now| {

@@ -95,7 +95,7 @@ impl Operator<'_> {
             Ok((instances, changes))
         });
         let instances = decided.await?;
-        self.follow(&instances);
+        self.follow(&instances).await;
         Ok(instances)
     }
 
@@ -127,10 +127,10 @@ impl Operator<'_> {
     }
 
     /// Wakes the reconciler, and the requests that wait for the instances.
-    fn follow(&self, instances: &[InstanceId]) {
+    async fn follow(&self, instances: &[InstanceId]) {
         let Some(app) = self.app else { return };
         for instance in instances {
-            app.wake(*instance);
+            app.wake(*instance).await;
             app.settled.notify(*instance);
         }
     }

@@ -1,7 +1,7 @@
 //! Terminals: Wharf signs in to the instance over SSH with the instance's own password.
 
 use super::find::{Selector, find};
-use super::vault::random_text;
+use super::random::random_text;
 use super::{App, Caller};
 use wharf_db::{Change, Changes, Read};
 use wharf_domain::audit::AuditRecord;
@@ -13,7 +13,7 @@ use wharf_terminal::{Attachment, Bounds, Full, Opener, Size, Target};
 /// The name of the operation in the audit log.
 const OPERATION: &str = "terminal.open";
 
-/// Length of a terminal's id in bytes. Nobody guesses it, and it opens nothing without the key.
+/// Length of a terminal's id in bytes. It cannot be guessed, and it opens nothing without the key.
 const ID: usize = 16;
 
 /// A request for a terminal.

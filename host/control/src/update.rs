@@ -2,7 +2,7 @@
 //! all.
 
 use super::find::{Selector, find};
-use super::{App, Caller, InstanceView, Scheduler, moves, quota, suspend};
+use super::{App, Caller, InstanceView, SharedInventory, moves, quota, suspend};
 use wharf_db::{Change, Changes, Read, View};
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{DiskGrow, Features};
@@ -45,20 +45,20 @@ impl App {
             Ok((instance.id, Node { features, away }))
         })?;
         errors.into_result()?;
-        let (scheduler, defaults) = (self.scheduler.clone(), self.config().quota.limits());
+        let (inventory, defaults) = (self.inventory.clone(), self.config().quota.limits());
         let target = self.target(caller, &Selector::Id(id));
         let (instance, size) = self
             .change(caller, "instance.update", move |view| {
                 let instance = target.find(view.rows)?;
                 let limits = quota::limits(view.rows, owner, defaults)?;
-                decide(view, (&scheduler, limits), instance, &request, &node)
+                decide(view, (&inventory, limits), instance, &request, &node)
             })
             .await
             .map_err(|error| self.with_freeing(error))?;
         let Some(size) = size else {
             return Ok(self.view(caller, instance));
         };
-        self.nudge(caller, id);
+        self.nudge(caller, id).await;
         self.wait_settled(&instance).await;
         self.withdraw(caller, &instance).await?;
         let after = self.db.read(|rows| find(rows, owner, &Selector::Id(id)))?;
@@ -90,7 +90,7 @@ impl App {
             })
             .await?;
         if withdrawn {
-            self.nudge(caller, id);
+            self.nudge(caller, id).await;
         }
         Ok(())
     }
@@ -118,7 +118,7 @@ impl App {
 /// Returns the updated instance, and the new size if the node must confirm it first.
 fn decide(
     view: &View<'_>,
-    (scheduler, limits): (&Scheduler, Limits),
+    (inventory, limits): (&SharedInventory, Limits),
     mut instance: Instance,
     request: &UpdateRequest,
     node: &Node,
@@ -146,8 +146,8 @@ fn decide(
         .rows
         .claim(instance.id)?
         .ok_or_else(|| Error::internal(format!("{} has no claim", instance.id)))?;
-    quota::grow(scheduler, limits, &claim, size)?;
-    scheduler.grow(&claim, size)?;
+    quota::grow(inventory, limits, &claim, size)?;
+    inventory.grow(&claim, size)?;
     let changes = Changes::none();
     if instance.intent == Intent::Stop {
         // A stop in progress claims the maximum of both sizes; a restart claims the rest.

@@ -1,7 +1,6 @@
 //! The usage of a user in money: costs by month and instance, and the rates of now.
 
-use super::bill::CorrectionLine;
-use super::costs::costs;
+use super::costs::{CorrectionLine, costs};
 use super::{App, Caller};
 use std::collections::BTreeMap;
 use wharf_db::Read;

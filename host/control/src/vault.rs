@@ -5,9 +5,8 @@
 
 use super::audit;
 use super::keyring::{FILE, KeyFileError, Keyring, SecretKey};
+use super::random::fill;
 use arc_swap::ArcSwap;
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chacha20poly1305::XNonce;
 use chacha20poly1305::aead::{Aead, Payload};
 use std::collections::HashSet;
@@ -371,18 +370,6 @@ fn open(key: &SecretKey, id: InstanceId, encrypted: &[u8]) -> Option<Vec<u8>> {
         aad: id.0.as_bytes(),
     };
     key.cipher.decrypt(&XNonce::from(*nonce), payload).ok()
-}
-
-/// Fills a buffer with random bytes from the kernel.
-pub(super) fn fill(bytes: &mut [u8]) -> Result<(), Error> {
-    getrandom::fill(bytes).map_err(|e| Error::caused("no random numbers", e))
-}
-
-/// Random bytes as text for URLs.
-pub(super) fn random_text<const BYTES: usize>() -> Result<String, Error> {
-    let mut bytes = [0; BYTES];
-    fill(&mut bytes)?;
-    Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
 #[cfg(test)]

@@ -1,53 +1,12 @@
 //! The rows by which users sign in: sessions, invitations, passwords, and disabled users.
 
 use super::read::Read;
+use super::rows::{InviteRow, PasswordRow, SessionId, SessionRow};
 use super::table::{Draft, Rows};
 use super::tables as t;
-use serde::{Deserialize, Serialize};
-use std::fmt;
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_domain::time::Timestamp;
-
-/// The public id of a session.
-pub type SessionId = [u8; 8];
-
-/// A session. Its token is not stored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionRow {
-    /// SHA-256 of the whole token.
-    pub sha256: [u8; 32],
-    /// Time of the sign-in.
-    pub created_at: Timestamp,
-}
-
-/// An invitation. Its token is not stored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InviteRow {
-    /// SHA-256 of the whole token.
-    pub sha256: [u8; 32],
-    /// The time from which on it is not valid.
-    pub expires_at: Timestamp,
-}
-
-/// An Argon2id hash of a password, with its parameters.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PasswordRow {
-    /// Memory in KiB.
-    pub memory_kib: u32,
-    /// Passes over the memory.
-    pub passes: u32,
-    /// Degree of parallelism.
-    pub lanes: u32,
-    pub salt: [u8; 16],
-    pub hash: [u8; 32],
-}
-
-impl fmt::Debug for PasswordRow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(password hash)")
-    }
-}
 
 /// One change of these rows.
 #[derive(Debug)]

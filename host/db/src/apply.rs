@@ -6,6 +6,7 @@ use super::projection::Projected;
 use super::rows::OwnerRow;
 use super::table::{Draft, Rows, Table};
 use super::tables as t;
+use super::wakes::Topic;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::{Instance, Intent, Progress};
@@ -23,6 +24,28 @@ impl Draft<'_> {
         for change in changes.0 {
             self.apply_one(change, projected)?;
         }
+        Ok(())
+    }
+
+    /// Notes the topic of a change, for the owner's receivers.
+    fn note_topic(&mut self, change: &Change) -> Result<(), Error> {
+        let (owner, topic) = match change {
+            Change::Audit(record) => (record.owner, Topic::Audit),
+            Change::PutHostKeys(id, _) => {
+                let instance = self.get(&t::INSTANCES, id, ())?;
+                (instance.map(|i| i.owner), Topic::HostKeys)
+            }
+            Change::PutKey(key) => (Some(key.user), Topic::Keys),
+            Change::PutSshKey(owner, ..) | Change::DropSshKey(owner, _) => {
+                (Some(*owner), Topic::SshKeys)
+            }
+            Change::PutWebhook(webhook) => (Some(webhook.owner), Topic::Webhooks),
+            Change::DropWebhook(owner, _) | Change::PutDelivery(owner, ..) => {
+                (Some(*owner), Topic::Webhooks)
+            }
+            _ => return Ok(()),
+        };
+        self.woken.topics.extend(owner.map(|owner| (owner, topic)));
         Ok(())
     }
 

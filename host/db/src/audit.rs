@@ -3,24 +3,13 @@
 
 use super::codec::encode;
 use super::read::Read;
-use super::rows::AuditRow;
+use super::rows::{AuditHead, AuditRow};
 use super::table::{Draft, Rows};
 use super::tables as t;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use wharf_domain::audit::AuditRecord;
 use wharf_domain::error::Error;
-
-/// The end of the audit log. An operator who keeps it elsewhere can tell that nothing before it has
-/// changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct AuditHead {
-    /// Number of the last record; 0 if there is none.
-    pub number: u64,
-    /// Hash of the last record.
-    pub hash: [u8; 32],
-}
 
 impl Draft<'_> {
     /// Appends a record.

@@ -1,4 +1,4 @@
-//! Backup and restore: a copy of a database under another name, complete or not there at all.
+//! Backup and restore: a copy of a database. It gets its name when it is complete.
 
 use super::OpenError;
 use super::codec::internal;

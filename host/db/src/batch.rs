@@ -3,10 +3,9 @@
 use super::accounts::AccountChange;
 use super::rows::{
     ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, MoveRow, NodeRow,
-    ProvisioningSpec, StartRow,
+    ProvisioningSpec, SshKeyId, SshKeyRow, StartRow,
 };
 use super::sign_in_ways::WayChange;
-use super::ssh_keys::{SshKeyId, SshKeyRow};
 use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
@@ -29,7 +28,7 @@ pub enum Change {
     PutInstance(Box<Instance>),
     /// Removes an instance with its provisioning spec and its claim. Events and ledger stay.
     DropInstance(InstanceId),
-    /// Writes a claim over the one that is there.
+    /// Writes a claim, and replaces an earlier one.
     PutClaim(InstanceId, Claim),
     /// Writes the provisioning spec.
     PutProvisioningSpec(InstanceId, Box<ProvisioningSpec>),

@@ -24,7 +24,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     }
 }
 
-/// Any error of the database is a fault of ours towards the user.
+/// Wraps an error of the database, which is an internal error to users.
 pub fn internal(error: impl Into<wharf_domain::error::Cause>) -> Error {
     Error::caused("database", error)
 }

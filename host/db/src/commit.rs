@@ -114,20 +114,21 @@ impl Committer {
         }
     }
 
-    /// Writes a batch. The members have their answers then.
+    /// Writes a batch. Each member then has its answer.
     pub fn run(&mut self, batch: &mut [Box<dyn Job>]) {
         let Err(error) = self.commit(batch) else {
             return;
         };
         if self.is_lost() || batch.len() == 1 {
-            tracing::error!(%error, "a write failed");
+            tracing::error!(error = %error.chain(), "a write failed");
+            let cause = Arc::new(error);
             for job in batch {
-                job.fail(internal(error.to_string()));
+                job.fail(Error::caused("a write failed", Arc::clone(&cause)));
             }
             return;
         }
         // One member may have made the others fail: each gets a commit of its own.
-        tracing::warn!(%error, members = batch.len(), "a batch failed; running its members singly");
+        tracing::warn!(error = %error.chain(), members = batch.len(), "a batch failed; running its members singly");
         for alone in batch.chunks_mut(1) {
             self.run(alone);
         }
@@ -199,15 +200,15 @@ impl Committer {
     }
 
     fn give_up(&self, error: &Error) {
-        tracing::error!(%error, "the database cannot be written any more");
+        tracing::error!(error = %error.chain(), "the database cannot be written any more");
         // Closing would write, and a damaged file may make redb panic twice, which aborts the process.
         std::mem::forget(Arc::clone(&self.file));
         self.lost.send_replace(true);
     }
 }
 
-/// Commits with redb's quick repair: the commit has the state of redb's allocator, so that after a
-/// crash the file is not read whole to find it.
+/// Commits with redb's quick repair: the commit has the state of redb's allocator. So the file is not
+/// read whole after a crash.
 pub fn commit_durably(mut txn: WriteTransaction) -> Result<(), Error> {
     txn.set_quick_repair(true);
     txn.commit().map_err(internal)

@@ -1,8 +1,7 @@
 //! The events of each owner in one sequence without gaps, whatever their instances. Its rows are an
 //! index: the events name their places themselves.
 
-use super::findings::{Findings, Fix};
-use super::fsck::{Known, compare};
+use super::findings::{Findings, Fix, Known, compare};
 use super::read::Read;
 use super::rows::EventRow;
 use super::table::{Draft, Rows, Table};

@@ -4,7 +4,14 @@ use super::codec::encode;
 use super::key::Part;
 use super::table::{Draft, Table};
 use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
 use wharf_domain::error::Error;
+use wharf_domain::ids::InstanceId;
+use wharf_domain::instance::Instance;
+
+/// The instances by id.
+pub(super) type Known = BTreeMap<InstanceId, Instance>;
 
 /// A contradiction between rows.
 #[derive(Debug)]
@@ -73,4 +80,27 @@ impl Findings {
         let fix = Some(fix);
         self.0.push(Finding { text, fix });
     }
+}
+
+/// Compares an index with the one that follows from the rows. `fix` writes or removes a row of it.
+pub(super) fn compare<K: Ord + Debug, V: Copy + PartialEq + Debug>(
+    table: &str,
+    derived: &BTreeMap<K, V>,
+    stored: &BTreeMap<K, V>,
+    wrong: &mut Findings,
+    fix: impl Fn(&K, Option<V>) -> Result<Fix, Error>,
+) -> Result<(), Error> {
+    for (key, value) in derived {
+        if stored.get(key) != Some(value) {
+            let text = format!("{table} lacks {key:?} of {value:?}");
+            wrong.fixable(text, fix(key, Some(*value))?);
+        }
+    }
+    for (key, value) in stored {
+        if !derived.contains_key(key) {
+            let text = format!("{table} has {key:?} of {value:?}, which no row says");
+            wrong.fixable(text, fix(key, None)?);
+        }
+    }
+    Ok(())
 }

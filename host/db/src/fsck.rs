@@ -1,21 +1,18 @@
 //! Derives every index again from the instance rows and compares.
 
 use super::apply::{is_pending, names, place};
-use super::findings::{Finding, Findings, Fix};
+use super::findings::{Finding, Findings, Fix, Known, compare};
 use super::history;
 use super::read::Read;
 use super::recorded;
 use super::tables as t;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
-use wharf_domain::instance::{Instance, Intent};
+use wharf_domain::instance::Intent;
 
-/// The most rows that cannot be read before a check ends: the file is beyond a check then.
+/// The most unreadable rows of a check: a file with more cannot be checked.
 const MAX_UNREADABLE: usize = 100;
-
-pub(super) type Known = BTreeMap<InstanceId, Instance>;
 
 /// The contradictions between tables. An error of a table ends the check of it alone.
 pub(super) fn check(rows: &impl Read) -> Vec<Finding> {
@@ -284,27 +281,4 @@ fn check_users(rows: &impl Read, _: &Known, wrong: &mut Findings) -> Result<(), 
         Some(id) => Fix::put(&t::EMAILS, email.as_str(), &(), &id),
         None => Ok(Fix::remove(&t::EMAILS, email.as_str(), &())),
     })
-}
-
-/// Compares an index with the one that follows from the rows. `fix` writes or removes a row of it.
-pub(super) fn compare<K: Ord + Debug, V: Copy + PartialEq + Debug>(
-    table: &str,
-    derived: &BTreeMap<K, V>,
-    stored: &BTreeMap<K, V>,
-    wrong: &mut Findings,
-    fix: impl Fn(&K, Option<V>) -> Result<Fix, Error>,
-) -> Result<(), Error> {
-    for (key, value) in derived {
-        if stored.get(key) != Some(value) {
-            let text = format!("{table} lacks {key:?} of {value:?}");
-            wrong.fixable(text, fix(key, Some(*value))?);
-        }
-    }
-    for (key, value) in stored {
-        if !derived.contains_key(key) {
-            let text = format!("{table} has {key:?} of {value:?}, which no row says");
-            wrong.fixable(text, fix(key, None)?);
-        }
-    }
-    Ok(())
 }

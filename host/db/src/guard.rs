@@ -38,7 +38,7 @@ pub fn damage(path: Option<&Path>, why: &str) -> String {
 }
 
 /// Ends the process with a message when redb panics outside of [`guarded`], where only a damaged file
-/// makes it panic, and when a second panic follows a first one within it.
+/// makes it panic. A second panic that follows a first one within it ends the process too.
 pub fn exit_on_damage() {
     EXIT.store(true, Ordering::Relaxed);
 }

@@ -1,8 +1,7 @@
-//! Checks the events and the ledger of each instance that ever was: numbers without gaps, time that
-//! does not run backwards, and a ledger that bills what the events say.
+//! Checks the events and the ledger of every instance, purged ones included. Numbers have no gaps, time
+//! does not run backwards, and the ledger agrees with the events.
 
-use super::findings::Findings;
-use super::fsck::Known;
+use super::findings::{Findings, Known};
 use super::read::Read;
 use super::tables as t;
 use std::collections::BTreeSet;
@@ -59,7 +58,7 @@ fn check_one(
             let billed = entry.billed;
             !billed.compute && !billed.storage
         });
-        expect(ended, "it is gone, and its ledger still bills it");
+        expect(ended, "its ledger bills it after its deletion");
     }
     let gapless = |(a, b): (&u32, &u32)| a.checked_add(1) == Some(*b);
     let numbers = events.iter().map(|(number, _)| number);

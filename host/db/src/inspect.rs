@@ -61,8 +61,8 @@ fn rows(
     guarded(|| Db::on(copy, projection, Box::new(Timestamp::default))).map_err(damaged)?
 }
 
-/// Leaves a damaged copy open until the process ends. redb writes when it closes a file, and damaged
-/// pages may make it panic twice then, which aborts the process.
+/// Leaves a damaged copy open until the process ends. redb writes when it closes a file. Damaged pages may
+/// then make it panic twice, which aborts the process.
 fn keep_open<F>(copy: F) {
     std::mem::forget(copy);
 }

@@ -35,8 +35,7 @@ mod wakes;
 mod webhooks;
 mod writer;
 
-pub use accounts::{AccountChange, InviteRow, PasswordRow, ReadAccounts, SessionId, SessionRow};
-pub use audit::AuditHead;
+pub use accounts::{AccountChange, ReadAccounts};
 pub use backup::{Copied, restore};
 pub use batch::{Change, Changes};
 pub use commit::{Clock, View};
@@ -47,13 +46,12 @@ pub use metrics::DbMetrics;
 pub use projection::Projection;
 pub use read::Read;
 pub use rows::{
-    ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, MoveRow, NodeRow,
-    ProvisioningSpec, StartRow,
+    AuditHead, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, IdentityDigest,
+    IdentityRow, InviteRow, KeyRow, KeyTerms, MoveRow, NodeRow, PasskeyDigest, PasskeyRow,
+    PasswordRow, ProvisioningSpec, SessionId, SessionRow, SshKeyId, SshKeyRow, StartRow,
 };
-pub use sign_in_ways::{
-    IdentityDigest, IdentityRow, PasskeyDigest, PasskeyRow, ReadWays, WayChange,
-};
-pub use ssh_keys::{ReadSshKeys, SshKeyId, SshKeyRow};
+pub use sign_in_ways::{ReadWays, WayChange};
+pub use ssh_keys::ReadSshKeys;
 pub use table::Snapshot;
 pub use wakes::{Topic, TopicCounts};
 pub use webhooks::ReadWebhooks;
@@ -125,7 +123,7 @@ pub enum OpenError {
     )]
     Foreign(PathBuf),
     /// A file has the name already.
-    #[error("{0} is there already, and is never replaced: choose another name, or move it away")]
+    #[error("{0} exists and is never replaced: choose another name, or move it away")]
     Present(PathBuf),
     /// The file has wrong content.
     #[error("{}", guard::damage(Some(path), why))]
@@ -238,7 +236,7 @@ impl Db {
         std::fs::metadata(open::path_in(dir)).map_or(0, |file| file.len())
     }
 
-    /// Figures about writes.
+    /// Metrics of writes.
     pub fn metrics(&self) -> &DbMetrics {
         self.writer.metrics()
     }
@@ -252,14 +250,6 @@ impl Db {
         decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
     ) -> Result<T, Error> {
         self.writer.write(decide).await
-    }
-
-    /// [`Self::write`] for callers outside the async runtime.
-    pub fn write_blocking<T: Send + 'static>(
-        &self,
-        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        self.writer.write_blocking(decide)
     }
 
     /// Whether writes can succeed. After an error of the disk they cannot: only the next opening

@@ -1,4 +1,4 @@
-//! Figures about writes.
+//! Metrics of writes.
 
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
@@ -8,7 +8,7 @@ use prometheus_client::registry::{Registry, Unit};
 const SHORTEST: f64 = 0.000_25;
 const BUCKETS: u16 = 14;
 
-/// Figures about writes. Clones share them.
+/// Metrics of writes. Clones share them.
 #[derive(Debug, Clone)]
 pub struct DbMetrics {
     /// Durations of commits.

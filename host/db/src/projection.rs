@@ -6,8 +6,8 @@ use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{NodeId, UserId};
 
-/// Follows the claims and the open ports of VMs, so that use cases can decide from more than rows: which node has room, which
-/// port is free. It is ahead of the commits by the batch under way, and only the writer changes it.
+/// Follows the claims and the open ports of VMs. Use cases read free resources and ports from it. It is
+/// ahead of the commits by the batch under way, and only the writer changes it.
 pub trait Projection: Send {
     /// Derives the state from the committed rows.
     fn load(&mut self, rows: &Snapshot) -> Result<(), Error>;

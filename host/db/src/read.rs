@@ -1,10 +1,9 @@
 //! Questions to the rows, of a snapshot or within a write.
 
-use super::audit::AuditHead;
 use super::codec::internal;
 use super::rows::{
-    ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, MoveRow, NodeRow,
-    ProvisioningSpec, StartRow,
+    AuditHead, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, MoveRow,
+    NodeRow, ProvisioningSpec, StartRow,
 };
 use super::table::Rows;
 use super::tables as t;
@@ -99,7 +98,7 @@ pub trait Read: Rows {
         }
     }
 
-    /// Calls `f` with the ledger of each instance that ever was.
+    /// Calls `f` with the ledger of every instance, purged ones included.
     fn each_ledger(&self, mut f: impl FnMut(InstanceId, &[Entry])) -> Result<(), Error> {
         let mut entries: Vec<Entry> = Vec::new();
         for row in self.all(&t::LEDGER)? {
@@ -448,7 +447,7 @@ pub trait Read: Rows {
     ) -> Result<Vec<EventRow>, Error> {
         let last = self.last_under(&t::EVENTS, &id)?;
         let (mut low, mut high) = (0, last.map_or(0, |(number, _)| number.saturating_add(1)));
-        // The numbers ascend together, so a search by halves finds the first one.
+        // The numbers ascend together, so a binary search finds the first one.
         while low < high {
             let middle = low + (high - low) / 2;
             match self.get(&t::EVENTS, &id, middle)? {

@@ -53,7 +53,7 @@ pub fn check(rows: &impl Read, wrong: &mut Vec<String>) -> Result<(), Error> {
     for row in rows.all(&t::CLOSED)? {
         let (owner, (_, id), _) = row?;
         if ledgers.contains(&(owner, id)) {
-            wrong.push(format!("{id}: its ledger is closed and still there"));
+            wrong.push(format!("{id}: its closed ledger was not removed"));
         }
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 use super::codec::decode;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::Arc;
 use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::blueprint::Blueprint;
@@ -147,4 +148,103 @@ pub struct OwnerRow {
     pub version: u64,
     /// Place of the latest instance in the order of creation.
     pub last_seq: u64,
+}
+
+/// The end of the audit log. An operator who keeps it elsewhere can tell that nothing before it has
+/// changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct AuditHead {
+    /// Number of the last record; 0 if there is none.
+    pub number: u64,
+    /// Hash of the last record.
+    pub hash: [u8; 32],
+}
+
+/// The public id of a session.
+pub type SessionId = [u8; 8];
+
+/// A session. Its token is not stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRow {
+    /// SHA-256 of the whole token.
+    pub sha256: [u8; 32],
+    /// Time of the sign-in.
+    pub created_at: Timestamp,
+}
+
+/// An invitation. Its token is not stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InviteRow {
+    /// SHA-256 of the whole token.
+    pub sha256: [u8; 32],
+    /// The time from which on it is not valid.
+    pub expires_at: Timestamp,
+}
+
+/// An Argon2id hash of a password, with its parameters.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PasswordRow {
+    /// Memory in KiB.
+    pub memory_kib: u32,
+    /// Passes over the memory.
+    pub passes: u32,
+    /// Degree of parallelism.
+    pub lanes: u32,
+    pub salt: [u8; 16],
+    pub hash: [u8; 32],
+}
+
+impl fmt::Debug for PasswordRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(password hash)")
+    }
+}
+
+/// SHA-256 of a credential id.
+pub type PasskeyDigest = [u8; 32];
+
+/// SHA-256 of an issuer and a subject.
+pub type IdentityDigest = [u8; 32];
+
+/// A passkey.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PasskeyRow {
+    /// The name that its owner gave it.
+    pub name: String,
+    /// The id that its authenticator chose.
+    pub credential: Vec<u8>,
+    /// The host of the console for which it was made. Browsers offer it there only.
+    pub host: String,
+    /// The ways in which browsers reach the authenticator, as bits.
+    pub transports: u8,
+    /// The public key and the settings that never change.
+    pub fixed: Vec<u8>,
+    /// The counter of signatures and the other state that a sign-in changes.
+    pub state: [u8; 7],
+    pub created_at: Timestamp,
+    pub last_used_at: Option<Timestamp>,
+}
+
+/// An identity at a provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdentityRow {
+    pub issuer: String,
+    /// The provider's id of the user.
+    pub subject: String,
+    /// The verified address at the time of the link.
+    pub email: String,
+    pub linked_at: Timestamp,
+}
+
+/// The public id of a saved SSH key.
+pub type SshKeyId = [u8; 8];
+
+/// A saved SSH public key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SshKeyRow {
+    /// The name that its owner gave it, unique for the owner.
+    pub name: String,
+    /// One OpenSSH public key line.
+    pub public_key: String,
+    pub created_at: Timestamp,
 }

@@ -1,48 +1,11 @@
 //! The ways to sign in without a password: passkeys, and identities at providers of OpenID Connect.
 
 use super::read::Read;
+use super::rows::{IdentityDigest, IdentityRow, PasskeyDigest, PasskeyRow};
 use super::table::{Draft, Rows};
 use super::tables as t;
-use serde::{Deserialize, Serialize};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
-use wharf_domain::time::Timestamp;
-
-/// SHA-256 of a credential id.
-pub type PasskeyDigest = [u8; 32];
-
-/// SHA-256 of an issuer and a subject.
-pub type IdentityDigest = [u8; 32];
-
-/// A passkey.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PasskeyRow {
-    /// The name that its owner gave it.
-    pub name: String,
-    /// The id that its authenticator chose.
-    pub credential: Vec<u8>,
-    /// The host of the console for which it was made. Browsers offer it there only.
-    pub host: String,
-    /// The ways in which browsers reach the authenticator, as bits.
-    pub transports: u8,
-    /// The public key and the settings that never change.
-    pub fixed: Vec<u8>,
-    /// The counter of signatures and the other state that a sign-in changes.
-    pub state: [u8; 7],
-    pub created_at: Timestamp,
-    pub last_used_at: Option<Timestamp>,
-}
-
-/// An identity at a provider.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct IdentityRow {
-    pub issuer: String,
-    /// The provider's id of the user.
-    pub subject: String,
-    /// The verified address at the time of the link.
-    pub email: String,
-    pub linked_at: Timestamp,
-}
 
 /// One change of these rows.
 #[derive(Debug)]

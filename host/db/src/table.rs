@@ -1,9 +1,8 @@
 //! Typed tables over one tree of the file.
 //!
 //! A commit writes a page of each leaf that it changes, with all pages above it. So all tables are
-//! in one tree, and rows that change together have keys that are neighbours: a key is the table's
-//! group, the first part of the row's key, the table's kind, and the rest. Rows of one group keep
-//! their rows of an equal first part side by side.
+//! in one tree. A key is the table's group, the first part of the row's key, the table's kind, and the
+//! rest of the row's key. So rows that change together are neighbours.
 
 use super::codec::{decode, encode, internal};
 use super::key::Part;
@@ -21,7 +20,7 @@ type Bytes = &'static [u8];
 
 pub(super) const TREE: TableDefinition<Bytes, Bytes> = TableDefinition::new("rows");
 
-/// A table. Declaring it is all that a new one takes.
+/// A table. A new table needs only its declaration.
 pub struct Table<F: ?Sized, R, V> {
     group: u8,
     kind: u8,

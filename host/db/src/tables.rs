@@ -2,14 +2,12 @@
 //!
 //! Claims are in a group of their own, because a start reads all of them.
 
-use super::accounts::{InviteRow, PasswordRow, SessionId, SessionRow};
-use super::audit::AuditHead;
 use super::rows::{
-    AuditRow, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, MoveRow,
-    NodeRow, OwnerRow, ProvisioningSpec, StartRow,
+    AuditHead, AuditRow, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, IdentityDigest,
+    IdentityRow, InviteRow, KeyRow, KeyTerms, MoveRow, NodeRow, OwnerRow, PasskeyDigest,
+    PasskeyRow, PasswordRow, ProvisioningSpec, SessionId, SessionRow, SshKeyId, SshKeyRow,
+    StartRow,
 };
-use super::sign_in_ways::{IdentityDigest, IdentityRow, PasskeyDigest, PasskeyRow};
-use super::ssh_keys::{SshKeyId, SshKeyRow};
 use super::table::Table;
 use uuid::Uuid;
 use wharf_domain::capacity::Claim;

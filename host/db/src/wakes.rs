@@ -1,12 +1,8 @@
 //! Notifications about commits, by owner. They carry no rows: the database has them.
 
-use super::batch::Change;
-use super::table::{Draft, Rows};
-use super::tables as t;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
-use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 
 /// A list of an owner that changes without an event.
@@ -43,7 +39,8 @@ pub type TopicCounts = [u64; Topic::ALL.len()];
 pub struct Woken {
     /// The owners with new events.
     pub(super) events: BTreeSet<UserId>,
-    topics: BTreeSet<(UserId, Topic)>,
+    /// The changed topics of each owner.
+    pub(super) topics: BTreeSet<(UserId, Topic)>,
 }
 
 /// The receivers of notifications, by owner.
@@ -103,29 +100,5 @@ impl Wakes {
 
     fn owners(&self) -> MutexGuard<'_, HashMap<UserId, Owner>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Draft<'_> {
-    /// Notes the topic of a change, for the owner's receivers.
-    pub(super) fn note_topic(&mut self, change: &Change) -> Result<(), Error> {
-        let (owner, topic) = match change {
-            Change::Audit(record) => (record.owner, Topic::Audit),
-            Change::PutHostKeys(id, _) => {
-                let instance = self.get(&t::INSTANCES, id, ())?;
-                (instance.map(|i| i.owner), Topic::HostKeys)
-            }
-            Change::PutKey(key) => (Some(key.user), Topic::Keys),
-            Change::PutSshKey(owner, ..) | Change::DropSshKey(owner, _) => {
-                (Some(*owner), Topic::SshKeys)
-            }
-            Change::PutWebhook(webhook) => (Some(webhook.owner), Topic::Webhooks),
-            Change::DropWebhook(owner, _) | Change::PutDelivery(owner, ..) => {
-                (Some(*owner), Topic::Webhooks)
-            }
-            _ => return Ok(()),
-        };
-        self.woken.topics.extend(owner.map(|owner| (owner, topic)));
-        Ok(())
     }
 }

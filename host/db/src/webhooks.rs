@@ -1,7 +1,6 @@
 //! Webhooks and their deliveries.
 
-use super::findings::Findings;
-use super::fsck::Known;
+use super::findings::{Findings, Known};
 use super::read::Read;
 use super::table::{Draft, Rows};
 use super::tables as t;
@@ -76,7 +75,7 @@ impl Draft<'_> {
         self.put(&t::DELIVERIES, &owner, (id, number), delivery)?;
         let last = self.webhook(owner, id)?.map_or(0, |row| row.deliveries);
         let oldest = last.max(number).saturating_sub(KEPT);
-        // The number of this one may be old, and that of the one that is too old now.
+        // A delivery that was tried again may itself be too old; otherwise the oldest one now is.
         for old in [oldest, number.min(oldest)] {
             let done = self.delivery(owner, id, old)?;
             if done.is_some_and(|done| done.state != DeliveryState::Pending) {

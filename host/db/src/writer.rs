@@ -9,13 +9,15 @@ use super::wakes::Wakes;
 use prometheus_client::metrics::gauge::Gauge;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{oneshot, watch};
 use wharf_domain::error::Error;
 
 /// The most use cases in one commit; bounds how long the first of them waits.
 const BATCH: usize = 1024;
+/// The most use cases in the queue, so that the next batches are ready. Further callers wait for a place.
+pub(super) const QUEUE: usize = 4 * BATCH;
 
 /// Takes use cases. The last clone waits for the thread to end, so that the file is closed then.
 #[derive(Clone)]
@@ -45,10 +47,10 @@ impl Writer {
         let shown = (Arc::clone(&commits), wakes, metrics.clone());
         let committer = Committer::new(file, projection, clock, shown, losing);
         let queued = metrics.queued.clone();
-        let (queue, jobs) = channel();
+        let (queue, jobs) = channel(QUEUE);
         let thread = std::thread::Builder::new()
             .name("db-writer".to_owned())
-            .spawn(move || serve(committer, &jobs, &queued))
+            .spawn(move || serve(committer, jobs, &queued))
             .map_err(internal)?;
         Ok(Self(Arc::new(Shared {
             queue: Some(queue),
@@ -86,28 +88,20 @@ impl Writer {
         &self,
         decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
     ) -> Result<T, Error> {
-        self.submit(decide).await.map_err(internal)?
-    }
-
-    /// See [`super::Db::write_blocking`].
-    pub fn write_blocking<T: Send + 'static>(
-        &self,
-        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        self.submit(decide).blocking_recv().map_err(internal)?
-    }
-
-    fn submit<T: Send + 'static>(
-        &self,
-        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
-    ) -> oneshot::Receiver<Result<T, Error>> {
         let (reply, answer) = oneshot::channel();
-        if let Some(queue) = &self.0.queue {
-            // A job that is not taken drops its `reply`, which the caller sees.
+        self.submit(Box::new(Waiting::new(decide, reply))).await;
+        answer.await.map_err(internal)?
+    }
+
+    /// Waits for a place in the queue. A job that is not taken is dropped with its reply, which the
+    /// caller sees.
+    async fn submit(&self, job: Box<dyn Job>) {
+        if let Some(queue) = &self.0.queue
+            && let Ok(place) = queue.reserve().await
+        {
             self.0.metrics.queued.inc();
-            let _ = queue.send(Box::new(Waiting::new(decide, reply)));
+            place.send(job);
         }
-        answer
     }
 }
 
@@ -122,12 +116,11 @@ impl Drop for Shared {
     }
 }
 
-fn serve(mut committer: Committer, jobs: &Receiver<Box<dyn Job>>, queued: &Gauge) {
-    while let Ok(first) = jobs.recv() {
-        let mut batch = vec![first];
-        batch.extend(jobs.try_iter().take(BATCH - 1));
+fn serve(mut committer: Committer, mut jobs: Receiver<Box<dyn Job>>, queued: &Gauge) {
+    let mut batch = Vec::new();
+    while jobs.blocking_recv_many(&mut batch, BATCH) > 0 {
         queued.dec_by(i64::try_from(batch.len()).unwrap_or(i64::MAX));
         committer.run(&mut batch);
-        batch.into_iter().for_each(|job| job.answer());
+        batch.drain(..).for_each(|job| job.answer());
     }
 }

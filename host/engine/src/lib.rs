@@ -31,5 +31,5 @@ pub use message::{Body, EngineError, JobState, Request, Response, Transfer};
 pub use node::{EngineNode, OpenError};
 pub use outgoing::Outgoing;
 pub use policy::PolicyFile;
-pub use scope::{CallScope, Creation, Limits, Subject};
+pub use scope::{CallScope, CreateScope, Limits, Subject};
 pub use transport::{InProcessEngine, Transport};

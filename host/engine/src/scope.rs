@@ -40,7 +40,7 @@ pub struct Subject {
     /// Its open ports, if it is a virtual machine.
     pub vm_ports: Option<Vec<u16>>,
     /// The permitted creation, in `ensure`.
-    pub creation: Option<Creation>,
+    pub creation: Option<CreateScope>,
     /// The container's limits before the call changed any, once the engine has reported them.
     pub limits_before: Option<Limits>,
     /// The size of the image, once the engine has reported it in this call.
@@ -78,7 +78,7 @@ impl Subject {
 
 /// The permitted contents of a creation.
 #[derive(Debug, Clone)]
-pub struct Creation {
+pub struct CreateScope {
     /// Host name inside.
     pub hostname: String,
     /// Image references for this kind of engine.
@@ -162,7 +162,7 @@ impl CallScope {
     /// The call that creates an instance.
     pub fn create(installation: &str, spec: &Spec, engine_kind: &str) -> Self {
         let blueprint = &spec.blueprint;
-        let creation = Creation {
+        let creation = CreateScope {
             hostname: spec.hostname.clone(),
             images: blueprint
                 .images

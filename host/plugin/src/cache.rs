@@ -1,7 +1,7 @@
 //! The cache of compiled components.
 //!
-//! A compiled component is native code. The cache reads only complete files, written by this host for
-//! this component and this engine, in a directory that only this user can write to.
+//! A compiled component is native code. The cache reads only complete files that this host wrote for
+//! this component and this engine. Their directory is one that only this user can write to.
 
 use super::config::CacheUse;
 use sha2::{Digest, Sha256};
@@ -113,12 +113,12 @@ fn read(engine: &Engine, path: &Path) -> Option<Component> {
     let file = fs::read(path).ok()?;
     let (digest, code) = file.split_at_checked(DIGEST)?;
     if Sha256::digest(code).as_slice() != digest {
-        debug!(file = %path.display(), "a kept component is damaged and is compiled anew");
+        debug!(file = %path.display(), "a cached component is damaged and is compiled again");
         return None;
     }
-    // SAFETY: the bytes come whole from a file that `component` wrote, by `Component::serialize`, for
-    // this engine's compatibility hash (part of the file's name), in a directory that `trusted`
-    // or `is_own` found writable by this user and root alone.
+    // SAFETY: the bytes come whole from a file that `component` wrote by `Component::serialize`. The
+    // file's name has this engine's compatibility hash, and `trusted` or `is_own` found that only this
+    // user and root can write to its directory.
     #[allow(
         unsafe_code,
         reason = "deserialising native code is the point of the cache; see SAFETY"

@@ -11,8 +11,7 @@ use super::embedded::EMBEDDED;
 use super::error::LoadError;
 use super::guest::Guest;
 use super::imports;
-use super::pin;
-use super::policies::is_policy;
+use super::pin::{self, Sources, is_policy};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,9 +30,6 @@ const SURVEY: &str = "wharf:plugin/survey";
 const MOVES: &str = "wharf:plugin/moves";
 /// The package version of this host.
 const VERSION: &str = "0.1.0";
-
-/// A plugin's name and component, by name.
-pub type Sources = BTreeMap<String, Cow<'static, [u8]>>;
 
 /// A loaded driver.
 pub struct DriverPlugin {

@@ -1,10 +1,15 @@
 //! Hashes of plugins that the operator has pinned.
 
 use super::error::LoadError;
-use super::load::Sources;
-use super::policies::is_policy;
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+/// The end of a policy file's name.
+pub const SUFFIX: &str = ".policy.toml";
+
+/// A plugin's name and component, by name.
+pub type Sources = BTreeMap<String, Cow<'static, [u8]>>;
 
 /// Compares each pinned plugin with its hash.
 pub fn check(pins: &BTreeMap<String, String>, sources: &Sources) -> Result<(), LoadError> {
@@ -33,4 +38,9 @@ pub fn hash(content: &[u8]) -> String {
     let digest = Sha256::digest(content);
     let digits = digest.iter().map(|byte| format!("{byte:02x}"));
     format!("sha256:{}", digits.collect::<String>())
+}
+
+/// Whether a file in the configuration's `[plugins]` is a policy.
+pub fn is_policy(file: &str) -> bool {
+    file.ends_with(SUFFIX)
 }

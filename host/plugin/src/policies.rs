@@ -3,13 +3,10 @@
 use super::embedded::POLICIES;
 use super::error::LoadError;
 use super::load::read_directory;
-use super::pin;
+use super::pin::{self, SUFFIX};
 use std::collections::BTreeMap;
 use std::path::Path;
 use wharf_engine::PolicyFile;
-
-/// The end of a policy file's name.
-const SUFFIX: &str = ".policy.toml";
 
 /// The policies of the process.
 #[derive(Debug)]
@@ -109,9 +106,4 @@ impl Policies {
             }),
         }
     }
-}
-
-/// Whether a file in the configuration's `[plugins]` is a policy.
-pub fn is_policy(file: &str) -> bool {
-    file.ends_with(SUFFIX)
 }

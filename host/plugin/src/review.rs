@@ -7,9 +7,9 @@ use wharf_engine::PolicyFile;
 /// The explanation of a policy.
 #[derive(Debug)]
 pub struct Review {
-    /// What a driver could do to a node.
+    /// The permissions of a driver, in words.
     pub words: String,
-    /// What needs a second look, a sentence each.
+    /// The findings, one sentence each.
     pub findings: Vec<String>,
     /// The file's name and hash, for the configuration. A policy of the program needs no approval.
     pub approval: Option<(String, String)>,

@@ -17,7 +17,7 @@ use wharf_config::{Config, FlavorConfig, NodeConfig};
 use wharf_control::reconciler;
 use wharf_control::retention;
 use wharf_control::terminal_watch;
-use wharf_control::{App, Clock, Nudge, Parts, Scheduler, Vault, VaultError, clock_watch};
+use wharf_control::{App, Clock, Nudge, Parts, SharedInventory, Vault, VaultError, clock_watch};
 use wharf_db::{Db, Inspected, OpenError, Read, inspect};
 use wharf_domain::capacity::{GpuDevice, Size};
 use wharf_domain::error::Error;
@@ -97,25 +97,25 @@ pub enum StartError {
 }
 
 /// Opens the database of a configuration. The command line uses it too while no server runs.
-pub fn open_db(config: &Config) -> Result<(Db, Scheduler, Clock), StartError> {
+pub fn open_db(config: &Config) -> Result<(Db, SharedInventory, Clock), StartError> {
     wharf_secure_fs::make_dir(&config.data_dir).map_err(|source| StartError::DataDir {
         path: config.data_dir.display().to_string(),
         source,
     })?;
     trust::check(config)?;
-    let scheduler = Scheduler::new(empty_inventory(config));
+    let inventory = SharedInventory::new(empty_inventory(config));
     let clock = Clock::new(&config.clock);
     let time = clock.clone();
-    let projection = Box::new(scheduler.clone());
+    let projection = Box::new(inventory.clone());
     let db = Db::open(&config.data_dir, projection, Box::new(move || time.now()))?;
     clock.resume(&db)?;
-    Ok((db, scheduler, clock))
+    Ok((db, inventory, clock))
 }
 
 /// Copies the database of a configuration, for checks that change nothing.
 pub fn inspect_db(config: &Config) -> Result<Inspected, StartError> {
-    let scheduler = Scheduler::new(empty_inventory(config));
-    Ok(inspect(&config.data_dir, Box::new(scheduler))?)
+    let inventory = SharedInventory::new(empty_inventory(config));
+    Ok(inspect(&config.data_dir, Box::new(inventory))?)
 }
 
 /// Compares a database with the engines of a configuration.
@@ -125,9 +125,9 @@ pub async fn compare_engines(config: &Config, db: &Db) -> Result<Vec<String>, St
     Ok(wharf_control::compare_engines(db, &drivers).await?)
 }
 
-/// Loads the plugins, and makes the driver of each node, for a check that writes nothing into `data_dir`:
-/// it may run under another account than the server. The server's compiled plugins save their compilation if
-/// only this account can have written them.
+/// Loads the plugins, and makes the driver of each node, for a check. It writes nothing into `data_dir`,
+/// because the check may run under another account than the server. It reads the server's compiled plugins
+/// if only this account can have written them.
 pub async fn drivers_for_check(
     config: &Config,
     installation: &str,
@@ -286,9 +286,9 @@ fn raise_open_files() {
 
 async fn assemble(
     config: &Arc<Config>,
-    (db, scheduler, clock): (Db, Scheduler, Clock),
+    (db, inventory, clock): (Db, SharedInventory, Clock),
     threads: &reconciler::Threads,
-) -> Result<(Arc<App>, mpsc::UnboundedReceiver<Nudge>), StartError> {
+) -> Result<(Arc<App>, mpsc::Receiver<Nudge>), StartError> {
     let installation = installation(&db)?;
     let cache = CacheUse::Keep(config.data_dir.join(CACHE));
     let (plugins, drivers) = drivers(config, &installation, cache).await?;
@@ -296,7 +296,7 @@ async fn assemble(
     let parts = Parts {
         config: Arc::clone(config),
         db,
-        scheduler,
+        inventory,
         clock,
         plugins,
         drivers,

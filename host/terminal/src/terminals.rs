@@ -40,7 +40,7 @@ pub struct Bounds {
 pub enum Full {
     /// The user has this number of terminals.
     User(usize),
-    /// The service has as many as it may, or stops.
+    /// The limit of the service is reached, or it stops.
     Service,
 }
 

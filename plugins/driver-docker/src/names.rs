@@ -77,8 +77,7 @@ pub fn bridge(own_name: &str) -> String {
 
 /// The part of a name that distinguishes the networks of a machine. An owner's network is named
 /// after its addresses and its installation. An engine may keep an unused network and refuse another
-/// with its addresses (dockerd 20.10 sometimes does), so the next owner of the addresses must find
-/// it. Two engines on one machine would share a bridge of one name.
+/// with its addresses; dockerd 20.10 sometimes does. So the next owner of the addresses must find it. Two engines on one machine would share a bridge of one name.
 #[must_use]
 pub fn own_name(installation: &str, network: &Network) -> String {
     if network.id.starts_with(PUBLIC_ID) {

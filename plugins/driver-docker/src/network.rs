@@ -92,7 +92,7 @@ pub fn create(ctx: &Context, network: &Network) -> Result<(), Error> {
         match make(ctx, network)? {
             Ok(()) => return Ok(()),
             Err(refusal) if refusal.is_name_taken() => {}
-            // Docker says so also of this network, while another call makes it.
+            // Docker reports this also while another call creates the network.
             Err(refusal) if refusal.is_subnet_taken() => taken = Some(refusal.message),
             Err(refusal) => return Err(refusal.during("creating the network")),
         }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use wharf::server::open_db;
 use wharf_config::Config;
-use wharf_control::{Keys, NewKey, Scheduler, Vault};
+use wharf_control::{Keys, NewKey, SharedInventory, Vault};
 use wharf_db::{Change, Changes, Db, ProvisioningSpec, Read as _, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::blueprint::{Blueprint, Content, File, Health, Image};
@@ -165,7 +165,7 @@ async fn fill(
     engines: Option<&Path>,
 ) -> Result<(Vec<String>, Vec<InstanceId>)> {
     let config = Config::load(config)?;
-    let (db, scheduler, clock) = open_db(&config)?;
+    let (db, inventory, clock) = open_db(&config)?;
     let vault = Arc::new(Vault::open(&config.data_dir, &db).await?);
     let keys = Keys::load(db.clone(), clock)?;
     let (mut shown, mut owners) = (Vec::new(), Vec::new());
@@ -194,10 +194,10 @@ async fn fill(
         {
             done??;
         }
-        let scheduler = scheduler.clone();
+        let inventory = inventory.clone();
         tasks.spawn(create(
             db.clone(),
-            scheduler,
+            inventory,
             Arc::clone(&vault),
             id,
             owner,
@@ -242,7 +242,7 @@ fn write_engines(db: &Db, dir: &Path) -> Result<()> {
 
 async fn create(
     db: Db,
-    scheduler: Scheduler,
+    inventory: SharedInventory,
     vault: Arc<Vault>,
     id: InstanceId,
     owner: UserId,
@@ -257,7 +257,7 @@ async fn create(
     db.write(move |view| {
         decide(
             view,
-            &scheduler,
+            &inventory,
             id,
             owner,
             n,
@@ -270,7 +270,7 @@ async fn create(
 
 fn decide(
     view: &View<'_>,
-    scheduler: &Scheduler,
+    inventory: &SharedInventory,
     id: InstanceId,
     owner: UserId,
     n: usize,
@@ -286,7 +286,7 @@ fn decide(
         web: false,
         images: Vec::new(),
     };
-    let placement = scheduler.place(&ask)?;
+    let placement = inventory.place(&ask)?;
     let (claim, seq) = (placement.claim, view.rows.next_seq(owner)?);
     let name = Name::parse(&format!("calm-harbor-{n}"));
     let rate = Rate(12_500_000);

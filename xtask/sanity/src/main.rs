@@ -1,7 +1,7 @@
 //! `cargo xtask sanity`: the promises of `wit/v0.1/driver.wit`, checked on one node.
 //!
 //! The driver runs as in the server: its component, the policy of its kind of engine, the limits. So
-//! a plugin of anybody is checked by its file alone.
+//! a plugin needs no source to be checked.
 //!
 //! - [`options`]: the node, and the image of the instances.
 //! - [`subject`]: the driver with instances of its own.
@@ -43,7 +43,7 @@ async fn run(options: Options) -> Result<()> {
             Err(error) => {
                 failed += 1;
                 println!("FAIL  {name}\n        {error:#}");
-                // What this rule has left would fail the next ones.
+                // Remains of this rule would fail later rules.
                 drop(subject.remove_all().await);
             }
         }

@@ -1179,7 +1179,7 @@ export type ListEventsErrors = {
      */
     413: Detail;
     /**
-     * The user has as many event streams open as one may have, or the API key has sent too many requests.
+     * The user has reached the limit on event streams, or the API key has sent too many requests.
      */
     429: Detail;
     /**

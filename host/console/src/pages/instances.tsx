@@ -45,7 +45,7 @@ const NARROW = "(max-width: 899px)";
 const filter = { text: "" };
 const order: { by: Column | null; down: boolean } = { by: null, down: false };
 
-/** What a filter looks at. */
+/** The text that a filter searches. */
 function words(i: InstanceInList): string {
   const kind = i.resource_type === "vm" ? "vm virtual machine" : "container";
   return `${i.name} ${stateWord(i.state)} ${i.state} ${i.flavor} ${kind} ${i.gpu_model ?? ""}`.toLowerCase();

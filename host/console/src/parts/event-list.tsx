@@ -15,7 +15,7 @@ const ACTORS: Record<string, string> = {
   node: "node",
 };
 
-/** Who or what caused an event. */
+/** The party that caused an event. */
 export function actor(event: Happening): string {
   if (!event.actor) return "";
   const word = ACTORS[event.actor.kind] ?? event.actor.kind;
@@ -37,7 +37,7 @@ export function useInstanceEvents(uuid: string): Signal<Happening[]> {
       try {
         for await (const page of pages<Happening>(path)) add(page);
       } catch {
-        // The stream brings what is new all the same.
+        // The stream still brings new events.
       }
     };
     void read();

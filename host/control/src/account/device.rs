@@ -3,7 +3,7 @@
 
 use crate::App;
 use crate::caller::Caller;
-use crate::vault::{fill, random_text};
+use crate::random::{fill, random_text};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -163,7 +163,7 @@ impl App {
 
     /// Makes a key of the caller for the request with this code.
     ///
-    /// The work goes on if the caller goes away: nobody else has the text of a key that was made.
+    /// The work goes on if the caller goes away: no other task has the text of the new key.
     pub async fn approve_device(
         self: &Arc<Self>,
         caller: &Caller,

@@ -1,6 +1,6 @@
 //! Hashes of passwords: Argon2id, on a bounded number of threads.
 
-use crate::vault::fill;
+use crate::random::fill;
 use argon2::{Algorithm, Argon2, Params, Version};
 use prometheus_client::metrics::counter::Counter;
 use std::sync::Arc;

@@ -46,7 +46,7 @@ pub enum IdentityError {
 
 /// The user that an identity signs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Target {
+enum IdentityUser {
     Linked(UserId),
     /// The user has the address of the identity, which is linked now.
     Link(UserId),
@@ -66,8 +66,8 @@ impl Accounts {
     ) -> Result<NewSession, IdentityError> {
         let digest = digest(&identity.issuer, &identity.subject);
         let expected = match self.db.read(|rows| target(rows, digest, &identity))? {
-            Target::OtherIdentity => return Err(IdentityError::OtherIdentity),
-            Target::Create if !create => return Err(IdentityError::NoUser),
+            IdentityUser::OtherIdentity => return Err(IdentityError::OtherIdentity),
+            IdentityUser::Create if !create => return Err(IdentityError::NoUser),
             target => target,
         };
         let session = self.begin_session_of(visitor, "oidc", move |view, origin| {
@@ -77,10 +77,10 @@ impl Accounts {
             }
             let mut changes = Changes::none();
             let user = match expected {
-                Target::Linked(user) => return Ok((user, changes)),
-                Target::Link(user) => user,
-                Target::OtherIdentity => return Err(Error::SignInRefused),
-                Target::Create => {
+                IdentityUser::Linked(user) => return Ok((user, changes)),
+                IdentityUser::Link(user) => user,
+                IdentityUser::OtherIdentity => return Err(Error::SignInRefused),
+                IdentityUser::Create => {
                     let user = view.rows.next_user()?;
                     let email = identity.email.to_ascii_lowercase();
                     let audited =
@@ -154,24 +154,24 @@ fn target(
     rows: &impl Read,
     digest: IdentityDigest,
     identity: &ProvenIdentity,
-) -> Result<Target, Error> {
+) -> Result<IdentityUser, Error> {
     if let Some(user) = rows.user_of_identity(digest)? {
-        return Ok(Target::Linked(user));
+        return Ok(IdentityUser::Linked(user));
     }
     let known = match rows.user_of_email(&identity.email)? {
         None => rows.user_of_email(&identity.email.to_ascii_lowercase())?,
         known => known,
     };
     let Some(user) = known else {
-        return Ok(Target::Create);
+        return Ok(IdentityUser::Create);
     };
     // A provider may give the address of one person to another person later.
     let identities = rows.identities(user)?;
     let mut identities = identities.iter();
     Ok(
         match identities.any(|(_, row)| row.issuer == identity.issuer) {
-            true => Target::OtherIdentity,
-            false => Target::Link(user),
+            true => IdentityUser::OtherIdentity,
+            false => IdentityUser::Link(user),
         },
     )
 }

@@ -6,7 +6,7 @@ use super::{Accounts, NewSession, Visitor, password};
 use crate::audit;
 use crate::key::check_email;
 use crate::operator::Operator;
-use crate::vault::random_text;
+use crate::random::random_text;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;

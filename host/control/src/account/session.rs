@@ -7,7 +7,7 @@ use crate::audit;
 use crate::caller::{Caller, Credential};
 use crate::condition::Condition;
 use crate::key_use::LastUse;
-use crate::vault::{fill, random_text};
+use crate::random::{fill, random_text};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};

@@ -42,7 +42,7 @@ pub fn contradictions(config: &Config, claims: &[Claim]) -> Vec<Finding> {
             None => findings.push(error(
                 "node".to_owned(),
                 format!(
-                    "no [[node]] is called {name}, and {} instances are on it",
+                    "{} instances are on node {name}, which the configuration lacks",
                     claims.len()
                 ),
                 "put it back, with `retired = true` if it shall take no new instances, or run `wharf \

@@ -34,7 +34,7 @@ const SURVEY_LIMIT: Duration = Duration::from_secs(3);
 pub enum Severity {
     /// Wharf does not start, or instances do not work.
     Error,
-    /// Wharf starts, and less is promised than it may seem.
+    /// Wharf starts, with a weaker guarantee.
     Warning,
 }
 
@@ -47,7 +47,7 @@ impl Display for Severity {
     }
 }
 
-/// A contradiction between the configuration and what it is about.
+/// A conflict between the configuration and the nodes or instances.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub severity: Severity,

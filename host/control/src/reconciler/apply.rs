@@ -71,8 +71,8 @@ impl Apply {
         .await
     }
 
-    /// A stopped instance could not be started. It stays stopped, with its data. Only if the node had
-    /// taken the start, an event says so.
+    /// A stopped instance could not be started. It stays stopped, with its data. An event is
+    /// written only if the node had taken the start.
     pub async fn restart_failed(&self, why: What) -> Result<bool, Error> {
         self.on_row(move |mut row, view| {
             if row.intent == Intent::Start {

@@ -32,7 +32,7 @@ impl Drainer {
         }
     }
 
-    /// Runs for ever.
+    /// Runs until it is dropped.
     pub async fn run(mut self) {
         loop {
             if let Err(error) = self.look().await {

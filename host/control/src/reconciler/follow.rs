@@ -44,7 +44,7 @@ impl Attempt<'_> {
         match report.phase {
             Phase::Failed(why) => self.give_up(&why).await,
             Phase::Absent if self.instance.provisioned => {
-                self.give_up("the engine does not have it any more").await
+                self.give_up("the engine no longer has the instance").await
             }
             Phase::Absent | Phase::Pulling(_) | Phase::Creating | Phase::Growing(_) => {
                 Next::After(again)

@@ -52,7 +52,7 @@ impl Images {
         .collect();
         if missing != self.missing {
             tracing::info!(%node, ?missing, "the images that the node lacks have changed");
-            app.scheduler.set_missing_images(node, missing.clone());
+            app.inventory.set_missing_images(node, missing.clone());
             self.missing = missing;
         }
         Ok(())

@@ -4,7 +4,7 @@ use super::attempt::{Attempt, Next};
 use super::spec;
 use wharf_domain::driver::{Phase, Report};
 
-/// An instance that ends this often right after its start will not stay up.
+/// The number of early ends after which a start counts as failed.
 const MAX_STARTS: u32 = 5;
 
 impl Attempt<'_> {

@@ -42,7 +42,7 @@ const TICK: Duration = Duration::from_secs(5);
 /// Runs until `stop` changes. Attempts in progress are aborted; the next start continues them.
 pub async fn run(
     app: Arc<App>,
-    mut nudged: mpsc::UnboundedReceiver<Nudge>,
+    mut nudged: mpsc::Receiver<Nudge>,
     mut stop: watch::Receiver<bool>,
 ) {
     let workers = Arc::new(Workers::new(Arc::clone(&app)));

@@ -178,7 +178,7 @@ impl Observer {
             vms: features.vms,
             gpus: features.gpus,
         };
-        self.app.scheduler.set_supports(&self.node, supports);
+        self.app.inventory.set_supports(&self.node, supports);
     }
 
     async fn compare(
@@ -282,7 +282,7 @@ impl Observer {
                 tracing::warn!(instance = %row.id, node = %self.node, place, "another node of the cluster has the instance");
                 return Ok(true);
             }
-            Phase::Absent => "the engine does not have it any more".to_owned(),
+            Phase::Absent => "the engine no longer has the instance".to_owned(),
             Phase::Booting | Phase::Ready if row.intent == Intent::Stop => {
                 tracing::warn!(instance = %row.id, "stopped instance is running, stopping it");
                 apply.pending(None).await?;

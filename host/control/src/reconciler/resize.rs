@@ -34,7 +34,7 @@ impl Attempt<'_> {
             Err(PluginError::Insufficient(short)) => {
                 match of_resize(&short, self.instance.size, size) {
                     none if none.is_empty() => {
-                        refused(field, "the node does not take it".to_owned())
+                        refused(field, "the node refuses this size".to_owned())
                     }
                     short => What::ResizeShort(short),
                 }

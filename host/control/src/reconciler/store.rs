@@ -14,8 +14,8 @@ use wharf_domain::error::Error;
 use wharf_domain::ids::NodeId;
 use wharf_plugin::NodeDriver;
 
-/// This many instances that vanish together are an outage even if the store has its mark. One alone
-/// was removed by hand.
+/// The number of instances whose joint absence is an outage, even if the store has its mark. A single
+/// absent instance was removed by hand.
 const TOGETHER: usize = 2;
 
 /// A node's store.
@@ -30,9 +30,9 @@ pub struct Store<'a> {
 pub enum Verdict {
     /// The store is the node's own.
     Own,
-    /// Likewise, and this is its mark, which the database does not have yet.
+    /// The store is the node's own; the database does not have its mark yet, which this is.
     Pin(String),
-    /// Likewise, and it needs a mark: the pinned one, or a new one.
+    /// The store is the node's own, and needs a mark: the pinned one, or a new one.
     Mark(Option<String>),
     /// It is not known to be the node's own.
     Outage(Outage),
@@ -111,7 +111,7 @@ impl Store<'_> {
     }
 
     /// Brings the mark of the node's own store and the database into line. False if the engine keeps no
-    /// mark; only an eager caller asks it for one.
+    /// mark. Without `eager`, the engine is not asked for one.
     pub async fn adopt(&self, judged: &Judged, eager: bool) -> Result<bool, Error> {
         let mark = match &judged.verdict {
             Verdict::Pin(mark) => Some(mark.clone()),

@@ -9,8 +9,8 @@ use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::Instance;
 use wharf_domain::time::Timestamp;
 
-/// One in this many places of a node's queue of calls is kept free of new instances, so that a stop or
-/// a deletion finds one.
+/// The fraction of a node's queue of calls that is kept free of new instances: 1 in `KEPT_FREE`. A stop
+/// or a deletion finds a place there.
 const KEPT_FREE: usize = 8;
 
 /// The tasks, by instance.
@@ -34,7 +34,7 @@ struct Task {
 }
 
 impl Task {
-    /// Whether the task has not ended. A task that panicked has, without a call of [`Tasks::finish`].
+    /// Whether the task has not ended. A task that panicked has ended without calling [`Tasks::finish`].
     fn is_alive(&self) -> bool {
         !self.handle.is_finished()
     }

@@ -1,7 +1,7 @@
 //! Live usage of a running container, read from its engine.
 //!
-//! Some engines take a second for one reading. So the first look at an instance waits for the engine,
-//! and a task of the node reads the usage from then on, until nobody looks any more.
+//! Some engines take a second for one reading. So only the first request waits for the engine. A task of
+//! the node then samples the usage while requests continue.
 
 mod sampler;
 mod samples;

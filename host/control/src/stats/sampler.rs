@@ -13,7 +13,7 @@ const AT_ONCE: usize = 8;
 /// The shortest pause between two rounds.
 const AT_LEAST: Duration = Duration::from_millis(50);
 
-/// Samples for ever.
+/// Samples until it is dropped.
 pub async fn run(app: Arc<App>, node: NodeId) {
     loop {
         tokio::time::sleep(app.stats_interval().max(AT_LEAST)).await;

@@ -1,6 +1,7 @@
 //! Secrets of webhooks, and signatures with them: Standard Webhooks 1.0.
 
-use crate::vault::{Vault, fill};
+use crate::random::fill;
+use crate::vault::Vault;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};

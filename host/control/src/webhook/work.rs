@@ -4,7 +4,7 @@
 use super::secret::sign;
 use crate::App;
 use crate::events::OwnerEvent;
-use crate::vault::fill;
+use crate::random::fill;
 use serde_json::json;
 use std::time::Duration;
 use wharf_db::{Change, Changes, Read, ReadWebhooks, Snapshot, View};

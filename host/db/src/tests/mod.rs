@@ -17,14 +17,16 @@ mod migration;
 mod power;
 mod versions;
 
-use super::{Change, Changes, Db, Read, open};
+use super::writer::QUEUE;
+use super::{Change, Changes, Db, Read, View, open};
 use backend::Disk;
 use fixture::{Taken, create, create_in, delete};
 use std::collections::BTreeSet;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
+use tokio::task::JoinSet;
 use wharf_domain::error::Error;
 use wharf_domain::ids::InstanceId;
 use wharf_domain::time::Timestamp;
@@ -39,6 +41,17 @@ fn open_with(disk: &Disk, taken: &Taken) -> Result<Db, String> {
         .map_err(|e| e.to_string())?;
     open::initialise(Path::new("disk"), &file, true).map_err(|e| e.to_string())?;
     Db::on(file, Box::new(taken.clone()), Box::new(|| Timestamp(3))).map_err(|e| e.to_string())
+}
+
+impl Db {
+    /// [`Self::write`] for threads.
+    fn write_blocking<T: Send + 'static>(
+        &self,
+        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.unwrap().block_on(self.write(decide))
+    }
 }
 
 fn ids(db: &Db) -> Vec<InstanceId> {
@@ -98,7 +111,7 @@ fn many_writers_share_commits_and_no_port_is_given_twice() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writes_of_many_tasks_are_all_done() {
     let db = open(&Disk::new()).unwrap();
-    let mut tasks = tokio::task::JoinSet::new();
+    let mut tasks = JoinSet::new();
     for n in 0..12 {
         let db = db.clone();
         tasks.spawn(async move {
@@ -117,6 +130,41 @@ async fn writes_of_many_tasks_are_all_done() {
     }
     assert_eq!(ids(&db).len(), 12 * 20 * 2 / 3);
     assert_consistent(&db);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn callers_wait_for_a_place_in_the_queue() {
+    let db = open(&Disk::new()).unwrap();
+    let (begun, go) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let mut tasks = JoinSet::new();
+    tasks.spawn({
+        let (db, begun, go) = (db.clone(), Arc::clone(&begun), Arc::clone(&go));
+        async move {
+            let decide = move |_: &View<'_>| {
+                begun.wait();
+                go.wait();
+                Ok(((), Changes::none()))
+            };
+            db.write(decide).await
+        }
+    });
+    // The writer is in the first use case, so the queue only fills.
+    tokio::task::block_in_place(|| begun.wait());
+    let more = 100;
+    for _ in 0..QUEUE + more {
+        let db = db.clone();
+        tasks.spawn(async move { db.write(|_| Ok(((), Changes::none()))).await });
+    }
+    let places = i64::try_from(QUEUE).unwrap();
+    while db.metrics().queued.get() < places {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(db.metrics().queued.get(), places);
+    tokio::task::block_in_place(|| go.wait());
+    let done = tasks.join_all().await;
+    assert_eq!(done.len(), 1 + QUEUE + more);
+    assert!(done.iter().all(Result::is_ok));
+    assert_eq!(db.metrics().queued.get(), 0);
 }
 
 #[test]

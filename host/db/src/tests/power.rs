@@ -31,12 +31,19 @@ fn after_a_crash_not_all_of_the_database_is_checked() {
 /// The rows of a failed write may be there or not, so nothing may come after it.
 #[test]
 fn after_a_failed_write_there_are_no_others() {
-    for fail in [Disk::fail_once, Disk::fail_a_sync, Disk::panic_at_a_sync] {
+    let failures: [(fn(&Disk), &str); 3] = [
+        (Disk::fail_once, "the power flickers"),
+        (Disk::fail_a_sync, "not kept"),
+        (Disk::panic_at_a_sync, "a commit panicked"),
+    ];
+    for (fail, cause) in failures {
         let disk = Disk::new();
         let db = open(&disk).unwrap();
         let kept = db.write_blocking(create()).unwrap();
         fail(&disk);
-        assert!(db.write_blocking(delete(kept)).is_err());
+        let error = db.write_blocking(delete(kept)).unwrap_err();
+        let chain = error.chain().to_string();
+        assert!(chain.contains(cause), "{chain}");
         assert!(!db.takes_writes());
         for _ in 0..3 {
             assert!(db.write_blocking(create()).is_err());

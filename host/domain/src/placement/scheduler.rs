@@ -68,8 +68,8 @@ impl Inventory {
             .ok_or_else(|| self.nearest(request))
     }
 
-    /// The free capacity of the node with the most free vCPUs, then RAM, then disk, among those that run
-    /// instances like the requested one, of any size.
+    /// The free capacity of the node with the most free vCPUs, then RAM, then disk. Only nodes that run
+    /// instances like the requested one, of any size, count.
     pub fn largest_free(&self, request: &PlacementRequest) -> Option<Size> {
         let nodes = self.nodes.iter().filter(|node| can_run(node, request));
         nodes

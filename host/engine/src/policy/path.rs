@@ -7,14 +7,14 @@ const MAX_TARGET: usize = 4096;
 
 /// A request target whose path needs no decoding.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Target<'a> {
+pub struct RequestTarget<'a> {
     /// The path's segments, of plain characters; none is empty, `.` or `..`.
     pub segments: Vec<&'a str>,
     /// Keys with decoded values; each key occurs once.
     pub query: Vec<(&'a str, String)>,
 }
 
-impl<'a> Target<'a> {
+impl<'a> RequestTarget<'a> {
     /// Parses a target, or refuses it.
     pub fn parse(text: &'a str) -> Result<Self, Refusal> {
         if text.len() > MAX_TARGET {
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn plain_targets_pass() {
         let target =
-            Target::parse("/v1.41/images/localhost/wharf/base:1/json?a=%7B%22x%22%3A1%7D&b")
+            RequestTarget::parse("/v1.41/images/localhost/wharf/base:1/json?a=%7B%22x%22%3A1%7D&b")
                 .unwrap();
         assert_eq!(
             target.segments,
@@ -150,8 +150,8 @@ mod tests {
             "/a?x=1#y",
             "/a?%78=1",
         ] {
-            assert!(Target::parse(text).is_err(), "{text:?}");
+            assert!(RequestTarget::parse(text).is_err(), "{text:?}");
         }
-        assert!(Target::parse(&format!("/{}", "a".repeat(5000))).is_err());
+        assert!(RequestTarget::parse(&format!("/{}", "a".repeat(5000))).is_err());
     }
 }

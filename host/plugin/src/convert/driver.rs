@@ -222,14 +222,14 @@ pub fn surroundings(found: survey::Surroundings) -> Surroundings {
 
 /// From a guest, for the probe cache; unchanged.
 pub fn probe_cache(health: &mut wit::Health) -> Result<String, PluginError> {
-    let hint = std::mem::take(&mut health.hint);
-    if hint.len() > MAX_PROBE_CACHE {
-        let bytes = hint.len();
+    let cache = std::mem::take(&mut health.hint);
+    if cache.len() > MAX_PROBE_CACHE {
+        let bytes = cache.len();
         return Err(nonsense(format!(
-            "a hint of {bytes} bytes; at most {MAX_PROBE_CACHE}"
+            "a probe cache of {bytes} bytes; at most {MAX_PROBE_CACHE}"
         )));
     }
-    Ok(hint)
+    Ok(cache)
 }
 
 /// The host's clock, for an engine that tells no time with its figures.

@@ -115,7 +115,10 @@ async fn a_probe_leaves_a_hint_for_later_calls_on_its_node() {
         let Err(PluginError::Fault(why)) = one.probe().await else {
             panic!("too long a hint was taken");
         };
-        assert!(why.contains("a hint of 1025 bytes; at most 1024"), "{why}");
+        assert!(
+            why.contains("a probe cache of 1025 bytes; at most 1024"),
+            "{why}"
+        );
     }
     assert_eq!(other.probe().await.unwrap().version, "0");
 }

@@ -34,7 +34,7 @@ pub fn page(
     order: AuditOrder,
     page: Page,
 ) -> Result<(Bytes, Option<Page>), Error> {
-    // One more than asked for shows whether a page follows.
+    // An extra row shows whether a page follows.
     let mut records = api.app.audit(caller, order, page.after, page.limit + 1)?;
     let more = records.len() > page.limit;
     records.truncate(page.limit);

@@ -87,7 +87,7 @@ pub fn page(
     instance: Option<InstanceId>,
     query: &Query,
 ) -> Result<(Bytes, Option<u64>), Error> {
-    // One more than asked for shows whether a page follows.
+    // An extra row shows whether a page follows.
     let mut found = api
         .app
         .events(caller, instance, query.after, query.limit + 1)?;

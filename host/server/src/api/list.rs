@@ -91,7 +91,7 @@ pub fn whole(api: &Api, caller: &Caller) -> Result<Arc<List>, Error> {
 
 /// A page of the caller's list, and the page that follows it, if any.
 pub fn page(api: &Api, caller: &Caller, page: Page) -> Result<(Bytes, Option<Page>), Error> {
-    // One more than asked for shows whether a page follows.
+    // An extra row shows whether a page follows.
     let mut instances = api.app.list_page(caller, page.after, page.limit + 1)?;
     let more = instances.len() > page.limit;
     instances.truncate(page.limit);

@@ -54,7 +54,7 @@ impl Api {
     /// Compiles the schemas.
     pub fn new(app: Arc<App>) -> Result<Self, SchemaError> {
         Ok(Self {
-            lists: ListCache::new(app.answer_cache_bytes()),
+            lists: ListCache::new(app.list_cache_bytes()),
             schemas: Schemas::compile()?,
             app,
         })

@@ -1,7 +1,7 @@
-//! The JSON Schemas and the parsers say the same: what one accepts, the other accepts.
+//! Proof that the JSON Schemas and the parsers accept equal inputs.
 //!
-//! Two things are beyond a schema, and only these may be refused by a parser alone: the bytes inside
-//! a public key, and whether what is between the brackets of a URL is an IPv6 address.
+//! A schema cannot check the bytes inside a public key, or an IPv6 address between the brackets of a
+//! URL. Only these may be refused by a parser alone.
 
 use super::{create, ports, public_key, s3_url, update};
 use crate::schema::Schemas;

@@ -66,7 +66,7 @@ impl DeliveryWire {
     }
 }
 
-/// An id of another form is no webhook's.
+/// An id of another form names no webhook.
 fn parse(id: &str) -> Result<WebhookId, Error> {
     WebhookId::parse(id).ok_or(Error::Missing("Webhook"))
 }

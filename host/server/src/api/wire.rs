@@ -1,4 +1,4 @@
-//! Answers as the wire has them, apart from the domain's types.
+//! Wire types of responses, separate from the domain's types.
 
 use super::render;
 use bytes::Bytes;

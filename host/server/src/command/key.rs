@@ -27,7 +27,7 @@ enum KeyCommand {
         /// A scope of the key: read, write or metrics; can be given repeatedly. Default: all
         #[arg(long = "scope", value_parser = scope)]
         scopes: Vec<Scope>,
-        /// The ISO 8601 date or time from which on the key is not valid
+        /// Expiry of the key, an ISO 8601 date or time
         #[arg(long = "expires", value_parser = timestamp)]
         expires_at: Option<Timestamp>,
         #[command(flatten)]

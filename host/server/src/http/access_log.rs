@@ -78,7 +78,7 @@ async fn log(mut request: Request, next: Next, metrics: HttpMetrics) -> Response
         user: Arc::default(),
     };
     request.extensions_mut().insert(entry.clone());
-    let line = Line {
+    let line = AccessLog {
         started: Instant::now(),
         entry,
         method: request.method().clone(),
@@ -95,16 +95,16 @@ async fn log(mut request: Request, next: Next, metrics: HttpMetrics) -> Response
     );
     let response = next.run(request).instrument(span).await;
     if let Some(Panicked(text)) = response.extensions().get() {
-        let id = &*line.entry.request_id;
-        tracing::error!(id, "a handler panicked: {text}");
+        let request_id = &*line.entry.request_id;
+        tracing::error!(request_id, "a handler panicked: {text}");
     }
     line.write(response.status().as_u16());
     response
 }
 
-/// The access log line of a request. It is written with the response, or when the client went away
-/// before: what was asked for may be done all the same.
-struct Line {
+/// The access log line of a request. It is written with the response, or when the client disconnects,
+/// although the request may still take effect.
+struct AccessLog {
     started: Instant,
     entry: Entry,
     method: Method,
@@ -113,7 +113,7 @@ struct Line {
     metrics: HttpMetrics,
 }
 
-impl Line {
+impl AccessLog {
     fn write(mut self, status: u16) {
         self.status = Some(status);
     }
@@ -123,9 +123,9 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for AccessLog {
     fn drop(&mut self) {
-        let id = &*self.entry.request_id;
+        let request_id = &*self.entry.request_id;
         let (method, route) = (self.method.as_str(), self.route());
         let elapsed = self.started.elapsed();
         self.metrics.in_flight.dec();
@@ -137,11 +137,11 @@ impl Drop for Line {
         let user = self.entry.user.get().map(|user| user.0);
         match self.status {
             Some(status) => {
-                tracing::info!(target: "wharf::request", id, method, route, status, ms, user);
+                tracing::info!(target: "wharf::request", request_id, method, route, status, ms, user);
             }
             None => tracing::info!(
                 target: "wharf::request",
-                id, method, route, ms, user,
+                request_id, method, route, ms, user,
                 "the client went away before the response"
             ),
         }

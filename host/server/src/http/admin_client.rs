@@ -64,7 +64,8 @@ impl AdminClient {
         let body = serde_json::to_vec(&operation).map_err(unanswered)?;
         let reply = self.ask(Method::POST, O::PATH, body, O::TIMEOUT).await?;
         // The error would repeat parts of the body, which may be a key.
-        serde_json::from_slice(&reply).map_err(|_| unanswered("not what was expected"))
+        serde_json::from_slice(&reply)
+            .map_err(|_| unanswered("the response has an unexpected form"))
     }
 
     async fn ask(
@@ -118,7 +119,7 @@ fn reason(body: &[u8]) -> String {
             });
             lines.collect::<Vec<_>>().join("\n")
         }
-        _ => "the running server refused, and did not say why".to_owned(),
+        _ => "the running server refused without a reason".to_owned(),
     }
 }
 
@@ -133,7 +134,7 @@ mod tests {
             reason(br#"{"email": ["must be one"]}"#),
             "email: must be one"
         );
-        assert!(reason(b"<html>").contains("did not say why"));
+        assert!(reason(b"<html>").contains("without a reason"));
     }
 
     #[tokio::test]

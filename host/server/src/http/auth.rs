@@ -23,8 +23,8 @@ const SCHEME: &str = "Bearer";
 #[derive(Clone)]
 pub(super) struct Authenticated(pub(super) Caller);
 
-/// Middleware of all routes but the public ones, and of paths under `/api/` without a route: nothing
-/// is learnt about them without a key.
+/// Middleware of all routes but the public ones, and of all other paths under `/api/`. Without a key, a
+/// response does not reveal which paths exist.
 pub(super) async fn authenticate(
     State(interface): State<Arc<Interface>>,
     mut request: Request,
@@ -76,7 +76,7 @@ pub(super) fn session(interface: &Interface, request: &Request) -> Option<Caller
     authenticated(request, |id| app.authenticate_session(token, id))
 }
 
-/// The caller that `find` returns for a request id. The log and the connection learn of it.
+/// The caller that `find` returns for a request id. The log entry and the connection note its user.
 fn authenticated(
     request: &Request,
     find: impl FnOnce(Arc<str>) -> Option<Caller>,

@@ -1,4 +1,4 @@
-//! Request bodies: read within bounds of size and time, drained if the endpoint did not want them.
+//! Request bodies: read within bounds of size and time, drained if the endpoint takes none.
 
 use super::activity::Activity;
 use super::respond::HttpError;

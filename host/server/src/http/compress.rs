@@ -79,7 +79,7 @@ pub(super) fn is_long(plain: &[u8]) -> bool {
     plain.len() >= MIN_BYTES
 }
 
-/// Compresses bytes, fast rather than well.
+/// Compresses bytes at the fastest level.
 pub(super) fn gzip(plain: &[u8]) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     // Writing to a vector cannot fail.
@@ -136,8 +136,8 @@ mod tests {
                 running.fetch_sub(1, Ordering::SeqCst);
             };
             tasks.spawn(async move {
-                let patience = Duration::from_millis(if n % 2 == 0 { 5 } else { 10_000 });
-                tokio::time::timeout(patience, workers.run(UserId(n), work)).await
+                let timeout = Duration::from_millis(if n % 2 == 0 { 5 } else { 10_000 });
+                tokio::time::timeout(timeout, workers.run(UserId(n), work)).await
             });
         }
         tasks.join_all().await;

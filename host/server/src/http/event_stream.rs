@@ -155,8 +155,8 @@ impl EventStream {
                 Ok(bytes) if bytes.is_empty() => {}
                 Ok(bytes) => return Some(bytes),
                 Err(error) => {
-                    let id = &*self.caller.request_id;
-                    tracing::error!(id, error = %error.chain(), "an event stream ended");
+                    let request_id = &*self.caller.request_id;
+                    tracing::error!(request_id, error = %error.chain(), "an event stream ended");
                     return None;
                 }
             }

@@ -11,12 +11,18 @@ use crate::api::{Reply, tag};
 use axum::RequestPartsExt;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use bytes::Bytes;
+use http::HeaderName;
 use http::request::Parts;
 use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use wharf_control::{Caller, Selector};
 use wharf_domain::error::Error;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The longest idempotency key accepted.
+const MAX_KEY: usize = 128;
 
 /// The absence of a body. One that is sent is discarded: see [`body::ignore`].
 pub(super) struct NoBody;
@@ -44,12 +50,12 @@ impl<B> Call<B> {
 }
 
 /// The response to a request that failed.
-pub(super) fn fail(id: &str, error: &Error) -> Response {
+pub(super) fn fail(request_id: &str, error: &Error) -> Response {
     match error {
-        Error::Internal(_) => tracing::error!(id, error = %error.chain(), "internal error"),
-        Error::NodeUnreachable(text) => tracing::warn!(id, "node out of reach: {text}"),
-        Error::NotStarted(text) => tracing::warn!(id, "not started: {text}"),
-        Error::Overloaded => tracing::warn!(id, "overloaded"),
+        Error::Internal(_) => tracing::error!(request_id, error = %error.chain(), "internal error"),
+        Error::NodeUnreachable(text) => tracing::warn!(request_id, "node out of reach: {text}"),
+        Error::NotStarted(text) => tracing::warn!(request_id, "not started: {text}"),
+        Error::Overloaded => tracing::warn!(request_id, "overloaded"),
         _ => {}
     }
     respond::error(error)
@@ -116,5 +122,26 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
         let segment = parts.extract::<Path<String>>().await;
         let segment = segment.map_or_else(|_| String::new(), |Path(segment)| segment);
         Ok(Self(Selector::parse(&segment)))
+    }
+}
+
+/// The idempotency key of a request, if it has one.
+pub(super) struct IdempotencyHeader(pub(super) Option<String>);
+
+impl<S: Send + Sync> FromRequestParts<S> for IdempotencyHeader {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
+        let mut values = parts.headers.get_all(IDEMPOTENCY_KEY).iter();
+        let Some(value) = values.next() else {
+            return Ok(Self(None));
+        };
+        let right = (1..=MAX_KEY).contains(&value.len())
+            && value.as_bytes().iter().all(u8::is_ascii_graphic)
+            && values.next().is_none();
+        match value.to_str() {
+            Ok(key) if right => Ok(Self(Some(key.to_owned()))),
+            _ => Err(HttpError::IdempotencyKey),
+        }
     }
 }

@@ -115,7 +115,7 @@ impl Drop for Open {
 /// that clients without a key cannot shut out others.
 async fn permit(permits: &Arc<Semaphore>, peers: &Peers) -> Option<OwnedSemaphorePermit> {
     if permits.available_permits() == 0 {
-        peers.evict_stranger();
+        peers.evict_unauthenticated();
     }
     Arc::clone(permits).acquire_owned().await.ok()
 }

@@ -1,9 +1,8 @@
 //! The REST interface: the only module that knows axum and hyper's server, and with [`respond`] the
 //! only one that knows status codes.
 //!
-//! `server` puts it together, `listen` accepts connections, `connection` serves one of them, and
-//! `routes` leads a request through the access log and authentication to an endpoint of
-//! [`crate::api`]. The `admin` service on a Unix socket serves the subcommands of `wharf`.
+//! `server` puts it together, `listen` accepts connections, and `connection` serves one of them. `routes`
+//! leads a request through the access log and authentication to an endpoint of [`crate::api`]. The `admin` service on a Unix socket serves the subcommands of `wharf`.
 
 mod access_log;
 mod activity;
@@ -21,7 +20,6 @@ mod entity_tags;
 mod event_stream;
 mod events;
 mod extract;
-mod idempotency;
 mod interface;
 mod list;
 mod listen;

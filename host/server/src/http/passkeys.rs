@@ -34,7 +34,7 @@ fn console(interface: &Interface) -> Result<RelyingParty, HttpError> {
     passkeys::console(&interface.api).ok_or(HttpError::NoPasskeys)
 }
 
-/// The id in a path. One that cannot be decoded is of nothing.
+/// The id in a path. An id that cannot be decoded names no passkey.
 fn id(id: Id) -> String {
     id.map_or_else(|_| String::new(), |Path(id)| id)
 }

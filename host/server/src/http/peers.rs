@@ -66,14 +66,14 @@ impl Peers {
     }
 
     /// Closes the oldest connection without a valid key, of the peer that has most of them.
-    pub(super) fn evict_stranger(&self) {
+    pub(super) fn evict_unauthenticated(&self) {
         let open = self.open();
-        let strangers = open.peers.values().filter_map(|connections| {
-            let mut strangers = connections.iter().filter(|(_, a)| !a.is_authenticated());
-            let (arrival, oldest) = strangers.next()?;
-            Some((strangers.count(), Reverse(arrival), oldest))
+        let candidates = open.peers.values().filter_map(|connections| {
+            let mut unauthenticated = connections.iter().filter(|(_, a)| !a.is_authenticated());
+            let (arrival, oldest) = unauthenticated.next()?;
+            Some((unauthenticated.count(), Reverse(arrival), oldest))
         });
-        let most = strangers.max_by_key(|(others, arrival, _)| (*others, *arrival));
+        let most = candidates.max_by_key(|(others, arrival, _)| (*others, *arrival));
         if let Some((_, _, oldest)) = most {
             oldest.evict();
         }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_oldest_stranger_of_the_peer_with_most_is_evicted() {
+    async fn the_oldest_connection_without_a_key_of_the_peer_with_most_is_evicted() {
         let peers = Peers::new(&Limits::default());
         let activities = [(); 5].map(|()| Arc::<Activity>::default());
         let addresses = [
@@ -152,11 +152,11 @@ mod tests {
             .collect();
         // The first has the oldest connection, but the second has more of them.
         activities[1].authenticate();
-        peers.evict_stranger();
+        peers.evict_unauthenticated();
         activities[2].evicted().await;
         activities[2].authenticate();
-        // All peers have one stranger now.
-        peers.evict_stranger();
+        // Each peer has one connection without a key now.
+        peers.evict_unauthenticated();
         activities[0].evicted().await;
     }
 

@@ -5,7 +5,7 @@ use super::interface::Interface;
 use super::respond::{self, HttpError, Response};
 use super::session_cookie;
 use super::sign_in::Visit;
-use crate::oidc::{CALLBACK, Refusal};
+use crate::oidc::{CALLBACK, SignInFailure};
 use axum::extract::State;
 use axum::routing::{MethodRouter, get};
 use http::{HeaderMap, Uri};
@@ -45,11 +45,11 @@ async fn finish(State(interface): Shared, uri: Uri, headers: HeaderMap, visit: V
     let browser = session_cookie::find_attempt(&headers, &base_url);
     let query = uri.query().unwrap_or_default();
     let proven = interface.provider.finish(oidc, &base_url, query, browser);
-    let begun: Result<NewSession, Refusal> = match proven.await {
+    let begun: Result<NewSession, SignInFailure> = match proven.await {
         Ok(identity) => {
             let accounts = interface.api.app().accounts();
             let begun = accounts.sign_in_with_identity(&visit.visitor, identity, oidc.create_users);
-            begun.await.map_err(Refusal::from)
+            begun.await.map_err(SignInFailure::from)
         }
         Err(refusal) => Err(refusal),
     };
@@ -64,6 +64,6 @@ async fn finish(State(interface): Shared, uri: Uri, headers: HeaderMap, visit: V
     Ok(respond::with_cookie(response, spent))
 }
 
-fn refused(refusal: Refusal) -> Response {
+fn refused(refusal: SignInFailure) -> Response {
     respond::see_other(&format!("{PAGE}#{}", refusal.as_str()))
 }

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::scope::Scope;
 
-/// Why creations are refused while the disk is nearly full. `/readyz` says so too.
+/// The reason for refused creations while the disk is nearly full. `/readyz` shows it too.
 pub const DISK_FULL: &str =
     "The service is short of disk space and accepts no new instances; other requests are served.";
 
@@ -71,7 +71,7 @@ pub enum HttpError {
     NoUpgrade,
     /// The key has sent too many requests.
     TooManyRequests(RateExceeded),
-    /// The user has as many event streams as one may have.
+    /// The user has reached the limit on event streams.
     TooManyStreams(usize),
     /// Too many requests are running, or too much is unsent.
     Busy,
@@ -280,7 +280,7 @@ pub fn http_error(error: &HttpError) -> Response {
         HttpError::SignedOut => with(
             detail(
                 StatusCode::UNAUTHORIZED,
-                "This needs a session; sign in first.",
+                "This request needs a session; sign in first.",
             ),
             WWW_AUTHENTICATE,
             HeaderValue::from_static("Bearer"),
@@ -310,7 +310,7 @@ pub fn http_error(error: &HttpError) -> Response {
             Ok(location) => with(
                 detail(
                     StatusCode::PERMANENT_REDIRECT,
-                    "The path ends with a slash.",
+                    "The path must end with a slash.",
                 ),
                 LOCATION,
                 location,
@@ -349,7 +349,7 @@ pub fn http_error(error: &HttpError) -> Response {
         HttpError::TooManyRequests(exceeded) => too_many_requests(exceeded),
         HttpError::TooManyStreams(most) => {
             let text =
-                format!("You have {most} event streams open, the most of one user; end one.");
+                format!("You have {most} open event streams, which is the limit; close one first.");
             let response = detail(StatusCode::TOO_MANY_REQUESTS, &text);
             with(response, RETRY_AFTER, HeaderValue::from_static("1"))
         }

@@ -6,8 +6,7 @@ use super::console;
 use super::docs::Docs;
 use super::entity_tags::Conditions;
 use super::events;
-use super::extract::{Call, Json, Named, NoBody};
-use super::idempotency::IdempotencyHeader;
+use super::extract::{Call, IdempotencyHeader, Json, Named, NoBody};
 use super::interface::Interface;
 use super::list;
 use super::metrics::scrape;
@@ -232,7 +231,7 @@ async fn revoke_key(
     id: Result<Path<String>, PathRejection>,
     call: Call,
 ) -> Response {
-    // An id that cannot be decoded is no key's.
+    // An id that cannot be decoded names no key.
     let id = id.map_or_else(|_| String::new(), |Path(id)| id);
     call.respond(api::keys::revoke(&interface.api, &call.caller, &id).await)
 }

@@ -1,5 +1,5 @@
-//! Response bodies on their way to the client: their bytes are counted until the socket has taken
-//! them, so that clients that do not read cost a bounded amount of memory.
+//! Response bodies on their way to the client. Their bytes are counted until the socket has taken them.
+//! So clients that do not read cost a bounded amount of memory.
 
 use super::activity::Activity;
 use axum::body::Body;
@@ -98,7 +98,7 @@ pub(super) struct UnsentBody {
     activity: Arc<Activity>,
     number: u64,
     sending: Option<Sending>,
-    /// Of a body that is many frames, each of which counts by itself.
+    /// Set for a body of many frames; each frame is counted by itself.
     streamed: Option<Arc<Unsent>>,
 }
 

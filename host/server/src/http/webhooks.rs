@@ -30,7 +30,7 @@ pub(super) fn routes() -> Routes<6> {
     ]
 }
 
-/// An id that cannot be decoded is no webhook's.
+/// An id that cannot be decoded names no webhook.
 fn text(id: Id) -> String {
     id.map_or_else(|_| String::new(), |Path(id)| id)
 }

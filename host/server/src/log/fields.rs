@@ -81,7 +81,7 @@ mod tests {
         let log = || {
             tracing::info!(
                 target: "wharf::request",
-                id = "a-1",
+                request_id = "a-1",
                 method = %"GET",
                 status = 200_u16,
                 ms = 0.125,

@@ -52,7 +52,7 @@ const MAX_SECRET: usize = 4096;
 
 /// The reason why a sign-in with the provider fails. The page of the sign-in has words for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum SignInFailure {
     /// The provider does not answer, or not as the standard says.
     Unreachable,
     /// The request to sign in is unknown, used, of another browser, or has expired.
@@ -75,7 +75,7 @@ pub enum Refusal {
     Internal,
 }
 
-impl Refusal {
+impl SignInFailure {
     /// The word in the fragment of the page.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -93,7 +93,7 @@ impl Refusal {
     }
 }
 
-impl From<IdentityError> for Refusal {
+impl From<IdentityError> for SignInFailure {
     fn from(error: IdentityError) -> Self {
         match error {
             IdentityError::NoUser => Self::NoUser,
@@ -148,7 +148,11 @@ impl Provider {
     }
 
     /// Begins a sign-in.
-    pub async fn begin(&self, config: &OidcConfig, console: &BaseUrl) -> Result<Begun, Refusal> {
+    pub async fn begin(
+        &self,
+        config: &OidcConfig,
+        console: &BaseUrl,
+    ) -> Result<Begun, SignInFailure> {
         let metadata = self.metadata(config, false).await?;
         let client = client(config, console, metadata).await?;
         let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
@@ -165,7 +169,7 @@ impl Provider {
         let browser = self
             .pending
             .put(state.secret(), waiting)
-            .ok_or(Refusal::Internal)?;
+            .ok_or(SignInFailure::Internal)?;
         Ok(Begun {
             url: url.into(),
             browser,
@@ -179,20 +183,23 @@ impl Provider {
         console: &BaseUrl,
         query: &str,
         browser: Option<&str>,
-    ) -> Result<ProvenIdentity, Refusal> {
+    ) -> Result<ProvenIdentity, SignInFailure> {
         let parameter = |name: &str| {
             let mut all = form_urlencoded::parse(query.as_bytes());
             all.find(|(key, _)| key == name).map(|(_, value)| value)
         };
-        let state = parameter("state").ok_or(Refusal::Expired)?;
-        let waiting = self.pending.take(&state, browser).ok_or(Refusal::Expired)?;
+        let state = parameter("state").ok_or(SignInFailure::Expired)?;
+        let waiting = self
+            .pending
+            .take(&state, browser)
+            .ok_or(SignInFailure::Expired)?;
         let other_issuer = parameter("iss").is_some_and(|iss| iss != config.issuer.as_str());
         if other_issuer {
-            return Err(Refusal::Token);
+            return Err(SignInFailure::Token);
         }
         let Some(code) = parameter("code").filter(|_| parameter("error").is_none()) else {
             tracing::info!(error = ?parameter("error"), "the provider refused a sign-in");
-            return Err(Refusal::Denied);
+            return Err(SignInFailure::Denied);
         };
         let metadata = self.metadata(config, false).await?;
         let client = client(config, console, metadata).await?;
@@ -204,13 +211,13 @@ impl Provider {
         let response = response.await.map_err(|error| match error {
             RequestTokenError::ServerResponse(refused) => {
                 tracing::warn!(error = %refused.error(), "the provider refused a code");
-                Refusal::Token
+                SignInFailure::Token
             }
             other => unusable("it gives no token", &other),
         })?;
         let Some(token) = response.id_token() else {
             tracing::warn!("the provider gives no ID token");
-            return Err(Refusal::Token);
+            return Err(SignInFailure::Token);
         };
         match token.claims(&verifier(&client), &waiting.nonce) {
             Ok(claims) => proven(config, claims),
@@ -230,7 +237,7 @@ impl Provider {
         &self,
         config: &OidcConfig,
         again: bool,
-    ) -> Result<CoreProviderMetadata, Refusal> {
+    ) -> Result<CoreProviderMetadata, SignInFailure> {
         // Many persons may wait for a provider that does not answer.
         let turn = tokio::time::timeout(WAIT, self.discovered.lock()).await;
         let mut discovered = turn.map_err(|error| unusable("others wait for it", &error))?;
@@ -251,7 +258,7 @@ impl Provider {
         let page = metadata.authorization_endpoint().as_str();
         if !page.parse().is_ok_and(|uri| is_protected(&uri)) {
             tracing::warn!(issuer, "the page of the provider is not protected by https");
-            return Err(Refusal::Unreachable);
+            return Err(SignInFailure::Unreachable);
         }
         *discovered = Some(Discovered {
             issuer: issuer.to_owned(),
@@ -266,24 +273,24 @@ async fn client(
     config: &OidcConfig,
     console: &BaseUrl,
     metadata: CoreProviderMetadata,
-) -> Result<Client, Refusal> {
+) -> Result<Client, SignInFailure> {
     let secret = secret(config).await?;
     let id = ClientId::new(config.client_id.clone());
     let client = CoreClient::from_provider_metadata(metadata, id, Some(secret));
     let back = RedirectUrl::new(format!("{console}{CALLBACK}"));
     let back = back.map_err(|error| {
         tracing::error!(%error, "`base_url` is no URL for the provider");
-        Refusal::Internal
+        SignInFailure::Internal
     })?;
     Ok(client.set_redirect_uri(back))
 }
 
 /// Reads the secret for each use, so that a new one needs no restart.
-async fn secret(config: &OidcConfig) -> Result<ClientSecret, Refusal> {
+async fn secret(config: &OidcConfig) -> Result<ClientSecret, SignInFailure> {
     let path = config.client_secret_file.clone();
     let failed = |error: &dyn Display| {
         tracing::error!("setting `oidc.client_secret_file`: {error}");
-        Refusal::Internal
+        SignInFailure::Internal
     };
     wharf_secure_fs::check_secret(&path).map_err(|error| failed(&error))?;
     let text = tokio::fs::read_to_string(&path).await;
@@ -309,17 +316,20 @@ fn has_unknown_key(error: &ClaimsVerificationError) -> bool {
 }
 
 /// The identity of valid claims, if its address is verified and allowed.
-fn proven(config: &OidcConfig, claims: &CoreIdTokenClaims) -> Result<ProvenIdentity, Refusal> {
+fn proven(
+    config: &OidcConfig,
+    claims: &CoreIdTokenClaims,
+) -> Result<ProvenIdentity, SignInFailure> {
     let email = claims
         .email()
         .filter(|_| claims.email_verified() == Some(true));
     let Some(email) = email else {
         tracing::info!("the provider has not verified the address of an account");
-        return Err(Refusal::Unverified);
+        return Err(SignInFailure::Unverified);
     };
     if !config.allows(email) {
         tracing::info!("an address is not on the allow-list of `oidc`");
-        return Err(Refusal::NotAllowed);
+        return Err(SignInFailure::NotAllowed);
     }
     Ok(ProvenIdentity {
         issuer: config.issuer.as_str().to_owned(),
@@ -328,14 +338,14 @@ fn proven(config: &OidcConfig, claims: &CoreIdTokenClaims) -> Result<ProvenIdent
     })
 }
 
-fn invalid(error: &ClaimsVerificationError) -> Refusal {
+fn invalid(error: &ClaimsVerificationError) -> SignInFailure {
     tracing::warn!(error = %chain(error), "the token of the provider is not valid");
-    Refusal::Token
+    SignInFailure::Token
 }
 
-fn unusable(what: &str, error: &(dyn StdError + 'static)) -> Refusal {
+fn unusable(what: &str, error: &(dyn StdError + 'static)) -> SignInFailure {
     tracing::warn!(error = %chain(error), "the provider cannot be used: {what}");
-    Refusal::Unreachable
+    SignInFailure::Unreachable
 }
 
 fn chain(error: &(dyn StdError + 'static)) -> String {

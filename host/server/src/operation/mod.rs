@@ -44,14 +44,14 @@ pub async fn perform<O: Operation>(config: &Config, operation: O) -> Result<O::R
     if let Some(mut server) = AdminClient::connect(&config.admin_socket()).await? {
         return Ok(server.perform(operation).await?);
     }
-    let (db, scheduler, clock) = open_db(config)?;
+    let (db, inventory, clock) = open_db(config)?;
     let keys = Keys::load(db.clone(), clock.clone())?;
     let accounts = Accounts::load(db.clone(), clock.clone(), keys.access().clone())?;
     let operator = Operator {
         db: &db,
         keys: &keys,
         accounts: &accounts,
-        scheduler: &scheduler,
+        inventory: &inventory,
         config: Arc::new(config.clone()),
         clock: &clock,
         secrets: SecretsSource::In(&config.data_dir),

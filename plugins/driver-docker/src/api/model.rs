@@ -264,7 +264,7 @@ pub struct Info {
     pub cgroup_version: String,
     /// Whether a Podman runs without root.
     pub rootless: bool,
-    /// Security options; a Docker without root has one that says so.
+    /// Security options; a rootless Docker lists `rootless`.
     pub security_options: Option<Vec<String>>,
     /// The directories of CDI files, on a Docker that supports the Container Device Interface.
     #[serde(rename = "CDISpecDirs")]

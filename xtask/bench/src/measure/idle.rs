@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const USERS: usize = 10;
 const DEADLINE: Duration = Duration::from_secs(300);
 
-/// Measures.
+/// Measures the CPU time of idle instances.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     let sizes: &[usize] = if options.quick {
         &[1, 100]

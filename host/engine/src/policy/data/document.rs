@@ -53,9 +53,9 @@ pub enum Code {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum Choice {
-    /// The only one.
+    /// One permitted value.
     One(Template),
-    /// Any of them.
+    /// Several permitted values.
     Any(Vec<Template>),
 }
 
@@ -357,7 +357,7 @@ impl Rule {
             checked.map_err(|why| format!("query.{key}: {why}"))?;
         }
         for (name, template) in &self.headers {
-            // Other headers have a meaning for HTTP or for who the host is.
+            // Other headers have a meaning for HTTP, or identify the host.
             if !name.to_ascii_lowercase().starts_with("x-") {
                 return Err(format!("headers.{name}: must begin with \"X-\""));
             }

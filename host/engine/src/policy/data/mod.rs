@@ -12,7 +12,7 @@ mod template;
 mod tests;
 
 use super::docker::Docker;
-use super::path::Target;
+use super::path::RequestTarget;
 use super::{CheckedRequest, Refusal, Sent};
 use crate::message::{Body, Request, Response, Transfer};
 use crate::scope::CallScope;
@@ -132,7 +132,7 @@ impl Policy {
                 request.method
             )));
         }
-        let target = Target::parse(&request.path)?;
+        let target = RequestTarget::parse(&request.path)?;
         let body = match &request.body {
             Body::Json(text) => Sent::Json(
                 serde_json::from_str(text)
@@ -160,7 +160,7 @@ impl Policy {
         &self,
         scope: &CallScope,
         method: &Method,
-        target: &Target<'_>,
+        target: &RequestTarget<'_>,
         body: &Sent<'_>,
         job: bool,
     ) -> Result<(&str, Headers), Refusal> {
@@ -214,7 +214,7 @@ impl Policy {
     }
 
     /// The path without the version of the interface.
-    fn path(&self, target: &Target<'_>) -> String {
+    fn path(&self, target: &RequestTarget<'_>) -> String {
         let segments = match target.segments.as_slice() {
             [version, rest @ ..] if self.document.versioned && is_version(version) => rest,
             all => all,
@@ -238,7 +238,7 @@ impl Policy {
 }
 
 /// The path and the query, decoded.
-fn whole(path: &str, target: &Target<'_>) -> String {
+fn whole(path: &str, target: &RequestTarget<'_>) -> String {
     let query: Vec<_> = target
         .query
         .iter()
@@ -273,7 +273,7 @@ impl Rule {
         &self,
         names: &Names<'_>,
         path: &str,
-        target: &Target<'_>,
+        target: &RequestTarget<'_>,
         body: &Sent<'_>,
         job: bool,
     ) -> Result<Headers, Misfit> {
@@ -334,7 +334,7 @@ impl Rule {
         }
     }
 
-    fn query(&self, names: &Names<'_>, target: &Target<'_>) -> Result<(), Refusal> {
+    fn query(&self, names: &Names<'_>, target: &RequestTarget<'_>) -> Result<(), Refusal> {
         let plain = |key: &str| key.trim_end_matches('?').to_owned();
         let keys: Vec<_> = self.query.keys().map(|key| plain(key)).collect();
         target.only(&keys.iter().map(String::as_str).collect::<Vec<_>>())?;
@@ -379,7 +379,12 @@ impl Rule {
         Ok(())
     }
 
-    fn body(&self, names: &Names<'_>, target: &Target<'_>, body: &Sent<'_>) -> Result<(), Refusal> {
+    fn body(
+        &self,
+        names: &Names<'_>,
+        target: &RequestTarget<'_>,
+        body: &Sent<'_>,
+    ) -> Result<(), Refusal> {
         if let (Some(check), Some(code)) = (self.check, names.code) {
             return code.check(check, names.scope, target, body.json()?);
         }
@@ -430,7 +435,7 @@ impl TransferRule {
         &self,
         names: &Names<'_>,
         transfer: &Transfer,
-        path: &dyn Fn(&Target<'_>) -> String,
+        path: &dyn Fn(&RequestTarget<'_>) -> String,
     ) -> Result<(), Refusal> {
         self.calls.include(names.scope)?;
         for (what, given, rule) in [
@@ -438,7 +443,7 @@ impl TransferRule {
             ("changes", &transfer.changes, &self.changes),
             ("write", &transfer.write, &self.write),
         ] {
-            let target = Target::parse(given)?;
+            let target = RequestTarget::parse(given)?;
             let given = whole(&path(&target), &target);
             if !names.matches(rule, &given)? {
                 return Err(Refusal::new(format!("{what}: must be {rule}")));

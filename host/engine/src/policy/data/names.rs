@@ -4,7 +4,7 @@ use super::document::{Document, SettingType};
 use super::template::{ANY, Part, Placeholder, Template};
 use crate::policy::Refusal;
 use crate::policy::docker::{self, Docker};
-use crate::scope::{CallScope, Creation, Subject};
+use crate::scope::{CallScope, CreateScope, Subject};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_domain::blueprint::File;
@@ -358,7 +358,7 @@ impl Names<'_> {
         subject.ok_or_else(|| Refusal::new("a call about the whole node touches no instance"))
     }
 
-    fn creation(&self) -> Result<&Creation, Refusal> {
+    fn creation(&self) -> Result<&CreateScope, Refusal> {
         let creation = self.subject()?.creation.as_ref();
         creation.ok_or_else(|| Refusal::new("only ensure creates"))
     }

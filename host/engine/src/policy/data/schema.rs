@@ -40,7 +40,7 @@ const BOUND: &[&str] = &["const", "enum", "minimum", "maximum"];
 /// Checks a schema of a policy file. An error names the place in it.
 pub fn check(document: &Document, schema: &Value) -> Result<(), String> {
     check_at(document, schema, &names::Context::default(), "")?;
-    // The shape is checked without the keywords of ours.
+    // The shape is checked without this format's own keywords.
     jsonschema::draft202012::meta::validate(&shape(schema))
         .map_err(|error| format!("{}: {error}", error.instance_path().as_str()))
 }

@@ -5,7 +5,7 @@ use super::settings::Settings;
 use super::{creation, network, required as walls, subject};
 use crate::policy::Refusal;
 use crate::policy::json::{Node, required};
-use crate::scope::{CallScope, Creation};
+use crate::scope::{CallScope, CreateScope};
 use serde_json::Value;
 
 /// The directory of the node's lxcfs.
@@ -144,7 +144,7 @@ fn labels(labels: &Node<'_>, scope: &CallScope) -> Result<(), Refusal> {
     Err(labels.refuse("io.wharf.installation, .instance and .incarnation are required"))
 }
 
-fn environment(env: &Node<'_>, creation: &Creation) -> Result<(), Refusal> {
+fn environment(env: &Node<'_>, creation: &CreateScope) -> Result<(), Refusal> {
     for item in env.items()? {
         let text = item.text()?;
         let known = text.split_once('=').is_some_and(|(name, value)| {
@@ -160,7 +160,7 @@ fn environment(env: &Node<'_>, creation: &Creation) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn command(cmd: &Node<'_>, creation: &Creation) -> Result<(), Refusal> {
+fn command(cmd: &Node<'_>, creation: &CreateScope) -> Result<(), Refusal> {
     let given: Vec<_> = cmd
         .items()?
         .map(|item| item.text())
@@ -180,7 +180,7 @@ fn exposed(ports: &Node<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn bindings(ports: &Node<'_>, creation: &Creation, settings: &Settings) -> Result<(), Refusal> {
+fn bindings(ports: &Node<'_>, creation: &CreateScope, settings: &Settings) -> Result<(), Refusal> {
     for (key, member) in ports.members()? {
         let inside = port(key).ok_or_else(|| member.refuse("not a TCP port"))?;
         for binding in member.items()? {
@@ -259,7 +259,7 @@ fn device(device: Node<'_>, scope: &CallScope, settings: &Settings) -> Result<()
 }
 
 /// Checks for exactly the GPUs that the host has picked for the instance.
-fn gpus(request: &Node<'_>, creation: &Creation) -> Result<(), Refusal> {
+fn gpus(request: &Node<'_>, creation: &CreateScope) -> Result<(), Refusal> {
     for (key, member) in request.members()? {
         match key {
             "Driver" => member.is("cdi")?,

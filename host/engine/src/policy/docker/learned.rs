@@ -1,5 +1,5 @@
-//! Facts that the engine has told in a call. A call may give a container the limits back that it had
-//! before, and its disk the room that the image takes, or no limit if the engine cannot limit disks.
+//! Facts that the engine has told in a call. A call may give a container its earlier limits back, and its
+//! disk the room that the image takes. It may omit the disk limit if the engine cannot limit disks.
 
 use super::Docker;
 use crate::message::Response;

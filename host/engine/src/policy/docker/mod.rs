@@ -11,8 +11,8 @@ mod settings;
 mod tests;
 
 use super::Refusal;
-use super::path::Target;
-use crate::scope::{CallScope, Creation, Subject};
+use super::path::RequestTarget;
+use crate::scope::{CallScope, CreateScope, Subject};
 pub use learned::Note;
 use serde::Deserialize;
 use serde_json::Value;
@@ -117,7 +117,7 @@ impl Docker {
         &self,
         check: Check,
         scope: &CallScope,
-        target: &Target<'_>,
+        target: &RequestTarget<'_>,
         body: &Value,
     ) -> Result<(), Refusal> {
         match check {
@@ -152,7 +152,7 @@ fn subject(scope: &CallScope) -> Result<&Subject, Refusal> {
         .ok_or_else(|| refuse("a call about the whole node touches no instance"))
 }
 
-fn creation(scope: &CallScope) -> Result<&Creation, Refusal> {
+fn creation(scope: &CallScope) -> Result<&CreateScope, Refusal> {
     subject(scope)?
         .creation
         .as_ref()

@@ -5,7 +5,7 @@ use super::settings::Settings;
 use super::{creation as creation_of, network, refuse, subject};
 use crate::policy::Refusal;
 use crate::policy::json::{Node, exact};
-use crate::scope::{CallScope, Creation, Limits, Subject};
+use crate::scope::{CallScope, CreateScope, Limits, Subject};
 use serde_json::{Value, json};
 use wharf_domain::capacity::Size;
 
@@ -100,7 +100,7 @@ pub fn update(body: &Value, paths: LimitPaths, scope: &CallScope) -> Result<(), 
 
 /// Each port of the call is published, and each GPU of the call is attached. No other one is: the
 /// values have been checked.
-fn reachable(body: &Value, creation: &Creation) -> Result<(), Refusal> {
+fn reachable(body: &Value, creation: &CreateScope) -> Result<(), Refusal> {
     const PORTS: &str = "/HostConfig/PortBindings";
     const GPUS: &str = "/HostConfig/DeviceRequests";
     for port in &creation.published {

@@ -5,7 +5,7 @@ use super::failure::Failure;
 use super::output::{note, progress};
 use super::resize::{options_that_fit, shortage_message};
 use super::show::instance_as;
-use super::ssh_keys::saved_key;
+use super::ssh_keys::{public_key, saved_key};
 use super::wait::{Awaited, Limit, wait_for};
 use anyhow::{Context, Error, Result};
 use clap::{Args, ValueEnum};
@@ -241,20 +241,6 @@ async fn send(client: &Client, body: &CreateRequest) -> Result<Value, ClientErro
     };
     bar.finish_and_clear();
     Ok(answer?.into_value())
-}
-
-/// The public key in a file.
-pub fn public_key(file: &std::path::Path) -> Result<String> {
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read the public key {}", file.display()))?;
-    if text.contains("PRIVATE KEY") {
-        let message = format!(
-            "{0} is a private key; give the public one, such as {0}.pub",
-            file.display()
-        );
-        return Err(Failure::Usage(message).into());
-    }
-    Ok(text.trim().to_owned())
 }
 
 fn secret_variable(name: &str) -> Result<Secret> {

@@ -28,7 +28,7 @@ enum KeysCommand {
         /// A scope of the key; can be given repeatedly. Default: those of the key in use
         #[arg(long = "scope", value_enum)]
         scopes: Vec<KeyScope>,
-        /// The ISO 8601 time from which on the key is not valid
+        /// Expiry of the key, an ISO 8601 date and time
         #[arg(long, value_name = "TIME")]
         expires: Option<String>,
         #[command(flatten)]

@@ -1,13 +1,13 @@
 //! `wharf ssh-keys`.
 
 use super::connection::Connection;
-use super::create::public_key;
 use super::failure::Failure;
 use super::output::{field, json, note, table, time};
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use wharf_client::Client;
 use wharf_client::types::SshKeyRequest;
 
@@ -121,4 +121,18 @@ pub async fn saved_key(client: &Client, name: &str) -> Result<String> {
     let key = saved(client, name).await?;
     let text = key.get("public_key").and_then(Value::as_str);
     Ok(text.context("the saved key has no public key")?.to_owned())
+}
+
+/// The public key in a file.
+pub fn public_key(file: &Path) -> Result<String> {
+    let text = fs::read_to_string(file)
+        .with_context(|| format!("cannot read the public key {}", file.display()))?;
+    if text.contains("PRIVATE KEY") {
+        let message = format!(
+            "{0} is a private key; give the public one, such as {0}.pub",
+            file.display()
+        );
+        return Err(Failure::Usage(message).into());
+    }
+    Ok(text.trim().to_owned())
 }

@@ -54,7 +54,7 @@ impl Allowed {
         by_family(ranges.map(|(address, prefix)| (*address, format!("{address}/{prefix}"))))
     }
 
-    /// The same of the name servers.
+    /// The name servers, by address family.
     pub(super) fn name_servers(&self) -> Vec<(&'static str, String)> {
         let servers = self.name_servers.iter();
         by_family(servers.map(|address| (*address, address.to_string())))

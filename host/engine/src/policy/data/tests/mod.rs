@@ -5,7 +5,7 @@ mod files;
 use super::PolicyFile;
 use crate::message::{Body, Request, Response};
 use crate::policy::{CheckedRequest, Policy, Refusal};
-use crate::scope::{CallScope, Creation, Subject};
+use crate::scope::{CallScope, CreateScope, Subject};
 use http::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -123,7 +123,7 @@ fn scope() -> CallScope {
                 gateway: "10.80.1.1".parse().unwrap(),
                 address: "10.80.1.7".parse().unwrap(),
             }),
-            creation: Some(Creation {
+            creation: Some(CreateScope {
                 hostname: "demo".into(),
                 images: vec!["wharf/base:1".into()],
                 environment: Vec::new(),

@@ -11,7 +11,7 @@ mod vms;
 mod volumes;
 
 use crate::policy::{CheckedRequest, Policy, PolicyFile, Refusal};
-use crate::scope::{CallScope, Creation, Subject};
+use crate::scope::{CallScope, CreateScope, Subject};
 use crate::{Body, Request};
 use http::Method;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ fn scope() -> CallScope {
                 gateway: "10.80.1.1".parse().unwrap(),
                 address: "10.80.1.7".parse().unwrap(),
             }),
-            creation: Some(Creation {
+            creation: Some(CreateScope {
                 hostname: "demo".into(),
                 images: vec!["localhost/wharf/base:1".into()],
                 environment: vec![("LANG".into(), "C.UTF-8".into())],

@@ -1,4 +1,4 @@
-//! The scheduler's inventory, which the database keeps equal to the sum of all claims.
+//! The inventory, which the database keeps equal to the sum of all claims.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,29 +11,29 @@ use wharf_domain::placement::{
 };
 use wharf_domain::quota::Used;
 
-/// The inventory. A decision holds only within the use case that asks for it: the database runs
+/// The inventory. A decision holds only within the use case that asks for it. The database runs
 /// use cases one at a time, and applies the claims of one before it runs the next.
 #[derive(Debug, Clone)]
-pub struct Scheduler(Arc<Mutex<Inventory>>);
+pub struct SharedInventory(Arc<Mutex<Inventory>>);
 
-impl Scheduler {
+impl SharedInventory {
     /// Nothing is claimed yet: the database adds the claims when it is opened.
     pub fn new(empty: Inventory) -> Self {
         Self(Arc::new(Mutex::new(empty)))
     }
 
-    fn inventory(&self) -> MutexGuard<'_, Inventory> {
+    fn lock(&self) -> MutexGuard<'_, Inventory> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A place for a new instance.
-    pub fn place(&self, ask: &PlacementRequest) -> Result<Placement, Error> {
-        self.inventory().place(ask).map_err(Error::Insufficient)
+    pub fn place(&self, request: &PlacementRequest) -> Result<Placement, Error> {
+        self.lock().place(request).map_err(Error::Insufficient)
     }
 
     /// The free capacity of the largest node for such instances.
     pub fn largest_free(&self, like: &PlacementRequest) -> Option<Size> {
-        self.inventory().largest_free(like)
+        self.lock().largest_free(like)
     }
 
     /// A place on another node for an existing instance.
@@ -42,55 +42,51 @@ impl Scheduler {
         request: &MoveRequest<'_>,
         allowed: impl Fn(&NodeId) -> bool,
     ) -> Option<MovePlace> {
-        self.inventory().place_move(request, allowed)
+        self.lock().place_move(request, allowed)
     }
 
     /// Whether a stopped instance can have its compute back.
     pub fn reclaim(&self, claim: &Claim) -> Result<(), Error> {
-        self.inventory().reclaim(claim).map_err(Error::Insufficient)
+        self.lock().reclaim(claim).map_err(Error::Insufficient)
     }
 
     /// Whether the node still has the GPUs of a claim.
     pub fn check_gpus(&self, claim: &Claim) -> Result<(), Error> {
-        self.inventory()
-            .check_gpus(claim)
-            .map_err(Error::Insufficient)
+        self.lock().check_gpus(claim).map_err(Error::Insufficient)
     }
 
     /// Whether a claim can grow.
     pub fn grow(&self, claim: &Claim, to: Size) -> Result<(), Error> {
-        self.inventory()
-            .grow(claim, to)
-            .map_err(Error::Insufficient)
+        self.lock().grow(claim, to).map_err(Error::Insufficient)
     }
 
     /// The quantities that an owner's instances hold.
     pub fn used(&self, owner: UserId) -> Used {
-        self.inventory().used(owner)
+        self.lock().used(owner)
     }
 
     /// The capacity of each node and its claims.
     pub fn usage(&self) -> Vec<NodeUsage> {
-        self.inventory().usage()
+        self.lock().usage()
     }
 
     /// Notes what a node's driver said that the node can run. That is in no row.
     pub fn set_supports(&self, node: &NodeId, supports: Supports) {
-        self.inventory().set_supports(node, supports);
+        self.lock().set_supports(node, supports);
     }
 }
 
-impl Scheduler {
+impl SharedInventory {
     /// Notes the images of flavors that a node's engine does not have. That is in no row.
     pub fn set_missing_images(&self, node: &NodeId, images: BTreeSet<String>) {
-        self.inventory().set_missing_images(node, images);
+        self.lock().set_missing_images(node, images);
     }
 }
 
-impl Projection for Scheduler {
+impl Projection for SharedInventory {
     fn load(&mut self, rows: &Snapshot) -> Result<(), Error> {
         let mut vms = Vec::new();
-        self.inventory().add_all(|add| {
+        self.lock().add_all(|add| {
             rows.each_claim(|id, claim| {
                 add(&claim);
                 if claim.public_ipv4.is_some() {
@@ -102,7 +98,7 @@ impl Projection for Scheduler {
             self.reserve(None, Some(&moving));
         }
         for node in rows.drained()? {
-            self.inventory().set_drained(&node, true);
+            self.lock().set_drained(&node, true);
         }
         for id in vms {
             if let Some(vm) = rows.instance(id)? {
@@ -113,11 +109,11 @@ impl Projection for Scheduler {
     }
 
     fn count_ports(&mut self, owner: UserId, before: usize, after: usize) {
-        self.inventory().count_ports(owner, before, after);
+        self.lock().count_ports(owner, before, after);
     }
 
     fn reserve(&mut self, before: Option<&MoveRow>, after: Option<&MoveRow>) {
-        let mut inventory = self.inventory();
+        let mut inventory = self.lock();
         if let Some(row) = before {
             inventory.reserve(&row.claim, row.keeps_ssh_port, false);
         }
@@ -127,11 +123,11 @@ impl Projection for Scheduler {
     }
 
     fn drain(&mut self, node: &NodeId, drained: bool) {
-        self.inventory().set_drained(node, drained);
+        self.lock().set_drained(node, drained);
     }
 
     fn change(&mut self, before: Option<&Claim>, after: Option<&Claim>) {
-        let mut inventory = self.inventory();
+        let mut inventory = self.lock();
         match (before, after) {
             (Some(before), Some(after)) => inventory.replace(before, after),
             (Some(before), None) => inventory.remove(before),
