@@ -57,6 +57,8 @@ impl Context {
             members: 3,
             disk_gib: 40,
             offline_after_s: 11,
+            disposable: true,
+            outside: None,
         })?;
         let certificates = Authority::new()?;
         let own = certificates.issue("wharf", &[])?;

@@ -31,7 +31,8 @@ fn after_a_crash_not_all_of_the_database_is_checked() {
 /// The rows of a failed write may be there or not, so nothing may come after it.
 #[test]
 fn after_a_failed_write_there_are_no_others() {
-    let failures: [(fn(&Disk), &str); 3] = [
+    type Failure = fn(&Disk);
+    let failures: [(Failure, &str); 3] = [
         (Disk::fail_once, "the power flickers"),
         (Disk::fail_a_sync, "not kept"),
         (Disk::panic_at_a_sync, "a commit panicked"),
