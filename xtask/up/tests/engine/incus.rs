@@ -7,6 +7,7 @@ use crate::run::Run;
 use crate::traces::Traces;
 use crate::up::{START_LIMIT, Up};
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -21,6 +22,9 @@ pub const DIRECTORY: &str = "up-incus-test";
 /// The time in which a run starts the instances of an earlier one.
 const INSTANCE_LIMIT: Duration = Duration::from_secs(60);
 
+/// A part of the test, with its name.
+type Step = (&'static str, fn(&Place) -> Result<()>);
+
 pub fn all() -> Result<()> {
     if !incus::can_install() {
         progress::skipped("this machine has no package of Incus");
@@ -32,7 +36,7 @@ pub fn all() -> Result<()> {
         before: Traces::read()?,
         dir,
     };
-    let steps: [(&str, fn(&Place) -> Result<()>); 3] = [
+    let steps: [Step; 3] = [
         ("a check", Place::check),
         ("killed, then `down`", Place::killed_then_down),
         ("the next run", Place::next_run),
@@ -88,11 +92,11 @@ impl Place {
             .ask(Request::new("GET", "/api/instance/hello/"))?
             .ok()?
             .json()?;
-        let port = hello["wan_ssh_port"].as_u64().context("no port")?;
+        let port = hello.get("wan_ssh_port").and_then(Value::as_u64);
         let to = Destination {
             user: "user",
             host: run.setting("ssh_host")?.trim_matches('"'),
-            port: port.try_into()?,
+            port: port.context("no port")?.try_into()?,
         };
         KeyPair::in_directory(&self.run_dir().join("ssh"))?.run(to, command)
     }
