@@ -219,7 +219,7 @@ fn streams_of_one_user_are_bounded_and_hold_no_place_of_requests() {
     let refused = ann.send_with("GET", "/api/event/", &accept, &null).unwrap();
     assert_eq!(refused.header("retry-after"), Some("1"));
     let text = refused.expect(429).unwrap()["detail"].to_string();
-    assert!(text.contains("5 event streams"), "{text}");
+    assert!(text.contains("5 open event streams"), "{text}");
     assert_eq!(page(&ann, ""), Vec::<serde_json::Value>::new());
     drop(streams);
     until("the places are free", || {
