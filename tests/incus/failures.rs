@@ -19,7 +19,7 @@ fn listed(server: &Server, node: &str) -> Result<String> {
 fn until_listed(server: &Server, node: &str, unreachable: bool) -> Result<()> {
     until(&format!("{node} is out of reach: {unreachable}"), || {
         let line = listed(server, node)?;
-        Ok((line.contains("unreachable") == unreachable).then_some(()))
+        Ok((line.contains("out of reach") == unreachable).then_some(()))
     })
 }
 
