@@ -71,7 +71,7 @@ impl Attempt<'_> {
 
     /// A move may take long and wait for others, and drivers end one that stalls. The deadline is for
     /// the start that follows.
-    fn extend_deadline(&mut self) {
+    pub fn extend_deadline(&mut self) {
         let full = Duration::from_secs(self.app.config().provisioning_deadline_s);
         self.history.extend_deadline(self.instance, full);
     }

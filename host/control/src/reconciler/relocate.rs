@@ -53,7 +53,16 @@ impl Attempt<'_> {
                     Err(error) => error.into(),
                 }
             }
-            Ok(report) => Next::After(report.again.unwrap_or(FIRST_PAUSE)),
+            Ok(report) => {
+                // A copy of a disk outlasts the request for the start.
+                if matches!(report.phase, Phase::Elsewhere(_)) {
+                    if let Err(next) = self.taken().await {
+                        return next;
+                    }
+                    self.extend_deadline();
+                }
+                Next::After(report.again.unwrap_or(FIRST_PAUSE))
+            }
             Err(error) => error.into(),
         }
     }
