@@ -110,10 +110,11 @@ fn an_instance_lives_on_the_example_engine() {
 
     api.act("one", "stop").unwrap().expect(200).unwrap();
     api.wait_for("one", "exited").unwrap();
-    assert!(
-        page(&one, "health", "", None).is_err(),
-        "its port is closed"
-    );
+    // The stop is durable first.
+    until("its port is closed", || {
+        Ok(page(&one, "health", "", None).is_err().then_some(()))
+    })
+    .unwrap();
     let disk_size = json!({ "disk_size_gib": 12 });
     api.send("PATCH", path, &disk_size)
         .unwrap()
