@@ -53,7 +53,9 @@ impl<F: Part + ?Sized, R: Part<Owned = R>, V> Table<F, R, V> {
         key
     }
 
-    /// The parts of a key of this group; none if it is of another kind.
+    /// The parts of a key of this group; none if it is of another table. Tables of a group may differ in
+    /// their first parts, so that the byte in the place of the kind may be any of a digest. The length
+    /// tells them apart then.
     fn parse(&self, key: &[u8]) -> Result<Option<(F::Owned, R)>, Error> {
         let broken = || internal("a key cannot be read");
         let mut bytes = key.get(1..).ok_or_else(broken)?;
@@ -62,8 +64,8 @@ impl<F: Part + ?Sized, R: Part<Owned = R>, V> Table<F, R, V> {
         if *kind != self.kind {
             return Ok(None);
         }
-        let rest = R::read(&mut bytes).ok_or_else(broken)?;
-        Ok(Some((first, rest)))
+        let rest = R::read(&mut bytes).filter(|_| bytes.is_empty());
+        Ok(rest.map(|rest| (first, rest)))
     }
 }
 
@@ -326,5 +328,26 @@ impl<'t> Draft<'t> {
         let old = self.tree.remove(key.as_slice()).map_err(internal)?;
         self.changed |= old.is_some();
         old.map(|old| decode(old.value())).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tables as t;
+    use wharf_domain::ids::UserId;
+
+    #[test]
+    fn a_key_of_an_index_is_never_one_of_its_table() {
+        for byte in 0..=u8::MAX {
+            let digest = [byte; 32];
+            let index = t::PASSKEY_USERS.key(&(), &digest);
+            assert!(t::PASSKEYS.parse(&index).unwrap().is_none());
+            let index = t::IDENTITY_USERS.key(&(), &digest);
+            assert!(t::IDENTITIES.parse(&index).unwrap().is_none());
+            let row = t::PASSKEYS.key(&UserId(byte.into()), &digest);
+            assert!(t::PASSKEY_USERS.parse(&row).unwrap().is_none());
+            let (user, found) = t::PASSKEYS.parse(&row).unwrap().unwrap();
+            assert_eq!((user, found), (UserId(byte.into()), digest));
+        }
     }
 }
