@@ -95,10 +95,16 @@ impl Context {
             .cluster
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
+        // `/run/wharf-incus-ID`; namespaces, links and storage have the id or the directory in their names.
+        let run = cluster.first()?.directory();
+        let run = run.parent().context("no directory")?.to_owned();
+        let name = run.file_name().unwrap_or_default().to_string_lossy();
+        let id = name.rsplit('-').next().context("no id")?.to_owned();
         cluster.stop()?;
+        ensure!(!run.exists(), "{} is left", run.display());
         for (program, arguments, text) in [
-            ("ip", &["netns", "list"][..], "wharf-incus-"),
-            ("ip", &["-brief", "link"], "wic"),
+            ("ip", &["netns", "list"][..], id.as_str()),
+            ("ip", &["-brief", "link"], &id),
             ("losetup", &["--all"], "test-engine/incus"),
         ] {
             let output = Command::new(program).args(arguments).output()?;
