@@ -39,12 +39,7 @@ const HASH: &str = "$6$rounds=1000$0123456789abcdef$\
 /// Measures creations and deletions.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     const WHAT: &str = "create → running beside dockerd";
-    if options.quick {
-        table.leave_out(WHAT, "--quick");
-        return Ok(());
-    }
-    if !is_root() || !installed().contains(&Kind::Dockerd) {
-        table.leave_out(WHAT, "needs dockerd and root");
+    if !is_possible(options, table, WHAT) {
         return Ok(());
     }
     let dir = tempfile::Builder::new().prefix("wharf-bench-").tempdir()?;
@@ -53,6 +48,19 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     let measured = on(&engine, dir.path(), table);
     engine.stop()?;
     measured
+}
+
+/// Whether dockerd can be measured. If not, the table says why.
+pub fn is_possible(options: &Options, table: &mut Table, what: &str) -> bool {
+    let why = if options.quick {
+        "--quick"
+    } else if !is_root() || !installed().contains(&Kind::Dockerd) {
+        "needs dockerd and root"
+    } else {
+        return true;
+    };
+    table.leave_out(what, why);
+    false
 }
 
 /// Starts a private engine on the file system of `dir`, as most engines are. Where the kernel does not

@@ -1,17 +1,16 @@
 //! A virtual machine, from the request until it accepts SSH. The baseline is plain QEMU with that disk, in
 //! a container of dockerd.
 
-use super::engine::{LOCALHOST, Ours, private};
+use super::engine::{LOCALHOST, Ours, is_possible, private};
 use crate::Options;
 use crate::pairs::Pairs;
 use crate::table::{Table, Target};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use std::time::{Duration, Instant};
-use wharf_testkit::engine::{Kind, installed};
+use wharf_testkit::engine::Kind;
 use wharf_testkit::http::{Body, Client, Request};
 use wharf_testkit::images;
-use wharf_testkit::process::is_root;
 use wharf_testkit::ssh::has_banner;
 
 /// The port of plain QEMU's machine.
@@ -43,12 +42,7 @@ exec qemu-system-x86_64 "$@" -nodefaults -display none -machine q35 -m 1024 -smp
 /// Measures a creation.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     const WHAT: &str = "VM → running beside plain QEMU";
-    if options.quick {
-        table.leave_out(WHAT, "--quick");
-        return Ok(());
-    }
-    if !is_root() || !installed().contains(&Kind::Dockerd) {
-        table.leave_out(WHAT, "needs dockerd and root");
+    if !is_possible(options, table, WHAT) {
         return Ok(());
     }
     let dir = tempfile::Builder::new().prefix("wharf-bench-").tempdir()?;
