@@ -34,7 +34,8 @@ pub fn killed_daemon(context: &Context) -> Result<()> {
     let api = server.user("ann@example.com")?;
     let old = running(&api)?;
     let began = since(&old)?;
-    for after_ms in [50, 300, 900] {
+    // Among them: the unpacking of the image, the files, and the start.
+    for after_ms in [50, 500, 900, 1_300, 1_700] {
         let young = api.small_container()?;
         std::thread::sleep(Duration::from_millis(after_ms));
         context.cluster().member(0)?.kill()?;

@@ -33,6 +33,20 @@ pub struct Change {
     devices: BTreeMap<String, Device>,
 }
 
+/// `PATCH /1.0/instances/NAME` after a start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StartDone {
+    config: BTreeMap<&'static str, &'static str>,
+}
+
+impl Default for StartDone {
+    fn default() -> Self {
+        Self {
+            config: [(names::START, names::DONE)].into(),
+        }
+    }
+}
+
 /// `POST /1.0/instances/NAME`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Move {
@@ -98,6 +112,7 @@ impl Creation {
                 ("security.idmap.isolated", "true".to_owned()),
                 (names::INSTALLATION, ctx.installation.to_owned()),
                 (names::HOSTNAME, spec.hostname.clone()),
+                (names::START, names::BEGUN.to_owned()),
             ]
             .map(|(key, value)| (key.to_owned(), value)),
         );
@@ -131,6 +146,15 @@ impl Change {
         }
     }
 
+    /// Builds the body that precedes a start with this size.
+    #[must_use]
+    pub fn before_start(ctx: &Context, size: &Size) -> Self {
+        let mut change = Self::of(ctx, size);
+        let begun = (names::START.to_owned(), names::BEGUN.to_owned());
+        change.config.extend([begun]);
+        change
+    }
+
     /// Builds the body that gives a moved instance its addresses, ports and GPUs on this member.
     #[must_use]
     pub fn of_place(ctx: &Context, spec: &Spec) -> Self {
@@ -140,7 +164,7 @@ impl Change {
         }
     }
 
-    /// Whether an instance with this configuration has the size.
+    /// Whether an instance has this configuration and these sizes.
     #[must_use]
     pub fn is(
         &self,

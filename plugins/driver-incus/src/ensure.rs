@@ -7,7 +7,7 @@ use crate::api::{Outcome, Refusal};
 use crate::bodies::Creation;
 use crate::context::Context;
 use crate::found::{self, Found, again, settled};
-use crate::start::{Started, start_sized};
+use crate::start::{Started, repeat_interrupted, start_sized};
 use crate::{ENGINE_KIND, digest, gpu, names, phase};
 use std::collections::BTreeSet;
 use wharf_guest::{Error, Phase, Report, ResourceType, Spec, log};
@@ -89,6 +89,12 @@ fn adopt(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error> {
             unfinished(ctx, spec, &found.name)
         }
         Phase::Creating => first_start(ctx, spec, found),
+        phase @ (Phase::Ready | Phase::Booting) => {
+            match repeat_interrupted(ctx, found, &spec.size)? {
+                None => Ok(settled(spec.generation, phase)),
+                Some(started) => booting(spec, &started),
+            }
+        }
         phase => Ok(settled(spec.generation, phase)),
     }
 }
@@ -125,7 +131,11 @@ fn first_start(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Erro
         let written = ctx.api.write(&found.name, file)?;
         written.map_err(|refusal| refusal.during("writing a file"))?;
     }
-    match start_sized(ctx, found, &spec.size)? {
+    booting(spec, &start_sized(ctx, found, &spec.size)?)
+}
+
+fn booting(spec: &Spec, started: &Started) -> Result<Report, Error> {
+    match started {
         Started::Running | Started::Starting => {
             Ok(again(spec.generation, Phase::Booting, LOOK_AGAIN_MS))
         }

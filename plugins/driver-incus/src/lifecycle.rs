@@ -20,18 +20,21 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
         Place::Here(found) => found,
         Place::Elsewhere(found) => return Ok(settled(target.generation, found.elsewhere())),
     };
-    match found.phase() {
-        Phase::Stopped(_) => {}
+    let started = match found.phase() {
+        Phase::Stopped(_) => start::start_sized(ctx, &found, &target.size)?,
         phase @ (Phase::Ready | Phase::Booting) => {
-            // An earlier call may have ended between the start and the resize.
-            return match start::resize(ctx, &found, &target.size)? {
-                true => Ok(settled(target.generation, phase)),
-                false => Err(Error::NotFound),
-            };
+            match start::repeat_interrupted(ctx, &found, &target.size)? {
+                Some(started) => started,
+                // It may have been started by hand, with another size.
+                None if start::resize(ctx, &found, &target.size)? => {
+                    return Ok(settled(target.generation, phase));
+                }
+                None => Started::Gone,
+            }
         }
         phase => return Ok(settled(target.generation, phase)),
-    }
-    match start::start_sized(ctx, &found, &target.size)? {
+    };
+    match started {
         Started::Running | Started::Starting => {
             Ok(again(target.generation, Phase::Booting, LOOK_AGAIN_MS))
         }

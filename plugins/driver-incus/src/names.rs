@@ -13,6 +13,12 @@ pub const SPEC: &str = "user.wharf.spec";
 pub const HOSTNAME: &str = "user.wharf.hostname";
 /// Key: address, gateway and name servers, for the image's templates.
 pub const NET: &str = "user.wharf.net";
+/// Key: [`BEGUN`] or [`DONE`].
+pub const START: &str = "user.wharf.start";
+/// The value of [`START`] from before a start until the engine tells its end.
+pub const BEGUN: &str = "begun";
+/// The value of [`START`] after a start.
+pub const DONE: &str = "done";
 /// Key: the mark of the store, on a volume that holds no data.
 pub const MARK: &str = "user.wharf.mark";
 

@@ -1,10 +1,14 @@
 //! The start of an instance with its size.
+//!
+//! The engine publishes ports at the end of a start. If it is killed before that, the instance runs without
+//! them. A note in the configuration therefore tells of a start that has begun and not ended.
 
 use crate::api::Outcome;
 use crate::bodies::Change;
 use crate::context::Context;
 use crate::found::Found;
-use wharf_guest::{Error, Size};
+use crate::{lifecycle, names};
+use wharf_guest::{Error, Size, log};
 
 /// The result of a start.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,10 +26,38 @@ pub enum Started {
 /// # Errors
 /// [`Error::Other`] for temporary problems; the instance is unchanged.
 pub fn start_sized(ctx: &Context, found: &Found, size: &Size) -> Result<Started, Error> {
-    if !resize(ctx, found, size)? {
+    if !change(ctx, found, &Change::before_start(ctx, size))? {
         return Ok(Started::Gone);
     }
     start(ctx, &found.name)
+}
+
+/// Starts a running instance again if its last start was interrupted.
+///
+/// # Errors
+/// As those of [`start_sized`], and [`Error::RetryLater`] while the engine is at work.
+pub fn repeat_interrupted(
+    ctx: &Context,
+    found: &Found,
+    size: &Size,
+) -> Result<Option<Started>, Error> {
+    let note = found.details.config.get(names::START);
+    if note.is_none_or(|note| note != names::BEGUN) {
+        return Ok(None);
+    }
+    let operated = ctx.api.is_operated(&found.name)?;
+    if operated.map_err(|refusal| refusal.during("listing the operations"))? {
+        return Ok(Some(Started::Starting));
+    }
+    log!(
+        Warn,
+        "the start of {} was interrupted; it is started again",
+        found.name
+    );
+    match lifecycle::kill(ctx, &found.name)? {
+        true => start_sized(ctx, found, size).map(Some),
+        false => Ok(Some(Started::Gone)),
+    }
 }
 
 /// Gives an instance this size, unless it has the size. False if it is gone.
@@ -33,28 +65,34 @@ pub fn start_sized(ctx: &Context, found: &Found, size: &Size) -> Result<Started,
 /// # Errors
 /// When the engine refuses.
 pub fn resize(ctx: &Context, found: &Found, size: &Size) -> Result<bool, Error> {
-    let change = Change::of(ctx, size);
+    change(ctx, found, &Change::of(ctx, size))
+}
+
+/// Makes a change, unless the instance has it. False if the instance is gone.
+fn change(ctx: &Context, found: &Found, change: &Change) -> Result<bool, Error> {
     if change.is(&found.details.config, &found.details.devices) {
         return Ok(true);
     }
-    match ctx.api.change(&found.name, &change)? {
+    match ctx.api.change(&found.name, change)? {
         Ok(()) => Ok(true),
         Err(refusal) if refusal.is_not_found() => Ok(false),
         Err(refusal) => Err(refusal.during("applying the size")),
     }
 }
 
-/// Starts an instance.
-///
-/// # Errors
-/// As those of [`start_sized`].
-pub fn start(ctx: &Context, name: &str) -> Result<Started, Error> {
-    match ctx.api.start(name)? {
-        Ok(Outcome::Done) => Ok(Started::Running),
-        Ok(Outcome::Unknown) => Ok(Started::Starting),
-        Err(refusal) if refusal.is_running() => Ok(Started::Running),
+fn start(ctx: &Context, name: &str) -> Result<Started, Error> {
+    let started = match ctx.api.start(name)? {
+        Ok(Outcome::Done) => Started::Running,
+        // An engine that still answers ends the start.
+        Ok(Outcome::Unknown) => Started::Starting,
+        Err(refusal) if refusal.is_running() => Started::Running,
+        Err(refusal) if refusal.is_not_found() => return Ok(Started::Gone),
+        Err(refusal) if refusal.is_busy() => return Ok(Started::Starting),
+        Err(refusal) => return Err(refusal.during("starting the instance")),
+    };
+    match ctx.api.note_start(name)? {
+        Ok(()) => Ok(started),
         Err(refusal) if refusal.is_not_found() => Ok(Started::Gone),
-        Err(refusal) if refusal.is_busy() => Ok(Started::Starting),
-        Err(refusal) => Err(refusal.during("starting the instance")),
+        Err(refusal) => Err(refusal.during("noting the start")),
     }
 }

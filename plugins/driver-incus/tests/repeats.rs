@@ -7,212 +7,20 @@
     reason = "a test fails by panicking"
 )]
 
+mod engine;
+
 use driver_incus::context::Context;
 use driver_incus::{delete, ensure, inspect, lifecycle, names, relocate, resize};
-use serde_json::{Value, json};
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use engine::Fake;
+use serde_json::json;
 use wharf_guest::{
-    Blueprint, Body, Content, Engine, EngineError, Error, File, Image, JobState, Method, Network,
-    Node, Phase, PublishedPort, Readiness, Report, Request, ResourceType, Response, Secret, Size,
-    Spec, Tag, Target,
+    Blueprint, Content, Error, File, Image, Network, Node, Phase, PublishedPort, Readiness, Report,
+    ResourceType, Secret, Size, Spec, Tag, Target,
 };
 
 const INSTALLATION: &str = "11111111-2222-4333-8444-555555555555";
 const SETTINGS: &str =
     r#"{"member":"m1","gateway":"10.79.0.1","publish_address":"192.0.2.1","dns":"9.9.9.9"}"#;
-const OPERATION: &str = "00000000-0000-4000-8000-00000000000f";
-
-#[derive(Default)]
-struct Instance {
-    body: Value,
-    files: Vec<String>,
-    running: bool,
-    has_run: bool,
-    /// The engine has made its disk.
-    complete: bool,
-    /// The member that has it, the driver's own if empty.
-    location: String,
-}
-
-/// A member that has the image, and carries out operations at once.
-#[derive(Default)]
-struct Fake {
-    instances: RefCell<BTreeMap<String, Instance>>,
-    /// The result of the last operation.
-    ended: RefCell<Value>,
-    calls: Cell<usize>,
-    /// The call that breaks, and whether the engine has done its work then.
-    break_at: Cell<Option<(usize, bool)>>,
-    /// The next creation leaves an instance without a disk.
-    dies_in_creation: Cell<bool>,
-}
-
-impl Engine for Fake {
-    fn send(&self, request: &Request) -> Result<Response, EngineError> {
-        let call = self.calls.replace(self.calls.get() + 1);
-        let breaks = self.break_at.get().filter(|(at, _)| *at == call);
-        if breaks.is_some() {
-            self.break_at.set(None);
-        }
-        if breaks.is_some_and(|(_, done)| !done) {
-            return Err(EngineError::Unreachable("no connection".into()));
-        }
-        let (status, body) = self.answer(request);
-        match breaks {
-            Some(_) => Err(EngineError::Timeout),
-            None => Ok(Response {
-                status,
-                headers: Vec::new(),
-                // The metrics are plain text.
-                body: body
-                    .as_str()
-                    .map_or_else(|| body.to_string(), str::to_owned)
-                    .into(),
-            }),
-        }
-    }
-
-    fn job(&self, _: &str, _: &Request) -> Result<JobState, EngineError> {
-        panic!("the driver has no jobs")
-    }
-}
-
-fn sync(metadata: Value) -> (u16, Value) {
-    (200, json!({ "type": "sync", "metadata": metadata }))
-}
-
-fn no(status: u16, error: &str) -> (u16, Value) {
-    (
-        status,
-        json!({ "type": "error", "error_code": status, "error": error }),
-    )
-}
-
-impl Fake {
-    /// Ends an operation, and tells its id.
-    fn operation(&self, result: Result<(), &str>) -> (u16, Value) {
-        *self.ended.borrow_mut() = match result {
-            Ok(()) => json!({ "type": "sync", "metadata": { "status_code": 200 } }),
-            Err(error) => json!({ "type": "error", "error_code": 500, "error": error }),
-        };
-        let operation = format!("/1.0/operations/{OPERATION}?project=wharf");
-        (202, json!({ "type": "async", "operation": operation }))
-    }
-
-    fn answer(&self, request: &Request) -> (u16, Value) {
-        let (path, query) = request.path.split_once('?').unwrap();
-        assert!(query.contains("project=wharf"), "{}", request.path);
-        let segments: Vec<_> = path.trim_start_matches("/1.0/").split('/').collect();
-        let body: Value = match &request.body {
-            Body::Json(text) => serde_json::from_str(text).unwrap(),
-            _ => Value::Null,
-        };
-        let mut instances = self.instances.borrow_mut();
-        match (request.method, segments.as_slice()) {
-            (Method::Get, ["operations", OPERATION, "wait"]) => (200, self.ended.borrow().clone()),
-            (Method::Get, ["operations"]) => {
-                sync(json!({ "success": [{ "status_code": 200, "resources": null }] }))
-            }
-            (Method::Get, ["storage-pools", "default", "volumes", "container"]) => {
-                let path = |name| {
-                    format!(
-                        "/1.0/storage-pools/default/volumes/container/{name}?project=wharf&target=m1"
-                    )
-                };
-                sync(instances.keys().map(path).collect())
-            }
-            (Method::Get, ["metrics"]) => {
-                let running = instances.iter().filter(|(_, one)| one.running);
-                let line =
-                    |name| format!("incus_procs_total{{name=\"{name}\",project=\"wharf\"}} 2\n");
-                (
-                    200,
-                    running
-                        .map(|(name, _)| line(name))
-                        .collect::<String>()
-                        .into(),
-                )
-            }
-            (Method::Post, ["instances"]) => {
-                let name = body["name"].as_str().unwrap().to_owned();
-                if instances.contains_key(&name) {
-                    return self.operation(Err(
-                        "Failed: UNIQUE constraint failed: instances.project_id, instances.name",
-                    ));
-                }
-                let complete = !self.dies_in_creation.replace(false);
-                let made = Instance {
-                    body,
-                    complete,
-                    ..Instance::default()
-                };
-                instances.insert(name, made);
-                self.operation(Ok(()))
-            }
-            (method, ["instances", name, rest @ ..]) => {
-                let Some(one) = instances.get_mut(*name) else {
-                    return no(404, "Instance not found");
-                };
-                match (method, rest) {
-                    (Method::Get, []) => sync(details(one)),
-                    (Method::Post, ["files"]) => {
-                        let file = query.rsplit_once("path=").unwrap().1.replace("%2F", "/");
-                        one.files.push(file);
-                        sync(Value::Null)
-                    }
-                    (Method::Patch, []) => {
-                        for part in ["config", "devices"] {
-                            for (key, value) in body[part].as_object().unwrap() {
-                                one.body[part][key] = value.clone();
-                            }
-                        }
-                        sync(json!({}))
-                    }
-                    (Method::Put, ["state"]) => {
-                        match (body["action"].as_str().unwrap(), one.running) {
-                            ("start", true) => no(400, "The instance is already running"),
-                            ("stop", false) => no(400, "The instance is already stopped"),
-                            (action, _) => {
-                                assert!(action == "stop" || one.complete, "without a disk");
-                                one.running = action == "start";
-                                one.has_run = true;
-                                self.operation(Ok(()))
-                            }
-                        }
-                    }
-                    (Method::Post, []) => {
-                        assert!(query.contains("target=m1") && !one.running);
-                        assert_eq!(body, json!({ "migration": true }));
-                        one.location.clear();
-                        self.operation(Ok(()))
-                    }
-                    (Method::Delete, []) if one.running => no(400, "Instance is running"),
-                    (Method::Delete, []) => {
-                        instances.remove(*name);
-                        self.operation(Ok(()))
-                    }
-                    other => panic!("{other:?}"),
-                }
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-}
-
-fn details(one: &Instance) -> Value {
-    let mut config = one.body["config"].clone();
-    if one.complete && !one.has_run {
-        config["volatile.apply_template"] = "create".into();
-    }
-    json!({
-        "config": config,
-        "devices": one.body["devices"],
-        "status_code": if one.running { 103 } else { 102 },
-        "last_used_at": if one.has_run { "2026-11-25T01:13:46Z" } else { "1970-01-01T00:00:00Z" },
-        "location": if one.location.is_empty() { "m1" } else { &one.location },
-    })
-}
 
 fn call<T>(fake: &Fake, call: impl FnOnce(&Context) -> Result<T, Error>) -> Result<T, Error> {
     let node = Node {
@@ -339,6 +147,7 @@ fn the_instance_has_the_promised_body() {
                 "user.wharf.installation": INSTALLATION,
                 "user.wharf.spec": config["user.wharf.spec"],
                 "user.wharf.hostname": "calm-river-1",
+                "user.wharf.start": "done",
                 "user.wharf.net": "10.79.5.2/32 10.79.0.1 9.9.9.9",
                 "environment.WHARF_FLAVOR": "base",
             },
@@ -401,6 +210,7 @@ fn a_creation_is_continued_after_any_break() {
             let instances = fake.instances.borrow();
             let one = instances.values().next().unwrap();
             assert!(instances.len() == 1 && one.running && one.files.len() >= 4);
+            assert!(one.published, "the start was interrupted");
         },
     );
 }
@@ -432,6 +242,27 @@ fn stop_resize_and_delete_are_repeated_after_any_break() {
                 Err(error) => matches!(error, Error::NotFound),
             };
             assert!(gone && fake.instances.borrow().is_empty());
+        },
+    );
+}
+
+#[test]
+fn a_start_is_completed_after_any_break() {
+    at_every_request(
+        |fake| {
+            let at = fake.break_at.take().unwrap();
+            settle(fake, false);
+            call(fake, |ctx| lifecycle::stop(ctx, &target(), 1000)).unwrap();
+            fake.break_at.set(Some((fake.calls.get() + at.0, at.1)));
+            call(fake, |ctx| lifecycle::start(ctx, &target())).err()
+        },
+        |fake| {
+            let again = |_| call(fake, |ctx| lifecycle::start(ctx, &target())).unwrap();
+            let mut reports = (0..10).map(again);
+            let report = reports.find(|report| report.again_ms.is_none()).unwrap();
+            assert!(matches!(report.phase, Phase::Ready), "{report:?}");
+            let instances = fake.instances.borrow();
+            assert!(instances.values().all(|one| one.published));
         },
     );
 }

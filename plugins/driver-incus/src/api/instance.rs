@@ -2,7 +2,7 @@
 
 use super::model::{Instance, State};
 use super::{Api, Outcome, Reply};
-use crate::bodies::{Action, Change, Creation, Move};
+use crate::bodies::{Action, Change, Creation, Move, StartDone};
 use wharf_guest::{Call, Error, File, Path};
 
 /// The engine unpacks an image into its pool at the first use, which takes many seconds.
@@ -45,6 +45,13 @@ impl Api<'_> {
     pub fn change(&self, name: &str, body: &Change) -> Result<Reply<()>, Error> {
         let path = self.in_project(Self::instance(name));
         self.send(&Call::patch(&path).json(body)?.timeout_ms(CHANGE_MS))
+    }
+
+    /// Notes that an instance's start has ended.
+    pub fn note_start(&self, name: &str) -> Result<Reply<()>, Error> {
+        let path = self.in_project(Self::instance(name));
+        let body = StartDone::default();
+        self.send(&Call::patch(&path).json(&body)?.timeout_ms(CHANGE_MS))
     }
 
     /// Brings a stopped instance from another member to this one.

@@ -1,0 +1,205 @@
+//! A scripted engine.
+
+use serde_json::{Value, json};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use wharf_guest::{Body, Engine, EngineError, JobState, Method, Request, Response};
+
+const OPERATION: &str = "00000000-0000-4000-8000-00000000000f";
+
+#[derive(Default)]
+pub struct Instance {
+    pub body: Value,
+    pub files: Vec<String>,
+    pub running: bool,
+    /// Its ports are published.
+    pub published: bool,
+    pub has_run: bool,
+    /// The engine has made its disk.
+    pub complete: bool,
+    /// The member that has it, the driver's own if empty.
+    pub location: String,
+}
+
+/// A member that has the image, and carries out operations at once.
+#[derive(Default)]
+pub struct Fake {
+    pub instances: RefCell<BTreeMap<String, Instance>>,
+    /// The result of the last operation.
+    pub ended: RefCell<Value>,
+    pub calls: Cell<usize>,
+    /// The call that breaks, and whether the engine has done its work then.
+    pub break_at: Cell<Option<(usize, bool)>>,
+    /// The engine is killed in this call.
+    pub dies: Cell<bool>,
+    /// The next creation leaves an instance without a disk.
+    pub dies_in_creation: Cell<bool>,
+}
+
+impl Engine for Fake {
+    fn send(&self, request: &Request) -> Result<Response, EngineError> {
+        let call = self.calls.replace(self.calls.get() + 1);
+        let breaks = self.break_at.get().filter(|(at, _)| *at == call);
+        if breaks.is_some() {
+            self.break_at.set(None);
+        }
+        if breaks.is_some_and(|(_, done)| !done) {
+            return Err(EngineError::Unreachable("no connection".into()));
+        }
+        self.dies.set(breaks.is_some());
+        let (status, body) = self.answer(request);
+        match breaks {
+            Some(_) => Err(EngineError::Timeout),
+            None => Ok(Response {
+                status,
+                headers: Vec::new(),
+                // The metrics are plain text.
+                body: body
+                    .as_str()
+                    .map_or_else(|| body.to_string(), str::to_owned)
+                    .into(),
+            }),
+        }
+    }
+
+    fn job(&self, _: &str, _: &Request) -> Result<JobState, EngineError> {
+        panic!("the driver has no jobs")
+    }
+}
+
+fn sync(metadata: Value) -> (u16, Value) {
+    (200, json!({ "type": "sync", "metadata": metadata }))
+}
+
+fn no(status: u16, error: &str) -> (u16, Value) {
+    (
+        status,
+        json!({ "type": "error", "error_code": status, "error": error }),
+    )
+}
+
+impl Fake {
+    /// Ends an operation, and tells its id.
+    fn operation(&self, result: Result<(), &str>) -> (u16, Value) {
+        *self.ended.borrow_mut() = match result {
+            Ok(()) => json!({ "type": "sync", "metadata": { "status_code": 200 } }),
+            Err(error) => json!({ "type": "error", "error_code": 500, "error": error }),
+        };
+        let operation = format!("/1.0/operations/{OPERATION}?project=wharf");
+        (202, json!({ "type": "async", "operation": operation }))
+    }
+
+    fn answer(&self, request: &Request) -> (u16, Value) {
+        let (path, query) = request.path.split_once('?').unwrap();
+        assert!(query.contains("project=wharf"), "{}", request.path);
+        let segments: Vec<_> = path.trim_start_matches("/1.0/").split('/').collect();
+        let body: Value = match &request.body {
+            Body::Json(text) => serde_json::from_str(text).unwrap(),
+            _ => Value::Null,
+        };
+        let mut instances = self.instances.borrow_mut();
+        match (request.method, segments.as_slice()) {
+            (Method::Get, ["operations", OPERATION, "wait"]) => (200, self.ended.borrow().clone()),
+            (Method::Get, ["operations"]) => {
+                sync(json!({ "success": [{ "status_code": 200, "resources": null }] }))
+            }
+            (Method::Get, ["storage-pools", "default", "volumes", "container"]) => {
+                let path = |name| {
+                    format!(
+                        "/1.0/storage-pools/default/volumes/container/{name}?project=wharf&target=m1"
+                    )
+                };
+                sync(instances.keys().map(path).collect())
+            }
+            (Method::Get, ["metrics"]) => {
+                let running = instances.iter().filter(|(_, one)| one.running);
+                let line =
+                    |name| format!("incus_procs_total{{name=\"{name}\",project=\"wharf\"}} 2\n");
+                (
+                    200,
+                    running
+                        .map(|(name, _)| line(name))
+                        .collect::<String>()
+                        .into(),
+                )
+            }
+            (Method::Post, ["instances"]) => {
+                let name = body["name"].as_str().unwrap().to_owned();
+                if instances.contains_key(&name) {
+                    return self.operation(Err(
+                        "Failed: UNIQUE constraint failed: instances.project_id, instances.name",
+                    ));
+                }
+                let complete = !self.dies_in_creation.replace(false);
+                let made = Instance {
+                    body,
+                    complete,
+                    ..Instance::default()
+                };
+                instances.insert(name, made);
+                self.operation(Ok(()))
+            }
+            (method, ["instances", name, rest @ ..]) => {
+                let Some(one) = instances.get_mut(*name) else {
+                    return no(404, "Instance not found");
+                };
+                match (method, rest) {
+                    (Method::Get, []) => sync(details(one)),
+                    (Method::Post, ["files"]) => {
+                        let file = query.rsplit_once("path=").unwrap().1.replace("%2F", "/");
+                        one.files.push(file);
+                        sync(Value::Null)
+                    }
+                    (Method::Patch, []) => {
+                        for part in ["config", "devices"] {
+                            for (key, value) in body[part].as_object().into_iter().flatten() {
+                                one.body[part][key] = value.clone();
+                            }
+                        }
+                        sync(json!({}))
+                    }
+                    (Method::Put, ["state"]) => {
+                        match (body["action"].as_str().unwrap(), one.running) {
+                            ("start", true) => no(400, "The instance is already running"),
+                            ("stop", false) => no(400, "The instance is already stopped"),
+                            (action, _) => {
+                                assert!(action == "stop" || one.complete, "without a disk");
+                                one.running = action == "start";
+                                one.published = one.running && !self.dies.get();
+                                one.has_run = true;
+                                self.operation(Ok(()))
+                            }
+                        }
+                    }
+                    (Method::Post, []) => {
+                        assert!(query.contains("target=m1") && !one.running);
+                        assert_eq!(body, json!({ "migration": true }));
+                        one.location.clear();
+                        self.operation(Ok(()))
+                    }
+                    (Method::Delete, []) if one.running => no(400, "Instance is running"),
+                    (Method::Delete, []) => {
+                        instances.remove(*name);
+                        self.operation(Ok(()))
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn details(one: &Instance) -> Value {
+    let mut config = one.body["config"].clone();
+    if one.complete && !one.has_run {
+        config["volatile.apply_template"] = "create".into();
+    }
+    json!({
+        "config": config,
+        "devices": one.body["devices"],
+        "status_code": if one.running { 103 } else { 102 },
+        "last_used_at": if one.has_run { "2026-11-25T01:13:46Z" } else { "1970-01-01T00:00:00Z" },
+        "location": if one.location.is_empty() { "m1" } else { &one.location },
+    })
+}
