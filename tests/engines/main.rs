@@ -115,12 +115,10 @@ const ENGINES: &str = "WHARF_TEST_ENGINES";
 const PLAIN_RUN: Kind = Kind::Dockerd;
 /// Tests of differences between engines. A run of all tests on all engines takes half an hour. None
 /// of these starts a second engine: two Podmans on a node share their firewall rules for ports.
-const CORE: [&str; 13] = [
+const CORE: [&str; 11] = [
     "running_means_that_ssh_accepts",
     "data_in_the_home_directory_survives_stop_and_restart",
     "an_instance_that_powers_itself_off_becomes_exited",
-    "login_with_the_public_key_and_with_the_password",
-    "a_terminal_is_resized_attached_again_and_exits",
     "the_limits_are_seen_from_inside",
     "an_instance_sees_its_own_size",
     "the_disk_size_is_a_limit",

@@ -20,10 +20,14 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     } else {
         &[1, 10, 100, 1_000, 10_000]
     };
-    let watched = Duration::from_secs(if options.quick { 2 } else { 20 });
+    let (settle, watched) = match options.quick {
+        true => (Duration::from_millis(500), Duration::from_secs(1)),
+        // One or two observations after the last change.
+        false => (Duration::from_secs(5), Duration::from_secs(20)),
+    };
     let mut line = Vec::new();
     for size in sizes {
-        let share = measure(*size, watched)? * 100.0;
+        let share = measure(*size, settle, watched)? * 100.0;
         line.push((*size as f64, share.max(0.001)));
         if Some(size) == sizes.last() {
             table.row(
@@ -45,7 +49,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
 }
 
 /// Measures the share of a core.
-fn measure(size: usize, watched: Duration) -> Result<f64> {
+fn measure(size: usize, settle: Duration, watched: Duration) -> Result<f64> {
     // Two nodes and several users, so that neither ports nor addresses run out.
     let data = Data::make(2, USERS, 0)?;
     let wharf = Wharf::on(&data)?;
@@ -77,8 +81,7 @@ fn measure(size: usize, watched: Duration) -> Result<f64> {
         }
         std::thread::sleep(Duration::from_millis(500));
     }
-    // One or two observations after the last change.
-    std::thread::sleep(Duration::from_secs(5));
+    std::thread::sleep(settle);
     let (cpu, begin) = (wharf.cpu_time(), Instant::now());
     std::thread::sleep(watched);
     let used = wharf.cpu_time().saturating_sub(cpu);

@@ -10,8 +10,6 @@ use anyhow::Result;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Pairs of runs of requests.
-const PAIRS: usize = 5;
 /// Users of an installation.
 const USERS: usize = 100;
 
@@ -25,6 +23,10 @@ struct Sizes {
     every: Duration,
     /// Requests of each run.
     requests: usize,
+    /// Pairs of runs of requests.
+    pairs: usize,
+    /// The time for which the server must be idle before a measurement.
+    idle: Duration,
     /// Nodes and all their instances, to tell the share of each.
     shares: &'static [(usize, usize)],
 }
@@ -34,6 +36,8 @@ const FULL: Sizes = Sizes {
     per_node: 1_000,
     every: Duration::from_secs(60),
     requests: 1_000,
+    pairs: 5,
+    idle: Duration::from_secs(1),
     shares: &[(1_000, 1_000), (112, 100_000), (112, 1_000_000)],
 };
 const QUICK: Sizes = Sizes {
@@ -41,6 +45,8 @@ const QUICK: Sizes = Sizes {
     per_node: 10,
     every: Duration::from_secs(1),
     requests: 100,
+    pairs: 1,
+    idle: Duration::from_millis(100),
     shares: &[(10, 10), (2, 100)],
 };
 
@@ -52,11 +58,11 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
         let last = Some(nodes) == sizes.nodes.last();
         let instances = nodes * sizes.per_node;
         let what = format!("{nodes} nodes × {} instances", sizes.per_node);
-        let seconds = start(table, last.then_some(&*what), *nodes, instances)?;
+        let seconds = start(table, last.then_some(&*what), (*nodes, instances), sizes)?;
         starts.push((*nodes as f64, seconds * 1e3));
         let data = Data::observed(*nodes, USERS, instances, sizes.every)?;
         let wharf = Wharf::on(&data)?;
-        let share = share_of_looks(&wharf, sizes.every)? * 100.0;
+        let share = share_of_looks(&wharf, sizes)? * 100.0;
         looks.push((*nodes as f64, share.max(0.001)));
         if last {
             table.row(
@@ -97,7 +103,12 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
 }
 
 /// Measures a start and the memory, without the memory of simulated engines. Returns seconds.
-fn start(table: &mut Table, what: Option<&str>, nodes: usize, instances: usize) -> Result<f64> {
+fn start(
+    table: &mut Table,
+    what: Option<&str>,
+    (nodes, instances): (usize, usize),
+    sizes: &Sizes,
+) -> Result<f64> {
     let data = Data::make(nodes, USERS, instances)?;
     drop(Wharf::on(&data)?);
     let wharf = Wharf::on(&data)?;
@@ -105,12 +116,12 @@ fn start(table: &mut Table, what: Option<&str>, nodes: usize, instances: usize) 
     let Some(what) = what else {
         return Ok(seconds);
     };
-    settle(&wharf);
+    settle(&wharf, sizes.idle);
     let full = wharf.resident_kib();
     drop((wharf, data));
     let empty = Data::make(nodes, USERS, 0)?;
     let wharf = Wharf::on(&empty)?;
-    settle(&wharf);
+    settle(&wharf, sizes.idle);
     let bytes = full.saturating_sub(wharf.resident_kib()) as f64 * 1024.0 / instances as f64;
     table.row(
         format!("start with {what}, s"),
@@ -127,14 +138,15 @@ fn start(table: &mut Table, what: Option<&str>, nodes: usize, instances: usize) 
     Ok(seconds)
 }
 
-/// Waits until the first looks, which follow a start at once, are over: the CPU is idle for a second.
-fn settle(wharf: &Wharf) {
+/// Waits until the first looks, which follow a start at once, are over: the server has used less
+/// than a third of a core for this time.
+fn settle(wharf: &Wharf, idle: Duration) {
     let end = Instant::now() + Duration::from_secs(120);
     let mut before = wharf.cpu_time();
     while Instant::now() < end {
-        std::thread::sleep(Duration::from_secs(1));
+        std::thread::sleep(idle);
         let now = wharf.cpu_time();
-        if now.saturating_sub(before) < Duration::from_millis(300) {
+        if now.saturating_sub(before) < idle / 3 {
             return;
         }
         before = now;
@@ -142,10 +154,10 @@ fn settle(wharf: &Wharf) {
 }
 
 /// The share of a core that looks take.
-fn share_of_looks(wharf: &Wharf, every: Duration) -> Result<f64> {
-    settle(wharf);
+fn share_of_looks(wharf: &Wharf, sizes: &Sizes) -> Result<f64> {
+    settle(wharf, sizes.idle);
     let (cpu, begin) = (wharf.cpu_time(), Instant::now());
-    std::thread::sleep(every);
+    std::thread::sleep(sizes.every);
     let used = wharf.cpu_time().saturating_sub(cpu);
     Ok(used.as_secs_f64() / begin.elapsed().as_secs_f64())
 }
@@ -157,7 +169,7 @@ pub fn shares(options: &Options, table: &mut Table) -> Result<()> {
     for (nodes, instances) in sizes.shares {
         let data = Data::observed(*nodes, USERS, *instances, sizes.every)?;
         let wharf = Wharf::on(&data)?;
-        settle(&wharf);
+        settle(&wharf, sizes.idle);
         let what = format!("{nodes} nodes × {} instances", instances / nodes);
         beside_one_node(table, &what, (&wharf, &data), sizes)?;
     }
@@ -189,10 +201,10 @@ fn beside_one_node(
             };
             let outcome = load.run()?;
             // The reconciler's work on new instances must not slow down the next run.
-            settle(wharf);
+            settle(wharf, sizes.idle);
             Ok(outcome)
         };
-        let runs = Pairs::measure(PAIRS, || run(wharf, data), || run(&alone, &one))?;
+        let runs = Pairs::measure(sizes.pairs, || run(wharf, data), || run(&alone, &one))?;
         let (ours, baseline, ratio) = runs.median(Outcome::per_second)?;
         table.row(
             format!("{name}, {what}"),

@@ -15,8 +15,6 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use wharf_testkit::process::wait_until;
 
-/// Spans of time.
-const SPANS: usize = 5;
 const USERS: usize = 10;
 
 /// A server with its engines.
@@ -31,9 +29,9 @@ type Reading = (Duration, usize);
 
 /// Measures.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {
-    let (nodes, per_node, span) = match options.quick {
-        true => (2, 10, Duration::from_secs(2)),
-        false => (20, 1_000, Duration::from_secs(20)),
+    let (nodes, per_node, span, spans) = match options.quick {
+        true => (2, 10, Duration::from_secs(2), 1),
+        false => (20, 1_000, Duration::from_secs(20), 5),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -41,10 +39,10 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     let tls = side(&runtime, nodes, per_node, true)?;
     let socket = side(&runtime, nodes, per_node, false)?;
     // The first looks read more than lists.
-    let looked = || tls.read().1.min(socket.read().1) >= 10 * nodes;
+    let looked = || tls.read().1.min(socket.read().1) >= 2 * spans * nodes;
     let looked = wait_until(Duration::from_secs(120), looked);
     ensure!(looked, "the engines are not looked at");
-    let spans = (0..SPANS).map(|_| -> Result<_> {
+    let spans = (0..spans).map(|_| -> Result<_> {
         let (ours, baseline) = (tls.read(), socket.read());
         std::thread::sleep(span);
         Ok((
