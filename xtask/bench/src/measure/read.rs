@@ -12,8 +12,6 @@ use anyhow::Result;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Pairs of runs.
-const PAIRS: usize = 15;
 /// Of the baseline's requests per second.
 const TARGET: f64 = 0.6;
 
@@ -29,7 +27,11 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     let paths = data.first.iter().map(|id| format!("/api/instance/{id}/"));
     let paths: Vec<_> = paths.collect();
     let bodies = paths.iter().map(|path| wharf.body(path, data.key()));
-    let count = if options.quick { 500 } else { 30_000 };
+    let (count, pairs) = if options.quick {
+        (500, 1)
+    } else {
+        (30_000, 15)
+    };
     let baseline = Baseline::start(&bodies.collect::<Result<Vec<_>>>()?)?;
     let (mut rates, mut baselines) = (Vec::new(), Vec::new());
     for connections in [1, 4, 16, 64, 256] {
@@ -39,6 +41,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
             key: data.key(),
             connections,
             count,
+            pairs,
         };
         let runs = pair.measure(&paths)?;
         let (ours, theirs, _) = runs.median(Run::rate)?;
@@ -68,6 +71,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
         key: data.key(),
         connections: 1,
         count: count / 20,
+        pairs,
     };
     let runs = pair.measure(&["/api/instance/".to_owned()])?;
     let what = format!("LIST of {} of {instances}", data.first.len());
@@ -83,6 +87,7 @@ struct Pair<'a> {
     key: &'a str,
     connections: usize,
     count: usize,
+    pairs: usize,
 }
 
 /// A run, with the CPU time of the server for each request.
@@ -118,7 +123,7 @@ impl Pair<'_> {
             load(self.baseline.address.clone()),
         );
         Pairs::measure(
-            PAIRS,
+            self.pairs,
             || run_once(&wharf, || self.wharf.cpu_time()),
             || run_once(&baseline, || cpu_time(self.baseline.pid())),
         )
