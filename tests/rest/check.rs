@@ -163,6 +163,23 @@ fn findings_name_only_settings_of_the_nodes_driver() {
 }
 
 #[test]
+fn the_error_of_a_setting_is_told_once() {
+    let node = docker_node(
+        "m1",
+        "unix:///nowhere",
+        ["10.79.0.0/16", "198.18.99.0/28"],
+        "",
+    );
+    let node = node.replace("\"docker\"", "\"incus\"");
+    let text = check_nodes(&node.replace("settings = {", "settings = { member = \"m1\","));
+    assert_eq!(text.matches("gateway: required").count(), 1, "{text}");
+    let simulated = simulated_node("m1", "ready = 1");
+    let text = Server::start(&simulated).map(drop).unwrap_err();
+    let text = format!("{text:#}");
+    assert_eq!(text.matches("unknown field `ready`").count(), 1, "{text}");
+}
+
+#[test]
 fn a_cluster_within_which_nothing_moves_is_named_with_its_nodes() {
     let node = |name: &str, cluster: &str| {
         let node = simulated_node(name, "");

@@ -61,7 +61,7 @@ pub enum StartError {
     #[error("setting `node.{node}.settings`: {message}")]
     Settings { node: String, message: String },
     /// A simulated engine cannot be set up.
-    #[error("setting `node.{node}`: {source}")]
+    #[error("setting `node.{node}`")]
     Simulated {
         node: String,
         source: SimulatedError,
