@@ -215,6 +215,38 @@ fn a_cluster_within_which_nothing_moves_is_named_with_its_nodes() {
 }
 
 #[test]
+fn ranges_of_a_cluster_are_equal_or_apart() {
+    let node = |name: &str, cluster: &str, lan: &str| {
+        let own = format!("cluster = \"{cluster}\"\nlan_cidr = {lan}\nsettings");
+        simulated_node(name, "").replace("settings", &own)
+    };
+    let first = node("a", "red", "\"10.80.0.0/16\"");
+    let found = |cluster: &str, lan: &str| {
+        let text = check_nodes(&format!("{first}{}", node("b", cluster, lan)));
+        let found = text.lines().find(|line| line.contains(".lan_cidr`"));
+        found.map(str::to_owned)
+    };
+    assert_eq!(found("red", "\"10.80.0.0/16\""), None);
+    assert_eq!(found("red", "\"10.81.0.0/16\""), None);
+    assert_eq!(found("blue", "\"10.80.0.0/17\""), None);
+    for (lan, part) in [
+        ("\"10.80.0.0/17\"", "10.80.0.0/17 in subnets of /24"),
+        (
+            "\"10.80.0.0/16\"\nlan_subnet_prefix = 25",
+            "10.80.0.0/16 in subnets of /25",
+        ),
+    ] {
+        let found = found("red", lan).unwrap();
+        let setting = "warning: setting `node.b.lan_cidr`: ";
+        assert!(
+            found.starts_with(setting) && found.contains(part),
+            "{found}"
+        );
+        assert!(found.contains("of the node a in its cluster"), "{found}");
+    }
+}
+
+#[test]
 fn compiled_plugins_of_the_server_are_used_if_nobody_else_can_write_them() {
     let node = simulated_node("one", "");
     let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
