@@ -163,6 +163,23 @@ fn findings_name_only_settings_of_the_nodes_driver() {
 }
 
 #[test]
+fn the_error_of_a_setting_is_told_once() {
+    let node = docker_node(
+        "m1",
+        "unix:///nowhere",
+        ["10.79.0.0/16", "198.18.99.0/28"],
+        "",
+    );
+    let node = node.replace("\"docker\"", "\"incus\"");
+    let text = check_nodes(&node.replace("settings = {", "settings = { member = \"m1\","));
+    assert_eq!(text.matches("gateway: required").count(), 1, "{text}");
+    let simulated = simulated_node("m1", "ready = 1");
+    let text = Server::start(&simulated).map(drop).unwrap_err();
+    let text = format!("{text:#}");
+    assert_eq!(text.matches("unknown field `ready`").count(), 1, "{text}");
+}
+
+#[test]
 fn a_cluster_within_which_nothing_moves_is_named_with_its_nodes() {
     let node = |name: &str, cluster: &str| {
         let node = simulated_node(name, "");
@@ -195,6 +212,38 @@ fn a_cluster_within_which_nothing_moves_is_named_with_its_nodes() {
     let text = check_nodes(&format!("{}{}", far("c"), far("d")));
     let fixed = "the driver \"docker\" cannot move instances between c and d";
     assert!(text.contains(fixed), "{text}");
+}
+
+#[test]
+fn ranges_of_a_cluster_are_equal_or_apart() {
+    let node = |name: &str, cluster: &str, lan: &str| {
+        let own = format!("cluster = \"{cluster}\"\nlan_cidr = {lan}\nsettings");
+        simulated_node(name, "").replace("settings", &own)
+    };
+    let first = node("a", "red", "\"10.80.0.0/16\"");
+    let found = |cluster: &str, lan: &str| {
+        let text = check_nodes(&format!("{first}{}", node("b", cluster, lan)));
+        let found = text.lines().find(|line| line.contains(".lan_cidr`"));
+        found.map(str::to_owned)
+    };
+    assert_eq!(found("red", "\"10.80.0.0/16\""), None);
+    assert_eq!(found("red", "\"10.81.0.0/16\""), None);
+    assert_eq!(found("blue", "\"10.80.0.0/17\""), None);
+    for (lan, part) in [
+        ("\"10.80.0.0/17\"", "10.80.0.0/17 in subnets of /24"),
+        (
+            "\"10.80.0.0/16\"\nlan_subnet_prefix = 25",
+            "10.80.0.0/16 in subnets of /25",
+        ),
+    ] {
+        let found = found("red", lan).unwrap();
+        let setting = "warning: setting `node.b.lan_cidr`: ";
+        assert!(
+            found.starts_with(setting) && found.contains(part),
+            "{found}"
+        );
+        assert!(found.contains("of the node a in its cluster"), "{found}");
+    }
 }
 
 #[test]

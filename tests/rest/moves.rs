@@ -1,5 +1,6 @@
 //! Moves of instances from drained nodes to other nodes of their cluster.
 
+mod addresses;
 mod cluster;
 
 pub use cluster::Cluster;

@@ -35,7 +35,8 @@ pub struct NodeConfig {
     /// Host at which Wharf probes published ports to see whether an instance is ready. Default: the
     /// login host for SSH and the web host for pages.
     pub probe_host: Option<String>,
-    /// Network of the instances' private addresses. Default `10.80.0.0/16`.
+    /// Network of the instances' private addresses. Nodes with one cluster, driver, `lan_cidr` and
+    /// `lan_subnet_prefix` share its addresses. Default `10.80.0.0/16`.
     #[serde(default = "lan_cidr")]
     pub lan_cidr: Ipv4Net,
     /// Prefix length of each owner's subnet of `lan_cidr`. Default 24.
@@ -49,7 +50,7 @@ pub struct NodeConfig {
     #[serde(default)]
     pub retired: bool,
     /// Name of the cluster to which the node's engine belongs. Instances move between nodes of one cluster
-    /// with one driver. Default: none.
+    /// with one driver, and an owner has one subnet on nodes whose `lan_cidr` is the same. Default: none.
     pub cluster: Option<String>,
     /// Settings of the driver, passed on unchanged. Default: none.
     #[serde(default)]
@@ -121,6 +122,18 @@ impl NodeConfig {
         )]
         let claimable = (f64::from(self.capacity.n_vcpus) * self.cpu_overcommit) as u32;
         claimable
+    }
+
+    /// Whether two nodes share the private addresses of one range.
+    pub fn shares_lan(&self, other: &Self) -> bool {
+        self.is_beside(other)
+            && self.lan_cidr.trunc() == other.lan_cidr.trunc()
+            && self.lan_subnet_prefix == other.lan_subnet_prefix
+    }
+
+    /// Whether two nodes have one cluster and one driver.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        self.cluster.is_some() && self.cluster == other.cluster && self.driver == other.driver
     }
 }
 

@@ -93,11 +93,9 @@ pub(super) fn neighbours(config: &Config, node: &NodeId) -> Vec<NodeId> {
     let Some(own) = config.node.iter().find(|known| known.name == node.0) else {
         return Vec::new();
     };
-    let is_near = |other: &&wharf_config::NodeConfig| {
-        other.name != own.name && other.cluster == own.cluster && other.driver == own.driver
-    };
+    let is_near =
+        |other: &&wharf_config::NodeConfig| other.name != own.name && other.is_beside(own);
     let others = config.node.iter().filter(is_near);
-    let others = others.filter(|_| own.cluster.is_some());
     others.map(|other| NodeId(other.name.clone())).collect()
 }
 

@@ -7,7 +7,7 @@ use wharf_engine::OpenError;
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// A file or directory.
-    #[error("plugins: {path}: {source}", path = path.display())]
+    #[error("plugins: {path}", path = path.display())]
     Read {
         /// Its path.
         path: PathBuf,
@@ -161,7 +161,7 @@ pub enum LoadError {
         known: Vec<String>,
     },
     /// A node whose engine cannot be set up.
-    #[error("node {node:?}: {source}")]
+    #[error("node {node:?}")]
     Node {
         /// The node.
         node: String,

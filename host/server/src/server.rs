@@ -24,7 +24,7 @@ use wharf_domain::error::Error;
 use wharf_domain::flavor::Flavor;
 use wharf_domain::ids::NodeId;
 use wharf_domain::instance::ResourceType;
-use wharf_domain::placement::{Inventory, NodeSetup, Pools};
+use wharf_domain::placement::{Cluster, Inventory, NodeSetup, Pools};
 use wharf_engine::{Endpoint, EndpointError, Transport};
 use wharf_plugin::{CacheUse, LoadError, NodeDriver, OwnFlavor, Plugins, PluginsConfig};
 use wharf_simulated::{SimulatedEngine, SimulatedError};
@@ -61,7 +61,7 @@ pub enum StartError {
     #[error("setting `node.{node}.settings`: {message}")]
     Settings { node: String, message: String },
     /// A simulated engine cannot be set up.
-    #[error("setting `node.{node}`: {source}")]
+    #[error("setting `node.{node}`")]
     Simulated {
         node: String,
         source: SimulatedError,
@@ -434,6 +434,10 @@ fn empty_inventory(config: &Config) -> Inventory {
         retired: node.retired,
         cpu_tiers: node.cpu_tiers.clone(),
         ssh_host: config.ssh_host_of(node),
+        cluster: node.cluster.clone().map(|name| Cluster {
+            name,
+            driver: node.driver.clone(),
+        }),
         lan_cidr: node.lan_cidr,
         lan_subnet_prefix: node.lan_subnet_prefix,
         public_ipv4: node.public_ipv4.clone(),

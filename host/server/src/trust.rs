@@ -10,7 +10,7 @@ const KEY: &str = "secret.key";
 
 /// A setting whose path cannot be trusted.
 #[derive(Debug, thiserror::Error)]
-#[error("setting `{setting}`: {source}")]
+#[error("setting `{setting}`")]
 pub struct TrustError {
     setting: &'static str,
     #[source]

@@ -39,10 +39,10 @@ const FOREVER: Duration = Duration::from_secs(3600);
 #[derive(Debug, thiserror::Error)]
 pub enum SimulatedError {
     /// The node's settings are not valid.
-    #[error("settings: {0}")]
+    #[error("settings")]
     Settings(#[source] serde_json::Error),
     /// The state file cannot be read or written.
-    #[error("endpoint: cannot use the simulated engine's file {path}: {source}", path = path.display())]
+    #[error("endpoint: cannot use the simulated engine's file {path}", path = path.display())]
     File {
         path: std::path::PathBuf,
         source: std::io::Error,

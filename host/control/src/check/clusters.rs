@@ -1,4 +1,4 @@
-//! Clusters within which instances cannot move.
+//! Clusters within which instances cannot move, and those with private addresses that could be given twice.
 
 use super::{Finding, Severity};
 use crate::moves::neighbours;
@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wharf_config::{Config, NodeConfig};
 use wharf_domain::ids::NodeId;
 use wharf_plugin::NodeDriver;
+use wharf_subnets::overlap;
 
 /// The findings about each cluster, at its first node with each driver.
 pub fn shortcomings(config: &Config, drivers: &BTreeMap<NodeId, NodeDriver>) -> Vec<Finding> {
@@ -60,6 +61,39 @@ pub fn shortcomings(config: &Config, drivers: &BTreeMap<NodeId, NodeDriver>) -> 
         }
     }
     findings
+}
+
+/// The nodes with a range that is another one than that of a node in their cluster, and overlaps with it.
+pub fn unequal_ranges(config: &Config) -> Vec<Finding> {
+    let finding = |(n, node): (usize, &NodeConfig)| {
+        let mut earlier = config.node.iter().take(n);
+        let other = earlier.find(|other| {
+            other.is_beside(node)
+                && overlap(&other.lan_cidr, &node.lan_cidr)
+                && !other.shares_lan(node)
+        })?;
+        let range = |node: &NodeConfig| {
+            format!(
+                "{} in subnets of /{}",
+                node.lan_cidr, node.lan_subnet_prefix
+            )
+        };
+        Some(Finding {
+            severity: Severity::Warning,
+            setting: format!("node.{}.lan_cidr", node.name),
+            problem: format!(
+                "{} overlaps with {} of the node {} in its cluster, and is not equal to it, so two \
+                 instances of the cluster can have one address",
+                range(node),
+                range(other),
+                other.name
+            ),
+            remedy: "set the same `lan_cidr` and `lan_subnet_prefix` on both nodes, which then share the \
+                     addresses, or ranges that do not overlap"
+                .to_owned(),
+        })
+    };
+    config.node.iter().enumerate().filter_map(finding).collect()
 }
 
 /// The nodes that have the driver of one of them, in words.

@@ -129,6 +129,7 @@ pub async fn judge(
     let surveys = survey(drivers.values(), &images).await;
     let features = nodes::features(drivers.values(), &surveys).await;
     findings.extend(clusters::shortcomings(config, drivers));
+    findings.extend(clusters::unequal_ranges(config));
     let machine = Machine::read(config, &surveys, false).ok();
     let is_here = |found: &Surroundings| machine.as_ref().is_some_and(|here| here.has(found));
     findings.extend(nodes::shortcomings(

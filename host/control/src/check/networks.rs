@@ -75,7 +75,9 @@ pub fn conflicts(
         };
         let on_machine = found.machine.as_deref();
         let beside = earlier.iter().find(|(other, on)| {
-            on_machine == Some(*on) && overlap(&other.lan_cidr, &node.lan_cidr)
+            on_machine == Some(*on)
+                && overlap(&other.lan_cidr, &node.lan_cidr)
+                && !node.shares_lan(other)
         });
         let in_use = match beside {
             Some((other, _)) => Some(InUse {

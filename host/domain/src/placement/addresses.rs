@@ -1,4 +1,4 @@
-//! The owners' private subnets and the public addresses of one node.
+//! The owners' private subnets of one pool, and the public addresses of one node.
 
 use super::bits::Bits;
 use crate::ids::UserId;
@@ -22,7 +22,7 @@ fn hosts(net: Ipv4Net) -> (u32, u32) {
     }
 }
 
-/// The subnets of `lan_cidr`, one for each owner with instances on the node.
+/// The subnets of `lan_cidr`, one for each owner with instances. The nodes of a cluster share a pool.
 #[derive(Debug, Clone)]
 pub struct Lan {
     cidr: Ipv4Net,
@@ -30,16 +30,20 @@ pub struct Lan {
     subnets: BTreeMap<u32, Subnet>,
     /// The set of keys of `subnets`.
     used: Bits,
-    owners: BTreeMap<UserId, u32>,
+    /// The subnets of each owner. An owner has several only by claims from the time when each node of a
+    /// cluster had a pool of its own.
+    owners: BTreeMap<UserId, BTreeSet<u32>>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Subnet {
-    owner: UserId,
+    /// The number of claims of each owner. Claims of that time can be of several owners.
+    owners: BTreeMap<UserId, u32>,
+    /// The number of claims of each address. A move can hold an address twice, and so can claims of that
+    /// time. An address of an earlier configuration may be outside the subnet.
+    addresses: BTreeMap<Ipv4Addr, u32>,
     /// Offsets of the taken addresses from the first host address.
     taken: Bits,
-    /// Taken addresses outside the subnet, left from an earlier configuration.
-    strays: BTreeSet<Ipv4Addr>,
 }
 
 impl Lan {
@@ -62,50 +66,73 @@ impl Lan {
         Ipv4Net::new(Ipv4Addr::from(start), self.prefix).unwrap_or(self.cidr)
     }
 
-    /// Returns a free address for an instance of an owner, with the index of its subnet.
+    /// Returns a free address for an instance of an owner, with the index of its subnet. A subnet that
+    /// another owner has too gets no further instances.
     pub fn free(&self, owner: UserId) -> Option<(u32, Ipv4Addr)> {
-        let (index, taken) = match self.owners.get(&owner) {
-            Some(index) => (*index, Some(&self.subnets.get(index)?.taken)),
-            None => {
-                let count = 1_u32 << (self.prefix - self.cidr.prefix_len());
-                (self.used.free(0, count)?, None)
-            }
-        };
+        let own = self.owners.get(&owner).into_iter().flatten().copied();
+        let mut own = own.filter(|index| self.has_one_owner(*index)).peekable();
+        if own.peek().is_some() {
+            return own.find_map(|index| self.free_in(index));
+        }
+        let count = 1_u32 << (self.prefix - self.cidr.prefix_len());
+        self.free_in(self.used.free(0, count)?)
+    }
+
+    fn free_in(&self, index: u32) -> Option<(u32, Ipv4Addr)> {
         let (first, count) = hosts(self.net(index));
-        let empty = Bits::default();
         // Offset 0 is the gateway.
-        let offset = taken.unwrap_or(&empty).free(1, count)?;
+        let offset = match self.subnets.get(&index) {
+            Some(subnet) => subnet.taken.free(1, count)?,
+            None => Bits::default().free(1, count)?,
+        };
         Some((index, Ipv4Addr::from(first + offset)))
     }
 
-    /// Marks an address as taken.
+    /// Returns whether an instance can keep its address on another node of the pool.
+    pub fn keeps(&self, index: u32, address: Ipv4Addr) -> bool {
+        let subnet = self.subnets.get(&index);
+        let claims = subnet.and_then(|subnet| subnet.addresses.get(&address));
+        claims == Some(&1) && self.has_one_owner(index) && self.offset(index, address).is_some()
+    }
+
+    fn has_one_owner(&self, index: u32) -> bool {
+        let subnet = self.subnets.get(&index);
+        subnet.is_some_and(|subnet| subnet.owners.len() == 1)
+    }
+
+    /// Adds a claim of an address.
     pub fn take(&mut self, owner: UserId, index: u32, address: Ipv4Addr) {
         let offset = self.offset(index, address);
-        self.owners.insert(owner, index);
+        self.owners.entry(owner).or_default().insert(index);
         self.used.set(index, true);
-        let subnet = self.subnets.entry(index).or_insert_with(|| Subnet {
-            owner,
-            taken: Bits::default(),
-            strays: BTreeSet::new(),
-        });
-        match offset {
-            Some(offset) => subnet.taken.set(offset, true),
-            None => drop(subnet.strays.insert(address)),
+        let subnet = self.subnets.entry(index).or_default();
+        *subnet.owners.entry(owner).or_default() += 1;
+        *subnet.addresses.entry(address).or_default() += 1;
+        if let Some(offset) = offset {
+            subnet.taken.set(offset, true);
         }
     }
 
-    /// Frees an address, and its subnet with the last address.
-    pub fn release(&mut self, index: u32, address: Ipv4Addr) {
+    /// Removes a claim of an address. The last claim frees the address, or even the subnet.
+    pub fn release(&mut self, owner: UserId, index: u32, address: Ipv4Addr) {
         let offset = self.offset(index, address);
         let Some(subnet) = self.subnets.get_mut(&index) else {
             return;
         };
-        match offset {
-            Some(offset) => subnet.taken.set(offset, false),
-            None => drop(subnet.strays.remove(&address)),
+        if less(&mut subnet.addresses, &address)
+            && let Some(offset) = offset
+        {
+            subnet.taken.set(offset, false);
         }
-        if subnet.taken.is_empty() && subnet.strays.is_empty() {
-            self.owners.remove(&subnet.owner);
+        if less(&mut subnet.owners, &owner)
+            && let Some(own) = self.owners.get_mut(&owner)
+        {
+            own.remove(&index);
+            if own.is_empty() {
+                self.owners.remove(&owner);
+            }
+        }
+        if subnet.addresses.is_empty() {
             self.subnets.remove(&index);
             self.used.set(index, false);
         }
@@ -114,6 +141,19 @@ impl Lan {
     fn offset(&self, index: u32, address: Ipv4Addr) -> Option<u32> {
         offset(self.net(index), address)
     }
+}
+
+/// Lowers a count; returns whether it was the last one.
+fn less<K: Ord>(counts: &mut BTreeMap<K, u32>, key: &K) -> bool {
+    let Some(count) = counts.get_mut(key) else {
+        return false;
+    };
+    *count = count.saturating_sub(1);
+    let last = *count == 0;
+    if last {
+        counts.remove(key);
+    }
+    last
 }
 
 /// Returns the offset of an address from the network's first host address.
@@ -173,7 +213,7 @@ mod tests {
         take(1, None);
         take(2, Some((1, [10, 80, 0, 6])));
         take(3, None);
-        lan.release(0, Ipv4Addr::new(10, 80, 0, 2));
+        lan.release(UserId(1), 0, Ipv4Addr::new(10, 80, 0, 2));
         assert_eq!(lan.free(UserId(3)), Some((0, Ipv4Addr::new(10, 80, 0, 2))));
     }
 
@@ -183,8 +223,44 @@ mod tests {
         let old = Ipv4Addr::new(10, 99, 0, 9);
         lan.take(UserId(1), 0, old);
         assert_eq!(lan.free(UserId(2)), Some((1, Ipv4Addr::new(10, 80, 0, 6))));
-        lan.release(0, old);
+        lan.release(UserId(1), 0, old);
         assert_eq!(lan.free(UserId(2)), Some((0, Ipv4Addr::new(10, 80, 0, 2))));
+    }
+
+    #[test]
+    fn an_address_that_two_claims_have_is_free_after_both() {
+        let mut lan = Lan::new("10.80.0.0/28".parse().unwrap(), 30);
+        let (ann, bob) = (UserId(1), UserId(2));
+        let both = Ipv4Addr::new(10, 80, 0, 2);
+        lan.take(ann, 0, both);
+        lan.take(bob, 0, both);
+        // The subnet has two owners, so it gets no further instances.
+        let second = Ipv4Addr::new(10, 80, 0, 6);
+        assert_eq!(lan.free(ann), Some((1, second)));
+        lan.take(ann, 1, second);
+        assert_eq!(lan.free(ann), None);
+        assert_eq!(lan.free(bob), Some((2, Ipv4Addr::new(10, 80, 0, 10))));
+        assert!(!lan.keeps(0, both) && lan.keeps(1, second));
+        lan.release(ann, 0, both);
+        assert!(lan.keeps(0, both));
+        assert_eq!(lan.free(bob), None, "it is bob's subnet, and full");
+        assert_eq!(lan.free(ann), None, "the second subnet is full");
+        lan.release(bob, 0, both);
+        assert_eq!(lan.free(bob), Some((0, both)));
+    }
+
+    #[test]
+    fn an_owner_of_two_subnets_uses_the_first_one_with_room() {
+        let mut lan = Lan::new("10.80.0.0/27".parse().unwrap(), 29);
+        let address = |last| Ipv4Addr::new(10, 80, 0, last);
+        for last in 2..=6 {
+            lan.take(UserId(1), 0, address(last));
+        }
+        lan.take(UserId(1), 2, address(18));
+        assert_eq!(lan.free(UserId(1)), Some((2, address(19))));
+        lan.release(UserId(1), 0, address(4));
+        assert_eq!(lan.free(UserId(1)), Some((0, address(4))));
+        assert_eq!(lan.free(UserId(2)), Some((1, address(10))));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! All nodes and their claims.
 
+use super::addresses::Lan;
 use super::node::{NodeSetup, NodeState, NodeUsage, Supports};
 use super::ports::PortPool;
 use crate::capacity::Claim;
@@ -21,6 +22,8 @@ pub struct Pools {
 pub struct Inventory {
     pub(super) nodes: Vec<NodeState>,
     numbers: HashMap<NodeId, usize>,
+    /// Pools of private addresses.
+    pub(super) lans: Vec<Lan>,
     pub(super) ssh: BTreeMap<String, PortPool>,
     pub(super) web: PortPool,
     /// Owners with anything.
@@ -31,7 +34,20 @@ impl Inventory {
     /// An inventory without claims. Nodes are sorted by name, so that ties go to the first name.
     pub fn new(mut setups: Vec<NodeSetup>, pools: Pools) -> Self {
         setups.sort_by(|a, b| a.id.cmp(&b.id));
-        let nodes: Vec<NodeState> = setups.into_iter().map(NodeState::new).collect();
+        let (mut lans, mut shared) = (Vec::new(), BTreeMap::new());
+        let node = |setup: NodeSetup| {
+            let (cidr, prefix) = (setup.lan_cidr.trunc(), setup.lan_subnet_prefix);
+            let new = lans.len();
+            let lan = match setup.cluster.clone() {
+                Some(cluster) => *shared.entry((cluster, cidr, prefix)).or_insert(new),
+                None => new,
+            };
+            if lan == new {
+                lans.push(Lan::new(cidr, prefix));
+            }
+            NodeState::new(setup, lan)
+        };
+        let nodes: Vec<NodeState> = setups.into_iter().map(node).collect();
         Self {
             numbers: nodes
                 .iter()
@@ -48,11 +64,35 @@ impl Inventory {
             web: PortPool::new(pools.web.0, pools.web.1),
             owners: HashMap::new(),
             nodes,
+            lans,
         }
     }
 
     pub(super) fn node(&self, id: &NodeId) -> Option<&NodeState> {
         self.nodes.get(*self.numbers.get(id)?)
+    }
+
+    /// The pool of a node's private addresses.
+    pub(super) fn lan(&self, node: &NodeState) -> Option<&Lan> {
+        self.lans.get(node.lan)
+    }
+
+    /// Adds a claim to the sums of its node, or removes it from them.
+    fn hold(&mut self, claim: &Claim, held: bool) {
+        let Some(node) = self.node_mut(&claim.node) else {
+            return;
+        };
+        match held {
+            true => node.add(claim),
+            false => node.remove(claim),
+        }
+        let lan = node.lan;
+        let (owner, subnet, address) = (claim.owner, claim.lan_subnet, claim.lan_ipv4);
+        match (self.lans.get_mut(lan), held) {
+            (Some(lan), true) => lan.take(owner, subnet, address),
+            (Some(lan), false) => lan.release(owner, subnet, address),
+            (None, _) => {}
+        }
     }
 
     fn node_mut(&mut self, id: &NodeId) -> Option<&mut NodeState> {
@@ -109,9 +149,7 @@ impl Inventory {
     pub fn add(&mut self, claim: &Claim) {
         self.count(claim.owner, Used::default(), Used::of_claim(claim));
         self.set_ports(claim, true);
-        if let Some(node) = self.node_mut(&claim.node) {
-            node.add(claim);
-        }
+        self.hold(claim, true);
     }
 
     /// Adds every claim that `each` passes to its argument.
@@ -125,31 +163,24 @@ impl Inventory {
     /// Replaces a claim by another one on the same node with the same ports.
     pub fn replace(&mut self, old: &Claim, new: &Claim) {
         self.count(new.owner, Used::of_claim(old), Used::of_claim(new));
-        if let Some(node) = self.node_mut(&old.node) {
-            node.remove(old);
-            node.add(new);
-        }
+        self.hold(old, false);
+        self.hold(new, true);
     }
 
     /// Removes a claim.
     pub fn remove(&mut self, claim: &Claim) {
         self.count(claim.owner, Used::of_claim(claim), Used::default());
         self.set_ports(claim, false);
-        if let Some(node) = self.node_mut(&claim.node) {
-            node.remove(claim);
-        }
+        self.hold(claim, false);
     }
 
     /// Adds or removes a claim that a move reserves, beside the claim of its instance. Its owner's sum stays,
     /// and so do ports that the instance keeps.
     pub fn reserve(&mut self, claim: &Claim, keeps_ssh_port: bool, reserved: bool) {
-        let Some(node) = self.node_mut(&claim.node) else {
+        self.hold(claim, reserved);
+        let Some(node) = self.node(&claim.node) else {
             return;
         };
-        match reserved {
-            true => node.add(claim),
-            false => node.remove(claim),
-        }
         let host = node.setup.ssh_host.clone();
         if let Some(pool) = self.ssh.get_mut(&host)
             && !keeps_ssh_port

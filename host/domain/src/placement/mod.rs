@@ -14,5 +14,5 @@ mod tests;
 pub use addresses::gateway;
 pub use inventory::{Inventory, Pools};
 pub use moves::{MovePlace, MoveRequest};
-pub use node::{NodeSetup, NodeUsage, Supports};
+pub use node::{Cluster, NodeSetup, NodeUsage, Supports};
 pub use scheduler::{Placement, PlacementRequest};

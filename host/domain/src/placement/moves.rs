@@ -78,7 +78,14 @@ impl Inventory {
             true => claim.ssh_port,
             false => self.ssh.get(ssh_host).and_then(PortPool::free)?,
         };
-        let (lan_subnet, lan_ipv4) = node.lan.free(claim.owner)?;
+        let lan = self.lan(node)?;
+        let in_pool = self
+            .node(&claim.node)
+            .is_some_and(|from| from.lan == node.lan);
+        let (lan_subnet, lan_ipv4) = match in_pool && lan.keeps(claim.lan_subnet, claim.lan_ipv4) {
+            true => (claim.lan_subnet, claim.lan_ipv4),
+            false => lan.free(claim.owner)?,
+        };
         let public_ipv4 = match claim.public_ipv4 {
             Some(_) => Some(node.public.free()?),
             None => None,

@@ -1,6 +1,6 @@
 //! A node in the inventory.
 
-use super::addresses::{Lan, Public};
+use super::addresses::Public;
 use crate::capacity::{Claim, CpuTier, GpuDevice, Size};
 use crate::ids::NodeId;
 use ipnet::Ipv4Net;
@@ -23,12 +23,23 @@ pub struct NodeSetup {
     pub cpu_tiers: Vec<CpuTier>,
     /// SSH login host.
     pub ssh_host: String,
+    /// The cluster to which its engine belongs. Its nodes share the private addresses of an equal range.
+    pub cluster: Option<Cluster>,
     /// Network of the private addresses.
     pub lan_cidr: Ipv4Net,
     /// Prefix length of each owner's subnet.
     pub lan_subnet_prefix: u8,
     /// Networks of the public addresses.
     pub public_ipv4: Vec<Ipv4Net>,
+}
+
+/// A cluster of engines, as far as one driver speaks to them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cluster {
+    /// Its name.
+    pub name: String,
+    /// The driver.
+    pub driver: String,
 }
 
 /// The features of a node that its driver reported.
@@ -62,7 +73,8 @@ pub(super) struct NodeState {
     pub missing_images: BTreeSet<String>,
     pub used: Used,
     pub gpus_used: BTreeSet<String>,
-    pub lan: Lan,
+    /// The number of its pool of private addresses.
+    pub lan: usize,
     pub public: Public,
 }
 
@@ -75,7 +87,7 @@ pub(super) struct Used {
 }
 
 impl NodeState {
-    pub fn new(setup: NodeSetup) -> Self {
+    pub fn new(setup: NodeSetup, lan: usize) -> Self {
         let vms = !setup.public_ipv4.is_empty();
         Self {
             supports: Supports {
@@ -87,7 +99,7 @@ impl NodeState {
             missing_images: BTreeSet::new(),
             used: Used::default(),
             gpus_used: BTreeSet::new(),
-            lan: Lan::new(setup.lan_cidr, setup.lan_subnet_prefix),
+            lan,
             public: Public::new(setup.public_ipv4.clone()),
             setup,
         }
@@ -169,7 +181,7 @@ impl NodeState {
         self.supports.gpus && self.setup.gpus.contains(gpu)
     }
 
-    /// Adds a claim's quantities and addresses.
+    /// Adds a claim's quantities and public address.
     pub fn add(&mut self, claim: &Claim) {
         self.used.disk_size_gib += u64::from(claim.size.disk_size_gib);
         if claim.compute {
@@ -179,13 +191,12 @@ impl NodeState {
                 self.gpus_used.insert(gpu.device.clone());
             }
         }
-        self.lan.take(claim.owner, claim.lan_subnet, claim.lan_ipv4);
         if let Some(address) = claim.public_ipv4 {
             self.public.set(address, true);
         }
     }
 
-    /// Removes a claim's quantities and addresses.
+    /// Removes a claim's quantities and public address.
     pub fn remove(&mut self, claim: &Claim) {
         let less = |used: &mut u64, n: u32| *used = used.saturating_sub(u64::from(n));
         less(&mut self.used.disk_size_gib, claim.size.disk_size_gib);
@@ -196,7 +207,6 @@ impl NodeState {
                 self.gpus_used.remove(&gpu.device);
             }
         }
-        self.lan.release(claim.lan_subnet, claim.lan_ipv4);
         if let Some(address) = claim.public_ipv4 {
             self.public.set(address, false);
         }

@@ -161,7 +161,7 @@ impl Inventory {
         let ssh = self.ssh.get(&node.setup.ssh_host);
         Addresses {
             ssh_port: ssh.and_then(PortPool::free),
-            lan: node.lan.free(request.owner),
+            lan: self.lan(node).and_then(|lan| lan.free(request.owner)),
             web_port: request.web.then(|| self.web.free()).flatten(),
             public_ipv4: vm.then(|| node.public.free()).flatten(),
         }

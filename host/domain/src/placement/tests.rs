@@ -1,7 +1,9 @@
 //! The scheduler against its plain definition, after any sequence of changes.
 
+mod cluster;
+
 use super::node::NodeState;
-use super::{Inventory, NodeSetup, Placement, PlacementRequest, Pools, Supports};
+use super::{Cluster, Inventory, NodeSetup, Placement, PlacementRequest, Pools, Supports};
 use crate::capacity::{Claim, CpuTier, GpuDevice, Size};
 use crate::error::Shortfall;
 use crate::ids::{NodeId, UserId};
@@ -112,28 +114,32 @@ fn node() -> impl Strategy<Value = NodeSetup> {
     ];
     let public = prop_oneof![Just(vec![]), Just(vec!["203.0.113.0/30"])];
     let retired = prop::bool::weighted(0.1);
-    let others = (0..3_u32, public, 28..=30_u8, retired, 1..=3_u32);
+    let cluster = prop_oneof![2 => Just(None), 1 => Just(Some("east"))];
+    let others = (0..3_u32, public, 28..=30_u8, retired, 1..=3_u32, cluster);
     (capacity, 0..3_u32, tiers, others).prop_map(
-        |(capacity, gpus, cpu_tiers, (host, public, prefix, retired, overcommit))| NodeSetup {
-            id: NodeId(String::new()),
-            capacity: Size {
-                n_vcpus: capacity.0,
-                mem_gib: capacity.1,
-                disk_size_gib: capacity.2,
-            },
-            claimable_vcpus: capacity.0 * overcommit,
-            gpus: (0..gpus)
-                .map(|n| GpuDevice {
-                    model: ["H100", "L4"][n as usize % 2].to_owned(),
-                    device: n.to_string(),
-                })
-                .collect(),
-            cpu_tiers,
-            retired,
-            ssh_host: format!("h{host}"),
-            lan_cidr: "10.80.0.0/26".parse().unwrap(),
-            lan_subnet_prefix: prefix,
-            public_ipv4: public.into_iter().map(|n| n.parse().unwrap()).collect(),
+        |(capacity, gpus, cpu_tiers, (host, public, prefix, retired, overcommit, cluster))| {
+            NodeSetup {
+                id: NodeId(String::new()),
+                capacity: Size {
+                    n_vcpus: capacity.0,
+                    mem_gib: capacity.1,
+                    disk_size_gib: capacity.2,
+                },
+                claimable_vcpus: capacity.0 * overcommit,
+                gpus: (0..gpus)
+                    .map(|n| GpuDevice {
+                        model: ["H100", "L4"][n as usize % 2].to_owned(),
+                        device: n.to_string(),
+                    })
+                    .collect(),
+                cpu_tiers,
+                retired,
+                ssh_host: format!("h{host}"),
+                cluster: cluster.map(cluster_of),
+                lan_cidr: "10.80.0.0/26".parse().unwrap(),
+                lan_subnet_prefix: prefix,
+                public_ipv4: public.into_iter().map(|n| n.parse().unwrap()).collect(),
+            }
         },
     )
 }
@@ -233,6 +239,13 @@ proptest! {
     }
 }
 
+fn cluster_of(name: &str) -> Cluster {
+    Cluster {
+        name: name.to_owned(),
+        driver: "d".to_owned(),
+    }
+}
+
 fn setup(name: &str, host: &str) -> NodeSetup {
     NodeSetup {
         id: NodeId(name.to_owned()),
@@ -246,6 +259,7 @@ fn setup(name: &str, host: &str) -> NodeSetup {
         cpu_tiers: vec![CpuTier::GeneralPurpose],
         retired: false,
         ssh_host: host.to_owned(),
+        cluster: None,
         lan_cidr: "10.80.0.0/16".parse().unwrap(),
         lan_subnet_prefix: 24,
         public_ipv4: Vec::new(),
@@ -334,6 +348,7 @@ fn overcommitted_vcpus_are_shared_and_one_instance_has_at_most_the_nodes() {
         cpu_tiers: vec![CpuTier::GeneralPurpose],
         retired: false,
         ssh_host: "h".to_owned(),
+        cluster: None,
         lan_cidr: "10.80.0.0/16".parse().unwrap(),
         lan_subnet_prefix: 24,
         public_ipv4: Vec::new(),

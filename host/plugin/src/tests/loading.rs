@@ -125,7 +125,12 @@ async fn a_node_that_does_not_fit_is_named() {
             settings,
             limits: NodeLimits::default(),
         };
-        plugins.node(config).map(|_| ()).unwrap_err().to_string()
+        let error = plugins.node(config).map(|_| ()).unwrap_err();
+        let cause = std::error::Error::source(&error);
+        format!(
+            "{error}: {}",
+            cause.map(ToString::to_string).unwrap_or_default()
+        )
     };
     for (error, names) in [
         (open("none", "unix:///x", json!({})), "\"none\""),

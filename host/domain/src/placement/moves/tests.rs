@@ -4,12 +4,12 @@ use super::MoveRequest;
 use crate::capacity::{Claim, CpuTier, GpuDevice, Size};
 use crate::ids::{NodeId, UserId};
 use crate::instance::ResourceType;
-use crate::placement::{Inventory, NodeSetup, PlacementRequest, Pools};
+use crate::placement::{Cluster, Inventory, NodeSetup, PlacementRequest, Pools};
 use proptest::prelude::*;
 
 const OWNER: UserId = UserId(1);
 
-fn setup(name: &str, host: &str, n: u8) -> NodeSetup {
+fn setup(name: &str, host: &str, n: u8, cluster: Option<&str>) -> NodeSetup {
     NodeSetup {
         id: NodeId(name.to_owned()),
         capacity: Size {
@@ -25,6 +25,10 @@ fn setup(name: &str, host: &str, n: u8) -> NodeSetup {
         cpu_tiers: vec![CpuTier::GeneralPurpose],
         retired: false,
         ssh_host: host.to_owned(),
+        cluster: cluster.map(|name| Cluster {
+            name: name.to_owned(),
+            driver: "d".to_owned(),
+        }),
         lan_cidr: format!("10.{n}.0.0/16").parse().unwrap(),
         lan_subnet_prefix: 24,
         public_ipv4: vec![format!("203.0.{n}.0/29").parse().unwrap()],
@@ -36,12 +40,13 @@ fn empty() -> Inventory {
         ssh: (20_000, 20_019),
         web: (30_000, 30_019),
     };
-    // Two nodes share a login host.
-    let setups = [("a", "h", 80), ("b", "h", 81), ("c", "other", 82)];
-    Inventory::new(
-        setups.map(|(name, host, n)| setup(name, host, n)).to_vec(),
-        pools,
-    )
+    // Two nodes share a login host, and two others a pool of private addresses.
+    let setups = [
+        setup("a", "h", 80, None),
+        setup("b", "h", 81, Some("east")),
+        setup("c", "other", 81, Some("east")),
+    ];
+    Inventory::new(setups.to_vec(), pools)
 }
 
 fn host(claim: &Claim) -> &'static str {
@@ -74,15 +79,10 @@ fn request(vm: bool, gpu: bool, disk_size_gib: u32) -> PlacementRequest {
 fn visible(inventory: &Inventory) -> impl PartialEq + std::fmt::Debug {
     let nodes = inventory.nodes.iter();
     let free: Vec<_> = nodes
-        .map(|node| {
-            (
-                node.lan.free(OWNER),
-                node.public.free(),
-                node.gpus_used.clone(),
-            )
-        })
+        .map(|node| (node.public.free(), node.gpus_used.clone()))
         .collect();
-    (inventory.usage(), inventory.used(OWNER), free)
+    let lans: Vec<_> = inventory.lans.iter().map(|lan| lan.free(OWNER)).collect();
+    (inventory.usage(), inventory.used(OWNER), free, lans)
 }
 
 proptest! {
@@ -120,6 +120,9 @@ proptest! {
                 continue;
             };
             prop_assert_ne!(&place.claim.node, &claim.node);
+            let shared = claim.node.0 != "a" && place.claim.node.0 != "a";
+            let is_kept = place.claim.lan_ipv4 == claim.lan_ipv4;
+            prop_assert_eq!(is_kept, shared);
             prop_assert_eq!(place.claim.web_port, claim.web_port);
             prop_assert_eq!(place.keeps_ssh_port, host(&claim) == place.ssh_host);
             prop_assert_eq!(place.keeps_ssh_port, place.claim.ssh_port == claim.ssh_port

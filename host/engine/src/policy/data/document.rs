@@ -117,6 +117,9 @@ pub struct Rule {
     /// The calls that may send it.
     #[serde(default)]
     pub calls: Option<Calls>,
+    /// The list of which one member fits the path, the query and the body.
+    #[serde(default)]
+    pub each: Option<RuleList>,
     /// The body.
     #[serde(default)]
     pub body: BodyRule,
@@ -195,6 +198,14 @@ pub enum Calls {
     Create,
     /// The move of one instance to this node.
     Move,
+}
+
+/// A list whose members a request may be about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RuleList {
+    /// The instance's published ports.
+    Published,
 }
 
 /// The permitted body of a request.
@@ -340,8 +351,12 @@ impl Rule {
             file,
             ..names::Context::default()
         };
+        let each = self
+            .each
+            .map(|RuleList::Published| names::PUBLISHED.to_owned());
         let free = names::Context {
             free: true,
+            each: each.clone(),
             ..plain.clone()
         };
         if !self.path.to_string().starts_with('/') {
@@ -352,7 +367,7 @@ impl Rule {
             let checked = match value {
                 QueryValue::Text(template) => names::check(document, template, &free),
                 QueryValue::AtMost { .. } | QueryValue::Form { .. } => Ok(()),
-                QueryValue::Json { json } => schema::check(document, json),
+                QueryValue::Json { json } => schema::check(document, json, each.clone()),
             };
             checked.map_err(|why| format!("query.{key}: {why}"))?;
         }
@@ -367,7 +382,7 @@ impl Rule {
                 .map_err(|why| format!("headers.{name}: {why}"))?;
         }
         if let BodyRule::Json(schema) = &self.body {
-            schema::check(document, schema).map_err(|why| format!("body: {why}"))?;
+            schema::check(document, schema, each).map_err(|why| format!("body: {why}"))?;
         }
         for (name, learn) in &self.learn {
             for (pointer, template) in &learn.conditions {

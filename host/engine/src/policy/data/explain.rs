@@ -1,6 +1,7 @@
 //! A policy in words, for an operator who decides on it.
 
 use super::document::{BodyRule, Calls, Document, QueryValue, Rule};
+use super::{names, publish};
 use crate::policy::docker;
 use http::Method;
 use serde_json::Value;
@@ -59,6 +60,16 @@ pub fn explain(document: &Document) -> String {
             line(&format!("  {{name.{name}}} is {}", templates.join(" or ")));
         }
     }
+    if publish::has_addresses(document) {
+        line("");
+        line("Addresses of published ports:");
+        for (name, words) in names::PAIR
+            .iter()
+            .filter(|(name, _)| *name == publish::ADDRESS)
+        {
+            line(&format!("  {{{name}}} is {words}"));
+        }
+    }
     if document.code.is_some() {
         line("");
         line("Values of the code:");
@@ -93,6 +104,9 @@ fn describe(name: &str, rule: &Rule) -> Vec<String> {
     let mut details = vec![format!("{} {}{mark}{query}", rule.method, rule.path)];
     if let Some(calls) = rule.calls {
         details.push(format!("only in {}", called(calls)));
+    }
+    if rule.each.is_some() {
+        details.push("for one of the instance's published ports, the same in all parts".to_owned());
     }
     if rule.job {
         details.push("as a long request, which outlasts a call".to_owned());

@@ -1,6 +1,7 @@
 //! The parts of a policy that need a second look, such as those left to the driver.
 
 use super::document::{BodyRule, Document, QueryValue, Rule};
+use super::publish;
 use super::template::Template;
 use http::Method;
 use serde_json::Value;
@@ -104,13 +105,18 @@ fn open(schema: &Value, place: &str, found: &mut dyn FnMut(&str)) {
 fn is_tied(document: &Document, rule: &Rule) -> bool {
     let mut names = BTreeSet::new();
     collect(rule, &mut names);
+    let ties = |name: &str| match name.split_once('.') {
+        Some(("learnt" | "network" | "public" | "code", _)) => true,
+        // Elsewhere the ports are members of a list, which may be empty.
+        Some(("published", _)) => rule.each.is_some(),
+        _ => OWN.contains(&name),
+    };
     names.iter().any(|name| match name.split_once('.') {
         Some(("name", own)) => document.names.get(own).is_some_and(|choice| {
             let mut names = choice.templates().iter().flat_map(Template::names);
-            names.any(|name| OWN.contains(&name))
+            names.any(ties)
         }),
-        Some(("learnt" | "network" | "public" | "code", _)) => true,
-        _ => OWN.contains(&name.as_str()),
+        _ => ties(name),
     })
 }
 
@@ -161,6 +167,9 @@ fn unused(document: &Document) -> Vec<&String> {
     for choice in document.names.values() {
         let names = choice.templates().iter().flat_map(Template::names);
         used.extend(names.map(str::to_owned));
+    }
+    if used.contains(publish::ADDRESS) {
+        used.extend(publish::SETTINGS.map(|name| format!("settings.{name}")));
     }
     let is_used = |name: &&String| !used.contains(&format!("settings.{name}"));
     document.settings.keys().filter(is_used).collect()

@@ -6,6 +6,7 @@ mod explain;
 mod learn;
 mod lint;
 mod names;
+mod publish;
 mod schema;
 mod template;
 #[cfg(test)]
@@ -98,6 +99,9 @@ impl Policy {
                 (None, None) => return Err(format!("{name}: required: {}", setting.about)),
             };
             settings.insert(name.clone(), value.clone());
+        }
+        if publish::has_addresses(&file.0) {
+            publish::check(&settings)?;
         }
         Ok(Self {
             document: Arc::clone(&file.0),
@@ -268,8 +272,39 @@ type Headers = Vec<(String, String)>;
 type Misfit = (u32, Refusal);
 
 impl Rule {
-    /// Allows a request and gives the host's headers.
+    /// Allows a request and gives the host's headers. With `each`, one published port fits all of it.
     fn judge(
+        &self,
+        names: &Names<'_>,
+        path: &str,
+        target: &RequestTarget<'_>,
+        body: &Sent<'_>,
+        job: bool,
+    ) -> Result<Headers, Misfit> {
+        if self.each.is_none() {
+            return self.judge_one(names, path, target, body, job);
+        }
+        let depth = u32::from(self.is_like(path));
+        self.called(names.scope).map_err(|why| (0, why))?;
+        let ports = names.each(names::PUBLISHED).map_err(|why| (depth, why))?;
+        let none = Refusal::new("the instance has no published port");
+        let mut misfit: Option<Misfit> = None;
+        for port in ports {
+            let names = names.with(port);
+            match self.judge_one(&names, path, target, body, job) {
+                Ok(headers) => return Ok(headers),
+                // The port of the deepest misfit is the likely one.
+                Err(other) if misfit.as_ref().is_none_or(|one| other.0 > one.0) => {
+                    misfit = Some(other);
+                }
+                Err(_) => {}
+            }
+        }
+        Err(misfit.unwrap_or((depth, none)))
+    }
+
+    /// Allows a request, with the names of one published port if the rule has `each`.
+    fn judge_one(
         &self,
         names: &Names<'_>,
         path: &str,

@@ -1,6 +1,7 @@
 //! The placeholders of templates: their names, and their values in a call.
 
 use super::document::{Document, SettingType};
+use super::publish;
 use super::template::{ANY, Part, Placeholder, Template};
 use crate::policy::Refusal;
 use crate::policy::docker::{self, Docker};
@@ -72,6 +73,10 @@ pub const PAIR: &[(&str, &str)] = &[
         "published.instance_port",
         "the port of the instance behind it",
     ),
+    (
+        publish::ADDRESS,
+        "the address in `publish_cidr` whose number is the node's port less `publish_from`",
+    ),
 ];
 
 /// Placeholders of the file in the body.
@@ -105,6 +110,12 @@ pub fn check(document: &Document, template: &Template, context: &Context) -> Res
                 .any(|rule| rule.learn.contains_key(id)),
             Some(("file", _)) => context.file && is_in(FILE, name),
             Some(("published", _)) => {
+                if name == publish::ADDRESS && !publish::has_addresses(document) {
+                    return Err(format!(
+                        "{template}: {{{name}}} needs the settings `publish_cidr`, a text, and \
+                         `publish_from`, an integer"
+                    ));
+                }
                 context.each.as_deref() == Some(PUBLISHED) && is_in(PAIR, name)
             }
             None if name == ANY => {
@@ -240,6 +251,14 @@ impl Names<'_> {
         }
     }
 
+    /// The names within an `each`, for one member of its list.
+    pub fn with<'b>(&'b self, member: Each<'b>) -> Names<'b> {
+        Names {
+            each: Some(member),
+            ..self.clone()
+        }
+    }
+
     fn values(&self, placeholder: &Placeholder) -> Result<Vec<Value>, Refusal> {
         let values = self.of(&placeholder.name)?;
         Ok(match placeholder.text {
@@ -307,6 +326,10 @@ impl Names<'_> {
                     };
                     return one(match key {
                         "node_port" => port.node_port.into(),
+                        "address" => publish::address(self.settings, port.node_port)
+                            .map_err(|why| absent(name, &why))?
+                            .to_string()
+                            .into(),
                         _ => port.instance_port.into(),
                     });
                 }

@@ -37,9 +37,13 @@ const KEYWORDS: &[&str] = &[
 /// Keywords whose texts are templates.
 const BOUND: &[&str] = &["const", "enum", "minimum", "maximum"];
 
-/// Checks a schema of a policy file. An error names the place in it.
-pub fn check(document: &Document, schema: &Value) -> Result<(), String> {
-    check_at(document, schema, &names::Context::default(), "")?;
+/// Checks a schema of a policy file, within the `each` of its request. An error names the place in it.
+pub fn check(document: &Document, schema: &Value, each: Option<String>) -> Result<(), String> {
+    let context = names::Context {
+        each,
+        ..names::Context::default()
+    };
+    check_at(document, schema, &context, "")?;
     // The shape is checked without this format's own keywords.
     jsonschema::draft202012::meta::validate(&shape(schema))
         .map_err(|error| format!("{}: {error}", error.instance_path().as_str()))
@@ -148,9 +152,7 @@ pub fn bind(schema: &Value, names: &Names<'_>) -> Result<Value, Refusal> {
     let mut each = |list: &str, of: &Value| {
         let mut choices = Vec::new();
         for member in names.each(list)? {
-            let mut inner = names.clone();
-            inner.each = Some(member);
-            choices.push(bind(of, &inner)?);
+            choices.push(bind(of, &names.with(member))?);
         }
         Ok(match choices.is_empty() {
             true => Value::Bool(false),

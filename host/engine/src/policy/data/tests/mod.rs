@@ -1,6 +1,7 @@
 //! Policy files and their rules, on requests.
 
 mod files;
+mod published;
 
 use super::PolicyFile;
 use crate::message::{Body, Request, Response};
