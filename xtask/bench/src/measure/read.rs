@@ -155,10 +155,10 @@ fn report(table: &mut Table, what: &str, runs: &Pairs<Run>) -> Result<()> {
 
 /// Measures the growth of a list's time with its length.
 fn lists(options: &Options, table: &mut Table) -> Result<()> {
-    let lengths: &[usize] = if options.quick {
-        &[1, 10, 100]
+    let (lengths, pairs): (&[usize], _) = if options.quick {
+        (&[1, 10, 100], 1)
     } else {
-        &[1, 10, 100, 1_000, 10_000]
+        (&[1, 10, 100, 1_000, 10_000], 15)
     };
     let (mut medians, mut baselines) = (Vec::new(), Vec::new());
     for length in lengths {
@@ -171,6 +171,7 @@ fn lists(options: &Options, table: &mut Table) -> Result<()> {
             key: data.key(),
             connections: 1,
             count: (20_000 / length).clamp(20, 2_000),
+            pairs,
         };
         let runs = pair.measure(&["/api/instance/".to_owned()])?;
         let (ours, theirs, _) = runs.median(Run::median_ms)?;
