@@ -5,8 +5,15 @@ set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 . "$here/lib.sh"
 
-PACKAGES=(ovn-central ovn-host openvswitch-switch dnsmasq-base attr rsync nftables ethtool busybox-static openssl)
+PACKAGES=(ovn-central ovn-host openvswitch-switch dnsmasq-base attr rsync btrfs-progs nftables ethtool busybox-static openssl)
 BACKPORTS=(incus-base incus-client)
+# Allowing what is public is safer than dropping private ranges, which would drop the owner's own network.
+PUBLIC=1.0.0.0-9.255.255.255,11.0.0.0-100.63.255.255,100.128.0.0-126.255.255.255,128.0.0.0-169.253.255.255
+PUBLIC+=,169.255.0.0-172.15.255.255,172.32.0.0-192.167.255.255,192.169.0.0-223.255.255.255
+RULES='{"name": "'$ACL'", "ingress": [{"action": "allow", "state": "enabled"}], "egress": [
+    {"action": "drop", "destination": "'$UPLINK.254'", "state": "enabled"},
+    {"action": "allow", "destination": "@internal", "state": "enabled"},
+    {"action": "allow", "destination": "'$PUBLIC'", "state": "enabled"}]}'
 # The arguments of every daemon of OVS and OVN.
 DAEMON=(-vconsole:off --detach --pidfile --log-file)
 
@@ -53,15 +60,20 @@ connect() {
     whole_checksums "$1" "$2"
 }
 
-# The login host is the uplink's router: it maps each published port to the port's own address.
+# The login host is the uplink's router: it maps each published port to the port's own address, for users and
+# for programs of its own.
 make_login_host() {
-    local i map=
+    local i chain map=
     for ((i = 0; i < N_PORTS; i++)); do
         map+="$((FIRST_PORT + i)) : $UPLINK.$((FIRST_PUBLISHED + i)), "
     done
     in_world nft add table ip login
+    in_world nft add map ip login ports "{ type inet_service : ipv4_addr; elements = { ${map%, } }; }"
     in_world nft add chain ip login published '{ type nat hook prerouting priority dstnat; }'
-    in_world nft add rule ip login published ip daddr "$LOGIN_HOST" dnat to tcp dport map "{ ${map%, } }"
+    in_world nft add chain ip login own '{ type nat hook output priority -100; }'
+    for chain in published own; do
+        in_world nft add rule ip login "$chain" ip daddr "$LOGIN_HOST" dnat to tcp dport map @ports
+    done
 }
 
 make_world() {
@@ -150,16 +162,17 @@ form_cluster() {
     incus_on 1 admin init --preseed <<END
 config: {core.https_address: "$CLUSTER.1:8443", network.ovn.northbound_connection: "tcp:$OVN_HOST:$OVN_PORT"}
 cluster: {enabled: true, server_name: m1}
-storage_pools: [{name: default, driver: dir}]
+storage_pools: [{name: default, driver: btrfs, config: {size: $POOL_SIZE}}]
 END
     for ((member = 2; member <= MEMBERS; member++)); do
         token=$(incus_on 1 cluster add "m$member" -q | tail -1)
         incus_on "$member" admin init --preseed <<<"cluster: {enabled: true, server_name: m$member, \
-            server_address: \"$CLUSTER.$member:8443\", cluster_token: $token}"
+            server_address: \"$CLUSTER.$member:8443\", cluster_token: $token, \
+            member_config: [{entity: storage-pool, name: default, key: size, value: $POOL_SIZE}]}"
     done
 }
 
-# The operator's part: the uplink, the project, and the restricted certificate.
+# The operator's part: the uplink, the project, the ACL, and the restricted certificate.
 prepare_cluster() {
     local member
     for ((member = 1; member <= MEMBERS; member++)); do
@@ -171,6 +184,7 @@ prepare_cluster() {
         -c features.storage.volumes=true -c features.networks=true -c restricted=true \
         -c restricted.cluster.target=allow -c restricted.devices.disk=managed -c restricted.devices.nic=managed \
         -c restricted.networks.uplinks=up0 -c "restricted.networks.subnets=up0:$PUBLISH_CIDR"
+    incus_on 1 query -X POST -d "$RULES" "/1.0/network-acls?project=$PROJECT"
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:secp384r1 -days 3650 -nodes \
         -keyout "$LAB/wharf/client.key" -out "$LAB/wharf/client.crt" -subj /CN=wharf 2>/dev/null
     incus_on 1 config trust add-certificate "$LAB/wharf/client.crt" --restricted --projects "$PROJECT"

@@ -1,6 +1,8 @@
 //! The bodies of requests that create an instance, change its limits, or change its state.
 
 use crate::context::Context;
+use crate::owner_network::prefix;
+use crate::settings::{Bridge, Mode};
 use crate::{digest, names};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -183,8 +185,12 @@ impl Change {
 
 /// The configuration that depends on the member and the addresses.
 fn place(ctx: &Context, spec: &Spec) -> BTreeMap<String, String> {
-    let (address, settings) = (&spec.network.address, &ctx.settings);
-    let net = format!("{address}/32 {} {}", settings.gateway, settings.dns);
+    let (network, dns) = (&spec.network, &ctx.settings.dns);
+    let address = &network.address;
+    let net = match &ctx.settings.mode {
+        Mode::Bridge(bridge) => format!("{address}/32 {} {dns}", bridge.gateway),
+        Mode::Ovn(_) => format!("{address}/{} {} {dns}", prefix(network), network.gateway),
+    };
     [
         (names::SPEC.to_owned(), digest::of(spec)),
         (names::NET.to_owned(), net),
@@ -195,12 +201,21 @@ fn place(ctx: &Context, spec: &Spec) -> BTreeMap<String, String> {
 /// The devices that depend on the member and the addresses.
 fn connected(ctx: &Context, spec: &Spec) -> BTreeMap<String, Device> {
     let address = &spec.network.address;
-    let mut devices = BTreeMap::from([("eth0".to_owned(), nic(ctx, address))]);
-    let published = spec.published.iter();
-    devices.extend(published.map(|port| {
-        let name = format!("port{}", port.instance_port);
-        (name, proxy(ctx, address, port))
-    }));
+    let mut devices = BTreeMap::new();
+    match &ctx.settings.mode {
+        Mode::Bridge(bridge) => {
+            devices.insert("eth0".to_owned(), bridge_nic(bridge, address));
+            let published = spec.published.iter();
+            devices.extend(published.map(|port| {
+                let name = format!("port{}", port.instance_port);
+                (name, proxy(bridge, address, port))
+            }));
+        }
+        Mode::Ovn(_) => {
+            let network = names::network(ctx.installation, &spec.network.gateway);
+            devices.insert("eth0".to_owned(), nic(network, address).into());
+        }
+    }
     let gpus = spec.gpu_devices.iter().enumerate();
     devices.extend(gpus.map(|(n, pci)| (format!("gpu{n}"), gpu(pci))));
     devices
@@ -231,26 +246,30 @@ fn root(pool: &str, size: &Size) -> Device {
     .into()
 }
 
-fn nic(ctx: &Context, address: &str) -> Device {
+fn nic(network: String, address: &str) -> [(&'static str, String); 4] {
     [
         ("type", "nic".to_owned()),
         ("name", "eth0".to_owned()),
-        ("network", ctx.settings.network.clone()),
+        ("network", network),
         ("ipv4.address", address.to_owned()),
+    ]
+}
+
+/// All owners share the bridge, so it checks addresses.
+fn bridge_nic(bridge: &Bridge, address: &str) -> Device {
+    let mut device = Device::from(nic(bridge.network.clone(), address));
+    device.extend([
         ("security.mac_filtering", "true".to_owned()),
         ("security.ipv4_filtering", "true".to_owned()),
         ("security.ipv6_filtering", "true".to_owned()),
-        (
-            "security.port_isolation",
-            ctx.settings.port_isolation.clone(),
-        ),
-    ]
-    .into()
+        ("security.port_isolation", bridge.port_isolation.clone()),
+    ]);
+    device
 }
 
 /// A rule of the node's firewall, not a process. A proxy with `bind` would connect from the node.
-fn proxy(ctx: &Context, address: &str, port: &PublishedPort) -> Device {
-    let listen = format!("tcp:{}:{}", ctx.settings.publish_address, port.node_port);
+fn proxy(bridge: &Bridge, address: &str, port: &PublishedPort) -> Device {
+    let listen = format!("tcp:{}:{}", bridge.publish_address, port.node_port);
     [
         ("type", "proxy".to_owned()),
         ("nat", "true".to_owned()),

@@ -1,4 +1,5 @@
-//! Creation of an instance: create it, write its files, start it.
+//! Creation of an instance: create it, write its files, start it. In OVN mode, the network of its owner
+//! precedes it, and its forwards precede its start.
 //!
 //! After a crash, the next `ensure` continues from the engine's state. An instance that never started
 //! gets its files again and is started; one that ran is only reported.
@@ -8,12 +9,14 @@ use crate::bodies::Creation;
 use crate::context::Context;
 use crate::found::{self, Found, again, settled};
 use crate::start::{Started, repeat_interrupted, start_sized};
-use crate::{ENGINE_KIND, digest, gpu, names, phase};
+use crate::{ENGINE_KIND, digest, forward, gpu, names, owner_network, phase};
 use std::collections::BTreeSet;
 use wharf_guest::{Error, Phase, Report, ResourceType, Spec, log};
 
 /// Delay after a start: the engine then knows whether the first process is alive, ms.
 const LOOK_AGAIN_MS: u32 = 500;
+/// Delay while another instance still has the address, ms.
+const ADDRESS_AGAIN_MS: u32 = 2_000;
 /// Delay while the engine creates the instance, ms.
 const CREATING_AGAIN_MS: u32 = 1_000;
 
@@ -32,15 +35,23 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     {
         return adopt(ctx, spec, &found);
     }
+    owner_network::ensure(ctx, &spec.network)?;
     match ctx.api.create(&Creation::new(ctx, spec, image))? {
         Ok(Outcome::Done) => {}
         Ok(Outcome::Unknown) => {
             return Ok(again(spec.generation, Phase::Creating, CREATING_AGAIN_MS));
         }
+        Err(refusal) if refusal.is_address_taken() => {
+            log!(Warn, "instance {}: {}", spec.tag.instance, refusal.message);
+            return Err(Error::RetryLater(ADDRESS_AGAIN_MS));
+        }
         Err(refusal) if refusal.is_name_taken() => {}
         // A creation whose answer was lost goes on.
         Err(refusal) if refusal.is_busy() => {
             return Ok(again(spec.generation, Phase::Creating, CREATING_AGAIN_MS));
+        }
+        Err(_) if owner_network::has_gone(ctx, &spec.network)? => {
+            return Err(Error::RetryLater(LOOK_AGAIN_MS));
         }
         Err(refusal) => return unmade(spec, image, &refusal),
     }
@@ -131,6 +142,7 @@ fn first_start(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Erro
         let written = ctx.api.write(&found.name, file)?;
         written.map_err(|refusal| refusal.during("writing a file"))?;
     }
+    forward::publish(ctx, spec)?;
     booting(spec, &start_sized(ctx, found, &spec.size)?)
 }
 

@@ -3,13 +3,17 @@
 //! Each instance is one Incus container, whose name has the installation, the instance and the
 //! incarnation. All objects are in one project, to which the certificate of Wharf may be restricted.
 //!
+//! Instances join the bridge of their member, or the network of their owner, which OVN makes:
+//! [`settings::Mode`].
+//!
 //! Reading order: [`names`] and [`bodies`] (the objects on the engine), [`ensure`] (their creation),
-//! [`lifecycle`], [`resize`], [`relocate`], [`delete`], then the queries: [`inspect`], [`stats`], [`probe`],
+//! [`owner_network`] and [`forward`] (those of OVN mode), [`lifecycle`], [`resize`], [`relocate`], [`delete`], then the queries: [`inspect`], [`stats`], [`probe`],
 //! [`identity`], [`survey`]. Only [`api`] knows paths.
 //!
 //! A request rarely makes a member ask another one, which takes many seconds while that one is out of
 //! reach: lists name objects without details, and details are those of the member's own instances. The
-//! exceptions are moves, and the stop and the removal of an instance that was moved.
+//! exceptions are moves, the stop and the removal of an instance that was moved, and the networks and
+//! forwards of OVN mode, which all members have.
 
 pub mod api;
 pub mod bodies;
@@ -17,6 +21,7 @@ pub mod context;
 pub mod delete;
 pub mod digest;
 pub mod ensure;
+pub mod forward;
 pub mod found;
 pub mod gpu;
 pub mod identity;
@@ -24,8 +29,11 @@ pub mod inspect;
 pub mod lifecycle;
 pub mod metrics;
 pub mod names;
+pub mod operators_part;
+pub mod owner_network;
 pub mod phase;
 pub mod probe;
+pub mod publish_range;
 pub mod relocate;
 pub mod resize;
 pub mod settings;

@@ -15,6 +15,10 @@ pub const HOSTNAME: &str = "user.wharf.hostname";
 pub const NET: &str = "user.wharf.net";
 /// Key: [`BEGUN`] or [`DONE`].
 pub const START: &str = "user.wharf.start";
+/// Key: the owner of a network.
+pub const OWNER: &str = "user.wharf.owner";
+/// Key: the name of the instance behind a forward.
+pub const INSTANCE: &str = "user.wharf.instance";
 /// The value of [`START`] from before a start until the engine tells its end.
 pub const BEGUN: &str = "begun";
 /// The value of [`START`] after a start.
@@ -52,6 +56,19 @@ pub fn tag(installation: &str, name: &str) -> Option<Tag> {
 
 /// The length of a hyphenated UUID.
 const UUID: usize = 36;
+
+/// The name of an owner's network.
+#[must_use]
+pub fn network(installation: &str, gateway: &str) -> String {
+    format!("{}{gateway}", prefix(installation))
+}
+
+/// Whether a name is that of an owner's network.
+#[must_use]
+pub fn is_network(installation: &str, name: &str) -> bool {
+    let gateway = name.strip_prefix(&prefix(installation));
+    gateway.is_some_and(|gateway| gateway.parse::<std::net::Ipv4Addr>().is_ok())
+}
 
 fn prefix(installation: &str) -> String {
     let letters: Vec<char> = installation

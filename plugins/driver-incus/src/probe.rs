@@ -2,6 +2,8 @@
 
 use crate::api::model::Card;
 use crate::context::Context;
+use crate::operators_part;
+use crate::settings::Mode;
 use wharf_guest::{DiskGrow, Error, Features, Gpu, Health, log};
 
 const GIB: u64 = 1 << 30;
@@ -52,8 +54,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
         // A member with an old release waits for the others, and one without quorum is out of reach.
         log!(Warn, "the member {wanted} is {:?}", member.status);
     }
-    let network = ctx.api.network(&ctx.settings.network)?;
-    network.map_err(|refusal| refusal.during("reading settings.network"))?;
+    networks(ctx)?;
     let pool = ctx.api.pool_details()?;
     let pool = pool.map_err(|refusal| refusal.during("reading settings.pool"))?;
     let limits_disks = LIMITING.contains(&pool.driver.as_str());
@@ -85,6 +86,18 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
         boot_id: String::new(),
         hint: String::new(),
     })
+}
+
+/// Checks the operator's part of the instances' networks.
+fn networks(ctx: &Context) -> Result<(), Error> {
+    match &ctx.settings.mode {
+        Mode::Bridge(bridge) => {
+            let network = ctx.api.network(&bridge.network)?;
+            network.map_err(|refusal| refusal.during("reading settings.network"))?;
+            Ok(())
+        }
+        Mode::Ovn(ovn) => operators_part::check(ctx, ovn),
+    }
 }
 
 fn gib(bytes: u64) -> u32 {

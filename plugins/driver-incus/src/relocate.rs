@@ -5,6 +5,7 @@ use crate::bodies::Change;
 use crate::context::Context;
 use crate::ensure::supported;
 use crate::found::{self, Found, Place, again, settled};
+use crate::{forward, names, owner_network};
 use wharf_guest::{Error, Phase, Report, Spec};
 
 /// Delay while the engine copies the disk, ms.
@@ -45,9 +46,23 @@ fn readdress(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error>
     if found.is_up() {
         return Ok(settled(spec.generation, found.phase()));
     }
-    match ctx.api.change(&found.name, &Change::of_place(ctx, spec))? {
-        Ok(()) => Ok(settled(spec.generation, Phase::Stopped(None))),
-        Err(refusal) if refusal.is_busy() => Err(Error::RetryLater(MOVING_AGAIN_MS)),
-        Err(refusal) => Err(refusal.during("changing the addresses")),
+    // Old forwards are of ports that another instance may get.
+    let old = found.network(ctx.installation);
+    if let Some(network) = old {
+        forward::withdraw(ctx, network, &found.name)?;
     }
+    owner_network::ensure(ctx, &spec.network)?;
+    match ctx.api.change(&found.name, &Change::of_place(ctx, spec))? {
+        Ok(()) => {}
+        Err(refusal) if refusal.is_busy() || refusal.is_address_taken() => {
+            return Err(Error::RetryLater(MOVING_AGAIN_MS));
+        }
+        Err(refusal) => return Err(refusal.during("changing the addresses")),
+    }
+    forward::publish(ctx, spec)?;
+    let new = names::network(ctx.installation, &spec.network.gateway);
+    if let Some(network) = old.filter(|old| *old != new) {
+        owner_network::remove(ctx, network)?;
+    }
+    Ok(settled(spec.generation, Phase::Stopped(None)))
 }

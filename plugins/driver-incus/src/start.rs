@@ -10,6 +10,9 @@ use crate::found::Found;
 use crate::{lifecycle, names};
 use wharf_guest::{Error, Size, log};
 
+/// Delay while another instance still has the address, ms.
+const ADDRESS_AGAIN_MS: u32 = 2_000;
+
 /// The result of a start.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Started {
@@ -88,6 +91,10 @@ fn start(ctx: &Context, name: &str) -> Result<Started, Error> {
         Err(refusal) if refusal.is_running() => Started::Running,
         Err(refusal) if refusal.is_not_found() => return Ok(Started::Gone),
         Err(refusal) if refusal.is_busy() => return Ok(Started::Starting),
+        Err(refusal) if refusal.is_address_taken() => {
+            log!(Warn, "{name}: {}", refusal.message);
+            return Err(Error::RetryLater(ADDRESS_AGAIN_MS));
+        }
         Err(refusal) => return Err(refusal.during("starting the instance")),
     };
     match ctx.api.note_start(name)? {

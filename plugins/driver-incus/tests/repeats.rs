@@ -8,6 +8,7 @@
 )]
 
 mod engine;
+mod ovn;
 
 use driver_incus::context::Context;
 use driver_incus::{delete, ensure, inspect, lifecycle, names, relocate, resize};
@@ -26,7 +27,7 @@ fn call<T>(fake: &Fake, call: impl FnOnce(&Context) -> Result<T, Error>) -> Resu
     let node = Node {
         name: "n1".into(),
         installation: INSTALLATION.into(),
-        settings: SETTINGS.into(),
+        settings: if fake.ovn { ovn::SETTINGS } else { SETTINGS }.into(),
         hint: String::new(),
     };
     call(&Context::new(&node, fake)?)
@@ -186,9 +187,17 @@ fn the_instance_has_the_promised_body() {
 
 /// Runs `begin`, whose `nth` request breaks, then `check`, for every request and both ways to break.
 fn at_every_request(begin: impl Fn(&Fake) -> Option<Error>, check: impl Fn(&Fake)) {
+    at_every_request_of(Fake::default, begin, check);
+}
+
+fn at_every_request_of(
+    engine: impl Fn() -> Fake,
+    begin: impl Fn(&Fake) -> Option<Error>,
+    check: impl Fn(&Fake),
+) {
     for done in [false, true] {
         for nth in 0.. {
-            let fake = Fake::default();
+            let fake = engine();
             fake.break_at.set(Some((nth, done)));
             let error = begin(&fake);
             if fake.break_at.take().is_some() {

@@ -5,6 +5,7 @@
 
 pub mod instance;
 pub mod model;
+pub mod network;
 pub mod operation;
 pub mod refusal;
 pub mod system;

@@ -175,10 +175,40 @@ pub struct Member {
 /// `GET /1.0/networks/NETWORK`
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct EngineNetwork {
+pub struct Network {
+    /// `bridge`, `ovn`, `physical` and so on.
+    pub r#type: String,
+    /// `Created`, `Pending` or `Errored`.
+    pub status: String,
+    /// Its configuration; that of a bridge is empty for a client that is restricted to a project.
+    #[serde(deserialize_with = "or_default")]
+    pub config: BTreeMap<String, String>,
+}
+
+/// `GET /1.0/networks/NETWORK/forwards?recursion=1`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Forward {
+    /// The address, which no other forward has.
+    pub listen_address: String,
+    /// Its configuration.
+    #[serde(deserialize_with = "or_default")]
+    pub config: BTreeMap<String, String>,
+}
+
+/// `GET /1.0/network-acls/ACL`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Acl {
     /// The name.
     pub name: String,
-    /// Its configuration, empty for a client that is restricted to a project.
+}
+
+/// `GET /1.0/projects/PROJECT`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Project {
+    /// Its features and restrictions.
     #[serde(deserialize_with = "or_default")]
     pub config: BTreeMap<String, String>,
 }

@@ -120,6 +120,24 @@ impl Refusal {
         ])
     }
 
+    /// Instances use the network.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        self.says(&["currently in use"])
+    }
+
+    /// Another network has the address.
+    #[must_use]
+    pub fn is_overlap(&self) -> bool {
+        self.says(&["overlaps with another"])
+    }
+
+    /// Another instance still has the address.
+    #[must_use]
+    pub fn is_address_taken(&self) -> bool {
+        self.says(&["already defined on another nic"])
+    }
+
     /// Another attempt has the same result.
     #[must_use]
     pub fn is_final(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Requests about the server, its cluster, its networks and its images.
 
-use super::model::{EngineNetwork, Member, Resources, Server};
+use super::model::{Member, Network, Resources, Server};
 use super::{Api, Reply};
 use wharf_guest::{Call, Error, Path};
 
@@ -25,7 +25,7 @@ impl Api<'_> {
     }
 
     /// Reads a network that the project may use.
-    pub fn network(&self, name: &str) -> Result<Reply<EngineNetwork>, Error> {
+    pub fn network(&self, name: &str) -> Result<Reply<Network>, Error> {
         self.get(&self.in_project(Path::new("/1.0/networks").segment(name)))
     }
 

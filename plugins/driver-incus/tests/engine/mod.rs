@@ -1,5 +1,8 @@
 //! A scripted engine.
 
+mod networks;
+
+pub use networks::Network;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -25,6 +28,10 @@ pub struct Instance {
 #[derive(Default)]
 pub struct Fake {
     pub instances: RefCell<BTreeMap<String, Instance>>,
+    /// The networks of owners.
+    pub networks: RefCell<BTreeMap<String, Network>>,
+    /// Whether the node is in OVN mode.
+    pub ovn: bool,
     /// The result of the last operation.
     pub ended: RefCell<Value>,
     pub calls: Cell<usize>,
@@ -97,6 +104,9 @@ impl Fake {
             Body::Json(text) => serde_json::from_str(text).unwrap(),
             _ => Value::Null,
         };
+        if let ["networks", rest @ ..] = segments.as_slice() {
+            return self.network(request.method, rest, query, body);
+        }
         let mut instances = self.instances.borrow_mut();
         match (request.method, segments.as_slice()) {
             (Method::Get, ["operations", OPERATION, "wait"]) => (200, self.ended.borrow().clone()),
@@ -129,6 +139,10 @@ impl Fake {
                     return self.operation(Err(
                         "Failed: UNIQUE constraint failed: instances.project_id, instances.name",
                     ));
+                }
+                let eth0 = &body["devices"]["eth0"]["network"];
+                if self.ovn && !self.networks.borrow().contains_key(eth0.as_str().unwrap()) {
+                    return self.operation(Err("Failed loading network: Network not found"));
                 }
                 let complete = !self.dies_in_creation.replace(false);
                 let made = Instance {

@@ -1,0 +1,121 @@
+//! Published ports in OVN mode: a forward for each, at an address of its own. Its tag is the instance.
+
+use crate::context::Context;
+use crate::names;
+use crate::settings::{Mode, Ovn};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use wharf_guest::{Error, PublishedPort, Spec, log};
+
+/// Delay before another attempt to remove a forward, ms.
+const REMOVAL_AGAIN_MS: u32 = 2_000;
+
+/// `POST /1.0/networks/NETWORK/forwards` and `PUT /1.0/networks/NETWORK/forwards/ADDRESS`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Forward {
+    listen_address: String,
+    config: BTreeMap<&'static str, String>,
+    ports: [Port; 1],
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Port {
+    protocol: &'static str,
+    listen_port: String,
+    target_port: String,
+    target_address: String,
+}
+
+impl Forward {
+    /// Builds the body for a published port of an instance.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the node's range has no address for the port.
+    pub fn new(ctx: &Context, ovn: &Ovn, spec: &Spec, port: &PublishedPort) -> Result<Self, Error> {
+        let address = ovn.publish.address(port.node_port).ok_or_else(|| {
+            let message = format!("has no address for the port {}", port.node_port);
+            Error::invalid("settings.publish_cidr", message)
+        })?;
+        let instance = names::instance(ctx.installation, &spec.tag);
+        Ok(Self {
+            listen_address: address.to_string(),
+            config: [(names::INSTANCE, instance)].into(),
+            ports: [Port {
+                protocol: "tcp",
+                listen_port: port.node_port.to_string(),
+                target_port: port.instance_port.to_string(),
+                target_address: spec.network.address.clone(),
+            }],
+        })
+    }
+}
+
+/// Publishes the ports of an instance.
+///
+/// # Errors
+/// [`Error::Conflict`] if another network has an address of the instance's ports.
+pub fn publish(ctx: &Context, spec: &Spec) -> Result<(), Error> {
+    let Mode::Ovn(ovn) = &ctx.settings.mode else {
+        return Ok(());
+    };
+    let network = names::network(ctx.installation, &spec.network.gateway);
+    for port in &spec.published {
+        let forward = Forward::new(ctx, ovn, spec, port)?;
+        let address = forward.listen_address.as_str();
+        match ctx.api.create_forward(&network, &forward)? {
+            Ok(()) => {}
+            Err(refusal) if refusal.is_overlap() => {
+                let why = format!(
+                    "{address} for the port {}: {}",
+                    port.node_port, refusal.message
+                );
+                return Err(Error::Conflict(why));
+            }
+            // Two creations of one forward at once would block it, so there is no other than this one.
+            Err(refusal) if refusal.status == 409 => {
+                let replaced = ctx.api.replace_forward(&network, address, &forward)?;
+                replaced.map_err(|refusal| refusal.during("changing a forward"))?;
+            }
+            Err(refusal) => return Err(refusal.during("publishing a port")),
+        }
+    }
+    Ok(())
+}
+
+/// Removes the forwards of an instance from a network. One that stayed would lead to the next instance with
+/// the address.
+///
+/// # Errors
+/// [`Error::RetryLater`] if the engine keeps one.
+pub fn withdraw(ctx: &Context, network: &str, instance: &str) -> Result<(), Error> {
+    let mut refused = false;
+    for address in own(ctx, network, instance)? {
+        match ctx.api.remove_forward(network, &address)? {
+            Ok(()) => {}
+            Err(refusal) if refusal.is_not_found() => {}
+            Err(refusal) => {
+                refused = true;
+                log!(Warn, "removing the forward {address}: {}", refusal.message);
+            }
+        }
+    }
+    // A refusal because of a member that is down does not keep the forward.
+    match !refused || own(ctx, network, instance)?.is_empty() {
+        true => Ok(()),
+        false => Err(Error::RetryLater(REMOVAL_AGAIN_MS)),
+    }
+}
+
+/// The addresses of an instance's forwards; none if there is no such network.
+fn own(ctx: &Context, network: &str, instance: &str) -> Result<Vec<String>, Error> {
+    let forwards = match ctx.api.forwards(network)? {
+        Ok(forwards) => forwards,
+        Err(refusal) if refusal.is_not_found() => return Ok(Vec::new()),
+        Err(refusal) => return Err(refusal.during("listing the forwards")),
+    };
+    let is_own = |tag: Option<&String>| tag.is_some_and(|tag| tag == instance);
+    let own = forwards
+        .into_iter()
+        .filter(|forward| is_own(forward.config.get(names::INSTANCE)));
+    Ok(own.map(|forward| forward.listen_address).collect())
+}

@@ -1,0 +1,57 @@
+//! `wharf node check` where the operator's part is missing or wrong.
+
+use crate::context::Context;
+use anyhow::{Result, ensure};
+use std::fs;
+use std::process::Command;
+use wharf_tests::wharf_binary;
+
+pub fn wrong_nodes(context: &Context) -> Result<()> {
+    let right = context.settings(&[1]);
+    let edit = |from: &str, to: &str| right.replace(from, to);
+    for (settings, ok, words) in [
+        (right.clone(), true, "Incus 6"),
+        (
+            edit("uplink = \"up0\"", "uplink = \"up1\""),
+            false,
+            "settings.uplink",
+        ),
+        (
+            edit("acl = \"wharf\"", "acl = \"none\""),
+            false,
+            "no network ACL",
+        ),
+        (edit("acl = \"wharf\", ", ""), false, "settings.acl"),
+        (
+            edit("198.18.40.128/26", "198.18.41.0/24"),
+            false,
+            "settings.publish_cidr",
+        ),
+        (
+            edit("project = \"ovnlab\"", "project = \"default\""),
+            false,
+            "project",
+        ),
+        (
+            edit("dns = \"9.9.9.9\"", "dns = \"\""),
+            false,
+            "settings.dns",
+        ),
+    ] {
+        let dir = tempfile::tempdir()?;
+        let config = dir.path().join("wharf.toml");
+        let settings = format!("listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n{settings}");
+        fs::write(&config, settings)?;
+        let output = Command::new(wharf_binary())
+            .args(["node", "check", "m1", "--config"])
+            .arg(&config)
+            .output()?;
+        let said = String::from_utf8([output.stdout, output.stderr].concat())?;
+        ensure!(
+            output.status.success() == ok && said.contains(words),
+            "no {words:?} in {said}"
+        );
+        println!("{}", said.trim());
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! What the tests of this binary share.
+
+use crate::lab::{self, PROJECT};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering};
+use wharf_testkit::http::Client;
+use wharf_testkit::incus;
+use wharf_tests::{Api, Login, Server, small, until};
+
+/// Seconds between two looks at a node, so that tests need not wait.
+const OFTEN: &str = "[limits]\nobserve_every_ms = 500\n";
+/// Ports of one server; the lab has [`lab::N_PORTS`].
+const N_PORTS: u16 = 8;
+
+/// The cluster, from the inside of the lab.
+pub struct Context {
+    admin: Client,
+    next_ports: AtomicU16,
+}
+
+impl Context {
+    pub fn new() -> Result<Self> {
+        let admin = lab::admin(1);
+        incus::ask(&admin, "GET", "/1.0", None).context("the cluster does not answer")?;
+        Ok(Self {
+            admin,
+            next_ports: AtomicU16::new(0),
+        })
+    }
+
+    /// Starts a server with these members as its nodes; members count from 1.
+    pub fn server(&self, members: &[usize]) -> Result<Server> {
+        Server::start(&self.settings(members))
+    }
+
+    /// The settings of such a server, with ports of its own.
+    pub fn settings(&self, members: &[usize]) -> String {
+        let number = self.next_ports.fetch_add(1, Ordering::Relaxed);
+        let from = lab::FIRST_PORT + number * N_PORTS;
+        let web = from + N_PORTS - 2;
+        assert!(
+            (number + 1) * N_PORTS <= lab::N_PORTS,
+            "the lab has no ports left"
+        );
+        let ports = format!(
+            "[ssh_ports]\nfrom = {from}\nto = {}\n[web]\nfrom = {web}\nto = {}\n",
+            web - 1,
+            web + 1
+        );
+        let nodes = members.iter().map(|member| node(*member));
+        format!("{OFTEN}{ports}{}", nodes.collect::<String>())
+    }
+
+    /// Sends a request with all rights, which must succeed, and waits for the end of its operation.
+    pub fn by_hand(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
+        incus::ask(&self.admin, method, path, body)
+    }
+
+    /// The objects of a kind in the project.
+    fn all(&self, kind: &str) -> Result<Vec<Value>> {
+        let path = format!("/1.0/{kind}?project={PROJECT}&recursion=1");
+        let all = self.by_hand("GET", &path, None)?;
+        Ok(all.as_array().into_iter().flatten().cloned().collect())
+    }
+
+    /// The engine's only object of an instance.
+    pub fn object(&self, instance: &Value) -> Result<Value> {
+        let mut all = self.all("instances")?;
+        all.retain(|one| text(&one["name"]).contains(uuid(instance)));
+        ensure!(all.len() == 1, "{} objects: {all:?}", all.len());
+        all.pop().context("no object")
+    }
+
+    /// The network of an instance.
+    pub fn network(&self, instance: &Value) -> Result<String> {
+        let object = self.object(instance)?;
+        Ok(text(&object["devices"]["eth0"]["network"]).to_owned())
+    }
+
+    /// The forwards of a network; none without the network.
+    pub fn forwards(&self, network: &str) -> Result<Vec<Value>> {
+        let mut networks = self.all("networks")?;
+        networks.retain(|one| one["name"] == network);
+        match networks.is_empty() {
+            true => Ok(Vec::new()),
+            false => self.all(&format!("networks/{network}/forwards")),
+        }
+    }
+
+    /// Waits until the engine has neither an instance nor a network of a server, whose objects have names
+    /// that begin like this one.
+    pub fn nothing_left(&self, like: &str) -> Result<()> {
+        // `wh-` and the end of the installation's id.
+        let prefix = like.get(..11).context("a short name")?;
+        until(&format!("nothing is left of {prefix}"), || {
+            let mut left = self.all("instances")?;
+            left.extend(self.all("networks")?);
+            let is_own = |one: &Value| text(&one["name"]).starts_with(prefix);
+            Ok((!left.iter().any(is_own)).then_some(()))
+        })
+    }
+}
+
+fn node(member: usize) -> String {
+    let file = |name: &str| lab::file(name).display().to_string();
+    format!(
+        "[[node]]\nname = \"m{member}\"\ndriver = \"incus\"\ncluster = \"rack\"\n\
+         endpoint = \"https://{}:8443\"\nssh_host = \"{}\"\n\
+         capacity = {{ n_vcpus = 16, mem_gib = 64, disk_size_gib = 500 }}\n\
+         lan_cidr = \"10.80.0.0/16\"\nlan_subnet_prefix = 24\n\
+         settings = {{ member = \"m{member}\", project = \"{PROJECT}\", uplink = \"{}\", acl = \"{}\", \
+         publish_cidr = \"{}\", publish_from = {}, dns = \"9.9.9.9\" }}\n\
+         tls = {{ cert = \"{}\", key = \"{}\", server_cert = \"{}\" }}\n",
+        lab::address(member),
+        lab::LOGIN_HOST,
+        lab::UPLINK,
+        lab::ACL,
+        lab::PUBLISH_CIDR,
+        lab::FIRST_PORT,
+        file("wharf/client.crt"),
+        file("wharf/client.key"),
+        file("m1/incus/cluster.crt"),
+    )
+}
+
+pub fn uuid(instance: &Value) -> &str {
+    text(&instance["uuid"])
+}
+
+pub fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// A login with the password that the interface shows.
+pub fn user(instance: &Value) -> Login<'_> {
+    Login::Password(text(&instance["original_service_password"]))
+}
+
+/// Runs a command in an instance, as its user. A crash of the userspace conntrack may break a connection, so
+/// only the command's own failure counts.
+pub fn inside(instance: &Value, command: &str) -> Result<String> {
+    const BROKEN: i32 = 255;
+    until("a login", || {
+        let output = user(instance).run(instance, command)?;
+        if output.status.code() == Some(BROKEN) {
+            return Ok(None);
+        }
+        ensure!(
+            output.status.success(),
+            "`{command}`: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(Some(
+            String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+        ))
+    })
+}
+
+/// The address of a user behind the router, as their instance sees it at a login.
+pub fn seen_from_visitor(instance: &Value) -> Result<String> {
+    let port = instance["wan_ssh_port"].to_string();
+    let login = text(&instance["ssh_command"]).split_whitespace().last();
+    until("a login of the visitor", || {
+        let output = Command::new("ip")
+            .args(["netns", "exec", lab::VISITOR, "sshpass", "-e", "ssh"])
+            .args([
+                "-o",
+                "StrictHostKeyChecking=no",
+                "-o",
+                "UserKnownHostsFile=/dev/null",
+            ])
+            .args(["-o", "LogLevel=ERROR", "-o", "ConnectTimeout=5"])
+            .args(["-p", &port, login.unwrap_or_default()])
+            .arg("echo $SSH_CONNECTION")
+            .env("SSHPASS", text(&instance["original_service_password"]))
+            .output()?;
+        let connection = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(connection.split_whitespace().next().map(str::to_owned))
+    })
+}
+
+/// Creates the smallest container and waits until it runs.
+pub fn running(api: &Api) -> Result<Value> {
+    let created = api.create(&small("container"))?.expect(201)?;
+    api.wait_for(uuid(&created), "running")
+}

@@ -1,0 +1,92 @@
+//! The lab, which is made of the scripts beside the driver.
+
+use anyhow::{Context, Result, ensure};
+use std::path::PathBuf;
+use std::process::Command;
+use wharf_testkit::http::{Client, Endpoint};
+use wharf_testkit::incus;
+use wharf_testkit::packages::{self, Need};
+use wharf_testkit::workspace::root;
+
+/// The names and addresses of `lib.sh`.
+pub const MEMBERS: usize = 2;
+pub const PROJECT: &str = "ovnlab";
+pub const ACL: &str = "wharf";
+pub const UPLINK: &str = "up0";
+pub const LOGIN_HOST: &str = "203.0.113.1";
+pub const PUBLISH_CIDR: &str = "198.18.40.128/26";
+pub const FIRST_PORT: u16 = 20_000;
+pub const N_PORTS: u16 = 64;
+pub const VISITOR: &str = "wharf-ovn-visitor";
+const WORLD: &str = "wharf-ovn-world";
+const DIRECTORY: &str = "/var/lib/wharf-ovn-lab";
+/// The variable that tells the second process from the first.
+const INSIDE: &str = "WHARF_OVN_LAB";
+
+/// A file of the lab.
+pub fn file(name: &str) -> PathBuf {
+    PathBuf::from(DIRECTORY).join(name)
+}
+
+/// A client of a member with all rights; members count from 1.
+pub fn admin(member: usize) -> Client {
+    let socket = file(&format!("m{member}/incus/unix.socket"));
+    Client::new(Endpoint::Unix(socket))
+}
+
+/// The address of a member.
+pub fn address(member: usize) -> String {
+    format!("10.87.0.{member}")
+}
+
+/// Whether this process runs in the namespace of the router.
+pub fn is_inside() -> bool {
+    std::env::var_os(INSIDE).is_some()
+}
+
+/// Starts the lab, in place of one that was left, and imports the base image.
+pub fn up() -> Result<()> {
+    down()?;
+    packages::ensure(&[
+        Need {
+            program: "ssh",
+            package: "openssh-client",
+            why: "the tests log in with it",
+        },
+        Need {
+            program: "sshpass",
+            package: "sshpass",
+            why: "the tests log in with passwords",
+        },
+    ])?;
+    script("up.sh")?;
+    incus::image::ensure(&admin(1), PROJECT, &["base"])
+}
+
+/// Removes the lab.
+pub fn down() -> Result<()> {
+    script("down.sh")
+}
+
+/// Runs this program again, in the namespace of the router. Returns whether its tests passed.
+pub fn run_inside() -> Result<bool> {
+    let status = Command::new("ip")
+        .args(["netns", "exec", WORLD])
+        .arg(std::env::current_exe()?)
+        .args(std::env::args_os().skip(1))
+        .env(INSIDE, "1")
+        .status()
+        .context("ip")?;
+    Ok(status.success())
+}
+
+fn script(name: &str) -> Result<()> {
+    let script = root().join("plugins/driver-incus/ovn").join(name);
+    let status = Command::new("bash")
+        .arg(&script)
+        .env("MEMBERS", MEMBERS.to_string())
+        .status()
+        .context("bash")?;
+    ensure!(status.success(), "{}: {status}", script.display());
+    Ok(())
+}
