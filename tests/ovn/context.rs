@@ -12,12 +12,12 @@ use wharf_tests::{Api, Login, Server, small, until};
 /// Seconds between two looks at a node, so that tests need not wait.
 const OFTEN: &str = "[limits]\nobserve_every_ms = 500\n";
 /// Ports of one server; the lab has [`lab::N_PORTS`].
-const N_PORTS: u16 = 8;
+const N_PORTS: u16 = 6;
 
 /// The cluster, from the inside of the lab.
 pub struct Context {
     admin: Client,
-    next_ports: AtomicU16,
+    next_port: AtomicU16,
 }
 
 impl Context {
@@ -26,7 +26,7 @@ impl Context {
         incus::ask(&admin, "GET", "/1.0", None).context("the cluster does not answer")?;
         Ok(Self {
             admin,
-            next_ports: AtomicU16::new(0),
+            next_port: AtomicU16::new(0),
         })
     }
 
@@ -37,13 +37,15 @@ impl Context {
 
     /// The settings of such a server, with ports of its own.
     pub fn settings(&self, members: &[usize]) -> String {
-        let number = self.next_ports.fetch_add(1, Ordering::Relaxed);
-        let from = lab::FIRST_PORT + number * N_PORTS;
-        let web = from + N_PORTS - 2;
-        assert!(
-            (number + 1) * N_PORTS <= lab::N_PORTS,
-            "the lab has no ports left"
-        );
+        self.settings_with(N_PORTS, members)
+    }
+
+    /// The settings of a server with this number of ports.
+    pub fn settings_with(&self, n_ports: u16, members: &[usize]) -> String {
+        let number = self.next_port.fetch_add(n_ports, Ordering::Relaxed);
+        let from = lab::FIRST_PORT + number;
+        let web = from + n_ports - 2;
+        assert!(number + n_ports <= lab::N_PORTS, "the lab has no ports left");
         let ports = format!(
             "[ssh_ports]\nfrom = {from}\nto = {}\n[web]\nfrom = {web}\nto = {}\n",
             web - 1,

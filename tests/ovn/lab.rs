@@ -14,6 +14,7 @@ pub const PROJECT: &str = "ovnlab";
 pub const ACL: &str = "wharf";
 pub const UPLINK: &str = "up0";
 pub const LOGIN_HOST: &str = "203.0.113.1";
+pub const PUBLIC_HOST: &str = "203.0.113.10";
 pub const PUBLISH_CIDR: &str = "198.18.40.128/26";
 pub const FIRST_PORT: u16 = 20_000;
 pub const N_PORTS: u16 = 64;

@@ -14,6 +14,9 @@ mod context;
 mod crash;
 mod lab;
 mod life;
+mod moves;
+mod networks;
+mod sanity;
 
 use context::Context;
 use libtest_mimic::{Arguments, Trial};
@@ -25,6 +28,7 @@ type Test = wharf_tests::Test<Context>;
 
 /// The longest first.
 const TESTS: &[(&str, Test)] = &[
+    ("the_driver_keeps_its_promises", sanity::suite),
     (
         "operations_complete_after_kills_of_the_server",
         crash::at_several_points,
@@ -32,6 +36,11 @@ const TESTS: &[(&str, Test)] = &[
     (
         "an_instance_lives_stops_restarts_and_leaves_nothing",
         life::whole,
+    ),
+    ("an_owner_has_one_network_on_all_members", networks::of_owners),
+    (
+        "a_stopped_instance_moves_and_keeps_its_address",
+        moves::of_a_drained_member,
     ),
     (
         "what_the_operator_has_left_out_is_named_by_node_check",
