@@ -45,7 +45,10 @@ impl Context {
         let number = self.next_port.fetch_add(n_ports, Ordering::Relaxed);
         let from = lab::FIRST_PORT + number;
         let web = from + n_ports - 2;
-        assert!(number + n_ports <= lab::N_PORTS, "the lab has no ports left");
+        assert!(
+            number + n_ports <= lab::N_PORTS,
+            "the lab has no ports left"
+        );
         let ports = format!(
             "[ssh_ports]\nfrom = {from}\nto = {}\n[web]\nfrom = {web}\nto = {}\n",
             web - 1,

@@ -37,7 +37,10 @@ const TESTS: &[(&str, Test)] = &[
         "an_instance_lives_stops_restarts_and_leaves_nothing",
         life::whole,
     ),
-    ("an_owner_has_one_network_on_all_members", networks::of_owners),
+    (
+        "an_owner_has_one_network_on_all_members",
+        networks::of_owners,
+    ),
     (
         "a_stopped_instance_moves_and_keeps_its_address",
         moves::of_a_drained_member,

@@ -27,7 +27,10 @@ pub fn of_a_drained_member(context: &Context) -> Result<()> {
     ensure!(seen_from_visitor(&there)? == "10.200.0.2");
     // The members share the owner's network.
     for field in ["lan_ipv4", "ssh_command"] {
-        ensure!(there[field] == instance[field], "{field}: {instance} {there}");
+        ensure!(
+            there[field] == instance[field],
+            "{field}: {instance} {there}"
+        );
     }
     ensure!(context.network(&there)? == network);
     let forwards = context.forwards(&network)?;
