@@ -65,10 +65,9 @@ fn main() -> ExitCode {
     }
     let passed = lab::up().and_then(|()| lab::run_inside());
     let removed = lab::down();
-    for error in [passed.as_ref().err(), removed.as_ref().err()] {
-        if let Some(error) = error {
-            eprintln!("the lab: {error:#}");
-        }
+    let errors = [passed.as_ref().err(), removed.as_ref().err()];
+    for error in errors.into_iter().flatten() {
+        eprintln!("the lab: {error:#}");
     }
     match passed.unwrap_or(false) && removed.is_ok() {
         true => ExitCode::SUCCESS,
