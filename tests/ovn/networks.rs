@@ -52,7 +52,7 @@ pub fn of_owners(context: &Context) -> Result<()> {
     for from in [&here, &there] {
         let greeting = reached(from, lab::PUBLIC_HOST, 80)?;
         // The address of the owner's network on the uplink.
-        ensure!(greeting.contains("you are 198.18.40."), "{greeting:?}");
+        ensure!(greeting.contains(":198.18.40."), "{greeting:?}");
         let foreign = (lan(&foreign), 22);
         let private = PRIVATE.map(|(address, port)| (address.to_owned(), port));
         let public = (lab::PUBLIC_HOST.to_owned(), 80);
