@@ -37,16 +37,11 @@ impl Context {
 
     /// The settings of such a server, with ports of its own.
     pub fn settings(&self, members: &[usize]) -> String {
-        self.settings_with(N_PORTS, members)
-    }
-
-    /// The settings of a server with this number of ports.
-    pub fn settings_with(&self, n_ports: u16, members: &[usize]) -> String {
-        let number = self.next_port.fetch_add(n_ports, Ordering::Relaxed);
+        let number = self.next_port.fetch_add(N_PORTS, Ordering::Relaxed);
         let from = lab::FIRST_PORT + number;
-        let web = from + n_ports - 2;
+        let web = from + N_PORTS - 2;
         assert!(
-            number + n_ports <= lab::N_PORTS,
+            number + N_PORTS <= lab::N_PORTS,
             "the lab has no ports left"
         );
         let ports = format!(

@@ -16,7 +16,6 @@ mod lab;
 mod life;
 mod moves;
 mod networks;
-mod sanity;
 
 use context::Context;
 use libtest_mimic::{Arguments, Trial};
@@ -28,7 +27,6 @@ type Test = wharf_tests::Test<Context>;
 
 /// The longest first.
 const TESTS: &[(&str, Test)] = &[
-    ("the_driver_keeps_its_promises", sanity::suite),
     (
         "operations_complete_after_kills_of_the_server",
         crash::at_several_points,

@@ -171,8 +171,11 @@ fn the_error_of_a_setting_is_told_once() {
         "",
     );
     let node = node.replace("\"docker\"", "\"incus\"");
+    let text = check_nodes(&node);
+    assert_eq!(text.matches("member: required").count(), 1, "{text}");
     let text = check_nodes(&node.replace("settings = {", "settings = { member = \"m1\","));
-    assert_eq!(text.matches("gateway: required").count(), 1, "{text}");
+    let error = "error: setting `node.m1.settings.gateway`: bridge mode needs";
+    assert!(text.contains(error), "{text}");
     let simulated = simulated_node("m1", "ready = 1");
     let text = Server::start(&simulated).map(drop).unwrap_err();
     let text = format!("{text:#}");
@@ -267,7 +270,7 @@ fn compiled_plugins_of_the_server_are_used_if_nobody_else_can_write_them() {
     );
     let config = format!("{config}\n{node}");
     // The file of another driver shows that it is used: that driver needs other settings.
-    let other = "gateway: required";
+    let other = "member: required";
     let (status, text) = check(&server, &config);
     assert!(status == Some(1) && text.contains(other), "{text}");
     fs::set_permissions(&cache, Permissions::from_mode(0o755)).unwrap();

@@ -111,6 +111,8 @@ fn make(ctx: &Context, wanted: &Creation) -> Result<(), Error> {
     match look(ctx, &wanted.name)? {
         Some(found) if found.status == CREATED && wanted.difference(&found).is_none() => Ok(()),
         Some(found) if found.status == PENDING => Err(Error::RetryLater(NETWORK_AGAIN_MS)),
+        // A removal overtook the creation.
+        None if refusal.is_not_found() => Err(Error::RetryLater(NETWORK_AGAIN_MS)),
         _ => Err(refusal.during("creating the network of the owner")),
     }
 }

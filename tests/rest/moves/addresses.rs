@@ -80,7 +80,13 @@ fn a_move_keeps_the_private_address() {
     let other = cluster.running(&small("container"));
     assert!(cluster.machines(0).contains_key(uuid(&stopped)));
     cluster.drain("one");
-    cluster.drained("one", "instances left: 0");
+    until("the instance has moved", || {
+        Ok(cluster
+            .machines(1)
+            .contains_key(uuid(&stopped))
+            .then_some(()))
+    })
+    .unwrap();
     let moved = cluster.now(&stopped);
     assert_eq!(moved["lan_ipv4"], stopped["lan_ipv4"]);
     assert!(cluster.machines(1).contains_key(uuid(&moved)));

@@ -20,7 +20,7 @@ use std::io;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use wharf_config::Config;
-use wharf_domain::driver::Surroundings;
+use wharf_domain::driver::{PluginError, Surroundings};
 use wharf_domain::error::Error;
 use wharf_domain::ids::NodeId;
 use wharf_plugin::{NodeDriver, Plugins};
@@ -72,7 +72,7 @@ impl Display for Finding {
 
 /// The surroundings of each node, or the reason for which they are unknown. A node whose driver cannot
 /// see any is left out.
-type Surveys = BTreeMap<NodeId, Result<Surroundings, String>>;
+type Surveys = BTreeMap<NodeId, Result<Surroundings, PluginError>>;
 
 /// Surveys nodes, all at once. `images` are references of blueprints for each kind of engine.
 async fn survey(
@@ -88,8 +88,10 @@ async fn survey(
             .unwrap_or_default();
         calls.spawn(async move {
             let found = match tokio::time::timeout(SURVEY_LIMIT, driver.survey(&images)).await {
-                Ok(found) => found.map_err(|error| error.to_string()),
-                Err(_) => Err(format!("no answer within {SURVEY_LIMIT:?}")),
+                Ok(found) => found,
+                Err(_) => Err(PluginError::Unreachable(format!(
+                    "no answer within {SURVEY_LIMIT:?}"
+                ))),
             };
             (driver.name().clone(), found.transpose())
         });

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use wharf_config::Config;
-use wharf_domain::driver::{Features, Surroundings};
+use wharf_domain::driver::{Features, PluginError, Surroundings};
 use wharf_domain::flavor::BlueprintRequest;
 use wharf_domain::ids::NodeId;
 use wharf_plugin::{NodeDriver, Plugins};
@@ -77,6 +77,17 @@ pub fn shortcomings(
         let (Some(driver), Some(survey)) = (drivers.get(&id), surveys.get(&id)) else {
             continue;
         };
+        if let Err(PluginError::Invalid { field, message }) = survey
+            && field.starts_with("settings.")
+        {
+            findings.push(Finding {
+                severity: Severity::Error,
+                setting: format!("node.{}.{field}", node.name),
+                problem: message.clone(),
+                remedy: format!("the driver {} cannot work with it", node.driver),
+            });
+            continue;
+        }
         // A remedy of the engine's own, and a further one with a setting that the driver may have.
         let mut warn = |problem: String, remedy: &str, setting: Option<(&str, &str)>| {
             let setting = setting.filter(|(key, _)| driver.has_setting(key));
