@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use wharf_testkit::incus::GATEWAY;
 
 pub fn limits(context: &Context) -> Result<()> {
-    let server = context.server(&[2])?;
+    let server = context.server(&[0])?;
     let api = server.user("ann@example.com")?;
     let (one, other) = (running(&api)?, running(&api)?);
     for (command, expected) in [

@@ -23,7 +23,7 @@ fn moved(context: &Context, server: &Server, api: &Api, instance: &Value) -> Res
 }
 
 pub fn of_a_drained_node(context: &Context) -> Result<()> {
-    let server = context.server(&[0, 2])?;
+    let server = context.server(&[0, 1])?;
     let api = server.user("ann@example.com")?;
     let instance = running(&api)?;
     inside(&instance, "echo precious > kept")?;

@@ -10,7 +10,7 @@ use wharf_tests::until;
 const A_WHILE: Duration = Duration::from_secs(3);
 
 pub fn removed(context: &Context) -> Result<()> {
-    let server = context.server(&[2])?;
+    let server = context.server(&[1])?;
     let api = server.user("ann@example.com")?;
     let (up, down) = (running(&api)?, running(&api)?);
     api.act(uuid(&down), "stop")?.expect(200)?;

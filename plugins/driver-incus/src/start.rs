@@ -100,6 +100,8 @@ fn start(ctx: &Context, name: &str) -> Result<Started, Error> {
     match ctx.api.note_start(name)? {
         Ok(()) => Ok(started),
         Err(refusal) if refusal.is_not_found() => Ok(Started::Gone),
+        // Another call stops it.
+        Err(refusal) if refusal.is_busy() => Ok(Started::Starting),
         Err(refusal) => Err(refusal.during("noting the start")),
     }
 }
