@@ -23,6 +23,8 @@ pub fn move_here(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         Ok(again(spec.generation, phase, MOVING_AGAIN_MS))
     };
     match found::look(ctx, &spec.tag)? {
+        // The engine copies under another name, so that for a moment nothing has this one.
+        Place::Absent if is_operated(ctx, spec)? => moving("the engine is at work"),
         Place::Absent => Ok(settled(spec.generation, Phase::Absent)),
         Place::Here(found) => readdress(ctx, spec, &found),
         Place::Elsewhere(found) if found.is_up() => Ok(settled(spec.generation, found.phase())),
@@ -39,6 +41,12 @@ pub fn move_here(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
             Err(refusal) => Err(refusal.during("moving the instance")),
         },
     }
+}
+
+fn is_operated(ctx: &Context, spec: &Spec) -> Result<bool, Error> {
+    let name = names::instance(ctx.installation, &spec.tag);
+    let operated = ctx.api.is_operated(&name)?;
+    operated.map_err(|refusal| refusal.during("listing the operations"))
 }
 
 /// Gives an instance of this member its addresses and ports here.
