@@ -58,18 +58,7 @@ fn directory(kind: Kind) -> PathBuf {
 impl Context {
     /// Starts an engine of this kind.
     pub fn start(kind: Kind) -> Result<Self> {
-        wharf_testkit::packages::ensure(&[
-            wharf_testkit::packages::Need {
-                program: "ssh",
-                package: "openssh-client",
-                why: "the tests log in with it",
-            },
-            wharf_testkit::packages::Need {
-                program: "sshpass",
-                package: "sshpass",
-                why: "the tests log in with passwords",
-            },
-        ])?;
+        wharf_tests::install_ssh()?;
         Self::at(kind, directory(kind))
     }
 

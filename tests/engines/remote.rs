@@ -8,10 +8,9 @@ use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 use wharf_tests::{
-    Api, Authority, Certificate, KeyPair, Login, Ports, Server, docker_node, free_network, small,
-    until, wharf_binary,
+    Api, Authority, Certificate, KeyPair, Login, Ports, Server, docker_node, free_network,
+    node_check, small, until,
 };
 
 /// A node with room for one instance.
@@ -131,24 +130,8 @@ fn restarted(api: &Api, instance: &Value) -> Result<()> {
 
 /// Runs `wharf node check` on a node with this endpoint and table, and returns its success and output.
 fn check(endpoint: &str, tls: &str) -> Result<(bool, String)> {
-    let dir = tempfile::tempdir()?;
-    let file = dir.path().join("wharf.toml");
     let node = docker_node("far", endpoint, ["10.99.0.0/16", "198.18.99.0/28"], "");
-    fs::write(
-        &file,
-        format!("listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n{node}{tls}"),
-    )?;
-    let mut wharf = Command::new(wharf_binary());
-    let checked = wharf
-        .args(["node", "check", "far", "--config"])
-        .arg(&file)
-        .output()?;
-    ensure!(
-        !dir.path().join("data").exists(),
-        "the check left a data directory"
-    );
-    let text = [checked.stdout, checked.stderr].concat();
-    Ok((checked.status.success(), String::from_utf8(text)?))
+    node_check("far", &format!("{node}{tls}"))
 }
 
 /// Answers every connection as an HTTP server without TLS does.

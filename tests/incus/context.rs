@@ -10,7 +10,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 use wharf_testkit::http::Client;
 use wharf_testkit::incus::{self, Cluster, GATEWAY, NETWORK, Options, Project};
-use wharf_testkit::packages::{self, Need};
 use wharf_tests::{Api, Authority, Certificate, Login, Ports, Server, small, until};
 
 /// The name of the base image in blueprints.
@@ -40,18 +39,7 @@ pub struct Member {
 
 impl Context {
     pub fn start() -> Result<Self> {
-        packages::ensure(&[
-            Need {
-                program: "ssh",
-                package: "openssh-client",
-                why: "the tests log in with it",
-            },
-            Need {
-                program: "sshpass",
-                package: "sshpass",
-                why: "the tests log in with passwords",
-            },
-        ])?;
+        wharf_tests::install_ssh()?;
         let cluster = Cluster::start(&Options {
             dir: directory(),
             members: 3,

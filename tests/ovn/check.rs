@@ -2,9 +2,7 @@
 
 use crate::context::Context;
 use anyhow::{Result, ensure};
-use std::fs;
-use std::process::Command;
-use wharf_tests::wharf_binary;
+use wharf_tests::node_check;
 
 pub fn wrong_nodes(context: &Context) -> Result<()> {
     let right = context.settings(&[1]);
@@ -38,17 +36,9 @@ pub fn wrong_nodes(context: &Context) -> Result<()> {
             "settings.dns",
         ),
     ] {
-        let dir = tempfile::tempdir()?;
-        let config = dir.path().join("wharf.toml");
-        let settings = format!("listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n{settings}");
-        fs::write(&config, settings)?;
-        let output = Command::new(wharf_binary())
-            .args(["node", "check", "m1", "--config"])
-            .arg(&config)
-            .output()?;
-        let said = String::from_utf8([output.stdout, output.stderr].concat())?;
+        let (success, said) = node_check("m1", &settings)?;
         ensure!(
-            output.status.success() == ok && said.contains(words),
+            success == ok && said.contains(words),
             "no {words:?} in {said}"
         );
         println!("{}", said.trim());

@@ -1,4 +1,4 @@
-//! What the tests of this binary share.
+//! The cluster that all tests of this binary share, and logins to its instances.
 
 use crate::lab::{self, PROJECT};
 use anyhow::{Context as _, Result, ensure};

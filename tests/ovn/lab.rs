@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::process::Command;
 use wharf_testkit::http::{Client, Endpoint};
 use wharf_testkit::incus;
-use wharf_testkit::packages::{self, Need};
 use wharf_testkit::workspace::root;
 
 /// The names and addresses of `lib.sh`.
@@ -48,18 +47,7 @@ pub fn is_inside() -> bool {
 /// Starts the lab, in place of one that was left, and imports the base image.
 pub fn up() -> Result<()> {
     down()?;
-    packages::ensure(&[
-        Need {
-            program: "ssh",
-            package: "openssh-client",
-            why: "the tests log in with it",
-        },
-        Need {
-            program: "sshpass",
-            package: "sshpass",
-            why: "the tests log in with passwords",
-        },
-    ])?;
+    wharf_tests::install_ssh()?;
     script("up.sh")?;
     incus::image::ensure(&admin(1), PROJECT, &["base"])
 }

@@ -6,6 +6,23 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use tempfile::TempDir;
+use wharf_testkit::packages::{self, Need};
+
+/// Installs the programs of logins that are missing.
+pub fn install() -> Result<()> {
+    packages::ensure(&[
+        Need {
+            program: "ssh",
+            package: "openssh-client",
+            why: "the tests log in with it",
+        },
+        Need {
+            program: "sshpass",
+            package: "sshpass",
+            why: "the tests log in with passwords",
+        },
+    ])
+}
 
 /// A key pair.
 pub struct KeyPair {

@@ -8,15 +8,13 @@ use crate::api::{Outcome, Refusal};
 use crate::bodies::Creation;
 use crate::context::Context;
 use crate::found::{self, Found, again, settled};
-use crate::start::{Started, repeat_interrupted, start_sized};
+use crate::start::{ADDRESS_AGAIN_MS, Started, repeat_interrupted, start_sized};
 use crate::{ENGINE_KIND, digest, forward, gpu, names, owner_network, phase};
 use std::collections::BTreeSet;
 use wharf_guest::{Error, Phase, Report, ResourceType, Spec, log};
 
 /// Delay after a start: the engine then knows whether the first process is alive, ms.
 const LOOK_AGAIN_MS: u32 = 500;
-/// Delay while another instance still has the address, ms.
-const ADDRESS_AGAIN_MS: u32 = 2_000;
 /// Delay while the engine creates the instance, ms.
 const CREATING_AGAIN_MS: u32 = 1_000;
 

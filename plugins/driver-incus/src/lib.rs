@@ -7,8 +7,9 @@
 //! [`settings::Mode`].
 //!
 //! Reading order: [`names`] and [`bodies`] (the objects on the engine), [`ensure`] (their creation),
-//! [`owner_network`] and [`forward`] (those of OVN mode), [`lifecycle`], [`resize`], [`relocate`], [`delete`], then the queries: [`inspect`], [`stats`], [`probe`],
-//! [`identity`], [`survey`]. Only [`api`] knows paths.
+//! [`owner_network`] and [`forward`] (those of OVN mode), [`lifecycle`], [`resize`], [`relocate`],
+//! [`delete`], then the queries: [`inspect`], [`stats`], [`probe`], [`identity`], [`survey`]. Only [`api`]
+//! knows paths.
 //!
 //! A request rarely makes a member ask another one, which takes many seconds while that one is out of
 //! reach: lists name objects without details, and details are those of the member's own instances. The

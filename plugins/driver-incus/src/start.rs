@@ -11,7 +11,7 @@ use crate::{lifecycle, names};
 use wharf_guest::{Error, Size, log};
 
 /// Delay while another instance still has the address, ms.
-const ADDRESS_AGAIN_MS: u32 = 2_000;
+pub const ADDRESS_AGAIN_MS: u32 = 2_000;
 
 /// The result of a start.
 #[derive(Debug, PartialEq, Eq)]

@@ -84,7 +84,7 @@ pub fn shortcomings(
                 severity: Severity::Error,
                 setting: format!("node.{}.{field}", node.name),
                 problem: message.clone(),
-                remedy: format!("the driver {} cannot work with it", node.driver),
+                remedy: format!("correct it, as the driver {} refuses it", node.driver),
             });
             continue;
         }
