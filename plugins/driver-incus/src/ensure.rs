@@ -133,8 +133,12 @@ fn unfinished(ctx: &Context, spec: &Spec, name: &str) -> Result<Report, Error> {
 /// Starts an instance that never ran.
 fn first_start(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error> {
     for directory in directories(spec) {
-        let made = ctx.api.make_directory(&found.name, directory)?;
-        made.map_err(|refusal| refusal.during("making a directory"))?;
+        match ctx.api.make_directory(&found.name, directory)? {
+            Ok(()) => {}
+            // A request of an interrupted call made it meanwhile.
+            Err(refusal) if refusal.is_present() => {}
+            Err(refusal) => return Err(refusal.during("making a directory")),
+        }
     }
     for file in &spec.blueprint.files {
         let written = ctx.api.write(&found.name, file)?;

@@ -80,6 +80,12 @@ impl Refusal {
             ])
     }
 
+    /// The instance has a file or a directory at the path.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        self.says(&["file exists"])
+    }
+
     /// The project has no such image.
     #[must_use]
     pub fn is_no_image(&self) -> bool {
@@ -184,6 +190,15 @@ mod tests {
             r#"{"type":"sync","metadata":{}}"#
         )));
         assert!(!Refusal::is_inside(&answer(200, "incus_procs_total 3")));
+    }
+
+    #[test]
+    fn a_directory_that_is_present_is_recognised() {
+        let refused = answer(
+            500,
+            r#"{"type":"error","error_code":500,"error":"sftp: \"mkdir /etc/wharf/first-boot: file exists\" (SSH_FX_FAILURE)"}"#,
+        );
+        assert!(Refusal::read(&refused).is_present());
     }
 
     #[test]
