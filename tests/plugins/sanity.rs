@@ -58,6 +58,18 @@ fn the_driver_of_the_simulated_engine_keeps_its_promises() {
     assert!(said.contains(" 0 failed, 1 skipped"), "{said}");
 }
 
+/// Any function of a driver may ask for a retry.
+#[test]
+fn a_driver_that_asks_for_retries_keeps_its_promises() {
+    let fault =
+        |call| format!("{{ call = \"{call}\", every = 3, error = \"retry\", after_ms = 5 }}");
+    let faults = ["ensure", "start", "stop", "resize", "delete"].map(fault);
+    let node = simulated_node("one", &format!("faults = [{}]", faults.join(", ")));
+    let settings = format!("{}{node}", Ports::take().settings());
+    let (ok, said) = suite(&settings, "one", &["--image", "base", "--ssh"]);
+    assert!(ok && said.contains(" 0 failed"), "{said}");
+}
+
 #[test]
 fn a_driver_of_clusters_keeps_its_promises_on_moves() {
     let node = |name| {

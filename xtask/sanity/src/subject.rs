@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use wharf_config::Config;
 use wharf_domain::blueprint::Blueprint;
 use wharf_domain::capacity::Size;
-use wharf_domain::driver::{Network, NodeHealth, Phase, PublishedPort, Report, Spec, Tag, Target};
+use wharf_domain::driver::{
+    Network, NodeHealth, Phase, PluginError, PublishedPort, Report, Spec, Tag, Target,
+};
 use wharf_domain::flavor::{BlueprintRequest, Flavor};
 use wharf_domain::ids::{Generation, InstanceId, NodeId};
 use wharf_domain::instance::ResourceType;
@@ -185,9 +187,28 @@ impl Subject {
         own.blueprint(std::iter::once(self.driver.engine_kind()), &request)
     }
 
+    /// Repeats a call while the driver asks for a retry, as the host does.
+    pub async fn retried<T>(
+        &self,
+        call: impl AsyncFn() -> Result<T, PluginError>,
+    ) -> Result<T, PluginError> {
+        let begin = Instant::now();
+        loop {
+            match call().await {
+                Err(PluginError::RetryLater(pause))
+                    if begin.elapsed() < self.options.deadline() =>
+                {
+                    tokio::time::sleep(pause).await;
+                }
+                result => return result,
+            }
+        }
+    }
+
     /// Calls `ensure` once.
-    pub async fn ensure(&self, spec: &Spec) -> Result<Report> {
-        Ok(self.driver.ensure(spec, &self.secrets).await?)
+    pub async fn ensure(&self, spec: &Spec) -> Result<Report, PluginError> {
+        let ensure = async || self.driver.ensure(spec, &self.secrets).await;
+        self.retried(ensure).await
     }
 
     /// Calls `ensure` as the host does, until the instance is ready.
@@ -195,14 +216,7 @@ impl Subject {
         let mut spec = spec.clone();
         let begin = Instant::now();
         loop {
-            let report = match self.driver.ensure(&spec, &self.secrets).await {
-                Ok(report) => report,
-                Err(wharf_domain::driver::PluginError::RetryLater(delay)) => {
-                    tokio::time::sleep(delay).await;
-                    continue;
-                }
-                Err(error) => return Err(error).context("ensure"),
-            };
+            let report = self.ensure(&spec).await.context("ensure")?;
             spec.may_exist = true;
             ensure!(report.generation == spec.target.generation, "{report:?}");
             match report.phase {
@@ -249,7 +263,8 @@ impl Subject {
 
     /// Stops an instance, which must be stopped then.
     pub async fn stop(&self, target: &Target) -> Result<()> {
-        let report = self.driver.stop(target, GRACE).await.context("stop")?;
+        let stop = async || self.driver.stop(target, GRACE).await;
+        let report = self.retried(stop).await.context("stop")?;
         ensure!(report.generation == target.generation, "{report:?}");
         ensure!(
             matches!(report.phase, Phase::Stopped(_)),
@@ -259,11 +274,23 @@ impl Subject {
         Ok(())
     }
 
+    /// Starts an instance.
+    pub async fn start(&self, target: &Target) -> Result<Report, PluginError> {
+        self.retried(async || self.driver.start(target).await).await
+    }
+
+    /// Changes the sizes of an instance.
+    pub async fn resize(&self, target: &Target) -> Result<Report, PluginError> {
+        self.retried(async || self.driver.resize(target).await)
+            .await
+    }
+
     /// Calls `delete` until the instance is absent.
     pub async fn remove(&self, target: &Target) -> Result<()> {
         let begin = Instant::now();
         loop {
-            let report = self.driver.delete(target).await.context("delete")?;
+            let delete = async || self.driver.delete(target).await;
+            let report = self.retried(delete).await.context("delete")?;
             ensure!(report.generation == target.generation, "{report:?}");
             if report.phase == Phase::Absent {
                 return Ok(());
@@ -284,7 +311,8 @@ impl Subject {
     pub async fn remove_all(&self) -> Result<()> {
         for driver in [&self.driver, &self.other] {
             for row in driver.list().await? {
-                driver.delete(&Target::orphan(row.tag)).await?;
+                let target = Target::orphan(row.tag);
+                self.retried(async || driver.delete(&target).await).await?;
             }
         }
         Ok(())

@@ -14,22 +14,25 @@ pub async fn inspect(subject: &Subject) -> Result<Verdict> {
 
 pub async fn stop_and_delete(subject: &Subject) -> Result<Verdict> {
     let target = subject.spec()?.target;
-    let report = subject.driver.stop(&target, GRACE).await?;
+    let driver = &subject.driver;
+    let stop = async || driver.stop(&target, GRACE).await;
+    let report = subject.retried(stop).await?;
     ensure!(
         matches!(report.phase, Phase::Absent | Phase::Stopped(_)),
         "stop reported {report:?}"
     );
-    let report = subject.driver.delete(&target).await?;
+    let delete = async || driver.delete(&target).await;
+    let report = subject.retried(delete).await?;
     ensure!(report.phase == Phase::Absent, "delete reported {report:?}");
     Ok(Verdict::Kept)
 }
 
 pub async fn others(subject: &Subject) -> Result<Verdict> {
     let target = subject.spec()?.target;
-    let started = subject.driver.start(&target).await;
+    let started = subject.start(&target).await;
     let not_found = matches!(started, Err(PluginError::NotFound));
     ensure!(not_found, "start: {started:?}");
-    let resized = subject.driver.resize(&target).await;
+    let resized = subject.resize(&target).await;
     let not_found = matches!(resized, Err(PluginError::NotFound));
     ensure!(not_found, "resize: {resized:?}");
     let stats = subject.driver.stats(target.tag, true).await;

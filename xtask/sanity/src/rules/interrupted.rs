@@ -42,7 +42,7 @@ pub async fn others(subject: &Subject) -> Result<Verdict> {
         drop(tokio::time::timeout(after, driver.stop(&target, GRACE)).await);
         subject.stop(&target).await?;
         drop(tokio::time::timeout(after, driver.start(&target)).await);
-        driver.start(&target).await?;
+        subject.start(&target).await?;
         let tag = target.tag;
         subject.wait_for(tag, |p| *p == Phase::Ready).await?;
         drop(tokio::time::timeout(after, driver.delete(&target)).await);

@@ -43,7 +43,7 @@ pub async fn conflict(subject: &Subject) -> Result<Verdict> {
     another.may_exist = true;
     "another".clone_into(&mut another.hostname);
     match subject.ensure(&another).await {
-        Err(error) if matches!(error.downcast_ref(), Some(PluginError::Conflict(_))) => {}
+        Err(PluginError::Conflict(_)) => {}
         result => bail!("ensure with another host name: {result:?}"),
     }
     let phase = subject.phase(spec.target.tag).await?;
@@ -90,7 +90,7 @@ pub async fn incarnation(subject: &Subject) -> Result<Verdict> {
 
 pub async fn start_running(subject: &Subject) -> Result<Verdict> {
     let spec = subject.up().await?;
-    let report = subject.driver.start(&spec.target).await?;
+    let report = subject.start(&spec.target).await?;
     let is_up = matches!(report.phase, Phase::Ready | Phase::Booting);
     ensure!(is_up, "{report:?}");
     ensure!(
@@ -131,7 +131,7 @@ pub async fn start(subject: &Subject) -> Result<Verdict> {
     let spec = subject.up().await?;
     for _ in 0..2 {
         subject.stop(&spec.target).await?;
-        let report = subject.driver.start(&spec.target).await?;
+        let report = subject.start(&spec.target).await?;
         let is_up = matches!(report.phase, Phase::Ready | Phase::Booting);
         ensure!(is_up, "start reported {report:?}");
         let tag = spec.target.tag;

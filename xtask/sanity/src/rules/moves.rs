@@ -15,24 +15,28 @@ pub async fn moves(subject: &Subject) -> Result<Verdict> {
         ensure!(clear, "move-here without the interface: {answer:?}");
         return Ok(Verdict::Kept);
     }
-    let absent = subject.driver.move_here(&subject.spec()?).await?;
+    let driver = &subject.driver;
+    let unknown = subject.spec()?;
+    let fetch = async || driver.move_here(&unknown).await;
+    let absent = subject.retried(fetch).await?;
     ensure!(
         absent.phase == Phase::Absent,
         "of an absent one: {absent:?}"
     );
     let mut spec = subject.up().await?;
     spec.may_exist = true;
-    let running = subject.driver.move_here(&spec).await?;
+    let fetch = async || driver.move_here(&spec).await;
+    let running = subject.retried(fetch).await?;
     ensure!(
         running.phase == Phase::Ready,
         "of a running one: {running:?}"
     );
     subject.stop(&spec.target).await?;
-    fetched(subject, &subject.driver, &spec).await?;
+    fetched(subject, driver, &spec).await?;
     if let Some(peer) = &subject.peer {
         there_and_back(subject, peer, &spec).await?;
     }
-    subject.driver.start(&spec.target).await?;
+    subject.start(&spec.target).await?;
     let tag = spec.target.tag;
     subject.wait_for(tag, |p| *p == Phase::Ready).await?;
     subject.remove(&spec.target).await?;
@@ -49,7 +53,9 @@ async fn there_and_back(subject: &Subject, peer: &NodeDriver, spec: &Spec) -> Re
         let left = from.inspect(tag, Generation(9)).await?;
         let is_elsewhere = matches!(left.phase, Phase::Elsewhere(_));
         ensure!(is_elsewhere, "the old node reports {left:?}");
-        let start = from.start(&spec.target).await?;
+        let start = subject
+            .retried(async || from.start(&spec.target).await)
+            .await?;
         let is_elsewhere = matches!(start.phase, Phase::Elsewhere(_));
         ensure!(is_elsewhere, "a start on the old node reported {start:?}");
         let there = from.list().await?.iter().any(|row| row.tag == tag);
@@ -64,7 +70,8 @@ async fn there_and_back(subject: &Subject, peer: &NodeDriver, spec: &Spec) -> Re
 async fn fetched(subject: &Subject, to: &NodeDriver, spec: &Spec) -> Result<()> {
     let begin = Instant::now();
     loop {
-        let report = to.move_here(spec).await.context("move-here")?;
+        let fetch = async || to.move_here(spec).await;
+        let report = subject.retried(fetch).await.context("move-here")?;
         ensure!(report.generation == spec.target.generation, "{report:?}");
         match report.phase {
             Phase::Stopped(_) => return Ok(()),

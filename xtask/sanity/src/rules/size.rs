@@ -16,7 +16,7 @@ pub async fn resize(subject: &Subject) -> Result<Verdict> {
     for (n_vcpus, mem_gib) in [(2, 2), (2, 2), (small.n_vcpus, small.mem_gib)] {
         target.generation = target.generation.next();
         (target.size.n_vcpus, target.size.mem_gib) = (n_vcpus, mem_gib);
-        let report = subject.driver.resize(&target).await?;
+        let report = subject.resize(&target).await?;
         ensure!(report.generation == target.generation, "{report:?}");
         let phase = subject.phase(target.tag).await?;
         ensure!(phase == Phase::Ready, "{phase:?} after the resize");
@@ -35,24 +35,25 @@ pub async fn grow(subject: &Subject) -> Result<Verdict> {
     spec.target.size.disk_size_gib += 5;
     spec.target.generation = spec.target.generation.next();
     if when == DiskGrow::Running {
-        subject.driver.resize(&spec.target).await?;
+        subject.resize(&spec.target).await?;
     } else {
-        let running = subject.driver.resize(&spec.target).await;
+        let running = subject.resize(&spec.target).await;
         ensure!(running.is_err(), "grows while it runs: {running:?}");
         subject.stop(&spec.target).await?;
-        let mut report = subject.driver.start(&spec.target).await?;
+        let mut report = subject.start(&spec.target).await?;
         ensure!(
             matches!(report.phase, Phase::Growing(_)),
             "start with a larger disk reported {report:?}"
         );
         let begin = Instant::now();
         while !matches!(report.phase, Phase::Stopped(_)) {
-            report = subject.driver.grow(&spec).await?;
+            let grow = async || subject.driver.grow(&spec).await;
+            report = subject.retried(grow).await?;
             let left = begin.elapsed() < subject.options.deadline();
             ensure!(left, "grow still reports {report:?}");
             tokio::time::sleep(report.again.unwrap_or(Duration::ZERO)).await;
         }
-        let report = subject.driver.start(&spec.target).await?;
+        let report = subject.start(&spec.target).await?;
         let is_up = matches!(report.phase, Phase::Ready | Phase::Booting);
         ensure!(is_up, "start of the grown instance reported {report:?}");
     }
