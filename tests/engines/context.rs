@@ -184,12 +184,7 @@ impl Context {
     fn settings_on(&self, endpoint: &str, tls: &str, ports: Ports, more: &str) -> Result<String> {
         let n = free_network()?;
         let (lan, public) = (format!("10.{n}.0.0/16"), format!("198.18.{n}.0/28"));
-        let node = docker_node(
-            "real",
-            endpoint,
-            [&lan, &public],
-            self.engine.kind().settings(),
-        );
+        let node = docker_node("real", endpoint, [&lan, &public], &self.engine.settings());
         Ok(format!("{more}{}{node}{tls}", ports.settings()))
     }
 

@@ -85,7 +85,7 @@ impl Context {
             "real",
             &format!("unix://{socket}"),
             networks,
-            self.engine.kind().settings(),
+            &self.engine.settings(),
         );
         Server::start(&format!("{}{node}", Ports::take().settings()))
     }

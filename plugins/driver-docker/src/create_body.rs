@@ -237,8 +237,8 @@ impl Options {
 pub struct Image<'a> {
     /// The engine's reference to it.
     pub reference: &'a str,
-    /// Bytes that count towards the limit of a disk.
-    pub counted: u64,
+    /// Bytes that count towards the limit of a disk; none if the limit counts nothing but files of its own.
+    pub counted: Option<u64>,
 }
 
 impl Creation {
@@ -318,10 +318,10 @@ pub fn disk_size_of(size: &Size, what: ResourceType) -> String {
 }
 
 /// The limit of a disk in the engines' notation: its size and the counted part of the image.
-fn disk_limit_of(size: &Size, what: ResourceType, counted: u64) -> String {
+fn disk_limit_of(size: &Size, what: ResourceType, counted: Option<u64>) -> String {
     match counted {
-        0 => disk_size_of(size, what),
-        bytes => {
+        None => disk_size_of(size, what),
+        Some(bytes) => {
             let own = u64::from(size.disk_size_gib) * GIB;
             format!("{}M", (own + on_disk(bytes)).div_ceil(MIB))
         }

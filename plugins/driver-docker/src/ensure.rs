@@ -9,7 +9,7 @@ use crate::create_body::{Creation, Image, Options, Part, Update};
 use crate::found::{self, Found, again, settled};
 use crate::product::Product;
 use crate::pull::Pull;
-use crate::settings::{DiskLimit, Kvm, Lxcfs};
+use crate::settings::{BtrfsQuotas, DiskLimit, Kvm, Lxcfs};
 use crate::start::{Started, start, start_sized};
 use crate::{ENGINE_KIND, digest, gpu, names, network};
 use std::collections::BTreeMap;
@@ -151,12 +151,14 @@ pub(crate) fn create(
     labels: Labels,
     options: Options,
 ) -> Result<Reply<()>, Error> {
-    let counted = match options.disk_limit && spec.resource_type == ResourceType::Container {
-        true => match ctx.api.counted_of(image)? {
+    let is_limited = options.disk_limit && spec.resource_type == ResourceType::Container;
+    let counted = match (is_limited, ctx.settings.btrfs_quotas) {
+        (false, _) => None,
+        (true, BtrfsQuotas::Simple) => Some(0),
+        (true, BtrfsQuotas::Full) => match ctx.api.counted_of(image)? {
             Ok(bytes) => bytes,
             Err(refusal) => return Ok(Err(refusal)),
         },
-        false => 0,
     };
     let image = Image {
         reference: image,

@@ -32,6 +32,16 @@ impl DiskLimit {
     }
 }
 
+/// The quota groups of the engine's btrfs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BtrfsQuotas {
+    /// A limit counts the blocks that a container shares with its image.
+    Full,
+    /// A limit counts the blocks that the container has written.
+    Simple,
+}
+
 /// Whether virtual machines get the node's `/dev/kvm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -70,6 +80,8 @@ pub struct Settings {
     pub ulimits: BTreeMap<String, u64>,
     /// Whether `disk_size_gib` is enforced.
     pub disk_limit: DiskLimit,
+    /// The quota groups of the engine's storage, if that is btrfs.
+    pub btrfs_quotas: BtrfsQuotas,
     /// Whether virtual machines use hardware virtualisation.
     pub kvm: Kvm,
     /// Whether containers see their own CPUs and memory, with the node's lxcfs.
@@ -91,6 +103,7 @@ impl Default for Settings {
             dns: Vec::new(),
             ulimits: BTreeMap::new(),
             disk_limit: DiskLimit::Auto,
+            btrfs_quotas: BtrfsQuotas::Full,
             kvm: Kvm::Auto,
             lxcfs: Lxcfs::Auto,
             public_network: None,

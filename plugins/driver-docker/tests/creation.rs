@@ -189,6 +189,15 @@ fn an_uncounted_image_adds_nothing_to_the_disk_limit() {
 }
 
 #[test]
+fn simple_quotas_count_metadata_and_no_image() {
+    let fake = Fake::new();
+    ensure_with(&fake, r#"{"btrfs_quotas":"simple"}"#, &spec(1)).unwrap();
+    let world = fake.world.borrow();
+    let body = &world.containers.values().next().unwrap().body;
+    assert_eq!(body["HostConfig"]["StorageOpt"]["size"], "20544M");
+}
+
+#[test]
 fn ensure_continues_after_any_failed_call() {
     let mut broken = 0;
     for nth in 0.. {

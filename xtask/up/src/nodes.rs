@@ -137,6 +137,7 @@ impl Nodes {
             ));
         }
         let (client, endpoint) = (private.client(), private.endpoint().to_string());
+        let settings = private.settings() + &docker_settings();
         self.private = Some(private);
         // All networks of a private engine are the installation's own.
         let (_, own) = existing::subnets(&client.get("/networks")?, "");
@@ -155,7 +156,7 @@ impl Nodes {
             room: Room::of_machine(disk.saturating_sub(machine::IMAGES_GIB)),
             public_ipv4: public_ipv4(&earlier, NAME, &lan_cidr, requirements),
             lan_cidr,
-            settings: docker_settings(),
+            settings,
             tls: None,
             host: HOST,
         });

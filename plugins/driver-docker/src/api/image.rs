@@ -9,20 +9,21 @@ use wharf_guest::{Call, Error, Job};
 const BUSY_MS: u32 = 60_000;
 
 impl Api<'_> {
-    /// Returns the bytes of an image that count towards the limit of a container's disk.
-    pub fn counted_of(&self, reference: &str) -> Result<Reply<u64>, Error> {
+    /// Returns the bytes of an image that count towards the limit of a container's disk, on storage that
+    /// counts them.
+    pub fn counted_of(&self, reference: &str) -> Result<Reply<Option<u64>>, Error> {
         let path = |what| self.path(&format!("/images/{reference}/{what}"));
         let image: Image = match self.read(&Call::get(&path("json")).timeout_ms(BUSY_MS))? {
             Ok(image) => image,
             Err(refusal) => return Ok(Err(refusal)),
         };
         if !image.is_counted() {
-            return Ok(Ok(0));
+            return Ok(Ok(None));
         }
         // The image's own size would be wrong: Podman includes its copies for user namespaces.
         let layers: Reply<Vec<Layer>> =
             self.read(&Call::get(&path("history")).timeout_ms(BUSY_MS))?;
-        Ok(layers.map(|layers| layers.iter().map(Layer::bytes).sum()))
+        Ok(layers.map(|layers| Some(layers.iter().map(Layer::bytes).sum())))
     }
 
     /// Asks for an image. Success if the engine has it.

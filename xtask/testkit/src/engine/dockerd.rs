@@ -36,7 +36,7 @@ pub(super) fn start(
     let pidfile = layout.run.join("dockerd.pid");
     let _ = fs::remove_file(&pidfile);
     let driver = match storage {
-        Storage::Btrfs => "btrfs",
+        Storage::Btrfs(_) => "btrfs",
         Storage::Directory => "overlay2",
     };
     let mut hosts = vec![format!("unix://{}", layout.socket().display())];

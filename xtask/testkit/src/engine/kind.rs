@@ -32,14 +32,6 @@ impl Kind {
         self != Self::Podman4
     }
 
-    /// The driver settings of a node with this kind of private engine, each followed by a comma.
-    pub fn settings(self) -> &'static str {
-        match self {
-            Self::Dockerd | Self::Podman4 => "",
-            Self::Podman5 => "userns = \"auto\", ",
-        }
-    }
-
     /// The release of Debian with this Podman.
     pub(super) fn suite(self) -> Option<&'static str> {
         match self {

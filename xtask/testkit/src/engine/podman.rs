@@ -115,7 +115,7 @@ fn containers_conf(kind: Kind, layout: &Layout) -> String {
 
 fn storage_conf(layout: &Layout, storage: Storage) -> String {
     let driver = match storage {
-        Storage::Btrfs => "btrfs",
+        Storage::Btrfs(_) => "btrfs",
         Storage::Directory => "overlay",
     };
     format!(

@@ -7,7 +7,7 @@ use super::lxcfs::Lxcfs;
 use super::objects::{self, Objects};
 use super::podman::netavark::Networks;
 use super::rules::{Allowed, NodeRules};
-use super::storage::{self, Storage};
+use super::storage::{self, Quotas, Storage};
 use super::{dockerd, podman, stale, userns};
 use crate::http::{Client, Endpoint};
 use crate::process::{Shield, is_root};
@@ -122,7 +122,20 @@ impl PrivateEngine {
 
     /// Whether a container's disk size is enforced.
     pub fn enforces_disk_size(&self) -> bool {
-        self.storage == Storage::Btrfs
+        self.storage != Storage::Directory
+    }
+
+    /// The driver settings of a node with this engine, each followed by a comma.
+    pub fn settings(&self) -> String {
+        let userns = match self.options.kind {
+            Kind::Dockerd | Kind::Podman4 => "",
+            Kind::Podman5 => "userns = \"auto\", ",
+        };
+        let quotas = match self.storage {
+            Storage::Btrfs(Quotas::Simple) => "btrfs_quotas = \"simple\", ",
+            Storage::Btrfs(Quotas::Full) | Storage::Directory => "",
+        };
+        format!("{userns}{quotas}")
     }
 
     /// The engine's store: its containers, volumes and images.
@@ -145,7 +158,7 @@ impl PrivateEngine {
     /// Waits until the storage has cleaned up, because that would slow down the next measurement.
     pub fn settle(&self) -> Result<()> {
         match self.storage {
-            Storage::Btrfs => storage::settle(&self.layout),
+            Storage::Btrfs(_) => storage::settle(&self.layout),
             Storage::Directory => Ok(()),
         }
     }

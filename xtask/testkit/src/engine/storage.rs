@@ -1,6 +1,8 @@
 //! The storage of images and instances: btrfs in a sparse file, because it enforces disk sizes; where the
 //! kernel lacks btrfs, a plain directory.
 
+mod quotas;
+
 use super::layout::Layout;
 use crate::process::{command, output, run, succeeds};
 use crate::progress;
@@ -8,11 +10,13 @@ use anyhow::{Context, Result};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+pub(super) use quotas::Quotas;
+
 /// The kind of storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Storage {
     /// Enforces disk sizes.
-    Btrfs,
+    Btrfs(Quotas),
     /// Does not enforce disk sizes.
     Directory,
 }
@@ -30,14 +34,14 @@ pub(super) fn mount(layout: &Layout, gib: Option<u64>) -> Result<Storage> {
     let data = layout.data();
     fs::create_dir_all(&data)?;
     if is_btrfs(&data) {
-        return Ok(Storage::Btrfs);
+        return Ok(Storage::Btrfs(Quotas::of(&data)?));
     }
     if mounts_below(&data)?.contains(&data) {
         return Ok(Storage::Directory);
     }
     if let Some(gib) = gib {
         match mount_btrfs(layout, gib) {
-            Ok(()) => return Ok(Storage::Btrfs),
+            Ok(quotas) => return Ok(Storage::Btrfs(quotas)),
             Err(why) => progress::note(&format!(
                 "No btrfs here ({why:#}): disk sizes will not be enforced."
             )),
@@ -60,7 +64,7 @@ pub fn kernel_has_btrfs() -> bool {
     known() || (succeeds(command("modprobe").arg("btrfs")) && known())
 }
 
-fn mount_btrfs(layout: &Layout, gib: u64) -> Result<()> {
+fn mount_btrfs(layout: &Layout, gib: u64) -> Result<Quotas> {
     if !kernel_has_btrfs() {
         anyhow::bail!("the kernel does not know it");
     }
@@ -83,7 +87,8 @@ fn mount_btrfs(layout: &Layout, gib: u64) -> Result<()> {
         .args(["-t", "btrfs", "-o", "loop,noatime,discard=async"])
         .arg(&disk)
         .arg(layout.data());
-    output(&mut mount).map(drop)
+    output(&mut mount)?;
+    Quotas::of(&layout.data())
 }
 
 /// Waits until btrfs has cleaned up deleted data, which it does in the background.

@@ -168,17 +168,17 @@ fn log(body: &Value) -> Result<(), Refusal> {
     exact(body, SIZE, &json!(LOG_SIZES[0]))
 }
 
-/// On some engines the image counts towards the limit. Its size is known from the engine's answer in
-/// this call.
+/// On some engines the image counts towards the limit, or the metadata of the file system do. The image's
+/// size is known from the engine's answer in this call.
 fn disk(body: &Value, subject: &Subject, size: Size, settings: &Settings) -> Result<(), Refusal> {
     const SIZE: &str = "/HostConfig/StorageOpt/size";
     let is_vm = subject.vm_ports.is_some();
     let machine = if is_vm { MACHINE_DISK_GIB } else { 0 };
     let own = u64::from(size.disk_size_gib.saturating_add(machine)).saturating_mul(GIB);
-    let image = match subject.image_bytes {
-        0 => 0,
-        _ if is_vm => 0,
-        bytes => bytes.saturating_add(bytes / 16).saturating_add(65 * MIB),
+    let image = subject.image_bytes;
+    let room = match is_vm {
+        true => 0,
+        false => image.saturating_add(image / 16).saturating_add(65 * MIB),
     };
     let Some(given) = body.pointer(SIZE) else {
         return match settings.disk_limit.as_str() {
@@ -192,7 +192,7 @@ fn disk(body: &Value, subject: &Subject, size: Size, settings: &Settings) -> Res
         };
     };
     match given.as_str().and_then(bytes) {
-        Some(bytes) if (own..=own.saturating_add(image)).contains(&bytes) => Ok(()),
+        Some(bytes) if (own..=own.saturating_add(room)).contains(&bytes) => Ok(()),
         _ => Err(refuse(format!(
             "{}: must be {}G and room for the image",
             shown(SIZE),

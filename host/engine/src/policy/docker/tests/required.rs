@@ -261,6 +261,7 @@ fn a_disk_gets_room_for_the_image_that_the_engine_has_reported() {
         body["HostConfig"]["StorageOpt"]["size"] = json!(size);
         ask(scope, "POST", &path, Body::Json(body.to_string())).is_ok()
     };
+    assert!(make(&scope, "10304M"), "the metadata");
     assert!(!make(&scope, "10800M"));
     let history = Response {
         status: 200,
