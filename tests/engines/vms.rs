@@ -27,12 +27,19 @@ fn text<'a>(instance: &'a Value, key: &str) -> &'a str {
     instance[key].as_str().unwrap_or_default()
 }
 
+/// How long to wait for a connection. The kernel would try for two minutes at the address of a stopped
+/// machine.
+const LIMIT: Duration = Duration::from_secs(5);
+
+fn connect(address: &str, port: u16) -> Option<TcpStream> {
+    let address: SocketAddr = format!("{address}:{port}").parse().ok()?;
+    TcpStream::connect_timeout(&address, LIMIT).ok()
+}
+
 /// Returns the start of a web server's answer at this address; none without a server.
 fn page(address: &str, port: u16) -> Option<String> {
-    let address: SocketAddr = format!("{address}:{port}").parse().ok()?;
-    let limit = Duration::from_secs(5);
-    let mut stream = TcpStream::connect_timeout(&address, limit).ok()?;
-    stream.set_read_timeout(Some(limit)).ok()?;
+    let mut stream = connect(address, port)?;
+    stream.set_read_timeout(Some(LIMIT)).ok()?;
     stream.write_all(b"GET /page HTTP/1.0\r\n\r\n").ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
@@ -200,7 +207,7 @@ fn data_and_ports_survive(api: &Api, login: &Login<'_>, instance: &Value) -> Res
     let stopped = api.act(name, "stop")?.expect(200)?;
     ensure!(stopped["state"] == "shut_off", "{stopped}");
     ensure!(
-        TcpStream::connect((public, 22)).is_err(),
+        connect(public, 22).is_none(),
         "the port is open while the machine is stopped"
     );
     api.act(name, "restart")?.expect(200)?;
