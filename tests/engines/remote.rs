@@ -221,6 +221,7 @@ pub fn wrong_certificates(_: &Context) -> Result<()> {
         ensure!(!said.contains("PRIVATE KEY"), "{said}");
     }
 
+    is_read_again(&authority, &machine)?;
     machine.stop()?;
     machine.start(
         &authority,
@@ -232,4 +233,25 @@ pub fn wrong_certificates(_: &Context) -> Result<()> {
         "{said}"
     );
     Ok(())
+}
+
+/// A server reads the certificate of a node again on SIGHUP.
+fn is_read_again(authority: &Authority, machine: &Machine) -> Result<()> {
+    const NAME: &str = "renewed";
+    let tls = authority
+        .issue_expired(NAME, &[])?
+        .node_tls(&authority.ca());
+    let node = node("far", machine, &tls)?;
+    let server = Server::start(&format!("{}{node}", Ports::take().settings()))?;
+    let until_reached = |wanted: bool| {
+        until("the node is reached or not", || {
+            let reached = !state(&server, "far")?.contains("unreachable");
+            Ok((reached == wanted).then_some(()))
+        })
+    };
+    until_reached(false)?;
+    authority.issue(NAME, &[])?;
+    server.hang_up()?;
+    until_reached(true)?;
+    server.finish()
 }

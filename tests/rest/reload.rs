@@ -14,17 +14,6 @@ fn start() -> (Server, Api) {
     (server, api)
 }
 
-pub fn hang_up(server: &Server) {
-    let id = server.process_id().unwrap().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-HUP", &id])
-            .status()
-            .unwrap()
-            .success()
-    );
-}
-
 /// Replaces a text in the configuration file.
 pub fn edit(server: &Server, from: &str, to: &str) {
     let text = std::fs::read_to_string(server.config_path()).unwrap();
@@ -41,7 +30,7 @@ fn a_rate_changes_for_new_instances_only() {
     let (server, api) = start();
     let first = api.small_container().unwrap();
     edit(&server, "vcpu = 0.5", "vcpu = 0.75");
-    hang_up(&server);
+    server.hang_up().unwrap();
     wait_for_log(&server, "the configuration is reloaded");
     let second = api.small_container().unwrap();
     let rate = |created: &serde_json::Value| {
@@ -57,10 +46,10 @@ fn a_setting_that_needs_a_restart_is_named_and_nothing_changes() {
     let (server, api) = start();
     edit(&server, "vcpu = 0.5", "vcpu = 0.75");
     edit(&server, "127.0.0.1:0", "127.0.0.1:1");
-    hang_up(&server);
+    server.hang_up().unwrap();
     wait_for_log(&server, "only a restart can change `listen`");
     edit(&server, "listen = ", "listne = ");
-    hang_up(&server);
+    server.hang_up().unwrap();
     wait_for_log(&server, "unknown field `listne`");
     let created = api.small_container().unwrap();
     let instance = api.instance(uuid(&created)).unwrap().expect(200).unwrap();
@@ -101,11 +90,11 @@ fn a_new_certificate_is_served_and_a_broken_one_is_not() {
     assert!(trusts(&authority));
     write();
     assert!(!trusts(&authority));
-    hang_up(&server);
+    server.hang_up().unwrap();
     wait_for_log(&server, "the configuration is reloaded");
     assert!(trusts(&authority));
     std::fs::write(&cert, "nothing").unwrap();
-    hang_up(&server);
+    server.hang_up().unwrap();
     wait_for_log(
         &server,
         "the configuration stays as it was: setting `tls.cert`",

@@ -10,6 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 use wharf_testkit::plugin_cache;
+use wharf_testkit::process::run;
 use wharf_testkit::workspace::wharf_binary;
 
 /// The interval and the maximum number of reads while a log grows.
@@ -111,6 +112,12 @@ impl Server {
     /// Returns the process id while the server runs.
     pub fn process_id(&self) -> Option<u32> {
         self.process.as_ref().map(Child::id)
+    }
+
+    /// Asks the server to read its configuration again.
+    pub fn hang_up(&self) -> Result<()> {
+        let id = self.process_id().context("the server does not run")?;
+        run(Command::new("kill").args(["-HUP", &id.to_string()]))
     }
 
     /// Returns the path of the configuration file.

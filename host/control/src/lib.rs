@@ -175,6 +175,11 @@ pub struct Parts {
 }
 
 impl App {
+    /// The driver of a node.
+    pub fn driver(&self, node: &NodeId) -> Option<&NodeDriver> {
+        self.drivers.get(node)
+    }
+
     /// Creates the application. The reconciler reads from the returned receiver.
     pub fn new(parts: Parts) -> Result<(Arc<Self>, mpsc::Receiver<Nudge>), Error> {
         let (nudge, nudged) = mpsc::channel(NUDGES);

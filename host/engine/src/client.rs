@@ -5,12 +5,14 @@ use super::contact::Contact;
 use super::message::{EngineError, MAX_RESPONSE, Response};
 use super::outgoing::{Outgoing, Progress};
 use super::tar_pipe::{TarPipe, TransferProgress};
-use super::tls;
+use super::tls::{self, ClientTls};
+use arc_swap::ArcSwap;
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::TokioExecutor;
+use rustls::ClientConfig;
 use std::error::Error;
 use std::io;
 use std::sync::Arc;
@@ -30,6 +32,7 @@ pub struct HttpTransport {
     client: Client<Connector, Full<Bytes>>,
     pipes: Client<Connector, TarPipe>,
     contact: Arc<Contact>,
+    tls: Option<Arc<ArcSwap<ClientConfig>>>,
 }
 
 impl HttpTransport {
@@ -37,6 +40,10 @@ impl HttpTransport {
     pub(super) fn new(address: Address) -> Self {
         let contact = Arc::new(Contact::default());
         let authority = address.authority().into();
+        let tls = match &address {
+            Address::Unix(_) => None,
+            Address::Tls { config, .. } => Some(Arc::clone(config)),
+        };
         let connector = Connector::new(address, &contact);
         let client = Client::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE_TIME)
@@ -52,6 +59,14 @@ impl HttpTransport {
             client,
             pipes,
             contact,
+            tls,
+        }
+    }
+
+    /// Replaces the certificates of connections that begin from now on.
+    pub(super) fn renew(&self, tls: ClientTls) {
+        if let Some(config) = &self.tls {
+            config.store(tls);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Connections to an engine: a unix socket, or TLS over TCP.
 
 use super::contact::{Contact, OpenConnection};
+use arc_swap::ArcSwap;
 use http::Uri;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
@@ -30,8 +31,8 @@ pub enum Address {
         port: u16,
         /// The name in the server's certificate.
         server_name: ServerName<'static>,
-        /// Client certificate and trust.
-        config: Arc<ClientConfig>,
+        /// Client certificate and trust of new connections.
+        config: Arc<ArcSwap<ClientConfig>>,
     },
 }
 
@@ -56,7 +57,7 @@ impl Address {
             } => {
                 let tcp = TcpStream::connect((host.as_str(), *port)).await?;
                 tcp.set_nodelay(true)?;
-                let connector = TlsConnector::from(Arc::clone(config));
+                let connector = TlsConnector::from(config.load_full());
                 let tls = connector.connect(server_name.clone(), tcp).await?;
                 Ok(Box::new(tls))
             }

@@ -66,6 +66,11 @@ impl EngineNode {
         self.policy.has_setting(name)
     }
 
+    /// The connection to the engine.
+    pub fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
     /// How often contact with the engine was lost, however briefly.
     pub fn interruptions(&self) -> u64 {
         self.transport.interruptions()

@@ -34,8 +34,11 @@ pub enum Trust {
     Pinned(CertificateDer<'static>),
 }
 
-/// The settings for all connections to one engine.
-pub fn client_config(identity: Identity, trust: Trust) -> Result<Arc<ClientConfig>, Error> {
+/// The settings for connections to one engine.
+pub type ClientTls = Arc<ClientConfig>;
+
+/// Makes the settings from certificates.
+pub fn client_config(identity: Identity, trust: Trust) -> Result<ClientTls, Error> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()?;

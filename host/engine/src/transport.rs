@@ -5,7 +5,8 @@ use super::connect::Address;
 use super::message::{EngineError, Response};
 use super::outgoing::{Outgoing, Progress};
 use super::tar_pipe::TransferProgress;
-use rustls::ClientConfig;
+use super::tls::ClientTls;
+use arc_swap::ArcSwap;
 use rustls_pki_types::ServerName;
 use std::fmt::Debug;
 use std::future::Future;
@@ -40,23 +41,25 @@ impl Transport {
     }
 
     /// A transport to the engine at a TCP port. It connects with the first request.
-    pub fn tls(
-        host: String,
-        port: u16,
-        server_name: ServerName<'static>,
-        config: Arc<ClientConfig>,
-    ) -> Self {
+    pub fn tls(host: String, port: u16, server_name: ServerName<'static>, tls: ClientTls) -> Self {
         Self::Http(Arc::new(HttpTransport::new(Address::Tls {
             host,
             port,
             server_name,
-            config,
+            config: Arc::new(ArcSwap::new(tls)),
         })))
     }
 
     /// A transport to an engine inside this process.
     pub fn in_process(engine: impl InProcessEngine + 'static) -> Self {
         Self::InProcess(Arc::new(engine))
+    }
+
+    /// Replaces the certificates of an engine behind TLS. Open connections keep the earlier ones.
+    pub fn renew(&self, tls: ClientTls) {
+        if let Self::Http(http) = self {
+            http.renew(tls);
+        }
     }
 
     /// The number of times that contact was lost, as a restart of the engine does. Contact with an

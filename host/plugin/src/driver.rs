@@ -18,7 +18,7 @@ use wharf_domain::driver::{
 };
 use wharf_domain::ids::{Generation, NodeId};
 use wharf_domain::secret::Secrets;
-use wharf_engine::{Access, CallScope, EngineNode};
+use wharf_engine::{Access, CallScope, EngineNode, Transport};
 
 /// The driver of one node. Cheap to clone; calls are independent of each other.
 ///
@@ -92,6 +92,11 @@ impl NodeDriver {
     /// Whether the driver has a setting with this name in the node's `settings`, by its policy.
     pub fn has_setting(&self, name: &str) -> bool {
         self.0.engine.has_setting(name)
+    }
+
+    /// The connection to the engine.
+    pub fn transport(&self) -> &Transport {
+        self.0.engine.transport()
     }
 
     /// How often contact with the engine was lost, however briefly. If the number is unchanged after a

@@ -1,12 +1,12 @@
 //! The certificates of `[node.tls]`.
 
-use rustls::ClientConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use std::path::Path;
-use std::sync::Arc;
 use wharf_config::{EngineTls, NodeConfig};
-use wharf_engine::tls::{Identity, Trust, client_config};
+use wharf_domain::ids::NodeId;
+use wharf_engine::Endpoint;
+use wharf_engine::tls::{ClientTls, Identity, Trust, client_config};
 use wharf_secure_fs::{Untrusted, check_own, check_secret};
 
 /// A setting of `[node.tls]` that cannot be used.
@@ -46,7 +46,33 @@ pub enum NodeTlsError {
 #[derive(Debug, Clone)]
 pub struct NodeTls {
     pub server_name: ServerName<'static>,
-    pub config: Arc<ClientConfig>,
+    pub config: ClientTls,
+}
+
+/// Reads the certificates of all nodes behind TLS.
+pub fn read_all(nodes: &[NodeConfig]) -> Result<Vec<(NodeId, ClientTls)>, RenewError> {
+    let mut all = Vec::new();
+    for node in nodes {
+        let Ok(Endpoint::Https { host, .. }) = Endpoint::parse(&node.endpoint) else {
+            continue;
+        };
+        let read = read(node, &host).map_err(|(setting, source)| RenewError {
+            node: node.name.clone(),
+            setting,
+            source,
+        })?;
+        all.push((NodeId(node.name.clone()), read.config));
+    }
+    Ok(all)
+}
+
+/// A renewed certificate of a node that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("node.{node}.{setting}: {source}")]
+pub struct RenewError {
+    node: String,
+    setting: &'static str,
+    source: NodeTlsError,
 }
 
 /// Refuses certificates that no connection uses.

@@ -1,6 +1,7 @@
-//! Reload of the configuration and the certificate on SIGHUP.
+//! Reload of the configuration and the certificates on SIGHUP.
 
 use crate::http;
+use crate::node_tls::{self, RenewError};
 use wharf_config::ConfigError;
 use wharf_control::App;
 
@@ -10,10 +11,12 @@ enum ReloadError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Tls(#[from] http::StartError),
+    #[error(transparent)]
+    NodeTls(#[from] RenewError),
 }
 
-/// Reads the configuration file and the certificate again. If either cannot be used, nothing changes,
-/// and the log says why.
+/// Reads the configuration file and the certificates again. If one of them cannot be used, nothing
+/// changes, and the log says why.
 pub fn reload(app: &App, interface: &http::Server) {
     match try_reload(app, interface) {
         Ok(changed) => tracing::info!(?changed, "the configuration is reloaded"),
@@ -26,7 +29,13 @@ pub fn reload(app: &App, interface: &http::Server) {
 
 fn try_reload(app: &App, interface: &http::Server) -> Result<Vec<String>, ReloadError> {
     let (config, changed) = app.config().reload()?;
+    let renewed = node_tls::read_all(&config.node)?;
     interface.reload(&config)?;
+    for (node, tls) in renewed {
+        if let Some(driver) = app.driver(&node) {
+            driver.transport().renew(tls);
+        }
+    }
     app.reconfigure(config);
     Ok(changed)
 }

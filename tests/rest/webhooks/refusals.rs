@@ -1,7 +1,7 @@
 //! URLs that are refused, and addresses that no request reaches.
 
 use super::{LOOPBACK, Receiver, create, post, start, start_with, until_delivery};
-use crate::reload::{edit, hang_up};
+use crate::reload::edit;
 use serde_json::{Value, json};
 
 #[test]
@@ -65,7 +65,7 @@ fn a_name_of_an_address_that_is_not_public_gets_no_request() {
     assert!(receiver.requests().is_empty());
     // The operator allows the network, without a restart.
     edit(&server, "[webhook]\nhttp = true\n", LOOPBACK);
-    hang_up(&server);
+    server.hang_up().unwrap();
     until_delivery(&ann, &webhook, |last| last["state"] == "delivered");
     server.finish().unwrap();
 }
