@@ -20,6 +20,7 @@ mod live;
 mod many;
 mod npm;
 mod pages;
+mod preferences;
 mod serving;
 mod sign_in;
 mod signed_out;

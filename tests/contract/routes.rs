@@ -147,6 +147,7 @@ fn every_route_succeeds_with_its_example_bodies() {
                 }
                 "testWebhook" | "redeliverWebhook" => (Some("webhook"), "", 202),
                 "deleteWebhook" => (Some("webhook"), "", 204),
+                "getPreferences" | "updatePreferences" => (None, "", 200),
                 "listSshKeys" => (None, "", 200),
                 "saveSshKey" => (None, "", 201),
                 "deleteSshKey" => (Some("ssh key"), "", 204),

@@ -136,10 +136,15 @@ fn a_running_instance_stays_unless_its_owner_permits_the_move() {
             .cli(&["user", "allow-moves", "nobody@example.com"])
             .is_err()
     );
-    cluster
-        .server
-        .cli(&["user", "allow-moves", "ann@example.com"])
-        .unwrap();
+    let preferences = |body: Option<Value>| {
+        let method = if body.is_some() { "PATCH" } else { "GET" };
+        let body = body.unwrap_or_default();
+        let answer = cluster.api.send(method, "/api/preferences/", &body);
+        answer.unwrap().expect(200).unwrap()
+    };
+    assert_eq!(preferences(None), json!({ "allow_moves": false }));
+    let permitted = json!({ "allow_moves": true });
+    assert_eq!(preferences(Some(permitted.clone())), permitted);
     cluster.drained("one", "instances left: 0");
     let moved = cluster.api.wait_for(uuid(&running), "running").unwrap();
     assert_ne!(moved["lan_ipv4"], running["lan_ipv4"]);
@@ -157,12 +162,16 @@ fn a_running_instance_stays_unless_its_owner_permits_the_move() {
         position(&events, "moving") < position(&events, "moved"),
         "{events:?}"
     );
-    let audit = cluster.server.cli(&["audit"]).unwrap();
-    assert!(audit.contains("user.moves"), "{audit}");
+    let of_owner = "/api/audit/?order=newest";
+    let records = cluster.api.get(of_owner).unwrap().expect(200).unwrap();
+    let record = records.as_array().unwrap().iter();
+    let mut record = record.filter(|record| record["operation"] == "user.moves");
+    assert_eq!(record.next().unwrap()["result"], "permitted", "{records}");
     cluster
         .server
         .cli(&["user", "refuse-moves", "ann@example.com"])
         .unwrap();
+    assert_eq!(preferences(None), json!({ "allow_moves": false }));
     cluster.server.cli(&["node", "resume", "one"]).unwrap();
     assert!(cluster.drain("two").contains("stays: runs"));
     // Once its owner stops it, it moves.

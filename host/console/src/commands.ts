@@ -25,6 +25,7 @@ export const commands = {
     return `wharf keys create${name && ` ${quote(name)}`}${of}${expires ? ` --expires ${expires}` : ""}`;
   },
   revokeKey: (id: string) => `wharf keys rm ${id}`,
+  allowMoves: (allowed: boolean) => `wharf preferences --allow-moves ${allowed}`,
   login: (server: string) => `wharf login ${server}`,
   sshKeys: "wharf ssh-keys ls",
   newSshKey: (name: string) => `wharf ssh-keys add ${quote(name || "laptop")} ~/.ssh/id_ed25519.pub`,

@@ -19,6 +19,7 @@ export type {
   Offer,
   Passkey,
   PasskeyOptions,
+  Preferences,
   Quota,
   Scope,
   Session,

@@ -276,7 +276,8 @@ fn message(what: &What) -> String {
         }
         What::NodeDrained => {
             "The operator empties the host of this instance. The instance runs on, and cannot start there \
-             again once it is stopped. Stop it, and it moves to another host if there is one with room."
+             again once it is stopped. Stop it, or set `allow_moves` of your preferences, and it moves to \
+             another host if there is one with room."
         }
         What::Moving => {
             "The operator empties the host of this instance. The instance is stopped, and moves to \

@@ -7,17 +7,36 @@
 use super::audit::record;
 use super::nodes::NodeState;
 use super::operator::{Operator, user_named};
-use super::{App, SharedInventory};
+use super::{App, Caller, SharedInventory};
 use wharf_config::Config;
 use wharf_db::{Change, Changes, MoveRow, Read, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
 use wharf_domain::event::{Ways, What};
-use wharf_domain::ids::{InstanceId, NodeId};
+use wharf_domain::ids::{InstanceId, NodeId, UserId};
 use wharf_domain::instance::{Instance, Intent, Progress};
 use wharf_domain::placement::{MovePlace, MoveRequest, PlacementRequest};
 use wharf_domain::time::Timestamp;
+
+/// Notes whether a user's running instances may be stopped, moved and started again. Pure.
+fn note_consent(
+    view: &View<'_>,
+    origin: &Origin,
+    (user, email): (UserId, &str),
+    permitted: bool,
+) -> Result<Changes, Error> {
+    if view.rows.lets_move(user)? == permitted {
+        return Ok(Changes::none());
+    }
+    let result = match permitted {
+        true => "permitted",
+        false => "refused",
+    };
+    let audited = record(view, origin, "user.moves", Some(user), email, result);
+    let change = Change::LetMove(user, permitted);
+    Ok(Changes::none().with(change).with(audited))
+}
 
 impl Operator<'_> {
     /// Notes whether a user's running instances may be stopped, moved and started again.
@@ -25,22 +44,33 @@ impl Operator<'_> {
         let address = email.to_owned();
         let decided = self.db.write(move |view| {
             let user = user_named(view.rows, "email", &address)?;
-            if view.rows.lets_move(user)? == permitted {
-                return Ok(((), Changes::none()));
-            }
-            let result = match permitted {
-                true => "permitted",
-                false => "refused",
-            };
             let origin = Origin::operator();
-            let audited = record(view, &origin, "user.moves", Some(user), &address, result);
-            let change = Change::LetMove(user, permitted);
-            Ok(((), Changes::none().with(change).with(audited)))
+            let changes = note_consent(view, &origin, (user, &address), permitted)?;
+            Ok(((), changes))
         });
         decided.await?;
         if let Some(app) = self.app {
             app.drains.notify_one();
         }
+        Ok(())
+    }
+}
+
+impl App {
+    /// Whether the caller's running instances may be stopped, moved and started again.
+    pub fn allows_moves(&self, caller: &Caller) -> Result<bool, Error> {
+        self.db.read(|rows| rows.lets_move(caller.user))
+    }
+
+    /// Notes the caller's own choice.
+    pub async fn allow_moves(&self, caller: &Caller, permitted: bool) -> Result<(), Error> {
+        let (user, email, origin) = (caller.user, caller.email.clone(), caller.origin());
+        let decided = self.db.write(move |view| {
+            let changes = note_consent(view, &origin, (user, &email), permitted)?;
+            Ok(((), changes))
+        });
+        decided.await?;
+        self.drains.notify_one();
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ type Run = (
 );
 
 /// The commands in an order in which they succeed.
-const RUNS: [Run; 22] = [
+const RUNS: [Run; 24] = [
     (
         "create",
         &["box", "--wait"],
@@ -59,6 +59,14 @@ const RUNS: [Run; 22] = [
     ("cost", &[], "GET", "/api/usage/", 200),
     ("flavors", &[], "GET", "/api/flavor/", 200),
     ("quota", &[], "GET", "/api/quota/", 200),
+    ("preferences", &[], "GET", "/api/preferences/", 200),
+    (
+        "preferences",
+        &["--allow-moves", "true"],
+        "PATCH",
+        "/api/preferences/",
+        200,
+    ),
     ("whoami", &[], "GET", "/api/session/", 200),
     ("keys create", &["ci"], "POST", "/api/key/", 201),
     ("keys ls", &[], "GET", "/api/key/", 200),

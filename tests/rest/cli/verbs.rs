@@ -77,6 +77,8 @@ fn the_life_of_a_container() {
 
     shell.json(&["quota"], "GET", "/api/quota/", 200).unwrap();
     assert!(shell.ok(&["quota"]).unwrap().contains("n_vcpus"));
+    let preferences = shell.ok(&["preferences", "--allow-moves", "true"]);
+    assert_eq!(preferences.unwrap(), "allow_moves: true\n");
     let name = second["name"].as_str().unwrap();
     let removed = shell.run(&["rm", "--yes", "crate", name]).unwrap();
     assert_eq!((removed.code, removed.stdout.as_str()), (Some(0), ""));

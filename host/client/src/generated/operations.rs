@@ -218,6 +218,21 @@ impl Client {
     pub fn get_offer(&self) -> Request<'_, types::Offer> {
         self.operation(Method::GET, "/api/offer/", &[])
     }
+    /// Get your preferences.
+    ///
+    /// Returns the settings that you can change with `PATCH`.
+    pub fn get_preferences(&self) -> Request<'_, types::Preferences> {
+        self.operation(Method::GET, "/api/preferences/", &[])
+    }
+    /// Change your preferences.
+    ///
+    /// Changes the given settings, and leaves the others as they are.
+    pub fn update_preferences(
+        &self,
+        body: &types::PreferencesRequest,
+    ) -> Request<'_, types::Preferences> {
+        self.operation(Method::PATCH, "/api/preferences/", &[]).json(body)
+    }
     /// Get your quota.
     ///
     /// Returns the quantities that your instances hold together, and the limits on them. A stopped

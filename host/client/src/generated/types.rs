@@ -960,6 +960,21 @@ pub struct PortsResult {
     /// All open ports, ascending.
     pub wan_ports: ::std::vec::Vec<Port>,
 }
+/// `Preferences`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+pub struct Preferences {
+    /** Whether your running instances may be stopped, moved to another node and started again, when
+their node is emptied for maintenance. Stopped instances move in any case. Default false.*/
+    pub allow_moves: bool,
+}
+/// `PreferencesRequest`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct PreferencesRequest {
+    /// Whether your running instances may be stopped, moved and started again.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub allow_moves: ::std::option::Option<bool>,
+}
 /// `Quota`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 pub struct Quota {
@@ -1846,6 +1861,15 @@ impl PortRequest {
     #[allow(clippy::new_without_default)]
     pub fn new(port: Port) -> Self {
         Self { port }
+    }
+}
+impl PreferencesRequest {
+    /// Creates a request with the required fields.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        Self {
+            allow_moves: ::std::default::Default::default(),
+        }
     }
 }
 impl SignInRequest {

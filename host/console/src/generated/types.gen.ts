@@ -590,6 +590,22 @@ export type PortsResult = {
     wan_ports: Array<Port>;
 };
 
+export type Preferences = {
+    /**
+     * Whether your running instances may be stopped, moved to another node and started again, when
+     * their node is emptied for maintenance. Stopped instances move in any case. Default false.
+     *
+     */
+    allow_moves: boolean;
+};
+
+export type PreferencesRequest = {
+    /**
+     * Whether your running instances may be stopped, moved and started again.
+     */
+    allow_moves?: boolean;
+};
+
 export type Quota = {
     disk_size_gib: QuotaAmount;
     mem_gib: QuotaAmount;
@@ -2489,6 +2505,122 @@ export type GetOfferResponses = {
 };
 
 export type GetOfferResponse = GetOfferResponses[keyof GetOfferResponses];
+
+export type GetPreferencesData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/api/preferences/';
+};
+
+export type GetPreferencesErrors = {
+    /**
+     * The request violates HTTP: it does not have exactly one `Host` header, or its body is
+     * incomplete or malformed.
+     *
+     */
+    400: Detail;
+    /**
+     * The request has no valid API key.
+     */
+    401: Detail;
+    /**
+     * The API key lacks the scope for this request; or the request has a session, and no proof that it
+     * comes from the console.
+     *
+     */
+    403: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB.
+     */
+    413: Detail;
+    /**
+     * The API key has sent too many requests.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type GetPreferencesError = GetPreferencesErrors[keyof GetPreferencesErrors];
+
+export type GetPreferencesResponses = {
+    /**
+     * Your preferences.
+     */
+    200: Preferences;
+};
+
+export type GetPreferencesResponse = GetPreferencesResponses[keyof GetPreferencesResponses];
+
+export type UpdatePreferencesData = {
+    body: PreferencesRequest;
+    path?: never;
+    query?: never;
+    url: '/api/preferences/';
+};
+
+export type UpdatePreferencesErrors = {
+    /**
+     * Fields are invalid, and the response names all of them; or the request violates HTTP.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid API key.
+     */
+    401: Detail;
+    /**
+     * The API key lacks the scope for this request; or the request has a session, and no proof that it
+     * comes from the console.
+     *
+     */
+    403: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB.
+     */
+    413: Detail;
+    /**
+     * The `Content-Type` of the request is not `application/json`.
+     */
+    415: Detail;
+    /**
+     * The API key has sent too many requests.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type UpdatePreferencesError = UpdatePreferencesErrors[keyof UpdatePreferencesErrors];
+
+export type UpdatePreferencesResponses = {
+    /**
+     * Your preferences after the change.
+     */
+    200: Preferences;
+};
+
+export type UpdatePreferencesResponse = UpdatePreferencesResponses[keyof UpdatePreferencesResponses];
 
 export type GetQuotaData = {
     body?: never;

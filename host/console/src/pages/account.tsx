@@ -5,10 +5,11 @@ import { get, send } from "../api";
 import { commands } from "../commands";
 import { useAction } from "../parts/action";
 import { Ago, Alert, Command, Facts, Field, Head } from "../parts/basics";
+import { useData } from "../parts/data";
 import { Confirm } from "../parts/remove";
 import { Identities, Passkeys, Refused } from "../parts/sign-ins";
 import { go } from "../router";
-import type { Session } from "../shapes";
+import type { Preferences, Session } from "../shapes";
 import { forget, session } from "../store";
 
 const readSession = async () => {
@@ -48,6 +49,7 @@ export function Account() {
         />
         <Command line={commands.login(location.origin)} note="signs a terminal in." />
       </section>
+      <Moves />
       {bySession && <Password has={me.has_password} />}
       {bySession && <Passkeys />}
       {bySession && <Identities all={me.identities} onChange={readSession} />}
@@ -73,6 +75,38 @@ export function Account() {
         </Confirm>
       )}
     </>
+  );
+}
+
+function Moves() {
+  const preferences = useData<Preferences>("/api/preferences/");
+  const action = useAction();
+  const change = (allowed: boolean) =>
+    action.run(async () => {
+      await send("PATCH", "/api/preferences/", { allow_moves: allowed });
+      await preferences.reload();
+    });
+  return (
+    <section class="panel form">
+      <h2>Maintenance</h2>
+      <fieldset class="checks">
+        <legend>When the host of a running instance is emptied</legend>
+        <label>
+          <input
+            type="checkbox"
+            checked={preferences.value?.allow_moves ?? false}
+            disabled={action.busy || !preferences.value}
+            onChange={(event) => void change(event.currentTarget.checked)}
+          />
+          <span>
+            Stop it, move it and start it again{" "}
+            <span class="muted">Otherwise it stays until you stop it. Stopped instances move in any case.</span>
+          </span>
+        </label>
+      </fieldset>
+      <Alert words={action.problem?.message ?? preferences.error} />
+      <Command line={commands.allowMoves(!preferences.value?.allow_moves)} />
+    </section>
   );
 }
 

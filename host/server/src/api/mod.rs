@@ -17,6 +17,7 @@ mod list_cache;
 pub mod offer;
 pub mod passkeys;
 pub mod ports;
+pub mod preferences;
 pub mod public_key;
 pub mod quota;
 pub mod recreate;

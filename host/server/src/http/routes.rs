@@ -34,7 +34,7 @@ type Shared = State<Arc<Interface>>;
 pub(super) type Routes<const N: usize> = [(&'static str, MethodRouter<Arc<Interface>>); N];
 
 /// Routes for callers with a key.
-pub(super) fn private() -> Routes<23> {
+pub(super) fn private() -> Routes<24> {
     [
         ("/api/instance/", get(list::handler).post(create)),
         (
@@ -58,6 +58,10 @@ pub(super) fn private() -> Routes<23> {
         ("/api/key/{id}/", delete_method(revoke_key)),
         ("/api/ssh-key/", get(list_ssh_keys).post(create_ssh_key)),
         ("/api/ssh-key/{id}/", delete_method(delete_ssh_key)),
+        (
+            "/api/preferences/",
+            get(preferences).patch(update_preferences),
+        ),
         ("/api/flavor/", get(flavors)),
         ("/api/offer/", get(offer)),
         ("/api/estimate/", post(estimate)),
@@ -251,6 +255,14 @@ async fn delete_ssh_key(
 ) -> Response {
     let id = id.map_or_else(|_| String::new(), |Path(id)| id);
     call.respond(api::ssh_keys::delete(&interface.api, &call.caller, &id).await)
+}
+
+async fn preferences(State(interface): Shared, call: Call) -> Response {
+    call.respond(api::preferences::get(&interface.api, &call.caller))
+}
+
+async fn update_preferences(State(interface): Shared, call: Call<Json>) -> Response {
+    call.respond(api::preferences::update(&interface.api, &call.caller, &call.body.0).await)
 }
 
 async fn flavors(State(interface): Shared, call: Call) -> Response {

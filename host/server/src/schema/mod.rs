@@ -31,6 +31,8 @@ pub struct Schemas {
     pub key: Schema,
     /// Schema of `POST /api/ssh-key/`.
     pub ssh_key: Schema,
+    /// Schema of `PATCH /api/preferences/`.
+    pub preferences: Schema,
     /// Schema of `POST /api/webhook/`.
     pub webhook: Schema,
     /// Schema of `POST /auth/invite/`.
@@ -74,6 +76,9 @@ impl Schemas {
         ))?;
         let ssh_key = json(include_str!(
             "../../../../schemas/generated/ssh-key-request.json"
+        ))?;
+        let preferences = json(include_str!(
+            "../../../../schemas/generated/preferences-request.json"
         ))?;
         let webhook = json(include_str!(
             "../../../../schemas/generated/webhook-request.json"
@@ -129,6 +134,7 @@ impl Schemas {
             port: Schema::compile(&port, &known)?,
             key: Schema::compile(&key, &BTreeSet::new())?,
             ssh_key: Schema::compile(&ssh_key, &BTreeSet::new())?,
+            preferences: Schema::compile(&preferences, &BTreeSet::new())?,
             webhook: Schema::compile(&webhook, &BTreeSet::new())?,
             invite: Schema::compile(&invite, &BTreeSet::new())?,
             accept: Schema::compile(&accept, &BTreeSet::new())?,

@@ -80,6 +80,8 @@ fn on_every_endpoint(c: &Context<'_>, send: impl Fn(&str, &str) -> Result<Respon
         ("GET", "/api/ssh-key/"),
         ("POST", "/api/ssh-key/"),
         ("DELETE", "/api/ssh-key/none/"),
+        ("GET", "/api/preferences/"),
+        ("PATCH", "/api/preferences/"),
         ("GET", "/healthz"),
         ("GET", "/readyz"),
     ] {

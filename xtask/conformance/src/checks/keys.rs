@@ -32,6 +32,8 @@ fn other_endpoints(c: &Context<'_>) -> Vec<(&'static str, String, Value)> {
         ("GET", "/api/ssh-key/".to_owned(), Value::Null),
         ("POST", "/api/ssh-key/".to_owned(), json!({})),
         ("DELETE", "/api/ssh-key/none/".to_owned(), Value::Null),
+        ("GET", "/api/preferences/".to_owned(), Value::Null),
+        ("PATCH", "/api/preferences/".to_owned(), json!({})),
     ]);
     endpoints
 }

@@ -27,6 +27,7 @@ mod object;
 mod order;
 mod owners;
 mod ports;
+mod preferences;
 mod public_key;
 mod quota;
 mod rename;
@@ -82,6 +83,7 @@ pub fn all() -> Vec<Check> {
         order::checks(),
         details::checks(),
         exhausted::checks(),
+        preferences::checks(),
         quota::checks(),
         catalogue::checks(),
         account::checks(),

@@ -20,6 +20,7 @@ mod login;
 mod names;
 pub(super) mod output;
 mod port;
+mod preferences;
 mod profiles;
 mod quota;
 mod remove;
@@ -65,6 +66,7 @@ pub enum Remote {
     Cost(cost::Cost),
     Flavors(flavors::Flavors),
     Quota(quota::Quota),
+    Preferences(preferences::Preferences),
     Keys(keys::Keys),
     SshKeys(ssh_keys::SshKeys),
     Api(api::Api),
@@ -96,6 +98,7 @@ impl Remote {
             Self::Cost(cost) => block_on(cost.run()),
             Self::Flavors(flavors) => block_on(flavors.run()),
             Self::Quota(quota) => block_on(quota.run()),
+            Self::Preferences(preferences) => block_on(preferences.run()),
             Self::Keys(keys) => block_on(keys.run()),
             Self::SshKeys(keys) => block_on(keys.run()),
             Self::Api(api) => block_on(api.run()),

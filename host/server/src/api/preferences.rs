@@ -1,0 +1,32 @@
+//! `GET` and `PATCH /api/preferences/`: the caller's own settings.
+
+use super::{Api, Reply, render};
+use crate::schema::Body;
+use serde::Serialize;
+use serde_json::Value;
+use wharf_control::Caller;
+use wharf_domain::error::Error;
+
+#[derive(Serialize)]
+struct Wire {
+    allow_moves: bool,
+}
+
+/// The settings.
+pub fn get(api: &Api, caller: &Caller) -> Result<Reply, Error> {
+    let wire = Wire {
+        allow_moves: api.app.allows_moves(caller)?,
+    };
+    Ok(Reply::Done(render(&wire, 32)?))
+}
+
+/// Changes the given settings.
+pub async fn update(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
+    let checked = api.schemas.preferences.check(Body::parse(body)?);
+    let allow_moves = checked.value("allow_moves").and_then(Value::as_bool);
+    checked.errors.into_result()?;
+    if let Some(permitted) = allow_moves {
+        api.app.allow_moves(caller, permitted).await?;
+    }
+    get(api, caller)
+}
