@@ -29,6 +29,7 @@ Tasks:
   build                   Build the server in release, with its plugins
   test [FILTER]           Build everything and run every test, or the tests whose names contain FILTER
     --all-flavors         Test the images of all flavors, not only those that are quick to make
+    --no-run              Build everything only
   conformance             Check Wharf, or a service at a URL, against every rule of the interface
   sanity                  Check a driver against every promise of its interface, on a real engine
   bench                   Measure Wharf beside baselines and other engines
@@ -61,6 +62,7 @@ fn main() -> Result<()> {
                 filter = Some(value.string()?);
             }
             Arg::Long("all-flavors") if task == "test" => flags.push("all-flavors"),
+            Arg::Long("no-run") if task == "test" => flags.push("no-run"),
             Arg::Long("check") if task == "schemas" => flags.push("check"),
             Arg::Long("help") | Arg::Short('h') => {
                 print!("{HELP}");
@@ -72,6 +74,7 @@ fn main() -> Result<()> {
     let has = |flag| flags.contains(&flag);
     match task.as_str() {
         "build" => build::wharf(&workspace),
+        "test" if has("no-run") => test::build(&workspace),
         "test" => test::run(&workspace, filter.as_deref(), has("all-flavors")),
         "schemas" => {
             schemas::run(workspace.root(), has("check"))?;

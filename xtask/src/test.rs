@@ -3,7 +3,7 @@
 mod digest;
 
 use crate::build;
-use crate::process::step;
+use crate::process::{run as run_program, step};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, ensure};
 use digest::Digest;
@@ -23,12 +23,25 @@ const THREADS_PER_CORE: usize = 2;
 /// How long to wait for the end of the output after cargo has ended.
 const OUTPUT_LIMIT: Duration = Duration::from_secs(5);
 
+/// Builds what all tests need, and the tests.
+pub fn build(workspace: &Workspace) -> Result<()> {
+    build::programs_of_tests(workspace)?;
+    step("Building the tests (release)", || {
+        run_program(cargo_test(workspace).arg("--no-run"))
+    })
+}
+
+fn cargo_test(workspace: &Workspace) -> Command {
+    let mut test = workspace.cargo();
+    test.args(["test", "--release", "--locked", "--workspace"]);
+    test
+}
+
 /// Runs the tests whose names contain `filter`, or all. With `all_flavors`, on the images of all
 /// flavors; else on those that are quick to make.
 pub fn run(workspace: &Workspace, filter: Option<&str>, all_flavors: bool) -> Result<()> {
     build::programs_of_tests(workspace)?;
-    let mut test = workspace.cargo();
-    test.args(["test", "--release", "--locked", "--workspace"]);
+    let mut test = cargo_test(workspace);
     // One failure must not hide another.
     test.arg("--no-fail-fast");
     if env::var_os(THREADS).is_none() {
