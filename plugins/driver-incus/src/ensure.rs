@@ -4,11 +4,11 @@
 //! After a crash, the next `ensure` continues from the engine's state. An instance that never started
 //! gets its files again and is started; one that ran is only reported.
 
-use crate::api::{Outcome, Refusal};
+use crate::api::{Outcome, Refusal, Reply};
 use crate::bodies::Creation;
 use crate::context::Context;
 use crate::found::{self, Found, again, settled};
-use crate::start::{ADDRESS_AGAIN_MS, Started, repeat_interrupted, start_sized};
+use crate::start::{self, ADDRESS_AGAIN_MS, Started, repeat_interrupted, start_sized};
 use crate::{ENGINE_KIND, digest, forward, gpu, names, owner_network, phase};
 use std::collections::BTreeSet;
 use wharf_guest::{Error, Phase, Report, ResourceType, Spec, log};
@@ -97,6 +97,8 @@ fn adopt(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error> {
         Phase::Creating if !phase::is_complete(&found.details) => {
             unfinished(ctx, spec, &found.name)
         }
+        // The first start removes the files, so that none can be written meanwhile.
+        Phase::Creating if start::goes_on(ctx, found)? => booting(spec, &Started::Starting),
         Phase::Creating => first_start(ctx, spec, found),
         phase @ (Phase::Ready | Phase::Booting) => {
             match repeat_interrupted(ctx, found, &spec.size)? {
@@ -134,18 +136,24 @@ fn unfinished(ctx: &Context, spec: &Spec, name: &str) -> Result<Report, Error> {
 fn first_start(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error> {
     for directory in directories(spec) {
         match ctx.api.make_directory(&found.name, directory)? {
-            Ok(()) => {}
             // A request of an interrupted call made it meanwhile.
             Err(refusal) if refusal.is_present() => {}
-            Err(refusal) => return Err(refusal.during("making a directory")),
+            made => put(made, "making a directory")?,
         }
     }
     for file in &spec.blueprint.files {
-        let written = ctx.api.write(&found.name, file)?;
-        written.map_err(|refusal| refusal.during("writing a file"))?;
+        put(ctx.api.write(&found.name, file)?, "writing a file")?;
     }
     forward::publish(ctx, spec)?;
     booting(spec, &start_sized(ctx, found, &spec.size)?)
+}
+
+/// An instance that has been deleted, or started by an interrupted call, lacks the place of its files.
+fn put(reply: Reply<()>, doing: &str) -> Result<(), Error> {
+    match reply {
+        Err(refusal) if refusal.is_not_found() => Err(Error::RetryLater(LOOK_AGAIN_MS)),
+        reply => reply.map_err(|refusal| refusal.during(doing)),
+    }
 }
 
 fn booting(spec: &Spec, started: &Started) -> Result<Report, Error> {

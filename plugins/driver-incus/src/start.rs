@@ -35,6 +35,24 @@ pub fn start_sized(ctx: &Context, found: &Found, size: &Size) -> Result<Started,
     start(ctx, &found.name)
 }
 
+/// Whether a start of an interrupted call goes on.
+///
+/// # Errors
+/// When the engine refuses to list its operations.
+pub fn goes_on(ctx: &Context, found: &Found) -> Result<bool, Error> {
+    if !has_begun(found) {
+        return Ok(false);
+    }
+    let operated = ctx.api.is_operated(&found.name)?;
+    operated.map_err(|refusal| refusal.during("listing the operations"))
+}
+
+/// Whether a start has begun and not ended.
+fn has_begun(found: &Found) -> bool {
+    let note = found.details.config.get(names::START);
+    note.is_some_and(|note| note == names::BEGUN)
+}
+
 /// Starts a running instance again if its last start was interrupted.
 ///
 /// # Errors
@@ -44,12 +62,10 @@ pub fn repeat_interrupted(
     found: &Found,
     size: &Size,
 ) -> Result<Option<Started>, Error> {
-    let note = found.details.config.get(names::START);
-    if note.is_none_or(|note| note != names::BEGUN) {
+    if !has_begun(found) {
         return Ok(None);
     }
-    let operated = ctx.api.is_operated(&found.name)?;
-    if operated.map_err(|refusal| refusal.during("listing the operations"))? {
+    if goes_on(ctx, found)? {
         return Ok(Some(Started::Starting));
     }
     log!(

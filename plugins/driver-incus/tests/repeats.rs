@@ -224,6 +224,32 @@ fn a_creation_is_continued_after_any_break() {
     );
 }
 
+/// A start of an interrupted call goes on; the first start reads the files, and removes them.
+#[test]
+fn nothing_is_written_during_an_interrupted_start() {
+    let fake = Fake::default();
+    settle(&fake, false);
+    for one in fake.instances.borrow_mut().values_mut() {
+        one.body["config"][names::START] = names::BEGUN.into();
+        one.files.clear();
+        (one.running, one.has_run) = (false, false);
+    }
+    let mut spec = spec();
+    spec.may_exist = true;
+    fake.operating.set(true);
+    let report = call(&fake, |ctx| ensure::ensure(ctx, &spec)).unwrap();
+    assert!(matches!(report.phase, Phase::Booting) && report.again_ms.is_some());
+    let no_files = |one: &engine::Instance| one.files.is_empty();
+    assert!(fake.instances.borrow().values().all(no_files));
+    // The operation may be listed too late.
+    fake.operating.set(false);
+    fake.files_gone.set(true);
+    let error = call(&fake, |ctx| ensure::ensure(ctx, &spec)).unwrap_err();
+    assert!(matches!(error, Error::RetryLater(_)), "{error:?}");
+    fake.files_gone.set(false);
+    assert!(matches!(settle(&fake, true), Phase::Ready));
+}
+
 #[test]
 fn stop_resize_and_delete_are_repeated_after_any_break() {
     let wanted = || {

@@ -41,6 +41,10 @@ pub struct Fake {
     pub dies: Cell<bool>,
     /// The next creation leaves an instance without a disk.
     pub dies_in_creation: Cell<bool>,
+    /// An operation on all instances goes on.
+    pub operating: Cell<bool>,
+    /// The first start has removed the place of the files.
+    pub files_gone: Cell<bool>,
 }
 
 impl Engine for Fake {
@@ -111,7 +115,16 @@ impl Fake {
         match (request.method, segments.as_slice()) {
             (Method::Get, ["operations", OPERATION, "wait"]) => (200, self.ended.borrow().clone()),
             (Method::Get, ["operations"]) => {
-                sync(json!({ "success": [{ "status_code": 200, "resources": null }] }))
+                let path = |name| format!("/1.0/instances/{name}?project=wharf");
+                let running = json!({
+                    "status_code": 103,
+                    "resources": { "instances": instances.keys().map(path).collect::<Vec<_>>() },
+                });
+                let ended = json!({ "status_code": 200, "resources": null });
+                match self.operating.get() {
+                    true => sync(json!({ "running": [running], "success": [ended] })),
+                    false => sync(json!({ "success": [ended] })),
+                }
             }
             (Method::Get, ["storage-pools", "default", "volumes", "container"]) => {
                 let path = |name| {
@@ -159,6 +172,7 @@ impl Fake {
                 };
                 match (method, rest) {
                     (Method::Get, []) => sync(details(one)),
+                    (Method::Post, ["files"]) if self.files_gone.get() => no(404, "Not Found"),
                     (Method::Post, ["files"]) => {
                         let file = query.rsplit_once("path=").unwrap().1.replace("%2F", "/");
                         one.files.push(file);
