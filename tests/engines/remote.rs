@@ -245,7 +245,7 @@ fn is_read_again(authority: &Authority, machine: &Machine) -> Result<()> {
     let server = Server::start(&format!("{}{node}", Ports::take().settings()))?;
     let until_reached = |wanted: bool| {
         until("the node is reached or not", || {
-            let reached = !state(&server, "far")?.contains("unreachable");
+            let reached = state(&server, "far")?.contains(" reachable");
             Ok((reached == wanted).then_some(()))
         })
     };
