@@ -3,7 +3,7 @@
 use super::build_output::follow;
 use super::http::{Body, Client, Request};
 use super::recipe::{INPUTS_LABEL, Recipe};
-use super::rootfs::percent_encode;
+use super::rootfs::{lock, percent_encode};
 use super::{Recipes, RootFileSystem, ensure_one};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -58,8 +58,8 @@ impl Recipes {
         let environment = image.pointer("/Config/Env").and_then(Value::as_array);
         let file = format!("{name}-{}-{}.export.tar", recipe.platform()?, recipe.hash());
         let tarball = self.cache.join(file);
+        let _lock = lock(&self.cache)?;
         if !tarball.is_file() {
-            fs::create_dir_all(&self.cache)?;
             let draft = tarball.with_extension("draft");
             export(engine, &reference, &draft)?;
             fs::rename(&draft, &tarball)?;

@@ -2,8 +2,12 @@
 
 use crate::process::{command, find, is_root, run};
 use crate::progress;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use std::fs::File;
 use std::process::Stdio;
+
+/// The lock of [`install`].
+const LOCK: &str = "/run/wharf-packages.lock";
 
 /// A program, its package in Debian and Ubuntu, and its purpose.
 #[derive(Debug, Clone, Copy)]
@@ -41,11 +45,7 @@ pub fn ensure_unless(needs: &[Need], present: impl Fn(&Need) -> bool) -> Result<
         );
     }
     progress::step(&format!("Installing {}", list.join(", ")));
-    run(apt().args(["update", "-q=2"]))?;
-    run(apt()
-        .args(["install", "-y", "-q=2", "--no-install-recommends"])
-        .args(names)
-        .stdout(Stdio::null()))?;
+    install(names, None)?;
     let still = missing.iter().find(|need| !present(need));
     if let Some(need) = still {
         bail!(
@@ -57,9 +57,22 @@ pub fn ensure_unless(needs: &[Need], present: impl Fn(&Need) -> bool) -> Result<
     Ok(())
 }
 
-fn apt() -> std::process::Command {
-    let mut apt = command("apt-get");
-    apt.env("DEBIAN_FRONTEND", "noninteractive")
-        .stdin(Stdio::null());
-    apt
+/// Installs packages with apt, from the suite `from` or from the machine's own.
+pub fn install<'a>(names: impl Iterator<Item = &'a str>, from: Option<&str>) -> Result<()> {
+    // A second update fails while one runs. An installation itself waits for other programs.
+    let lock = File::create(LOCK).context(LOCK)?;
+    lock.lock().context(LOCK)?;
+    let apt = || {
+        let mut apt = command("apt-get");
+        apt.env("DEBIAN_FRONTEND", "noninteractive")
+            .stdin(Stdio::null());
+        apt
+    };
+    run(apt().args(["update", "-q=2"]))?;
+    run(apt()
+        .args(["-o", "DPkg::Lock::Timeout=300"])
+        .args(["install", "-y", "-q=2", "--no-install-recommends"])
+        .args(from.map(|suite| format!("--target-release={suite}")))
+        .args(names)
+        .stdout(Stdio::null()))
 }

@@ -10,7 +10,7 @@ use crate::process::{command, output, run};
 use crate::progress;
 use anyhow::{Context, Result};
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -32,18 +32,27 @@ const LEFT_OUT: [&str; 4] = [
 /// The manual pages in English, for images with a program that shows them.
 const MANUALS: &str = "/usr/share/man/man[1-9]/*";
 
+/// Locks the cache until the file is dropped, so that of two processes that need a file only one makes it.
+/// The lock is on the directory, which leaves no file.
+pub(crate) fn lock(cache: &Path) -> Result<File> {
+    fs::create_dir_all(cache)?;
+    let lock = File::open(cache)?;
+    lock.lock()?;
+    Ok(lock)
+}
+
 /// The root file system as a tar file, made once for each version of the recipe.
 pub(crate) fn tarball(recipe: &Recipe) -> Result<PathBuf> {
     let directory = recipe.cache();
     let platform = recipe.platform()?;
     let name = format!("{}-{platform}-{}.tar", recipe.name(), recipe.hash());
     let path = directory.join(name);
+    let _lock = lock(directory)?;
     if path.is_file() {
         progress::note(&format!("Reusing {}.", path.display()));
         return Ok(path);
     }
     packages::ensure(&NEEDS)?;
-    fs::create_dir_all(directory)?;
     let overlay = directory.join(format!("{}-files.tar", recipe.name()));
     fs::write(&overlay, recipe.tar("files")?)?;
     let draft = path.with_extension("draft.tar");

@@ -17,12 +17,15 @@ RULES='{"name": "'$ACL'", "ingress": [{"action": "allow", "state": "enabled"}], 
 # The arguments of every daemon of OVS and OVN.
 DAEMON=(-vconsole:off --detach --pidfile --log-file)
 
-install_packages() {
+# As Wharf's own programs, it installs alone: a second update fails while one runs.
+install_packages() (
+    exec 9>/run/wharf-packages.lock
+    flock 9
     local all=("${PACKAGES[@]}" "${BACKPORTS[@]}") installed mirror policy=/usr/sbin/policy-rc.d
     local install=(apt-get install -y -q=2 --no-install-recommends)
     export DEBIAN_FRONTEND=noninteractive
     installed=$(dpkg -s "${all[@]}" 2>/dev/null | grep -c '^Status: install ok installed') || true
-    [ "$installed" != "${#all[@]}" ] || return 0
+    [ "$installed" != "${#all[@]}" ] || exit 0
     apt-get update -q=2
     if ! apt-cache show incus-base >/dev/null 2>&1; then
         # The backports, on the mirror that the machine uses.
@@ -39,7 +42,7 @@ install_packages() {
     fi
     "${install[@]}" "${PACKAGES[@]}" >/dev/null
     "${install[@]}" -t bookworm-backports "${BACKPORTS[@]}" >/dev/null
-}
+)
 
 # Starts a daemon; its files are NAME.pid and NAME.log: start NAME PROGRAM...
 start() {

@@ -2,12 +2,11 @@
 
 use crate::engine::LXCFS;
 use crate::packages::{self, Need};
-use crate::process::{command, find, is_root, run};
+use crate::process::{find, is_root};
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
-use std::process::Stdio;
 
 /// The daemon, which is not in PATH.
 pub(super) const DAEMON: &str = "/usr/libexec/incus/incusd";
@@ -80,20 +79,13 @@ fn install_packages() -> Result<()> {
         );
     }
     crate::progress::step("Installing Incus");
-    let mut arguments = vec!["install", "-y", "-q=2", "--no-install-recommends"];
     let backports = format!("{WITHOUT}-backports");
-    if wharf_images::platform()?.starts_with(&format!("{WITHOUT}-")) {
+    let is_without = wharf_images::platform()?.starts_with(&format!("{WITHOUT}-"));
+    if is_without {
         add_source(&backports)?;
-        arguments.extend(["-t", &backports]);
     }
-    let apt = || {
-        let mut apt = command("apt-get");
-        apt.env("DEBIAN_FRONTEND", "noninteractive")
-            .stdin(Stdio::null());
-        apt
-    };
-    run(apt().args(["update", "-q=2"]))?;
-    run(apt().args(arguments).args(PACKAGES).stdout(Stdio::null()))?;
+    let from = is_without.then_some(backports.as_str());
+    packages::install(PACKAGES.into_iter(), from)?;
     if !Path::new(DAEMON).is_file() {
         bail!("the package incus-base is installed but has no {DAEMON}");
     }
