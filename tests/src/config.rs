@@ -1,5 +1,6 @@
 //! Configurations of test servers.
 
+use crate::share;
 use anyhow::Result;
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -21,12 +22,11 @@ const EACH: u16 = 40;
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
 impl Ports {
-    /// Returns a range that no other server of this process has. Processes begin with different ranges.
+    /// Returns a range that no other server of a test has.
     pub fn take() -> Self {
-        let parts = (LAST - FIRST) / EACH;
-        let start = u16::try_from(std::process::id() % u32::from(parts)).unwrap_or(0);
+        let (first, count) = share::of((LAST - FIRST) / EACH);
         loop {
-            let n = (start + NEXT.fetch_add(1, Ordering::Relaxed)) % parts;
+            let n = first + NEXT.fetch_add(1, Ordering::Relaxed) % count;
             let from = FIRST + n * EACH;
             if TcpListener::bind(("127.0.0.1", from)).is_ok() {
                 return Self {

@@ -17,6 +17,7 @@ mod node_check;
 mod proxy;
 mod python;
 mod server;
+mod share;
 mod ssh;
 mod terminal;
 mod trials;

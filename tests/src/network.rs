@@ -1,28 +1,26 @@
 //! Networks for the instances of a test's server.
 
+use crate::share;
 use anyhow::{Context, Result};
 use std::process::Command;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 use wharf_testkit::process::output;
 
-const FIRST: u8 = 100;
-const COUNT: u8 = 150;
+const FIRST: u16 = 100;
+const COUNT: u16 = 150;
 
-static NEXT: AtomicU8 = AtomicU8::new(0);
+static NEXT: AtomicU16 = AtomicU16::new(0);
 
-/// Returns a number n such that 10.n.0.0/16 is unused: no other server of this process has it, and
-/// the machine has no route to it. Processes begin with different numbers, because other test runs
-/// may be active.
+/// Returns a number n such that 10.n.0.0/16 is unused: no other server of a test has it, and the machine
+/// has no route to it.
 pub fn free_network() -> Result<u8> {
     let routes = output(Command::new("ip").args(["-4", "route", "show"]))?;
     let taken = |prefix: &str| routes.lines().any(|route| route.starts_with(prefix));
-    let start = u8::try_from(std::process::id() % u32::from(COUNT)).unwrap_or(0);
-    let next = || {
-        let n = u16::from(start) + u16::from(NEXT.fetch_add(1, Ordering::Relaxed));
-        FIRST + u8::try_from(n % u16::from(COUNT)).unwrap_or(0)
-    };
-    let free = (0..COUNT)
+    let (first, count) = share::of(COUNT);
+    let next = || FIRST + first + NEXT.fetch_add(1, Ordering::Relaxed) % count;
+    let free = (0..count)
         .map(|_| next())
         .find(|n| !taken(&format!("10.{n}.")));
+    let free = free.and_then(|n| u8::try_from(n).ok());
     free.context("the machine has routes into all networks of the tests")
 }
