@@ -101,13 +101,27 @@ const TWO_VMS: &str = "two_vms_of_two_owners_with_logins_disks_ports_and_network
 const VM_ISOLATION: &str = "from_a_vm_nothing_of_the_node_is_reachable";
 const VM_ENDS: &str = "a_vm_that_ends_by_itself_is_shut_off_and_restarts";
 const VMS: [&str; 3] = [TWO_VMS, VM_ISOLATION, VM_ENDS];
-/// The only engine with these tests: they would take as long on every other kind.
-const VMS_ON: Kind = Kind::Dockerd;
 
 /// Tests that start dockerds of their own.
 const THREE_MACHINES: &str = "three_machines_behind_mutual_tls_and_a_cut_link";
 const CERTIFICATES: &str = "a_wrong_certificate_is_named_by_node_check";
-const REMOTE: [&str; 2] = [THREE_MACHINES, CERTIFICATES];
+
+/// Tests of the bridges that Docker makes for its networks.
+const VANISHED_BRIDGE: &str = "a_network_whose_bridge_vanished_is_made_again";
+const EARLIER_NETWORK: &str = "a_network_of_an_earlier_version_goes_on";
+
+/// Tests for one kind of engine.
+const ONE_KIND: [&str; 7] = [
+    TWO_VMS,
+    VM_ISOLATION,
+    VM_ENDS,
+    THREE_MACHINES,
+    CERTIFICATES,
+    VANISHED_BRIDGE,
+    EARLIER_NETWORK,
+];
+/// VMs would take as long on every other kind.
+const ONE_KIND_IS: Kind = Kind::Dockerd;
 
 /// Comma-separated names of engines, or `all`: each test runs on these.
 const ENGINES: &str = "WHARF_TEST_ENGINES";
@@ -207,14 +221,8 @@ const TESTS: &[(&str, Test)] = &[
         "two_installations_on_one_engine_do_not_disturb_each_other",
         beside::two_installations,
     ),
-    (
-        "a_network_whose_bridge_vanished_is_made_again",
-        beside::a_vanished_bridge,
-    ),
-    (
-        "a_network_of_an_earlier_version_goes_on",
-        beside::a_network_of_an_earlier_version,
-    ),
+    (VANISHED_BRIDGE, beside::a_vanished_bridge),
+    (EARLIER_NETWORK, beside::a_network_of_an_earlier_version),
     (
         "requests_are_answered_during_an_outage_and_work_resumes_after_it",
         outage::socket_gone,
@@ -302,16 +310,17 @@ fn kinds() -> Vec<Kind> {
 
 /// Returns the tests for one kind of engine; reports those that do not run.
 fn tests_on(kind: Kind) -> Vec<&'static (&'static str, Test)> {
-    if kind != VMS_ON {
+    if kind != ONE_KIND_IS {
         eprintln!(
-            "NOT RUN on {kind}: the tests of virtual machines and of TLS, which run on {VMS_ON}"
+            "NOT RUN on {kind}: the tests of virtual machines, of TLS and of Docker's bridges, which run on \
+             {ONE_KIND_IS}"
         );
     }
     let plain = std::env::var_os(ENGINES).is_none();
     let core = plain && kind != PLAIN_RUN;
     let (run, left): (Vec<_>, Vec<_>) = TESTS
         .iter()
-        .filter(|(name, _)| kind == VMS_ON || !(VMS.contains(name) || REMOTE.contains(name)))
+        .filter(|(name, _)| kind == ONE_KIND_IS || !ONE_KIND.contains(name))
         .partition(|(name, _)| !core || CORE.contains(name));
     if core {
         let left = left.len();
