@@ -1,10 +1,10 @@
-//! Request bodies: read within bounds of size and time, drained if the endpoint takes none.
+//! Request bodies: declared as JSON, read within bounds of size and time, drained if the endpoint takes none.
 
 use super::activity::Activity;
 use super::respond::HttpError;
 use axum::body::Body;
 use bytes::Bytes;
-use http::header::{EXPECT, HeaderMap, HeaderValue};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HeaderMap, HeaderValue};
 use http::{Request, Version};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
@@ -26,6 +26,23 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The time in which a body that no endpoint takes is looked at.
 const ARRIVAL: Duration = Duration::from_millis(50);
+
+/// Whether the body is declared, once, as JSON without a content coding.
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let essence = types
+        .next()
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split(';').next())
+        .map(str::trim);
+    let coded = headers
+        .get_all(CONTENT_ENCODING)
+        .iter()
+        .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"));
+    essence.is_some_and(|e| e.eq_ignore_ascii_case("application/json"))
+        && types.next().is_none()
+        && !coded
+}
 
 /// Refuses a body whose declared size is above the limit.
 fn check_size(body: &Body) -> Result<(), HttpError> {
@@ -165,10 +182,11 @@ async fn drain<B: hyper::body::Body<Data = Bytes> + Unpin>(mut body: B) {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_BYTES, MAX_DRAINED, RequestBody, read};
+    use super::{MAX_BYTES, MAX_DRAINED, RequestBody, is_json, read};
     use crate::http::respond::HttpError;
     use axum::body::Body;
     use bytes::Bytes;
+    use http::{HeaderMap, HeaderName, HeaderValue};
     use hyper::body::Frame;
     use std::convert::Infallible;
     use std::pin::Pin;
@@ -254,5 +272,38 @@ mod tests {
         assert_eq!(drained(true, false, usize::MAX).await, most);
         assert_eq!(drained(false, false, 3).await, 0);
         assert_eq!(drained(true, true, 3).await, 0);
+    }
+
+    fn json(pairs: &[(&str, &str)]) -> bool {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            let name: HeaderName = name.parse().unwrap();
+            headers.append(name, HeaderValue::from_str(value).unwrap());
+        }
+        is_json(&headers)
+    }
+
+    #[test]
+    fn json_with_or_without_parameters() {
+        assert!(json(&[("content-type", "application/json")]));
+        assert!(json(&[(
+            "content-type",
+            "Application/JSON ; charset=utf-8"
+        )]));
+        assert!(json(&[
+            ("content-type", "application/json"),
+            ("content-encoding", "identity")
+        ]));
+        assert!(!json(&[]));
+        assert!(!json(&[("content-type", "text/json")]));
+        assert!(!json(&[("content-type", "application/json-patch+json")]));
+        assert!(!json(&[
+            ("content-type", "application/json"),
+            ("content-type", "application/json")
+        ]));
+        assert!(!json(&[
+            ("content-type", "application/json"),
+            ("content-encoding", "gzip")
+        ]));
     }
 }

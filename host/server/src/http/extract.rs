@@ -2,11 +2,11 @@
 //! type, size and time of the body, then a free place among the running requests.
 
 use super::auth::Authenticated;
+use super::body;
 use super::conditional::if_match;
 use super::entity_tags::Tags;
 use super::interface::Interface;
 use super::respond::{self, HttpError, Response};
-use super::{body, media_type};
 use crate::api::{Reply, tag};
 use axum::RequestPartsExt;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
@@ -75,7 +75,7 @@ impl FromRequest<Arc<Interface>> for Json {
     type Rejection = HttpError;
 
     async fn from_request(request: Request, state: &Arc<Interface>) -> Result<Self, HttpError> {
-        if !media_type::is_json(request.headers()) {
+        if !body::is_json(request.headers()) {
             return Err(HttpError::MediaType);
         }
         let body = body::read(request.into_body(), state.body_timeout).await?;

@@ -23,7 +23,6 @@ mod extract;
 mod interface;
 mod list;
 mod listen;
-mod media_type;
 mod metrics;
 mod passkeys;
 mod peers;
