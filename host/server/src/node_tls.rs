@@ -50,29 +50,37 @@ pub struct NodeTls {
 }
 
 /// Reads the certificates of all nodes behind TLS.
-pub fn read_all(nodes: &[NodeConfig]) -> Result<Vec<(NodeId, ClientTls)>, RenewError> {
+pub fn read_all(nodes: &[NodeConfig]) -> Result<Vec<(NodeId, ClientTls)>, WrongNodeTls> {
     let mut all = Vec::new();
     for node in nodes {
         let Ok(Endpoint::Https { host, .. }) = Endpoint::parse(&node.endpoint) else {
             continue;
         };
-        let read = read(node, &host).map_err(|(setting, source)| RenewError {
-            node: node.name.clone(),
-            setting,
-            source,
-        })?;
+        let read = read(node, &host).map_err(|error| WrongNodeTls::of(node, error))?;
         all.push((NodeId(node.name.clone()), read.config));
     }
     Ok(all)
 }
 
-/// A renewed certificate of a node that cannot be used.
+/// A setting of a node's certificates that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("node.{node}.{setting}: {source}")]
-pub struct RenewError {
+#[error("setting `node.{node}.{setting}`")]
+pub struct WrongNodeTls {
     node: String,
     setting: &'static str,
     source: NodeTlsError,
+}
+
+impl WrongNodeTls {
+    /// An error of [`read`] or of [`check_unused`].
+    pub fn of(node: &NodeConfig, (setting, source): (&'static str, NodeTlsError)) -> Self {
+        let node = node.name.clone();
+        Self {
+            node,
+            setting,
+            source,
+        }
+    }
 }
 
 /// Refuses certificates that no connection uses.

@@ -1,7 +1,7 @@
 //! Reload of the configuration and the certificates on SIGHUP.
 
 use crate::http;
-use crate::node_tls::{self, RenewError};
+use crate::node_tls::{self, WrongNodeTls};
 use wharf_config::ConfigError;
 use wharf_control::App;
 
@@ -12,7 +12,7 @@ enum ReloadError {
     #[error(transparent)]
     Tls(#[from] http::StartError),
     #[error(transparent)]
-    NodeTls(#[from] RenewError),
+    NodeTls(#[from] WrongNodeTls),
 }
 
 /// Reads the configuration file and the certificates again. If one of them cannot be used, nothing

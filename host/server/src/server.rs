@@ -1,7 +1,7 @@
 //! Builds a server from its configuration and runs it.
 
 use crate::essential::Essential;
-use crate::node_tls::{self, NodeTls, NodeTlsError};
+use crate::node_tls::{self, NodeTls, WrongNodeTls};
 use crate::trust::{self, TrustError};
 use crate::{check, http, reload, webhook};
 use std::collections::{BTreeMap, HashSet};
@@ -51,12 +51,8 @@ pub enum StartError {
     #[error("setting `node.{node}.endpoint`")]
     Endpoint { node: String, source: EndpointError },
     /// A node's certificates cannot be used.
-    #[error("setting `node.{node}.{setting}`")]
-    NodeTls {
-        node: String,
-        setting: &'static str,
-        source: NodeTlsError,
-    },
+    #[error(transparent)]
+    NodeTls(#[from] WrongNodeTls),
     /// A node's settings are not valid.
     #[error("setting `node.{node}.settings`: {message}")]
     Settings { node: String, message: String },
@@ -381,11 +377,7 @@ fn driver(
         node: node.name.clone(),
         message: error.to_string(),
     })?;
-    let wrong_tls = |(setting, source)| StartError::NodeTls {
-        node: node.name.clone(),
-        setting,
-        source,
-    };
+    let wrong_tls = |error| WrongNodeTls::of(node, error);
     if !matches!(endpoint, Endpoint::Https { .. }) {
         node_tls::check_unused(node).map_err(wrong_tls)?;
     }

@@ -194,9 +194,10 @@ fn disk(body: &Value, subject: &Subject, size: Size, settings: &Settings) -> Res
     match given.as_str().and_then(bytes) {
         Some(bytes) if (own..=own.saturating_add(room)).contains(&bytes) => Ok(()),
         _ => Err(refuse(format!(
-            "{}: must be {}G and room for the image",
+            "{}: must be {}G, with at most {}M more for the image and for metadata",
             shown(SIZE),
-            own / GIB
+            own / GIB,
+            room / MIB
         ))),
     }
 }
