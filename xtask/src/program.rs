@@ -14,27 +14,30 @@ const ROOT: &str = "WHARF_WORKSPACE";
 /// The variable that names a server to use instead of the one in this workspace.
 const SERVER: &str = "WHARF_BIN";
 
+/// A task, its program, and the program's first argument.
+const PROGRAMS: [(&str, &str, Option<&str>); 7] = [
+    ("up", "wharf-up", Some("up")),
+    ("down", "wharf-up", Some("down")),
+    ("images", "wharf-up", Some("images")),
+    ("conformance", "wharf-conformance", None),
+    ("dist", "wharf-dist", None),
+    ("sanity", "wharf-sanity", None),
+    ("bench", "wharf-bench", Some("run")),
+];
+
 /// A task with a program of its own.
 #[derive(Debug)]
 pub struct Program {
     task: &'static str,
     binary: &'static str,
-    leading: &'static [&'static str],
+    leading: Option<&'static str>,
 }
 
 impl Program {
     /// The program of a task, if the task has one.
     pub fn of(task: &str) -> Option<Self> {
-        let (task, binary, leading): (_, _, &[_]) = match task {
-            "up" => ("up", "wharf-up", &["up"]),
-            "down" => ("down", "wharf-up", &["down"]),
-            "images" => ("images", "wharf-up", &["images"]),
-            "conformance" => ("conformance", "wharf-conformance", &[]),
-            "dist" => ("dist", "wharf-dist", &[]),
-            "sanity" => ("sanity", "wharf-sanity", &[]),
-            "bench" => ("bench", "wharf-bench", &["run"]),
-            _ => return None,
-        };
+        let mut programs = PROGRAMS.into_iter();
+        let (task, binary, leading) = programs.find(|(name, ..)| *name == task)?;
         Some(Self {
             task,
             binary,

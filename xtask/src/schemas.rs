@@ -206,6 +206,5 @@ mod tests {
     #[test]
     fn file_names() {
         assert_eq!(kebab("CreateRequest"), "create-request");
-        assert_eq!(kebab("Stats"), "stats");
     }
 }
