@@ -11,6 +11,7 @@ const COUNT: u8 = 5;
 ///
 /// # Panics
 /// When other processes have all shares.
+#[allow(clippy::expect_used, reason = "a test fails by panicking")]
 pub fn of(all: u16) -> (u16, u16) {
     static OWN: OnceLock<(u8, Reservation)> = OnceLock::new();
     let (number, _) = OWN.get_or_init(|| {

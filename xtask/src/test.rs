@@ -19,8 +19,9 @@ use std::time::{Duration, Instant};
 const FLAVORS: &str = "WHARF_TEST_FLAVORS";
 /// The variable that limits how many tests of one binary run at a time.
 const THREADS: &str = "RUST_TEST_THREADS";
-/// The tests that mostly wait, for storage and for virtual machines. All other tests run meanwhile.
-const ENGINES: [&str; 2] = ["--test=engines", "--test=flavors"];
+/// The tests of real engines, those of `up` with the name `engine`. They mostly wait, for storage and for
+/// virtual machines, and look for traces on the whole machine. All other tests run meanwhile.
+const ENGINES: [&str; 5] = ["engines", "flavors", "incus", "ovn", "engine"];
 /// Most of a test is waiting for a server.
 const THREADS_PER_CORE: usize = 2;
 /// How long to wait for a line after cargo has ended.
@@ -80,11 +81,14 @@ fn targets(workspace: &Workspace) -> Result<(Vec<String>, Vec<String>)> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let targets = packages.flat_map(|package| package["targets"].as_array().into_iter().flatten());
     let tests = targets.filter(|target| target["kind"][0] == "test");
-    let names = tests.filter_map(|target| Some(format!("--test={}", target["name"].as_str()?)));
+    let names = tests.filter_map(|target| target["name"].as_str());
+    let (engines, others): (Vec<_>, Vec<_>) = names.partition(|name| ENGINES.contains(name));
+    let named = |names: Vec<&str>| names.into_iter().map(|name| format!("--test={name}"));
     let rest = ["--lib", "--bins"].map(str::to_owned);
-    Ok(names
-        .chain(rest)
-        .partition(|name| ENGINES.contains(&name.as_str())))
+    Ok((
+        named(engines).collect(),
+        named(others).chain(rest).collect(),
+    ))
 }
 
 /// A running command, and its lines with their times.

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "patch", "head"];
 
@@ -24,7 +24,7 @@ struct Operation {
 /// The response of one status.
 struct Response {
     /// Schema of the body, if there is one.
-    body: Option<Validator>,
+    body: Option<Arc<Validator>>,
     /// Whether the body is of a type that is not JSON.
     is_other: bool,
     headers: Vec<Header>,
@@ -33,7 +33,7 @@ struct Response {
 struct Header {
     name: String,
     required: bool,
-    schema: Validator,
+    schema: Arc<Validator>,
 }
 
 impl Document {
@@ -44,11 +44,12 @@ impl Document {
             version.starts_with("3.1"),
             "the OpenAPI document is not of version 3.1, whose schemas are JSON Schemas"
         );
+        let mut schemas = Schemas::new(document);
         let mut operations = Vec::new();
         for (path, item) in object(&document["paths"]).context("the document has no `paths`")? {
             for (method, operation) in object(item).into_iter().flatten() {
                 if METHODS.contains(&method.as_str()) {
-                    let one = Operation::new(document, path, method, operation);
+                    let one = Operation::new(&mut schemas, path, method, operation);
                     operations.push(one.with_context(|| format!("{method} {path}"))?);
                 }
             }
@@ -144,20 +145,20 @@ impl Document {
 }
 
 impl Operation {
-    fn new(document: &Value, path: &str, method: &str, operation: &Value) -> Result<Self> {
+    fn new(schemas: &mut Schemas<'_>, path: &str, method: &str, operation: &Value) -> Result<Self> {
         let mut responses = BTreeMap::new();
         for (status, response) in
             object(&operation["responses"]).context("the operation has no `responses`")?
         {
-            let response = resolve(document, response)?;
+            let response = resolve(schemas.document, response)?;
             let body = match response.pointer("/content/application~1json/schema") {
-                Some(schema) => Some(compile(document, schema)?),
+                Some(schema) => Some(schemas.compile(schema)?),
                 None => None,
             };
             let headers = object(&response["headers"])
                 .into_iter()
                 .flatten()
-                .map(|(name, header)| Header::new(document, name, header))
+                .map(|(name, header)| Header::new(schemas, name, header))
                 .collect::<Result<_>>()?;
             let status = status
                 .parse()
@@ -193,12 +194,12 @@ impl Operation {
 }
 
 impl Header {
-    fn new(document: &Value, name: &str, header: &Value) -> Result<Self> {
-        let header = resolve(document, header)?;
+    fn new(schemas: &mut Schemas<'_>, name: &str, header: &Value) -> Result<Self> {
+        let header = resolve(schemas.document, header)?;
         Ok(Self {
             name: name.to_owned(),
             required: header["required"] == true,
-            schema: compile(document, &header["schema"])?,
+            schema: schemas.compile(&header["schema"])?,
         })
     }
 
@@ -228,14 +229,36 @@ fn resolve<'d>(document: &'d Value, value: &'d Value) -> Result<&'d Value> {
         .with_context(|| format!("the reference {reference} has no target"))
 }
 
-/// Compiles a schema together with the schemas that it may reference.
-fn compile(document: &Value, schema: &Value) -> Result<Validator> {
-    let mut root = json!({ "components": { "schemas": document["components"]["schemas"] } });
-    root["allOf"] = json!([schema]);
-    jsonschema::draft202012::options()
-        .should_validate_formats(true)
-        .build(&root)
-        .map_err(|error| anyhow::anyhow!("a schema is invalid: {error}"))
+/// The compiled schemas of a document. Most operations share the schemas of their errors and headers.
+struct Schemas<'d> {
+    document: &'d Value,
+    compiled: BTreeMap<String, Arc<Validator>>,
+}
+
+impl<'d> Schemas<'d> {
+    fn new(document: &'d Value) -> Self {
+        Self {
+            document,
+            compiled: BTreeMap::new(),
+        }
+    }
+
+    /// Compiles a schema together with the schemas that it may reference, unless that was done before.
+    fn compile(&mut self, schema: &Value) -> Result<Arc<Validator>> {
+        let text = schema.to_string();
+        if let Some(compiled) = self.compiled.get(&text) {
+            return Ok(Arc::clone(compiled));
+        }
+        let components = &self.document["components"]["schemas"];
+        let root = json!({ "allOf": [schema], "components": { "schemas": components } });
+        let compiled = jsonschema::draft202012::options()
+            .should_validate_formats(true)
+            .build(&root)
+            .map_err(|error| anyhow::anyhow!("a schema is invalid: {error}"))?;
+        let compiled = Arc::new(compiled);
+        self.compiled.insert(text, Arc::clone(&compiled));
+        Ok(compiled)
+    }
 }
 
 #[cfg(test)]
