@@ -87,11 +87,7 @@ fn collect_bodies(value: &Value, found: &mut BTreeSet<String>) -> Result<()> {
                 collect_bodies(inner, found)?;
             }
         }
-        Value::Array(items) => {
-            for item in items {
-                collect_bodies(item, found)?;
-            }
-        }
+        Value::Array(items) => (items.iter()).try_for_each(|item| collect_bodies(item, found))?,
         _ => {}
     }
     Ok(())
@@ -150,11 +146,7 @@ fn localise(value: &mut Value, referred: &mut BTreeSet<String>) -> Result<()> {
                 }
             }
         }
-        Value::Array(items) => {
-            for item in items {
-                localise(item, referred)?;
-            }
-        }
+        Value::Array(items) => (items.iter_mut()).try_for_each(|item| localise(item, referred))?,
         _ => {}
     }
     Ok(())

@@ -74,6 +74,7 @@ pub fn run(workspace: &Workspace, filter: Option<&str>, all_flavors: bool) -> Re
 }
 
 /// The arguments that select the targets of the lane of [`ENGINES`], and of the other lane.
+#[allow(clippy::indexing_slicing, reason = "JSON: a missing key is null")]
 fn targets(workspace: &Workspace) -> Result<(Vec<String>, Vec<String>)> {
     let mut metadata = workspace.cargo();
     metadata.args(["metadata", "--no-deps", "--locked", "--format-version=1"]);
@@ -81,14 +82,17 @@ fn targets(workspace: &Workspace) -> Result<(Vec<String>, Vec<String>)> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let targets = packages.flat_map(|package| package["targets"].as_array().into_iter().flatten());
     let tests = targets.filter(|target| target["kind"][0] == "test");
-    let names = tests.filter_map(|target| target["name"].as_str());
-    let (engines, others): (Vec<_>, Vec<_>) = names.partition(|name| ENGINES.contains(name));
-    let named = |names: Vec<&str>| names.into_iter().map(|name| format!("--test={name}"));
-    let rest = ["--lib", "--bins"].map(str::to_owned);
-    Ok((
-        named(engines).collect(),
-        named(others).chain(rest).collect(),
-    ))
+    let mut lanes = (Vec::new(), ["--lib", "--bins"].map(str::to_owned).to_vec());
+    for name in tests.filter_map(|target| target["name"].as_str()) {
+        let is_engine = ENGINES.contains(&name);
+        let lane = if is_engine {
+            &mut lanes.0
+        } else {
+            &mut lanes.1
+        };
+        lane.push(format!("--test={name}"));
+    }
+    Ok(lanes)
 }
 
 /// A running command, and its lines with their times.
