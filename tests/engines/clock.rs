@@ -50,9 +50,7 @@ pub fn set_back(context: &Context) -> Result<()> {
         .as_str()
         .unwrap_or_default();
     Login::Password(password).output(&running, "true")?;
-    let stats = api
-        .get(&format!("/api/instance/{}/stats/", uuid(&first)))?
-        .expect(200)?;
+    let stats = api.stats(uuid(&first))?;
     ensure!(
         stats["cpu_percent"].as_f64().is_some_and(|p| p >= 0.0),
         "{stats}"

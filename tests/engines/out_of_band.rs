@@ -115,10 +115,7 @@ pub fn renamed(context: &Context) -> Result<()> {
     std::thread::sleep(A_WHILE);
     ensure!(api.instance(uuid(&instance))?.expect(200)?["state"] == "running");
     login(&instance, "test -e kept")?;
-    until("the instance has stats", || {
-        let stats = api.get(&format!("/api/instance/{}/stats/", uuid(&instance)))?;
-        Ok((stats.status == 200).then_some(()))
-    })?;
+    api.stats(uuid(&instance))?;
     api.act(uuid(&instance), "stop")?.expect(200)?;
     ensure!(context.container_of(&instance)?["State"] == "exited");
     api.act(uuid(&instance), "restart")?.expect(200)?;

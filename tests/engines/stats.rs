@@ -46,7 +46,7 @@ pub fn of_a_known_load(context: &Context) -> Result<()> {
         .as_str()
         .unwrap_or_default();
     let inside = |command: &str| Login::Password(password).output(&running, command);
-    let stats = || api.get("/api/instance/busy-box/stats/")?.expect(200);
+    let stats = || api.stats("busy-box");
     let idle = stats()?;
     ensure!(of(&idle, "cpu_percent")? < 10.0, "{idle}");
 
@@ -137,7 +137,7 @@ pub fn while_the_engine_hangs(context: &Context) -> Result<()> {
     let uuid = created["uuid"].as_str().unwrap_or_default();
     api.wait_for(uuid, "running")?;
     let path = format!("/api/instance/{uuid}/stats/");
-    api.get(&path)?.expect(200)?;
+    api.stats(uuid)?;
     proxy.down()?;
     // The sample is at hand until the next one fails.
     until("the sample is gone", || {

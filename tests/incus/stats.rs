@@ -12,7 +12,7 @@ pub fn of_a_known_load(context: &Context) -> Result<()> {
     let server = context.server(&[1])?;
     let api = server.user("ann@example.com")?;
     let instance = named(&api, Some("busy-box"))?;
-    let stats = || api.get("/api/instance/busy-box/stats/")?.expect(200);
+    let stats = || api.stats("busy-box");
     let idle = stats()?;
     ensure!(
         idle["mem_total_gib"] == 1.0 && idle["disk_total_gib"] == 10.0,

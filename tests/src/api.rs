@@ -196,6 +196,14 @@ impl Api {
         )
     }
 
+    /// The live usage of an instance. The first look waits for its engine, which may be too busy to answer.
+    pub fn stats(&self, selector: &str) -> Result<Value> {
+        until(&format!("{selector} has stats"), || {
+            let answer = self.get(&format!("/api/instance/{selector}/stats/"))?;
+            Ok((answer.status == 200).then_some(answer.body))
+        })
+    }
+
     /// Waits until an instance is in a state.
     pub fn wait_for(&self, selector: &str, state: &str) -> Result<Value> {
         until(&format!("{selector} is {state}"), || {

@@ -98,7 +98,9 @@ fn adopt(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error> {
             unfinished(ctx, spec, &found.name)
         }
         // The first start removes the files, so that none can be written meanwhile.
-        Phase::Creating if start::goes_on(ctx, found)? => booting(spec, &Started::Starting),
+        Phase::Creating | Phase::Stopped(_) if start::is_under_way(ctx, &spec.tag, found)? => {
+            booting(spec, &Started::Starting)
+        }
         Phase::Creating => first_start(ctx, spec, found),
         phase @ (Phase::Ready | Phase::Booting) => {
             match repeat_interrupted(ctx, found, &spec.size)? {

@@ -7,8 +7,8 @@ use crate::api::Outcome;
 use crate::bodies::Change;
 use crate::context::Context;
 use crate::found::Found;
-use crate::{lifecycle, names};
-use wharf_guest::{Error, Size, log};
+use crate::{found, lifecycle, names};
+use wharf_guest::{Error, Phase, Size, Tag, log};
 
 /// Delay while another instance still has the address, ms.
 pub const ADDRESS_AGAIN_MS: u32 = 2_000;
@@ -45,6 +45,20 @@ pub fn goes_on(ctx: &Context, found: &Found) -> Result<bool, Error> {
     }
     let operated = ctx.api.is_operated(&found.name)?;
     operated.map_err(|refusal| refusal.during("listing the operations"))
+}
+
+/// Whether an instance that looked stopped is in a start of an interrupted call. The engine dates a start
+/// before it runs the instance.
+///
+/// # Errors
+/// As those of [`goes_on`].
+pub fn is_under_way(ctx: &Context, tag: &Tag, found: &Found) -> Result<bool, Error> {
+    if goes_on(ctx, found)? {
+        return Ok(true);
+    }
+    // It may have ended between the two looks.
+    let runs = |found: &Found| matches!(found.phase(), Phase::Ready | Phase::Booting);
+    Ok(has_begun(found) && found::find(ctx, tag)?.as_ref().is_some_and(runs))
 }
 
 /// Whether a start has begun and not ended.

@@ -250,6 +250,25 @@ fn nothing_is_written_during_an_interrupted_start() {
     assert!(matches!(settle(&fake, true), Phase::Ready));
 }
 
+/// The engine dates a start before it runs the instance.
+#[test]
+fn an_instance_in_an_interrupted_start_is_not_stopped() {
+    let fake = Fake::default();
+    settle(&fake, false);
+    let mut spec = spec();
+    spec.may_exist = true;
+    for one in fake.instances.borrow_mut().values_mut() {
+        one.body["config"][names::START] = names::BEGUN.into();
+        (one.running, one.has_run) = (false, true);
+    }
+    fake.operating.set(true);
+    let report = call(&fake, |ctx| ensure::ensure(ctx, &spec)).unwrap();
+    assert!(matches!(report.phase, Phase::Booting) && report.again_ms.is_some());
+    fake.operating.set(false);
+    let report = call(&fake, |ctx| ensure::ensure(ctx, &spec)).unwrap();
+    assert!(matches!(report.phase, Phase::Stopped(_)));
+}
+
 #[test]
 fn stop_resize_and_delete_are_repeated_after_any_break() {
     let wanted = || {
