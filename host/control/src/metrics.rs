@@ -51,6 +51,7 @@ pub struct Metrics {
     attempts: Family<Step, Counter>,
     failures: Family<Step, Counter>,
     pending: Gauge,
+    observations: Family<Node, Counter>,
     nodes: Family<StateOfNode, Gauge>,
     drained: Family<Node, Gauge>,
     capacity: Family<Quantity, Gauge>,
@@ -84,6 +85,12 @@ impl Metrics {
         }
     }
 
+    /// Notes the end of an observation of a node, whatever it found.
+    pub(super) fn observed(&self, node: &NodeId) {
+        let node = node.0.clone();
+        self.observations.get_or_create(&Node { node }).inc();
+    }
+
     /// Notes a creation that is refused because the disk is nearly full.
     pub(super) fn refused_for_disk(&self) {
         self.full_disk_refusals.inc();
@@ -107,6 +114,11 @@ impl Metrics {
             "reconciler_pending",
             "Instances whose node does not follow the intent yet",
             self.pending.clone(),
+        );
+        registry.register(
+            "node_observations",
+            "Observations of each node since the start, failed ones included",
+            self.observations.clone(),
         );
         registry.register(
             "node_state",

@@ -82,6 +82,7 @@ impl Observer {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             self.look_and_tell().await;
+            self.app.metrics.observed(&self.node);
             tokio::select! {
                 _ = tick.tick() => {}
                 () = self.app.nodes.should_look(&self.node) => {
