@@ -64,6 +64,7 @@ fn build() -> Result<(), String> {
         .nth(2)
         .ok_or("the package is not in host/ of a workspace")?;
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-env=WHARF_TARGET={}", variable("TARGET")?);
     let packages = packages(&workspace.join("plugins"))?;
     println!("cargo::rerun-if-env-changed={PREBUILT}");
     let components = match env::var_os(PREBUILT) {

@@ -2,9 +2,8 @@
 
 use crate::uuid;
 use serde_json::json;
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{BufRead, BufReader, Result, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
@@ -14,19 +13,20 @@ use wharf_tests::{Ports, Server, docker_node, lasting_node, simulated_node, smal
 /// Checks this configuration in place of the server's; returns the exit status and the output.
 fn check(server: &Server, config: &str) -> (Option<i32>, String) {
     let file = server.config_path().with_file_name("other.toml");
-    checked(&file, config)
+    checked(&wharf_binary(), &file, config)
 }
 
 /// Checks nodes without a server.
 fn check_nodes(nodes: &str) -> String {
     let dir = tempfile::tempdir().unwrap();
     let config = format!("listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n{nodes}");
-    checked(&dir.path().join("wharf.toml"), &config).1
+    checked(&wharf_binary(), &dir.path().join("wharf.toml"), &config).1
 }
 
-fn checked(file: &Path, config: &str) -> (Option<i32>, String) {
+/// Checks a configuration with this program.
+pub fn checked(program: &Path, file: &Path, config: &str) -> (Option<i32>, String) {
     fs::write(file, config).unwrap();
-    let mut wharf = Command::new(wharf_binary());
+    let mut wharf = Command::new(program);
     let output = wharf
         .args(["check", "--config"])
         .arg(file)
@@ -247,46 +247,4 @@ fn ranges_of_a_cluster_are_equal_or_apart() {
         );
         assert!(found.contains("of the node a in its cluster"), "{found}");
     }
-}
-
-#[test]
-fn compiled_plugins_of_the_server_are_used_if_nobody_else_can_write_them() {
-    let node = simulated_node("one", "");
-    let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
-    let config = fs::read_to_string(server.config_path()).unwrap();
-    let cache = server.data_dir().join("plugins-cache");
-    let kept = |name: &str| {
-        let mut files = fs::read_dir(&cache).unwrap().flatten();
-        let file = files.find(|file| file.file_name().to_string_lossy().starts_with(name));
-        file.map(|file| file.path())
-    };
-    let docker = kept("driver-docker-").unwrap();
-    fs::copy(kept("driver-incus-").unwrap(), &docker).unwrap();
-    let node = docker_node(
-        "far",
-        "unix:///nowhere",
-        ["10.99.0.0/16", "198.18.9.0/28"],
-        "",
-    );
-    let config = format!("{config}\n{node}");
-    // The file of another driver shows that it is used: that driver needs other settings.
-    let other = "member: required";
-    let (status, text) = check(&server, &config);
-    assert!(status == Some(1) && text.contains(other), "{text}");
-    fs::set_permissions(&cache, Permissions::from_mode(0o755)).unwrap();
-    let (status, text) = check(&server, &config);
-    assert!(
-        status == Some(0) && text.contains("does not answer"),
-        "{text}"
-    );
-
-    fs::set_permissions(&cache, Permissions::from_mode(0o700)).unwrap();
-    fs::remove_file(&docker).unwrap();
-    let (status, text) = check(&server, &config);
-    assert!(
-        status == Some(0) && text.contains("does not answer"),
-        "{text}"
-    );
-    assert_eq!(kept("driver-docker-"), None, "the check wrote a file");
-    server.finish().unwrap();
 }

@@ -13,7 +13,7 @@ fn mode(path: &Path) -> u32 {
 fn a_first_start_creates_a_private_data_directory() {
     let node = simulated_node("one", "");
     let settings = format!("{}{node}", Ports::take().settings());
-    let server = Server::start_from_nothing(&settings).unwrap();
+    let server = Server::start(&settings).unwrap();
     let data = server.data_dir();
     let plugins = data.join("plugins-cache");
     assert_eq!((mode(&data), mode(&plugins)), (0o700, 0o700));
@@ -27,14 +27,7 @@ fn a_first_start_creates_a_private_data_directory() {
             }
         }
     }
-    // The database, the key of the secrets, the operator's socket, three plugins.
-    assert!(files >= 6, "{files} files");
-    let compiled = fs::read_dir(&plugins).unwrap();
-    let names = compiled.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let names: Vec<_> = names.filter(|name| name.ends_with(".cwasm")).collect();
-    for plugin in ["driver-docker-", "driver-simulated-", "flavors-standard-"] {
-        let of_it = names.iter().filter(|name| name.starts_with(plugin));
-        assert_eq!(of_it.count(), 1, "{plugin}: {names:?}");
-    }
+    // The database, the key of the secrets, the operator's socket.
+    assert!(files >= 3, "{files} files");
     server.finish().unwrap();
 }

@@ -18,6 +18,7 @@ mod capacity;
 mod catalogue;
 mod check;
 mod cli;
+mod compiled;
 mod conditional;
 mod configuration;
 mod create;

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
-use wharf_testkit::plugin_cache;
 use wharf_testkit::process::run;
 use wharf_testkit::workspace::wharf_binary;
 
@@ -22,6 +21,7 @@ const NO_ENVIRONMENT: &[(&str, &str)] = &[];
 /// A server process. Dropping it kills it.
 pub struct Server {
     dir: TempDir,
+    program: PathBuf,
     environment: Vec<(String, String)>,
     json_log: bool,
     process: Option<Child>,
@@ -40,7 +40,7 @@ impl Server {
         environment: &[(impl AsRef<str>, impl AsRef<str>)],
     ) -> Result<Self> {
         let mut server = Self::new(settings, environment)?;
-        plugin_cache::with_shared(&server.config_path(), &server.data_dir(), || server.run())?;
+        server.run()?;
         Ok(server)
     }
 
@@ -48,13 +48,14 @@ impl Server {
     pub fn start_with_json_log(settings: &str) -> Result<Self> {
         let mut server = Self::new(settings, NO_ENVIRONMENT)?;
         server.json_log = true;
-        plugin_cache::with_shared(&server.config_path(), &server.data_dir(), || server.run())?;
+        server.run()?;
         Ok(server)
     }
 
-    /// Starts a server without a data directory, as at the first start of an installation.
-    pub fn start_from_nothing(settings: &str) -> Result<Self> {
+    /// Starts a server of another installation of the program.
+    pub fn start_program(program: &Path, settings: &str) -> Result<Self> {
         let mut server = Self::new(settings, NO_ENVIRONMENT)?;
+        program.clone_into(&mut server.program);
         server.run()?;
         Ok(server)
     }
@@ -65,6 +66,7 @@ impl Server {
         fs::write(dir.path().join("wharf.toml"), config)?;
         Ok(Self {
             dir,
+            program: wharf_binary(),
             environment: environment
                 .iter()
                 .map(|(name, value)| (name.as_ref().to_owned(), value.as_ref().to_owned()))
@@ -81,8 +83,7 @@ impl Server {
             .create(true)
             .append(true)
             .open(self.log_path())?;
-        let binary = wharf_binary();
-        let mut process = Command::new(&binary)
+        let mut process = Command::new(&self.program)
             .args(["serve", "--config"])
             .arg(self.config_path())
             .args(self.json_log.then_some("--log-json"))
@@ -92,7 +93,10 @@ impl Server {
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()
-            .with_context(|| format!("{}: run `cargo xtask build` first", binary.display()))?;
+            .with_context(|| {
+                let program = self.program.display();
+                format!("{program}: run `cargo xtask build` first")
+            })?;
         let stdout = process.stdout.take().context("no stdout")?;
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;

@@ -1,78 +1,106 @@
-//! The cache of compiled components.
+//! The files of compiled components.
 //!
-//! A compiled component is native code. The cache reads only complete files that this host wrote for
-//! this component and this engine. Their directory is one that only this user can write to.
+//! A compiled component is native code. Only complete files for this component and this engine are
+//! read, from directories that only this user and root can write to: a cache of this server's own, and
+//! the files that came with the program.
 
 use super::config::CacheUse;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::hash::{Hash, Hasher};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use tracing::{debug, warn};
+use std::time::Instant;
+use tracing::{info, warn};
 use wasmtime::Engine;
 use wasmtime::component::Component;
+use wharf_secure_fs::{Untrusted, check_own};
 
 /// Length of the digest at the start of a file, bytes.
 const DIGEST: usize = 32;
+/// Directories of an installation that are checked: `plugins`, `wharf` and `lib`. The program is below
+/// their parent, so an account that can change that one can replace the program.
+const CHECKED: usize = 3;
 
-/// The directory, if only this user can write to it.
+/// The directories that can be trusted.
 #[derive(Debug)]
 pub struct Cache {
-    directory: Option<PathBuf>,
-    keeps: bool,
+    /// The directories to read.
+    sources: Vec<PathBuf>,
+    /// The directory for newly compiled components.
+    kept: Option<PathBuf>,
 }
 
 impl Cache {
-    /// Opens or makes the directory. If others can write to it, the cache is off, with a warning if it was
-    /// to be kept.
-    pub fn open(wanted: &CacheUse) -> Self {
+    /// Opens or makes the cache, and opens the directory of the program's own files. A directory that
+    /// others can write to is not used, with a warning.
+    pub fn open(wanted: &CacheUse, shipped: Option<&Path>) -> Self {
+        let mut cache = Self {
+            sources: Vec::new(),
+            kept: None,
+        };
         match wanted {
-            CacheUse::Keep(directory) => {
-                let trusted = trusted(directory);
-                if let Err(error) = &trusted {
+            CacheUse::Keep(directory) => match trusted(directory) {
+                Ok(()) => {
+                    cache.sources.push(directory.clone());
+                    cache.kept = Some(directory.clone());
+                }
+                Err(error) => {
                     warn!(directory = %directory.display(), %error, "compiled plugins are not kept");
                 }
-                Self {
-                    directory: trusted.is_ok().then(|| directory.clone()),
-                    keeps: true,
-                }
-            }
-            CacheUse::Read(directory) => Self {
-                directory: is_own(directory).then(|| directory.clone()),
-                keeps: false,
             },
+            CacheUse::Read(directory) if is_own(directory) => cache.sources.push(directory.clone()),
+            CacheUse::Read(_) => {}
         }
+        if let Some(directory) = shipped.filter(|directory| directory.exists()) {
+            match directory.ancestors().take(CHECKED).try_for_each(check_own) {
+                Ok(()) => cache.sources.push(directory.to_owned()),
+                Err(error) => warn!(%error, "the compiled plugins of the program are not used"),
+            }
+        }
+        cache
     }
 
-    /// The compiled component, read from the directory or compiled and stored there.
+    /// The compiled component, from a file or compiled now.
     pub fn component(
         &self,
         engine: &Engine,
         name: &str,
         wasm: &[u8],
     ) -> wasmtime::Result<Component> {
-        let Some(directory) = &self.directory else {
-            return Component::from_binary(engine, wasm);
+        let file = file_name(engine, name, wasm);
+        let mut files = self.sources.iter().map(|source| source.join(&file));
+        let component = match files.find_map(|path| read(engine, &path)) {
+            Some(component) => component,
+            None => self.compile(engine, name, wasm, &file)?,
         };
-        let path = directory.join(format!("{name}-{}.cwasm", key(engine, wasm)));
-        if let Some(component) = read(engine, &path) {
-            return Ok(component);
+        if let Some(kept) = &self.kept {
+            forget_others(kept, name, &kept.join(&file));
         }
+        Ok(component)
+    }
+
+    fn compile(
+        &self,
+        engine: &Engine,
+        name: &str,
+        wasm: &[u8],
+        file: &str,
+    ) -> wasmtime::Result<Component> {
+        let begin = Instant::now();
         let component = Component::from_binary(engine, wasm)?;
-        if !self.keeps {
-            return Ok(component);
+        let ms = begin.elapsed().as_millis() as u64;
+        info!(plugin = name, ms, "a plugin was compiled");
+        if let Some(kept) = &self.kept {
+            let path = kept.join(file);
+            let written = component
+                .serialize()
+                .and_then(|code| Ok(write(&path, &code)?));
+            if let Err(error) = written {
+                warn!(file = %path.display(), %error, "a compiled plugin cannot be kept");
+            }
         }
-        if let Err(error) = component.serialize().and_then(|code| {
-            Ok(wharf_secure_fs::write(
-                &path,
-                &[&Sha256::digest(&code), &code],
-            )?)
-        }) {
-            warn!(file = %path.display(), %error, "a compiled plugin cannot be kept");
-        }
-        forget_others(directory, name, &path);
         Ok(component)
     }
 }
@@ -109,26 +137,49 @@ fn is_own(directory: &Path) -> bool {
         && wharf_secure_fs::check_secret(directory).is_ok()
 }
 
+/// Reads a component from a directory that `Cache::open` passed.
 fn read(engine: &Engine, path: &Path) -> Option<Component> {
-    let file = fs::read(path).ok()?;
-    let (digest, code) = file.split_at_checked(DIGEST)?;
-    if Sha256::digest(code).as_slice() != digest {
-        debug!(file = %path.display(), "a cached component is damaged and is compiled again");
-        return None;
-    }
-    // SAFETY: the bytes come whole from a file that `component` wrote by `Component::serialize`. The
-    // file's name has this engine's compatibility hash, and `trusted` or `is_own` found that only this
-    // user and root can write to its directory.
+    let code = code(path)?;
+    // SAFETY: the bytes are whole, and only this user and root can have written them: `code` checked
+    // the file, and `Cache::open` its directory. They are trusted to place only files that `write`
+    // made from the output of `Component::serialize`. The file's name has the hash of the component
+    // and the compatibility hash of this engine.
     #[allow(
         unsafe_code,
-        reason = "deserialising native code is the point of the cache; see SAFETY"
+        reason = "deserialising native code is the point of these files; see SAFETY"
     )]
     let component = unsafe { Component::deserialize(engine, code) };
     component.ok()
 }
 
+/// The content of a complete file that only this user and root can change.
+pub fn code(path: &Path) -> Option<Vec<u8>> {
+    match check_own(path) {
+        Ok(()) => {}
+        Err(Untrusted::Unknown { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            return None;
+        }
+        Err(error) => {
+            warn!(%error, "a compiled plugin is not used");
+            return None;
+        }
+    }
+    let mut digest = fs::read(path).ok()?;
+    let code = digest.split_off(DIGEST.min(digest.len()));
+    if Sha256::digest(&code).as_slice() != digest {
+        warn!(file = %path.display(), "a compiled plugin is damaged");
+        return None;
+    }
+    Some(code)
+}
+
+/// Writes a file for [`code`], atomically.
+pub fn write(path: &Path, code: &[u8]) -> io::Result<()> {
+    wharf_secure_fs::write(path, &[&Sha256::digest(code), code])
+}
+
 /// Removes the files of the plugin's earlier versions.
-fn forget_others(directory: &Path, name: &str, keep: &Path) {
+pub fn forget_others(directory: &Path, name: &str, keep: &Path) {
     let prefix = format!("{name}-");
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let ours = entry.file_name().to_str().is_some_and(|file| {
@@ -141,17 +192,14 @@ fn forget_others(directory: &Path, name: &str, keep: &Path) {
     }
 }
 
-/// The file name of a component that is compiled for an engine.
-fn key(engine: &Engine, wasm: &[u8]) -> String {
+/// The name of the file of a component that is compiled for an engine.
+pub fn file_name(engine: &Engine, name: &str, wasm: &[u8]) -> String {
     let mut digest = Digester(Sha256::new());
     digest.0.update(Sha256::digest(wasm));
     engine.precompile_compatibility_hash().hash(&mut digest);
-    digest
-        .0
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let digest = digest.0.finalize();
+    let key: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{name}-{key}.cwasm")
 }
 
 /// A hasher that feeds SHA-256: 64 bits are too few to trust code by.

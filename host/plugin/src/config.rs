@@ -12,6 +12,8 @@ use wharf_engine::Transport;
 pub struct PluginsConfig {
     /// The use of compiled components.
     pub cache: CacheUse,
+    /// Directory of the compiled components that came with the program.
+    pub shipped: Option<PathBuf>,
     /// Directory of `driver-*.wasm` and `flavors-*.wasm` that add to or replace the embedded ones.
     pub plugins_dir: Option<PathBuf>,
     /// Hashes by file name, `sha256:` and hexadecimal digits. With any, each plugin of the directory

@@ -34,7 +34,7 @@ impl Plugins {
         let sources = load::sources(config.plugins_dir.as_deref(), &config.pins)?;
         let policies = Policies::read(config.plugins_dir.as_deref(), &config.pins)?;
         let runner = CallRunner::new(runtime::engine(&config.limits)?, config.limits)?;
-        let cache = Cache::open(&config.cache);
+        let cache = Cache::open(&config.cache, config.shipped.as_deref());
         let mut drivers = BTreeMap::new();
         let mut flavors = Flavors::default();
         for (name, wasm) in &sources {

@@ -18,25 +18,32 @@ const KEPT_RESIDENT: usize = 2 << 20;
 const CORE_INSTANCES: u32 = 64;
 /// Tables in one component.
 const TABLES: u32 = 40;
+/// The program's own target. A target that is named makes wasmtime compile for the baseline CPU of the
+/// architecture, so that a compiled plugin fits every machine of it.
+const TARGET: &str = env!("WHARF_TARGET");
 
 /// Makes the engine. Its pool takes about 36 GB of address space, but little memory. Where that is not
 /// available, guests are allocated on demand, which makes calls several times slower.
 pub fn engine(limits: &Limits) -> Result<Engine, LoadError> {
-    let mut config = base();
+    let unusable = |error: wasmtime::Error| LoadError::Runtime(error.to_string());
+    let mut config = base().map_err(unusable)?;
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(limits)));
     let engine = match Engine::new(&config) {
         Ok(engine) => engine,
         Err(error) => {
             warn!(%error, "no pool for plugin guests (is the address space limited?); calls will be slower");
-            Engine::new(&base()).map_err(|error| LoadError::Runtime(error.to_string()))?
+            base()
+                .and_then(|config| Engine::new(&config))
+                .map_err(unusable)?
         }
     };
     Ok(engine)
 }
 
-fn base() -> Config {
+fn base() -> wasmtime::Result<Config> {
     let mut config = Config::new();
     config
+        .target(TARGET)?
         .epoch_interruption(true)
         .max_wasm_stack(512 << 10)
         .async_stack_size(1 << 20)
@@ -45,7 +52,7 @@ fn base() -> Config {
         .wasm_multi_memory(false)
         .wasm_relaxed_simd(false)
         .wasm_backtrace_max_frames(None);
-    config
+    Ok(config)
 }
 
 fn pool(limits: &Limits) -> PoolingAllocationConfig {

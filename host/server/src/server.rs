@@ -7,6 +7,7 @@ use crate::{check, http, reload, webhook};
 use std::collections::{BTreeMap, HashSet};
 use std::future::Future;
 use std::io;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -309,6 +310,14 @@ fn installation(db: &Db) -> Result<String, Error> {
     Ok(id.hyphenated().to_string())
 }
 
+/// The directory of the compiled plugins that came with the program: `PREFIX/lib/wharf/plugins` for
+/// `PREFIX/bin/wharf`.
+fn shipped_plugins() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    let prefix = program.parent()?.parent()?;
+    Some(prefix.join("lib/wharf/plugins"))
+}
+
 /// Loads the plugins, and makes the driver of each node.
 async fn drivers(
     config: &Config,
@@ -318,6 +327,7 @@ async fn drivers(
     let limits = &config.limits;
     let plugins = Plugins::load(PluginsConfig {
         cache,
+        shipped: shipped_plugins(),
         plugins_dir: config.plugins_dir.clone(),
         pins: config.plugins.clone(),
         flavors: config.flavor.iter().map(own_flavor).collect(),

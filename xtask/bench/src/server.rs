@@ -5,7 +5,6 @@ use crate::process;
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use wharf_testkit::plugin_cache;
 use wharf_testkit::server::Server;
 
 /// A running Wharf.
@@ -23,12 +22,10 @@ impl Wharf {
 
     /// Starts a server with a configuration; the data directory is `data` beside it.
     pub fn start(config: &Path, log: &Path) -> Result<Self> {
-        plugin_cache::with_shared(config, &config.with_file_name("data"), || {
-            let begin = Instant::now();
-            let server = Server::start(config, log)?;
-            let start_time = begin.elapsed();
-            Ok(Self { server, start_time })
-        })
+        let begin = Instant::now();
+        let server = Server::start(config, log)?;
+        let start_time = begin.elapsed();
+        Ok(Self { server, start_time })
     }
 
     /// `HOST:PORT`.

@@ -8,7 +8,6 @@ use std::fs;
 use std::net::TcpListener;
 use std::process::Command;
 use tempfile::TempDir;
-use wharf_testkit::plugin_cache;
 use wharf_testkit::process::output;
 use wharf_testkit::server::Server;
 use wharf_testkit::workspace;
@@ -44,8 +43,7 @@ impl OwnServer {
             .tempdir()?;
         let config = dir.path().join(CONFIG);
         fs::write(&config, configuration(free_block()?))?;
-        let start = || Server::start(&config, &dir.path().join(LOG));
-        let server = plugin_cache::with_shared(&config, &dir.path().join("data"), start)?;
+        let server = Server::start(&config, &dir.path().join(LOG))?;
         let key = |email: &str| {
             let mut wharf = Command::new(workspace::wharf_binary());
             wharf.args(["key", "new", email, "--config"]).arg(&config);

@@ -15,12 +15,15 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("fish", "share/fish/vendor_completions.d/wharf.fish"),
 ];
 
-/// Writes the files below `staged`, for use below `prefix`: program, recipes of images, manual pages,
-/// completions, unit and documentation.
+/// Writes the files below `staged`, for use below `prefix`: program, compiled plugins, recipes of images,
+/// manual pages, completions, unit and documentation.
 pub fn write(staged: &Path, prefix: &str) -> Result<()> {
     let program = staged.join("bin/wharf");
     copy(&wharf_binary(), &program, 0o755)?;
     run(Command::new("strip").arg(&program))?;
+    run(Command::new(&program)
+        .args(["plugin", "precompile"])
+        .arg(staged.join("lib/wharf/plugins")))?;
     copy_tree(
         &root().join("plugins/flavors-standard/images"),
         &staged.join("share/wharf/images"),

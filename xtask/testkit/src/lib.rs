@@ -3,7 +3,7 @@
 //! - [`engine`]: a private dockerd or Podman beside other engines of the machine, and the node's rules.
 //! - [`incus`]: a private Incus cluster, and its images.
 //! - [`images`]: the images of the standard flavors, made in an engine.
-//! - [`server`]: the process of a server; [`plugin_cache`]: the compiled plugins that servers share.
+//! - [`server`]: the process of a server.
 //! - [`http`]: a client for an engine and for Wharf. [`ssh`]: OpenSSH's client.
 //! - [`process`], [`packages`], [`signals`]: other programs, their packages, and Ctrl-C.
 //! - [`progress`]: output for the person at the terminal. [`workspace`]: the checkout.
@@ -11,7 +11,6 @@
 pub mod engine;
 pub mod images;
 pub mod incus;
-pub mod plugin_cache;
 pub mod server;
 pub mod signals;
 pub mod ssh;

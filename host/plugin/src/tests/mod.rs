@@ -34,6 +34,7 @@ impl Scratch {
         PluginsConfig {
             flavors: Vec::new(),
             cache: CacheUse::Keep(self.0.join("cache")),
+            shipped: None,
             plugins_dir: Some(self.0.join("plugins")),
             pins: BTreeMap::new(),
             limits,

@@ -22,11 +22,25 @@ enum PluginCommand {
         /// A file such as driver-x.policy.toml, or the name of a driver that is part of Wharf
         file: PathBuf,
     },
+    /// Compile the plugins that are part of Wharf, for packages
+    ///
+    /// A server reads `PREFIX/lib/wharf/plugins`, if its program is `PREFIX/bin/wharf` and no other account
+    /// can change the files.
+    #[command(hide = true)]
+    Precompile {
+        /// The directory for the compiled plugins
+        directory: PathBuf,
+    },
 }
 
 impl Plugin {
     pub fn run(self) -> Result<()> {
-        let PluginCommand::Check { file } = self.command;
+        let file = match self.command {
+            PluginCommand::Check { file } => file,
+            PluginCommand::Precompile { directory } => {
+                return Ok(wharf_plugin::precompile(&directory)?);
+            }
+        };
         let review = review(&file)?;
         let mut out = std::io::stdout().lock();
         writeln!(out, "{}\n", review.words.trim_end())?;
