@@ -1,8 +1,8 @@
 //! The contents of the flavors, on a private dockerd with the real images: pages in a real browser,
 //! the S3 prefill from a real S3 server, and the assistants' AI keys.
 //!
-//! A plain run tests `marimo` and `jupyterlab`; the tests on engines cover `base`. All eight run
-//! with WHARF_TEST_FLAVORS=all, which `cargo xtask test --all-flavors` sets.
+//! A plain run tests `marimo` and `jupyterlab`, if the files of the images differ from those that passed
+//! last; the tests on engines cover `base`. `cargo xtask test --all` always tests all flavors.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,6 +17,7 @@ mod larger;
 mod notebooks;
 mod outside;
 mod page;
+mod proof;
 mod s3;
 mod s3_server;
 mod tool;
@@ -98,30 +99,51 @@ const MORE: &[Case] = &[
     ),
 ];
 
-/// Selects all tests with the value `all`.
-const FLAVORS: &str = "WHARF_TEST_FLAVORS";
-
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let all = std::env::var(FLAVORS).is_ok_and(|flavors| flavors == "all");
     if arguments.list || !wharf_testkit::process::is_root() {
         let names = PLAIN.iter().chain(MORE).map(|case| case.name.to_owned());
         return wharf_tests::without_engine(&arguments, names.collect());
     }
+    let all = wharf_tests::is_whole_run();
     let mut cases: Vec<&'static Case> = PLAIN.iter().collect();
     if all {
         cases.extend(MORE);
-    } else if !MORE.is_empty() {
-        eprintln!(
-            "NOT RUN: {} tests of the larger flavors; {FLAVORS}=all runs them too",
-            MORE.len()
-        );
     }
+    let plain = cases.len();
     cases.retain(|case| is_wanted(&arguments, case.name));
     if cases.is_empty() {
         return ExitCode::SUCCESS;
     }
-    run(arguments, &cases)
+    let files = match proof::current() {
+        Ok(files) => files,
+        Err(error) => {
+            eprintln!("the files of the flavors cannot be read: {error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let is_selected = arguments.filter.is_some();
+    if !all && !is_selected && proof::has_passed(&files) {
+        eprintln!(
+            "NOT RUN: the tests of flavors, whose files passed last time; `cargo xtask test --all` runs them"
+        );
+        return ExitCode::SUCCESS;
+    }
+    if !all {
+        eprintln!(
+            "NOT RUN: {} tests of the larger flavors; `cargo xtask test --all` runs them",
+            MORE.len()
+        );
+    }
+    let ended = run(arguments, &cases);
+    let passed = ended == ExitCode::SUCCESS && cases.len() == plain;
+    // A clone of continuous integration is not committed.
+    if passed && std::env::var_os("CI").is_none() {
+        if let Err(error) = proof::note(&files) {
+            eprintln!("the pass cannot be noted: {error:#}");
+        }
+    }
+    ended
 }
 
 fn run(mut arguments: Arguments, cases: &[&'static Case]) -> ExitCode {

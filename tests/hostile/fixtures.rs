@@ -1,11 +1,7 @@
-//! The hostile plugins, built as components.
+//! The hostile plugins as components, which `cargo xtask test` builds.
 
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::path::Path;
 use tempfile::TempDir;
-
-const TARGET: &str = "wasm32-wasip2";
-const PACKAGES: [&str; 3] = ["hostile-driver", "hostile-flavors", "hostile-incus"];
 
 /// A directory with plugins.
 pub struct Plugins(TempDir);
@@ -43,24 +39,7 @@ impl Plugins {
     }
 
     fn copy(&self, built: &str, name: &str) {
-        std::fs::copy(components().join(built), self.path().join(name)).unwrap();
+        let component = wharf_testkit::workspace::plugin_of_tests(built);
+        std::fs::copy(component, self.path().join(name)).unwrap();
     }
-}
-
-/// Builds the components once and returns their directory.
-fn components() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let target = wharf_testkit::workspace::target().join("plugins");
-        let mut cargo = wharf_testkit::workspace::cargo();
-        cargo.args(["build", "--quiet", "--locked", "--lib", "--target", TARGET]);
-        cargo
-            .args(["--profile", "plugin", "--target-dir"])
-            .arg(&target);
-        for package in PACKAGES {
-            cargo.args(["--package", package]);
-        }
-        assert!(cargo.status().unwrap().success());
-        target.join(TARGET).join("plugin")
-    })
 }

@@ -1,9 +1,8 @@
 //! The sanity suite for drivers, on a driver that keeps the promises and on one that breaks them.
 
 use crate::celld::{Celld, is_possible};
-use std::path::Path;
 use std::process::{Command, Output};
-use wharf_testkit::workspace::target;
+use wharf_testkit::workspace::{plugin_of_tests, target};
 use wharf_tests::{Ports, simulated_node};
 
 /// Runs the suite on the node of these settings.
@@ -88,7 +87,7 @@ fn a_driver_of_clusters_keeps_its_promises_on_moves() {
 #[test]
 fn broken_promises_are_found() {
     let plugins = tempfile::tempdir().unwrap();
-    let faulty = faulty();
+    let faulty = plugin_of_tests("faulty_driver.wasm");
     std::fs::copy(faulty, plugins.path().join("driver-faulty.wasm")).unwrap();
     let node = simulated_node("one", "mode = \"well\"")
         .replace("\"simulated\"", "\"faulty\"")
@@ -113,17 +112,4 @@ fn broken_promises_are_found() {
     ] {
         assert!(said.contains(&format!("FAIL  {promise}")), "{said}");
     }
-}
-
-/// The faulty driver of the tests of the plugin runtime.
-fn faulty() -> std::path::PathBuf {
-    let directory = target().join("plugins");
-    let mut cargo = wharf_testkit::workspace::cargo();
-    cargo.args(["build", "--quiet", "--locked", "--lib", "--target"]);
-    cargo.args(["wasm32-wasip2", "--profile", "plugin"]);
-    cargo.arg("--target-dir").arg(&directory);
-    cargo.args(["--package", "faulty-driver"]);
-    assert!(cargo.status().unwrap().success());
-    let built = Path::new("wasm32-wasip2/plugin/faulty_driver.wasm");
-    directory.join(built)
 }

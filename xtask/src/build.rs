@@ -7,6 +7,12 @@ use std::path::Path;
 use std::process::Command;
 
 const WASM_TARGET: &str = "wasm32-wasip2";
+const PLUGINS_OF_TESTS: [&str; 4] = [
+    "faulty-driver",
+    "hostile-driver",
+    "hostile-flavors",
+    "hostile-incus",
+];
 
 /// Builds the server, with its plugins embedded.
 pub fn wharf(workspace: &Workspace) -> Result<()> {
@@ -15,13 +21,17 @@ pub fn wharf(workspace: &Workspace) -> Result<()> {
     })
 }
 
-/// Builds the programs that tests of other packages start. `cargo test` builds a program only for the
-/// tests of its own package.
-pub fn programs_of_tests(workspace: &Workspace) -> Result<()> {
-    step(
-        "Building wharf, wharf-dist and wharf-sanity (release)",
-        || binaries(workspace, &["wharf", "wharf-dist", "wharf-sanity"]),
-    )
+/// Builds the plugins that only tests load.
+pub fn plugins_of_tests(workspace: &Workspace) -> Result<()> {
+    let mut cargo = workspace.cargo();
+    cargo.args(["build", "--locked", "--lib", "--target", WASM_TARGET]);
+    cargo
+        .args(["--profile", "test-plugin", "--target-dir"])
+        .arg(workspace.target().join("plugins"));
+    for package in PLUGINS_OF_TESTS {
+        cargo.args(["--package", package]);
+    }
+    run(&mut cargo)
 }
 
 /// Builds programs of the workspace.
@@ -35,7 +45,20 @@ pub fn binaries(workspace: &Workspace, names: &[&str]) -> Result<()> {
     for name in names {
         cargo.args(["--bin", name]);
     }
-    run(&mut cargo)
+    run(&mut cargo)?;
+    match names.contains(&"wharf") {
+        true => precompile(workspace),
+        false => Ok(()),
+    }
+}
+
+/// Lets the server compile its plugins into `target/lib`, where it finds them at a start.
+pub fn precompile(workspace: &Workspace) -> Result<()> {
+    let wharf = workspace.binary("wharf");
+    let plugins = wharf.with_file_name("../lib/wharf/plugins");
+    run(Command::new(&wharf)
+        .args(["plugin", "precompile"])
+        .arg(plugins))
 }
 
 /// Installs the target that the plugins are compiled for, where rustup does not do it by itself.

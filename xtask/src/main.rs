@@ -2,7 +2,7 @@
 //!
 //! - [`workspace`]: the checkout that a task works on.
 //! - [`build`], [`test`], [`schemas`], [`tidy`]: tasks that this program does itself.
-//! - [`program`]: tasks with a program of their own, in `up/`, `conformance/`, `sanity/`, `bench/` and `dist/`.
+//! - [`program`]: tasks with a program of their own, in `up/`, `conformance/`, `sanity/`, `bench/`, `gpu-proof/` and `dist/`.
 
 mod build;
 mod process;
@@ -28,19 +28,20 @@ Tasks:
   down                    Stop what a killed `up` left behind; disks stay
   build                   Build the server in release, with its plugins
   test [FILTER]           Build everything and run every test, or the tests whose names contain FILTER
-    --all-flavors         Test the images of all flavors, not only those that are quick to make
+    --all                 Include the tests that a plain run leaves out: all flavors, all engines, all kills
     --no-run              Build everything only
   conformance             Check Wharf, or a service at a URL, against every rule of the interface
   sanity                  Check a driver against every promise of its interface, on a real engine
   bench                   Measure Wharf beside baselines and other engines
   images [NAME]...        Make the images of the standard flavors
+  gpu-proof               Prove Wharf on this machine's GPU, or make a bundle that does so without a network
   dist                    Make an archive and a Debian package of the server in target/dist
   schemas                 Generate schemas/generated and the client from schemas/openapi.yaml
     --check               Change nothing; fail if the generated files are out of date
   tidy                    Check file lengths and words
   ci                      Do everything that the continuous integration does
 
-`up`, `conformance`, `sanity`, `bench` and `images` have options of their own: `cargo xtask up --help`.
+`up`, `conformance`, `sanity`, `bench`, `gpu-proof` and `images` have options of their own: `cargo xtask up --help`.
 ";
 
 fn main() -> Result<()> {
@@ -61,7 +62,7 @@ fn main() -> Result<()> {
             Arg::Value(value) if task == "test" && filter.is_none() => {
                 filter = Some(value.string()?);
             }
-            Arg::Long("all-flavors") if task == "test" => flags.push("all-flavors"),
+            Arg::Long("all") if task == "test" => flags.push("all"),
             Arg::Long("no-run") if task == "test" => flags.push("no-run"),
             Arg::Long("check") if task == "schemas" => flags.push("check"),
             Arg::Long("help") | Arg::Short('h') => {
@@ -74,8 +75,11 @@ fn main() -> Result<()> {
     let has = |flag| flags.contains(&flag);
     match task.as_str() {
         "build" => build::wharf(&workspace),
-        "test" if has("no-run") => test::build(&workspace),
-        "test" => test::run(&workspace, filter.as_deref(), has("all-flavors")),
+        "test" if has("no-run") => test::build(&workspace).map(drop),
+        "test" => {
+            let all = has("all");
+            test::run(&workspace, &test::Selection { filter, all })
+        }
         "schemas" => {
             schemas::run(workspace.root(), has("check"))?;
             program::client(&workspace, has("check"))

@@ -15,12 +15,13 @@ const ROOT: &str = "WHARF_WORKSPACE";
 const SERVER: &str = "WHARF_BIN";
 
 /// A task, its program, and the program's first argument.
-const PROGRAMS: [(&str, &str, Option<&str>); 7] = [
+const PROGRAMS: [(&str, &str, Option<&str>); 8] = [
     ("up", "wharf-up", Some("up")),
     ("down", "wharf-up", Some("down")),
     ("images", "wharf-up", Some("images")),
     ("conformance", "wharf-conformance", None),
     ("dist", "wharf-dist", None),
+    ("gpu-proof", "wharf-gpu-proof", None),
     ("sanity", "wharf-sanity", None),
     ("bench", "wharf-bench", Some("run")),
 ];

@@ -38,10 +38,15 @@ impl Workspace {
         &self.root
     }
 
-    /// A program in cargo's target directory.
-    pub fn binary(&self, name: &str) -> PathBuf {
+    /// Cargo's target directory.
+    pub fn target(&self) -> PathBuf {
         let target = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-        self.root.join(target).join("release").join(name)
+        self.root.join(target)
+    }
+
+    /// A program in the target directory.
+    pub fn binary(&self, name: &str) -> PathBuf {
+        self.target().join("release").join(name)
     }
 
     /// Cargo in this workspace.

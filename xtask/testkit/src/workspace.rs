@@ -46,6 +46,13 @@ pub fn wharf_binary() -> PathBuf {
     env::var_os("WHARF_BIN").map_or_else(|| target().join("release/wharf"), PathBuf::from)
 }
 
+/// The component of a plugin that only tests load, which `cargo xtask test` builds.
+pub fn plugin_of_tests(file: &str) -> PathBuf {
+    target()
+        .join("plugins/wasm32-wasip2/test-plugin")
+        .join(file)
+}
+
 /// Cargo in this workspace, without cargo's description of the package that calls this. Build scripts
 /// that read such a variable would run again, and everything that depends on them would be compiled
 /// again.

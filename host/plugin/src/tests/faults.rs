@@ -4,8 +4,6 @@ use super::{Scratch, node, spec};
 use crate::{Limits, NodeDriver, Plugins};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
@@ -18,38 +16,13 @@ const LIMITS: Limits = Limits {
     guests: 32,
 };
 
-/// Builds the faulty driver, once.
-pub fn component() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let workspace = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .ancestors()
-            .nth(2)
-            .unwrap();
-        let target = workspace.join("target/plugins");
-        let status = Command::new(env!("CARGO"))
-            .current_dir(workspace)
-            .args([
-                "build",
-                "--quiet",
-                "--locked",
-                "--package",
-                "faulty-driver",
-                "--lib",
-            ])
-            .args([
-                "--target",
-                "wasm32-wasip2",
-                "--profile",
-                "plugin",
-                "--target-dir",
-            ])
-            .arg(&target)
-            .status()
-            .unwrap();
-        assert!(status.success());
-        target.join("wasm32-wasip2/plugin/faulty_driver.wasm")
-    })
+/// The faulty driver, which `cargo xtask test` builds.
+pub fn component() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    workspace
+        .join(target)
+        .join("plugins/wasm32-wasip2/test-plugin/faulty_driver.wasm")
 }
 
 async fn faulty(scratch: &Scratch) -> Plugins {

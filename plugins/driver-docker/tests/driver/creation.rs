@@ -1,17 +1,9 @@
 //! `ensure`: the objects that it creates, and its continuation after an interruption.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-
-mod fake;
-
+use crate::fake::given::{node, spec, target};
+use crate::fake::{Break, Fake};
 use driver_docker::context::Context;
 use driver_docker::{ensure, lifecycle, lxcfs, probe};
-use fake::given::{node, spec, target};
-use fake::{Break, Fake};
 use serde_json::{Value, json};
 use wharf_guest::{Error, Health, Phase, Report, Spec};
 
@@ -40,7 +32,7 @@ fn the_container_has_the_promised_body() {
             "Image": "localhost/wharf/base:1",
             "Hostname": "calm-river-1",
             "Labels": {
-                "io.wharf.installation": fake::given::INSTALLATION,
+                "io.wharf.installation": crate::fake::given::INSTALLATION,
                 "io.wharf.instance": "00000000-0000-4000-8000-000000000001",
                 "io.wharf.incarnation": "1",
                 "io.wharf.disk": "20G",

@@ -1,11 +1,5 @@
 //! The threat model names tests that exist, and the systemd unit keeps its hardening.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;

@@ -1,10 +1,5 @@
 //! The flavors match the specification, and every blueprint is complete.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 use flavors_standard::Standard;
 use std::collections::HashSet;
 use wharf_guest::{

@@ -1,13 +1,9 @@
 //! Differences of Podman.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod fake;
-
+use crate::fake::given::{node, spec, target};
+use crate::fake::{Break, Fake};
 use driver_docker::context::Context;
 use driver_docker::{ensure, lifecycle, probe, resize, stats};
-use fake::given::{node, spec, target};
-use fake::{Break, Fake};
 use wharf_guest::{DiskGrow, Error, Phase};
 
 const GIB: u64 = 1 << 30;

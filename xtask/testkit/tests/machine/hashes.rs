@@ -1,12 +1,6 @@
 //! Every package that a recipe installs from a registry has a hash. apt checks the signatures of
 //! Debian's packages.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use wharf_testkit::workspace::root;

@@ -1,18 +1,9 @@
 //! Growth of the disk of a stopped instance.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
-mod fake;
-
+use crate::fake::given::{node, spec, target};
+use crate::fake::{Break, Fake, Moved};
 use driver_docker::context::Context;
 use driver_docker::{delete, ensure, grow, inspect, lifecycle, resize};
-use fake::given::{node, spec, target};
-use fake::{Break, Fake, Moved};
 use wharf_guest::{Error, Phase, Spec};
 
 /// Creates a stopped instance with data; returns its new specification.

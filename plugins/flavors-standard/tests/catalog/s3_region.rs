@@ -1,12 +1,6 @@
 //! The region that the S3 prefill signs its requests for. The tests run the images' scripts on this
 //! machine.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

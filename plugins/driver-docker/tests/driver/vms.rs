@@ -1,17 +1,9 @@
 //! Virtual machines: a container without capabilities, on two networks.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-
-mod fake;
-
+use crate::fake::given::{node, target, vm};
+use crate::fake::{Break, Container, Fake};
 use driver_docker::context::Context;
 use driver_docker::{delete, ensure, ports};
-use fake::given::{node, target, vm};
-use fake::{Break, Container, Fake};
 use serde_json::json;
 use wharf_guest::{Error, Phase, Report, Spec};
 

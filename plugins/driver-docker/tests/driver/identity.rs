@@ -1,13 +1,9 @@
 //! The mark of the engine's store.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod fake;
-
+use crate::fake::Fake;
+use crate::fake::given::{INSTALLATION, node};
 use driver_docker::context::Context;
 use driver_docker::identity::{identify, mark};
-use fake::Fake;
-use fake::given::{INSTALLATION, node};
 use serde_json::Value;
 
 #[test]

@@ -2,13 +2,6 @@
 //! its own rules stay as they are. The rules are those of the generator, and those of the page on
 //! networking.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -32,6 +25,17 @@ const DENIED: [&str; 10] = [
 ];
 /// Public ones.
 const PUBLIC: [&str; 2] = ["203.0.113.9", "2001:db8:9::9"];
+/// Addresses of the node, on its side of the instance's network and beyond, and another owner's instance.
+const NEAR: [&str; 6] = [
+    "10.80.1.1",
+    "198.51.100.1",
+    "169.254.77.1",
+    "2001:db8:1::1",
+    "10.80.2.7",
+    "2001:db8:2::7",
+];
+/// The instance's own address.
+const OWN: &str = "10.80.1.7";
 /// The instance's forged source: an address of the internet, and one of another owner.
 const FORGED: [&str; 2] = ["203.0.113.66", "10.80.2.77"];
 
@@ -79,14 +83,14 @@ for source in sys.argv[1:]:
 /// The namespaces of a node, two instances of two owners, and a machine beyond.
 struct Scene {
     prefix: String,
-    server: Option<Child>,
+    servers: Vec<Child>,
 }
 
 impl Scene {
     fn make() -> Self {
         let scene = Self {
             prefix: format!("whrules{}", std::process::id()),
-            server: None,
+            servers: Vec::new(),
         };
         for name in ["node", "mine", "theirs", "beyond"] {
             scene.ip(&format!("netns add {}", scene.name(name)));
@@ -123,6 +127,7 @@ impl Scene {
                 &format!("-6 route add default via 2001:db8:{net}::1"),
             );
         }
+        scene.at("node", "address add 169.254.77.1/32 dev lo");
         for forged in FORGED {
             scene.at("mine", &format!("address add {forged}/32 dev lo"));
         }
@@ -211,24 +216,37 @@ impl Scene {
         assert!(nft.wait().unwrap().success(), "{rules}");
     }
 
-    /// The addresses that the instance reaches.
-    fn reached(&self, addresses: &[&str]) -> Vec<String> {
-        let mut python = self.inside("mine", "python3");
+    /// Serves on all addresses of a namespace, and returns the lines of the server.
+    fn serve(&mut self, name: &str) -> impl Iterator<Item = String> + use<> {
+        let mut python = self.inside(name, "python3");
+        let python = python.args(["-c", SERVE]).stdout(Stdio::piped()).spawn();
+        let mut server = python.unwrap();
+        let lines = BufReader::new(server.stdout.take().unwrap()).lines();
+        self.servers.push(server);
+        let mut lines = lines.map(Result::unwrap);
+        assert_eq!(lines.next().unwrap(), "ready");
+        lines
+    }
+
+    /// The addresses that are reached from a namespace.
+    fn reached(&self, from: &str, addresses: &[&str]) -> Vec<String> {
+        let mut python = self.inside(from, "python3");
         let output = python.args(["-c", REACH]).args(addresses).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         text.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// The sources that the machine beyond sees. The last datagram has the instance's own source.
-    fn heard(&self, lines: &mut impl Iterator<Item = String>) -> Vec<String> {
+    /// The sources that the machine beyond sees, without the last: the last datagram has the instance's own
+    /// source, or `own` after translation.
+    fn heard(&self, lines: &mut impl Iterator<Item = String>, own: &str) -> Vec<String> {
         let mut python = self.inside("mine", "python3");
-        python.args(["-c", SEND]).args(FORGED).arg("10.80.1.7");
+        python.args(["-c", SEND]).args(FORGED).arg(OWN);
         assert!(python.status().unwrap().success());
         let mut heard = Vec::new();
         loop {
             let line = lines.next().unwrap();
             let source = line.strip_prefix("from ").unwrap().to_owned();
-            if source == "10.80.1.7" {
+            if source == own {
                 return heard;
             }
             heard.push(source);
@@ -238,7 +256,7 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        if let Some(server) = &mut self.server {
+        for server in &mut self.servers {
             drop(server.kill());
             drop(server.wait());
         }
@@ -289,54 +307,54 @@ fn instances_reach_no_private_network_and_forge_no_source() {
     ])
     .unwrap();
     let mut scene = Scene::make();
-    let mut python = scene.inside("beyond", "python3");
-    let mut server = python
-        .args(["-c", SERVE])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(server.stdout.take().unwrap())
-        .lines()
-        .map(Result::unwrap);
-    scene.server = Some(server);
-    assert_eq!(lines.next().unwrap(), "ready");
-    let all: Vec<_> = DENIED.into_iter().chain(PUBLIC).collect();
+    let mut lines = scene.serve("beyond");
+    let _others = ["node", "mine", "theirs"].map(|name| scene.serve(name));
+    let all: Vec<_> = DENIED.into_iter().chain(NEAR).chain(PUBLIC).collect();
 
     // Without rules all of it works, or the test would prove nothing.
     scene.load("");
     // IPv6 takes a moment to find its neighbours.
-    let is_up = wait_until(Duration::from_secs(30), || scene.reached(&all) == all);
-    assert!(is_up, "{:?}", scene.reached(&all));
-    assert_eq!(scene.heard(&mut lines), FORGED);
+    let reached = || scene.reached("mine", &all);
+    let is_up = wait_until(Duration::from_secs(30), || reached() == all);
+    assert!(is_up, "{:?}", reached());
+    assert_eq!(scene.reached("beyond", &[OWN]), [OWN]);
+    assert_eq!(scene.heard(&mut lines, OWN), FORGED);
 
-    let generated = |ranges: &[&str]| {
+    let generated = |ranges: &[&str], translate: bool| {
         let ranges: Vec<_> = ranges.iter().map(|range| (*range).to_owned()).collect();
         let rules = Ruleset {
             allowed: Allowed::new(&ranges).unwrap(),
+            translate,
             ..Ruleset::default()
         };
         rules.text("wharf_test")
     };
     let one = ["10.8.8.8", PUBLIC[0], PUBLIC[1]];
-    for (name, rules, reached) in [
-        ("generated", generated(&[]), &one[1..]),
-        ("allowed", generated(&["10.8.0.0/16"]), &one[..]),
+    for (name, rules, own, reached) in [
+        ("generated", generated(&[], false), OWN, &one[1..]),
+        ("translated", generated(&[], true), NEAR[1], &one[1..]),
+        ("allowed", generated(&["10.8.0.0/16"], false), OWN, &one[..]),
         (
             "never metadata",
-            generated(&["169.254.0.0/16", "168.63.129.16"]),
+            generated(&["169.254.0.0/16", "168.63.129.16"], false),
+            OWN,
             &one[1..],
         ),
-        ("documented", documented("10.8.8.8"), &one[..]),
+        ("documented", documented("10.8.8.8"), OWN, &one[..]),
     ] {
         scene.load(&rules);
-        assert_eq!(scene.reached(&all), reached, "{name}");
-        assert!(scene.heard(&mut lines).is_empty(), "{name}");
+        assert_eq!(scene.reached("mine", &all), reached, "{name}");
+        assert!(scene.heard(&mut lines, own).is_empty(), "{name}");
+        // From outside, past the published ports.
+        assert!(scene.reached("beyond", &[OWN]).is_empty(), "{name}");
     }
     // Answers to a private client pass. A published port's destination is not the matter here.
     let mut client = scene.inside("beyond", "python3");
     let ping = "import socket\ns = socket.socket()\ns.bind(('10.9.9.9', 0))\ns.settimeout(3)\n\
         try: s.connect(('10.80.1.7', 1))\nexcept ConnectionRefusedError: print('answered')";
-    scene.load(&generated(&[]).replace("ct state new ct status and dnat != dnat drop", "accept"));
+    scene.load(
+        &generated(&[], false).replace("ct state new ct status and dnat != dnat drop", "accept"),
+    );
     let output = client.args(["-c", ping]).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), "answered");
 }

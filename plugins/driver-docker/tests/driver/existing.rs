@@ -1,17 +1,9 @@
 //! Operations on an existing instance: stop, start, resize, delete, and the queries.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-
-mod fake;
-
+use crate::fake::given::{node, spec, target};
+use crate::fake::{Break, Fake};
 use driver_docker::context::Context;
 use driver_docker::{delete, ensure, inspect, lifecycle, network, resize, stats};
-use fake::given::{node, spec, target};
-use fake::{Break, Fake};
 use serde_json::json;
 use wharf_guest::{Error, Node, Phase, Spec};
 

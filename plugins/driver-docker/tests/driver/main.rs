@@ -1,0 +1,16 @@
+//! The driver on a fake engine.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod creation;
+mod existing;
+mod fake;
+mod growing;
+mod identity;
+mod podman;
+mod vms;
