@@ -39,7 +39,7 @@ pub fn build(workspace: &Workspace) -> Result<Vec<Executable>> {
     let mut executables = Vec::new();
     step("Building the workspace and its tests (release)", || {
         executables = executable::build(workspace)?;
-        Ok(())
+        build::precompile(workspace)
     })?;
     step("Building the plugins of tests", || {
         build::plugins_of_tests(workspace)
