@@ -2,44 +2,54 @@
 //! node's rules. It does not touch the machine's Docker and Podman or read their configuration. dockerd's
 //! `iptables` is off, because a second dockerd that manages iptables deletes the chains of the first.
 //!
-//! - [`PrivateEngine`] (`private`): start, pause, stop. `daemon`: its process; `dockerd` and `podman`: how
-//!   each kind starts. `layout`, `storage`, `userns`: its paths, its disk, its user ids.
+//! - [`Private`] (`private`): the life of an engine of any kind. `layout`, `storage`, `mounts`, `userns`: its
+//!   paths, its disk, its namespaces and user ids. `daemon`, `processes`: its processes.
+//! - [`PrivateEngine`] (`docker`): dockerd and Podman. `dockerd` and `podman`: how each is configured.
+//!   [`crate::incus`] has the third kind.
 //! - `lxcfs`: the view that instances have of their size.
 //! - [`NodeRules`] (`rules`, `sysctl`): isolation of instances from the node and from each other.
-//! - [`Objects`] (`objects`): containers and networks. `stale`: processes of a killed run. `abandoned`:
-//!   engines of killed runs in other directories.
+//! - [`Objects`] (`objects`): containers and networks.
 
-mod abandoned;
 mod daemon;
+mod docker;
 mod dockerd;
+mod input;
 mod kind;
 mod layout;
 mod lxcfs;
+mod mounts;
 mod objects;
 mod podman;
 mod private;
+mod processes;
 mod rules;
-mod stale;
 mod storage;
 mod sysctl;
 pub mod userns;
 
+pub use docker::{Options, PrivateEngine, TlsListener};
 pub use kind::Kind;
-pub use layout::short_hash;
-pub(crate) use lxcfs::{Lxcfs, NEED as LXCFS};
+pub use layout::{disk_gib, short_hash, try_lock};
 pub use objects::{GRACE_S, Objects};
 pub use podman::PODMAN;
-pub use private::{Options, PrivateEngine, TlsListener};
+pub use private::{Private, Running, end_abandoned};
+pub use processes::end_all;
 pub use rules::{Allowed, NodeRules, Ruleset};
-pub use stale::end_all;
-pub use storage::{disk_gib, kernel_has_btrfs};
+pub use storage::kernel_has_btrfs;
+
+pub(crate) use daemon::Daemon;
+pub(crate) use input::run_with_input;
+pub(crate) use layout::{Layout, Note};
+pub(crate) use mounts::{Namespace, bind, unmount_all};
+pub(crate) use private::{Engine, needs_root};
+pub(crate) use processes::{all as processes, command_line, end, is_alive, kill, parent};
 
 use crate::packages::{self, Need};
 use crate::process::find;
 use anyhow::Result;
 
 /// The programs that any private engine needs.
-const NEEDS: [Need; 4] = [
+pub(crate) const NEEDS: [Need; 4] = [
     lxcfs::NEED,
     Need {
         program: "nft",

@@ -1,8 +1,8 @@
 //! A private Incus cluster on this machine: each member has a network namespace, a mount namespace and a
 //! directory of its own. It does not touch the machine's own Incus.
 //!
-//! - [`Cluster`] (`cluster`): start, pause and cut of members, stop. [`Member`] (`member`): a member's
-//!   namespaces and process. `place`: paths, names and addresses.
+//! - [`Cluster`] (`cluster`): its members, and the steps of its life that differ from other engines'.
+//!   [`Member`] (`member`): a member's namespaces and process. `place`: paths, names and addresses.
 //! - [`Project`] (`project`): the operator's part: a project, its network and a certificate.
 //! - [`image`]: images of the standard flavors, made for Incus.
 //! - `package`: installation. `remains`: processes of members, of killed runs too.
@@ -15,7 +15,8 @@ mod place;
 mod project;
 mod remains;
 
-pub use cluster::{Cluster, Options, disk_gib};
+pub(crate) use cluster::Members;
+pub use cluster::{Cluster, Options};
 pub use member::{Member, ask};
 pub use package::{can_install, install};
 pub use project::{GATEWAY, LAN, NETWORK, POOL, Project};

@@ -1,6 +1,6 @@
 //! A user with an API key, in a file that only its owner can read, and an SSH key pair.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,12 +16,14 @@ const EMAIL: &str = "you@example.org";
 
 /// Invites the user to the console, and returns the link.
 pub(super) fn invite(config: &Path) -> Result<String> {
+    wharf(&["user", "invite", EMAIL], config)
+}
+
+/// Runs a command of the operator's, and returns its output.
+pub(super) fn wharf(words: &[&str], config: &Path) -> Result<String> {
     let mut wharf = Command::new(workspace::wharf_binary());
-    wharf
-        .args(["user", "invite", EMAIL, "--config"])
-        .arg(config);
-    let link = output(&mut wharf).context("wharf user invite")?;
-    Ok(link.trim().to_owned())
+    let output = output(wharf.args(words).arg("--config").arg(config))?;
+    Ok(output.trim().to_owned())
 }
 
 /// The user who creates instances.
@@ -52,12 +54,7 @@ impl Account {
             });
         }
         progress::step(&format!("Creating the user {EMAIL} and an API key"));
-        let mut wharf = Command::new(workspace::wharf_binary());
-        wharf.args(["key", "new", EMAIL, "--config"]).arg(config);
-        let key = output(&mut wharf)
-            .context("wharf key new")?
-            .trim()
-            .to_owned();
+        let key = wharf(&["key", "new", EMAIL], config)?;
         let mut options = fs::OpenOptions::new();
         let file = options
             .write(true)

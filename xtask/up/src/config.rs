@@ -1,6 +1,5 @@
 //! The configuration file that `up` writes.
 
-use super::machine;
 use super::nodes::Node;
 use anyhow::{Result, bail};
 use std::fmt::Write as _;
@@ -8,6 +7,7 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use wharf_subnets::Reservation;
+use wharf_testkit::engine::Allowed;
 
 /// The file's name.
 pub(super) const FILE: &str = "wharf.toml";
@@ -172,11 +172,10 @@ impl Earlier {
 
 /// The settings of a node with Docker's driver. Published ports are for this machine only; an installation
 /// would leave that out.
-pub(super) fn docker_settings() -> String {
-    let dns = if machine::name_servers_are_link_local() {
-        ", dns = [\"1.1.1.1\", \"8.8.8.8\"]"
-    } else {
-        ""
+pub(super) fn docker_settings(allowed: &Allowed) -> String {
+    let dns = match allowed.name_servers_are_link_local() {
+        true => ", dns = [\"1.1.1.1\", \"8.8.8.8\"]",
+        false => "",
     };
     format!("publish_address = \"{HOST}\"{dns}")
 }
@@ -184,7 +183,7 @@ pub(super) fn docker_settings() -> String {
 #[cfg(test)]
 mod tests {
     use super::super::machine::Room;
-    use super::{Earlier, FILE, HOST, Node, Ports, docker_settings, text};
+    use super::{Allowed, Earlier, FILE, HOST, Node, Ports, docker_settings, text};
     use std::fs;
 
     fn node(name: &str, lan_cidr: &str, public_ipv4: Option<&str>) -> Node {
@@ -199,7 +198,7 @@ mod tests {
             },
             lan_cidr: lan_cidr.to_owned(),
             public_ipv4: public_ipv4.map(str::to_owned),
-            settings: docker_settings(),
+            settings: docker_settings(&Allowed::default()),
             tls: None,
             host: HOST,
         }

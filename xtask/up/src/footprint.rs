@@ -31,11 +31,11 @@ impl Footprint {
     }
 
     /// The footprint in a project.
-    pub fn in_incus(incus: (Project, Client)) -> Self {
+    pub fn in_incus(project: Project, client: Client) -> Self {
         Self {
             engines: Vec::new(),
             label: String::new(),
-            incus: Some(incus),
+            incus: Some((project, client)),
         }
     }
 

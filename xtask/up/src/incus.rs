@@ -6,9 +6,8 @@ use super::nodes::{Node, Requirements};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use wharf_testkit::engine;
-use wharf_testkit::http::Client;
 use wharf_testkit::incus::{self, Cluster, GATEWAY, LAN, Options, Project};
 use wharf_testkit::packages::{self, Need};
 use wharf_testkit::process::{is_root, output};
@@ -24,12 +23,6 @@ const OPENSSL: Need = Need {
     package: "openssl",
     why: "makes the certificate with which Wharf reaches Incus",
 };
-
-/// A running Incus.
-pub(super) struct PrivateIncus {
-    cluster: Cluster,
-    project: Project,
-}
 
 /// Fails unless this machine can run a private Incus.
 pub(super) fn check(vms: bool) -> Result<()> {
@@ -53,82 +46,54 @@ pub(super) fn check(vms: bool) -> Result<()> {
     Ok(())
 }
 
-impl PrivateIncus {
-    /// Starts Incus with its storage in `dir`, and makes a node of it.
-    pub fn start(dir: &Path, requirements: &Requirements) -> Result<(Self, Node)> {
-        packages::ensure(&[OPENSSL])?;
-        incus::install()?;
-        let storage = dir.join("engine");
-        let disk = match incus::disk_gib(&storage) {
-            Some(gib) => gib,
-            None => machine::disk_gib(dir)?,
-        };
-        let cluster = progress::timed("Starting a private Incus", || {
-            Cluster::start(&Options {
-                dir: storage,
-                members: 1,
-                disk_gib: disk,
-                offline_after_s: OFFLINE_AFTER_S,
-                disposable: requirements.check,
-                outside: Some(requirements.allowed.clone()),
-            })
-        })?;
-        let member = cluster.first()?;
-        progress::note(&format!(
-            "Incus listens on {}. Its storage is btrfs in a sparse file of {disk} GiB.",
-            member.endpoint()
-        ));
-        let tls = Tls {
-            cert: dir.join("incus-client.crt"),
-            key: dir.join("incus-client.key"),
-            server_cert: dir.join("incus-server.crt"),
-        };
-        make_certificate(&tls)?;
-        fs::write(&tls.server_cert, cluster.certificate()?)?;
-        let project = Project::make(&cluster, PROJECT, &fs::read_to_string(&tls.cert)?)?;
-        let address = member.address();
-        let node = Node {
-            name: "local".to_owned(),
-            driver: "incus",
-            endpoint: member.endpoint(),
-            tls: Some(tls),
-            room: Room::of_machine(disk.saturating_sub(machine::IMAGES_GIB)),
-            lan_cidr: LAN.to_owned(),
-            public_ipv4: None,
-            settings: format!(
-                "member = \"{}\", project = \"{PROJECT}\", gateway = \"{GATEWAY}\", publish_address = \
-                 \"{address}\"",
-                member.name()
-            ),
-            host: address,
-        };
-        Ok((Self { cluster, project }, node))
-    }
-
-    /// Makes images, unless Incus has current ones.
-    pub fn make_images(&self, names: &[&str]) -> Result<()> {
-        incus::image::ensure(&self.cluster.first()?.admin(), PROJECT, names)
-    }
-
-    /// The project, and a client that may list its instances.
-    pub fn instances(&self) -> Result<(Project, Client)> {
-        Ok((self.project.clone(), self.cluster.first()?.admin()))
-    }
-
-    /// The exit status of the daemon, if it has ended by itself.
-    pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.cluster.ended()
-    }
-
-    /// Starts the daemon again. Its instances went on.
-    pub fn revive(&mut self) -> Result<()> {
-        self.cluster.revive()
-    }
-
-    /// Stops instances and daemon. Their disks stay, except after a check.
-    pub fn stop(self) -> Result<()> {
-        self.cluster.stop()
-    }
+/// Starts Incus with its storage in `dir`, and makes a project and a node of it.
+pub(super) fn start(
+    dir: &Path,
+    disk_gib: u64,
+    requirements: &Requirements,
+) -> Result<(Cluster, Project, Node)> {
+    packages::ensure(&[OPENSSL])?;
+    incus::install()?;
+    let cluster = progress::timed("Starting a private Incus", || {
+        Cluster::start(&Options {
+            dir: dir.join("engine"),
+            members: 1,
+            disk_gib,
+            offline_after_s: OFFLINE_AFTER_S,
+            disposable: requirements.check,
+            outside: Some(requirements.allowed.clone()),
+        })
+    })?;
+    let member = cluster.first()?;
+    progress::note(&format!(
+        "Incus listens on {}. Its storage is btrfs in a sparse file of {disk_gib} GiB.",
+        member.endpoint()
+    ));
+    let tls = Tls {
+        cert: dir.join("incus-client.crt"),
+        key: dir.join("incus-client.key"),
+        server_cert: dir.join("incus-server.crt"),
+    };
+    make_certificate(&tls)?;
+    fs::write(&tls.server_cert, cluster.certificate()?)?;
+    let project = Project::make(&cluster, PROJECT, &fs::read_to_string(&tls.cert)?)?;
+    let address = member.address();
+    let node = Node {
+        name: "local".to_owned(),
+        driver: "incus",
+        endpoint: member.endpoint(),
+        tls: Some(tls),
+        room: Room::of_machine(disk_gib.saturating_sub(machine::IMAGES_GIB)),
+        lan_cidr: LAN.to_owned(),
+        public_ipv4: None,
+        settings: format!(
+            "member = \"{}\", project = \"{PROJECT}\", gateway = \"{GATEWAY}\", publish_address = \
+             \"{address}\"",
+            member.name()
+        ),
+        host: address,
+    };
+    Ok((cluster, project, node))
 }
 
 /// Makes Wharf's certificate, unless an earlier run has made it.

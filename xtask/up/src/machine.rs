@@ -147,21 +147,6 @@ pub(super) fn listen(any: bool) -> &'static str {
     }
 }
 
-/// Whether all name servers of the machine are link-local, as in some clouds. The node's rules keep
-/// instances from such addresses.
-pub(super) fn name_servers_are_link_local() -> bool {
-    let files = ["/run/systemd/resolve/resolv.conf", "/etc/resolv.conf"];
-    let text = files
-        .iter()
-        .find_map(|file| std::fs::read_to_string(file).ok());
-    let text = text.unwrap_or_default();
-    let mut servers = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("nameserver "))
-        .peekable();
-    servers.peek().is_some() && servers.all(|server| server.trim().starts_with("169.254."))
-}
-
 #[cfg(test)]
 mod tests {
     use super::{InUse, Networks, Room};

@@ -25,7 +25,7 @@ mod warnings;
 
 use anyhow::Result;
 use clap::Parser;
-use wharf_testkit::engine::PrivateEngine;
+use wharf_testkit::engine::end_abandoned;
 
 /// A running Wharf, and the images of its instances.
 #[derive(Parser)]
@@ -56,7 +56,7 @@ fn main() -> Result<()> {
     match Command::parse() {
         Command::Up(options) => up::run(&options),
         Command::Down => {
-            PrivateEngine::end_abandoned(None);
+            end_abandoned(None);
             Ok(())
         }
         Command::Images {

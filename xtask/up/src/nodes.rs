@@ -1,10 +1,11 @@
 //! The nodes of a run: engines are started or found, and get images and the node's rules.
 
+use super::account::wharf;
 use super::config::{self, Earlier, HOST, Tls, docker_settings};
 use super::engines::Engines;
 use super::existing::{self, Existing};
 use super::footprint::Footprint;
-use super::incus::PrivateIncus;
+use super::incus;
 use super::machine::{self, Networks, Room};
 use super::sockets;
 use anyhow::{Context, Result, bail};
@@ -12,13 +13,13 @@ use std::fs;
 use std::mem::take;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
-use wharf_testkit::engine::{self, NodeRules, PrivateEngine, short_hash};
-use wharf_testkit::http::Endpoint;
-use wharf_testkit::process::{Shield, find, is_root, output};
+use wharf_testkit::engine::{self, NodeRules, PrivateEngine, Running, short_hash};
+use wharf_testkit::http::{Client, Endpoint};
+use wharf_testkit::incus::{Project, image};
+use wharf_testkit::process::{Shield, find, is_root};
 use wharf_testkit::signals::Signals;
-use wharf_testkit::{images, progress, workspace};
+use wharf_testkit::{images, progress};
 
 /// The time in which an engine may finish what it was creating when Wharf ended.
 const CREATION_LIMIT: Duration = Duration::from_secs(5);
@@ -63,10 +64,12 @@ impl Requirements {
 /// The nodes, and everything that was started or installed for them.
 pub(super) struct Nodes {
     list: Vec<Node>,
-    private: Option<PrivateEngine>,
-    incus: Option<PrivateIncus>,
-    /// Engines of the user, which go on running at the end.
-    existing: Vec<Endpoint>,
+    /// The engine that this run has started; else the engines are the user's, and go on running at the end.
+    private: Option<Box<dyn Running>>,
+    /// The sockets of the engines with Docker's API.
+    endpoints: Vec<Endpoint>,
+    /// The project of a private Incus, and a client that may list its instances.
+    project: Option<(Project, Client)>,
     rules: Vec<NodeRules>,
     /// The private networks of instances, reserved for this run.
     networks: Option<Networks>,
@@ -88,8 +91,8 @@ impl Nodes {
         let mut nodes = Self {
             list: Vec::new(),
             private: None,
-            incus: None,
-            existing: Vec::new(),
+            endpoints: Vec::new(),
+            project: None,
             rules: Vec::new(),
             networks: None,
             dir: dir.to_owned(),
@@ -125,7 +128,7 @@ impl Nodes {
         let disk = disk_gib(&self.dir)?;
         let options = options(&self.dir, disk, requirements.check, &requirements.allowed);
         engine::install(options.kind)?;
-        PrivateEngine::end_abandoned(Some(&options.dir));
+        engine::end_abandoned(Some(&options.dir));
         let earlier = Earlier::read(&self.dir);
         let private = progress::timed("Starting a private dockerd", || {
             PrivateEngine::start(options)
@@ -136,9 +139,10 @@ impl Nodes {
                 "Its storage is btrfs in a sparse file of {disk} GiB."
             ));
         }
+        self.endpoints = vec![private.endpoint()];
         let (client, endpoint) = (private.client(), private.endpoint().to_string());
-        let settings = private.settings() + &docker_settings();
-        self.private = Some(private);
+        let settings = private.settings() + &docker_settings(&requirements.allowed);
+        self.private = Some(Box::new(private));
         // All networks of a private engine are the installation's own.
         let (_, own) = existing::subnets(&client.get("/networks")?, "");
         let own: Vec<_> = own.into_iter().map(|network| network.subnet).collect();
@@ -164,11 +168,13 @@ impl Nodes {
     }
 
     fn start_incus(&mut self, requirements: &Requirements, signals: &Signals) -> Result<()> {
-        PrivateEngine::end_abandoned(None);
-        let (incus, node) = PrivateIncus::start(&self.dir, requirements)?;
-        let incus = self.incus.insert(incus);
+        engine::end_abandoned(None);
+        let (cluster, project, node) = incus::start(&self.dir, disk_gib(&self.dir)?, requirements)?;
+        let admin = cluster.first()?.admin();
+        self.private = Some(Box::new(cluster));
         signals.check()?;
-        incus.make_images(requirements.images(false))?;
+        image::ensure(&admin, &project.name, requirements.images(false))?;
+        self.project = Some((project, admin));
         self.list.push(node);
         Ok(())
     }
@@ -187,7 +193,7 @@ impl Nodes {
         if requirements.vms && engines.iter().all(|engine| engine.is_podman) {
             bail!("--vms needs a dockerd: virtual machines are untested on Podman");
         }
-        self.existing = endpoints.to_vec();
+        self.endpoints = endpoints.to_vec();
         let own: Vec<_> = engines
             .iter()
             .flat_map(|engine| engine.own.clone())
@@ -217,7 +223,7 @@ impl Nodes {
                 public_ipv4: public_ipv4(&earlier, &name, &lan_cidr, requirements),
                 lan_cidr,
                 name,
-                settings: docker_settings(),
+                settings: docker_settings(&requirements.allowed),
                 tls: None,
                 host: HOST,
             });
@@ -257,13 +263,11 @@ impl Nodes {
     }
 
     /// The footprint of an installation in the engines.
-    pub fn footprint(&self, installation: &str) -> Result<Footprint> {
-        if let Some(incus) = &self.incus {
-            return Ok(Footprint::in_incus(incus.instances()?));
+    pub fn footprint(&self, installation: &str) -> Footprint {
+        match &self.project {
+            Some((project, client)) => Footprint::in_incus(project.clone(), client.clone()),
+            None => Footprint::of(&self.endpoints, installation),
         }
-        let private = self.private.as_ref().map(PrivateEngine::endpoint);
-        let engines: Vec<_> = self.existing.iter().cloned().chain(private).collect();
-        Ok(Footprint::of(&engines, installation))
     }
 
     /// Whether instances can be logged in to.
@@ -273,29 +277,32 @@ impl Nodes {
 
     /// Records the name of the installation, for the removal after a run that fails early.
     pub fn belong_to(&self, installation: &str) -> Result<()> {
-        match self.existing.is_empty() {
-            true => Ok(()),
-            false => Ok(fs::write(self.dir.join(INSTALLATION), installation)?),
+        match self.private {
+            Some(_) => Ok(()),
+            None => Ok(fs::write(self.dir.join(INSTALLATION), installation)?),
         }
     }
 
     /// Starts the private engine again if it has ended. Tells of an engine of the user that does not
     /// respond, and of its return.
     pub fn watch(&mut self) {
-        if let Some(status) = self.ended() {
-            progress::step(&format!(
-                "The engine has ended ({status}). Starting it again"
-            ));
-            match self.revive() {
-                Ok(()) => progress::note("It runs again; its instances went on."),
-                Err(error) => progress::note(&format!("It does not start: {error:#}")),
+        if let Some(private) = &mut self.private {
+            if let Some(status) = private.ended() {
+                progress::step(&format!(
+                    "The engine has ended ({status}). Starting it again"
+                ));
+                match private.revive() {
+                    Ok(()) => progress::note("It runs again; its instances went on."),
+                    Err(error) => progress::note(&format!("It does not start: {error:#}")),
+                }
             }
+            return;
         }
         if self.asked.elapsed() < ASK_EVERY {
             return;
         }
         self.asked = Instant::now();
-        for endpoint in &self.existing {
+        for endpoint in &self.endpoints {
             let is_silent = !sockets::responds(endpoint);
             let was_silent = self.silent.contains(endpoint);
             if is_silent && !was_silent {
@@ -310,32 +317,18 @@ impl Nodes {
         }
     }
 
-    /// The exit status of the private engine, if it has ended by itself.
-    fn ended(&mut self) -> Option<ExitStatus> {
-        let private = self.private.as_mut().and_then(PrivateEngine::ended);
-        private.or_else(|| self.incus.as_mut()?.ended())
-    }
-
-    fn revive(&mut self) -> Result<()> {
-        match (&mut self.private, &mut self.incus) {
-            (Some(private), _) => private.revive(),
-            (None, Some(incus)) => incus.revive(),
-            (None, None) => Ok(()),
-        }
-    }
-
     /// Stops the private engine or the instances, and removes the rules. Wharf must have ended.
     pub fn stop(mut self) -> Result<()> {
         self.end(Duration::ZERO)
     }
 
-    /// Stops the installation's containers in existing engines; a check removes them.
-    fn leave(&self, existing: &[Endpoint], deadline: Duration) -> Result<()> {
+    /// Stops the installation's containers in engines of the user; a check removes them.
+    fn leave(&self, deadline: Duration) -> Result<()> {
         let installation = fs::read_to_string(self.dir.join(INSTALLATION)).unwrap_or_default();
-        if existing.is_empty() || installation.is_empty() {
+        if self.endpoints.is_empty() || installation.is_empty() {
             return Ok(());
         }
-        let footprint = Footprint::of(existing, &installation);
+        let footprint = Footprint::of(&self.endpoints, &installation);
         if self.check {
             return footprint.remove(deadline);
         }
@@ -345,16 +338,14 @@ impl Nodes {
 
     fn end(&mut self, deadline: Duration) -> Result<()> {
         let _shield = Shield::raise();
-        let (rules, existing) = (take(&mut self.rules), take(&mut self.existing));
         if let Some(private) = self.private.take() {
+            self.endpoints.clear();
             return private.stop();
         }
-        if let Some(incus) = self.incus.take() {
-            return incus.stop();
-        }
-        self.leave(&existing, deadline)
-            .context("instances may still run, so the node's rules stay")?;
-        rules.iter().try_for_each(NodeRules::remove)
+        let left = self.leave(deadline);
+        self.endpoints.clear();
+        left.context("instances may still run, so the node's rules stay")?;
+        take(&mut self.rules).iter().try_for_each(NodeRules::remove)
     }
 }
 
@@ -424,11 +415,7 @@ impl Networks {
 
 /// Whether an earlier run has instances on a node.
 fn has_instances(dir: &Path, node: &str) -> bool {
-    let mut wharf = Command::new(workspace::wharf_binary());
-    let list = wharf
-        .args(["node", "list", "--config"])
-        .arg(dir.join(config::FILE));
-    let lines = output(list).unwrap_or_default();
+    let lines = wharf(&["node", "list"], &dir.join(config::FILE)).unwrap_or_default();
     let mut rows = lines.lines().map(|line| line.split('\t'));
     rows.any(|mut row| row.next() == Some(node) && row.nth(1) != Some("0"))
 }

@@ -7,10 +7,10 @@ use super::engines::Engines;
 use super::nodes::{self, Nodes};
 use super::smoke_test::{self, SmokeTest};
 use super::{incus, instructions, machine};
-use anyhow::{Context, Result, bail};
-use std::fs::{self, File, TryLockError};
+use anyhow::{Context, Result};
+use std::fs;
 use std::path::{Path, PathBuf};
-use wharf_testkit::engine::Allowed;
+use wharf_testkit::engine::{Allowed, try_lock};
 use wharf_testkit::server::Server;
 use wharf_testkit::signals::Signals;
 use wharf_testkit::{progress, workspace};
@@ -56,7 +56,12 @@ pub(super) fn run(options: &Options) -> Result<()> {
     };
     let dir = directory(options, &engines)?;
     // The end of a second run would stop the engine of the first.
-    let _lock = lock(&dir)?;
+    let _lock = try_lock(&dir)?.with_context(|| {
+        format!(
+            "another `cargo xtask up` runs in {}; --dir DIRECTORY names another directory",
+            dir.display()
+        )
+    })?;
     let result = come_up(options, &engines, &dir, &signals);
     if options.check {
         if result.is_err() {
@@ -94,10 +99,7 @@ fn come_up(options: &Options, engines: &Engines, dir: &Path, signals: &Signals) 
     let installation = admin.installation()?;
     nodes.belong_to(&installation)?;
     let account = Account::open(dir, &config, &server)?;
-    let footprint = match nodes.are_real() {
-        true => Some(nodes.footprint(&installation)?),
-        false => None,
-    };
+    let footprint = nodes.are_real().then(|| nodes.footprint(&installation));
     let test = SmokeTest {
         client: server.client()?,
         log: server.log(),
@@ -147,18 +149,6 @@ fn directory(options: &Options, engines: &Engines) -> Result<PathBuf> {
         )
     })?;
     Ok(dir.canonicalize()?)
-}
-
-fn lock(dir: &Path) -> Result<File> {
-    let file = File::create(dir.join("lock"))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => bail!(
-            "another `cargo xtask up` runs in {}; --dir DIRECTORY names another directory",
-            dir.display()
-        ),
-        Err(TryLockError::Error(error)) => Err(error.into()),
-    }
 }
 
 /// The end of the log, which a failed check prints before it removes the file.

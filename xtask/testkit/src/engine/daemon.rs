@@ -1,64 +1,76 @@
-//! The engine's process.
+//! The process of an engine.
 
-use super::layout::Layout;
-use super::stale;
+use super::processes;
 use crate::http::{Client, Request};
 use crate::process::wait_until;
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// From the start to the first response; it takes under a second on an idle machine.
-const START_LIMIT: Duration = Duration::from_secs(60);
-/// From TERM to the end; containers go on running.
-const STOP_LIMIT: Duration = Duration::from_secs(20);
+/// From the start to the first response; it takes seconds on an idle machine.
+const START_LIMIT: Duration = Duration::from_secs(90);
+/// From TERM to the end; instances go on running.
+const STOP_LIMIT: Duration = Duration::from_secs(30);
+/// Lines of the log that an error has.
+const LAST_LINES: usize = 8;
 
 /// A running engine.
 #[derive(Debug)]
-pub(super) struct Daemon {
+pub(crate) struct Daemon {
     child: Child,
+    log: PathBuf,
 }
 
 impl Daemon {
-    /// Starts the process, and waits until it responds.
-    pub fn start(mut command: Command, name: &str, layout: &Layout) -> Result<Self> {
-        let log = File::create(layout.log())?;
+    /// Starts the process, which appends to its log.
+    pub fn start(mut command: Command, log: &Path) -> Result<Self> {
+        let file = File::options().create(true).append(true).open(log)?;
+        let path = std::env::var("PATH").unwrap_or_default();
         let child = command
-            .env("PATH", path_with_sbin())
+            .env("PATH", format!("{path}:/usr/local/sbin:/usr/sbin:/sbin"))
             .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
+            .stdout(file.try_clone()?)
+            .stderr(file)
             // A Ctrl-C at the terminal must reach only this program, which stops the engine in order.
             .process_group(0)
             .spawn()
-            .with_context(|| format!("cannot start {name}"))?;
-        fs::write(layout.pidfile(), child.id().to_string())?;
-        let mut daemon = Self { child };
-        let client = Client::new(crate::http::Endpoint::Unix(layout.socket()));
+            .context("cannot start the engine")?;
+        let log = log.to_owned();
+        Ok(Self { child, log })
+    }
+
+    /// Waits until the process answers a request for this path.
+    pub fn await_answer(&mut self, client: &Client, path: &str) -> Result<()> {
         let mut ended = None;
-        let responds = wait_until(START_LIMIT, || {
-            ended = daemon.child.try_wait().ok().flatten();
-            let ping = Request::new("GET", "/_ping").timeout(Duration::from_secs(2));
+        let answers = wait_until(START_LIMIT, || {
+            ended = self.ended();
+            let request = Request::new("GET", path).timeout(Duration::from_secs(2));
             ended.is_some()
                 || client
-                    .send(ping)
-                    .is_ok_and(|response| response.status == 200)
+                    .send(request)
+                    .is_ok_and(|answer| answer.status == 200)
         });
-        if responds && ended.is_none() {
-            return Ok(daemon);
-        }
-        daemon.stop();
         let why = match ended {
-            Some(status) => format!("{name} ended ({status})"),
-            None => format!("{name} did not respond within {START_LIMIT:?}"),
+            None if answers => return Ok(()),
+            Some(status) => format!("ended ({status})"),
+            None => format!("did not respond within {START_LIMIT:?}"),
         };
+        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<_> = text.lines().collect();
+        let last = lines.get(lines.len().saturating_sub(LAST_LINES)..);
         bail!(
-            "{why}; the end of {}:\n{}",
-            layout.log().display(),
-            tail(layout)
+            "the engine {why}; the end of {}:\n{}",
+            self.log.display(),
+            last.unwrap_or_default().join("\n")
         );
+    }
+
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// The exit status, if the process has ended.
@@ -66,31 +78,24 @@ impl Daemon {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Ends the process. Containers go on running.
+    /// Kills the process, as a crash would. Instances go on running.
+    pub fn kill(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Ends the process. Instances go on running.
     pub fn stop(&mut self) {
-        let pid = self.child.id();
-        if wait_until(Duration::ZERO, || {
-            matches!(self.child.try_wait(), Ok(Some(_)))
-        }) {
-            return;
+        if self.ended().is_none() {
+            processes::end(self.id(), STOP_LIMIT);
+            let _ = self.child.wait();
         }
-        stale::end(pid, STOP_LIMIT);
-        let _ = self.child.wait();
     }
 }
 
-fn path_with_sbin() -> String {
-    let path = std::env::var("PATH").unwrap_or_default();
-    format!("{path}:/usr/local/sbin:/usr/sbin:/sbin")
-}
-
-fn tail(layout: &Layout) -> String {
-    let log = fs::read_to_string(layout.log()).unwrap_or_default();
-    let lines: Vec<_> = log.lines().collect();
-    lines
-        .iter()
-        .skip(lines.len().saturating_sub(8))
-        .copied()
-        .collect::<Vec<_>>()
-        .join("\n")
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.stop();
+    }
 }

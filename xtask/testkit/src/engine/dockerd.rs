@@ -1,7 +1,7 @@
 //! The command of a private dockerd.
 
+use super::docker::TlsListener;
 use super::layout::Layout;
-use super::private::TlsListener;
 use super::storage::Storage;
 use super::userns;
 use crate::packages::Need;

@@ -32,6 +32,11 @@ impl Kind {
         self != Self::Podman4
     }
 
+    /// Whether this is a Podman.
+    pub fn is_podman(self) -> bool {
+        self != Self::Dockerd
+    }
+
     /// The release of Debian with this Podman.
     pub(super) fn suite(self) -> Option<&'static str> {
         match self {

@@ -1,6 +1,6 @@
 //! lxcfs, which shows instances their own CPUs and memory. The engines of a machine share one.
 
-use super::stale;
+use super::processes;
 use crate::packages::Need;
 use crate::process::{command, run, succeeds, wait_until};
 use crate::progress;
@@ -13,7 +13,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 /// The package.
-pub(crate) const NEED: Need = Need {
+pub(super) const NEED: Need = Need {
     program: "lxcfs",
     package: "lxcfs",
     why: "shows instances their own size",
@@ -101,19 +101,15 @@ fn run_unless_it_runs() -> Result<Option<Child>> {
 }
 
 fn end(child: &mut Child) {
-    stale::end(child.id(), STOP_LIMIT);
+    processes::end(child.id(), STOP_LIMIT);
     let _ = child.wait();
 }
 
 /// Ends the process that a killed run has left.
 fn end_abandoned() {
-    let pid = fs::read_to_string(PIDFILE).ok();
-    let Some(pid) = pid.and_then(|text| text.trim().parse().ok()) else {
-        return;
-    };
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    if name.trim() == NEED.program {
-        stale::end(pid, STOP_LIMIT);
+    let is_lxcfs = |line: &str| line.contains(PIDFILE);
+    if let Some(pid) = processes::of_pidfile(Path::new(PIDFILE), is_lxcfs) {
+        processes::end(pid, STOP_LIMIT);
     }
 }
 

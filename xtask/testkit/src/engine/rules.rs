@@ -9,13 +9,12 @@ mod ruleset;
 pub use allowed::Allowed;
 pub use ruleset::Ruleset;
 
+use super::input::nft;
 use super::sysctl::{self, ANNOUNCING, FORWARDING};
 use crate::process::{command, find, output, succeeds};
 use crate::progress;
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use std::fs;
-use std::io::Write as _;
-use std::process::Stdio;
 
 /// The prefix of a table's name; the engine's id follows.
 const PREFIX: &str = "wharf_";
@@ -214,27 +213,6 @@ fn uplinks() -> Vec<String> {
     devices.sort();
     devices.dedup();
     devices
-}
-
-fn nft(ruleset: &str) -> Result<()> {
-    let mut child = command("nft")
-        .args(["-f", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("cannot run nft")?;
-    if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(ruleset.as_bytes())?;
-    }
-    let output = child.wait_with_output()?;
-    if !output.status.success() {
-        bail!(
-            "nft refuses the node's rules: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -4,11 +4,12 @@
 mod quotas;
 
 use super::layout::Layout;
+use super::mounts;
 use crate::process::{command, output, run, succeeds};
 use crate::progress;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub(super) use quotas::Quotas;
 
@@ -21,14 +22,6 @@ pub(super) enum Storage {
     Directory,
 }
 
-/// The name of the loop device's file.
-pub(super) const DISK: &str = "disk.img";
-
-/// The size of the storage of the engine in `dir`, if it exists.
-pub fn disk_gib(dir: &Path) -> Option<u64> {
-    Some(fs::metadata(dir.join(DISK)).ok()?.len() >> 30)
-}
-
 /// Makes and mounts the storage, unless an earlier run left it mounted.
 pub(super) fn mount(layout: &Layout, gib: Option<u64>) -> Result<Storage> {
     let data = layout.data();
@@ -36,7 +29,7 @@ pub(super) fn mount(layout: &Layout, gib: Option<u64>) -> Result<Storage> {
     if is_btrfs(&data) {
         return Ok(Storage::Btrfs(Quotas::of(&data)?));
     }
-    if mounts_below(&data)?.contains(&data) {
+    if mounts::is_at(&data)? {
         return Ok(Storage::Directory);
     }
     if let Some(gib) = gib {
@@ -48,10 +41,7 @@ pub(super) fn mount(layout: &Layout, gib: Option<u64>) -> Result<Storage> {
         }
     }
     fs::create_dir_all(layout.directory())?;
-    run(command("mount")
-        .arg("--bind")
-        .arg(layout.directory())
-        .arg(&data))?;
+    mounts::bind(&layout.directory(), &data)?;
     Ok(Storage::Directory)
 }
 
@@ -102,24 +92,4 @@ fn is_btrfs(path: &Path) -> bool {
     let mut stat = command("stat");
     stat.args(["--file-system", "--format=%T"]).arg(path);
     output(&mut stat).is_ok_and(|kind| kind.trim() == "btrfs")
-}
-
-/// Mount points at or below `root`, innermost last.
-pub(super) fn mounts_below(root: &Path) -> Result<Vec<PathBuf>> {
-    let table = fs::read_to_string("/proc/self/mountinfo").context("/proc/self/mountinfo")?;
-    let points = table
-        .lines()
-        .filter_map(|line| line.split(' ').nth(4))
-        .map(PathBuf::from);
-    Ok(points.filter(|point| point.starts_with(root)).collect())
-}
-
-/// Unmounts everything at or below `root`; the loop device goes with the last mount.
-pub(super) fn unmount_all(root: &Path) -> Result<()> {
-    for point in mounts_below(root)?.iter().rev() {
-        if !succeeds(command("umount").arg(point)) {
-            run(command("umount").arg("--lazy").arg(point))?;
-        }
-    }
-    Ok(())
 }

@@ -32,21 +32,28 @@ const LOWEST: u64 = 100_000;
 /// Creates the account and its ranges, unless they exist.
 pub(super) fn ensure(account: &Account) -> Result<()> {
     let Account { name, ids } = *account;
-    // Engines that start concurrently would each take a range.
-    let lock = File::open("/etc/passwd")?;
-    lock.lock()?;
+    let lock = lock()?;
     if !succeeds(command("getent").args(["passwd", name])) {
         run(command("useradd")
             .args(["--system", "--no-create-home", "--home-dir", "/nonexistent"])
             .args(["--user-group", "--shell", "/usr/sbin/nologin", name]))?;
     }
+    drop(lock);
     add_ranges(name, ids)
+}
+
+/// Engines that start concurrently would each make the account, or take a range.
+fn lock() -> Result<File> {
+    let lock = File::open("/etc/passwd")?;
+    lock.lock()?;
+    Ok(lock)
 }
 
 /// Gives an account a range of subordinate users and one of groups, unless it has them.
 ///
 /// `useradd` gives none where another package has taken all ids up to its limit, as that of Incus does.
 pub fn add_ranges(name: &str, ids: u64) -> Result<()> {
+    let _lock = lock()?;
     for (file, option) in [
         ("/etc/subuid", "--add-subuids"),
         ("/etc/subgid", "--add-subgids"),

@@ -1,23 +1,17 @@
 //! One member of a cluster.
 
 use super::package::DAEMON;
-use super::place::Place;
-use super::remains;
+use crate::engine::{Daemon, Layout, Namespace, bind};
 use crate::http::{Client, Endpoint, Request};
-use crate::process::{command, run, succeeds, wait_until};
+use crate::process::{command, run};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
-use std::fs::{self, File};
+use std::fs;
 use std::net::Ipv4Addr;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-/// From the start to the first response.
-const START_LIMIT: Duration = Duration::from_secs(90);
-/// From TERM to the end; instances go on running.
-const STOP_LIMIT: Duration = Duration::from_secs(30);
 /// A request of the operator's, with the end of its operation.
 const ASK_LIMIT: Duration = Duration::from_secs(120);
 /// The members' port.
@@ -28,18 +22,18 @@ const MOUNTS: &str = "mount -t sysfs sysfs /sys && mount --rbind \"$1\" /sys/fs/
 /// A member: its namespaces and, unless it is paused, its process.
 #[derive(Debug)]
 pub struct Member {
-    place: Place,
+    layout: Layout,
     number: u8,
-    child: Option<Child>,
+    daemon: Option<Daemon>,
 }
 
 impl Member {
     /// Makes the namespaces of a member and starts its process, without waiting for its first answer.
-    pub(super) fn start(place: &Place, number: u8) -> Result<Self> {
+    pub(super) fn start(layout: &Layout, number: u8) -> Result<Self> {
         let mut member = Self {
-            place: place.clone(),
+            layout: layout.clone(),
             number,
-            child: None,
+            daemon: None,
         };
         member.make_network()?;
         member.make_mounts()?;
@@ -54,7 +48,7 @@ impl Member {
 
     /// The address of its interface and its published ports.
     pub fn address(&self) -> Ipv4Addr {
-        self.place.host(self.number)
+        self.layout.host(self.number)
     }
 
     /// The endpoint in the configuration of a node.
@@ -64,13 +58,12 @@ impl Member {
 
     /// A client with all rights.
     pub fn admin(&self) -> Client {
-        let socket = self.place.directory(self.number).join("unix.socket");
-        Client::new(Endpoint::Unix(socket))
+        Client::new(Endpoint::Unix(self.directory().join("unix.socket")))
     }
 
     /// The directory of its state.
     pub fn directory(&self) -> PathBuf {
-        self.place.directory(self.number)
+        self.layout.member(self.number)
     }
 
     /// Sends a request with all rights, which must succeed, waits for the end of its operation, and
@@ -81,53 +74,26 @@ impl Member {
 
     /// A command that runs in the member's namespaces.
     pub fn inside(&self, program: &str) -> Command {
-        let mut inside = command("nsenter");
-        inside
-            .arg(format!(
-                "--net=/run/netns/{}",
-                self.place.namespace(self.number)
-            ))
-            .arg(format!(
-                "--mount={}",
-                self.place.mounts(self.number).display()
-            ))
-            .arg(program)
-            .env("INCUS_DIR", self.directory());
+        let mut inside = self
+            .mount_namespace()
+            .command(Some(&self.network_namespace()), program);
+        inside.env("INCUS_DIR", self.directory());
         inside
     }
 
     /// Ends the process; instances go on running.
     pub fn pause(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            remains::end(child.id(), STOP_LIMIT);
-            let _ = child.wait();
-        }
+        self.daemon = None;
     }
 
     /// Kills the process, as a crash would; instances go on running.
     pub fn kill(&mut self) -> Result<()> {
-        if let Some(mut child) = self.child.take() {
-            child.kill()?;
-            child.wait()?;
-        }
-        Ok(())
-    }
-
-    /// Kills the process while others use this member. [`Self::kill`] then takes note of its end.
-    pub fn crash(&self) -> Result<()> {
-        let child = self.child.as_ref().context("the member is paused")?;
-        remains::kill(child.id());
-        Ok(())
+        self.daemon.take().map_or(Ok(()), Daemon::kill)
     }
 
     /// The exit status of the process, if it has ended by itself.
     pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.as_mut()?.try_wait().ok().flatten()
-    }
-
-    /// The first processes of the member's instances.
-    pub fn processes(&self) -> Vec<u32> {
-        remains::instances(&self.place.mounts(self.number))
+        self.daemon.as_mut()?.ended()
     }
 
     /// Starts the process, unless it runs.
@@ -139,46 +105,20 @@ impl Member {
     /// Starts the process without waiting for its first answer, which a member of a cluster gives only
     /// when a majority runs.
     pub fn launch(&mut self) -> Result<()> {
-        if self.child.is_some() {
-            return Ok(());
+        if self.daemon.is_none() {
+            let mut daemon = self.inside(DAEMON);
+            daemon.args(["--group", "root"]);
+            let log = self.layout.member_log(self.number);
+            self.daemon = Some(Daemon::start(daemon, &log)?);
         }
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(self.place.log(self.number))?;
-        let mut daemon = self.inside(DAEMON);
-        daemon
-            .args(["--group", "root"])
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .process_group(0);
-        self.child = Some(daemon.spawn().context("cannot start incusd")?);
         Ok(())
     }
 
     /// Waits until the process answers.
     pub fn await_answer(&mut self) -> Result<()> {
         let admin = self.admin();
-        let mut ended = None;
-        let answers = wait_until(START_LIMIT, || {
-            ended = self.child.as_mut().and_then(|child| child.try_wait().ok()?);
-            let request = Request::new("GET", "/1.0").timeout(Duration::from_secs(2));
-            ended.is_some() || admin.send(request).is_ok_and(|answer| answer.status == 200)
-        });
-        if answers && ended.is_none() {
-            return Ok(());
-        }
-        let log = fs::read_to_string(self.place.log(self.number)).unwrap_or_default();
-        let lines: Vec<_> = log.lines().collect();
-        let end = lines
-            .get(lines.len().saturating_sub(8)..)
-            .unwrap_or_default();
-        bail!(
-            "incusd {} does not answer; its log ends with:\n{}",
-            self.name(),
-            end.join("\n")
-        );
+        let daemon = self.daemon.as_mut().context("the member is paused")?;
+        daemon.await_answer(&admin, "/1.0")
     }
 
     /// Cuts the member's link to the other members and to this machine.
@@ -192,27 +132,24 @@ impl Member {
     }
 
     fn set_link(&self, state: &str) -> Result<()> {
-        let link = self.place.link(self.number);
+        let link = self.layout.link(self.number);
         run(command("ip").args(["link", "set", &link, state]))
     }
 
     fn make_network(&self) -> Result<()> {
         let (name, link) = (
-            self.place.namespace(self.number),
-            self.place.link(self.number),
+            self.layout.namespace(self.number),
+            self.layout.link(self.number),
         );
-        if Path::new("/run/netns").join(&name).exists() {
-            return self.set_link("up");
-        }
         let ip = |arguments: &str| run(command("ip").args(arguments.split_whitespace()));
-        let (address, router) = (self.address(), self.place.host(254));
+        let (address, router) = (self.address(), self.layout.host(254));
         ip(&format!("netns add {name}"))?;
         ip(&format!(
             "link add {link} type veth peer name eth0 netns {name}"
         ))?;
         ip(&format!(
             "link set {link} master {} up",
-            self.place.bridge()
+            self.layout.bridge()
         ))?;
         ip(&format!("-n {name} address add {address}/24 dev eth0"))?;
         ip(&format!("-n {name} link set eth0 up"))?;
@@ -222,40 +159,23 @@ impl Member {
 
     /// Makes the mount namespace, which outlives the process: a new process finds the storage mounted.
     fn make_mounts(&self) -> Result<()> {
-        let (directory, content) = (self.directory(), self.place.content(self.number));
+        let (directory, content) = (self.directory(), self.layout.content(self.number));
         fs::create_dir_all(&content)?;
         fs::create_dir_all(&directory)?;
-        if !is_mounted(&directory)? {
-            run(command("mount").arg("--bind").arg(&content).arg(&directory))?;
-        }
-        let file = self.place.mounts(self.number);
-        if is_mounted(&file)? {
-            return Ok(());
-        }
-        File::create(&file)?;
-        run(command("nsenter")
-            .arg(format!(
-                "--net=/run/netns/{}",
-                self.place.namespace(self.number)
-            ))
-            .arg("unshare")
-            .arg(format!("--mount={}", file.display()))
-            .args(["--propagation", "private", "bash", "-c", MOUNTS, "bash"])
-            .arg(self.place.run.join("cgroup")))
+        bind(&content, &directory)?;
+        let (network, groups) = (self.network_namespace(), self.layout.run.join("cgroup"));
+        self.mount_namespace()
+            .make(Some(&network), MOUNTS, &[&groups])
     }
 
-    /// Removes the namespaces, when no process is left in them.
-    pub(super) fn remove(place: &Place, number: u8) {
-        succeeds(command("umount").arg(place.mounts(number)));
-        succeeds(command("umount").arg("--lazy").arg(place.directory(number)));
-        succeeds(command("ip").args(["netns", "delete", &place.namespace(number)]));
-        succeeds(command("ip").args(["link", "delete", &place.link(number)]));
+    fn mount_namespace(&self) -> Namespace {
+        Namespace {
+            anchor: self.layout.mounts(self.number),
+        }
     }
-}
 
-impl Drop for Member {
-    fn drop(&mut self) {
-        self.pause();
+    fn network_namespace(&self) -> PathBuf {
+        Path::new("/run/netns").join(self.layout.namespace(self.number))
     }
 }
 
@@ -300,10 +220,4 @@ pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 
 fn part(value: &Value, pointer: &str) -> Value {
     value.pointer(pointer).cloned().unwrap_or_default()
-}
-
-fn is_mounted(path: &Path) -> Result<bool> {
-    let table = fs::read_to_string("/proc/self/mountinfo").context("/proc/self/mountinfo")?;
-    let mut points = table.lines().filter_map(|line| line.split(' ').nth(4));
-    Ok(points.any(|point| Path::new(point) == path))
 }

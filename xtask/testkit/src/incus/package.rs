@@ -1,11 +1,10 @@
 //! Incus from Debian's packages. Debian 12 has it in its backports.
 
-use crate::engine::LXCFS;
+use crate::engine::{NEEDS as OF_ANY, userns};
 use crate::packages::{self, Need};
 use crate::process::{find, is_root};
 use anyhow::{Context, Result, bail};
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write as _};
+use std::fs;
 use std::path::Path;
 
 /// The daemon, which is not in PATH.
@@ -14,20 +13,12 @@ pub(super) const DAEMON: &str = "/usr/libexec/incus/incusd";
 const SOURCE: &str = "/etc/apt/sources.list.d/wharf-backports.sources";
 /// The release of Debian without a package of its own.
 const WITHOUT: &str = "bookworm";
-/// The tables of subordinate users and groups.
-const TABLES: [&str; 2] = ["/etc/subuid", "/etc/subgid"];
-/// The line of Debian's package.
-const ROOT_IDS: &str = "root:1000000:1000000000";
+/// The subordinate ids of root, which instances have.
+const IDS: u64 = 1_000_000_000;
 /// Incus and its client.
 const PACKAGES: [&str; 2] = ["incus-base", "incus-client"];
-/// The programs that Incus starts.
-const NEEDS: [Need; 7] = [
-    LXCFS,
-    Need {
-        program: "ip",
-        package: "iproute2",
-        why: "makes the network of Incus",
-    },
+/// The programs that Incus starts, besides those of any private engine.
+const NEEDS: [Need; 3] = [
     Need {
         program: "dnsmasq",
         package: "dnsmasq-base",
@@ -43,16 +34,6 @@ const NEEDS: [Need; 7] = [
         package: "rsync",
         why: "Incus copies disks with it",
     },
-    Need {
-        program: "nft",
-        package: "nftables",
-        why: "Incus forwards ports with it",
-    },
-    Need {
-        program: "mkfs.btrfs",
-        package: "btrfs-progs",
-        why: "storage that enforces disk sizes",
-    },
 ];
 
 /// Whether this process may start a private Incus, which is installed or offered by Debian.
@@ -64,11 +45,12 @@ pub fn can_install() -> bool {
 
 /// Installs Incus. Its own service is not started where the machine starts no services.
 pub fn install() -> Result<()> {
-    packages::ensure(&NEEDS)?;
+    packages::ensure(&[NEEDS.as_slice(), &OF_ANY].concat())?;
     if !Path::new(DAEMON).is_file() || find("incus").is_none() {
         install_packages()?;
     }
-    TABLES.into_iter().try_for_each(give_ids)
+    // Debian's package gives them only when its group is new, and therefore not at its second installation.
+    userns::add_ranges("root", IDS)
 }
 
 fn install_packages() -> Result<()> {
@@ -90,34 +72,6 @@ fn install_packages() -> Result<()> {
         bail!("the package incus-base is installed but has no {DAEMON}");
     }
     Ok(())
-}
-
-/// Gives root subordinate ids, which instances of Incus have. Debian's package does so only when its group is
-/// new, and therefore not at its second installation.
-fn give_ids(table: &'static str) -> Result<()> {
-    let text = match fs::read_to_string(table) {
-        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-        read => read.context(table)?,
-    };
-    let Some(addition) = ids_to_add(&text) else {
-        return Ok(());
-    };
-    let file = File::options().create(true).append(true).open(table);
-    let written = file.and_then(|mut file| file.write_all(addition.as_bytes()));
-    written.with_context(|| format!("{table} needs the line {ROOT_IDS}"))
-}
-
-/// The text to append to a table of subordinate ids, unless root has ids in it.
-fn ids_to_add(table: &str) -> Option<String> {
-    let mut names = table.lines().filter_map(|line| line.split(':').next());
-    if names.any(|name| name == "root") {
-        return None;
-    }
-    let end = match table.is_empty() || table.ends_with('\n') {
-        true => "",
-        false => "\n",
-    };
-    Some(format!("{end}{ROOT_IDS}\n"))
 }
 
 /// Adds a source for the backports, on the mirror that the machine uses.
@@ -148,17 +102,7 @@ fn stanza(line: &str, suite: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ids_to_add, stanza};
-
-    #[test]
-    fn root_gets_ids_once() {
-        let added = |table: &str| ids_to_add(table).unwrap_or_default();
-        assert_eq!(added(""), "root:1000000:1000000000\n");
-        assert_eq!(added("a:100000:65536\n"), "root:1000000:1000000000\n");
-        assert_eq!(added("roots:1:1"), "\nroot:1000000:1000000000\n");
-        assert_eq!(added(&added("")), "");
-        assert_eq!(added("a:100000:65536\nroot:200000:65536\n"), "");
-    }
+    use super::stanza;
 
     #[test]
     fn a_line_becomes_a_stanza() {

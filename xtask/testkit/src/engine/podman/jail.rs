@@ -2,10 +2,9 @@
 //! Podmans share, disappear with it. It may have its own root.
 
 use super::super::layout::Layout;
-use crate::process::{command, run};
+use super::super::mounts::Namespace;
 use anyhow::Result;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// Uses the machine's root. $1: the engine's directory below /run. The other arguments are directories
@@ -50,42 +49,23 @@ const SHARED: [&str; 4] = [
 
 /// Makes the namespace, unless an earlier start has.
 pub(super) fn make(layout: &Layout, root: Option<&Path>) -> Result<()> {
-    let anchor = anchor(layout);
-    let directory = layout.run.join("namespace");
-    if super::super::storage::mounts_below(&directory)?.contains(&anchor) {
-        return Ok(());
-    }
-    fs::create_dir_all(&directory)?;
-    // A namespace can only be pinned below a private mount.
-    run(command("mount")
-        .arg("--bind")
-        .arg(&directory)
-        .arg(&directory))?;
-    run(command("mount").arg("--make-private").arg(&directory))?;
-    File::create(&anchor)?;
-    let mut unshare = command("unshare");
-    unshare.arg(format!("--mount={}", anchor.display())).args([
-        "--propagation",
-        "private",
-        "sh",
-        "-euc",
-    ]);
+    let run = layout.run.as_path();
     match root {
-        Some(root) => unshare.args([ELSEWHERE, "sh"]).arg(&layout.run).arg(root),
-        None => unshare.args([HERE, "sh"]).arg(&layout.run).args(SHARED),
-    };
-    run(&mut unshare)
+        Some(root) => of(layout).make(None, ELSEWHERE, &[run, root]),
+        None => {
+            let arguments: Vec<_> = [run].into_iter().chain(SHARED.map(Path::new)).collect();
+            of(layout).make(None, HERE, &arguments)
+        }
+    }
 }
 
 /// A command that runs in the namespace.
 pub(super) fn command_in(layout: &Layout, program: &str) -> Command {
-    let mut nsenter = command("nsenter");
-    nsenter
-        .arg(format!("--mount={}", anchor(layout).display()))
-        .arg(program);
-    nsenter
+    of(layout).command(None, program)
 }
 
-fn anchor(layout: &Layout) -> PathBuf {
-    layout.run.join("namespace/mnt")
+fn of(layout: &Layout) -> Namespace {
+    Namespace {
+        anchor: layout.run.join("namespace/mnt"),
+    }
 }

@@ -34,6 +34,14 @@ impl Allowed {
         })
     }
 
+    /// Whether all name servers of the machine are link-local, as in some clouds. The rules keep instances
+    /// from such addresses.
+    pub fn name_servers_are_link_local(&self) -> bool {
+        let is_link_local =
+            |server: &IpAddr| matches!(server, IpAddr::V4(v4) if v4.is_link_local());
+        !self.name_servers.is_empty() && self.name_servers.iter().all(is_link_local)
+    }
+
     /// IPv4 name servers that instances may use: the machine's, or else public ones.
     pub(crate) fn reachable_name_servers(&self) -> Vec<Ipv4Addr> {
         let v4 = self.name_servers.iter().filter_map(|server| match server {
@@ -126,11 +134,18 @@ mod tests {
                 ranges: Vec::new(),
                 name_servers: name_servers(text),
             };
-            allowed.reachable_name_servers()
+            (
+                allowed.reachable_name_servers(),
+                allowed.name_servers_are_link_local(),
+            )
         };
         let own = of("nameserver 169.254.1.1\nnameserver fd00::53\nnameserver 10.0.0.53\n");
-        assert_eq!(own, ["10.0.0.53".parse::<std::net::Ipv4Addr>().unwrap()]);
-        assert_eq!(of("nameserver 169.254.1.1\n").len(), 2);
+        assert_eq!(own, (vec!["10.0.0.53".parse().unwrap()], false));
+        assert_eq!(
+            of("nameserver 169.254.1.1\n"),
+            (super::PUBLIC.to_vec(), true)
+        );
+        assert!(!of("nameserver 127.0.0.53\n").1);
     }
 
     #[test]

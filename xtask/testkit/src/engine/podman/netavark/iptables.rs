@@ -1,11 +1,10 @@
 //! Rules in iptables, which netavark uses up to 1.10.
 
 use super::Networks;
+use crate::engine::run_with_input;
 use crate::process::{command, find, output};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::process::Stdio;
 
 /// Chains with rules even without containers.
 const BY_ITSELF: [&str; 4] = [
@@ -27,7 +26,9 @@ pub(super) fn forget(networks: &Networks) -> Result<()> {
         return Ok(());
     }
     let saved = output(&mut command("iptables-save"))?;
-    removal(&saved, networks).map_or(Ok(()), |text| restore(&text))
+    let mut restore = command("iptables-restore");
+    restore.args(["--noflush", "--wait", "5"]);
+    removal(&saved, networks).map_or(Ok(()), |text| run_with_input(&mut restore, &text))
 }
 
 /// A table of `iptables-save`: netavark's chains, and all rules.
@@ -137,20 +138,6 @@ fn removal(saved: &str, networks: &Networks) -> Option<String> {
         table.removal(all, &mut text);
     }
     Some(text)
-}
-
-fn restore(text: &str) -> Result<()> {
-    let mut child = command("iptables-restore")
-        .args(["--noflush", "--wait", "5"])
-        .stdin(Stdio::piped())
-        .spawn()
-        .context("cannot run iptables-restore")?;
-    if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(text.as_bytes())?;
-    }
-    let status = child.wait()?;
-    anyhow::ensure!(status.success(), "iptables-restore: {status}");
-    Ok(())
 }
 
 #[cfg(test)]

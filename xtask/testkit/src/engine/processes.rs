@@ -1,4 +1,4 @@
-//! Processes of a killed run, found by this engine's directory in their arguments.
+//! Processes of engines. Those of a killed run are found by the engine's directory in their arguments.
 
 use super::layout::Layout;
 use crate::process::wait_until;
@@ -7,26 +7,41 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+/// The ids of all processes.
+pub(crate) fn all() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_string_lossy().parse().ok())
+}
+
+/// State and parent follow the name, which is in parentheses and may contain any character.
+fn stat(pid: u32) -> Option<(char, u32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut rest = stat.rsplit(')').next()?.split_whitespace();
+    Some((rest.next()?.chars().next()?, rest.next()?.parse().ok()?))
+}
+
+/// The parent of a process.
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    stat(pid).map(|(_, parent)| parent)
+}
+
 /// Whether a process is alive; a zombie is not.
-pub(super) fn is_alive(pid: u32) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
-        return false;
-    };
-    // The state follows the name, which is in parentheses and may contain any character.
-    let state = stat
-        .rsplit(')')
-        .next()
-        .and_then(|rest| rest.trim_start().chars().next());
-    !matches!(state, None | Some('Z' | 'X'))
+pub(crate) fn is_alive(pid: u32) -> bool {
+    !matches!(stat(pid), None | Some(('Z' | 'X', _)))
 }
 
 /// Ends a process with TERM, and with KILL when `grace` is over.
-pub(super) fn end(pid: u32, grace: Duration) {
+pub(crate) fn end(pid: u32, grace: Duration) {
     signal(pid, Signal::TERM);
     if !wait_until(grace, || !is_alive(pid)) {
-        signal(pid, Signal::KILL);
+        kill(pid);
         wait_until(Duration::from_secs(5), || !is_alive(pid));
     }
+}
+
+/// Kills a process, without waiting for its end.
+pub(crate) fn kill(pid: u32) {
+    signal(pid, Signal::KILL);
 }
 
 fn signal(pid: u32, signal: Signal) {
@@ -37,15 +52,15 @@ fn signal(pid: u32, signal: Signal) {
     }
 }
 
+/// The process whose id is in this file, if its command line has the text.
+pub(super) fn of_pidfile(file: &Path, has: impl Fn(&str) -> bool) -> Option<u32> {
+    let pid = fs::read_to_string(file).ok()?.trim().parse().ok()?;
+    (is_alive(pid) && command_line(pid).is_some_and(|line| has(&line))).then_some(pid)
+}
+
 /// The engine process of an earlier run, if the process in the pid file is one.
 pub(super) fn old_daemon(layout: &Layout) -> Option<u32> {
-    let pid = fs::read_to_string(layout.pidfile())
-        .ok()?
-        .trim()
-        .parse()
-        .ok()?;
-    let command = command_line(pid)?;
-    (is_alive(pid) && names(&command, &layout.run.to_string_lossy())).then_some(pid)
+    of_pidfile(&layout.pidfile(), |line| names(line, &layout.run))
 }
 
 /// Ends the engine's containerd if it outlived dockerd. Removes its pid file, because the next dockerd
@@ -75,17 +90,14 @@ pub fn end_all(run: &Path, exec_root: &Path) {
 }
 
 fn with_argument_below(directory: &Path) -> Vec<u32> {
-    let directory = directory.to_string_lossy();
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().to_string_lossy().parse().ok())
+    all()
         .filter(|pid| *pid != std::process::id())
-        .filter(|pid| command_line(*pid).is_some_and(|line| names(&line, &directory)))
+        .filter(|pid| command_line(*pid).is_some_and(|line| names(&line, directory)))
         .collect()
 }
 
 /// Whether an argument is `directory` or a path below it.
-fn names(command_line: &str, directory: &str) -> bool {
+fn names(command_line: &str, directory: &Path) -> bool {
     command_line.split('\0').any(|argument| {
         let path = argument.rsplit(['=', '@']).next().unwrap_or(argument);
         let path = path.strip_prefix("unix://").unwrap_or(path);
@@ -93,7 +105,8 @@ fn names(command_line: &str, directory: &str) -> bool {
     })
 }
 
-fn command_line(pid: u32) -> Option<String> {
+/// The arguments of a process.
+pub(crate) fn command_line(pid: u32) -> Option<String> {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -130,25 +143,15 @@ fn container_of(pid_file: &Path) -> Option<&std::ffi::OsStr> {
 #[cfg(test)]
 mod tests {
     use super::{is_alive, names};
+    use std::path::Path;
 
     #[test]
     fn a_command_line_names_a_directory_by_whole_segments() {
-        assert!(names(
-            "shim\0-address\0/run/wharf-1/exec/x.sock",
-            "/run/wharf-1"
-        ));
-        assert!(names(
-            "dockerd\0--config-file=/run/wharf-1/dockerd.json",
-            "/run/wharf-1"
-        ));
-        assert!(names(
-            "podman\0system\0service\0unix:///run/wharf-1/engine.sock",
-            "/run/wharf-1"
-        ));
-        assert!(!names(
-            "shim\0-address\0/run/wharf-12/exec/x.sock",
-            "/run/wharf-1"
-        ));
+        let names = |line| names(line, Path::new("/run/wharf-1"));
+        assert!(names("shim\0-address\0/run/wharf-1/exec/x.sock"));
+        assert!(names("dockerd\0--config-file=/run/wharf-1/dockerd.json"));
+        assert!(names("podman\0service\0unix:///run/wharf-1/engine.sock"));
+        assert!(!names("shim\0-address\0/run/wharf-12/exec/x.sock"));
     }
 
     #[test]
