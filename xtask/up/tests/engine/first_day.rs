@@ -1,17 +1,17 @@
 //! The commands of `docs/first-day.md`, as they stand there, on a run of `up`.
 
-use crate::run::Run;
+use crate::image;
+use crate::run::{Run, engine_id, names};
+use crate::traces;
 use crate::up::Up;
 use anyhow::{Context, Result, bail, ensure};
-use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
+use wharf_testkit::process::{command, output};
 use wharf_testkit::workspace;
 
-/// The directory of the run, below cargo's target directory.
-pub const DIRECTORY: &str = "first-day";
 const PAGE: &str = include_str!("../../../../docs/first-day.md");
 /// The end of a command's output, followed by its exit code.
 const END: &str = "--- ended with ";
@@ -21,15 +21,13 @@ const CARGO: &str = "cargo() { shift; exec wharf-up \"$@\"; }";
 /// A command of the page, and its output.
 type Said = Vec<(&'static str, String)>;
 
-pub fn as_written() -> Result<()> {
-    let dir = workspace::target().join(DIRECTORY);
-    let _ = fs::remove_dir_all(&dir);
-    fs::create_dir_all(&dir)?;
+pub fn as_written(dir: &Path) -> Result<()> {
+    let (first, second) = (dir.join(".wharf"), dir.join("second"));
     let day = Instant::now();
-    let mut up = Up::running(&dir.join(".wharf"))?;
+    let mut up = Up::running(&first)?;
     time(&day, "cargo xtask up");
-    let run = Run::of(&dir.join(".wharf"))?;
-    let mut shell = Shell::start(&dir, run.url())?;
+    let run = Run::of(&first)?;
+    let mut shell = Shell::start(dir, run.url())?;
     let mut said = Said::new();
     for part in PAGE.split("\n## ").skip(1) {
         let begin = Instant::now();
@@ -45,14 +43,22 @@ pub fn as_written() -> Result<()> {
     time(&day, "== in all");
     drop(shell);
     is_as_told(&said)?;
-    let two = Run::of(&dir.join("second"))?;
+    let two = Run::of(&second)?;
     for setting in ["lan_cidr", "from"] {
         ensure!(run.setting(setting)? != two.setting(setting)?, "{setting}");
     }
+    // The second has removed its own traces, and the rules of the first are in force.
+    traces::none(&names(&second))?;
+    let rules = format!("wharf_{}", engine_id(&first));
+    output(command("nft").args(["list", "table", "inet", &rules]))?;
     ensure!(up.output().contains("It runs again"), "{}", up.output());
+    let begin = Instant::now();
+    image::keeps_its_promises(&run)?;
+    time(&begin, "the promises of the image");
+    up.ctrl_c();
     up.ctrl_c();
     up.ends_well()?;
-    Ok(fs::remove_dir_all(&dir)?)
+    traces::none(&names(&first))
 }
 
 /// The lines of the blocks of commands.

@@ -1,131 +1,137 @@
-//! The promises of the image `base`.
+//! The promises of the image `base` and its init that no test of an engine proves, on a run of `up`.
 
-use crate::container::{Container, Network, PASSWORD, USER};
-use crate::ssh::{self, KeyPair};
+use crate::run::Run;
 use anyhow::{Context, Result, ensure};
-use std::time::{Duration, Instant};
-use wharf_testkit::http::Client;
+use serde_json::{Value, json};
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+use wharf_testkit::http::{Body, Client, Request};
+use wharf_testkit::process::{output, wait_until};
 
-pub fn logins(client: &Client, key: &KeyPair) -> Result<()> {
-    let network = Network::make(client, 1)?;
-    let container = Container::create(&network, 2, key, None)?;
-    let start = Instant::now();
-    container.start()?;
-    println!("start to SSH banner: {:?}", start.elapsed());
-    let port = container.port;
+const HASH: &str = "$6$salt$hash";
+const LIMIT: Duration = Duration::from_secs(20);
+/// Milliseconds from a first start to its kill.
+const KILLS: [u64; 8] = [0, 10, 20, 30, 45, 60, 80, 110];
+/// The marks of a complete first start, as the user sees them.
+const COMPLETE: &str = "sudo -n id -u; ls -A | head -1; stat -c '%U %a' .ssh .ssh/authorized_keys; \
+    sudo getent shadow user | cut -d: -f2; sudo ls -A /etc/wharf";
 
-    ensure!(
-        key.run(port, "id -un; sudo id -u; python3 -c 'print(6*7)'")? == format!("{USER}\n0\n42")
-    );
-    ensure!(key.run_with_password(USER, port, PASSWORD, "echo in")? == "in");
-    ensure!(
-        key.run_with_password(USER, port, "wrong", "echo in")
-            .is_err(),
-        "wrong password"
-    );
-    ensure!(key.run_as("root", port, "echo in").is_err(), "root by key");
-    ensure!(
-        key.run_with_password("root", port, PASSWORD, "echo in")
-            .is_err(),
-        "root by password"
-    );
-
-    let files =
-        "stat -c '%U %a' ~/.ssh ~/.ssh/authorized_keys; sudo ls -A /etc/wharf; locale | head -1";
-    let expected = format!("{USER} 700\n{USER} 600\nLANG=C.UTF-8");
-    ensure!(
-        key.run(port, files)? == expected,
-        "{}",
-        key.run(port, files)?
-    );
-    // Root inside has no rights on the node.
-    let pid = container.pid()?;
-    let uids = crate::read(format!("/proc/{pid}/uid_map"));
-    let outside: u32 = uids.split_whitespace().nth(1).unwrap_or("0").parse()?;
-    ensure!(outside >= 100_000, "root inside is {outside} outside");
-    Ok(())
-}
-
-pub fn limits(client: &Client, key: &KeyPair, disk_enforced: bool) -> Result<()> {
-    let network = Network::make(client, 1)?;
-    let container = Container::create(&network, 2, key, disk_enforced.then_some("2G"))?;
-    container.start()?;
-    let fill = "fallocate -l 1G ~/one && echo one; fallocate -l 2G ~/two && echo two; true";
-    let (port, expected) = (
-        container.port,
-        if disk_enforced { "one" } else { "one\ntwo" },
-    );
-    ensure!(key.run(port, fill)? == expected);
-    // More memory than the container has.
-    let eat = "python3 -c 'x = bytearray(700 << 20)' 2>/dev/null; echo $?";
-    ensure!(key.run(port, eat)? == "137");
-    Ok(())
-}
-
-pub fn restart_and_power_off(client: &Client, key: &KeyPair) -> Result<()> {
-    let network = Network::make(client, 1)?;
-    let container = Container::run(&network, 2, key)?;
-    let port = container.port;
-    let host_key = ssh::host_key(port)?;
-    key.run(port, "echo kept > ~/file")?;
-    ensure!(
-        key.run(port, "/usr/local/sbin/poweroff; echo $?")? == "1",
-        "poweroff is for root"
-    );
-    // The connection dies with the instance.
-    let _ = key.run(port, "sudo poweroff; sleep 10");
-    container.wait_for_end()?;
-    container.start()?;
-    ensure!(key.run(port, "cat ~/file")? == "kept");
-    ensure!(ssh::host_key(port)? == host_key, "the host key changed");
-    let other = Container::run(&network, 3, key)?;
-    ensure!(
-        ssh::host_key(other.port)? != host_key,
-        "two instances have the same host key"
-    );
+pub fn keeps_its_promises(run: &Run) -> Result<()> {
+    let seen = run.on_hello("locale | head -1; /usr/local/sbin/poweroff; echo $?")?;
+    ensure!(seen == "LANG=C.UTF-8\n1", "poweroff is for root: {seen}");
     // sshd is restarted when it ends.
-    key.run(port, "sudo pkill -o -x sshd; true").ok();
-    ssh::wait_for_banner(port)?;
-    ensure!(key.run(port, "cat ~/file")? == "kept");
-    Ok(())
-}
-
-pub fn stop(client: &Client, key: &KeyPair) -> Result<()> {
-    let network = Network::make(client, 1)?;
-    let container = Container::run(&network, 2, key)?;
-    let start = Instant::now();
-    container.post("stop?t=10")?;
-    println!("graceful stop: {:?}", start.elapsed());
-    ensure!(start.elapsed() < Duration::from_secs(2));
-
-    container.start()?;
-    let deaf = "nohup sh -c 'trap \"\" TERM HUP; while :; do sleep 1; done' >/dev/null 2>&1 &";
-    key.run(container.port, deaf)?;
-    let start = Instant::now();
-    container.post("stop?t=10")?;
-    println!(
-        "stop with a process that ignores TERM: {:?}",
-        start.elapsed()
-    );
-    ensure!(start.elapsed() < Duration::from_secs(6));
-    Ok(())
-}
-
-/// Kills the first start at several points; the next start completes it.
-pub fn killed_first_start(client: &Client, key: &KeyPair) -> Result<()> {
-    let network = Network::make(client, 1)?;
-    for delay in (0..120).step_by(10) {
-        let container = Container::create(&network, 2, key, None)?;
+    run.on_hello("sudo pkill -o -x sshd; true").ok();
+    run.on_hello("true")?;
+    let engine = run.engine()?;
+    for delay in KILLS {
+        let container = Container::create(&engine)?;
         container.post("start")?;
         std::thread::sleep(Duration::from_millis(delay));
         container.post("kill").ok();
         container.wait_for_end()?;
-        container
-            .start()
-            .with_context(|| format!("killed after {delay} ms"))?;
-        let result = key.run(container.port, "sudo id -u; ls -A ~ | head -1");
-        ensure!(result? == "0\n.bash_logout", "killed after {delay} ms");
-        ensure!(key.run_with_password(USER, container.port, PASSWORD, "echo in")? == "in");
+        container.post("start")?;
+        let complete = || container.inside(COMPLETE).unwrap_or_default();
+        let expected = format!("0\n.bash_logout\nuser 700\nuser 600\n{HASH}\n");
+        let is_complete = wait_until(LIMIT, || complete() == expected);
+        ensure!(is_complete, "killed after {delay} ms: {}", complete());
+        if delay == 0 {
+            stops_by_itself(&container)?;
+        }
     }
     Ok(())
 }
+
+/// The engine would kill it after its grace, which changes the exit status.
+fn stops_by_itself(container: &Container) -> Result<()> {
+    let deaf = "nohup sh -c 'trap \"\" TERM HUP; echo deaf; while :; do sleep 1; done' >out 2>&1 & \
+        until grep -qs deaf out; do :; done";
+    for started in ["true", deaf] {
+        container.inside(started)?;
+        container.post("stop?t=20")?;
+        let status = container.state()?["ExitCode"].clone();
+        ensure!(status == 0, "{started}: exit status {status}");
+        container.post("start")?;
+        let lives = wait_until(LIMIT, || container.inside("true").is_ok());
+        ensure!(lives, "it does not start again");
+    }
+    Ok(())
+}
+
+/// A container of the image without Wharf and without a network, removed when dropped.
+struct Container<'a> {
+    engine: &'a Client,
+}
+
+impl<'a> Container<'a> {
+    /// Creates it with the files of a first start.
+    fn create(engine: &'a Client) -> Result<Self> {
+        let body = json!({
+            "Image": "localhost/wharf/base:1", "HostConfig": { "NetworkMode": "none" },
+        });
+        let path = format!("/containers/create?name={NAME}");
+        engine.send(Request::new("POST", &path).json(body))?.ok()?;
+        let container = Self { engine };
+        let directory = tempfile::tempdir()?;
+        let below = directory.path().join("etc/wharf/first-boot");
+        fs::create_dir_all(&below)?;
+        for (file, content) in [
+            ("user", "user"),
+            ("password", HASH),
+            ("authorized_keys", "x"),
+        ] {
+            fs::write(below.join(file), content)?;
+        }
+        let tar = Command::new("tar")
+            .args([
+                "--create",
+                "--owner=0",
+                "--group=0",
+                "--mode=go-rwx,u+rwX",
+                "--directory",
+            ])
+            .arg(directory.path())
+            .arg("etc/wharf")
+            .output()?;
+        let path = format!("/containers/{NAME}/archive?path=/");
+        let put = Request::new("PUT", &path).body(Body::Tar(tar.stdout));
+        engine.send(put)?.ok()?;
+        Ok(container)
+    }
+
+    fn post(&self, action: &str) -> Result<()> {
+        let path = format!("/containers/{NAME}/{action}");
+        let request = Request::new("POST", &path).timeout(LIMIT * 2);
+        self.engine.send(request)?.ok().map(drop)
+    }
+
+    fn state(&self) -> Result<Value> {
+        let found = self.engine.get(&format!("/containers/{NAME}/json"))?;
+        found.get("State").cloned().context("no State")
+    }
+
+    fn wait_for_end(&self) -> Result<()> {
+        let ended = || self.state().is_ok_and(|state| state["Status"] == "exited");
+        ensure!(wait_until(LIMIT, ended), "it still runs");
+        Ok(())
+    }
+
+    /// Runs a script as the login user.
+    fn inside(&self, script: &str) -> Result<String> {
+        let pid = self.state()?["Pid"].to_string();
+        output(
+            Command::new("nsenter")
+                .args(["--all", "--target", &pid, "su", "-", "user", "-c", script]),
+        )
+    }
+}
+
+impl Drop for Container<'_> {
+    fn drop(&mut self) {
+        let path = format!("/containers/{NAME}?force=true&v=true");
+        let _ = self.engine.send(Request::new("DELETE", &path));
+    }
+}
+
+/// The container's name.
+const NAME: &str = "promises-of-base";

@@ -1,5 +1,6 @@
 //! `up` on a rootless Podman of a new account.
 
+use crate::traces;
 use crate::up::Up;
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Resource, getrlimit};
@@ -45,14 +46,11 @@ exec setpriv --reuid "$1" --regid "$1" --init-groups --reset-env env \
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 const UP_LIMIT: Duration = Duration::from_secs(300);
 
-pub fn up_works() -> Result<()> {
+pub fn up_works(dir: &Path) -> Result<()> {
     packages::ensure(&PODMAN)?;
     packages::ensure(&NEEDS)?;
     let podman = Rootless::start()?;
-    let dir = workspace::target().join(NAME);
-    let _ = fs::remove_dir_all(&dir);
-    fs::create_dir_all(&dir)?;
-    let mut check = Up::start(&dir, &["--check", "--engine", &podman.endpoint.to_string()])?;
+    let mut check = Up::start(dir, &["--check", "--engine", &podman.endpoint.to_string()])?;
     let status = check.end(UP_LIMIT)?;
     ensure!(
         status.success(),
@@ -62,7 +60,8 @@ pub fn up_works() -> Result<()> {
     );
     drop(podman);
     ensure!(!is_there(), "the account is still there");
-    Ok(fs::remove_dir_all(&dir)?)
+    // The account, and its directory below `/run`.
+    traces::none(&[NAME.to_owned()])
 }
 
 /// A rootless Podman. Dropping it removes the account with its processes and files.

@@ -1,70 +1,69 @@
-//! The traces of an engine whose names do not tell it from others: chains, bridges, lxcfs.
+//! What a run of `up` has on the machine: it is found by the run's own names, because other engines may run
+//! beside it.
 
-use anyhow::Result;
-use std::fs::File;
-use wharf_testkit::process::{command, output};
+use anyhow::{Result, ensure};
+use std::fs::{self, File};
+use std::path::Path;
+use wharf_testkit::process::{command, find, output};
 
-/// The lock of the engines that share lxcfs.
-const LXCFS: &str = "/run/wharf-lxcfs.lock";
+/// Programs whose lines name mounts, interfaces, rules, files and namespaces.
+const LISTS: [(&str, &[&str]); 6] = [
+    ("ip", &["-brief", "link"]),
+    ("ip", &["netns", "list"]),
+    ("nft", &["list", "tables"]),
+    ("iptables", &["-S", "FORWARD"]),
+    (
+        "losetup",
+        &["--list", "--noheadings", "--output", "BACK-FILE"],
+    ),
+    ("ls", &["/run"]),
+];
+/// What engines share while one of them runs: the lock or the sign of those that do, and a file that exists
+/// only meanwhile.
+const LXCFS: [&str; 2] = ["/run/wharf-lxcfs.lock", "/run/wharf-lxcfs.pid"];
+const PARAMETERS: [&str; 2] = [
+    "/run/wharf-ip-forward-was-off",
+    "/run/wharf-arp-notify-was-off",
+];
 
-/// One line for each trace.
-#[derive(Debug)]
-pub struct Traces(Vec<String>);
-
-impl Traces {
-    pub fn read() -> Result<Self> {
-        let mut traces = Vec::new();
-        let mut table = String::new();
-        for line in output(command("nft").args(["list", "chains"]))?.lines() {
-            match line.strip_prefix("table ") {
-                Some(name) => table = name.trim_end_matches([' ', '{']).to_owned(),
-                None if line.contains("chain ") => traces.push(format!("{table}{line}")),
-                None => {}
-            }
+/// The lines about the machine with one of these words.
+pub fn with(words: &[String]) -> Result<Vec<String>> {
+    let mut all = crate::read("/proc/self/mountinfo");
+    for (program, arguments) in LISTS {
+        // A private Incus does not need iptables.
+        if find(program).is_some() {
+            all += &output(command(program).args(arguments))?;
         }
-        let links = output(command("ip").args(["-oneline", "link"]))?;
-        // The bridges of instances, and the links of containers.
-        let is_ours = |line: &&str| line.contains(": whf") || line.contains(": veth");
-        let links = links.lines().filter(is_ours);
-        let name = |line: &str| line.split(' ').nth(1).map(|name| format!("link {name}"));
-        traces.extend(links.filter_map(name));
-        let mounts = crate::read("/proc/self/mountinfo");
-        let mounts = mounts.lines().filter(|line| line.contains("lxcfs"));
-        traces.extend(mounts.map(|line| format!("mount {line}")));
-        let processes = output(command("ps").args(["-eo", "stat=,pid=,comm="]))?;
-        let engines = [
-            "dockerd",
-            "containerd",
-            "containerd-shim",
-            "incusd",
-            "lxcfs",
-        ];
-        let is_of_engine = |line: &&str| {
-            let name = line.split_whitespace().last().unwrap_or_default();
-            engines.contains(&name) && !line.starts_with('Z')
-        };
-        let processes = processes.lines().filter(is_of_engine);
-        let without_state = |line: &str| {
-            line.split_whitespace()
-                .skip(1)
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        traces.extend(processes.map(|line| format!("process {}", without_state(line))));
-        for parameter in ["ip_forward", "conf/all/arp_notify"] {
-            let path = format!("/proc/sys/net/ipv4/{parameter}");
-            traces.push(format!("{parameter} {}", crate::read(path).trim()));
-        }
-        // Engines share lxcfs, and the last one ends it.
-        if File::create(LXCFS)?.try_lock().is_err() {
-            traces.retain(|trace| !trace.contains("lxcfs"));
-        }
-        Ok(Self(traces))
     }
-
-    /// The traces that were not there before.
-    pub fn more_than(&self, before: &Self) -> Vec<String> {
-        let is_new = |trace: &&String| !before.0.contains(trace);
-        self.0.iter().filter(is_new).cloned().collect()
+    for process in fs::read_dir("/proc")?.flatten() {
+        // A daemon may name its directory in its environment alone.
+        for file in ["cmdline", "environ"] {
+            let bytes = fs::read(process.path().join(file)).unwrap_or_default();
+            let text = String::from_utf8_lossy(&bytes).replace(['\0', '\n'], " ");
+            all += &format!("{}: {text}\n", process.path().display());
+        }
     }
+    let has_word = |line: &&str| words.iter().any(|word| line.contains(word));
+    Ok(all.lines().filter(has_word).map(str::to_owned).collect())
+}
+
+/// Fails if the machine has a line with one of these words, or something that engines share while none
+/// runs.
+pub fn none(words: &[String]) -> Result<()> {
+    let left = with(words)?;
+    ensure!(left.is_empty(), "left on the machine: {left:#?}");
+    // While this has the locks, no engine starts or ends.
+    let lxcfs = File::create(LXCFS[0])?;
+    ensure!(
+        lxcfs.try_lock().is_err() || !Path::new(LXCFS[1]).exists(),
+        "lxcfs runs without an engine"
+    );
+    let parameters = File::open("/run")?;
+    parameters.lock()?;
+    let tables = output(command("nft").args(["list", "tables", "inet"]))?;
+    ensure!(
+        tables.contains(" wharf_") || !PARAMETERS.iter().any(|mark| Path::new(mark).exists()),
+        "a kernel parameter is not restored"
+    );
+    Ok(())
 }

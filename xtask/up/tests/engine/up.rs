@@ -76,7 +76,12 @@ impl Up {
         crate::read(&self.output)
     }
 
-    fn ended(&mut self) -> Option<ExitStatus> {
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
