@@ -3,6 +3,7 @@
 use super::job::Jobs;
 use super::policy::{Policy, PolicyFile};
 use super::transport::Transport;
+use std::time::Instant;
 use wharf_domain::ids::NodeId;
 
 /// The engine of one node, shared by all calls for it.
@@ -40,8 +41,7 @@ impl EngineNode {
         policy: &PolicyFile,
         settings: &serde_json::Value,
     ) -> Result<Self, OpenError> {
-        let in_process = matches!(transport, Transport::InProcess(_));
-        if in_process != policy.in_process() {
+        if transport.is_in_process() != policy.in_process() {
             let needed = match policy.in_process() {
                 true => "simulated:",
                 false => "unix:///path/to/socket or https://HOST:PORT",
@@ -69,6 +69,12 @@ impl EngineNode {
     /// The connection to the engine.
     pub fn transport(&self) -> &Transport {
         &self.transport
+    }
+
+    /// The time of the engine's last answer to any request. None if a later request found it out of
+    /// reach.
+    pub fn last_answer(&self) -> Option<Instant> {
+        self.transport.last_answer()
     }
 
     /// How often contact with the engine was lost, however briefly.

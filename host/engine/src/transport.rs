@@ -12,7 +12,8 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 /// An engine that lives inside this process, such as the simulated one.
 pub trait InProcessEngine: Debug + Send + Sync {
@@ -25,7 +26,14 @@ pub trait InProcessEngine: Debug + Send + Sync {
 
 /// A connection to one engine.
 #[derive(Debug, Clone)]
-pub enum Transport {
+pub struct Transport {
+    link: Link,
+    /// The time of the last answer. None if a later request found the engine out of reach.
+    answered: Arc<Mutex<Option<Instant>>>,
+}
+
+#[derive(Debug, Clone)]
+enum Link {
     /// HTTP over a unix socket or TLS.
     Http(Arc<HttpTransport>),
     /// An engine inside this process.
@@ -35,29 +43,58 @@ pub enum Transport {
 impl Transport {
     /// A transport to the engine that listens on a Unix socket. The socket need not exist yet.
     pub fn unix(socket: &Path) -> Self {
-        Self::Http(Arc::new(HttpTransport::new(Address::Unix(
-            socket.to_owned(),
-        ))))
+        Self::http(Address::Unix(socket.to_owned()))
     }
 
     /// A transport to the engine at a TCP port. It connects with the first request.
     pub fn tls(host: String, port: u16, server_name: ServerName<'static>, tls: ClientTls) -> Self {
-        Self::Http(Arc::new(HttpTransport::new(Address::Tls {
+        Self::http(Address::Tls {
             host,
             port,
             server_name,
             config: Arc::new(ArcSwap::new(tls)),
-        })))
+        })
     }
 
     /// A transport to an engine inside this process.
     pub fn in_process(engine: impl InProcessEngine + 'static) -> Self {
-        Self::InProcess(Arc::new(engine))
+        Self::over(Link::InProcess(Arc::new(engine)))
+    }
+
+    fn http(address: Address) -> Self {
+        Self::over(Link::Http(Arc::new(HttpTransport::new(address))))
+    }
+
+    fn over(link: Link) -> Self {
+        Self {
+            link,
+            answered: Arc::default(),
+        }
+    }
+
+    /// Whether the engine is inside this process.
+    pub fn is_in_process(&self) -> bool {
+        matches!(self.link, Link::InProcess(_))
+    }
+
+    /// The time of the engine's last answer to any request. None if a later request found it out of
+    /// reach.
+    pub fn last_answer(&self) -> Option<Instant> {
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, answer: &Result<Response, EngineError>) {
+        let last = match answer {
+            Ok(_) => Some(Instant::now()),
+            Err(EngineError::Unreachable(_)) => None,
+            Err(_) => return,
+        };
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = last;
     }
 
     /// Replaces the certificates of an engine behind TLS. Open connections keep the earlier ones.
     pub fn renew(&self, tls: ClientTls) {
-        if let Self::Http(http) = self {
+        if let Link::Http(http) = &self.link {
             http.renew(tls);
         }
     }
@@ -65,18 +102,20 @@ impl Transport {
     /// The number of times that contact was lost, as a restart of the engine does. Contact with an
     /// engine in this process cannot be lost.
     pub fn interruptions(&self) -> u64 {
-        match self {
-            Self::Http(http) => http.interruptions(),
-            Self::InProcess(_) => 0,
+        match &self.link {
+            Link::Http(http) => http.interruptions(),
+            Link::InProcess(_) => 0,
         }
     }
 
     /// Sends a request and reads the whole answer.
     pub async fn send(&self, outgoing: Outgoing) -> Result<Response, EngineError> {
-        match self {
-            Self::Http(http) => http.send(outgoing).await,
-            Self::InProcess(engine) => engine.send(&outgoing).await,
-        }
+        let answer = match &self.link {
+            Link::Http(http) => http.send(outgoing).await,
+            Link::InProcess(engine) => engine.send(&outgoing).await,
+        };
+        self.note(&answer);
+        answer
     }
 
     /// Sends the archive that answers one request as the body of another.
@@ -88,9 +127,9 @@ impl Transport {
         transferred: Arc<TransferProgress>,
         progress: Arc<dyn Progress>,
     ) -> Result<Response, EngineError> {
-        match self {
-            Self::Http(http) => http.pipe(from, to, gone, transferred, progress).await,
-            Self::InProcess(_) => Err(EngineError::Refused("this engine has no archives".into())),
+        match &self.link {
+            Link::Http(http) => http.pipe(from, to, gone, transferred, progress).await,
+            Link::InProcess(_) => Err(EngineError::Refused("this engine has no archives".into())),
         }
     }
 
@@ -100,9 +139,9 @@ impl Transport {
         outgoing: Outgoing,
         progress: &dyn Progress,
     ) -> Result<Response, EngineError> {
-        match self {
-            Self::Http(http) => http.stream(outgoing, progress).await,
-            Self::InProcess(engine) => {
+        match &self.link {
+            Link::Http(http) => http.stream(outgoing, progress).await,
+            Link::InProcess(engine) => {
                 let answer = engine.send(&outgoing).await?;
                 progress.chunk(&answer.body);
                 Ok(Response {

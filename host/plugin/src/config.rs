@@ -67,6 +67,9 @@ pub struct NodeLimits {
     /// Most reading calls at once. They have a queue of their own, so that a long stop does not delay
     /// them.
     pub reads: usize,
+    /// Most readings of the usage at once. They have a queue of their own, so that readings that a busy
+    /// engine delays do not delay its observation.
+    pub usage: usize,
     /// Most waiting calls in each queue. Further calls are refused as busy.
     pub waiting: usize,
     /// Longest wait before a call is refused as busy.
@@ -78,6 +81,7 @@ impl Default for NodeLimits {
         Self {
             changes: 32,
             reads: 8,
+            usage: 16,
             waiting: 1024,
             wait: Duration::from_secs(30),
         }

@@ -38,6 +38,7 @@ struct Inner {
     probe_cache: Mutex<(u64, String)>,
     changes: Queue,
     reads: Queue,
+    usage: Queue,
 }
 
 /// The kind of a call: each has a queue of its own.
@@ -45,6 +46,7 @@ struct Inner {
 enum Kind {
     Read,
     Change,
+    Usage,
 }
 
 /// The differences between the functions.
@@ -76,6 +78,7 @@ impl NodeDriver {
             probe_cache: Mutex::default(),
             changes: queue(limits.changes),
             reads: queue(limits.reads),
+            usage: queue(limits.usage),
         }))
     }
 
@@ -97,6 +100,12 @@ impl NodeDriver {
     /// The connection to the engine.
     pub fn transport(&self) -> &Transport {
         self.0.engine.transport()
+    }
+
+    /// The time of the engine's last answer to any request. None if a later request found it out of
+    /// reach.
+    pub fn last_answer(&self) -> Option<Instant> {
+        self.0.engine.last_answer()
     }
 
     /// How often contact with the engine was lost, however briefly. If the number is unchanged after a
@@ -373,16 +382,17 @@ impl NodeDriver {
     /// Live usage of a running instance; with its disk if `disk`.
     pub async fn stats(&self, tag: Tag, disk: bool) -> Result<Usage, PluginError> {
         let given = convert::tag(tag);
+        let options = Options {
+            kind: Kind::Usage,
+            ..self.reads("stats", CallScope::read(&self.0.installation, tag))
+        };
         let usage = self
-            .call(
-                self.reads("stats", CallScope::read(&self.0.installation, tag)),
-                |mut store, guest, node| async move {
-                    guest
-                        .wharf_plugin_driver()
-                        .call_stats(&mut store, &node, &given, disk)
-                        .await
-                },
-            )
+            .call(options, |mut store, guest, node| async move {
+                guest
+                    .wharf_plugin_driver()
+                    .call_stats(&mut store, &node, &given, disk)
+                    .await
+            })
             .await?;
         Ok(convert::usage(usage))
     }
@@ -431,6 +441,7 @@ impl NodeDriver {
         let inner = &*self.0;
         let queue = match options.kind {
             Kind::Read => &inner.reads,
+            Kind::Usage => &inner.usage,
             Kind::Change => &inner.changes,
         };
         let queued = Queued::new(&inner.runner.metrics().queued);

@@ -101,6 +101,10 @@ impl SimulatedEngine {
         if exists(self.settings.unreachable_while.as_deref()) {
             return Err(EngineError::Unreachable("simulated".into()));
         }
+        if exists(self.settings.silent_while.as_deref()) {
+            tokio::time::sleep(FOREVER).await;
+            return Err(EngineError::Timeout);
+        }
         let nth = self.dice.count(route.call);
         let latency = self
             .settings

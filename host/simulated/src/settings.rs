@@ -33,6 +33,8 @@ pub struct Settings {
     pub images_while: Option<PathBuf>,
     /// A file: while it exists, the engine is out of reach. Default: none.
     pub unreachable_while: Option<PathBuf>,
+    /// A file: while it exists, the engine accepts requests and answers none. Default: none.
+    pub silent_while: Option<PathBuf>,
     /// A file: while it exists, the engine runs on another store, which is empty at first. A real engine
     /// does so before its data disk is mounted. Default: none.
     pub other_store_while: Option<PathBuf>,

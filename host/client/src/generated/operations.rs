@@ -175,7 +175,9 @@ impl Client {
     }
     /// Get the usage of a running container.
     ///
-    /// Returns the usage of a running container. The response for a virtual machine or a stopped container is a 400.
+    /// Returns the usage of a running container. The response for a virtual machine or a stopped
+    /// container is a 400. While the node is busy, it is the newest sample; a first request waits for
+    /// it up to 15 s. The response is a 502 if the node is out of reach or answers nothing for 3 s.
     pub fn get_stats(&self, uuid: &str) -> Request<'_, types::Stats> {
         self.operation(Method::GET, "/api/instance/{uuid}/stats/", &[uuid])
     }

@@ -1,5 +1,6 @@
 //! The task that samples the instances of a node while somebody looks at them.
 
+use super::{answers, is_late};
 use crate::App;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use wharf_db::Read;
 use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::state::InstanceState;
 
-/// Readings at once on one node. They leave places in its queue to other calls.
+/// Readings at once on one node. They leave places in the queue of readings to first looks.
 const AT_ONCE: usize = 8;
 /// The shortest pause between two rounds.
 const AT_LEAST: Duration = Duration::from_millis(50);
@@ -17,7 +18,7 @@ const AT_LEAST: Duration = Duration::from_millis(50);
 pub async fn run(app: Arc<App>, node: NodeId) {
     loop {
         tokio::time::sleep(app.stats_interval().max(AT_LEAST)).await;
-        if app.nodes.is_away(&node) {
+        if app.driver_in_reach(&node).is_err() {
             continue;
         }
         let mut readings = JoinSet::new();
@@ -39,9 +40,15 @@ impl App {
             self.samples.forget(id);
             return;
         };
-        if let Err(error) = self.sample_in_time(&instance).await {
-            tracing::debug!(instance = %id, error = %error.chain(), "cannot sample the usage");
-            self.samples.spoil(id);
+        let Some(driver) = self.drivers.get(&instance.node) else {
+            return;
+        };
+        let bound = self.stats_timeout();
+        if let Err(error) = self.sample_in_time(&instance, driver, bound).await {
+            tracing::debug!(instance = %id, %error, "cannot sample the usage");
+            if !is_late(&error) || !answers(driver) {
+                self.samples.spoil(id);
+            }
         }
     }
 }

@@ -30,11 +30,12 @@ struct Watched {
     sample: Option<Sample>,
 }
 
+/// A sample of the usage.
 #[derive(Debug, Clone, Copy)]
-struct Sample {
-    at: Instant,
-    usage: Usage,
-    measured: Measured,
+pub struct Sample {
+    pub at: Instant,
+    pub usage: Usage,
+    pub measured: Measured,
 }
 
 /// The figures of a sample.
@@ -50,8 +51,8 @@ impl Samples {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a look at an instance. Returns its sample if that is younger than `fresh`.
-    pub fn look(&self, instance: &Instance, fresh: Duration) -> Option<Measured> {
+    /// Notes a look at an instance. Returns its newest sample.
+    pub fn look(&self, instance: &Instance) -> Option<Sample> {
         let mut all = self.watched();
         if all.len() >= MAX_WATCHED && !all.contains_key(&instance.id) {
             all.retain(|_, watched| watched.looked.elapsed() < WATCHED);
@@ -70,8 +71,7 @@ impl Samples {
             *watched = new();
         }
         watched.looked = Instant::now();
-        let sample = watched.sample?;
-        (sample.at.elapsed() < fresh).then_some(sample.measured)
+        watched.sample
     }
 
     /// The usage at the beginning of a window that ends now.
@@ -87,15 +87,11 @@ impl Samples {
     }
 
     /// Keeps a sample for later looks.
-    pub fn keep(&self, instance: &Instance, usage: Usage, measured: Measured) {
+    pub fn keep(&self, instance: &Instance, sample: Sample) {
         if let Some(watched) = self.watched().get_mut(&instance.id)
             && watched.generation == instance.generation
         {
-            watched.sample = Some(Sample {
-                at: Instant::now(),
-                usage,
-                measured,
-            });
+            watched.sample = Some(sample);
         }
     }
 

@@ -80,6 +80,8 @@ pub enum Reply {
     KeyCreated(Bytes),
     /// The request was done; the result has a secret.
     Secret(Bytes),
+    /// The request was done with a result of this age, in seconds.
+    Aged(Bytes, u64),
     /// The request will be done; the result says when.
     Accepted(Bytes),
     /// The request is refused; the result says why, for programs too.

@@ -18,7 +18,10 @@ struct Wire {
 /// The usage of a running container.
 pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
     let stats = api.app.stats(caller, selector).await?;
-    Ok(Reply::Done(render(&wire(&stats), 192)?))
+    Ok(Reply::Aged(
+        render(&wire(&stats), 192)?,
+        stats.age.as_secs(),
+    ))
 }
 
 fn wire(stats: &Stats) -> Wire {
@@ -40,6 +43,7 @@ fn gib(bytes: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::wire;
+    use std::time::Duration;
     use wharf_control::Stats;
 
     #[test]
@@ -50,6 +54,7 @@ mod tests {
             mem_total_gib: 4,
             disk_used_bytes: 1 << 20,
             disk_total_gib: 40,
+            age: Duration::ZERO,
         };
         assert_eq!(
             serde_json::to_string(&wire(&stats)).unwrap(),

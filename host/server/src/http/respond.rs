@@ -9,8 +9,9 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderValue, IF_MATCH,
-    LINK, LOCATION, RETRY_AFTER, SEC_WEBSOCKET_VERSION, SET_COOKIE, UPGRADE, WWW_AUTHENTICATE,
+    AGE, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderValue,
+    IF_MATCH, LINK, LOCATION, RETRY_AFTER, SEC_WEBSOCKET_VERSION, SET_COOKIE, UPGRADE,
+    WWW_AUTHENTICATE,
 };
 use http::{StatusCode, header::HeaderName};
 use serde::Serialize;
@@ -111,6 +112,7 @@ pub fn reply(reply: Reply) -> Response {
         }
         Reply::KeyCreated(body) => not_stored(json_bytes(StatusCode::CREATED, body)),
         Reply::Secret(body) => not_stored(json_bytes(StatusCode::OK, body)),
+        Reply::Aged(body, age) => with(json_bytes(StatusCode::OK, body), AGE, age.into()),
         Reply::Accepted(body) => json_bytes(StatusCode::ACCEPTED, body),
         Reply::Refused(body) => json_bytes(StatusCode::BAD_REQUEST, body),
         Reply::Gone => {
