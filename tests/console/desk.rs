@@ -3,8 +3,9 @@
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use wharf_tests::browser::{self, Browser};
-use wharf_tests::{Api, Ports, Server, simulated_node};
+use wharf_tests::{Api, Ports, Server, settled, simulated_node};
 
 pub const EMAIL: &str = "ann@example.com";
 pub const PASSWORD: &str = "correct horse battery";
@@ -131,6 +132,17 @@ impl Desk {
         let config = std::fs::read_to_string(self.server.config_path())?;
         let config = config.replace("127.0.0.1:0", &listen);
         Ok(std::fs::write(self.server.config_path(), config)?)
+    }
+
+    /// Waits until no further response arrives and the page's fades are over.
+    pub fn settle(&self) -> Result<()> {
+        const LOOKS: u32 = 10;
+        let responses = "return performance.getEntriesByType('resource').length";
+        let count = || self.browser.run(responses).ok();
+        settled(LOOKS, Duration::from_secs(30), count);
+        let over = "return !document.getAnimations().some((fade) =>
+            fade.playState === 'running' && fade.effect.getComputedTiming().endTime !== Infinity)";
+        self.browser.wait_for("the fades are over", over).map(drop)
     }
 
     /// Saves a screenshot.

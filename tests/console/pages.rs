@@ -131,8 +131,7 @@ fn understands(command: &str) -> Result<()> {
 fn visit(desk: &Desk, path: &str, words: &str, width: u32) -> Result<()> {
     desk.open(path, "h1")?;
     desk.browser.wait_for(words, &title(words))?;
-    // The page settles: requests end, and fades are over.
-    std::thread::sleep(std::time::Duration::from_millis(400));
+    desk.settle()?;
     let wide = desk
         .browser
         .run("return document.documentElement.scrollWidth")?;

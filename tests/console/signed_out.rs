@@ -63,8 +63,7 @@ fn the_pages_without_a_session_are_accessible_and_fit_a_phone() {
         ] {
             let page = format!("{name}-{look}");
             desk.open(path, "h1").unwrap();
-            // Requests end, and fades are over.
-            std::thread::sleep(std::time::Duration::from_millis(400));
+            desk.settle().unwrap();
             desk.picture(&page).unwrap();
             axe::check(browser, &page).unwrap();
             let wide = browser.run("return document.documentElement.scrollWidth");

@@ -3,7 +3,7 @@
 use crate::engine::nowhere;
 use crate::fixtures::Plugins;
 use crate::{create_on, logged, server, uuid};
-use wharf_tests::until;
+use wharf_tests::{observed, until};
 
 #[test]
 fn impossible_answers_become_an_error_in_time() {
@@ -67,7 +67,7 @@ fn a_lying_driver_does_not_undo_acknowledged_requests() {
     assert_eq!(stopped["state"], "shut_off");
     let shown = || api.instance(uuid(&lied)).unwrap().expect(200).unwrap()["state"].clone();
     assert_eq!(shown(), "exited");
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    observed(&api, "lies", 4).unwrap();
     assert_eq!(shown(), "exited");
     // Its delete traps each time.
     api.delete(uuid(&lied)).unwrap().expect(204).unwrap();

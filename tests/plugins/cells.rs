@@ -6,10 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::process::Command;
-use std::time::{Duration, Instant};
-use wharf_tests::{Api, Server, small, succeed, until};
+use std::time::Duration;
+use wharf_tests::{Api, Server, metric, small, succeed, until};
 
-/// Points of a kill, as fractions of a step's undisturbed duration.
+/// Points of a kill, as fractions of the calls of plugins in an undisturbed step.
 const POINTS: [f64; 4] = [0.02, 0.3, 0.6, 1.0];
 
 fn start(celld: &Celld) -> (Server, Api) {
@@ -162,17 +162,20 @@ fn operations_on_the_example_engine_complete_after_kills() {
     }
     let celld = Celld::start();
     let (mut server, mut api) = start(&celld);
-    let mut took = [Duration::ZERO; 4];
-    // The first round is undisturbed, and tells how long the steps take.
+    let calls = |api: &Api| metric(api, "wharf_plugin_call_duration_seconds_count");
+    let mut took = [0.0_f64; 4];
+    // The first round is undisturbed, and tells how many calls the steps take.
     for point in [None].into_iter().chain(POINTS.map(Some)) {
         let mut step =
             |n: usize, begin: &(dyn Fn(&Api) + Sync), state: Option<&str>| -> Result<()> {
-                let started = Instant::now();
-                let acting = api.clone();
+                let (acting, before) = (api.clone(), calls(&api)?);
                 std::thread::scope(|scope| {
                     scope.spawn(|| begin(&acting));
                     if let Some(point) = point {
-                        std::thread::sleep(took[n].mul_f64(point));
+                        let goal = before + took[n] * point;
+                        until("the step has got so far", || {
+                            Ok((calls(&acting)? >= goal).then_some(()))
+                        })?;
                         server.kill()?;
                         server.run()?;
                         api = server.again(&api);
@@ -202,7 +205,9 @@ fn operations_on_the_example_engine_complete_after_kills() {
                 if state != Some("exited") {
                     ensure!(celld.cells().len() == usize::from(state.is_some()));
                 }
-                took[n] = took[n].max(started.elapsed());
+                if point.is_none() {
+                    took[n] = calls(&api)? - before;
+                }
                 Ok(())
             };
         step(

@@ -1,15 +1,13 @@
 //! Addresses, ports and login hosts of instances, and their exhaustion.
 
-use crate::start;
+use crate::{Expected, start, start_on};
 use serde_json::json;
 use wharf_tests::{Ports, Server, simulated_node, small};
 
 #[test]
 fn a_node_can_have_its_own_login_host() {
     let own = "ssh_host = \"login.example.org\"\nprobe_host = \"127.0.0.1\"\nsettings";
-    let node = simulated_node("one", "").replace("settings", own);
-    let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
-    let api = server.user("ann@example.com").unwrap();
+    let (server, api) = start_on("", &simulated_node("one", "").replace("settings", own));
     let created = api.small_container().unwrap();
     let expected = format!("ssh -p {} user@login.example.org", created["wan_ssh_port"]);
     assert_eq!(created["ssh_command"], expected);
@@ -28,11 +26,7 @@ fn exhausted_login_ports_are_a_422() {
     let api = server.user("ann@example.com").unwrap();
     let only = api.small_container().unwrap();
     assert_eq!(only["wan_ssh_port"], from);
-    let detail = api
-        .create(&small("container"))
-        .unwrap()
-        .expect(422)
-        .unwrap();
+    let detail = api.create(&small("container")).is(422);
     assert_eq!(detail["detail"]["bottleneck"], json!(["wan_ssh_port"]));
     assert_eq!(
         detail["detail"]["nearest_available"],
@@ -44,26 +38,16 @@ fn exhausted_login_ports_are_a_422() {
 #[test]
 fn exhausted_private_addresses_are_a_422() {
     let lan = "lan_cidr = \"10.90.0.0/29\"\nlan_subnet_prefix = 29\nsettings";
-    let node = simulated_node("one", "").replace("settings", lan);
-    let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
-    let api = server.user("ann@example.com").unwrap();
+    let (server, api) = start_on("", &simulated_node("one", "").replace("settings", lan));
     // Eight addresses without network, broadcast and router.
     for _ in 0..5 {
         api.small_container().unwrap();
     }
-    let detail = api
-        .create(&small("container"))
-        .unwrap()
-        .expect(422)
-        .unwrap();
+    let detail = api.create(&small("container")).is(422);
     assert_eq!(detail["detail"]["bottleneck"], json!(["lan_ipv4"]));
     // The only subnet is ann's, so another owner gets no address.
     let bob = server.user("bob@example.com").unwrap();
-    let detail = bob
-        .create(&small("container"))
-        .unwrap()
-        .expect(422)
-        .unwrap();
+    let detail = bob.create(&small("container")).is(422);
     assert_eq!(detail["detail"]["bottleneck"], json!(["lan_ipv4"]));
     server.finish().unwrap();
 }
@@ -89,12 +73,23 @@ fn no_log_and_no_file_contains_a_secret() {
     let mut body = small("container");
     let secret = "sk-ai-0123456789-not-to-be-seen";
     body["ai_provider_api_key"] = json!(secret);
-    let created = api.create(&body).unwrap().expect(201).unwrap();
+    let s3 = ["id-of-the-s3-key", "very-secret-value"];
+    for (field, value) in [
+        ("flavor", "marimo"),
+        ("s3_endpoint_url", "https://s3.example.com"),
+        ("s3_access_key_id", s3[0]),
+        ("s3_secret_access_key", s3[1]),
+        ("s3_prefill_bucket", "bucket/path"),
+    ] {
+        body[field] = json!(value);
+    }
+    (body["mem_gib"], body["disk_size_gib"]) = (json!(2), json!(20));
+    let created = api.create(&body).is(201);
     assert!(!created.to_string().contains(secret));
     api.wait_for(crate::uuid(&created), "running").unwrap();
     let password = created["original_service_password"].as_str().unwrap();
     let wrote = server.data_and_log().unwrap();
-    for hidden in [secret, password, api.key()] {
+    for hidden in [secret, password, api.key(), s3[0], s3[1]] {
         let found = wrote.windows(hidden.len()).any(|w| w == hidden.as_bytes());
         assert!(!found, "a secret was written in clear text");
     }

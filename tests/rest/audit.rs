@@ -1,13 +1,13 @@
 //! The audit log: `GET /api/audit/` and `wharf audit`.
 
 use crate::bill::fake_clock;
-use crate::{start, uuid};
+use crate::{Expected, start, uuid};
 use serde_json::{Value, json};
 use std::fs;
 use wharf_tests::{Api, Server, simulated_node, small, until};
 
 fn records(api: &Api) -> Vec<Value> {
-    let body = api.get("/api/audit/").unwrap().expect(200).unwrap();
+    let body = api.get("/api/audit/").is(200);
     body.as_array().unwrap().clone()
 }
 
@@ -22,38 +22,23 @@ fn each_change_has_a_record_with_its_actor_and_request() {
         ann.send_with(method, &path, &[("X-Request-Id", id)], body)
             .unwrap()
     };
-    let created = send("POST", "", "the-create", &body).expect(201).unwrap();
+    let created = send("POST", "", "the-create", &body).is(201);
     ann.wait_for("box", "running").unwrap();
-    send("PATCH", "box/", "the-rename", &json!({ "name": "crate" }))
-        .expect(200)
-        .unwrap();
+    send("PATCH", "box/", "the-rename", &json!({ "name": "crate" })).is(200);
     send(
         "POST",
         "crate/add-port/",
         "the-port",
         &json!({ "port": 80 }),
     )
-    .expect(200)
-    .unwrap();
+    .is(200);
     // Refused requests and those that change nothing have no record.
-    send("PATCH", "crate/", "nothing", &json!({}))
-        .expect(200)
-        .unwrap();
-    send("POST", "crate/add-port/", "nothing", &json!({ "port": 80 }))
-        .expect(200)
-        .unwrap();
-    send("POST", "crate/restart/", "refused", &Value::Null)
-        .expect(400)
-        .unwrap();
-    send("POST", "crate/stop/", "the-stop", &Value::Null)
-        .expect(200)
-        .unwrap();
-    send("POST", "crate/restart/", "the-restart", &Value::Null)
-        .expect(200)
-        .unwrap();
-    send("DELETE", "crate/", "the-delete", &Value::Null)
-        .expect(204)
-        .unwrap();
+    send("PATCH", "crate/", "nothing", &json!({})).is(200);
+    send("POST", "crate/add-port/", "nothing", &json!({ "port": 80 })).is(200);
+    send("POST", "crate/restart/", "refused", &Value::Null).is(400);
+    send("POST", "crate/stop/", "the-stop", &Value::Null).is(200);
+    send("POST", "crate/restart/", "the-restart", &Value::Null).is(200);
+    send("DELETE", "crate/", "the-delete", &Value::Null).is(204);
     let records = records(&ann);
     let key = ann.key().split('_').nth(1).unwrap();
     let shown: Vec<_> = records[1..]
@@ -146,7 +131,7 @@ fn records_are_paged() {
         ("order=newest&order=newest", "order"),
     ] {
         let refused = api.get(&format!("/api/audit/?{wrong}")).unwrap();
-        assert!(refused.expect(400).unwrap()[field].is_array(), "{wrong}");
+        assert!(refused.is(400)[field].is_array(), "{wrong}");
     }
     server.finish().unwrap();
 }

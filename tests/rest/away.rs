@@ -1,18 +1,18 @@
 //! Nodes out of reach: answers at once, and starts that a node takes too late or not at all.
 
 use crate::outage::Node;
-use crate::{start_lasting, uuid};
+use crate::{Expected, start_lasting, start_under, uuid};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
-use wharf_tests::{Api, Ports, Server, simulated_node, small, until};
+use wharf_tests::{Api, Ports, Server, metric, simulated_node, small, until};
 
 /// All that a refused restart leaves as it was.
 fn books(server: &Server, api: &Api, id: &str) -> (Value, Value, String) {
     (
-        api.instance(id).unwrap().expect(200).unwrap(),
-        api.get("/api/quota/").unwrap().expect(200).unwrap(),
+        api.instance(id).is(200),
+        api.get("/api/quota/").is(200),
         server.cli(&["events", id]).unwrap(),
     )
 }
@@ -21,7 +21,7 @@ fn stopped(api: &Api) -> String {
     let created = api.small_container().unwrap();
     let id = uuid(&created).to_owned();
     api.wait_for(&id, "running").unwrap();
-    api.act(&id, "stop").unwrap().expect(200).unwrap();
+    api.act(&id, "stop").is(200);
     id
 }
 
@@ -44,6 +44,18 @@ fn starts_with(fault: &str, limits: &str) -> (Server, Api) {
     (server, api)
 }
 
+/// Waits until the node was asked to start an instance.
+fn until_start(api: &Api) {
+    until("the node is asked to start it", || {
+        let calls = metric(
+            api,
+            "wharf_plugin_call_duration_seconds_count{function=\"start\"",
+        )?;
+        Ok((calls > 0.0).then_some(()))
+    })
+    .unwrap();
+}
+
 #[test]
 fn a_node_known_to_be_away_answers_at_once() {
     let slow =
@@ -54,10 +66,10 @@ fn a_node_known_to_be_away_answers_at_once() {
     node.on("unreachable");
     node.listed("out of reach");
     let before = books(&node.server, &node.api, &stopped);
-    let instance = node.api.instance(id).unwrap().expect(200).unwrap();
+    let instance = node.api.instance(id).is(200);
     let begin = Instant::now();
     let refused = node.api.act(&stopped, "restart").unwrap();
-    let refused = refused.expect(502).unwrap();
+    let refused = refused.is(502);
     assert!(refused["detail"].is_string(), "{refused}");
     let path = format!("/api/instance/{id}/");
     let resized = node.api.send("PATCH", &path, &json!({ "n_vcpus": 2 }));
@@ -65,12 +77,10 @@ fn a_node_known_to_be_away_answers_at_once() {
     let stats = node.api.get(&format!("{path}stats/")).unwrap();
     assert_eq!(stats.status, 502);
     assert_eq!(books(&node.server, &node.api, &stopped), before);
-    assert_eq!(
-        node.api.instance(id).unwrap().expect(200).unwrap(),
-        instance
-    );
-    let answer = node.api.act(id, "stop").unwrap().expect(200).unwrap();
-    assert!(begin.elapsed() < Duration::from_secs(15));
+    assert_eq!(node.api.instance(id).is(200), instance);
+    let answer = node.api.act(id, "stop").is(200);
+    // Each of the answers would wait for half a minute.
+    assert!(begin.elapsed() < Duration::from_secs(29));
     assert_eq!(answer["state"], "shut_off");
     let message = answer["message"].as_str().unwrap();
     assert!(message.contains("out of reach"), "{message}");
@@ -87,7 +97,7 @@ fn a_node_known_to_be_away_answers_at_once() {
     })
     .unwrap();
     let restarted = node.api.act(&stopped, "restart").unwrap();
-    restarted.expect(200).unwrap();
+    restarted.is(200);
     node.server.finish().unwrap();
 }
 
@@ -98,7 +108,7 @@ fn a_start_that_the_engine_takes_too_late_is_undone() {
     let id = stopped(&api);
     let before = books(&server, &api, &id);
     let refused = api.act(&id, "restart").unwrap();
-    refused.expect(502).unwrap();
+    refused.is(502);
     assert_eq!(api.instance(&id).unwrap().body["state"], "exited");
     until("the compute is free again", || {
         Ok((books(&server, &api, &id) == before).then_some(()))
@@ -110,7 +120,7 @@ fn a_start_that_the_engine_takes_too_late_is_undone() {
         restarts(&server),
         ["refused: the node did not take the start"]
     );
-    api.act(&id, "restart").unwrap().expect(200).unwrap();
+    api.act(&id, "restart").is(200);
     assert_eq!(restarts(&server).last().unwrap(), "running");
     server.finish().unwrap();
 }
@@ -119,7 +129,7 @@ fn a_start_that_the_engine_takes_too_late_is_undone() {
 fn a_start_whose_answer_is_lost_is_taken() {
     let (server, api) = starts_with("nth = 1, error = \"lost\"", "answer_wait_ms = 10000");
     let id = stopped(&api);
-    api.act(&id, "restart").unwrap().expect(200).unwrap();
+    api.act(&id, "restart").is(200);
     assert_eq!(restarts(&server), ["running"]);
     server.finish().unwrap();
 }
@@ -129,7 +139,7 @@ fn a_refused_start_holds_its_compute_until_the_node_is_seen_without_it() {
     let late = "nth = 1, error = \"late\", after_ms = 2000";
     let (server, api) = starts_with(late, "answer_wait_ms = 400");
     let id = stopped(&api);
-    api.act(&id, "restart").unwrap().expect(502).unwrap();
+    api.act(&id, "restart").is(502);
     let used = || api.get("/api/quota/").unwrap().body["n_vcpus"]["used"].clone();
     assert_eq!(used(), 1, "the engine may still start it");
     // A second request takes the compute that is held.
@@ -138,7 +148,7 @@ fn a_refused_start_holds_its_compute_until_the_node_is_seen_without_it() {
     })
     .unwrap();
     assert_eq!(used(), 1);
-    api.act(&id, "stop").unwrap().expect(200).unwrap();
+    api.act(&id, "stop").is(200);
     let events = server.cli(&["events", &id]).unwrap();
     assert_eq!(events.matches("compute-released").count(), 2, "{events}");
     assert_eq!(used(), 0);
@@ -156,7 +166,7 @@ fn requests_for_one_start_get_one_answer() {
         })
         .collect();
     for answer in both {
-        answer.join().unwrap().unwrap().expect(200).unwrap();
+        answer.join().unwrap().is(200);
     }
     assert_eq!(restarts(&server), ["running"]);
     server.finish().unwrap();
@@ -175,7 +185,7 @@ fn a_start_whose_client_went_away_is_withdrawn_at_its_bound() {
         api.key()
     )
     .unwrap();
-    std::thread::sleep(Duration::from_millis(200));
+    until_start(&api);
     drop(stream);
     until("the start is withdrawn", || {
         Ok((!restarts(&server).is_empty() && books(&server, &api, &id) == before).then_some(()))
@@ -194,21 +204,17 @@ fn a_start_that_kill_9_interrupts_is_withdrawn_after_its_bound() {
         start_lasting("faults = [{ call = \"start\", error = \"error\" }]");
     let id = stopped(&api);
     let before = books(&server, &api, &id);
-    // The bound must pass while the server is down.
-    let config = std::fs::read_to_string(server.config_path()).unwrap();
-    let brief = format!("{config}[limits]\nanswer_wait_ms = 600\n");
-    server.kill().unwrap();
-    std::fs::write(server.config_path(), brief).unwrap();
-    server.run().unwrap();
-    api = server.again(&api);
     let restart = {
         let (api, id) = (api.clone(), id.clone());
         std::thread::spawn(move || api.act(&id, "restart"))
     };
-    std::thread::sleep(Duration::from_millis(300));
+    until_start(&api);
     server.kill().unwrap();
     drop(restart.join().unwrap());
-    std::thread::sleep(Duration::from_millis(500));
+    // The next server has a bound that has passed already.
+    let config = std::fs::read_to_string(server.config_path()).unwrap();
+    let brief = format!("{config}[limits]\nanswer_wait_ms = 1\n");
+    std::fs::write(server.config_path(), brief).unwrap();
     server.run().unwrap();
     api = server.again(&api);
     until("the start is withdrawn", || {
@@ -224,13 +230,13 @@ fn the_refusal_after_a_deletion_says_that_resources_are_being_freed() {
     let full = node.running(16);
     let create = || node.api.create(&small("container")).unwrap();
     let refused = || {
-        let refused = create().expect(422).unwrap();
+        let refused = create().is(422);
         refused["detail"]["message"].as_str().unwrap().to_owned()
     };
     assert!(!refused().contains("being removed"));
     node.on("unreachable");
     node.listed("out of reach");
-    node.api.delete(uuid(&full)).unwrap().expect(204).unwrap();
+    node.api.delete(uuid(&full)).is(204);
     assert!(
         refused().contains("being removed; try again"),
         "{}",
@@ -242,4 +248,18 @@ fn the_refusal_after_a_deletion_says_that_resources_are_being_freed() {
     })
     .unwrap();
     node.server.finish().unwrap();
+}
+
+#[test]
+fn a_start_that_fails_until_its_deadline_is_502_and_only_the_audit_log_has_it() {
+    let faults = "faults = [{ call = \"start\", error = \"error\" }]";
+    let (server, api) = start_under("provisioning_deadline_s = 2\n", faults);
+    let id = stopped(&api);
+    let events = server.cli(&["events", &id]).unwrap();
+    api.act(&id, "restart").is(502);
+    assert_eq!(api.instance(&id).is(200)["state"], "exited");
+    assert_eq!(server.cli(&["events", &id]).unwrap(), events);
+    let refused = "refused: the node did not take the start";
+    assert_eq!(restarts(&server), [refused]);
+    server.finish().unwrap();
 }

@@ -1,6 +1,6 @@
 //! `wharf backup` and `wharf restore`, under load and killed.
 
-use crate::{start, uuid};
+use crate::{Expected, start, uuid};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -52,7 +52,7 @@ fn a_backup_under_load_is_a_database_of_one_moment() {
                     (made.len() > 6).then(|| made.remove(0))
                 };
                 if let Some(oldest) = oldest {
-                    api.delete(uuid(&oldest)).unwrap().expect(204).unwrap();
+                    api.delete(uuid(&oldest)).is(204);
                 }
             }
         });
@@ -86,7 +86,7 @@ fn a_backup_under_load_is_a_database_of_one_moment() {
     let api = server.again(&api);
     assert_eq!(names(&api), shown);
     for instance in list {
-        let one = api.instance(uuid(&instance)).unwrap().expect(200).unwrap();
+        let one = api.instance(uuid(&instance)).is(200);
         let field = "original_service_password";
         assert_eq!(one[field], instance[field]);
     }

@@ -1,12 +1,12 @@
 //! `wharf bill`, its corrections, and the clock that it depends on.
 
-use crate::{start, uuid};
+use crate::{Expected, running, start, start_under, uuid};
 use wharf_tests::{FakeClock, Ports, Server, simulated_node, until};
 
-const ANN: &str = "ann@example.com";
+pub const ANN: &str = "ann@example.com";
 /// USD of an hour of the smallest container, and of its disk alone.
 const HOUR: f64 = 0.0174;
-const DISK_HOUR: f64 = 0.0014;
+pub const DISK_HOUR: f64 = 0.0014;
 
 fn total(server: &Server) -> f64 {
     total_of(&server.cli(&["bill", ANN]).unwrap())
@@ -37,18 +37,14 @@ fn a_step_of_the_clock_is_not_billed_before_the_operator_adopts_it() {
     let settings = format!("{}{node}", Ports::take().settings());
     let mut server = Server::start_in(&settings, &clock.environment()).unwrap();
     let api = server.user(ANN).unwrap();
-    let made = api.small_container().unwrap();
-    api.wait_for(uuid(&made), "running").unwrap();
+    let made = running(&api);
     let refused = |server: &Server| server.cli(&["clock", "show"]).unwrap().contains("refused");
     assert!(!refused(&server));
     for step in ["+7200", "-7200", "+7200"] {
         clock.set(step).unwrap();
         assert!(refused(&server), "{step}");
-        api.act(uuid(&made), "stop").unwrap().expect(200).unwrap();
-        api.act(uuid(&made), "restart")
-            .unwrap()
-            .expect(200)
-            .unwrap();
+        api.act(uuid(&made), "stop").is(200);
+        api.act(uuid(&made), "restart").is(200);
         assert!(total(&server) < HOUR / 20.0, "{step}: {}", total(&server));
     }
     until("the operator is told", || {
@@ -129,7 +125,7 @@ fn the_operator_corrects_bills_of_living_and_deleted_instances() {
             .to_string();
         assert!(error.contains(named), "{named}: {error}");
     }
-    api.delete(id).unwrap().expect(204).unwrap();
+    api.delete(id).is(204);
     until("the instance is purged", || {
         Ok(server
             .cli(&["events", id])?
@@ -147,5 +143,17 @@ fn the_operator_corrects_bills_of_living_and_deleted_instances() {
         "{events}"
     );
     server.run().unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn rates_of_the_configuration_are_exact_decimals() {
+    let rates = "[rates.general-purpose]\nvcpu = 0.1\nram = \"0.000000001\"\nstorage = 0.3\n";
+    let (server, api) = start_under(rates, "");
+    let created = api.small_container().unwrap();
+    assert_eq!(created["vcpu_cost_hourly_usd"].to_string(), "0.1");
+    assert_eq!(created["ram_cost_hourly_usd"].to_string(), "1e-9");
+    assert_eq!(created["storage_cost_hourly_usd"].to_string(), "0.3");
+    assert_eq!(created["gpu_cost_hourly_usd"], 0.0);
     server.finish().unwrap();
 }

@@ -1,21 +1,21 @@
 //! Keys for programs, which users approve in the console.
 
 use crate::sign_in::Browser;
-use crate::start;
+use crate::{Expected, start};
 use serde_json::{Value, json};
 use std::time::Duration;
-use wharf_tests::{Answer, Api, Server};
+use wharf_tests::{Answer, Api, Server, interval};
 
 fn ask(server: &Server, device: &Value) -> Answer {
     // Questions have an interval.
-    std::thread::sleep(Duration::from_millis(1100));
+    interval(Duration::from_millis(1100));
     let body = json!({ "device_code": device["device_code"] });
     let program = Api::new(server.base_url(), "");
     program.send("POST", "/auth/device/token/", &body).unwrap()
 }
 
 fn error(answer: Answer) -> Value {
-    answer.expect(400).unwrap()["error"].clone()
+    answer.is(400)["error"].clone()
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn a_program_gets_a_key_once_its_user_approves() {
     let (server, ann) = start();
     let program = Api::new(server.base_url(), "");
     let begin = |body: &Value| program.send("POST", "/auth/device/", body).unwrap();
-    let device = begin(&json!({ "name": "laptop" })).expect(200).unwrap();
+    let device = begin(&json!({ "name": "laptop" })).is(200);
     let code = device["user_code"].as_str().unwrap();
     let url = device["verification_url"].as_str().unwrap();
     assert!(url.starts_with("http://localhost:") && url.ends_with(&format!("/device#{code}")));
@@ -44,39 +44,37 @@ fn a_program_gets_a_key_once_its_user_approves() {
     assert_eq!(by_key.status, 401);
     browser.accept(&server, "ann@example.com");
     let wrong = approve(&browser, json!({ "user_code": "BCDF-GHJK" }));
-    assert!(wrong.expect(400).unwrap()["user_code"].is_array());
+    assert!(wrong.is(400)["user_code"].is_array());
     let wrong = approve(&browser, json!({ "user_code": code, "scopes": ["all"] }));
-    assert!(wrong.expect(400).unwrap()["scopes"].is_array());
+    assert!(wrong.is(400)["scopes"].is_array());
     assert_eq!(error(ask(&server, &device)), "authorization_pending");
-    approve(&browser, approval.clone()).expect(204).unwrap();
+    approve(&browser, approval.clone()).is(204);
     assert_eq!(approve(&browser, approval).status, 400);
 
     let granted = ask(&server, &device);
     assert_eq!(granted.header("cache-control"), Some("no-store"));
-    let granted = granted.expect(200).unwrap();
+    let granted = granted.is(200);
     assert_eq!(granted["email"], "ann@example.com");
     let reader = Api::new(server.base_url(), granted["key"].as_str().unwrap());
     assert!(reader.list().unwrap().is_empty());
     let body = wharf_tests::small("container");
     assert_eq!(reader.create(&body).unwrap().status, 403);
     assert_eq!(error(ask(&server, &device)), "expired_token");
-    let keys = ann.get("/api/key/").unwrap().expect(200).unwrap();
+    let keys = ann.get("/api/key/").is(200);
     let mut names = keys.as_array().unwrap().iter().map(|key| &key["name"]);
     assert!(names.any(|name| name == "laptop"));
-    let records = ann.get("/api/audit/").unwrap().expect(200).unwrap();
+    let records = ann.get("/api/audit/").is(200);
     let mut records = records.as_array().unwrap().iter();
     assert!(records.any(|record| {
         let actor = record["actor"].as_str().unwrap();
         record["operation"] == "key.new" && actor.starts_with("session:")
     }));
 
-    let denied = begin(&json!({})).expect(200).unwrap();
+    let denied = begin(&json!({})).is(200);
     let denial = json!({ "user_code": denied["user_code"], "deny": true });
-    approve(&browser, denial).expect(204).unwrap();
+    approve(&browser, denial).is(204);
     assert_eq!(error(ask(&server, &denied)), "access_denied");
-    let long = begin(&json!({ "name": "x".repeat(101) }))
-        .expect(400)
-        .unwrap();
+    let long = begin(&json!({ "name": "x".repeat(101) })).is(400);
     assert!(long["name"].is_array());
     server.finish().unwrap();
 }

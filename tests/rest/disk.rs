@@ -1,6 +1,6 @@
 //! A full disk: creations are refused early, the rest goes on, and nothing acknowledged is lost.
 
-use crate::uuid;
+use crate::{Expected, uuid};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
@@ -113,9 +113,9 @@ fn creations_are_refused_below_the_reserve_and_other_requests_are_served() {
         let response = api.create(&body)?;
         Ok((response.status == 503).then_some(response))
     });
-    let text = refused.unwrap().expect(503).unwrap()["detail"].to_string();
+    let text = refused.is(503)["detail"].to_string();
     assert!(text.contains("short of disk space"), "{text}");
-    let ready = api.get("/readyz").unwrap().expect(200).unwrap();
+    let ready = api.get("/readyz").is(200);
     assert_eq!(ready["status"], "ready");
     assert!(ready["notice"].to_string().contains("no new instances"));
     let counted = refusals(&server);
@@ -123,17 +123,14 @@ fn creations_are_refused_below_the_reserve_and_other_requests_are_served() {
     // An estimate is refused alike, but it creates nothing.
     let estimate = api.send("POST", "/api/estimate/", &body).unwrap();
     assert_eq!((estimate.status, refusals(&server)), (503, counted));
-    api.act(uuid(&made[0]), "stop")
-        .unwrap()
-        .expect(200)
-        .unwrap();
-    api.delete(uuid(&made[1])).unwrap().expect(204).unwrap();
+    api.act(uuid(&made[0]), "stop").is(200);
+    api.delete(uuid(&made[1])).is(204);
     mount.clear();
     until("creations are accepted", || {
         Ok((api.create(&body)?.status == 201).then_some(()))
     })
     .unwrap();
-    let ready = api.get("/readyz").unwrap().expect(200).unwrap();
+    let ready = api.get("/readyz").is(200);
     assert_eq!(ready, serde_json::json!({ "status": "ready" }));
     server.finish().unwrap();
 }
@@ -182,7 +179,7 @@ fn a_disk_without_any_room_loses_nothing_that_was_acknowledged() {
     assert!(found.is_superset(&certain), "{found:?} lacks {certain:?}");
     assert!(kept.is_superset(&found), "{found:?} beyond {kept:?}");
     if let Some(name) = name {
-        let row = api.instance(&renamed).unwrap().expect(200).unwrap();
+        let row = api.instance(&renamed).is(200);
         assert_eq!(row["name"], name.as_str());
     }
     api.small_container().unwrap();

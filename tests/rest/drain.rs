@@ -1,9 +1,9 @@
 //! `wharf node drain` and `wharf node resume`.
 
-use crate::uuid;
+use crate::{Expected, start_on, uuid};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use wharf_tests::{Api, Ports, Server, lasting_node, small, until};
+use wharf_tests::{Api, Server, lasting_node, small, until};
 
 /// Starts a server with two nodes, whose instances outlive it.
 fn start() -> (Server, Api, [TempDir; 2]) {
@@ -13,9 +13,7 @@ fn start() -> (Server, Api, [TempDir; 2]) {
         "public_ipv4 = [\"203.0.113.0/28\"]",
         "public_ipv4 = [\"203.0.113.16/28\"]\nlan_cidr = \"10.81.0.0/16\"",
     );
-    let settings = format!("{}{one}{two}", Ports::take().settings());
-    let server = Server::start(&settings).unwrap();
-    let api = server.user("ann@example.com").unwrap();
+    let (server, api) = start_on("", &format!("{one}{two}"));
     (server, api, [first, second])
 }
 
@@ -26,7 +24,7 @@ fn whole(n_vcpus: u32) -> Value {
 }
 
 fn running(api: &Api, n_vcpus: u32) -> String {
-    let created = api.create(&whole(n_vcpus)).unwrap().expect(201).unwrap();
+    let created = api.create(&whole(n_vcpus)).is(201);
     let running = api.wait_for(uuid(&created), "running").unwrap();
     uuid(&running).to_owned()
 }
@@ -53,18 +51,18 @@ fn a_drained_node_takes_no_new_instances_and_no_starts() {
     // Running instances stay, and new ones go elsewhere.
     assert_eq!(api.instance(&on_one).unwrap().body["state"], "running");
     let big = running(&api, 14);
-    let refused = api.create(&whole(1)).unwrap().expect(422).unwrap();
+    let refused = api.create(&whole(1)).is(422);
     assert_eq!(
         refused["detail"]["nearest_available"],
         json!({ "n_vcpus": 0 }),
         "{refused}"
     );
-    api.act(&on_one, "stop").unwrap().expect(200).unwrap();
+    api.act(&on_one, "stop").is(200);
     until("its compute is free", || {
         Ok(listed(&server, "one").contains(" 0/16 ").then_some(()))
     })
     .unwrap();
-    let refused = api.act(&on_one, "restart").unwrap().expect(422).unwrap();
+    let refused = api.act(&on_one, "restart").is(422);
     let available = &refused["detail"]["nearest_available"];
     assert_eq!(available, &json!({ "n_vcpus": 0, "mem_gib": 0 }));
 
@@ -73,10 +71,10 @@ fn a_drained_node_takes_no_new_instances_and_no_starts() {
     assert!(listed(&server, "one").contains("drained"));
     server.run().unwrap();
     let api = server.again(&api);
-    api.create(&whole(1)).unwrap().expect(422).unwrap();
+    api.create(&whole(1)).is(422);
     server.cli(&["node", "resume", "one"]).unwrap();
     assert!(!listed(&server, "one").contains("drained"));
-    api.act(&on_one, "restart").unwrap().expect(200).unwrap();
+    api.act(&on_one, "restart").is(200);
     running(&api, 1);
     assert_eq!(api.instance(&big).unwrap().body["state"], "running");
     let audit = server.cli(&["audit"]).unwrap();
@@ -93,7 +91,7 @@ fn the_estimate_of_a_shortage_leaves_a_drained_node_out() {
     server.cli(&["node", "drain", "two"]).unwrap();
     running(&api, 10);
     // Node two would be nearer.
-    let refused = api.create(&whole(17)).unwrap().expect(422).unwrap();
+    let refused = api.create(&whole(17)).is(422);
     let available = &refused["detail"]["nearest_available"];
     assert_eq!(available, &json!({ "n_vcpus": 6 }), "{refused}");
     // Growth on a drained node is a shortage too.
@@ -101,7 +99,7 @@ fn the_estimate_of_a_shortage_leaves_a_drained_node_out() {
     server.cli(&["node", "drain", "one"]).unwrap();
     let path = format!("/api/instance/{id}/");
     let grown = api.send("PATCH", &path, &json!({ "n_vcpus": 2 })).unwrap();
-    let refused = grown.expect(422).unwrap();
+    let refused = grown.is(422);
     let available = &refused["detail"]["nearest_available"];
     assert_eq!(available, &json!({ "n_vcpus": 1 }), "{refused}");
     server.finish().unwrap();

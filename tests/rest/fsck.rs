@@ -1,11 +1,11 @@
 //! `wharf fsck`: rows against each other, against the engines, and damaged files.
 
-use crate::{start, uuid};
+use crate::{Expected, running, start, start_on, uuid};
 use redb::ReadableTable;
 use std::fs;
 use std::process::{Command, Output};
 use wharf_testkit::workspace::wharf_binary;
-use wharf_tests::{Ports, Server, lasting_node, until, write_private};
+use wharf_tests::{Server, lasting_node, until, write_private};
 
 type Rows<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
 
@@ -32,8 +32,7 @@ fn complaints(server: &Server, args: &[&str]) -> String {
 #[test]
 fn indices_are_repaired_when_the_operator_says_so() {
     let (mut server, api) = start();
-    let created = api.small_container().unwrap();
-    api.wait_for(uuid(&created), "running").unwrap();
+    let created = running(&api);
     let name = created["name"].as_str().unwrap();
     server.terminate().unwrap();
     edit(&server, |rows| {
@@ -64,9 +63,8 @@ fn indices_are_repaired_when_the_operator_says_so() {
 #[test]
 fn the_ledger_of_an_instance_that_is_gone_is_checked() {
     let (mut server, api) = start();
-    let created = api.small_container().unwrap();
-    api.wait_for(uuid(&created), "running").unwrap();
-    api.delete(uuid(&created)).unwrap().expect(204).unwrap();
+    let created = running(&api);
+    api.delete(uuid(&created)).is(204);
     let id = uuid(&created);
     until("the instance is purged", || {
         Ok(server
@@ -106,15 +104,11 @@ fn the_ledger_of_an_instance_that_is_gone_is_checked() {
 fn objects_without_rows_and_rows_without_objects_are_shown() {
     let (node, dir) = lasting_node("one", "").unwrap();
     let engine = dir.path().join("engine");
-    let settings = format!("{}{node}", Ports::take().settings());
-    let mut server = Server::start(&settings).unwrap();
-    let api = server.user("ann@example.com").unwrap();
-    let old = api.small_container().unwrap();
-    api.wait_for(uuid(&old), "running").unwrap();
+    let (mut server, api) = start_on("", &node);
+    let old = running(&api);
     let backup = dir.path().join("backup");
     server.cli(&["backup", backup.to_str().unwrap()]).unwrap();
-    let new = api.small_container().unwrap();
-    api.wait_for(uuid(&new), "running").unwrap();
+    let new = running(&api);
     server.terminate().unwrap();
     server.cli(&["fsck", "--engines"]).unwrap();
     // After a restore of an older copy, the engine has an object that the database never made.

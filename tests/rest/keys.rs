@@ -1,6 +1,6 @@
 //! `wharf key`, with and without a running server.
 
-use crate::start;
+use crate::{Expected, start};
 use serde_json::{Value, json};
 use wharf_tests::{Api, small};
 
@@ -152,10 +152,7 @@ fn a_key_that_has_expired_is_401() {
     };
     let body = json!({ "name": "short", "expires_at": soon() });
     let created = ann.send("POST", "/api/key/", &body).unwrap();
-    let key = created.expect(201).unwrap()["key"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let key = created.is(201)["key"].as_str().unwrap().to_owned();
     let short = Api::new(server.base_url(), &key);
     wharf_tests::until("the key expires", || {
         Ok((short.get("/api/instance/")?.status == 401).then_some(()))
@@ -172,12 +169,12 @@ fn the_secret_of_a_created_key_is_in_its_answer_only() {
         .send("POST", "/api/key/", &json!({ "name": "ci" }))
         .unwrap();
     assert_eq!(created.header("cache-control"), Some("no-store"));
-    let created = created.expect(201).unwrap();
+    let created = created.is(201);
     let secret = created["key"].as_str().unwrap();
     let ci = Api::new(server.base_url(), secret);
     assert!(ci.list().unwrap().is_empty());
     for path in ["/api/key/", "/api/audit/"] {
-        let body = ann.get(path).unwrap().expect(200).unwrap().to_string();
+        let body = ann.get(path).is(200).to_string();
         assert!(body.contains(created["id"].as_str().unwrap()) && !body.contains(secret));
     }
     let path = format!("/api/key/{}/", created["id"].as_str().unwrap());
@@ -205,7 +202,7 @@ fn a_user_has_at_most_100_keys_also_when_they_are_made_at_once() {
     let made = statuses.iter().filter(|status| **status == 201).count();
     assert_eq!(made, 15, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|status| **status == 400).count(), 17);
-    let list = ann.get("/api/key/").unwrap().expect(200).unwrap();
+    let list = ann.get("/api/key/").is(200);
     assert_eq!(list.as_array().unwrap().len(), 100);
     server.finish().unwrap();
 }

@@ -1,10 +1,9 @@
 //! `wharf node lost` and `recreate/`: a machine that does not come back.
 
 use crate::moves::Cluster;
-use crate::uuid;
+use crate::{Expected, uuid};
 use serde_json::{Value, json};
-use std::time::Duration;
-use wharf_tests::{Shell, small, until};
+use wharf_tests::{Shell, observed, small, until};
 
 /// A cluster whose first node has a stopped, a running and a deleted instance and a VM, and is out of reach.
 struct Dead {
@@ -54,7 +53,7 @@ impl Dead {
 
     fn used(&self) -> Value {
         let quota = self.cluster.api.get("/api/quota/").unwrap();
-        quota.expect(200).unwrap()
+        quota.is(200)
     }
 
     fn recreate(&self, instance: &Value) -> wharf_tests::Answer {
@@ -74,18 +73,14 @@ fn a_node_out_of_reach_frees_nothing() {
     let dead = Dead::new();
     let (used, cluster) = (dead.used(), &dead.cluster);
     let before = dead.bill();
-    until("several looks fail", || {
-        let log = cluster.server.log();
-        Ok((log.matches("function=\"list\"").count() > 20).then_some(()))
-    })
-    .unwrap();
+    observed(&cluster.api, "one", 10).unwrap();
     for (instance, state) in [
         (&dead.running, "running"),
         (&dead.stopped, "exited"),
         (&dead.vm, "running"),
     ] {
         assert_eq!(cluster.now(instance)["state"], state);
-        let refused = dead.recreate(instance).expect(400).unwrap();
+        let refused = dead.recreate(instance).is(400);
         assert!(
             refused["detail"]
                 .as_str()
@@ -140,37 +135,25 @@ fn lost_instances_cost_nothing_and_are_created_again() {
     let (bill, used) = (dead.bill(), dead.used());
     let fields = used.as_object().unwrap();
     assert!(fields.values().all(|field| field["used"] == 0), "{used}");
-    std::thread::sleep(Duration::from_millis(50));
+    observed(&cluster.api, "two", 2).unwrap();
     assert_eq!(dead.bill(), bill);
-    cluster
-        .api
-        .act(uuid(&dead.running), "restart")
-        .unwrap()
-        .expect(400)
-        .unwrap();
-    cluster
-        .api
-        .act(uuid(&dead.running), "stop")
-        .unwrap()
-        .expect(400)
-        .unwrap();
+    cluster.api.act(uuid(&dead.running), "restart").is(400);
+    cluster.api.act(uuid(&dead.running), "stop").is(400);
     let path = format!("/api/instance/{}/add-port/", uuid(&dead.vm));
     cluster
         .api
         .send("POST", &path, &json!({ "port": 80 }))
-        .unwrap()
-        .expect(400)
-        .unwrap();
+        .is(400);
 
     // The name is still its own.
     let mut named = small("container");
     named["name"] = json!("precious");
-    cluster.api.create(&named).unwrap().expect(400).unwrap();
+    cluster.api.create(&named).is(400);
     let shell = Shell::signed_in(&cluster.server, "ann@example.com").unwrap();
     let path = "/api/instance/precious/recreate/";
     let again = shell.json(&["recreate", "precious"], "POST", path, 200);
     assert_eq!(again.unwrap()["state"], "provisioning");
-    dead.recreate(&dead.running).expect(400).unwrap();
+    dead.recreate(&dead.running).is(400);
     let now = cluster.api.wait_for("precious", "running").unwrap();
     for same in [
         "uuid",
@@ -187,7 +170,7 @@ fn lost_instances_cost_nothing_and_are_created_again() {
     }
     assert_ne!(now["lan_ipv4"], dead.running["lan_ipv4"]);
     assert!(cluster.machines(1).contains_key(uuid(&dead.running)));
-    dead.recreate(&dead.vm).expect(200).unwrap();
+    dead.recreate(&dead.vm).is(200);
     let vm = cluster.api.wait_for(uuid(&dead.vm), "running").unwrap();
     assert_eq!(vm["public_ipv4"], "203.0.113.18");
     cluster.delete(&dead.stopped);
@@ -224,7 +207,7 @@ fn a_returned_machine_has_no_say_over_instances_that_nobody_created_again() {
     })
     .unwrap();
     assert_eq!(cluster.now(&dead.running)["state"], "error");
-    dead.recreate(&dead.running).expect(200).unwrap();
+    dead.recreate(&dead.running).is(200);
     cluster.api.wait_for("precious", "running").unwrap();
     for gone in [&dead.stopped, &dead.vm] {
         cluster.delete(gone);
@@ -242,7 +225,7 @@ fn a_lost_instance_needs_room_to_be_created_again() {
     cluster.server.cli(&["node", "drain", "one"]).unwrap();
     let other = cluster.running(&whole);
     dead.lose();
-    let refused = dead.recreate(&dead.running).expect(422).unwrap();
+    let refused = dead.recreate(&dead.running).is(422);
     assert_eq!(
         refused["detail"]["bottleneck"],
         json!(["n_vcpus"]),
@@ -253,7 +236,7 @@ fn a_lost_instance_needs_room_to_be_created_again() {
         .server
         .cli(&["suspend", "--user", "ann@example.com", "--reason", "unpaid"])
         .unwrap();
-    dead.recreate(&dead.running).expect(400).unwrap();
+    dead.recreate(&dead.running).is(400);
     cluster
         .server
         .cli(&["resume", "--user", "ann@example.com"])

@@ -10,25 +10,22 @@
 
 mod addresses;
 mod audit;
-mod auth;
 mod away;
 mod backup;
 mod bill;
-mod capacity;
 mod catalogue;
 mod check;
 mod cli;
 mod compiled;
-mod conditional;
+mod compression;
 mod configuration;
-mod create;
 mod data_dir;
 mod database;
-mod delete;
 mod device;
 mod disk;
 mod drain;
 mod events;
+mod faults;
 mod formats;
 mod fsck;
 mod history;
@@ -41,15 +38,15 @@ mod oidc;
 mod outage;
 mod own_flavors;
 mod passkeys;
+mod placement;
 mod plugins;
 mod policies;
-mod ports;
 mod quota;
+mod races;
 mod rate;
-mod read;
 mod recovery;
 mod reload;
-mod restart;
+mod resize;
 mod retention;
 mod retired;
 mod rush;
@@ -59,7 +56,7 @@ mod sign_in;
 mod simulated;
 mod ssh_keys;
 mod stats;
-mod stop;
+mod stats_busy;
 mod suspend;
 mod terminal;
 mod tls;
@@ -67,11 +64,30 @@ mod tracing;
 mod transport;
 mod trust;
 mod unreachable;
-mod update;
 mod usage;
 mod webhooks;
 
-use wharf_tests::{Api, Ports, Server, lasting_node, simulated_node};
+use serde_json::Value;
+use wharf_tests::{Answer, Api, Ports, Server, lasting_node, simulated_node};
+
+/// The body of an answer whose status a test expects.
+trait Expected {
+    fn is(self, status: u16) -> Value;
+}
+
+impl Expected for anyhow::Result<Answer> {
+    #[track_caller]
+    fn is(self, status: u16) -> Value {
+        self.unwrap().is(status)
+    }
+}
+
+impl Expected for Answer {
+    #[track_caller]
+    fn is(self, status: u16) -> Value {
+        self.expect(status).unwrap()
+    }
+}
 
 /// Starts a server with one simulated node, and creates a user.
 fn start() -> (Server, Api) {
@@ -80,8 +96,18 @@ fn start() -> (Server, Api) {
 
 /// Starts a server whose simulated node has these settings.
 fn start_with(settings: &str) -> (Server, Api) {
-    let node = simulated_node("one", settings);
-    let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
+    start_under("", settings)
+}
+
+/// Does what [`start_with`] does, with more settings of the server.
+fn start_under(top: &str, settings: &str) -> (Server, Api) {
+    start_on(top, &simulated_node("one", settings))
+}
+
+/// Does what [`start_under`] does, on these nodes.
+fn start_on(top: &str, nodes: &str) -> (Server, Api) {
+    let ports = Ports::take().settings();
+    let server = Server::start(&format!("{top}{ports}{nodes}")).unwrap();
     let api = server.user("ann@example.com").unwrap();
     (server, api)
 }
@@ -89,11 +115,16 @@ fn start_with(settings: &str) -> (Server, Api) {
 /// Does what [`start_with`] does, on an engine whose instances outlive the server.
 fn start_lasting(settings: &str) -> (Server, Api, tempfile::TempDir) {
     let (node, dir) = lasting_node("one", settings).unwrap();
-    let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
-    let api = server.user("ann@example.com").unwrap();
+    let (server, api) = start_on("", &node);
     (server, api, dir)
 }
 
-fn uuid(instance: &serde_json::Value) -> &str {
+/// Creates the smallest container, and waits until it runs.
+fn running(api: &Api) -> Value {
+    let created = api.small_container().unwrap();
+    api.wait_for(uuid(&created), "running").unwrap()
+}
+
+fn uuid(instance: &Value) -> &str {
     instance["uuid"].as_str().unwrap()
 }

@@ -5,9 +5,9 @@ mod cluster;
 
 pub use cluster::Cluster;
 
-use crate::uuid;
+use crate::{Expected, uuid};
 use serde_json::{Value, json};
-use wharf_tests::{small, until};
+use wharf_tests::{called, small, until};
 
 fn sized(n_vcpus: u32, disk_size_gib: u32) -> Value {
     let mut body = small("container");
@@ -54,7 +54,7 @@ fn a_stopped_instance_moves_with_its_disk_and_starts_on_the_other_node() {
     assert_ne!(moved["lan_ipv4"], stopped["lan_ipv4"]);
     assert_eq!(api.get("/api/quota/").unwrap().body, used);
     let path = format!("/api/event/?after=0&instance={}", uuid(&stopped));
-    let events = api.get(&path).unwrap().expect(200).unwrap();
+    let events = api.get(&path).is(200);
     let event = events.as_array().unwrap().last().unwrap();
     assert_eq!(
         (&event["type"], &event["state"]),
@@ -72,13 +72,10 @@ fn a_stopped_instance_moves_with_its_disk_and_starts_on_the_other_node() {
     let audit = cluster.server.cli(&["audit"]).unwrap();
     assert!(audit.contains("instance.move"), "{audit}");
 
-    api.act(uuid(&stopped), "restart")
-        .unwrap()
-        .expect(200)
-        .unwrap();
+    api.act(uuid(&stopped), "restart").is(200);
     api.wait_for(uuid(&stopped), "running").unwrap();
     // A virtual machine has the public addresses of its node.
-    api.act(uuid(&vm), "stop").unwrap().expect(200).unwrap();
+    api.act(uuid(&vm), "stop").is(200);
     cluster.server.cli(&["node", "resume", "one"]).unwrap();
     cluster.drain("two");
     let moved = until("the VM has moved", || {
@@ -140,7 +137,7 @@ fn a_running_instance_stays_unless_its_owner_permits_the_move() {
         let method = if body.is_some() { "PATCH" } else { "GET" };
         let body = body.unwrap_or_default();
         let answer = cluster.api.send(method, "/api/preferences/", &body);
-        answer.unwrap().expect(200).unwrap()
+        answer.is(200)
     };
     assert_eq!(preferences(None), json!({ "allow_moves": false }));
     let permitted = json!({ "allow_moves": true });
@@ -163,7 +160,7 @@ fn a_running_instance_stays_unless_its_owner_permits_the_move() {
         "{events:?}"
     );
     let of_owner = "/api/audit/?order=newest";
-    let records = cluster.api.get(of_owner).unwrap().expect(200).unwrap();
+    let records = cluster.api.get(of_owner).is(200);
     let record = records.as_array().unwrap().iter();
     let mut record = record.filter(|record| record["operation"] == "user.moves");
     assert_eq!(record.next().unwrap()["result"], "permitted", "{records}");
@@ -175,12 +172,7 @@ fn a_running_instance_stays_unless_its_owner_permits_the_move() {
     cluster.server.cli(&["node", "resume", "one"]).unwrap();
     assert!(cluster.drain("two").contains("stays: runs"));
     // Once its owner stops it, it moves.
-    cluster
-        .api
-        .act(uuid(&running), "stop")
-        .unwrap()
-        .expect(200)
-        .unwrap();
+    cluster.api.act(uuid(&running), "stop").is(200);
     cluster.drained("two", "instances left: 0");
     cluster.finish();
 }
@@ -212,7 +204,7 @@ fn an_instance_waits_for_room_elsewhere() {
     );
     // Its node is drained, so that it cannot start either; its owner can delete it.
     let refused = cluster.api.act(uuid(&large), "restart").unwrap();
-    refused.expect(422).unwrap();
+    refused.is(422);
     cluster.delete(&large);
     cluster.drained("one", "instances left: 0");
     cluster.finish();
@@ -240,7 +232,7 @@ fn a_moving_instance_can_be_deleted_and_renamed_but_not_started() {
     })
     .unwrap();
     let refused = cluster.api.act(uuid(&kept), "restart").unwrap();
-    let refused = refused.expect(400).unwrap();
+    let refused = refused.is(400);
     assert!(
         refused["detail"]
             .as_str()
@@ -253,14 +245,9 @@ fn a_moving_instance_can_be_deleted_and_renamed_but_not_started() {
         .api
         .send("PATCH", &path, &json!({ "n_vcpus": 2 }))
         .unwrap();
-    larger.expect(400).unwrap();
+    larger.is(400);
     let renamed = json!({ "name": "moved-there" });
-    cluster
-        .api
-        .send("PATCH", &path, &renamed)
-        .unwrap()
-        .expect(200)
-        .unwrap();
+    cluster.api.send("PATCH", &path, &renamed).is(200);
     cluster.delete(&deleted);
     cluster.drained("one", "instances left: 0");
     until("the deleted one is gone", || {
@@ -269,12 +256,7 @@ fn a_moving_instance_can_be_deleted_and_renamed_but_not_started() {
     })
     .unwrap();
     assert_eq!(cluster.now(&kept)["name"], "moved-there");
-    cluster
-        .api
-        .act("moved-there", "restart")
-        .unwrap()
-        .expect(200)
-        .unwrap();
+    cluster.api.act("moved-there", "restart").is(200);
     cluster.finish();
 }
 
@@ -325,12 +307,7 @@ fn a_destination_out_of_reach_ends_the_move() {
     cluster.drained("one", "no other node of the cluster is in reach");
     assert_eq!(cluster.events(&stopped).last().unwrap(), "move-failed");
     cluster.server.cli(&["node", "resume", "one"]).unwrap();
-    cluster
-        .api
-        .act(uuid(&stopped), "restart")
-        .unwrap()
-        .expect(200)
-        .unwrap();
+    cluster.api.act(uuid(&stopped), "restart").is(200);
     cluster.away(1, false);
     cluster.finish();
 }
@@ -356,8 +333,8 @@ fn kill_9_at_any_time_neither_loses_nor_doubles_an_instance() {
         cluster.server.cli(&["node", "resume", before]).unwrap();
         cluster.drain(node);
         // Each kill comes at another point of the moves.
-        for after in [0, 25, 70, 140] {
-            std::thread::sleep(std::time::Duration::from_millis(after + 13 * n as u64));
+        for calls in [0, 10, 20, 40] {
+            called(&cluster.api, calls + 3 * n).unwrap();
             cluster.restart_server();
         }
     }

@@ -1,9 +1,9 @@
 //! Outages of a node: its instances keep their state and their resources.
 
-use crate::uuid;
+use crate::{Expected, start_on, uuid};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use wharf_tests::{Api, Ports, Server, simulated_node, small, until};
+use wharf_tests::{Api, Server, observed, simulated_node, small, until};
 
 const BRIEF: &str =
     "provisioning_deadline_s = 1\n[limits]\nobserve_every_ms = 100\nanswer_wait_ms = 300\n";
@@ -29,9 +29,10 @@ impl Node {
             path("other-store")
         );
         let endpoint = format!("simulated://{}\"", path("engine"));
-        let node = simulated_node("one", &switches).replace("simulated:\"", &endpoint);
-        let server = Server::start(&format!("{top}{}{node}", Ports::take().settings())).unwrap();
-        let api = server.user("ann@example.com").unwrap();
+        let (server, api) = start_on(
+            top,
+            &simulated_node("one", &switches).replace("simulated:\"", &endpoint),
+        );
         Self { server, api, dir }
     }
 
@@ -50,13 +51,13 @@ impl Node {
     pub fn running(&self, n_vcpus: u32) -> Value {
         let mut body = small("container");
         body["n_vcpus"] = json!(n_vcpus);
-        let created = self.api.create(&body).unwrap().expect(201).unwrap();
+        let created = self.api.create(&body).is(201);
         self.api.wait_for(uuid(&created), "running").unwrap()
     }
 
     fn state(&self, instance: &Value) -> Value {
         let now = self.api.instance(uuid(instance)).unwrap();
-        now.expect(200).unwrap()["state"].clone()
+        now.is(200)["state"].clone()
     }
 
     /// Waits until `wharf node list` has the words.
@@ -70,16 +71,7 @@ impl Node {
 
     /// Waits for several more observations.
     fn observed(&self) {
-        let lists = || {
-            let log = self.server.log();
-            let lines = log.lines().filter(|l| l.contains("function=\"list\""));
-            lines.count()
-        };
-        let before = lists();
-        until("further observations", || {
-            Ok((lists() > before + 6).then_some(()))
-        })
-        .unwrap();
+        observed(&self.api, "one", 6).unwrap();
     }
 }
 
@@ -90,11 +82,7 @@ fn an_empty_store_is_an_outage_until_the_own_store_returns() {
     let deleted = node.running(1);
     node.on("other-store");
     node.listed("outage: the engine's store is empty and has lost its mark");
-    node.api
-        .delete(uuid(&deleted))
-        .unwrap()
-        .expect(204)
-        .unwrap();
+    node.api.delete(uuid(&deleted)).is(204);
     let waiting = node.api.small_container().unwrap();
     node.observed();
     for instance in [&first, &second] {
@@ -112,7 +100,7 @@ fn an_empty_store_is_an_outage_until_the_own_store_returns() {
     // The claims are held, that of the deleted instance too.
     let mut large = small("container");
     large["n_vcpus"] = json!(3);
-    node.api.create(&large).unwrap().expect(422).unwrap();
+    node.api.create(&large).is(422);
     let log = node.server.log();
     assert!(log.contains("wharf node accept one"), "{log}");
 
@@ -141,13 +129,13 @@ fn a_creation_out_of_reach_past_its_deadline_is_carried_out_later_and_a_start_is
     let node = Node::start();
     let instance = node.running(1);
     let id = uuid(&instance);
-    node.api.act(id, "stop").unwrap().expect(200).unwrap();
+    node.api.act(id, "stop").is(200);
     node.on("unreachable");
     node.listed("out of reach");
-    node.api.act(id, "restart").unwrap().expect(502).unwrap();
+    node.api.act(id, "restart").is(502);
     let created = node.api.small_container().unwrap();
-    // The deadline is one second.
-    std::thread::sleep(std::time::Duration::from_millis(2500));
+    // The deadline is one second, and an observation takes a tenth at least.
+    observed(&node.api, "one", 25).unwrap();
     assert_eq!(node.state(&instance), "exited");
     assert_eq!(node.state(&created), "provisioning");
     node.off("unreachable");
@@ -156,7 +144,7 @@ fn a_creation_out_of_reach_past_its_deadline_is_carried_out_later_and_a_start_is
     assert_eq!(node.state(&instance), "exited");
     let events = node.server.cli(&["events", id]).unwrap();
     assert!(!events.contains("restart"), "{events}");
-    node.api.act(id, "restart").unwrap().expect(200).unwrap();
+    node.api.act(id, "restart").is(200);
     node.server.finish().unwrap();
 }
 
@@ -178,11 +166,7 @@ fn the_operator_accepts_an_engine_and_absent_instances_have_ended() {
     // Their compute is free, and they can be deleted.
     node.running(10);
     for instance in [&first, &second] {
-        node.api
-            .delete(uuid(instance))
-            .unwrap()
-            .expect(204)
-            .unwrap();
+        node.api.delete(uuid(instance)).is(204);
     }
     // The earlier store is another one now.
     node.off("other-store");

@@ -1,6 +1,6 @@
 //! `[[flavor]]`, `trust_ca` and `[package_mirrors]`: the operator's images and package sources.
 
-use crate::uuid;
+use crate::{Expected, start_on, start_under, uuid};
 use serde_json::{Value, json};
 use wharf_tests::{Ports, Server, simulated_node, small, until};
 
@@ -18,7 +18,7 @@ fn settings(more: &str) -> String {
 fn a_flavor_of_the_operators_is_created_and_listed_as_others_are() {
     let server = Server::start(&settings(&format!("{TOOLS}{REPORTS}"))).unwrap();
     let api = server.user("ann@example.com").unwrap();
-    let flavors = api.get("/api/flavor/").unwrap().expect(200).unwrap();
+    let flavors = api.get("/api/flavor/").is(200);
     let named = |name: &str| {
         let mut all = flavors.as_array().unwrap().iter();
         all.find(|flavor| flavor["name"] == name).unwrap().clone()
@@ -38,12 +38,12 @@ fn a_flavor_of_the_operators_is_created_and_listed_as_others_are() {
         body["mem_gib"] = json!(mem_gib);
         api.create(&body).unwrap()
     };
-    let small = with("tools", 1, 1).expect(400).unwrap();
+    let small = with("tools", 1, 1).is(400);
     assert!(small["n_vcpus"].is_array() && small["mem_gib"].is_array());
-    let created = with("tools", 2, 4).expect(201).unwrap();
+    let created = with("tools", 2, 4).is(201);
     let running = api.wait_for(uuid(&created), "running").unwrap();
     assert!(running["ssh_command"].is_string() && running["webapp_url"].is_null());
-    let created = with("reports", 1, 1).expect(201).unwrap();
+    let created = with("reports", 1, 1).is(201);
     let running = api.wait_for(uuid(&created), "running").unwrap();
     assert!(running["ssh_command"].is_null() && running["webapp_url"].is_string());
     server.finish().unwrap();
@@ -149,9 +149,7 @@ fn an_image_that_no_node_has_is_known_before_a_create() {
         made.display()
     );
     let limits = "[limits]\nobserve_every_ms = 100\n";
-    let node = simulated_node("one", &lacks);
-    let server = Server::start(&format!("{}{limits}{node}", Ports::take().settings())).unwrap();
-    let api = server.user("ann@example.com").unwrap();
+    let (server, api) = start_under(limits, &lacks);
     until("the node is surveyed", || {
         Ok(server
             .log()
@@ -161,7 +159,7 @@ fn an_image_that_no_node_has_is_known_before_a_create() {
     .unwrap();
     let mut body = small("container");
     body["flavor"] = json!("marimo");
-    let refused = api.create(&body).unwrap().expect(422).unwrap();
+    let refused = api.create(&body).is(422);
     let message = refused["detail"]["message"].as_str().unwrap();
     assert!(
         message.contains("No node has the image of this flavor"),
@@ -173,10 +171,7 @@ fn an_image_that_no_node_has_is_known_before_a_create() {
         "{estimate:?}"
     );
     // Flavors with an image go on.
-    api.create(&small("container"))
-        .unwrap()
-        .expect(201)
-        .unwrap();
+    api.create(&small("container")).is(201);
     // The operator makes the image.
     std::fs::write(made, "").unwrap();
     let created: Value = until("the image is found", || {
@@ -193,9 +188,7 @@ fn a_node_with_the_image_is_chosen() {
     let without = simulated_node("a", "missing_images = [\"localhost/wharf/base:1\"]");
     let node = simulated_node("b", "").replace("203.0.113.0", "203.0.113.16");
     let node = node.replace("settings", "lan_cidr = \"10.81.0.0/16\"\nsettings");
-    let settings = format!("{}{without}{node}", Ports::take().settings());
-    let server = Server::start(&settings).unwrap();
-    let api = server.user("ann@example.com").unwrap();
+    let (server, api) = start_on("", &format!("{without}{node}"));
     until("the node is surveyed", || {
         Ok(server
             .log()

@@ -1,6 +1,6 @@
 //! Plugins from a directory, beside and in place of the built-in ones.
 
-use crate::uuid;
+use crate::running;
 use std::fs;
 use std::path::{Path, PathBuf};
 use wharf_testkit::workspace::root;
@@ -31,8 +31,7 @@ fn a_driver_from_the_directory_has_the_name_of_its_file() {
     let node = simulated_node("one", "").replace("driver = \"simulated\"", "driver = \"mine\"");
     let server = Server::start(&settings(dir.path(), &node)).unwrap();
     let api = server.user("ann@example.com").unwrap();
-    let created = api.small_container().unwrap();
-    api.wait_for(uuid(&created), "running").unwrap();
+    running(&api);
     server.finish().unwrap();
 }
 

@@ -1,6 +1,6 @@
 //! Policies of drivers: approval by hash, what a policy refuses, and `wharf plugin check`.
 
-use crate::uuid;
+use crate::{running, uuid};
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -59,8 +59,7 @@ fn a_policy_serves_once_its_hash_is_approved() {
     let pin = approval(&message);
     let server = start(dir.path(), &pin).unwrap();
     let api = server.user("ann@example.com").unwrap();
-    let created = api.small_container().unwrap();
-    api.wait_for(uuid(&created), "running").unwrap();
+    running(&api);
     server.finish().unwrap();
 
     fs::write(dir.path().join(NAME), format!("{policy}\n# changed\n")).unwrap();

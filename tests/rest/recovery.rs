@@ -1,6 +1,6 @@
 //! Wharf killed and restarted, on the simulated engine.
 
-use crate::{start_lasting, uuid};
+use crate::{Expected, running, start_lasting, uuid};
 use serde_json::Value;
 use wharf_tests::until;
 
@@ -12,7 +12,7 @@ fn acknowledged_changes_survive_kill_9() {
         made.push(api.small_container().unwrap());
         if n % 3 == 2 {
             let oldest = made.remove(0);
-            api.delete(uuid(&oldest)).unwrap().expect(204).unwrap();
+            api.delete(uuid(&oldest)).is(204);
         }
         server.kill().unwrap();
         server.run().unwrap();
@@ -44,23 +44,19 @@ fn acknowledged_changes_survive_kill_9() {
 #[test]
 fn the_next_start_carries_out_pending_intents() {
     let (mut server, mut api, _dir) = start_lasting("ready_after_ms = 50");
-    let created = api.small_container().unwrap();
-    api.wait_for(uuid(&created), "running").unwrap();
+    let created = running(&api);
     for (action, state) in [
         ("stop", "exited"),
         ("restart", "running"),
         ("stop", "exited"),
     ] {
-        api.act(uuid(&created), action)
-            .unwrap()
-            .expect(200)
-            .unwrap();
+        api.act(uuid(&created), action).is(200);
         server.kill().unwrap();
         server.run().unwrap();
         api = server.again(&api);
         api.wait_for(uuid(&created), state).unwrap();
     }
-    api.delete(uuid(&created)).unwrap().expect(204).unwrap();
+    api.delete(uuid(&created)).is(204);
     server.kill().unwrap();
     server.run().unwrap();
     api = server.again(&api);

@@ -1,6 +1,6 @@
 //! SIGHUP: the configuration and the certificate are read again.
 
-use crate::uuid;
+use crate::{Expected, start_under, uuid};
 use serde_json::json;
 use std::path::Path;
 use std::process::Command;
@@ -8,9 +8,7 @@ use wharf_tests::{Api, Ports, Server, simulated_node, until};
 
 fn start() -> (Server, Api) {
     let rates = "[rates.general-purpose]\nvcpu = 0.5\n";
-    let node = simulated_node("one", "");
-    let server = Server::start(&format!("{}{rates}{node}", Ports::take().settings())).unwrap();
-    let api = server.user("ann@example.com").unwrap();
+    let (server, api) = start_under(rates, "");
     (server, api)
 }
 
@@ -34,7 +32,7 @@ fn a_rate_changes_for_new_instances_only() {
     wait_for_log(&server, "the configuration is reloaded");
     let second = api.small_container().unwrap();
     let rate = |created: &serde_json::Value| {
-        let instance = api.instance(uuid(created)).unwrap().expect(200).unwrap();
+        let instance = api.instance(uuid(created)).is(200);
         instance["vcpu_cost_hourly_usd"].clone()
     };
     assert_eq!((rate(&first), rate(&second)), (json!(0.5), json!(0.75)));
@@ -52,7 +50,7 @@ fn a_setting_that_needs_a_restart_is_named_and_nothing_changes() {
     server.hang_up().unwrap();
     wait_for_log(&server, "unknown field `listne`");
     let created = api.small_container().unwrap();
-    let instance = api.instance(uuid(&created)).unwrap().expect(200).unwrap();
+    let instance = api.instance(uuid(&created)).is(200);
     assert_eq!(instance["vcpu_cost_hourly_usd"], json!(0.5));
     edit(
         &server,

@@ -1,14 +1,14 @@
 //! `[retention]`: old events and ledgers are removed, and bills stay exact.
 
+use crate::Expected;
 use crate::bill::fake_clock;
 use std::fs;
-use std::time::Duration;
-use wharf_tests::{Server, simulated_node, small, until};
+use wharf_tests::{Server, metric, simulated_node, small, until};
 
 const ANN: &str = "ann@example.com";
 /// Instances that are created and deleted.
 const MADE: usize = 1_000;
-const KILLS: u64 = 6;
+const KILLS: u32 = 6;
 
 #[test]
 fn a_closed_month_is_exact_and_its_records_are_gone() {
@@ -31,13 +31,9 @@ fn a_closed_month_is_exact_and_its_records_are_gone() {
     let ids: Vec<String> = std::thread::scope(|scope| {
         let make = || {
             let one = |_| {
-                let created = api
-                    .create(&small("container"))
-                    .unwrap()
-                    .expect(201)
-                    .unwrap();
+                let created = api.create(&small("container")).is(201);
                 let id = created["uuid"].as_str().unwrap().to_owned();
-                api.delete(&id).unwrap().expect(204).unwrap();
+                api.delete(&id).is(204);
                 id
             };
             (0..MADE / 10).map(one).collect::<Vec<_>>()
@@ -92,7 +88,14 @@ fn a_closed_month_is_exact_and_its_records_are_gone() {
     server.cli(&["clock", "adopt"]).unwrap();
     for kill in 0..KILLS {
         server.run().unwrap();
-        std::thread::sleep(Duration::from_millis(kill * 10));
+        // Each kill comes after another number of commits.
+        let commits = "wharf_db_commit_duration_seconds_count";
+        api = server.again(&api);
+        until("the removal has got on", || {
+            let ended = server.log().contains("removed old events");
+            Ok((ended || metric(&api, commits)? >= kill.into()).then_some(()))
+        })
+        .unwrap();
         server.kill().unwrap();
         server.cli(&["fsck"]).unwrap();
         assert_eq!(bill(&server), exact, "after kill {kill}");

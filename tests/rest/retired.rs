@@ -1,16 +1,15 @@
 //! Nodes that leave the configuration, and instances that will never come back.
 
-use crate::uuid;
+use crate::{Expected, start_on, uuid};
 use serde_json::Value;
 use std::fs;
-use wharf_tests::{Api, Ports, Server, lasting_node, simulated_node, small, until};
+use wharf_tests::{Api, Server, lasting_node, simulated_node, small, until};
 
 const BRIEF: &str = "[limits]\nobserve_every_ms = 100\n";
 
 fn start() -> (Server, Api, String, tempfile::TempDir) {
     let (node, dir) = lasting_node("old", "").unwrap();
-    let server = Server::start(&format!("{BRIEF}{}{node}", Ports::take().settings())).unwrap();
-    let api = server.user("ann@example.com").unwrap();
+    let (server, api) = start_on("", &format!("{BRIEF}{node}"));
     (server, api, node, dir)
 }
 
@@ -79,11 +78,8 @@ fn a_retired_node_takes_no_new_instances_and_keeps_the_others() {
         assert!(cells[2].starts_with("20"), "{list}");
     }
     assert!(list.contains("retired, reachable"), "{list}");
-    assert_eq!(
-        api.instance(uuid(&kept)).unwrap().expect(200).unwrap()["state"],
-        "running"
-    );
-    api.delete(uuid(&kept)).unwrap().expect(204).unwrap();
+    assert_eq!(api.instance(uuid(&kept)).is(200)["state"], "running");
+    api.delete(uuid(&kept)).is(204);
     until("the retired node is empty", || {
         let list = server.cli(&["node", "list"])?;
         Ok((cells(&list, "old")[3] == "0").then_some(()))
@@ -100,10 +96,10 @@ fn an_instance_is_forgotten_only_if_its_node_cannot_delete_it_or_by_force() {
     all["n_vcpus"] = 16.into();
     let refused = server.cli(&["forget", uuid(&instance)]).unwrap_err();
     assert!(refused.to_string().contains("is in reach"), "{refused}");
-    api.create(&all).unwrap().expect(422).unwrap();
+    api.create(&all).is(422);
     server.cli(&["forget", uuid(&instance), "--force"]).unwrap();
     assert_eq!(api.instance(uuid(&instance)).unwrap().status, 404);
-    let created = api.create(&all).unwrap().expect(201).unwrap();
+    let created = api.create(&all).is(201);
     let bill = || server.cli(&["bill", "ann@example.com"]).unwrap();
     let line = |bill: String| {
         let mut lines = bill.lines().map(str::to_owned);

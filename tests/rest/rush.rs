@@ -1,7 +1,8 @@
 //! Many creates at once.
 
+use crate::{Expected, start_under};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use wharf_tests::{Ports, Server, simulated_node, small};
+use wharf_tests::{Server, simulated_node, small};
 
 /// Most creates. The first instances run long before the last create.
 const MOST: usize = 9_000;
@@ -28,10 +29,7 @@ fn a_burst_of_creates_is_provisioned_during_and_after_it() {
         for _ in 0..16 {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) && made.load(Ordering::Relaxed) < MOST {
-                    api.create(&small("container"))
-                        .unwrap()
-                        .expect(201)
-                        .unwrap();
+                    api.create(&small("container")).is(201);
                     made.fetch_add(1, Ordering::Relaxed);
                 }
             });
@@ -46,30 +44,20 @@ fn a_burst_of_creates_is_provisioned_during_and_after_it() {
         some
     });
     assert!(some_came_up, "too few of {MOST} came up during the burst");
-    let mut looks = 0;
-    while running() < made.load(Ordering::Relaxed) {
-        looks += 1;
-        assert!(
-            looks < 600,
-            "{} of {}",
-            running(),
-            made.load(Ordering::Relaxed)
-        );
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
+    wharf_tests::until("all are running", || {
+        Ok((running() == made.load(Ordering::Relaxed)).then_some(()))
+    })
+    .unwrap();
     server.finish().unwrap();
 }
 
 #[test]
 fn a_deletion_does_not_wait_behind_new_instances() {
-    let node = simulated_node("one", "latency_ms = 2000");
     let limits = "[limits]\ncalls_per_node = 2\n";
-    let settings = format!("{limits}{}{node}", Ports::take().settings());
-    let server = Server::start(&settings).unwrap();
-    let api = server.user("ann@example.com").unwrap();
+    let (server, api) = start_under(limits, "latency_ms = 2000");
     let made: Vec<_> = (0..8).map(|_| api.small_container().unwrap()).collect();
     let last = made.last().unwrap()["uuid"].as_str().unwrap();
-    api.delete(last).unwrap().expect(204).unwrap();
+    api.delete(last).is(204);
     wharf_tests::until("the node has been asked to delete it", || {
         let events = server.cli(&["events", last])?;
         Ok(events.contains("purged").then_some(()))

@@ -1,6 +1,6 @@
 //! The key of the secrets: a missing or wrong one, rows that it does not decrypt, and its rotation.
 
-use crate::{start, uuid};
+use crate::{Expected, start, uuid};
 use redb::ReadableTable;
 use serde_json::{Value, json};
 use std::fs;
@@ -72,7 +72,7 @@ fn a_missing_or_wrong_key_file_is_refused_and_never_replaced() {
         wharf_tests::write_private(&path, &key).unwrap();
         server.run().unwrap();
         let api = server.again(&api);
-        let shown = api.instance(uuid(&created)).unwrap().expect(200).unwrap();
+        let shown = api.instance(uuid(&created)).is(200);
         assert_eq!(
             shown["original_service_password"],
             created["original_service_password"]
@@ -116,17 +116,13 @@ fn an_instance_whose_secret_cannot_be_decrypted_is_shown_without_it() {
         .collect();
     assert_eq!(shown, [expected[0].clone(), json!(""), expected[2].clone()]);
     for _ in 0..3 {
-        let one = api
-            .instance(uuid(&created[1]))
-            .unwrap()
-            .expect(200)
-            .unwrap();
+        let one = api.instance(uuid(&created[1])).is(200);
         assert_eq!(one["original_service_password"], "");
     }
     // A rename is possible in every state: the engine in memory has lost the instance meanwhile.
     let path = format!("/api/instance/{}/", uuid(&created[1]));
     let renamed = api.send("PATCH", &path, &json!({ "name": "renamed" }));
-    renamed.unwrap().expect(200).unwrap();
+    renamed.is(200);
     let log = server.log();
     let lines = log.matches("showing the instance without its password");
     assert_eq!(lines.count(), 1, "{log}");
@@ -138,7 +134,7 @@ fn an_instance_whose_secret_cannot_be_decrypted_is_shown_without_it() {
     server.run().unwrap();
     let api = server.again(&api);
     let gone = api.delete(uuid(&created[1])).unwrap();
-    gone.expect(204).unwrap();
+    gone.is(204);
     until("the row is gone", || {
         server.terminate()?;
         let consistent = server.cli(&["fsck"]).is_ok();
@@ -211,7 +207,7 @@ fn a_rotation_that_is_killed_leaves_every_secret_readable_and_is_completed() {
         let created = api.small_container().unwrap();
         shown.push(created["original_service_password"].clone());
         let oldest = api.list().unwrap()[0].clone();
-        api.delete(uuid(&oldest)).unwrap().expect(204).unwrap();
+        api.delete(uuid(&oldest)).is(204);
         shown.remove(0);
     }
     // Interrupted after the first step: the file has the new key, and the database does not know it.

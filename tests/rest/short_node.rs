@@ -1,6 +1,6 @@
 //! A node with less capacity than its configuration says: the driver's shortage becomes the 422.
 
-use crate::{start_with, uuid};
+use crate::{Expected, start_with, uuid};
 use serde_json::{Value, json};
 use wharf_tests::{Api, Server, small};
 
@@ -13,7 +13,7 @@ fn start() -> (Server, Api) {
 fn running(api: &Api, n_vcpus: u32) -> Value {
     let mut body = small("container");
     body["n_vcpus"] = json!(n_vcpus);
-    let created = api.create(&body).unwrap().expect(201).unwrap();
+    let created = api.create(&body).is(201);
     api.wait_for(uuid(&created), "running").unwrap()
 }
 
@@ -28,18 +28,18 @@ fn a_resize_is_422_with_the_available_sizes() {
     running(&api, 1);
     let before = running(&api, 1);
     let asked = json!({ "n_vcpus": 8, "mem_gib": 16, "disk_size_gib": 20, "name": "larger" });
-    let refused = patch(&api, &before, &asked).expect(422).unwrap();
+    let refused = patch(&api, &before, &asked).is(422);
     let detail = &refused["detail"];
     assert_eq!(detail["bottleneck"], json!(["n_vcpus", "mem_gib"]));
     assert_eq!(detail["requested"], json!({ "n_vcpus": 8, "mem_gib": 16 }));
     let near = json!({ "n_vcpus": 3, "mem_gib": 7 });
     assert_eq!(detail["nearest_available"], near);
-    let after = api.instance(uuid(&before)).unwrap().expect(200).unwrap();
+    let after = api.instance(uuid(&before)).is(200);
     assert_eq!(after, before);
     let mut nearest = asked;
     nearest["n_vcpus"] = near["n_vcpus"].clone();
     nearest["mem_gib"] = near["mem_gib"].clone();
-    let after = patch(&api, &before, &nearest).expect(200).unwrap();
+    let after = patch(&api, &before, &nearest).is(200);
     assert_eq!(
         (&after["n_vcpus"], &after["name"]),
         (&json!(3), &json!("larger"))
@@ -53,23 +53,21 @@ fn a_resize_is_422_with_the_available_sizes() {
 fn a_restart_is_422_and_the_instance_stays_stopped_until_it_fits() {
     let (server, api) = start();
     let first = running(&api, 3);
-    api.act(uuid(&first), "stop").unwrap().expect(200).unwrap();
+    api.act(uuid(&first), "stop").is(200);
     let second = running(&api, 3);
     let refused = api.act(uuid(&first), "restart").unwrap();
-    let detail = refused.expect(422).unwrap()["detail"].clone();
+    let detail = refused.is(422)["detail"].clone();
     assert_eq!(detail["bottleneck"], json!(["n_vcpus"]));
     assert_eq!(detail["requested"], json!({ "n_vcpus": 3 }));
     assert_eq!(detail["nearest_available"], json!({ "n_vcpus": 1 }));
-    let stopped = api.instance(uuid(&first)).unwrap().expect(200).unwrap();
+    let stopped = api.instance(uuid(&first)).is(200);
     assert_eq!(
         (&stopped["state"], &stopped["n_vcpus"]),
         (&json!("exited"), &json!(3))
     );
-    patch(&api, &first, &detail["nearest_available"])
-        .expect(200)
-        .unwrap();
+    patch(&api, &first, &detail["nearest_available"]).is(200);
     let restarted = api.act(uuid(&first), "restart").unwrap();
-    restarted.expect(200).unwrap();
+    restarted.is(200);
     api.wait_for(uuid(&first), "running").unwrap();
     api.wait_for(uuid(&second), "running").unwrap();
     server.finish().unwrap();

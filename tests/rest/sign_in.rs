@@ -6,7 +6,7 @@ mod work;
 pub use browser::{ANN, Browser, PASSWORD, invitation};
 
 use crate::bill::fake_clock;
-use crate::{start, start_lasting};
+use crate::{Expected, start, start_lasting};
 use serde_json::{Value, json};
 use std::process::Command;
 use wharf_testkit::workspace::wharf_binary;
@@ -16,16 +16,16 @@ use wharf_tests::{Api, Ports, Server, simulated_node, until};
 fn an_invitation_is_accepted_once_and_begins_a_session() {
     let (server, key) = start();
     let mut browser = Browser::new(&server);
-    let options = browser.get("/auth/options/").expect(200).unwrap();
+    let options = browser.get("/auth/options/").is(200);
     assert_eq!(options["password"], true);
     let (earlier, token) = (invitation(&server, ANN), invitation(&server, ANN));
     let show = |token: &str| browser.send("POST", "/auth/invite/", &json!({ "token": token }));
     for _ in 0..2 {
-        assert_eq!(show(&token).expect(200).unwrap()["email"], ANN);
+        assert_eq!(show(&token).is(200)["email"], ANN);
     }
     let altered = format!("{token}x");
     for wrong in [earlier.as_str(), altered.as_str(), "1.x", "x", "", "99.x"] {
-        let refused = show(wrong).expect(400).unwrap();
+        let refused = show(wrong).is(400);
         assert!(refused["token"].is_array(), "{wrong}: {refused}");
     }
     let accept = |password: &str| {
@@ -33,13 +33,13 @@ fn an_invitation_is_accepted_once_and_begins_a_session() {
         browser.send("POST", "/auth/invite/accept/", &body)
     };
     for wrong in ["elevenchars".to_owned(), "x".repeat(257), String::new()] {
-        let refused = accept(&wrong).expect(400).unwrap();
+        let refused = accept(&wrong).is(400);
         assert!(refused["password"].is_array(), "{refused}");
     }
     let accepted = accept(PASSWORD);
-    assert!(accept(PASSWORD).expect(400).unwrap()["token"].is_array());
+    assert!(accept(PASSWORD).is(400)["token"].is_array());
     browser.keep_cookie(accepted);
-    let session = browser.get("/api/session/").expect(200).unwrap();
+    let session = browser.get("/api/session/").is(200);
     assert_eq!(
         (
             &session["email"],
@@ -48,7 +48,7 @@ fn an_invitation_is_accepted_once_and_begins_a_session() {
         ),
         (&json!(ANN), &json!("session"), &json!(true))
     );
-    let by_key = key.get("/api/session/").unwrap().expect(200).unwrap();
+    let by_key = key.get("/api/session/").is(200);
     assert_eq!(by_key["kind"], "key");
     // An invitation changes nothing until it is accepted.
     let again = invitation(&server, ANN);
@@ -74,7 +74,7 @@ fn an_unknown_user_and_a_wrong_password_are_refused_alike_and_the_rate_is_limite
         stranger.send("POST", "/auth/sign-in/", &body)
     };
     server.cli(&["key", "new", "bob@example.com"]).unwrap();
-    let wrong = attempt(ANN, "not the password").expect(400).unwrap();
+    let wrong = attempt(ANN, "not the password").is(400);
     assert!(wrong["detail"].is_string());
     let long = "x".repeat(10_000);
     for (email, password) in [
@@ -84,18 +84,18 @@ fn an_unknown_user_and_a_wrong_password_are_refused_alike_and_the_rate_is_limite
         (ANN, ""),
         (ANN, long.as_str()),
     ] {
-        assert_eq!(attempt(email, password).expect(400).unwrap(), wrong);
+        assert_eq!(attempt(email, password).is(400), wrong);
     }
     assert_eq!(attempt(ANN, PASSWORD).status, 204);
     for _ in 0..6 {
-        attempt(ANN, "not the password").expect(400).unwrap();
+        attempt(ANN, "not the password").is(400);
     }
     // The account is closed to the right password too, and other accounts are not.
     let limited = attempt(ANN, PASSWORD);
     let retry_after: u64 = limited.header("retry-after").unwrap().parse().unwrap();
     assert_eq!(limited.status, 429, "{limited:?}");
     assert!((1..=30).contains(&retry_after));
-    attempt("bob@example.com", "x").expect(400).unwrap();
+    attempt("bob@example.com", "x").is(400);
     assert!(browser.is_signed_in());
     let mut tries = (0..400).map(|_| {
         let body = json!({ "token": "1.x" });
@@ -122,7 +122,7 @@ fn a_session_does_what_a_key_does_if_the_request_comes_from_the_console() {
         &[("Origin", public.as_str())],
     ] {
         let made = browser.send_from("POST", "/api/instance/", headers, &body);
-        made.expect(201).unwrap();
+        made.is(201);
     }
     for headers in [
         &[][..],
@@ -141,7 +141,7 @@ fn a_session_does_what_a_key_does_if_the_request_comes_from_the_console() {
         let refused = browser.send_from("GET", "/api/instance/", &upgrade, &Value::Null);
         assert_eq!(refused.status, 403, "{headers:?}");
         let read = browser.send_from("GET", "/api/instance/", headers, &Value::Null);
-        assert_eq!(read.expect(200).unwrap().as_array().unwrap().len(), 3);
+        assert_eq!(read.is(200).as_array().unwrap().len(), 3);
         let out = browser.send_from("POST", "/auth/sign-out/", headers, &Value::Null);
         assert_eq!(out.status, 403, "{headers:?}");
     }
@@ -164,9 +164,9 @@ fn a_session_does_what_a_key_does_if_the_request_comes_from_the_console() {
     assert_eq!(answer.unwrap().status, 401);
     // A key of a session has what it asks for.
     let made = browser.send("POST", "/api/key/", &json!({ "scopes": ["read"] }));
-    made.expect(201).unwrap();
+    made.is(201);
     let id = browser.cookie.split(['=', '.']).nth(1).unwrap();
-    let records = key.get("/api/audit/").unwrap().expect(200).unwrap();
+    let records = key.get("/api/audit/").is(200);
     let by_session = |operation: &str| {
         let records = records.as_array().unwrap().iter();
         records
@@ -191,7 +191,7 @@ fn sessions_end_by_sign_out_a_new_password_and_their_number() {
         .for_each(|browser| browser.sign_in(PASSWORD));
     let out = others[0].send("POST", "/auth/sign-out/", &Value::Null);
     assert!(out.header("set-cookie").unwrap().contains("Max-Age=0"));
-    out.expect(204).unwrap();
+    out.is(204);
     assert!(!others[0].is_signed_in() && others[1].is_signed_in());
     let again = others[0].send("POST", "/auth/sign-out/", &Value::Null);
     assert_eq!(again.status, 401);
@@ -201,18 +201,16 @@ fn sessions_end_by_sign_out_a_new_password_and_their_number() {
         others[1].send("POST", "/auth/password/", &body)
     };
     for wrong in [json!("wrong"), Value::Null] {
-        let refused = change(&wrong, "another password").expect(400).unwrap();
+        let refused = change(&wrong, "another password").is(400);
         assert!(refused["current"].is_array(), "{refused}");
     }
-    let refused = change(&json!(PASSWORD), "short").expect(400).unwrap();
+    let refused = change(&json!(PASSWORD), "short").is(400);
     assert!(refused["new"].is_array(), "{refused}");
-    change(&json!(PASSWORD), "another password")
-        .expect(204)
-        .unwrap();
+    change(&json!(PASSWORD), "another password").is(204);
     assert!(others[1].is_signed_in() && !others[2].is_signed_in() && !first.is_signed_in());
     others[2].sign_in("another password");
     let everywhere = others[2].send("POST", "/auth/sign-out-everywhere/", &Value::Null);
-    everywhere.expect(204).unwrap();
+    everywhere.is(204);
     assert!(others.iter().all(|browser| !browser.is_signed_in()));
     server.finish().unwrap();
 }
@@ -318,10 +316,7 @@ fn keys_and_sessions_of_a_disabled_user_are_refused() {
     let list = || server.cli(&["user", "list"]).unwrap();
     assert!(list().trim().ends_with("\tdisabled"), "{}", list());
     let refused = key.get("/api/instance/").unwrap();
-    assert_eq!(
-        refused.expect(401).unwrap()["detail"],
-        "Invalid or missing API key."
-    );
+    assert_eq!(refused.is(401)["detail"], "Invalid or missing API key.");
     assert!(!browser.is_signed_in());
     let body = json!({ "email": ANN, "password": PASSWORD });
     assert_eq!(browser.send("POST", "/auth/sign-in/", &body).status, 400);
@@ -345,7 +340,7 @@ fn keys_and_sessions_of_a_disabled_user_are_refused() {
     for (command, email) in [("disable", "x@example.com"), ("enable", "x@example.com")] {
         assert!(server.cli(&["user", command, email]).is_err());
     }
-    let records = key.get("/api/audit/").unwrap().expect(200).unwrap();
+    let records = key.get("/api/audit/").is(200);
     let operations: Vec<_> = records.as_array().unwrap().iter().collect();
     for operation in ["user.invite", "user.disable", "user.enable"] {
         let mut records = operations.iter();
@@ -380,7 +375,7 @@ fn a_console_on_the_host_of_pages_is_refused_unless_sign_in_is_off() {
     write("\n[session]\nenabled = false\n");
     server.run().unwrap();
     let browser = Browser::new(&server);
-    let options = browser.get("/auth/options/").expect(200).unwrap();
+    let options = browser.get("/auth/options/").is(200);
     assert_eq!(options["password"], false);
     let body = json!({ "email": ANN, "password": PASSWORD });
     assert_eq!(browser.send("POST", "/auth/sign-in/", &body).status, 403);

@@ -1,8 +1,8 @@
 //! Section 4.10: stats.
 
-use crate::{start, uuid};
+use crate::{Expected, running, start, start_under, uuid};
 use std::path::PathBuf;
-use wharf_tests::{Api, Ports, Server, simulated_node, small, until};
+use wharf_tests::{Api, Server, small, until};
 
 #[test]
 fn a_running_container_has_stats() {
@@ -11,7 +11,7 @@ fn a_running_container_has_stats() {
     let path = format!("/api/instance/{}/stats/", uuid(&created));
     api.wait_for(uuid(&created), "running").unwrap();
     for _ in 0..3 {
-        let stats = api.get(&path).unwrap().expect(200).unwrap();
+        let stats = api.get(&path).is(200);
         let keys: Vec<_> = stats
             .as_object()
             .unwrap()
@@ -32,10 +32,7 @@ fn a_running_container_has_stats() {
         assert_eq!(stats["mem_total_gib"], 1.0);
         assert_eq!(stats["disk_total_gib"].as_f64(), Some(10.0));
     }
-    api.act(uuid(&created), "stop")
-        .unwrap()
-        .expect(200)
-        .unwrap();
+    api.act(uuid(&created), "stop").is(200);
     let answer = api.get(&path).unwrap();
     assert_eq!(answer.status, 400);
     assert!(
@@ -48,7 +45,7 @@ fn a_running_container_has_stats() {
 #[test]
 fn vms_have_no_stats() {
     let (server, api) = start();
-    let vm = api.create(&small("vm")).unwrap().expect(201).unwrap();
+    let vm = api.create(&small("vm")).is(201);
     api.wait_for(uuid(&vm), "running").unwrap();
     let answer = api
         .get(&format!("/api/instance/{}/stats/", uuid(&vm)))
@@ -62,9 +59,7 @@ fn sampled_every(ms: u32) -> (Server, Api, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let switch = format!("unreachable_while = \"{}\"", away(&dir).display());
     let limits = format!("[limits]\nobserve_every_ms = 3600000\nstats_every_ms = {ms}\n");
-    let node = simulated_node("one", &switch);
-    let server = Server::start(&format!("{}{limits}{node}", Ports::take().settings())).unwrap();
-    let api = server.user("ann@example.com").unwrap();
+    let (server, api) = start_under(&limits, &switch);
     (server, api, dir)
 }
 
@@ -75,12 +70,11 @@ fn away(dir: &tempfile::TempDir) -> PathBuf {
 #[test]
 fn a_second_look_is_answered_without_the_engine() {
     let (server, api, dir) = sampled_every(3_600_000);
-    let created = api.small_container().unwrap();
-    api.wait_for(uuid(&created), "running").unwrap();
+    let created = running(&api);
     let path = format!("/api/instance/{}/stats/", uuid(&created));
-    let first = api.get(&path).unwrap().expect(200).unwrap();
+    let first = api.get(&path).is(200);
     std::fs::write(away(&dir), "").unwrap();
-    assert_eq!(api.get(&path).unwrap().expect(200).unwrap(), first);
+    assert_eq!(api.get(&path).is(200), first);
     std::fs::remove_file(away(&dir)).unwrap();
     server.finish().unwrap();
 }
@@ -88,10 +82,9 @@ fn a_second_look_is_answered_without_the_engine() {
 #[test]
 fn a_sample_is_not_shown_once_the_engine_does_not_answer() {
     let (server, api, dir) = sampled_every(50);
-    let created = api.small_container().unwrap();
-    api.wait_for(uuid(&created), "running").unwrap();
+    let created = running(&api);
     let path = format!("/api/instance/{}/stats/", uuid(&created));
-    api.get(&path).unwrap().expect(200).unwrap();
+    api.get(&path).is(200);
     std::fs::write(away(&dir), "").unwrap();
     let status = |wanted| {
         let answered = || Ok((api.get(&path)?.status == wanted).then_some(()));
@@ -110,9 +103,9 @@ fn a_sample_from_before_a_restart_is_not_shown() {
     let id = uuid(&created);
     api.wait_for(id, "running").unwrap();
     let path = format!("/api/instance/{id}/stats/");
-    api.get(&path).unwrap().expect(200).unwrap();
-    api.act(id, "stop").unwrap().expect(200).unwrap();
-    api.act(id, "restart").unwrap().expect(200).unwrap();
+    api.get(&path).is(200);
+    api.act(id, "stop").is(200);
+    api.act(id, "restart").is(200);
     api.wait_for(id, "running").unwrap();
     std::fs::write(away(&dir), "").unwrap();
     assert_eq!(api.get(&path).unwrap().status, 502);

@@ -1,13 +1,13 @@
 //! `wharf suspend` and `wharf resume`.
 
-use crate::{start, start_lasting, uuid};
+use crate::{Expected, start, start_lasting, uuid};
 use serde_json::{Value, json};
 use wharf_tests::{Api, Server, small, until};
 
 const ANN: &str = "ann@example.com";
 
 fn running(api: &Api, kind: &str) -> Value {
-    let created = api.create(&small(kind)).unwrap().expect(201).unwrap();
+    let created = api.create(&small(kind)).is(201);
     api.wait_for(uuid(&created), "running").unwrap()
 }
 
@@ -22,7 +22,7 @@ fn events(server: &Server, id: &str) -> String {
 
 /// Checks for a 400 whose `detail` has the reason.
 fn assert_refused(answer: wharf_tests::Answer, words: &str) {
-    let body = answer.expect(400).unwrap();
+    let body = answer.is(400);
     let detail = body["detail"].as_str().unwrap();
     assert!(
         detail.contains(words) && detail.contains("operator"),
@@ -53,7 +53,7 @@ fn a_suspended_instance_stops_and_its_owner_can_only_delete_it() {
         Ok((quota["n_vcpus"]["used"] == 1).then_some(()))
     })
     .unwrap();
-    let quota = ann.get("/api/quota/").unwrap().expect(200).unwrap();
+    let quota = ann.get("/api/quota/").is(200);
     assert_eq!(quota["disk_size_gib"]["used"], 20);
     assert_refused(ann.act(id, "restart").unwrap(), "it mines coins");
     assert_refused(resize(&ann, id), "it mines coins");
@@ -78,11 +78,11 @@ fn a_suspended_instance_stops_and_its_owner_can_only_delete_it() {
     server.cli(&["resume", "renamed"]).unwrap();
     assert!(events(&server, id).contains("resumed"));
     assert_eq!(ann.instance(id).unwrap().body["state"], "exited");
-    ann.act(id, "restart").unwrap().expect(200).unwrap();
+    ann.act(id, "restart").is(200);
     ann.wait_for(id, "running").unwrap();
 
     server.cli(&["suspend", id, "--reason", reason]).unwrap();
-    ann.delete(id).unwrap().expect(204).unwrap();
+    ann.delete(id).is(204);
     until("the suspension ends with its instance", || {
         Ok(server.cli(&["suspend"])?.is_empty().then_some(()))
     })
@@ -92,7 +92,7 @@ fn a_suspended_instance_stops_and_its_owner_can_only_delete_it() {
         let of = |line: &&str| line.contains(operation) && line.contains("operator");
         assert!(audit.lines().any(|line| of(&line)), "{audit}");
     }
-    let own = ann.get("/api/audit/").unwrap().expect(200).unwrap();
+    let own = ann.get("/api/audit/").is(200);
     assert!(own.to_string().contains("instance.suspend"), "{own}");
     server.finish().unwrap();
 }
@@ -125,10 +125,7 @@ fn a_suspended_user_has_nothing_running_and_creates_nothing() {
     assert!(of_user.to_string().contains("--user"), "{of_user}");
 
     server.cli(&["resume", "--user", ANN]).unwrap();
-    ann.act(uuid(&first), "restart")
-        .unwrap()
-        .expect(200)
-        .unwrap();
+    ann.act(uuid(&first), "restart").is(200);
     running(&ann, "container");
     // The instance that was suspended alone still is.
     assert_refused(ann.act(uuid(&second), "restart").unwrap(), "alone");

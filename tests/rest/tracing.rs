@@ -1,5 +1,6 @@
 //! The log: one request id leads from a request to everything that is done for it.
 
+use crate::Expected;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -61,7 +62,7 @@ fn a_request_id_is_on_the_attempts_the_driver_calls_and_the_engine_requests() {
     .unwrap();
 
     // Another request for the instance replaces the id.
-    api.act(&uuid, "stop").unwrap().expect(200).unwrap();
+    api.act(&uuid, "stop").is(200);
     let log = server.log();
     let is_stop = |line: &Value| line["span"]["function"] == "stop";
     let stops: Vec<Value> = log

@@ -1,16 +1,14 @@
 //! A node that fails at one operation: the answers, and the unaffected rest.
 
-use crate::{start_with, uuid};
+use crate::{Expected, running, start_under, start_with, uuid};
 use serde_json::json;
 use std::time::{Duration, Instant};
-use wharf_tests::{Api, Ports, Server, simulated_node, small, until};
+use wharf_tests::{Api, Server, small, until};
 
 /// Starts a server that waits only briefly for its node.
 fn brief(faults: &str) -> (Server, Api) {
     let limits = "[limits]\nstats_timeout_ms = 400\nanswer_wait_ms = 400\n";
-    let node = simulated_node("one", &format!("faults = [{faults}]"));
-    let server = Server::start(&format!("{}{limits}{node}", Ports::take().settings())).unwrap();
-    let api = server.user("ann@example.com").unwrap();
+    let (server, api) = start_under(limits, &format!("faults = [{faults}]"));
     (server, api)
 }
 
@@ -18,11 +16,10 @@ fn brief(faults: &str) -> (Server, Api) {
 fn stats_of_a_node_that_cannot_be_reached_or_is_too_slow_are_502() {
     for fault in ["unreachable", "error", "timeout"] {
         let (server, api) = brief(&format!("{{ call = \"stats\", error = \"{fault}\" }}"));
-        let created = api.small_container().unwrap();
-        api.wait_for(uuid(&created), "running").unwrap();
+        let created = running(&api);
         let begin = Instant::now();
         let path = format!("/api/instance/{}/stats/", uuid(&created));
-        let body = api.get(&path).unwrap().expect(502).unwrap();
+        let body = api.get(&path).is(502);
         assert!(begin.elapsed() < Duration::from_secs(5), "{fault}");
         assert!(body["detail"].is_string(), "{fault}: {body}");
         // Internal details stay in the log.
@@ -41,10 +38,7 @@ fn a_failed_resize_leaves_the_old_sizes_and_the_old_name() {
         let body = json!({ "n_vcpus": 4, "name": "larger" });
         let answer = api.send("PATCH", &path, &body).unwrap();
         assert_eq!(answer.status, 502, "{fault}: {answer:?}");
-        assert_eq!(
-            api.instance(uuid(&created)).unwrap().expect(200).unwrap(),
-            before
-        );
+        assert_eq!(api.instance(uuid(&created)).is(200), before);
         server.finish().unwrap();
     }
 }
@@ -52,14 +46,11 @@ fn a_failed_resize_leaves_the_old_sizes_and_the_old_name() {
 #[test]
 fn a_deferred_resize_completes_later() {
     let fault = "{ call = \"resize\", nth = 1, error = \"retry\" }";
-    let node = simulated_node("one", &format!("faults = [{fault}]"));
-    let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
-    let api = server.user("ann@example.com").unwrap();
-    let created = api.small_container().unwrap();
-    api.wait_for(uuid(&created), "running").unwrap();
+    let (server, api) = start_with(&format!("faults = [{fault}]"));
+    let created = running(&api);
     let path = format!("/api/instance/{}/", uuid(&created));
     let answer = api.send("PATCH", &path, &json!({ "n_vcpus": 4 })).unwrap();
-    assert_eq!(answer.expect(200).unwrap()["n_vcpus"], 4);
+    assert_eq!(answer.is(200)["n_vcpus"], 4);
     server.finish().unwrap();
 }
 
@@ -67,12 +58,10 @@ fn a_deferred_resize_completes_later() {
 #[test]
 fn a_rename_survives_a_concurrent_resize_that_fails() {
     let limits = "[limits]\nanswer_wait_ms = 2000\n";
-    let node = simulated_node(
-        "one",
+    let (server, api) = start_under(
+        limits,
         "faults = [{ call = \"resize\", error = \"timeout\" }]",
     );
-    let server = Server::start(&format!("{}{limits}{node}", Ports::take().settings())).unwrap();
-    let api = server.user("ann@example.com").unwrap();
     let created = api.small_container().unwrap();
     let before = api.wait_for(uuid(&created), "running").unwrap();
     let path = format!("/api/instance/{}/", uuid(&created));
@@ -94,16 +83,16 @@ fn a_rename_survives_a_concurrent_resize_that_fails() {
     let renamed = api
         .send("PATCH", &path, &json!({ "name": "by-itself" }))
         .unwrap();
-    let renamed = renamed.expect(200).unwrap();
+    let renamed = renamed.is(200);
     assert_eq!(renamed["name"], "by-itself");
     assert_eq!(resize.join().unwrap().unwrap().status, 502);
-    let after = api.instance(uuid(&created)).unwrap().expect(200).unwrap();
+    let after = api.instance(uuid(&created)).is(200);
     assert_eq!(
         (&after["name"], &after["n_vcpus"]),
         (&json!("by-itself"), &before["n_vcpus"])
     );
     // The name of the failed resize is free again.
-    api.create(&other).unwrap().expect(201).unwrap();
+    api.create(&other).is(201);
     server.finish().unwrap();
 }
 
@@ -115,9 +104,9 @@ fn delete_is_204_at_once_and_frees_resources_after_the_removal() {
     let mut body = small("container");
     body["n_vcpus"] = json!(16);
     body["name"] = json!("all-of-it");
-    let created = api.create(&body).unwrap().expect(201).unwrap();
+    let created = api.create(&body).is(201);
     api.wait_for(uuid(&created), "running").unwrap();
-    api.delete("all-of-it").unwrap().expect(204).unwrap();
+    api.delete("all-of-it").is(204);
     // The name is free immediately; the vCPUs are not.
     let mut other = small("container");
     other["name"] = json!("all-of-it");
@@ -136,68 +125,17 @@ fn delete_is_204_at_once_and_frees_resources_after_the_removal() {
 }
 
 #[test]
-fn an_instance_in_error_can_be_renamed_and_deleted_but_not_resized() {
-    let (server, api) = start_with("faults = [{ call = \"ensure\", error = \"failed\" }]");
-    let created = api.small_container().unwrap();
-    let path = format!("/api/instance/{}/", uuid(&created));
-    api.wait_for(uuid(&created), "error").unwrap();
-    let refused = api.send("PATCH", &path, &json!({ "n_vcpus": 2 })).unwrap();
-    let refused = refused.expect(400).unwrap();
-    assert!(
-        refused["detail"].as_str().unwrap().contains("error"),
-        "{refused}"
-    );
-    let renamed = api
-        .send("PATCH", &path, &json!({ "name": "broken" }))
-        .unwrap();
-    assert_eq!(renamed.expect(200).unwrap()["name"], "broken");
-    let bill = || server.cli(&["bill", "ann@example.com"]).unwrap();
-    let before = bill();
-    std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(bill(), before, "an error costs nothing");
-    api.delete("broken").unwrap().expect(204).unwrap();
-    server.finish().unwrap();
-}
-
-#[test]
-fn during_provisioning_a_rename_succeeds_and_a_resize_is_400() {
-    let (server, api) = start_with("ready_after_ms = 2500");
-    let created = api.small_container().unwrap();
-    let path = format!("/api/instance/{}/", uuid(&created));
-    let refused = api.send("PATCH", &path, &json!({ "mem_gib": 2 })).unwrap();
-    let refused = refused.expect(400).unwrap();
-    assert!(
-        refused["detail"].as_str().unwrap().contains("provisioning"),
-        "{refused}"
-    );
-    let renamed = api
-        .send("PATCH", &path, &json!({ "name": "early" }))
-        .unwrap();
-    assert_eq!(renamed.expect(200).unwrap()["name"], "early");
-    assert_eq!(api.wait_for("early", "running").unwrap()["mem_gib"], 1.0);
-    server.finish().unwrap();
-}
-
-#[test]
 fn a_restart_during_the_stop_reuses_the_claim() {
     let faults =
         (1..=2).map(|nth| format!("{{ call = \"stop\", nth = {nth}, error = \"unreachable\" }}"));
     let (server, api) = brief(&faults.collect::<Vec<_>>().join(", "));
     let mut body = small("container");
     body["n_vcpus"] = json!(16);
-    let created = api.create(&body).unwrap().expect(201).unwrap();
+    let created = api.create(&body).is(201);
     api.wait_for(uuid(&created), "running").unwrap();
-    let stopped = api
-        .act(uuid(&created), "stop")
-        .unwrap()
-        .expect(200)
-        .unwrap();
+    let stopped = api.act(uuid(&created), "stop").is(200);
     assert_eq!(stopped["state"], "shut_off");
-    let restarted = api
-        .act(uuid(&created), "restart")
-        .unwrap()
-        .expect(200)
-        .unwrap();
+    let restarted = api.act(uuid(&created), "restart").is(200);
     assert_eq!(restarted["state"], "running");
     api.wait_for(uuid(&created), "running").unwrap();
     server.finish().unwrap();

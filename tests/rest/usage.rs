@@ -1,7 +1,7 @@
 //! `GET /api/usage/`.
 
 use crate::bill::{fake_clock, total_of};
-use crate::{start, uuid};
+use crate::{Expected, running, uuid};
 use serde_json::{Value, json};
 use wharf_tests::{Api, Ports, Server, simulated_node, until};
 
@@ -9,7 +9,7 @@ const ANN: &str = "ann@example.com";
 
 fn usage(api: &Api, query: &str) -> Value {
     let path = format!("/api/usage/{query}");
-    api.get(&path).unwrap().expect(200).unwrap()
+    api.get(&path).is(200)
 }
 
 /// The total of `wharf bill` since a time.
@@ -33,22 +33,17 @@ fn costs_are_those_of_the_bill_by_month_and_instance() {
         ),
         (&json!(0.0), &json!(0.0), &json!([]))
     );
-    let first = api.small_container().unwrap();
-    api.wait_for(uuid(&first), "running").unwrap();
+    let first = running(&api);
     assert_eq!(usage(&api, "")["hourly_usd"], json!(0.0174));
-    let stopped = api.small_container().unwrap();
-    api.wait_for(uuid(&stopped), "running").unwrap();
-    api.act(uuid(&stopped), "stop")
-        .unwrap()
-        .expect(200)
-        .unwrap();
+    let stopped = running(&api);
+    api.act(uuid(&stopped), "stop").is(200);
     // 40 days later there are costs of two months at least.
     clock.set("+3456000").unwrap();
     server.cli(&["clock", "adopt"]).unwrap();
     let reason = "an outage of two hours";
     let correct = ["bill", "correct", uuid(&first), "-0.25", "--reason", reason];
     server.cli(&correct).unwrap();
-    api.delete(uuid(&stopped)).unwrap().expect(204).unwrap();
+    api.delete(uuid(&stopped)).is(204);
 
     let whole = usage(&api, "?from=2020-01-01");
     let billed = bill(&server, "2020-01-01");
@@ -113,12 +108,11 @@ fn purged_instances_and_closed_months_are_billed_on() {
     let settings = format!("{retention}{}{node}", Ports::take().settings());
     let mut server = Server::start_in(&settings, &clock.environment()).unwrap();
     let api = server.user(ANN).unwrap();
-    let made = api.small_container().unwrap();
-    api.wait_for(uuid(&made), "running").unwrap();
+    let made = running(&api);
     let month = usage(&api, "")["from"].as_str().unwrap().to_owned();
     clock.set("+7200").unwrap();
     server.cli(&["clock", "adopt"]).unwrap();
-    api.delete(uuid(&made)).unwrap().expect(204).unwrap();
+    api.delete(uuid(&made)).is(204);
     until("the instance is purged", || {
         let usage = usage(&api, &format!("?from={month}"));
         Ok(usage["instances"][0]["name"].is_null().then_some(()))
@@ -142,22 +136,5 @@ fn purged_instances_and_closed_months_are_billed_on() {
     assert_eq!(closed["total_usd"], open, "{closed}");
     assert_eq!(closed["instances"][0]["state"], "deleted");
     assert_eq!(closed["hourly_usd"], json!(0.0));
-    server.finish().unwrap();
-}
-
-#[test]
-fn wrong_times_are_named() {
-    let (server, api) = start();
-    for (query, field) in [
-        ("?from=yesterday", "from"),
-        ("?to=2026-13-01", "to"),
-        ("?from=2026-01-02&to=2026-01-01", "from"),
-        ("?from=2100-01-01", "from"),
-        ("?to=2026-01-01&to=2026-01-02", "to"),
-    ] {
-        let answer = api.get(&format!("/api/usage/{query}")).unwrap();
-        assert_eq!(answer.status, 400, "{query}: {answer:?}");
-        assert!(answer.body[field].is_array(), "{query}: {answer:?}");
-    }
     server.finish().unwrap();
 }

@@ -12,9 +12,9 @@ use tempfile::TempDir;
 use wharf_testkit::process::run;
 use wharf_testkit::workspace::wharf_binary;
 
-/// The interval and the maximum number of reads while a log grows.
-const LOG_PAUSE: Duration = Duration::from_millis(100);
-const LOG_READS: u32 = 20;
+/// A log has stopped growing if it is the same at this many looks. A busy server never stops.
+const LOG_LOOKS: u32 = 5;
+const LOG_WAIT: Duration = Duration::from_secs(2);
 
 const NO_ENVIRONMENT: &[(&str, &str)] = &[];
 
@@ -141,17 +141,9 @@ impl Server {
     /// Returns the log so far. The server writes it in the background, so this waits up to two
     /// seconds until it stops growing.
     pub fn log(&self) -> String {
-        let read = || fs::read_to_string(self.log_path()).unwrap_or_default();
-        let mut log = read();
-        for _ in 0..LOG_READS {
-            std::thread::sleep(LOG_PAUSE);
-            let next = read();
-            if next.len() == log.len() {
-                break;
-            }
-            log = next;
-        }
-        log
+        crate::settled(LOG_LOOKS, LOG_WAIT, || {
+            fs::read_to_string(self.log_path()).unwrap_or_default()
+        })
     }
 
     /// Runs `wharf ARGS --config FILE`, which must succeed, and returns its stdout.

@@ -11,13 +11,11 @@ pub type Test<C> = fn(&C) -> Result<()>;
 
 /// Returns whether the command line selects a test.
 pub fn is_wanted(arguments: &Arguments, name: &str) -> bool {
-    arguments.filter.as_deref().is_none_or(|filter| {
-        if arguments.exact {
-            name == filter
-        } else {
-            name.contains(filter)
-        }
-    })
+    let is = |filter: &String| match arguments.exact {
+        true => name == filter,
+        false => name.contains(filter.as_str()),
+    };
+    arguments.filter.as_ref().is_none_or(is) && !arguments.skip.iter().any(is)
 }
 
 /// Converts a test to a trial.

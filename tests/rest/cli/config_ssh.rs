@@ -1,6 +1,6 @@
 //! `wharf config-ssh`, read back by OpenSSH itself.
 
-use crate::start;
+use crate::{Expected, start};
 use std::fs;
 use wharf_tests::Shell;
 
@@ -33,7 +33,7 @@ fn openssh_knows_the_instances_until_they_are_removed() {
         .output()
         .unwrap();
     let read = String::from_utf8(read.stdout).unwrap();
-    let instance = api.instance("box").unwrap().expect(200).unwrap();
+    let instance = api.instance("box").is(200);
     let known_hosts = shell.home().join(".config/wharf/known_hosts");
     for expected in [
         "hostname 127.0.0.1".to_owned(),

@@ -1,12 +1,12 @@
 //! `wharf console` on a terminal, with an SSH server of the tests in place of the instance.
 
-use crate::start;
 use crate::terminal::SshServer;
+use crate::{Expected, start, start_on};
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::spawn;
-use wharf_tests::{Api, OnTerminal, Ports, Server, Shell, lasting_node};
+use wharf_tests::{Api, OnTerminal, Server, Shell, lasting_node};
 
 const CONSOLE: &str = "wharf console box; echo ended with $?";
 
@@ -50,7 +50,7 @@ impl Relay {
 /// Creates an instance with an SSH server.
 fn create(shell: &Shell, api: &Api) -> SshServer {
     shell.ok(&["create", "box", "--wait"]).unwrap();
-    let instance = api.instance("box").unwrap().expect(200).unwrap();
+    let instance = api.instance("box").is(200);
     SshServer::of(&instance).unwrap()
 }
 
@@ -128,8 +128,7 @@ fn a_console_attaches_again_after_a_lost_connection() {
 #[test]
 fn a_console_opens_a_new_terminal_after_a_restart_of_the_server() {
     let (node, _dir) = lasting_node("one", "").unwrap();
-    let mut server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
-    let api = server.user("ann@example.com").unwrap();
+    let (mut server, api) = start_on("", &node);
     // The address stays when the server starts again.
     let config = std::fs::read_to_string(server.config_path()).unwrap();
     let address = server.base_url().strip_prefix("http://").unwrap();

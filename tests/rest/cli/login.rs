@@ -1,7 +1,7 @@
 //! Signing in, and the file of profiles.
 
 use crate::sign_in::Browser;
-use crate::start;
+use crate::{Expected, start};
 use serde_json::json;
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
@@ -142,7 +142,7 @@ fn a_sign_in_with_a_browser_waits_for_the_confirmation() {
     let answer = |code: &str, deny: bool| {
         let body = json!({ "user_code": code, "deny": deny });
         let answer = browser.send("POST", "/auth/device/approve/", &body);
-        answer.expect(204).unwrap();
+        answer.is(204);
     };
     let (mut login, mut shown, code) = begin(&shell, &server);
     answer(&code, true);

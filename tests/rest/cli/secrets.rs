@@ -1,6 +1,6 @@
 //! Secrets are in no arguments, and in no output but the JSON of the interface.
 
-use crate::start;
+use crate::{Expected, start};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use wharf_tests::Shell;
@@ -17,7 +17,7 @@ fn openssh_gets_the_password_through_a_pipe_only() {
     let (server, api) = start();
     let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
     shell.ok(&["create", "box", "--wait"]).unwrap();
-    let instance = api.instance("box").unwrap().expect(200).unwrap();
+    let instance = api.instance("box").is(200);
     let programs = shell.home().join("bin");
     fs::create_dir(&programs).unwrap();
     fs::write(programs.join("ssh"), SSH).unwrap();

@@ -1,6 +1,6 @@
 //! Every command does its work, and `-o json` prints the objects of the interface.
 
-use crate::{start, start_with};
+use crate::{Expected, start, start_with};
 use serde_json::{Value, json};
 use wharf_tests::{KeyPair, Shell, until};
 
@@ -33,7 +33,7 @@ fn the_life_of_a_container() {
     let shown = shell
         .json(&["show", "box"], "GET", &of("box"), 200)
         .unwrap();
-    assert_eq!(shown, api.instance("box").unwrap().expect(200).unwrap());
+    assert_eq!(shown, api.instance("box").is(200));
     assert_eq!(
         shell
             .json(&["ls"], "GET", LIST, 200)

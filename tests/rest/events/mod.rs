@@ -4,6 +4,7 @@ mod pages;
 mod resume;
 mod stream;
 
+use crate::Expected;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
@@ -95,7 +96,7 @@ impl Stream {
 
 fn page(api: &Api, query: &str) -> Vec<Value> {
     let body = api.get(&format!("/api/event/{query}")).unwrap();
-    body.expect(200).unwrap().as_array().unwrap().clone()
+    body.is(200).as_array().unwrap().clone()
 }
 
 fn kinds(events: &[Value]) -> Vec<&str> {

@@ -2,8 +2,7 @@
 
 use super::{Stream, page, roomy};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
-use wharf_tests::{Api, Server, small, until};
+use wharf_tests::{Api, Server, metric, small, until};
 
 /// Clients that follow at once.
 const CLIENTS: usize = 100;
@@ -30,12 +29,30 @@ fn churn(api: &(impl Fn() -> Api + Sync), made: usize, over: &AtomicBool) {
                         Ok(created) if created.status == 201 => {
                             let _ = api.delete(created.body["uuid"].as_str().unwrap());
                         }
-                        _ => std::thread::sleep(Duration::from_millis(20)),
+                        // The server is down for a moment.
+                        _ => drop(until("the server is back", || {
+                            let back = over.load(Ordering::Relaxed) || self::is_up(&api);
+                            Ok(back.then_some(()))
+                        })),
                     }
                 }
             });
         }
     });
+}
+
+fn is_up(api: &Api) -> bool {
+    api.get("/healthz").is_ok_and(|answer| answer.status == 200)
+}
+
+/// Waits until this many instances were made since the start of the server.
+fn made(api: &Api, count: usize) {
+    let start =
+        "wharf_http_request_duration_seconds_count{method=\"POST\",route=\"/api/instance/\"";
+    until("instances are made", || {
+        Ok((metric(api, start)? >= count as f64).then_some(()))
+    })
+    .unwrap();
 }
 
 /// Resident memory of the server.
@@ -122,29 +139,28 @@ fn clients_that_come_back_get_each_event_once_although_the_server_is_killed() {
             let mut seen: Vec<u64> = Vec::new();
             loop {
                 let last = seen.last().copied().unwrap_or_default();
-                if let Ok(mut stream) = Stream::open(&address(), ann.key(), "", Some(last)) {
-                    while let Some((kind, id, _)) = stream.next() {
-                        match kind.as_str() {
-                            "event" => seen.push(id),
-                            kind => assert_eq!((kind, id), ("ready", last)),
-                        }
-                        if id == end.load(Ordering::SeqCst) && id > 0 {
-                            return seen;
-                        }
+                let open = || Ok(Stream::open(&address(), ann.key(), "", Some(last)).ok());
+                let mut stream = until("a stream", open).unwrap();
+                while let Some((kind, id, _)) = stream.next() {
+                    match kind.as_str() {
+                        "event" => seen.push(id),
+                        kind => assert_eq!((kind, id), ("ready", last)),
+                    }
+                    if id == end.load(Ordering::SeqCst) && id > 0 {
+                        return seen;
                     }
                 }
-                std::thread::sleep(Duration::from_millis(20));
             }
         };
         let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(follow)).collect();
         let load = scope.spawn(|| churn(&|| ann.at(&address()), 100_000, &over));
         for _ in 0..4 {
-            std::thread::sleep(Duration::from_millis(700));
+            made(&server.again(&ann), 30);
             server.kill().unwrap();
             server.run().unwrap();
             server.base_url().clone_into(&mut base_url.lock().unwrap());
         }
-        std::thread::sleep(Duration::from_millis(500));
+        made(&server.again(&ann), 30);
         over.store(true, Ordering::Relaxed);
         load.join().unwrap();
         let api = server.again(&ann);

@@ -2,11 +2,12 @@
 
 use super::{Stream, page};
 use crate::sign_in::Browser;
-use crate::{start, start_with, uuid};
+use crate::{Expected, running, start, start_under, start_with, uuid};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot::{Receiver, channel};
 use ureq::http::{Request, Version};
 use wharf_tests::{Api, Server, until};
 
@@ -14,8 +15,7 @@ use wharf_tests::{Api, Server, until};
 fn a_stream_begins_now_or_after_a_number_and_has_only_its_owners_events() {
     let (server, ann) = start();
     let bob = server.user("bob@example.com").unwrap();
-    let first = ann.small_container().unwrap();
-    ann.wait_for(uuid(&first), "running").unwrap();
+    let first = running(&ann);
     let mut now = Stream::of(&server, &ann, "");
     let (mut all, mut others) = (
         Stream::of(&server, &ann, "?after=0"),
@@ -26,9 +26,8 @@ fn a_stream_begins_now_or_after_a_number_and_has_only_its_owners_events() {
         (now.ready(), all.ready(), others.ready(), of_first.ready()),
         (2, 0, 0, 2)
     );
-    let second = ann.small_container().unwrap();
-    ann.wait_for(uuid(&second), "running").unwrap();
-    ann.act(uuid(&first), "stop").unwrap().expect(200).unwrap();
+    running(&ann);
+    ann.act(uuid(&first), "stop").is(200);
     bob.small_container().unwrap();
     let expected = page(&ann, "");
     assert!(expected.len() >= 6);
@@ -51,7 +50,7 @@ fn a_stream_begins_now_or_after_a_number_and_has_only_its_owners_events() {
     assert_eq!(again.event(), expected[3]);
     let wrong = [("Accept", "text/event-stream"), ("Last-Event-ID", "x")];
     let refused = ann.send_with("GET", "/api/event/", &wrong, &serde_json::Value::Null);
-    assert!(refused.unwrap().expect(400).unwrap()["Last-Event-ID"].is_array());
+    assert!(refused.is(400)["Last-Event-ID"].is_array());
     drop((all, now, others, of_first, again));
     server.finish().unwrap();
 }
@@ -69,11 +68,11 @@ fn the_end_of_a_session_ends_its_streams_and_no_other() {
     assert_eq!(of_session.event()["type"], "created");
     assert_eq!(of_key.event()["type"], "created");
     let sign_out = browser.send("POST", "/auth/sign-out/", &serde_json::Value::Null);
-    sign_out.expect(204).unwrap();
+    sign_out.is(204);
     while let Some((kind, _, data)) = of_session.next() {
         assert_eq!((kind.as_str(), &data["type"]), ("event", &"ready".into()));
     }
-    ann.delete(uuid(&created)).unwrap().expect(204).unwrap();
+    ann.delete(uuid(&created)).is(204);
     while of_key.event()["type"] != "deleted" {}
     drop(of_key);
     server.finish().unwrap();
@@ -112,21 +111,21 @@ fn a_stream_names_other_lists_that_change() {
     assert_eq!((plain.ready(), all.ready()), (0, 0));
     let post = |api: &Api, path: &str, body: Value| {
         let answer = api.send("POST", path, &body).unwrap();
-        answer.expect(201).unwrap()
+        answer.is(201)
     };
     post(&bob, "/api/key/", json!({}));
     let key = post(&ann, "/api/key/", json!({}));
     told(&mut all, &["audit", "keys"]);
     let path = format!("/api/key/{}/", key["id"].as_str().unwrap());
     let revoked = ann.send("DELETE", &path, &Value::Null).unwrap();
-    revoked.expect(204).unwrap();
+    revoked.is(204);
     told(&mut all, &["audit", "keys"]);
     let hook = json!({ "url": "https://receiver.invalid/", "types": ["purged"] });
     let hook = post(&ann, "/api/webhook/", hook);
     told(&mut all, &["audit", "webhooks"]);
     let path = format!("/api/webhook/{}/test/", hook["id"].as_str().unwrap());
     let test = ann.send("POST", &path, &Value::Null).unwrap();
-    test.expect(202).unwrap();
+    test.is(202);
     told(&mut all, &["audit", "webhooks"]);
     // Only a stream that asks for them has them.
     ann.small_container().unwrap();
@@ -141,7 +140,7 @@ fn the_last_message_of_a_stream_has_the_reason_of_its_end() {
     let follow = |expires_at: Value| {
         let body = json!({ "expires_at": expires_at });
         let key = ann.send("POST", "/api/key/", &body).unwrap();
-        let key = key.expect(201).unwrap();
+        let key = key.is(201);
         let secret = key["key"].as_str().unwrap();
         let mut stream = Stream::open(server.base_url(), secret, "?changes=true", None).unwrap();
         stream.ready();
@@ -205,11 +204,8 @@ fn a_stop_of_the_server_and_the_revocation_of_a_key_end_streams() {
 
 #[test]
 fn streams_of_one_user_are_bounded_and_hold_no_place_of_requests() {
-    let node = wharf_tests::simulated_node("one", "");
     let limits = "[limits]\nevent_streams_per_user = 5\nmax_connections = 8\n";
-    let settings = format!("{limits}{}{node}", wharf_tests::Ports::take().settings());
-    let server = Server::start(&settings).unwrap();
-    let ann = server.user("ann@example.com").unwrap();
+    let (server, ann) = start_under(limits, "");
     let mut streams: Vec<_> = (0..5).map(|_| Stream::of(&server, &ann, "")).collect();
     for stream in &mut streams {
         stream.ready();
@@ -218,7 +214,7 @@ fn streams_of_one_user_are_bounded_and_hold_no_place_of_requests() {
     let null = serde_json::Value::Null;
     let refused = ann.send_with("GET", "/api/event/", &accept, &null).unwrap();
     assert_eq!(refused.header("retry-after"), Some("1"));
-    let text = refused.expect(429).unwrap()["detail"].to_string();
+    let text = refused.is(429)["detail"].to_string();
     assert!(text.contains("5 open event streams"), "{text}");
     assert_eq!(page(&ann, ""), Vec::<serde_json::Value>::new());
     drop(streams);
@@ -239,27 +235,21 @@ const RENAMES: usize = 100;
 #[test]
 fn a_client_that_does_not_read_is_ended_and_others_go_on() {
     let (server, ann) = {
-        let node = wharf_tests::simulated_node("one", "");
         let limits = "[limits]\nwrite_timeout_ms = 2000\n";
-        let settings = format!("{limits}{}{node}", wharf_tests::Ports::take().settings());
-        let server = Server::start(&settings).unwrap();
-        let api = server.user("ann@example.com").unwrap();
+        let (server, api) = start_under(limits, "");
         (server, api)
     };
-    let created = ann.small_container().unwrap();
-    ann.wait_for(uuid(&created), "running").unwrap();
+    let created = running(&ann);
     let mut healthy = Stream::of(&server, &ann, "");
     let began = healthy.ready();
-    let over = std::sync::atomic::AtomicBool::new(false);
+    let (over, until_over) = channel();
     std::thread::scope(|scope| {
-        let slow = scope.spawn(|| read_only_at_the_end(&server, &ann, &over));
+        let slow = scope.spawn(|| read_only_at_the_end(&server, &ann, until_over));
         for n in 0..RENAMES {
             let path = format!("/api/instance/{}/", uuid(&created));
             let name = format!("renamed-{n}-{}", "x".repeat(40));
             ann.send("PATCH", &path, &serde_json::json!({ "name": name }))
-                .unwrap()
-                .expect(200)
-                .unwrap();
+                .is(200);
             assert_eq!(healthy.event()["name"], name);
         }
         until("the server ends the slow stream", || {
@@ -267,7 +257,7 @@ fn a_client_that_does_not_read_is_ended_and_others_go_on() {
             Ok(log.contains("its client does not read").then_some(()))
         })
         .unwrap();
-        over.store(true, Ordering::SeqCst);
+        over.send(()).unwrap();
         // The bytes that were on their way, and no end of the stream.
         let (bytes, ended) = slow.join().unwrap();
         assert!(bytes > 0 && bytes <= WINDOW as usize, "{bytes}");
@@ -282,7 +272,7 @@ fn a_client_that_does_not_read_is_ended_and_others_go_on() {
 
 /// Opens a stream over HTTP/2 and grants it no more than a small window. Returns the bytes that
 /// came, and whether the stream had an end.
-fn read_only_at_the_end(server: &Server, api: &Api, over: &AtomicBool) -> (usize, bool) {
+fn read_only_at_the_end(server: &Server, api: &Api, over: Receiver<()>) -> (usize, bool) {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();
     runtime.block_on(async {
@@ -303,9 +293,7 @@ fn read_only_at_the_end(server: &Server, api: &Api, over: &AtomicBool) -> (usize
             .send_request(request.body(()).unwrap(), true)
             .unwrap();
         let mut body = answer.await.unwrap().into_body();
-        while !over.load(Ordering::SeqCst) {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        over.await.unwrap();
         let mut bytes = 0;
         loop {
             match body.data().await {

@@ -8,15 +8,14 @@ mod shutout;
 mod slow;
 mod wire;
 
-pub use wire::{resident_kib, send};
+pub use wire::{listen, resident_kib, send};
 
-use wharf_tests::{Api, Ports, Server, simulated_node};
+use crate::start_under;
+use wharf_tests::{Api, Server};
 
 /// Starts a server with short timeouts.
 fn start_with_short_timeouts() -> (Server, Api) {
     let limits = "[limits]\nheader_timeout_ms = 500\nbody_timeout_ms = 500\n";
-    let node = simulated_node("one", "");
-    let server = Server::start(&format!("{}{limits}{node}", Ports::take().settings())).unwrap();
-    let api = server.user("ann@example.com").unwrap();
+    let (server, api) = start_under(limits, "");
     (server, api)
 }

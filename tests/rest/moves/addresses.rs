@@ -1,7 +1,7 @@
 //! The private addresses that nodes of a cluster share.
 
 use super::Cluster;
-use crate::uuid;
+use crate::{Expected, running, uuid};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use wharf_tests::{Api, small, until};
@@ -26,7 +26,7 @@ fn subnet(address: &str) -> String {
 fn on_both(cluster: &Cluster, api: &Api) -> Vec<Value> {
     let create = |_| {
         let created = api.create(&small("container")).unwrap();
-        let created = created.expect(201).unwrap();
+        let created = created.is(201);
         api.wait_for(uuid(&created), "running").unwrap()
     };
     let all: Vec<_> = (0..4).map(create).collect();
@@ -63,7 +63,7 @@ fn an_owner_has_one_subnet_on_the_nodes_of_a_cluster() {
     bob.wait_for(uuid(&last), "running").unwrap();
     cluster.api.wait_for(uuid(&more), "running").unwrap();
     for instance in first.iter().chain([&last]) {
-        bob.delete(uuid(instance)).unwrap().expect(204).unwrap();
+        bob.delete(uuid(instance)).is(204);
     }
     until("bob's instances are gone", || {
         let left: usize = (0..2).map(|node| cluster.machines(node).len()).sum();
@@ -119,12 +119,11 @@ fn addresses_that_two_nodes_gave_before_they_shared_them_stay() {
     let bob = cluster.server.again(&bob);
 
     let new = cluster.running(&small("container"));
-    let more = bob.small_container().unwrap();
-    bob.wait_for(uuid(&more), "running").unwrap();
+    let more = running(&bob);
     let all: BTreeSet<_> = [&old, &new, &more].map(|one| subnet(&address(one))).into();
     assert_eq!(all.len(), 3, "{all:?}");
     for instance in [&of_bob, &more] {
-        bob.delete(uuid(instance)).unwrap().expect(204).unwrap();
+        bob.delete(uuid(instance)).is(204);
     }
     until("bob's instances are gone", || {
         let left: usize = (0..2).map(|node| cluster.machines(node).len()).sum();

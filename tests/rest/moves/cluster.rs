@@ -1,6 +1,6 @@
 //! A server whose nodes are in one cluster.
 
-use crate::uuid;
+use crate::{Expected, uuid};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -61,20 +61,20 @@ impl Cluster {
     }
 
     pub fn running(&self, body: &Value) -> Value {
-        let created = self.api.create(body).unwrap().expect(201).unwrap();
+        let created = self.api.create(body).is(201);
         self.api.wait_for(uuid(&created), "running").unwrap()
     }
 
     pub fn stopped(&self, body: &Value) -> Value {
         let running = self.running(body);
         let stop = self.api.act(uuid(&running), "stop").unwrap();
-        stop.expect(200).unwrap();
+        stop.is(200);
         self.api.wait_for(uuid(&running), "exited").unwrap()
     }
 
     pub fn delete(&self, instance: &Value) {
         let deleted = self.api.delete(uuid(instance)).unwrap();
-        deleted.expect(204).unwrap();
+        deleted.is(204);
     }
 
     pub fn drain(&self, node: &str) -> String {
@@ -98,13 +98,13 @@ impl Cluster {
 
     pub fn now(&self, instance: &Value) -> Value {
         let now = self.api.instance(uuid(instance)).unwrap();
-        now.expect(200).unwrap()
+        now.is(200)
     }
 
     /// The types of an instance's events.
     pub fn events(&self, instance: &Value) -> Vec<String> {
         let path = format!("/api/event/?after=0&limit=500&instance={}", uuid(instance));
-        let events = self.api.get(&path).unwrap().expect(200).unwrap();
+        let events = self.api.get(&path).is(200);
         let events = events.as_array().unwrap().iter();
         let kind = |event: &Value| event["type"].as_str().unwrap().to_owned();
         events.map(kind).collect()

@@ -5,7 +5,7 @@ mod refused;
 
 use crate::bill::fake_clock;
 use crate::sign_in::{ANN, Browser, PASSWORD, invitation};
-use crate::start;
+use crate::{Expected, start};
 use authenticator::Authenticator;
 use serde_json::{Value, json};
 use wharf_tests::{Answer, Ports, Server, simulated_node};
@@ -21,7 +21,7 @@ fn post(browser: &Browser, path: &str, body: &Value) -> Answer {
 
 /// Sends the use of a passkey for a new challenge.
 fn sign_in(browser: &Browser, authenticator: &mut Authenticator) -> Answer {
-    let options = post(browser, BEGIN, &Value::Null).expect(200).unwrap();
+    let options = post(browser, BEGIN, &Value::Null).is(200);
     let credential = authenticator.sign_in(&options);
     post(browser, SIGN_IN, &json!({ "credential": credential }))
 }
@@ -31,7 +31,7 @@ fn accept(browser: &mut Browser, server: &Server, authenticator: &mut Authentica
     let token = invitation(server, email);
     let begin = json!({ "token": token });
     let options = post(browser, "/auth/invite/passkey/options/", &begin);
-    let credential = authenticator.make(&options.expect(200).unwrap());
+    let credential = authenticator.make(&options.is(200));
     let body = json!({ "token": token, "credential": credential });
     let accepted = post(browser, "/auth/invite/passkey/", &body);
     browser.keep_cookie(accepted);
@@ -39,14 +39,14 @@ fn accept(browser: &mut Browser, server: &Server, authenticator: &mut Authentica
 
 /// Adds a passkey to the account of a browser that is signed in.
 fn add(browser: &Browser, authenticator: &mut Authenticator, name: &Value) -> Answer {
-    let options = post(browser, NEW, &Value::Null).expect(200).unwrap();
+    let options = post(browser, NEW, &Value::Null).is(200);
     let credential = authenticator.make(&options);
     let body = json!({ "name": name, "credential": credential });
     post(browser, PASSKEYS, &body)
 }
 
 fn listed(browser: &Browser) -> Vec<Value> {
-    let list = browser.get(PASSKEYS).expect(200).unwrap();
+    let list = browser.get(PASSKEYS).is(200);
     list.as_array().unwrap().clone()
 }
 
@@ -61,12 +61,12 @@ fn assert_refused(answer: Answer) {
 fn an_invitation_becomes_a_passkey_that_signs_in() {
     let (server, key) = start();
     let mut browser = Browser::new(&server);
-    let options = browser.get("/auth/options/").expect(200).unwrap();
+    let options = browser.get("/auth/options/").is(200);
     assert_eq!(options["passkey"], true);
     let token = invitation(&server, ANN);
     let begin = json!({ "token": token });
     let options = post(&browser, "/auth/invite/passkey/options/", &begin);
-    let options = options.expect(200).unwrap();
+    let options = options.is(200);
     assert_eq!(options["user"]["name"], ANN);
     assert_eq!(options["attestation"], "none");
     let mut authenticator = Authenticator::new(&server);
@@ -74,14 +74,14 @@ fn an_invitation_becomes_a_passkey_that_signs_in() {
     for wrong in ["1.x", ""] {
         let body = json!({ "token": wrong, "credential": credential });
         let refused = post(&browser, "/auth/invite/passkey/", &body);
-        assert!(refused.expect(400).unwrap()["token"].is_array());
+        assert!(refused.is(400)["token"].is_array());
     }
     let body = json!({ "token": token, "credential": credential });
     let accepted = post(&browser, "/auth/invite/passkey/", &body);
     browser.keep_cookie(accepted);
     let again = post(&browser, "/auth/invite/passkey/", &body);
-    assert!(again.expect(400).unwrap()["token"].is_array());
-    let session = browser.get("/api/session/").expect(200).unwrap();
+    assert!(again.is(400)["token"].is_array());
+    let session = browser.get("/api/session/").is(200);
     assert_eq!(
         (&session["email"], &session["has_password"]),
         (&json!(ANN), &json!(false))
@@ -100,7 +100,7 @@ fn an_invitation_becomes_a_passkey_that_signs_in() {
     let list = server.cli(&["user", "list"]).unwrap();
     assert!(list.contains("\tsign-in by 1 passkey"), "{list}");
 
-    let records = key.get("/api/audit/").unwrap().expect(200).unwrap();
+    let records = key.get("/api/audit/").is(200);
     let count = |operation: &str, result: &str| {
         let records = records.as_array().unwrap().iter();
         records
@@ -124,23 +124,23 @@ fn a_user_adds_names_and_removes_passkeys_but_not_the_last_way_in() {
     };
     let id = |passkey: &Value| passkey["id"].as_str().unwrap().to_owned();
     let first_id = id(&listed(&browser)[0]);
-    let refused = remove(&browser, &first_id).expect(400).unwrap();
+    let refused = remove(&browser, &first_id).is(400);
     let detail = refused["detail"].as_str().unwrap();
     assert!(detail.contains("last way to sign in"), "{detail}");
 
     // The browser is told which passkeys exist.
-    let options = post(&browser, NEW, &Value::Null).expect(200).unwrap();
+    let options = post(&browser, NEW, &Value::Null).is(200);
     assert_eq!(options["excludeCredentials"][0]["id"], json!(first.id()));
     let twice = first.make(&options);
     assert_refused(post(&browser, PASSKEYS, &json!({ "credential": twice })));
     let mut second = Authenticator::new(&server);
     let added = add(&browser, &mut second, &json!("Laptop"));
-    let added = added.expect(201).unwrap();
+    let added = added.is(201);
     assert_eq!(added["name"], "Laptop");
     assert!(added["last_used_at"].is_null());
     for name in [json!(""), json!("x".repeat(65)), json!("a\u{7}b"), json!(1)] {
         let refused = add(&browser, &mut Authenticator::new(&server), &name);
-        assert!(refused.expect(400).unwrap()["name"].is_array(), "{name}");
+        assert!(refused.is(400)["name"].is_array(), "{name}");
     }
     let rename = |id: &str, name: &Value| {
         browser.send(
@@ -152,7 +152,7 @@ fn a_user_adds_names_and_removes_passkeys_but_not_the_last_way_in() {
     let second_id = id(&added);
     assert_eq!(rename(&second_id, &json!("Telefon ☎")).status, 204);
     for wrong in [Value::Null, json!("")] {
-        let refused = rename(&second_id, &wrong).expect(400).unwrap();
+        let refused = rename(&second_id, &wrong).is(400);
         assert!(refused["name"].is_array(), "{refused}");
     }
     let names: Vec<Value> = listed(&browser).iter().map(|p| p["name"].clone()).collect();
@@ -167,7 +167,7 @@ fn a_user_adds_names_and_removes_passkeys_but_not_the_last_way_in() {
     }
     assert_eq!(rename("0123456789abcdef", &json!("x")).status, 404);
     // A challenge is of the user who began it.
-    let options = post(&browser, NEW, &Value::Null).expect(200).unwrap();
+    let options = post(&browser, NEW, &Value::Null).is(200);
     let credential = Authenticator::new(&server).make(&options);
     assert_refused(post(
         &stranger,
@@ -175,18 +175,16 @@ fn a_user_adds_names_and_removes_passkeys_but_not_the_last_way_in() {
         &json!({ "credential": credential }),
     ));
 
-    remove(&browser, &first_id).expect(204).unwrap();
+    remove(&browser, &first_id).is(204);
     assert_refused(sign_in(&stranger, &mut first));
     assert_eq!(sign_in(&stranger, &mut second).status, 204);
     assert_eq!(remove(&browser, &second_id).status, 400);
     // With a password, the last passkey can go.
     let body = json!({ "current": null, "new": PASSWORD });
-    post(&browser, "/auth/password/", &body)
-        .expect(204)
-        .unwrap();
-    remove(&browser, &second_id).expect(204).unwrap();
+    post(&browser, "/auth/password/", &body).is(204);
+    remove(&browser, &second_id).is(204);
     assert!(listed(&browser).is_empty());
-    let records = key.get("/api/audit/").unwrap().expect(200).unwrap();
+    let records = key.get("/api/audit/").is(200);
     let operations = records.as_array().unwrap().iter();
     let of_passkeys: Vec<&str> = operations
         .filter_map(|r| r["operation"].as_str()?.strip_prefix("passkey."))
@@ -205,7 +203,7 @@ fn a_change_of_the_ways_to_sign_in_needs_a_recent_sign_in() {
     let mut browser = Browser::new(&server);
     let mut passkey = Authenticator::new(&server);
     accept(&mut browser, &server, &mut passkey, ANN);
-    let options = post(&browser, NEW, &Value::Null).expect(200).unwrap();
+    let options = post(&browser, NEW, &Value::Null).is(200);
     let credential = Authenticator::new(&server).make(&options);
     clock.set("-9d").unwrap();
     server.cli(&["clock", "adopt"]).unwrap();
@@ -218,7 +216,7 @@ fn a_change_of_the_ways_to_sign_in_needs_a_recent_sign_in() {
         ("DELETE", "/auth/identity/0123456789abcdef/", Value::Null),
         ("POST", "/auth/password/", json!({ "new": PASSWORD })),
     ] {
-        let refused = browser.send(method, path, &body).expect(403).unwrap();
+        let refused = browser.send(method, path, &body).is(403);
         let detail = refused["detail"].as_str().unwrap();
         assert!(detail.contains("15 minutes"), "{method} {path}: {detail}");
     }
@@ -262,7 +260,7 @@ fn a_console_without_a_host_name_offers_no_passkeys() {
         let settings = format!("base_url = \"{url}\"\n{ports}{node}");
         let server = Server::start(&settings).unwrap();
         let browser = Browser::new(&server);
-        let options = browser.get("/auth/options/").expect(200).unwrap();
+        let options = browser.get("/auth/options/").is(200);
         assert_eq!(options["passkey"], offered, "{url}");
         let status = if offered { 200 } else { 404 };
         assert_eq!(post(&browser, BEGIN, &Value::Null).status, status, "{url}");

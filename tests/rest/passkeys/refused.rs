@@ -3,7 +3,7 @@
 use super::authenticator::Authenticator;
 use super::{BEGIN, NEW, PASSKEYS, SIGN_IN, accept, assert_refused, post, sign_in};
 use crate::sign_in::{ANN, Browser};
-use crate::start;
+use crate::{Expected, start};
 use serde_json::{Value, json};
 
 #[test]
@@ -13,13 +13,13 @@ fn a_challenge_is_answered_once_by_the_passkey_itself_on_the_console() {
     let mut passkey = Authenticator::new(&server);
     accept(&mut browser, &server, &mut passkey, ANN);
     let used = passkey.counter;
-    let options = post(&browser, BEGIN, &Value::Null).expect(200).unwrap();
+    let options = post(&browser, BEGIN, &Value::Null).is(200);
     let credential = passkey.sign_in(&options);
     let body = json!({ "credential": credential });
     assert_eq!(post(&browser, SIGN_IN, &body).status, 204);
     assert_refused(post(&browser, SIGN_IN, &body));
     // A refused answer spends the challenge as well.
-    let options = post(&browser, BEGIN, &Value::Null).expect(200).unwrap();
+    let options = post(&browser, BEGIN, &Value::Null).is(200);
     let right = passkey.sign_in(&options);
     let mut wrong = right.clone();
     wrong["response"]["signature"] = credential["response"]["signature"].clone();
@@ -70,7 +70,7 @@ fn a_challenge_is_answered_once_by_the_passkey_itself_on_the_console() {
         change(&mut new);
         let signed_in = sign_in(&browser, &mut passkey);
         browser.keep_cookie(signed_in);
-        let options = post(&browser, NEW, &Value::Null).expect(200).unwrap();
+        let options = post(&browser, NEW, &Value::Null).is(200);
         let credential = new.make(&options);
         assert_refused(post(
             &browser,
@@ -89,9 +89,9 @@ fn every_damaged_credential_is_a_wrong_field_and_no_fault() {
     accept(&mut browser, &server, &mut passkey, ANN);
     // Each credential answers a challenge of its own, so that its damage decides.
     let mut whole = |path: &str| match path {
-        SIGN_IN => passkey.sign_in(&post(&browser, BEGIN, &Value::Null).expect(200).unwrap()),
+        SIGN_IN => passkey.sign_in(&post(&browser, BEGIN, &Value::Null).is(200)),
         _ => {
-            let options = post(&browser, NEW, &Value::Null).expect(200).unwrap();
+            let options = post(&browser, NEW, &Value::Null).is(200);
             Authenticator::new(&server).make(&options)
         }
     };

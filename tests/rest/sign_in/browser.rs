@@ -1,5 +1,6 @@
 //! A browser with the console open.
 
+use crate::Expected;
 use serde_json::{Value, json};
 use wharf_tests::{Answer, Api, Server};
 
@@ -47,7 +48,7 @@ impl Browser {
 
     pub fn keep_cookie(&mut self, answer: Answer) {
         let cookie = answer.header("set-cookie").unwrap_or_default().to_owned();
-        answer.expect(204).unwrap();
+        answer.is(204);
         assert!(
             cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"),
             "{cookie}"

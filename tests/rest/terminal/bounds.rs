@@ -1,11 +1,12 @@
 //! Numbers and times: of terminals, and of their connections.
 
 use super::{SshServer, open, start};
-use crate::hygiene::resident_kib;
-use crate::uuid;
+use crate::hygiene::{listen, resident_kib};
+use crate::{running, uuid};
 use std::io::Write;
+use std::net::TcpStream;
 use std::time::Duration;
-use wharf_tests::{Api, Terminal, until};
+use wharf_tests::{Api, Terminal, observed, until};
 
 fn refusal(api: &Api, instance: &str) -> Option<(u16, String)> {
     let refused = Terminal::try_open(api, instance, "").unwrap().err()?;
@@ -26,8 +27,7 @@ fn terminals_are_bounded_for_a_user_and_in_all() {
     let session = format!("?session={}", second.session);
     let again = Terminal::open(&ann, uuid(&instance), &session).unwrap();
     let bob = server.user("bob@example.com").unwrap();
-    let theirs = bob.small_container().unwrap();
-    let theirs = bob.wait_for(uuid(&theirs), "running").unwrap();
+    let theirs = running(&bob);
     let _their_ssh = SshServer::of(&theirs).unwrap();
     let third = open(&bob, &theirs);
     let (status, detail) = refusal(&bob, uuid(&theirs)).unwrap();
@@ -44,10 +44,11 @@ fn terminals_are_bounded_for_a_user_and_in_all() {
 
 #[test]
 fn a_terminal_without_a_client_ends_after_its_time() {
-    let (server, api, instance) = start("terminal_unattended_s = 1\n");
+    let (server, api, instance) = start("terminal_unattended_s = 1\nobserve_every_ms = 100\n");
     let ssh = SshServer::of(&instance).unwrap();
     let terminal = open(&api, &instance);
-    std::thread::sleep(Duration::from_millis(1800));
+    // An observation takes a tenth of a second at least.
+    observed(&api, "one", 18).unwrap();
     let session = format!("?session={}", terminal.session);
     let mut again = Terminal::open(&api, uuid(&instance), &session).unwrap();
     assert_eq!(terminal.session, again.session);
@@ -67,7 +68,7 @@ fn a_terminal_without_a_client_ends_after_its_time() {
 #[test]
 fn a_terminal_outlives_the_times_of_http_and_keeps_its_place_among_connections() {
     let (server, api, instance) =
-        start("header_timeout_ms = 400\nwrite_timeout_ms = 400\nconnections_per_local_peer = 3\n");
+        start("header_timeout_ms = 400\nwrite_timeout_ms = 400\nconnections_per_local_peer = 4\n");
     let _ssh = SshServer::of(&instance).unwrap();
     let connect = |api: &Api| api.at(server.base_url()).get("/healthz");
     // The connections that made the instance close after their idle time.
@@ -77,8 +78,15 @@ fn a_terminal_outlives_the_times_of_http_and_keeps_its_place_among_connections()
         })
     };
     let [mut terminal, second, third] = [(); 3].map(|()| open().unwrap());
-    std::thread::sleep(Duration::from_millis(1500));
+    // The times of HTTP end idle connections, three of them one after the other.
+    for _ in 0..3 {
+        let address = server.base_url().trim_start_matches("http://");
+        let mut idle = TcpStream::connect(address).unwrap();
+        let heard = listen(&mut idle, Duration::from_secs(60));
+        assert!(heard.closed);
+    }
     terminal.run("size", "80 24").unwrap();
+    let fourth = open().unwrap();
     let held = connect(&api);
     assert!(held.is_err(), "{held:?}");
     drop(third);
@@ -86,7 +94,7 @@ fn a_terminal_outlives_the_times_of_http_and_keeps_its_place_among_connections()
         Ok(connect(&api).is_ok().then_some(()))
     })
     .unwrap();
-    drop((terminal, second));
+    drop((terminal, second, fourth));
     server.finish().unwrap();
 }
 

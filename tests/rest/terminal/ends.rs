@@ -1,13 +1,15 @@
 //! The end of a terminal with its key, its instance, its SSH server or the service.
 
+use super::shell::WAITS;
 use super::{SshServer, open, start, start_on};
-use crate::uuid;
+use crate::{Expected, uuid};
 use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use wharf_tests::{Api, Server, Terminal, lasting_node, until};
+use wharf_tests::{Api, Server, Terminal, lasting_node, settled, until};
 
 /// A terminal ends within this time.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(30);
 
 /// Waits for the end of a terminal, with these words and this code.
 pub fn ends(terminal: &mut Terminal, words: &str, code: u16) {
@@ -21,7 +23,7 @@ pub fn ends(terminal: &mut Terminal, words: &str, code: u16) {
 
 fn key(server: &Server, api: &Api, body: &Value) -> (Api, String) {
     let key = api.send("POST", "/api/key/", body).unwrap();
-    let key = key.expect(201).unwrap();
+    let key = key.is(201);
     let text = |field: &str| key[field].as_str().unwrap();
     (
         Api::new(server.base_url(), text("key")),
@@ -32,16 +34,21 @@ fn key(server: &Server, api: &Api, body: &Value) -> (Api, String) {
 #[test]
 fn a_terminal_ends_with_its_key_even_if_its_client_reads_nothing() {
     let (server, api, instance) = start("");
-    let _ssh = SshServer::of(&instance).unwrap();
+    let ssh = SshServer::of(&instance).unwrap();
     let (other, id) = key(&server, &api, &json!({}));
     let mut revoked = open(&other, &instance);
     let mut deaf = open(&other, &instance);
     let mut kept = open(&api, &instance);
     deaf.send(b"flood 100000000\r").unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    let written = || ssh.written.load(Ordering::SeqCst);
+    until("the flood begins", || {
+        Ok((written() > 1 << 20).then_some(()))
+    })
+    .unwrap();
+    settled(WAITS, Duration::from_secs(60), written);
     let path = format!("/api/key/{id}/");
     let answer = api.send("DELETE", &path, &Value::Null).unwrap();
-    answer.expect(204).unwrap();
+    answer.is(204);
     ends(&mut revoked, "not valid any more", 1008);
     kept.run("size", "80 24").unwrap();
     let before = deaf.output.len();
@@ -78,18 +85,12 @@ fn a_terminal_ends_when_its_instance_is_stopped_or_deleted() {
     let (server, api, instance) = start("");
     let _ssh = SshServer::of(&instance).unwrap();
     let mut terminal = open(&api, &instance);
-    api.act(uuid(&instance), "stop")
-        .unwrap()
-        .expect(200)
-        .unwrap();
+    api.act(uuid(&instance), "stop").is(200);
     ends(&mut terminal, "not running", 4001);
-    api.act(uuid(&instance), "restart")
-        .unwrap()
-        .expect(200)
-        .unwrap();
+    api.act(uuid(&instance), "restart").is(200);
     api.wait_for(uuid(&instance), "running").unwrap();
     let mut terminal = open(&api, &instance);
-    api.delete(uuid(&instance)).unwrap().expect(204).unwrap();
+    api.delete(uuid(&instance)).is(204);
     ends(&mut terminal, "not running", 4001);
     server.finish().unwrap();
 }

@@ -2,7 +2,7 @@
 
 use super::ends::ends;
 use super::{SshServer, open, start_on};
-use crate::uuid;
+use crate::{Expected, uuid};
 use serde_json::{Value, json};
 use wharf_tests::{Api, Terminal, lasting_node};
 
@@ -13,7 +13,7 @@ fn the_first_host_key_is_noted_and_no_other_server_gets_the_password() {
     let id = uuid(&instance);
     let keys = |api: &Api| {
         let path = format!("/api/instance/{id}/host-key/");
-        api.get(&path).unwrap().expect(200).unwrap()
+        api.get(&path).is(200)
     };
     // The simulated engine has no network, so the readiness probe noted none.
     assert_eq!(keys(&api), json!([]));
@@ -39,7 +39,7 @@ fn the_first_host_key_is_noted_and_no_other_server_gets_the_password() {
     let _right = SshServer::of(&instance).unwrap();
     drop(open(&api, &instance));
 
-    let records = api.get("/api/audit/").unwrap().expect(200).unwrap();
+    let records = api.get("/api/audit/").is(200);
     let records: Vec<&Value> = (records.as_array().unwrap().iter())
         .filter(|record| record["operation"] == "host-key.note")
         .collect();

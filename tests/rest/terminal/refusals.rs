@@ -1,7 +1,7 @@
 //! Refusals before the upgrade, and with the first message.
 
 use super::{SshServer, open, start};
-use crate::uuid;
+use crate::{Expected, uuid};
 use serde_json::{Value, json};
 use wharf_tests::{Api, Terminal, small};
 
@@ -43,13 +43,13 @@ fn a_terminal_is_refused_before_the_upgrade() {
     page["mem_gib"] = json!(4);
     page["n_vcpus"] = json!(2);
     page["disk_size_gib"] = json!(20);
-    let page = ann.create(&page).unwrap().expect(201).unwrap();
+    let page = ann.create(&page).is(201);
     assert!(page["ssh_command"].is_null());
     ann.wait_for(uuid(&page), "running").unwrap();
     let (status, body) = refused(&ann, uuid(&page), "");
     assert_eq!(status, 400);
     assert!(body["detail"].as_str().unwrap().contains("SSH"), "{body}");
-    ann.act(id, "stop").unwrap().expect(200).unwrap();
+    ann.act(id, "stop").is(200);
     let (status, body) = refused(&ann, id, "");
     let detail = "Cannot open a terminal of an instance that is exited; it must be running.";
     assert_eq!((status, body), (400, json!({ "detail": detail })));
@@ -64,7 +64,7 @@ fn without_an_upgrade_the_checks_are_answered_and_nothing_is_opened() {
     assert_eq!(answer.status, 426, "{answer:?}");
     assert_eq!(answer.header("upgrade"), Some("websocket"));
     assert_eq!(answer.header("sec-websocket-version"), Some("13"));
-    let records = api.get("/api/audit/").unwrap().expect(200).unwrap();
+    let records = api.get("/api/audit/").is(200);
     assert!(!records.to_string().contains("terminal.open"), "{records}");
     server.finish().unwrap();
 }
@@ -103,7 +103,7 @@ fn an_open_terminal_has_an_audit_record_and_no_secret_is_logged() {
     let again = format!("?session={}", terminal.session);
     let mut again = Terminal::open(&api, uuid(&instance), &again).unwrap();
     again.run("size", "80 24").unwrap();
-    let records = api.get("/api/audit/").unwrap().expect(200).unwrap();
+    let records = api.get("/api/audit/").is(200);
     let records: Vec<_> = records.as_array().unwrap().iter().collect();
     let opens: Vec<_> = records
         .iter()

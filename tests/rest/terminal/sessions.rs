@@ -3,7 +3,7 @@
 use super::ends::ends;
 use super::{SshServer, open, start};
 use crate::sign_in::{ANN, Browser, PASSWORD};
-use crate::uuid;
+use crate::{Expected, uuid};
 use serde_json::{Value, json};
 use wharf_tests::{Refused, Server, Terminal};
 
@@ -54,18 +54,18 @@ fn a_terminal_ends_with_the_session_that_opened_it() {
     drop(other);
 
     let out = first.send("POST", "/auth/sign-out/", &Value::Null);
-    out.expect(204).unwrap();
+    out.is(204);
     ends(&mut again, INVALID, 1008);
     terminals[1].run("size", "80 24").unwrap();
 
     let body = json!({ "current": PASSWORD, "new": "another password" });
     let changed = third.send("POST", "/auth/password/", &body);
-    changed.expect(204).unwrap();
+    changed.is(204);
     ends(&mut terminals[1], INVALID, 1008);
     terminals[2].run("size", "80 24").unwrap();
 
     let everywhere = third.send("POST", "/auth/sign-out-everywhere/", &Value::Null);
-    everywhere.expect(204).unwrap();
+    everywhere.is(204);
     ends(&mut terminals[2], INVALID, 1008);
     of_key.run("size", "80 24").unwrap();
     server.finish().unwrap();
@@ -108,7 +108,7 @@ fn a_page_elsewhere_opens_no_terminal_with_the_cookie() {
         assert_eq!(refused.status, 403, "{headers:?}");
         assert!(refused.body["detail"].is_string(), "{}", refused.body);
     }
-    let records = key.get("/api/audit/").unwrap().expect(200).unwrap();
+    let records = key.get("/api/audit/").is(200);
     assert!(!records.to_string().contains("terminal.open"), "{records}");
     let fetch = [("Sec-Fetch-Site", "same-origin")];
     drop(from(&server, &browser, &fetch, at).unwrap());

@@ -1,18 +1,21 @@
 //! Bytes, sizes, attachment and exit.
 
-use super::ssh_server::{DEAF, LINE};
+use super::ssh_server::LINE;
 use super::{SshServer, open, start};
 use crate::uuid;
 use serde_json::json;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use wharf_tests::{Heard, Terminal, until};
+use wharf_tests::{Heard, Terminal, settled, until};
 
 /// The output of the test with much output, in bytes.
 const MUCH: usize = 100 * 1024 * 1024;
 
 /// The bytes that may be on the way to a client that does not read: mostly buffers of sockets.
 const ON_THE_WAY: u64 = 32 * 1024 * 1024;
+
+/// Looks at a sender without progress, after which it counts as held back.
+pub const WAITS: u32 = 15;
 
 #[test]
 fn a_shell_is_resized_attached_again_and_exits_with_its_code() {
@@ -61,14 +64,8 @@ fn much_output_reaches_a_slow_client_whole_and_the_shell_waits_meanwhile() {
     let from = terminal.output.len();
     terminal.send(format!("flood {MUCH}\r").as_bytes()).unwrap();
     let written = || ssh.written.load(Ordering::SeqCst);
-    let mut last = 0;
-    until("the shell waits", || {
-        std::thread::sleep(Duration::from_millis(300));
-        let now = written();
-        let waits = now > 0 && now == std::mem::replace(&mut last, now);
-        Ok(waits.then_some(()))
-    })
-    .unwrap();
+    until("the shell writes", || Ok((written() > 0).then_some(()))).unwrap();
+    let last = settled(WAITS, Duration::from_secs(60), written);
     assert!(last < ON_THE_WAY, "{last}");
     terminal.wait_for_from(from + MUCH, "done\n").unwrap();
     let output = &terminal.output[from..];
@@ -103,20 +100,34 @@ fn a_pause_holds_output_back_and_input_still_arrives() {
 #[test]
 fn a_large_paste_arrives_whole_at_a_shell_that_reads_late() {
     let (server, api, instance) = start("");
-    let _ssh = SshServer::of(&instance).unwrap();
+    let ssh = SshServer::of(&instance).unwrap();
     let mut terminal = open(&api, &instance);
     let paste: Vec<u8> = (0..20_u32 << 20).map(|n| (n % 251) as u8).collect();
     let sum: u64 = paste.iter().map(|byte| u64::from(*byte)).sum();
-    let begin = std::time::Instant::now();
     terminal
         .send(format!("deaf\rsink {}\r", paste.len()).as_bytes())
         .unwrap();
-    for part in paste.chunks(512 * 1024) {
-        terminal.send(part).unwrap();
-    }
+    let sent = AtomicUsize::new(0);
+    let before = ssh.written.load(Ordering::SeqCst);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for part in paste.chunks(512 * 1024) {
+                terminal.send(part).unwrap();
+                sent.fetch_add(part.len(), Ordering::SeqCst);
+            }
+        });
+        until("a part is sent", || {
+            Ok((sent.load(Ordering::SeqCst) > 0).then_some(()))
+        })
+        .unwrap();
+        settled(WAITS, Duration::from_secs(60), || {
+            sent.load(Ordering::SeqCst)
+        });
+        assert_eq!(ssh.written.load(Ordering::SeqCst), before);
+        ssh.hear();
+    });
     let expected = format!("sunk {} {sum}\n", paste.len());
     terminal.wait_for_from(0, &expected).unwrap();
-    assert!(begin.elapsed() >= DEAF);
     server.finish().unwrap();
 }
 

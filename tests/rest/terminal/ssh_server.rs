@@ -11,12 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Notify;
 
 /// The lines of `flood`.
 pub const LINE: &[u8; 16] = b"0123456789abcde\n";
-
-/// The pause of `deaf`.
-pub const DEAF: Duration = Duration::from_millis(1500);
 
 /// An SSH server. Dropping it closes its connections.
 pub struct SshServer {
@@ -26,6 +24,7 @@ pub struct SshServer {
     /// Shells that are open.
     pub open: Arc<AtomicU64>,
     logins: Arc<AtomicU64>,
+    hears: Arc<Notify>,
 }
 
 #[derive(Clone)]
@@ -35,9 +34,15 @@ struct Login {
     written: Arc<AtomicU64>,
     open: Arc<AtomicU64>,
     logins: Arc<AtomicU64>,
+    hears: Arc<Notify>,
 }
 
 impl SshServer {
+    /// Ends the pause of a shell that is `deaf`.
+    pub fn hear(&self) {
+        self.hears.notify_one();
+    }
+
     /// The number of passwords that it was sent.
     pub fn logins(&self) -> u64 {
         self.logins.load(Ordering::SeqCst)
@@ -67,9 +72,10 @@ impl SshServer {
             written: Arc::default(),
             open: Arc::default(),
             logins: Arc::default(),
+            hears: Arc::default(),
         };
         let (written, open) = (Arc::clone(&login.written), Arc::clone(&login.open));
-        let logins = Arc::clone(&login.logins);
+        let (logins, hears) = (Arc::clone(&login.logins), Arc::clone(&login.hears));
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -90,6 +96,7 @@ impl SshServer {
             written,
             open,
             logins,
+            hears,
         })
     }
 }
@@ -204,7 +211,7 @@ async fn shell(channel: Channel<Msg>, login: Login) {
                     let bytes: usize = argument.parse().unwrap();
                     sink = (bytes, 0, bytes);
                 }
-                "deaf" => tokio::time::sleep(DEAF).await,
+                "deaf" => login.hears.notified().await,
                 "exit" => {
                     let code = argument.parse().unwrap();
                     output.exit_status(code).await.unwrap();

@@ -1,8 +1,9 @@
 //! A server that is killed in the middle of deliveries loses none.
 
 use super::{LOOPBACK, Receiver, create, events, ids};
+use crate::start_on;
 use std::collections::BTreeMap;
-use wharf_tests::{Ports, Server, simulated_node, small, until};
+use wharf_tests::{simulated_node, small, until};
 
 /// Kills of the server.
 const KILLS: usize = 5;
@@ -10,9 +11,7 @@ const KILLS: usize = 5;
 #[test]
 fn no_delivery_is_lost_when_the_server_is_killed() {
     let node = simulated_node("one", "");
-    let settings = format!("{LOOPBACK}{}{node}", Ports::take().settings());
-    let mut server = Server::start(&settings).unwrap();
-    let mut ann = server.user("ann@example.com").unwrap();
+    let (mut server, mut ann) = start_on("", &format!("{LOOPBACK}{node}"));
     let receivers = [Receiver::start(), Receiver::start(), Receiver::start()];
     for receiver in &receivers {
         create(&ann, receiver, &[]);

@@ -3,7 +3,7 @@
 use super::{
     Delivered, Receiver, create, deliveries, events, get, ids, post, start, until_delivery,
 };
-use crate::uuid;
+use crate::{Expected, running, uuid};
 use redb::ReadableTable;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -13,15 +13,13 @@ use wharf_tests::until;
 fn every_event_is_delivered_with_a_signature() {
     let (mut server, ann) = start();
     let bob = server.user("bob@example.com").unwrap();
-    let earlier = ann.small_container().unwrap();
-    ann.wait_for(uuid(&earlier), "running").unwrap();
+    running(&ann);
     let before = events(&ann).len();
     let receiver = Receiver::start();
     let (webhook, secret) = create(&ann, &receiver, &[]);
     bob.small_container().unwrap();
-    let created = ann.small_container().unwrap();
-    ann.wait_for(uuid(&created), "running").unwrap();
-    ann.delete(uuid(&created)).unwrap().expect(204).unwrap();
+    let created = running(&ann);
+    ann.delete(uuid(&created)).is(204);
     let expected = until("the instance is purged", || {
         let events = events(&ann);
         Ok(events
@@ -98,12 +96,8 @@ fn a_webhook_gets_the_types_that_it_asks_for_until_it_is_deleted() {
     let (all, some) = (Receiver::start(), Receiver::start());
     let (all_path, _) = create(&ann, &all, &[]);
     create(&ann, &some, &["ready", "stopped"]);
-    let created = ann.small_container().unwrap();
-    ann.wait_for(uuid(&created), "running").unwrap();
-    ann.act(uuid(&created), "stop")
-        .unwrap()
-        .expect(200)
-        .unwrap();
+    let created = running(&ann);
+    ann.act(uuid(&created), "stop").is(200);
     let wanted = |kind: &Value| kind == "ready" || kind == "stopped";
     let (chosen, others): (Vec<_>, Vec<_>) =
         events(&ann).into_iter().partition(|e| wanted(&e["type"]));
@@ -116,13 +110,10 @@ fn a_webhook_gets_the_types_that_it_asks_for_until_it_is_deleted() {
     all.wait_for(&ids(&others));
 
     let deleted = ann.send("DELETE", &all_path, &Value::Null).unwrap();
-    deleted.expect(204).unwrap();
+    deleted.is(204);
     assert_eq!(ann.get(&all_path).unwrap().status, 404);
     let before = all.requests().len();
-    ann.act(uuid(&created), "restart")
-        .unwrap()
-        .expect(200)
-        .unwrap();
+    ann.act(uuid(&created), "restart").is(200);
     some.wait(3);
     assert_eq!(all.requests().len(), before);
     server.finish().unwrap();
@@ -190,10 +181,7 @@ fn a_check_of_the_database_finds_a_secret_that_cannot_be_decrypted() {
     // Events wait, and the webhook can be deleted.
     server.run().unwrap();
     let ann = server.again(&ann);
-    ann.send("DELETE", &webhook, &Value::Null)
-        .unwrap()
-        .expect(204)
-        .unwrap();
+    ann.send("DELETE", &webhook, &Value::Null).is(204);
     server.finish().unwrap();
 }
 

@@ -4,7 +4,7 @@ use super::{
     LOOPBACK, Receiver, create, deliveries, events, get, ids, post, start, until_delivery,
 };
 use crate::bill::fake_clock;
-use crate::uuid;
+use crate::{running, uuid};
 use serde_json::{Value, json};
 use wharf_tests::{Ports, Server, simulated_node};
 
@@ -164,8 +164,7 @@ fn a_disabled_user_gets_nothing_until_the_operator_enables_the_user() {
     let (server, ann) = start();
     let receiver = Receiver::start();
     create(&ann, &receiver, &[]);
-    let created = ann.small_container().unwrap();
-    ann.wait_for(uuid(&created), "running").unwrap();
+    let created = running(&ann);
     let before = receiver.wait_for(&ids(&events(&ann))).len();
     server.cli(&["user", "disable", "ann@example.com"]).unwrap();
     server

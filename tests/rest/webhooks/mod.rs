@@ -6,6 +6,7 @@ mod failures;
 mod refusals;
 mod tls;
 
+use crate::{Expected, start_on};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,7 +14,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
-use wharf_tests::{Api, Ports, Server, simulated_node, until};
+use wharf_tests::{Api, Server, simulated_node, until};
 
 /// The settings that let webhooks reach a receiver on loopback.
 const LOOPBACK: &str = "[webhook]\nhttp = true\nallow = [\"127.0.0.0/8\", \"::1/128\"]\n";
@@ -25,8 +26,7 @@ fn start() -> (Server, Api) {
 
 fn start_with(webhook: &str) -> (Server, Api) {
     let node = simulated_node("one", "");
-    let server = Server::start(&format!("{webhook}{}{node}", Ports::take().settings())).unwrap();
-    let api = server.user("ann@example.com").unwrap();
+    let (server, api) = start_on("", &format!("{webhook}{node}"));
     (server, api)
 }
 
@@ -199,7 +199,7 @@ fn serve(
 fn create(api: &Api, receiver: &Receiver, types: &[&str]) -> (String, Value) {
     let body = json!({ "url": receiver.url, "types": types });
     let webhook = api.send("POST", "/api/webhook/", &body).unwrap();
-    let webhook = webhook.expect(201).unwrap();
+    let webhook = webhook.is(201);
     let id = webhook["id"].as_str().unwrap();
     (format!("/api/webhook/{id}/"), webhook["secret"].clone())
 }
@@ -210,7 +210,7 @@ fn post(api: &Api, path: &str, status: u16) -> Value {
 }
 
 fn get(api: &Api, path: &str) -> Value {
-    api.get(path).unwrap().expect(200).unwrap()
+    api.get(path).is(200)
 }
 
 /// The deliveries of a webhook, the last one first.

@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// The interval of polling.
 const PAUSE: Duration = Duration::from_millis(40);
 
+/// Tries of a request that must arrive during provisioning.
+const TRIES: usize = 8;
+
 /// The state that all checks of a run share.
 pub struct Shared {
     /// The user who creates the instances.
@@ -153,16 +156,19 @@ impl<'s> Context<'s> {
 
     /// Creates an instance for a user.
     pub fn create_as(&self, user: &Client, body: &Value) -> Result<Value> {
-        let begin = Instant::now();
-        loop {
+        let mut refused = None;
+        let created = self.poll(|| {
             let response = self.try_create(user, body)?;
             if response.status != 422 {
-                return response.expect(201);
+                return response.expect(201).map(Some);
             }
-            if begin.elapsed() > self.shared.deadline {
-                return skip(format!("the service stayed full: {response}"));
-            }
-            std::thread::sleep(PAUSE);
+            refused = Some(response);
+            Ok(None)
+        })?;
+        match (created, refused) {
+            (Some(created), _) => Ok(created),
+            (_, Some(response)) => skip(format!("the service stayed full: {response}")),
+            _ => bail!("no response"),
         }
     }
 
@@ -179,6 +185,25 @@ impl<'s> Context<'s> {
         self.wait(uuid(&created)?, "running")
     }
 
+    /// Creates a small instance and sends a request during its provisioning. Tries again if the instance
+    /// is no longer provisioning after the response.
+    pub fn during_provisioning(
+        &self,
+        kind: &str,
+        send: impl Fn(&str) -> Result<Response>,
+    ) -> Result<(Value, Response)> {
+        self.sample(kind)?;
+        for _ in 0..TRIES {
+            let created = self.create(&self.small(kind))?;
+            let response = send(uuid(&created)?)?;
+            let now = self.me().instance(uuid(&created)?)?.expect(200)?;
+            if now["state"] == "provisioning" {
+                return Ok((created, response));
+            }
+        }
+        skip("the instance was running before the request")
+    }
+
     /// Creates a small instance, and stops it.
     pub fn stopped(&self, kind: &str) -> Result<Value> {
         let running = self.running(kind)?;
@@ -188,41 +213,37 @@ impl<'s> Context<'s> {
 
     /// Waits until an instance is in a state.
     pub fn wait(&self, uuid: &str, state: &str) -> Result<Value> {
-        let begin = Instant::now();
-        loop {
+        let mut now = String::new();
+        let found = self.poll(|| {
             let body = self.me().instance(uuid)?.expect(200)?;
-            let now = body["state"].as_str().unwrap_or("");
-            if now == state {
-                return Ok(body);
-            }
-            ensure!(
-                now != "error",
-                "the instance is in error: {}",
-                redacted(&body)
-            );
-            if begin.elapsed() > self.shared.deadline {
-                bail!(
-                    "the state is still {now} after {:?}, expected {state}",
-                    self.shared.deadline
-                );
-            }
-            std::thread::sleep(PAUSE);
-        }
+            now = body["state"].as_str().unwrap_or("").to_owned();
+            let failed = now == "error" && state != "error";
+            ensure!(!failed, "the instance is in error: {}", redacted(&body));
+            Ok((now == state).then_some(body))
+        })?;
+        let deadline = self.shared.deadline;
+        found.with_context(|| {
+            format!("the state is still {now} after {deadline:?}, expected {state}")
+        })
     }
 
     /// Polls until `condition` holds.
     pub fn retry(&self, condition: impl Fn() -> Result<bool>) -> Result<()> {
+        let deadline = self.shared.deadline;
+        self.poll(|| Ok(condition()?.then_some(())))?
+            .with_context(|| format!("the condition does not hold after {deadline:?}"))
+    }
+
+    /// Polls until there is a value. Returns none at the deadline.
+    fn poll<T>(&self, mut look: impl FnMut() -> Result<Option<T>>) -> Result<Option<T>> {
         let begin = Instant::now();
-        while !condition()? {
-            if begin.elapsed() > self.shared.deadline {
-                bail!(
-                    "the condition does not hold after {:?}",
-                    self.shared.deadline
-                );
+        loop {
+            let found = look()?;
+            if found.is_some() || begin.elapsed() > self.shared.deadline {
+                return Ok(found);
             }
             std::thread::sleep(PAUSE);
         }
-        Ok(())
     }
 
     /// A running instance that checks only read.

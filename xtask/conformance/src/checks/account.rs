@@ -1,8 +1,8 @@
 //! The caller's session, saved SSH keys, the metrics, and what leads to a shell.
 
 use crate::check::{Check, decision};
-use crate::client::action_path;
-use crate::context::{text, uuid};
+use crate::client::{Client, action_path};
+use crate::context::{expect_field, text, uuid};
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
@@ -10,6 +10,7 @@ const SSH_KEYS: &str = "/api/ssh-key/";
 const METRICS: &str = "/metrics";
 const PUBLIC_KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFIkGWuBbBTx9nTEHwsrBJV4jF7lFQyMDmE6pDnoO4Yg";
+const FINGERPRINT: &str = "SHA256:n3knDmyg+2a+JK29xhPEqIjEG265QrXR41UylNzOSOs";
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -24,22 +25,70 @@ pub(super) fn checks() -> Vec<Check> {
             "4",
             "SSH keys are saved, listed and deleted for their owner",
             |c| {
-                let body = json!({ "name": c.name(), "public_key": PUBLIC_KEY });
-                let saved = c.me().post(SSH_KEYS, &body)?.expect(201)?;
+                let name = c.name();
+                let save = |user: &Client, name: &str, key: &str| {
+                    user.post(SSH_KEYS, &json!({ "name": name, "public_key": key }))
+                };
+                let loose = format!("  {} me@laptop\n", PUBLIC_KEY.replace(' ', "  "));
+                let saved = save(c.me(), &name, &loose)?.expect(201)?;
+                let normal = format!("{PUBLIC_KEY} me@laptop");
+                expect_field(&saved, "public_key", &json!(normal))?;
+                expect_field(&saved, "fingerprint", &json!(FINGERPRINT))?;
                 let path = format!("{SSH_KEYS}{}/", text(&saved, "id")?);
-                let listed = c.me().get(SSH_KEYS)?.expect(200)?;
-                let listed = listed.as_array().context("no array")?;
-                ensure!(listed.contains(&saved), "it is not listed");
-                c.me().post(SSH_KEYS, &body)?.refuses("name")?;
-                let wrong = json!({ "name": c.name(), "public_key": "ssh-ed25519 AAAA" });
-                c.me().post(SSH_KEYS, &wrong)?.refuses("public_key")?;
+                let listed = |user: &Client| {
+                    let keys = user.get(SSH_KEYS)?.expect(200)?;
+                    Ok::<_, anyhow::Error>(keys.as_array().context("no array")?.contains(&saved))
+                };
+                ensure!(
+                    listed(c.me())? && !listed(c.other()?)?,
+                    "not listed, or to another user"
+                );
                 let plain = [("Content-Type", "text/plain")];
                 c.me().raw("POST", SSH_KEYS, &plain, Some(b"{}"))?.is(415)?;
+                // A name is the user's own.
+                let theirs = save(c.other()?, &name, PUBLIC_KEY)?.expect(201)?;
+                let theirs = format!("{SSH_KEYS}{}/", text(&theirs, "id")?);
+                c.other()?.send("DELETE", &theirs, &Value::Null)?.is(204)?;
                 c.other()?.send("DELETE", &path, &Value::Null)?.is(404)?;
+                let body = c.small_with("container", &json!({ "public_key": saved["public_key"] }));
+                c.create(&body)?;
+                save(c.me(), &name, PUBLIC_KEY)?.refuses("name")?;
                 c.me().send("DELETE", &path, &Value::Null)?.is(204)?;
-                c.me().send("DELETE", &path, &Value::Null)?.is(404)
+                c.me().send("DELETE", &path, &Value::Null)?.is(404)?;
+                let again = save(c.me(), &name, PUBLIC_KEY)?.expect(201)?;
+                let again = format!("{SSH_KEYS}{}/", text(&again, "id")?);
+                c.me().send("DELETE", &again, &Value::Null)?.is(204)
             },
         ),
+        decision("4", "wrong names and lines of SSH keys are refused", |c| {
+            let save = |body: Value| c.me().post(SSH_KEYS, &body);
+            let name = c.name();
+            for wrong in ["", "two\nlines", &"x".repeat(65)] {
+                save(json!({ "name": wrong, "public_key": PUBLIC_KEY }))?.refuses("name")?;
+            }
+            for wrong in [
+                "hello",
+                &format!("{PUBLIC_KEY}\n{PUBLIC_KEY}"),
+                &format!("command=\"id\" {PUBLIC_KEY}"),
+                "-----BEGIN OPENSSH PRIVATE KEY-----",
+                PUBLIC_KEY.get(..60).context("short")?,
+            ] {
+                let refused = save(json!({ "name": name, "public_key": wrong }))?;
+                refused.refuses("public_key")?;
+                let body = c.small_with("container", &json!({ "public_key": wrong }));
+                let by_create = c.try_create(c.me(), &body)?;
+                let equal = refused.body["public_key"] == by_create.body["public_key"];
+                ensure!(equal, "create has other words: {refused}; {by_create}");
+            }
+            let all = save(json!({ "id": 1 }))?;
+            for field in ["name", "public_key", "id"] {
+                all.refuses(field)?;
+            }
+            let longest = json!({ "name": format!("{name:x<64}"), "public_key": PUBLIC_KEY });
+            let saved = save(longest)?.expect(201)?;
+            let path = format!("{SSH_KEYS}{}/", text(&saved, "id")?);
+            c.me().send("DELETE", &path, &Value::Null)?.is(204)
+        }),
         decision("4", "metrics need a key with their scope", |c| {
             c.anonymous().get(METRICS)?.is(401)?;
             let key = |scopes: Value| -> anyhow::Result<_> {
@@ -79,7 +128,13 @@ pub(super) fn checks() -> Vec<Check> {
                 let created = c.running("container")?;
                 let id = uuid(&created)?;
                 let path = action_path(id, "terminal");
-                c.me().get(&path)?.is(426)?;
+                let plain = c.me().get(&path)?;
+                plain.is(426)?;
+                ensure!(plain.header("upgrade") == Some("websocket"), "{plain}");
+                ensure!(
+                    plain.header("sec-websocket-version") == Some("13"),
+                    "{plain}"
+                );
                 c.me().act(id, "stop")?.is(200)?;
                 c.me().get(&path)?.is(400)
             },

@@ -81,7 +81,11 @@ pub(super) fn checks() -> Vec<Check> {
                     ] {
                         user.get(path)?.is(401)?;
                     }
-                    user.raw("PUT", INSTANCES, &[], None)?.is(401)?;
+                    for path in [INSTANCES, "/api/instance/a-b/stop/"] {
+                        let refused = user.raw("PUT", path, &[], None)?;
+                        refused.is(401)?;
+                        ensure!(refused.header("allow").is_none(), "it names the methods");
+                    }
                     let plain = [("Content-Type", "text/plain")];
                     user.raw("POST", INSTANCES, &plain, Some(b"{"))?.is(401)?;
                     user.raw("POST", INSTANCES, &plain, Some(&large))?.is(401)?;
@@ -122,8 +126,10 @@ pub(super) fn checks() -> Vec<Check> {
                     for (method, path, body) in
                         instance_endpoints(selector).into_iter().skip(n).take(1)
                     {
+                        let plain = [("Content-Type", "text/plain")];
                         for user in clients_without_key(c) {
                             user.send(method, &path, &body)?.is(401)?;
+                            user.raw(method, &path, &plain, Some(b"{"))?.is(401)?;
                         }
                     }
                 }
@@ -160,6 +166,8 @@ fn clients_without_key(c: &Context<'_>) -> Vec<Client> {
         Some("Basic dXNlcjpwYXNz"),
         Some("nonsense"),
         Some("Bearer ~~~"),
+        Some("Bearer wharf__"),
+        Some("Bearer wharf_0000000000000000_AAAA"),
     ]
     .into_iter()
     .map(|value| c.anonymous().with_authorization(value))

@@ -103,16 +103,11 @@ pub(super) fn checks() -> Vec<Check> {
                     }
                 }
                 // Capacity is released after an observation of the node.
-                let restart = || c.me().act(uuid(&first)?, "restart");
-                let mut response = restart()?;
-                for _ in 0..100 {
-                    if response.status != 422 {
-                        break;
-                    }
-                    std::thread::sleep(std::time::Duration::from_millis(100));
-                    response = restart()?;
-                }
-                response.is(200)
+                c.retry(|| {
+                    let response = c.me().act(uuid(&first)?, "restart")?;
+                    ensure!(matches!(response.status, 200 | 422), "{response}");
+                    Ok(response.status == 200)
+                })
             },
         )
         .exclusive(),
@@ -150,7 +145,7 @@ pub(super) fn checks() -> Vec<Check> {
 }
 
 /// Requests a container that no node has capacity for; returns the request and the 422.
-fn exceed_capacity(c: &Context<'_>) -> Result<(Value, Response)> {
+pub(super) fn exceed_capacity(c: &Context<'_>) -> Result<(Value, Response)> {
     let largest = json!({ "n_vcpus": 256, "mem_gib": 512, "disk_size_gib": 2000 });
     let body = c.small_with("container", &largest);
     let response = c.try_create(c.me(), &body)?;

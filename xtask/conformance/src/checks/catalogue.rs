@@ -1,8 +1,9 @@
 //! The catalogue, estimates and costs.
 
+use super::capacity::exceed_capacity;
 use crate::check::{Check, decision, skip};
 use crate::client::{Client, INSTANCES};
-use crate::context::{Context, uuid};
+use crate::context::{Context, text, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
@@ -22,8 +23,23 @@ pub(super) fn checks() -> Vec<Check> {
                     "`base` is missing"
                 );
                 for flavor in flavors {
-                    let minimum = &flavor["minimum"];
-                    ensure!(minimum["n_vcpus"].as_u64() >= Some(1), "{flavor}");
+                    let mut body = flavor["minimum"].clone();
+                    ensure!(body["n_vcpus"].as_u64() >= Some(1), "{flavor}");
+                    body["flavor"] = flavor["name"].clone();
+                    let kinds = flavor["resource_types"].as_array();
+                    let kinds = kinds.context("no `resource_types`")?;
+                    for kind in ["container", "vm"].map(|kind| json!(kind)) {
+                        body["resource_type"] = kind.clone();
+                        let estimate = c.me().post(ESTIMATE, &body)?;
+                        match kinds.contains(&kind) {
+                            true => estimate.is(200)?,
+                            false => estimate.refuses("flavor")?,
+                        }
+                    }
+                    body["resource_type"] = kinds[0].clone();
+                    body["mem_gib"] =
+                        json!(body["mem_gib"].as_u64().unwrap_or(0).saturating_sub(1));
+                    c.me().post(ESTIMATE, &body)?.refuses("mem_gib")?;
                 }
                 Ok(())
             },
@@ -41,30 +57,67 @@ pub(super) fn checks() -> Vec<Check> {
             "7",
             "an estimate has the rates of the created instance, and creates nothing",
             |c| {
-                let body = c.small_with("container", &json!({ "name": c.name() }));
+                let free =
+                    || Ok::<_, anyhow::Error>(listed(c, "/api/offer/")?["largest_free"].clone());
+                let audit = || c.me().get("/api/audit/?order=newest")?.expect(200);
+                let before = (free()?, audit()?);
+                let body = c.small("container");
                 let estimate = estimated(c, &body)?;
-                c.me()
-                    .instance(body["name"].as_str().unwrap_or_default())?
-                    .is(404)?;
-                ensure!(estimate["fits"] == true, "{estimate}");
+                c.me().instance(text(&body, "name")?)?.is(404)?;
+                ensure!(before == (free()?, audit()?), "something changed");
+                ensure!(
+                    estimate["fits"] == true && estimate["shortage"].is_null(),
+                    "{estimate}"
+                );
                 let created = c.create(&body)?;
-                for rate in ["vcpu_cost_hourly_usd", "ram_cost_hourly_usd"] {
+                let mut hourly = 0.0;
+                for (rate, size) in [
+                    ("vcpu_cost_hourly_usd", "n_vcpus"),
+                    ("ram_cost_hourly_usd", "mem_gib"),
+                    ("storage_cost_hourly_usd", "disk_size_gib"),
+                    ("gpu_cost_hourly_usd", "n_gpus"),
+                ] {
                     ensure!(estimate[rate] == created[rate], "`{rate}`: {estimate}");
+                    let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
+                    hourly += number(&created[rate]) * number(&created[size]);
                 }
+                let quoted = estimate["hourly_usd"].as_f64().context("no `hourly_usd`")?;
+                ensure!((quoted - hourly).abs() < 1e-9, "{quoted} is not {hourly}");
                 Ok(())
             },
-        ),
+        )
+        .exclusive(),
         decision(
             "7",
-            "an estimate refuses the fields that create refuses",
+            "an estimate has the field errors and the shortage of create",
             |c| {
                 estimated(c, &c.small("container"))?;
-                let wrong = c.small_with("container", &json!({ "n_vcpus": 0 }));
-                c.me().post(ESTIMATE, &wrong)?.refuses("n_vcpus")?;
+                let taken = &c.sample("container")?["name"];
+                for wrong in [
+                    json!({}),
+                    json!({ "resource_type": "pod", "n_vcpus": 0, "colour": "blue", "name": "-" }),
+                    c.small_with("vm", &json!({
+                        "flavor": "marimo", "gpu_model": "H100", "public_key": "x", "name": taken,
+                        "s3_endpoint_url": "https://s3.example.org",
+                    })),
+                    json!([]),
+                ] {
+                    let response = c.me().post(ESTIMATE, &wrong)?;
+                    response.is(400)?;
+                    let created = c.try_create(c.me(), &wrong)?;
+                    ensure!(response.body == created.body, "{response}; {created}");
+                }
                 let plain = [("Content-Type", "text/plain")];
-                c.me().raw("POST", ESTIMATE, &plain, Some(b"{}"))?.is(415)
+                c.me().raw("POST", ESTIMATE, &plain, Some(b"{}"))?.is(415)?;
+                let (body, refused) = exceed_capacity(c)?;
+                let estimate = estimated(c, &body)?;
+                ensure!(estimate["fits"] == false, "{estimate}");
+                let shortage = &estimate["shortage"];
+                ensure!(*shortage == refused.body["detail"], "{shortage}; {refused}");
+                Ok(())
             },
-        ),
+        )
+        .exclusive(),
         decision("7", "the costs are those of the caller's instances", |c| {
             listed(c, USAGE)?;
             let created = c.create(&c.small("container"))?;
@@ -75,9 +128,15 @@ pub(super) fn checks() -> Vec<Check> {
                 Ok(instances.iter().any(|line| line["uuid"] == id))
             };
             ensure!(!has(c.other()?)?, "another user sees it");
-            c.me()
-                .get(&format!("{USAGE}?from=yesterday"))?
-                .refuses("from")?;
+            for (query, field) in [
+                ("from=yesterday", "from"),
+                ("to=2026-13-01", "to"),
+                ("from=2026-01-02&to=2026-01-01", "from"),
+                ("from=2100-01-01", "from"),
+                ("to=2026-01-01&to=2026-01-02", "to"),
+            ] {
+                c.me().get(&format!("{USAGE}?{query}"))?.refuses(field)?;
+            }
             c.me().get(INSTANCES)?.is(200)
         }),
     ]

@@ -1,7 +1,8 @@
 //! Concurrent requests.
 
+use super::conditional;
 use crate::check::{Check, decision};
-use crate::client::Response;
+use crate::client::{Response, instance_path};
 use crate::context::uuid;
 use anyhow::{Result, anyhow, ensure};
 use serde_json::{Value, json};
@@ -23,6 +24,39 @@ pub(super) fn checks() -> Vec<Check> {
                     response.refuses("name")?;
                 }
                 Ok(())
+            },
+        ),
+        decision(
+            "4.3",
+            "several concurrent creates with one Idempotency-Key make one instance",
+            |c| {
+                let (key, body) = (c.name(), c.small("container"));
+                let responses = concurrently(|_| conditional::create(c, c.me(), &key, &body))?;
+                let made = responses.iter().filter(|a| a.status == 201);
+                let bodies: BTreeSet<_> = made.map(|a| a.body.to_string()).collect();
+                ensure!(bodies.len() == 1, "{} different answers", bodies.len());
+                let odd = responses.iter().find(|a| ![201, 409].contains(&a.status));
+                ensure!(
+                    odd.is_none(),
+                    "{}",
+                    odd.map_or_else(String::new, Response::to_string)
+                );
+                Ok(())
+            },
+        ),
+        decision(
+            "4",
+            "exactly one of several concurrent changes with one If-Match succeeds, the others are 412",
+            |c| {
+                let created = c.running("container")?;
+                let path = instance_path(uuid(&created)?);
+                let tag = conditional::etag(&c.me().get(&path)?)?;
+                let responses = concurrently(|_| {
+                    let name = json!({ "name": c.name() });
+                    conditional::with(c.me(), "PATCH", &path, ("If-Match", &tag), &name)
+                })?;
+                expect_count(&responses, 200, 1)?;
+                expect_count(&responses, 412, REQUESTS - 1)
             },
         ),
         decision(

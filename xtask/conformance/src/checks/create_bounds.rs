@@ -71,23 +71,26 @@ pub(super) fn checks() -> Vec<Check> {
             c.try_create(c.me(), &body)?.refuses(field)
         }));
     }
-    for (literal, value) in [("2.0", 2), ("2e0", 2), ("20E-1", 2)] {
-        let name = format!("create accepts {literal} as an integer");
+    for (field, literal, value) in [
+        ("n_vcpus", "2.0", 2),
+        ("n_vcpus", "2e0", 2),
+        ("n_vcpus", "20E-1", 2),
+        ("mem_gib", "2.0", 2),
+        ("disk_size_gib", "1e1", 10),
+    ] {
+        let name = format!("create accepts {literal} as the integer `{field}`");
         checks.push(decision("4.3", name, move |c| {
-            let created = create_with_literal(c, literal)?;
-            expect_field(&created, "n_vcpus", &json!(value))
+            let created = create_with_literal(c, field, literal)?;
+            expect_field(&created, field, &json!(value))
         }));
     }
     checks
 }
 
-/// Creates a container with this JSON literal as `n_vcpus`.
-fn create_with_literal(c: &Context<'_>, n_vcpus: &str) -> Result<Value> {
-    let text = format!(
-        "{{\"resource_type\":\"container\",\"n_vcpus\":{n_vcpus},\"mem_gib\":1,\
-         \"disk_size_gib\":10,\"name\":\"{}\"}}",
-        c.name()
-    );
+/// Creates a container with this JSON literal as the value of a field.
+fn create_with_literal(c: &Context<'_>, field: &str, literal: &str) -> Result<Value> {
+    let text = c.small_with("container", &json!({ field: "literal" }));
+    let text = text.to_string().replace("\"literal\"", literal);
     let json = [("Content-Type", "application/json")];
     let response = c
         .me()

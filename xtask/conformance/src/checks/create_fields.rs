@@ -91,10 +91,20 @@ pub(super) fn checks() -> Vec<Check> {
                 Ok(())
             },
         ),
-        decision("4.3", "create refuses an unknown field", |c| {
-            let body = c.small_with("container", &json!({ "colour": "red" }));
-            c.try_create(c.me(), &body)?.refuses("colour")
-        }),
+        decision(
+            "4.3",
+            "create refuses an unknown field, and suggests the field of a similar name",
+            |c| {
+                let body = c.small_with("container", &json!({ "colour": "red", "vcpus": 1 }));
+                let response = c.try_create(c.me(), &body)?;
+                response.refuses("colour")?;
+                response.refuses("vcpus")?;
+                let suggests = |field: &str| response.body[field].to_string().contains('`');
+                let right = response.body["vcpus"].to_string().contains("`n_vcpus`");
+                ensure!(right && !suggests("colour"), "{response}");
+                Ok(())
+            },
+        ),
         decision("4.3", "a refused create leaves nothing behind", |c| {
             let body = c.small_with("container", &json!({ "n_vcpus": 0 }));
             c.try_create(c.me(), &body)?.is(400)?;

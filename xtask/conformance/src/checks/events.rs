@@ -40,14 +40,16 @@ pub(super) fn checks() -> Vec<Check> {
             "5",
             "wrong parameters of a list of events are refused",
             |c| {
-                for field in ["limit", "after"] {
-                    c.me()
-                        .get(&format!("{EVENTS}?{field}=-1"))?
-                        .refuses(field)?;
+                for (query, field) in [
+                    ("limit=-1", "limit"),
+                    ("limit=0", "limit"),
+                    ("limit=1001", "limit"),
+                    ("after=-1", "after"),
+                    ("after=1&after=2", "after"),
+                    ("changes=1", "changes"),
+                ] {
+                    c.me().get(&format!("{EVENTS}?{query}"))?.refuses(field)?;
                 }
-                c.me()
-                    .get(&format!("{EVENTS}?changes=1"))?
-                    .refuses("changes")?;
                 c.me()
                     .get(&format!("{EVENTS}?instance={}", c.name()))?
                     .is(404)

@@ -1,6 +1,7 @@
 //! Section 2.3: the meaning of the fields.
 
 use crate::check::{Check, decision, spec};
+use crate::client::INSTANCES;
 use crate::context::{Context, expect_field, text, uuid};
 use crate::redact::redacted;
 use anyhow::{Context as _, Result, ensure};
@@ -64,8 +65,21 @@ pub(super) fn checks() -> Vec<Check> {
             Ok(())
         }),
         decision("2.3", "`mem_gib` is written as a float", |c| {
-            let response = c.me().instance(uuid(c.sample("container")?)?)?;
-            ensure!(response.text.contains("\"mem_gib\":1.0"), "{response}");
+            let created = c.try_create(c.me(), &c.small("container"))?;
+            let id = uuid(&created.body)?;
+            for response in [
+                &created,
+                &c.me().instance(id)?,
+                &c.me().patch(id, &json!({}))?,
+                &c.me().get(INSTANCES)?,
+            ] {
+                ensure!(response.text.contains("\"mem_gib\":1.0"), "{response}");
+            }
+            Ok(())
+        }),
+        decision("2.3", "a password has at least 16 characters", |c| {
+            let password = text(c.sample("container")?, "original_service_password")?;
+            ensure!(password.len() >= 16, "it has {}", password.len());
             Ok(())
         }),
         spec(

@@ -86,9 +86,18 @@ pub(super) fn checks() -> Vec<Check> {
             let (client, id) = create(c, &json!({ "scopes": ["read"] }))?;
             client.get(INSTANCES)?.is(200)?;
             client.get(AUDIT)?.is(200)?;
-            let created = client.post(INSTANCES, &c.small("container"))?;
-            c.delete_later(c.me(), &created);
-            created.is(403)?;
+            let mut endpoints = instance_endpoints(&c.name());
+            endpoints.extend(other_endpoints(c));
+            for (method, path, body) in endpoints {
+                let opens = path.ends_with("/terminal/");
+                let response = client.send(method, &path, &body)?;
+                c.delete_later(c.me(), &response);
+                let refused = response.status == 403;
+                ensure!(
+                    refused == (opens || method != "GET"),
+                    "{method} {path}: {response}"
+                );
+            }
             revoke(c, &id)
         }),
         decision(
@@ -176,10 +185,15 @@ pub(super) fn checks() -> Vec<Check> {
                 ensure!(found == expected, "the newest first, it has {found:?}");
                 let others = operations(c.other()?, "newest")?;
                 ensure!(others.is_empty(), "another user sees it");
-                c.me()
-                    .get(&format!("{AUDIT}?order=new"))?
-                    .refuses("order")?;
-                c.me().get(&format!("{AUDIT}?limit=0"))?.refuses("limit")
+                for (query, field) in [
+                    ("order=new", "order"),
+                    ("order=newest&order=newest", "order"),
+                    ("limit=0", "limit"),
+                    ("after=x", "after"),
+                ] {
+                    c.me().get(&format!("{AUDIT}?{query}"))?.refuses(field)?;
+                }
+                Ok(())
             },
         ),
         decision(

@@ -60,7 +60,7 @@ pub(super) fn checks() -> Vec<Check> {
                 Ok(())
             },
         ),
-        decision("2.2", "delete frees the name at once", |c| {
+        decision("2.2", "delete frees the name at once, for any user", |c| {
             let created = c.create(&c.small("container"))?;
             c.me().delete(uuid(&created)?)?.is(204)?;
             let body = c.small_with("container", &json!({ "name": created["name"] }));
@@ -69,7 +69,8 @@ pub(super) fn checks() -> Vec<Check> {
                 again["uuid"] != created["uuid"],
                 "two instances have one UUID"
             );
-            Ok(())
+            c.me().delete(uuid(&again)?)?.is(204)?;
+            c.create_as(c.other()?, &body).map(drop)
         }),
     ];
     let long = "a".repeat(64);

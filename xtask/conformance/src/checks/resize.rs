@@ -1,6 +1,6 @@
 //! Section 4.4: resize.
 
-use crate::check::{Check, decision, skip, spec};
+use crate::check::{Check, decision, spec};
 use crate::context::{Context, expect_field, uuid, with};
 use crate::redact::redacted;
 use anyhow::{Result, ensure};
@@ -111,15 +111,21 @@ pub(super) fn checks() -> Vec<Check> {
                 expect_field(&running, "mem_gib", &json!(2))
             },
         ),
-        decision("4.4", "a provisioning container cannot be resized", |c| {
-            let created = c.create(&c.small("container"))?;
-            let response = c.me().patch(uuid(&created)?, &json!({ "n_vcpus": 2 }))?;
-            let now = c.me().instance(uuid(&created)?)?.expect(200)?;
-            if response.status == 200 && now["state"] == "running" {
-                return skip("the instance was running before the request");
-            }
-            response.is(400)
-        }),
+        decision(
+            "4.4",
+            "a provisioning container is renamed, and not resized",
+            |c| {
+                let (created, response) = c.during_provisioning("container", |id| {
+                    c.me().patch(id, &json!({ "name": c.name() }))?.is(200)?;
+                    c.me().patch(id, &json!({ "n_vcpus": 2 }))
+                })?;
+                response.is(400)?;
+                ensure!(response.detail()?.contains("provisioning"), "{response}");
+                let running = c.wait(uuid(&created)?, "running")?;
+                ensure!(running["name"] != created["name"], "it was not renamed");
+                expect_field(&running, "n_vcpus", &json!(1))
+            },
+        ),
         decision(
             "4.4",
             "an update to the current size is not a resize",

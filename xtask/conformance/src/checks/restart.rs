@@ -5,7 +5,6 @@ use crate::context::{Context, expect_field, uuid};
 use crate::redact::redacted;
 use anyhow::{Result, anyhow, ensure};
 use serde_json::json;
-use std::time::Duration;
 
 pub(super) fn checks() -> Vec<Check> {
     let mut checks = vec![
@@ -85,9 +84,10 @@ fn during_stop(c: &Context<'_>) -> Result<()> {
     let id = uuid(&running)?;
     std::thread::scope(|scope| {
         let stop = scope.spawn(|| c.me().act(id, "stop"));
-        while c.me().instance(id)?.expect(200)?["state"] != "exited" && !stop.is_finished() {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        c.retry(|| {
+            let now = c.me().instance(id)?.expect(200)?;
+            Ok(now["state"] == "exited" || stop.is_finished())
+        })?;
         let overlapped = !stop.is_finished();
         let restarted = c.me().act(id, "restart")?.expect(200)?;
         expect_field(&restarted, "state", &json!("running"))?;

@@ -10,11 +10,15 @@ pub(super) fn checks() -> Vec<Check> {
         decision("3", "an instance in state error can be renamed and deleted, but not stopped, restarted or resized", |c| {
             let created = failed_instance(c)?;
             let id = uuid(&created)?;
-            for action in ["stop", "restart"] {
-                c.me().act(id, action)?.is(400)?;
+            for refused in [
+                c.me().act(id, "stop")?,
+                c.me().act(id, "restart")?,
+                c.me().patch(id, &json!({ "n_vcpus": 2 }))?,
+                c.me().stats(id)?,
+            ] {
+                refused.is(400)?;
+                ensure!(refused.detail()?.contains("error"), "{refused}");
             }
-            c.me().patch(id, &json!({ "n_vcpus": 2 }))?.is(400)?;
-            c.me().stats(id)?.is(400)?;
             let name = c.name();
             c.me().patch(id, &json!({ "name": name }))?.is(200)?;
             c.me().delete(id)?.is(204)?;
@@ -57,7 +61,8 @@ pub(super) fn checks() -> Vec<Check> {
             let created = c.running_with(&c.small_with("container", &json!({ "name": name })))?;
             let exited = c.wait(uuid(&created)?, "exited")?;
             ensure!(exited["uuid"] == created["uuid"]);
-            c.me().act(uuid(&created)?, "restart")?.is(200)
+            c.me().act(uuid(&created)?, "restart")?.is(200)?;
+            c.wait(uuid(&created)?, "running").map(drop)
         }),
     ]
 }

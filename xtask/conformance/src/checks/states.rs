@@ -1,6 +1,6 @@
 //! Section 3: the transitions between states, and the refusal of all others.
 
-use crate::check::{Check, decision, skip, spec};
+use crate::check::{Check, decision, spec};
 use crate::context::{Context, expect_field, stopped_state, uuid};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -97,34 +97,34 @@ pub(super) fn checks() -> Vec<Check> {
             }));
         }
     }
-    for action in ["stop", "restart"] {
-        checks.push(decision(
-            "3",
-            format!("the refusal of {action} names the state"),
-            move |c| {
-                let (instance, state) = match action {
-                    "stop" => (c.stopped("container")?, "exited"),
-                    _ => (c.sample("container")?.clone(), "running"),
-                };
-                let response = c.me().act(uuid(&instance)?, action)?;
-                response.is(400)?;
-                ensure!(response.detail()?.contains(state), "{response}");
-                Ok(())
-            },
-        ));
+    for (action, state) in [
+        ("stop", "provisioning"),
+        ("stop", "exited"),
+        ("restart", "provisioning"),
+        ("restart", "running"),
+        ("stats", "exited"),
+    ] {
+        let name = format!("the refusal of {action} names the state {state}");
+        checks.push(decision("3", name, move |c| {
+            let send = |id: &str| match action {
+                "stats" => c.me().stats(id),
+                _ => c.me().act(id, action),
+            };
+            let response = match state {
+                "provisioning" => c.during_provisioning("container", send)?.1,
+                "running" => send(uuid(c.sample("container")?)?)?,
+                _ => send(uuid(&c.stopped("container")?)?)?,
+            };
+            response.is(400)?;
+            ensure!(response.detail()?.contains(state), "{response}");
+            Ok(())
+        }));
     }
     checks
 }
 
-/// Skips the check if the instance is running before the request.
 fn refused_during_provisioning(c: &Context<'_>, kind: &str, action: &str) -> Result<()> {
-    c.sample(kind)?;
-    let created = c.create(&c.small(kind))?;
-    let response = c.me().act(uuid(&created)?, action)?;
-    let now = c.me().instance(uuid(&created)?)?.expect(200)?;
-    if response.status == 200 && now["state"] != "provisioning" {
-        return skip("the instance was running before the request");
-    }
+    let (_, response) = c.during_provisioning(kind, |id| c.me().act(id, action))?;
     response.is(400)
 }
 

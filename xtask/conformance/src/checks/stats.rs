@@ -1,6 +1,6 @@
 //! Sections 2.5 and 4.10: live usage.
 
-use crate::check::{Check, decision, skip, spec};
+use crate::check::{Check, decision, spec};
 use crate::context::uuid;
 use anyhow::{Context as _, ensure};
 
@@ -28,12 +28,7 @@ pub(super) fn checks() -> Vec<Check> {
             "4.10",
             "stats returns 400 for a provisioning container",
             |c| {
-                let created = c.create(&c.small("container"))?;
-                let response = c.me().stats(uuid(&created)?)?;
-                let now = c.me().instance(uuid(&created)?)?.expect(200)?;
-                if response.status == 200 && now["state"] == "running" {
-                    return skip("the instance was running before the request");
-                }
+                let (_, response) = c.during_provisioning("container", |id| c.me().stats(id))?;
                 response.is(400)
             },
         ),

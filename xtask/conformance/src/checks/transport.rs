@@ -15,8 +15,11 @@ pub(super) fn checks() -> Vec<Check> {
                 "/api/instance/a/b/",
                 "/api/instance/a/stop/x/",
                 "/api/instance//",
+                "/api/docs/%ff",
             ] {
-                c.me().get(path)?.is(404)?;
+                let response = c.me().get(path)?;
+                response.is(404)?;
+                response.detail()?;
             }
             Ok(())
         }),

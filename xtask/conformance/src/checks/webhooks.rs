@@ -11,6 +11,29 @@ pub(super) const MISSING: &str = "00000000-0000-4000-8000-000000000000";
 /// A name that is never found, so no request leaves the service.
 const URL: &str = "https://receiver.invalid/hook";
 
+/// URLs that are refused, with words of the message.
+const REFUSED: [(&str, &str); 16] = [
+    ("http://example.com/", "must begin with https://"),
+    ("ftp://example.com/", "must begin with https://"),
+    ("example.com", "must be a URL"),
+    ("https://ann:secret@example.com/", "no password"),
+    ("https://example.com/#top", "fragment"),
+    ("https://127.0.0.1/", "public address"),
+    ("https://0x7f000001/", "public address"),
+    ("https://10.0.0.1:8443/", "public address"),
+    ("https://100.100.100.200/", "public address"),
+    ("https://168.63.129.16/", "public address"),
+    (
+        "https://169.254.169.254/latest/meta-data/",
+        "public address",
+    ),
+    ("https://[::1]/", "public address"),
+    ("https://[::ffff:10.0.0.1]/", "public address"),
+    ("https://[64:ff9b::a00:1]/", "public address"),
+    ("https://[2002:a00:1::]/", "public address"),
+    ("https://[fd00:ec2::254]/", "public address"),
+];
+
 /// Every endpoint of webhooks, with a valid body.
 pub(super) fn webhook_endpoints(id: &str) -> Vec<(&'static str, String, Value)> {
     let mut endpoints = vec![
@@ -79,14 +102,19 @@ pub(super) fn checks() -> Vec<Check> {
             "4",
             "a wrong URL and unknown types of a webhook are refused",
             |c| {
-                for url in [
-                    "http://example.com/",
-                    "https://127.0.0.1/",
-                    "https://169.254.169.254/",
-                ] {
-                    let body = json!({ "url": url });
-                    c.me().post(WEBHOOKS, &body)?.refuses("url")?;
+                for (url, why) in REFUSED {
+                    let response = c.me().post(WEBHOOKS, &json!({ "url": url }))?;
+                    response.refuses("url")?;
+                    let named = response.body["url"].to_string().contains(why);
+                    ensure!(named, "{url}: {response}");
                 }
+                let both = json!({ "url": "https://127.0.0.1/", "types": ["ready", "none"] });
+                let response = c.me().post(WEBHOOKS, &both)?;
+                response.refuses("url")?;
+                ensure!(
+                    response.body["types"].to_string().contains("none"),
+                    "{response}"
+                );
                 let body = json!({ "url": URL, "types": ["none"] });
                 c.me().post(WEBHOOKS, &body)?.refuses("types")?;
                 let plain = [("Content-Type", "text/plain")];

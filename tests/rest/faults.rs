@@ -1,0 +1,64 @@
+//! Failures of an engine that the simulated engine's script causes: in creations and changes of ports.
+
+use crate::{Expected, running, start_with, uuid};
+use serde_json::json;
+use wharf_tests::{Ports, Server, simulated_node, small, until};
+
+#[test]
+fn a_failed_creation_frees_its_compute_and_costs_nothing() {
+    let (server, api) = start_with("faults = [{ call = \"ensure\", nth = 1, error = \"failed\" }]");
+    let mut body = small("container");
+    body["n_vcpus"] = json!(16);
+    let created = api.create(&body).is(201);
+    api.wait_for(uuid(&created), "error").unwrap();
+    let bill = || server.cli(&["bill", "ann@example.com"]).unwrap();
+    let before = bill();
+    let another = server.user("bob@example.com").unwrap();
+    let next = until("the compute of the failed instance is free", || {
+        let answer = another.create(&body)?;
+        Ok((answer.status == 201).then_some(answer.body))
+    });
+    another.wait_for(uuid(&next.unwrap()), "running").unwrap();
+    crate::history::until_billed(&server, "bob@example.com");
+    assert_eq!(bill(), before);
+    api.delete(uuid(&created)).is(204);
+    server.finish().unwrap();
+}
+
+#[test]
+fn temporary_engine_errors_are_retried() {
+    for error in ["unreachable", "lost", "error", "retry"] {
+        let faults = format!("faults = [{{ call = \"ensure\", nth = 1, error = \"{error}\" }}]");
+        let (server, api) = start_with(&faults);
+        running(&api);
+        server.finish().unwrap();
+    }
+}
+
+#[test]
+fn provisioning_fails_at_its_deadline() {
+    let node = simulated_node("one", "ready_after_ms = 600000");
+    let ports = Ports::take().settings();
+    let server = Server::start(&format!("provisioning_deadline_s = 1\n{ports}{node}")).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    let created = api.small_container().unwrap();
+    assert_eq!(created["state"], "provisioning");
+    api.wait_for(uuid(&created), "error").unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_failed_port_change_is_retried() {
+    let faults = "faults = [{ call = \"ports\", nth = 1, error = \"unreachable\" }, \
+                  { call = \"ports\", nth = 3, error = \"lost\" }]";
+    let (server, api) = start_with(faults);
+    let vm = api.create(&small("vm")).is(201);
+    api.wait_for(uuid(&vm), "running").unwrap();
+    let path = format!("/api/instance/{}/add-port/", uuid(&vm));
+    let open = api.send("POST", &path, &json!({ "port": 8080 })).is(200);
+    assert_eq!(open["wan_ports"], json!([22, 8080]));
+    let log = server.log();
+    let calls = log.matches("/ports").count();
+    assert!(calls >= 4, "{calls} calls:\n{log}");
+    server.finish().unwrap();
+}

@@ -1,0 +1,170 @@
+//! Resizes on nodes that cannot grow or change everything while an instance runs.
+
+use crate::{Expected, running, start_with, uuid};
+use serde_json::{Value, json};
+use wharf_tests::{Answer, Api, Ports, Server, simulated_node};
+
+fn patch(api: &Api, selector: &str, body: Value) -> Answer {
+    api.send("PATCH", &format!("/api/instance/{selector}/"), &body)
+        .unwrap()
+}
+
+#[test]
+fn all_wrong_fields_are_reported_at_once_even_if_disks_cannot_grow() {
+    let (server, api) = start_with("disk_grow = 'no'");
+    let taken = api.small_container().unwrap();
+    let created = running(&api);
+    let wrong = |body: Value| {
+        let errors = patch(&api, uuid(&created), body).is(400);
+        let fields: Vec<_> = errors.as_object().unwrap().keys().cloned().collect();
+        fields.join(" ")
+    };
+    let larger = json!({ "disk_size_gib": 20 });
+    assert_eq!(wrong(larger), "disk_size_gib");
+    let all =
+        json!({ "disk_size_gib": 20, "n_vcpus": 0, "name": taken["name"], "state": "running" });
+    assert_eq!(wrong(all), "disk_size_gib n_vcpus name state");
+    let all = json!({ "disk_size_gib": 20, "mem_gib": "2", "name": "A" });
+    assert_eq!(wrong(all), "disk_size_gib mem_gib name");
+    let same = json!({ "disk_size_gib": created["disk_size_gib"], "n_vcpus": 2 });
+    patch(&api, uuid(&created), same).is(200);
+    server.finish().unwrap();
+}
+
+/// Creates a stopped container with a disk of 10 GiB.
+fn stopped(api: &Api) -> Value {
+    let created = running(&api);
+    let stop = api.act(uuid(&created), "stop").unwrap();
+    stop.is(200);
+    created
+}
+
+#[test]
+fn a_running_instance_must_be_stopped_before_its_disk_grows() {
+    let (server, api) = start_with("disk_grow = 'stopped'");
+    let created = api.small_container().unwrap();
+    let id = uuid(&created);
+    api.wait_for(id, "running").unwrap();
+    let larger = json!({ "disk_size_gib": 20, "n_vcpus": 2 });
+    let errors = patch(&api, id, larger.clone()).is(400);
+    let message = errors["disk_size_gib"][0].as_str().unwrap();
+    assert!(message.contains("stop it first"), "{errors}");
+    let unchanged = api.instance(id).is(200);
+    assert_eq!(
+        (&unchanged["disk_size_gib"], &unchanged["n_vcpus"]),
+        (&json!(10), &json!(1))
+    );
+    patch(&api, id, json!({ "n_vcpus": 2 })).is(200);
+
+    api.act(id, "stop").is(200);
+    let resized = patch(&api, id, larger).is(200);
+    assert_eq!(
+        (&resized["state"], &resized["disk_size_gib"]),
+        (&json!("exited"), &json!(20))
+    );
+    let smaller = json!({ "disk_size_gib": 19 });
+    assert!(patch(&api, id, smaller).is(400)["disk_size_gib"].is_array());
+    let restarted = api.act(id, "restart").is(200);
+    assert_eq!(restarted["state"], "running");
+    let running = api.wait_for(id, "running").unwrap();
+    assert_eq!(running["disk_size_gib"], 20);
+    // The node has applied the size: a simulated machine uses a tenth of its disk.
+    let stats = api.get(&format!("/api/instance/{id}/stats/")).is(200);
+    assert_eq!(stats["disk_used_gib"], 2.0);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_node_without_live_resize_requires_a_stop() {
+    let (server, api) = start_with("fixed_while_running = true");
+    let created = api.small_container().unwrap();
+    let id = uuid(&created);
+    api.wait_for(id, "running").unwrap();
+    let larger = json!({ "n_vcpus": 2, "mem_gib": 2 });
+    let errors = patch(&api, id, larger.clone()).is(400);
+    for field in ["n_vcpus", "mem_gib"] {
+        let message = errors[field][0].as_str().unwrap();
+        assert!(message.contains("stop it first"), "{errors}");
+    }
+    // The disk can still grow.
+    patch(&api, id, json!({ "disk_size_gib": 20 })).is(200);
+    api.act(id, "stop").is(200);
+    patch(&api, id, larger).is(200);
+    api.act(id, "restart").is(200);
+    let running = api.wait_for(id, "running").unwrap();
+    assert_eq!(running["n_vcpus"], 2);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_restart_does_not_wait_for_a_slow_disk_growth() {
+    let slow = "disk_grow = 'stopped', faults = [{ call = 'grow', every = 1, error = 'retry', after_ms = 100 }]";
+    let limits = "[limits]\nanswer_wait_ms = 400\n";
+    let settings = format!(
+        "{limits}{}{}",
+        Ports::take().settings(),
+        simulated_node("one", slow)
+    );
+    let server = Server::start(&settings).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    let created = stopped(&api);
+    let id = uuid(&created);
+    patch(&api, id, json!({ "disk_size_gib": 20 })).is(200);
+    let restarted = api.act(id, "restart").is(200);
+    assert_eq!(restarted["state"], "running");
+    let shown = api.instance(id).is(200);
+    assert_eq!(
+        (&shown["state"], &shown["disk_size_gib"]),
+        (&json!("running"), &json!(20))
+    );
+    // Another change must wait; a stop need not.
+    assert_eq!(patch(&api, id, json!({ "n_vcpus": 2 })).status, 400);
+    let stop = api.act(id, "stop").is(200);
+    assert_eq!(stop["state"], "shut_off");
+    api.delete(id).is(204);
+    server.finish().unwrap();
+}
+
+#[test]
+fn content_that_does_not_fit_stays_on_the_old_disk() {
+    let faults = "disk_grow = 'stopped', faults = [{ call = 'grow', nth = 1, error = 'full' }]";
+    let (server, api) = start_with(faults);
+    let created = stopped(&api);
+    let id = uuid(&created);
+    patch(&api, id, json!({ "disk_size_gib": 20 })).is(200);
+    let answer = api.act(id, "restart").is(422);
+    assert_eq!(answer["detail"]["bottleneck"], json!(["disk_size_gib"]));
+    assert_eq!(answer["detail"]["nearest_available"]["disk_size_gib"], 10);
+    let shown = api.instance(id).is(200);
+    assert_eq!(
+        (&shown["state"], &shown["disk_size_gib"]),
+        (&json!("exited"), &json!(10))
+    );
+    let restarted = api.act(id, "restart").is(200);
+    assert_eq!(restarted["state"], "running");
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_failed_disk_growth_is_retried_and_then_abandoned() {
+    let every = |call: &str| {
+        format!("disk_grow = 'stopped', faults = [{{ call = 'grow', {call}error = 'error' }}]")
+    };
+    for (faults, status, state) in [
+        (every("nth = 1, "), 200, "running"),
+        (every(""), 0, "exited"),
+    ] {
+        let (server, api) = start_with(&faults);
+        let created = stopped(&api);
+        let id = uuid(&created);
+        patch(&api, id, json!({ "disk_size_gib": 20 })).is(200);
+        let answer = api.act(id, "restart").unwrap();
+        assert!(
+            answer.status == status || status == 0 && answer.status >= 400,
+            "{answer:?}"
+        );
+        let shown = api.wait_for(id, state).unwrap();
+        assert_eq!(shown["disk_size_gib"], 20);
+        server.finish().unwrap();
+    }
+}

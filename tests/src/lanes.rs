@@ -1,0 +1,197 @@
+//! The harness of the tests on real engines. A suite starts its engine once for many tests, and lanes of suites
+//! run beside each other.
+
+use crate::trials::is_wanted;
+use anyhow::{Result, anyhow};
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+use wharf_testkit::progress::skipped;
+
+/// The variable that selects every test on every engine, with all points of kills.
+pub const ALL: &str = "WHARF_TEST_ALL";
+/// The name of the trial that is the end of an engine.
+const END: &str = "the_engine_is_removed_without_a_trace";
+
+/// Whether a whole run was asked for.
+pub fn is_whole_run() -> bool {
+    std::env::var_os(ALL).is_some()
+}
+
+/// A test with a shared context, such as an engine.
+pub type Test<C> = Box<dyn Fn(&C) -> Result<()> + Send + Sync>;
+
+/// Tests that share more than the engine. They run in their order, on one thread.
+pub type Chain<C> = Vec<(String, Test<C>)>;
+
+/// The tests of one engine.
+pub struct Suite<C> {
+    /// The name of the engine, with which the names of its tests begin.
+    pub kind: String,
+    /// Starts the engine.
+    pub start: Box<dyn FnOnce() -> Result<C> + Send>,
+    /// Ends it, and checks that nothing is left.
+    pub stop: Box<dyn FnOnce(C) -> Result<()> + Send>,
+    /// Numbers of threads, each with the tests that they run. One part follows the other.
+    pub parts: Vec<(usize, Vec<Chain<C>>)>,
+}
+
+/// The receivers of outcomes, by the names of trials.
+type Outcomes = HashMap<String, Sender<Result<(), Failed>>>;
+
+/// A suite of any engine.
+pub trait Run: Send {
+    /// Drops the tests that the command line does not select, and returns the names of all others.
+    fn select(&mut self, arguments: &Arguments) -> Vec<String>;
+    /// Runs the tests.
+    fn run(self: Box<Self>, outcomes: &Outcomes);
+}
+
+impl<C: Sync> Suite<C> {
+    fn name(&self, test: &str) -> String {
+        format!("{}::{test}", self.kind)
+    }
+}
+
+impl<C: Sync> Run for Suite<C> {
+    fn select(&mut self, arguments: &Arguments) -> Vec<String> {
+        let mut names = Vec::new();
+        let end = self.name(END);
+        let (kind, chains) = (
+            &self.kind,
+            self.parts.iter_mut().flat_map(|part| &mut part.1),
+        );
+        for chain in chains {
+            chain.retain(|(name, _)| is_wanted(arguments, &format!("{kind}::{name}")));
+            names.extend(chain.iter().map(|(name, _)| format!("{kind}::{name}")));
+        }
+        if !names.is_empty() || is_wanted(arguments, &end) {
+            names.push(end);
+        }
+        names
+    }
+
+    fn run(self: Box<Self>, outcomes: &Outcomes) {
+        let end = self.name(END);
+        if !outcomes.contains_key(&end) {
+            return;
+        }
+        let Self {
+            kind,
+            start,
+            stop,
+            parts,
+        } = *self;
+        let tell = |name: &str, outcome: Result<()>| {
+            // The list of failures comes at the end only.
+            let outcome = outcome.map_err(|error| {
+                let why = format!("{error:#}");
+                println!("failure of {name}: {why}");
+                Failed::from(why)
+            });
+            if let Some(sender) = outcomes.get(name) {
+                let _ = sender.send(outcome);
+            }
+        };
+        let begin = Instant::now();
+        let context = match caught(start) {
+            Ok(context) => context,
+            Err(error) => {
+                let why = format!("{kind} does not start: {error:#}");
+                let all = parts.iter().flat_map(|part| &part.1).flatten();
+                for (name, _) in all {
+                    tell(&format!("{kind}::{name}"), Err(anyhow!(why.clone())));
+                }
+                return tell(&end, Err(anyhow!(why)));
+            }
+        };
+        println!("{:>6.1} s  start of {kind}", begin.elapsed().as_secs_f64());
+        for (threads, chains) in parts {
+            let queue = Mutex::new(VecDeque::from(chains));
+            let next = || {
+                queue
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .pop_front()
+            };
+            thread::scope(|scope| {
+                for _ in 0..threads {
+                    scope.spawn(|| {
+                        while let Some(chain) = next() {
+                            for (name, test) in chain {
+                                let (name, begin) = (format!("{kind}::{name}"), Instant::now());
+                                let outcome = caught(|| test(&context));
+                                println!("{:>6.1} s  {name}", begin.elapsed().as_secs_f64());
+                                tell(&name, outcome);
+                            }
+                        }
+                    });
+                }
+            });
+        }
+        let begin = Instant::now();
+        let stopped = caught(|| stop(context));
+        println!("{:>6.1} s  end of {kind}", begin.elapsed().as_secs_f64());
+        tell(&end, stopped);
+    }
+}
+
+fn caught<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
+    let caught = catch_unwind(AssertUnwindSafe(call));
+    caught.unwrap_or_else(|_| Err(anyhow!("it panicked; the message is above")))
+}
+
+/// Runs lanes beside each other; within a lane, one suite follows the other. With one thread for tests, one
+/// lane follows the other.
+pub fn run(arguments: &Arguments, mut lanes: Vec<Vec<Box<dyn Run>>>) -> ExitCode {
+    let (mut trials, mut outcomes) = (Vec::new(), Outcomes::new());
+    for suite in lanes.iter_mut().flatten() {
+        for name in suite.select(arguments) {
+            let (sender, outcome) = channel();
+            outcomes.insert(name.clone(), sender);
+            let wait = move || {
+                outcome
+                    .recv()
+                    .unwrap_or_else(|_| Err("it did not run".into()))
+            };
+            trials.push(Trial::test(name, wait));
+        }
+    }
+    let mut whole = arguments.clone();
+    (whole.filter, whole.skip) = (None, Vec::new());
+    if arguments.list {
+        return libtest_mimic::run(&whole, trials).exit_code();
+    }
+    if arguments.test_threads == Some(1) {
+        lanes = vec![lanes.into_iter().flatten().collect()];
+    }
+    // Each thread only waits for the outcome of its trial.
+    whole.test_threads = Some(trials.len().max(2));
+    thread::scope(|scope| {
+        for lane in lanes {
+            let outcomes = &outcomes;
+            scope.spawn(move || lane.into_iter().for_each(|suite| suite.run(outcomes)));
+        }
+        libtest_mimic::run(&whole, trials).exit_code()
+    })
+}
+
+/// Reports that none of the tests can run. In continuous integration that is a failure.
+pub fn skip(mut lanes: Vec<Vec<Box<dyn Run>>>) -> ExitCode {
+    let all = lanes.iter_mut().flatten();
+    let count: usize = all
+        .map(|suite| suite.select(&Arguments::default()).len())
+        .sum();
+    skipped(&format!(
+        "real engines need root on this machine; {count} tests did not run"
+    ));
+    match std::env::var_os("CI") {
+        Some(_) => ExitCode::FAILURE,
+        None => ExitCode::SUCCESS,
+    }
+}
