@@ -1,41 +1,30 @@
 //! Two installations on one engine, networks of earlier versions, and bridges that vanish.
 
-use crate::context::Context;
+use crate::context::{self, Context};
+use crate::lab::{Lab, inside, running, text, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::process::Command;
 use wharf_testkit::process::{output, succeeds};
-use wharf_tests::{Api, Login, Ports, Server, until};
-
-fn running(api: &Api) -> Result<Value> {
-    api.wait_for(text(&api.small_container()?, "uuid"), "running")
-}
-
-fn text<'a>(instance: &'a Value, field: &str) -> &'a str {
-    instance[field].as_str().unwrap_or_default()
-}
+use wharf_tests::{Server, until};
 
 /// Logs in through the published port, and checks that it leads to this instance.
 fn reaches_itself(instance: &Value) -> Result<()> {
-    let login = Login::Password(text(instance, "original_service_password"));
-    let name = login.output(instance, "uname -n")?;
-    ensure!(name.trim() == text(instance, "name"), "{name}");
+    let name = inside(instance, "uname -n")?;
+    ensure!(name == text(&instance["name"]), "{name}");
     Ok(())
 }
 
 /// The name of the instance's network and its description.
 fn network_of(context: &Context, instance: &Value) -> Result<(String, Value)> {
-    let container = context.container_of(instance)?;
-    let networks = container["NetworkSettings"]["Networks"].as_object();
-    let name = networks.and_then(|networks| networks.keys().next());
-    let name = name.context("the container is on no network")?.clone();
-    let network = context.by_hand("GET", &format!("/networks/{name}"), None)?;
+    let name = context::network_of(context, instance)?;
+    let network = context.ask("GET", &format!("/networks/{name}"), None)?;
     Ok((name, network))
 }
 
 /// The name of a network's bridge.
 fn bridge(network: &Value) -> &str {
-    text(&network["Options"], "com.docker.network.bridge.name")
+    text(&network["Options"]["com.docker.network.bridge.name"])
 }
 
 pub fn two_installations(context: &Context) -> Result<()> {
@@ -45,7 +34,7 @@ pub fn two_installations(context: &Context) -> Result<()> {
     let (name, _) = network_of(context, &mine)?;
 
     // A server with the range of the first.
-    let settings = context.settings(Ports::take(), "")?;
+    let settings = context.settings("")?;
     let range = |settings: &str| {
         let mut lines = settings.lines();
         lines
@@ -91,28 +80,25 @@ pub fn two_installations(context: &Context) -> Result<()> {
     ensure!(name != other, "both have {name}");
     reaches_itself(&mine)?;
     reaches_itself(&theirs)?;
-    bob.delete(text(&theirs, "uuid"))?.expect(204)?;
-    until("the network of the second is gone", || {
-        Ok((!context.networks()?.contains(&other)).then_some(()))
-    })?;
+    bob.delete(uuid(&theirs))?.expect(204)?;
+    context.networks_gone([&other])?;
     second.finish()?;
     reaches_itself(&mine)?;
     first.finish()
 }
 
 pub fn a_vanished_bridge(context: &Context) -> Result<()> {
-    let server = context.server()?;
-    let api = server.user("ann@example.com")?;
+    let (server, api) = context.served("")?;
     let instance = running(&api)?;
     let (_, network) = network_of(context, &instance)?;
-    api.act(text(&instance, "uuid"), "stop")?.expect(200)?;
+    api.act(uuid(&instance), "stop")?.expect(200)?;
     ensure!(succeeds(Command::new("ip").args([
         "link",
         "delete",
         bridge(&network)
     ])));
-    api.act(text(&instance, "uuid"), "restart")?.expect(200)?;
-    reaches_itself(&api.wait_for(text(&instance, "uuid"), "running")?)?;
+    api.act(uuid(&instance), "restart")?.expect(200)?;
+    reaches_itself(&api.wait_for(uuid(&instance), "running")?)?;
     // The address of the bridge is that of the new one.
     output(Command::new("ip").args(["link", "show", bridge(&network)]))?;
     server.finish()
@@ -120,14 +106,11 @@ pub fn a_vanished_bridge(context: &Context) -> Result<()> {
 
 /// Versions before this one named a network after its addresses alone.
 pub fn a_network_of_an_earlier_version(context: &Context) -> Result<()> {
-    let server = context.server()?;
-    let api = server.user("ann@example.com")?;
+    let (server, api) = context.served("")?;
     let instance = running(&api)?;
     let (name, network) = network_of(context, &instance)?;
-    api.delete(text(&instance, "uuid"))?.expect(204)?;
-    until("the network is gone", || {
-        Ok((!context.networks()?.contains(&name)).then_some(()))
-    })?;
+    api.delete(uuid(&instance))?.expect(204)?;
+    context.networks_gone([&name])?;
     let address = name.get(..name.len() - 3).context("name")?;
     let earlier = format!("{address}18");
     let made = json!({
@@ -137,27 +120,24 @@ pub fn a_network_of_an_earlier_version(context: &Context) -> Result<()> {
     // Docker gives the addresses free after it has removed a network from its list.
     until("the addresses are free", || {
         Ok(context
-            .by_hand("POST", "/networks/create", Some(made.clone()))
+            .ask("POST", "/networks/create", Some(made.clone()))
             .ok())
     })?;
 
     let instance = running(&api)?;
-    let uuid = text(&instance, "uuid");
+    let id = uuid(&instance);
     ensure!(network_of(context, &instance)?.0 == earlier);
     reaches_itself(&instance)?;
     for action in ["stop", "restart"] {
-        api.act(uuid, action)?.expect(200)?;
+        api.act(id, action)?.expect(200)?;
     }
-    reaches_itself(&api.wait_for(uuid, "running")?)?;
+    reaches_itself(&api.wait_for(id, "running")?)?;
     // The network is removed by hand while its only instance is stopped.
-    api.act(uuid, "stop")?.expect(200)?;
-    context.by_hand("DELETE", &format!("/networks/{earlier}"), None)?;
-    api.act(uuid, "restart")?.expect(200)?;
-    reaches_itself(&api.wait_for(uuid, "running")?)?;
-    api.delete(uuid)?.expect(204)?;
-    until("no network is left", || {
-        let left = context.networks()?;
-        Ok((!left.contains(&earlier) && !left.contains(&name)).then_some(()))
-    })?;
+    api.act(id, "stop")?.expect(200)?;
+    context.ask("DELETE", &format!("/networks/{earlier}"), None)?;
+    api.act(id, "restart")?.expect(200)?;
+    reaches_itself(&api.wait_for(id, "running")?)?;
+    api.delete(id)?.expect(204)?;
+    context.networks_gone([&earlier, &name])?;
     server.finish()
 }

@@ -2,10 +2,11 @@
 //! is untouched.
 
 use crate::context::Context;
+use crate::lab::{Lab, inside, state, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use wharf_tests::{FakeClock, Login, Ports, Server, until};
+use wharf_tests::{FakeClock, Server};
 
 /// Short intervals, so that a deadline that depends on the clock would be visible.
 const SETTINGS: &str = "provisioning_deadline_s = 5\n[limits]\nobserve_every_ms = 300\n";
@@ -13,14 +14,10 @@ const SETTINGS: &str = "provisioning_deadline_s = 5\n[limits]\nobserve_every_ms 
 const FORWARD: &str = "+7200";
 const BACK: &str = "-7200";
 
-fn uuid(instance: &Value) -> &str {
-    instance["uuid"].as_str().unwrap_or_default()
-}
-
 pub fn set_back(context: &Context) -> Result<()> {
     let clock = FakeClock::new()?;
     let set = |offset: &str| clock.set(offset);
-    let settings = context.settings(Ports::take(), SETTINGS)?;
+    let settings = context.settings(SETTINGS)?;
     let mut server = Server::start_in(&settings, &clock.environment())?;
     let mut api = server.user("ann@example.com")?;
     let first = api.small_container()?;
@@ -46,10 +43,7 @@ pub fn set_back(context: &Context) -> Result<()> {
         listed == [first["uuid"].clone(), second["uuid"].clone()],
         "{listed:?}"
     );
-    let password = running["original_service_password"]
-        .as_str()
-        .unwrap_or_default();
-    Login::Password(password).output(&running, "true")?;
+    inside(&running, "true")?;
     let stats = api.stats(uuid(&first))?;
     ensure!(
         stats["cpu_percent"].as_f64().is_some_and(|p| p >= 0.0),
@@ -60,7 +54,7 @@ pub fn set_back(context: &Context) -> Result<()> {
         set(offset)?;
         api.act(uuid(&first), "stop")?.expect(200)?;
         set(if offset == BACK { FORWARD } else { BACK })?;
-        ensure!(api.instance(uuid(&first))?.expect(200)?["state"] == "exited");
+        ensure!(state(&api, &first)? == "exited");
         api.act(uuid(&first), "restart")?.expect(200)?;
         api.wait_for(uuid(&first), "running")?;
     }
@@ -76,11 +70,8 @@ pub fn set_back(context: &Context) -> Result<()> {
     let begin = Instant::now();
     let late = api.small_container()?;
     set(BACK)?;
-    until("the instance has failed", || {
-        let state = api.instance(uuid(&late))?.expect(200)?["state"].clone();
-        Ok((state == "error").then_some(()))
-    })
-    .with_context(|| format!("{taken} ports were taken"))?;
+    api.wait_for(uuid(&late), "error")
+        .with_context(|| format!("{taken} ports were taken"))?;
     let took = begin.elapsed();
     ensure!(
         took >= Duration::from_secs(4) && took < Duration::from_secs(60),
@@ -97,15 +88,8 @@ pub fn set_back(context: &Context) -> Result<()> {
             .filter(|word| word.ends_with('Z'))
             .collect();
         ensure!(!times.is_empty() && times.is_sorted(), "{events}");
-        api.delete(uuid(instance))?.expect(204)?;
+        context.remove(&api, instance)?;
     }
-    until("all are gone", || {
-        let mut left = 0;
-        for instance in [&first, &second, &late] {
-            left += context.containers_of(instance)?.len();
-        }
-        Ok((left == 0).then_some(()))
-    })?;
     set("+0")?;
     server.finish()
 }

@@ -1,5 +1,8 @@
-//! The engine that all tests of this binary share.
+//! A private dockerd or Podman.
 
+use crate::lab::{Act, Facts, Lab, Neighbours, Object, Once, end_neighbours, text, uuid};
+use crate::vms::Vms;
+use crate::{limits, own_size};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::net::TcpListener;
@@ -13,11 +16,22 @@ use wharf_tests::{Authority, Ports, Server, docker_node, free_network};
 /// The deadline of a manual request to the engine, with many at once.
 const BY_HAND: Duration = Duration::from_secs(300);
 
+/// The name of the node.
+pub const NODE: &str = "real";
+/// The ports of many instances, outside those of other tests.
+pub const MANY: Ports = Ports {
+    from: 15_000,
+    to: 15_199,
+};
+
 /// A private engine with the base image.
 pub struct Context {
     engine: PrivateEngine,
     remote: Option<Remote>,
     has_vm_image: Mutex<bool>,
+    neighbours: Once<Neighbours>,
+    vms: Once<Vms>,
+    second: Once<Box<Context>>,
 }
 
 /// The way to the engine over TLS.
@@ -62,7 +76,7 @@ impl Context {
         Self::at(kind, directory(kind))
     }
 
-    /// Starts a second engine, for a test that restarts it.
+    /// Starts a second engine, for tests that restart it.
     pub fn another(&self, name: &str) -> Result<Self> {
         let kind = self.engine.kind();
         let mut path = directory(kind).into_os_string();
@@ -89,6 +103,9 @@ impl Context {
             engine,
             remote,
             has_vm_image: Mutex::new(false),
+            neighbours: Once::new(),
+            vms: Once::new(),
+            second: Once::new(),
         })
     }
 
@@ -118,9 +135,23 @@ impl Context {
         self.engine.store()
     }
 
+    /// The machines that the tests of virtual machines share.
+    pub fn vms(&self) -> &Once<Vms> {
+        &self.vms
+    }
+
+    /// The second engine.
+    pub fn second(&self) -> &Once<Box<Self>> {
+        &self.second
+    }
+
     /// Stops the engine and checks that nothing is left.
     pub fn stop(self) -> Result<()> {
-        self.engine.stop()
+        let ended = end_neighbours(&self);
+        let vms = self.vms.take().map_or(Ok(()), Vms::end);
+        let second = self.second.take().map_or(Ok(()), |second| second.stop());
+        self.engine.stop()?;
+        ended.and(vms).and(second)
     }
 
     /// Returns a client of the engine itself.
@@ -136,11 +167,6 @@ impl Context {
     /// Returns whether the disk of a stopped container can grow.
     pub fn grows_disks(&self) -> bool {
         self.enforces_disk_size() && self.engine.kind() == Kind::Dockerd
-    }
-
-    /// Returns whether root in a container is an unprivileged user on the node.
-    pub fn remaps_root(&self) -> bool {
-        self.engine.kind().remaps_root()
     }
 
     /// Returns the directory of CDI files for this engine, if it supports devices.
@@ -160,7 +186,7 @@ impl Context {
 
     /// Starts a server with this engine as its only node.
     pub fn server(&self) -> Result<Server> {
-        Server::start(&self.settings(Ports::take(), "")?)
+        Server::start(&self.settings("")?)
     }
 
     /// Starts a server that reaches the engine through another socket.
@@ -169,9 +195,8 @@ impl Context {
         Server::start(&self.settings_on(&endpoint, "", Ports::take(), "")?)
     }
 
-    /// Returns the settings of a server with this engine as its only node, with additional
-    /// settings.
-    pub fn settings(&self, ports: Ports, more: &str) -> Result<String> {
+    /// Returns the settings of a server with these ports.
+    pub fn settings_with(&self, ports: Ports, more: &str) -> Result<String> {
         match &self.remote {
             Some(Remote { endpoint, tls, .. }) => self.settings_on(endpoint, tls, ports, more),
             None => {
@@ -184,7 +209,7 @@ impl Context {
     fn settings_on(&self, endpoint: &str, tls: &str, ports: Ports, more: &str) -> Result<String> {
         let n = free_network()?;
         let (lan, public) = (format!("10.{n}.0.0/16"), format!("198.18.{n}.0/28"));
-        let node = docker_node("real", endpoint, [&lan, &public], &self.engine.settings());
+        let node = docker_node(NODE, endpoint, [&lan, &public], &self.engine.settings());
         Ok(format!("{more}{}{node}{tls}", ports.settings()))
     }
 
@@ -203,7 +228,7 @@ impl Context {
     }
 
     /// Sends a manual request to the engine, which must succeed, and returns the answer.
-    pub fn by_hand(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
+    pub fn ask(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
         let request = Request::new(method, path).timeout(BY_HAND);
         let request = match body {
             Some(body) => request.json(body),
@@ -223,20 +248,11 @@ impl Context {
 
     /// Lists the engine's containers of an instance.
     pub fn containers_of(&self, instance: &Value) -> Result<Vec<Value>> {
-        let uuid = instance["uuid"].as_str().context("uuid")?;
+        let uuid = uuid(instance);
         let filter = format!("%7B%22label%22%3A%5B%22io.wharf.instance%3D{uuid}%22%5D%7D");
         let path = format!("/containers/json?all=true&filters={filter}");
-        let list = self.by_hand("GET", &path, None)?;
+        let list = self.ask("GET", &path, None)?;
         Ok(list.as_array().cloned().unwrap_or_default())
-    }
-
-    /// Lists the names of Wharf's networks on the engine.
-    pub fn networks(&self) -> Result<Vec<String>> {
-        let list = self.client().get("/networks")?;
-        Ok(names(&list, "Name")
-            .into_iter()
-            .filter(|name| name.starts_with("wharf-"))
-            .collect())
     }
 
     /// Lists the names of the engine's volumes, without those that mark its store.
@@ -249,10 +265,87 @@ impl Context {
     }
 }
 
+impl Lab for Context {
+    fn facts(&self) -> Facts {
+        let kind = self.engine.kind();
+        Facts {
+            host: "127.0.0.1".to_owned(),
+            has_owners_networks: true,
+            remaps_root: kind.remaps_root(),
+            maps_each_alone: kind == Kind::Podman5,
+            drops_raw_sockets: true,
+            enforces_disk_size: self.enforces_disk_size(),
+            usable_disk_mib: 10 << 10,
+            grows_running: false,
+            knows_usage_at_once: true,
+            sizes: &[(3, 4), (2, 2), (4, 2)],
+            // Podman 5 copies the image's top layer for each user namespace, one copy at a time, 5 to 10 s
+            // each, so 32 would exceed the deadline.
+            many: if self.copies_layers() { 8 } else { 32 },
+        }
+    }
+
+    fn settings(&self, more: &str) -> Result<String> {
+        self.settings_with(Ports::take(), more)
+    }
+
+    fn objects(&self, instance: &Value) -> Result<Vec<Object>> {
+        let all = self.containers_of(instance)?;
+        let object = |one: &Value| Object {
+            runs: one["State"] == "running",
+            networks: networks_of(one),
+            place: String::new(),
+        };
+        Ok(all.iter().map(object).collect())
+    }
+
+    fn by_hand(&self, instance: &Value, act: Act) -> Result<()> {
+        let path = format!("/containers/wharf-{}", uuid(instance));
+        let (method, part) = match act {
+            Act::Stop => ("POST", "/stop?t=5"),
+            Act::Start => ("POST", "/start"),
+            Act::Remove => ("DELETE", "?force=true"),
+        };
+        self.ask(method, &format!("{path}{part}"), None).map(drop)
+    }
+
+    fn networks(&self) -> Result<Vec<String>> {
+        let list = self.client().get("/networks")?;
+        let mut names = names(&list, "Name");
+        names.retain(|name| name.starts_with("wharf-"));
+        Ok(names)
+    }
+
+    fn neighbours(&self) -> &Once<Neighbours> {
+        &self.neighbours
+    }
+
+    fn has_size(&self, instance: &Value, size: (u32, u32)) -> Result<()> {
+        limits::of_control_group(instance, size)?;
+        own_size::is_shown(instance, size)
+    }
+}
+
+/// The names of a container's networks.
+pub fn networks_of(container: &Value) -> Vec<String> {
+    let networks = container["NetworkSettings"]["Networks"].as_object();
+    networks
+        .into_iter()
+        .flat_map(|all| all.keys().cloned())
+        .collect()
+}
+
+/// The name of an instance's only network.
+pub fn network_of(context: &Context, instance: &Value) -> Result<String> {
+    let mut all = networks_of(&context.container_of(instance)?);
+    ensure!(all.len() == 1, "the container is on {all:?}");
+    all.pop().context("no network")
+}
+
 fn names(list: &Value, key: &str) -> Vec<String> {
     list.as_array()
         .into_iter()
         .flatten()
-        .filter_map(|item| item[key].as_str().map(str::to_owned))
+        .map(|item| text(&item[key]).to_owned())
         .collect()
 }

@@ -1,12 +1,13 @@
 //! GPUs through the Container Device Interface, simulated by harmless device nodes.
 
 use crate::context::Context;
+use crate::lab::{self, Lab, running, state, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use wharf_testkit::process::{command, run};
-use wharf_tests::{Answer, Api, Login, Ports, Server, small, until};
+use wharf_tests::{Answer, Api, Server, small, until};
 
 const MODEL: &str = "A100";
 /// A model of the configuration without a CDI file.
@@ -53,12 +54,8 @@ impl Drop for Devices {
     }
 }
 
-fn uuid(instance: &Value) -> &str {
-    instance["uuid"].as_str().unwrap_or_default()
-}
-
 fn server(context: &Context) -> Result<(Server, Api)> {
-    let node = context.settings(Ports::take(), "")?;
+    let node = context.settings("")?;
     let server = Server::start(&format!(
         "{node}gpus = [\n  {{ model = \"{MODEL}\", devices = [\"wharf.test/gpu=a\", \
          \"wharf.test/gpu=b\"] }},\n  {{ model = \"{BROKEN}\", devices = [\"wharf.test/gpu=none\"] \
@@ -74,19 +71,16 @@ fn with_gpu(model: &str) -> Value {
     body
 }
 
-fn running(api: &Api, body: &Value) -> Result<Value> {
-    let created = api.create(body)?.expect(201)?;
+fn running_with_gpu(api: &Api) -> Result<Value> {
+    let created = api.create(&with_gpu(MODEL))?.expect(201)?;
     api.wait_for(uuid(&created), "running")
 }
 
 /// Lists the test's device nodes that an instance can read.
 fn inside(instance: &Value) -> Result<String> {
-    let password = instance["original_service_password"]
-        .as_str()
-        .unwrap_or_default();
     let look = "for node in $(ls /dev | grep wharf-gpu); do \
                 test -c /dev/$node && cat /dev/$node && echo /dev/$node; done";
-    Login::Password(password).output(instance, look)
+    lab::inside(instance, look)
 }
 
 fn none_is_free(answer: &Answer) -> Result<()> {
@@ -105,14 +99,11 @@ pub fn one_at_a_time(context: &Context) -> Result<()> {
     let devices = Devices::make(&directory)?;
     let (server, api) = server(context)?;
     let all = devices.nodes.each_ref().map(|node| node.to_string_lossy());
-    let (a, b) = (
-        running(&api, &with_gpu(MODEL))?,
-        running(&api, &with_gpu(MODEL))?,
-    );
+    let (a, b) = (running_with_gpu(&api)?, running_with_gpu(&api)?);
     ensure!(a["n_gpus"] == 1 && a["gpu_model"] == MODEL, "{a}");
     let (first, second) = (inside(&a)?, inside(&b)?);
     ensure!(first == all[0] && second == all[1], "{first} and {second}");
-    ensure!(inside(&running(&api, &small("container"))?)?.is_empty());
+    ensure!(inside(&running(&api)?)?.is_empty());
     none_is_free(&api.create(&with_gpu(MODEL))?)?;
 
     // A stopped instance releases its GPU, and cannot restart while another instance has it.
@@ -124,7 +115,7 @@ pub fn one_at_a_time(context: &Context) -> Result<()> {
     let c = api.wait_for(uuid(&c), "running")?;
     ensure!(inside(&c)? == first);
     none_is_free(&api.act(uuid(&a), "restart")?)?;
-    ensure!(api.instance(uuid(&a))?.expect(200)?["state"] == "exited");
+    ensure!(state(&api, &a)? == "exited");
     api.delete(uuid(&c))?.expect(204)?;
     until("the restart succeeds", || {
         Ok((api.act(uuid(&a), "restart")?.status == 200).then_some(()))

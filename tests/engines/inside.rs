@@ -1,23 +1,16 @@
 //! The network as seen from an instance, and listeners on the node for it to try.
 
+use crate::lab::inside;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use wharf_tests::Login;
 
 /// A link-local address that these tests assign to their own interface.
 const LINK_LOCAL: &str = "169.254.77.1";
 const INTERFACE: &str = "whtest0";
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-/// Returns the password that the interface shows.
-pub fn password(instance: &Value) -> &str {
-    instance["original_service_password"]
-        .as_str()
-        .unwrap_or_default()
-}
 
 /// Returns whether a TCP connection from the instance, as root, is accepted.
 pub fn connects(from: &Value, address: &str, port: u16) -> Result<bool> {
@@ -43,8 +36,7 @@ with concurrent.futures.ThreadPoolExecutor(32) as threads:
 "#,
         addresses.join(" ")
     );
-    let command = format!("sudo python3 -c '{script}'");
-    let output = Login::Password(password(from)).output(from, &command)?;
+    let output = inside(from, &format!("sudo python3 -c '{script}'"))?;
     Ok(output.split_whitespace().map(str::to_owned).collect())
 }
 

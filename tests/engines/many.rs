@@ -1,46 +1,38 @@
 //! Many instances at once.
 
-use crate::context::Context;
+use crate::lab::{Lab, inside, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use wharf_testkit::ssh::has_banner;
-use wharf_tests::{Api, Ports, Server, eventually, until};
+use wharf_tests::{Server, eventually, until};
 
-/// The number of instances.
-const MANY: u16 = 32;
-/// The number on an engine that copies the image's top layer for each user namespace. It makes one
-/// copy at a time, 5 to 10 s each, so 32 would exceed the deadline.
-const MANY_COPIES: u16 = 8;
-/// A range outside the ports of other tests.
-const PORTS: Ports = Ports {
-    from: 15_000,
-    to: 15_199,
-};
 /// The deadline on a slow, shared machine that starts containers one by one.
 const DEADLINE: Duration = Duration::from_secs(300);
 
-fn how_many(context: &Context) -> u16 {
-    if context.copies_layers() {
-        MANY_COPIES
-    } else {
-        MANY
-    }
-}
+/// The most instances that are all logged in to.
+const LOGINS: u16 = 8;
 
-/// All instances come up, share nothing, and leave nothing, and their resources are free again. The
+/// Returns the members with instances. All instances come up, share nothing, and leave nothing, and their resources are free again. The
 /// benchmarks measure the time; storage that cleans up after other tests distorts it here.
-pub fn at_once(context: &Context) -> Result<()> {
-    let many = how_many(context);
-    let server = Server::start(&context.settings(PORTS, "")?)?;
+pub fn at_once(lab: &impl Lab, settings: &str) -> Result<BTreeSet<String>> {
+    let many = lab.facts().many;
+    let server = Server::start(settings)?;
     let api = server.user("ann@example.com")?;
     let begin = Instant::now();
     let created = side_by_side(many, |_| api.small_container())?;
     let accepted = begin.elapsed();
     let ids: BTreeSet<_> = created.iter().map(|i| i["uuid"].to_string()).collect();
-    let up = all_running(&api, begin)?;
-    for field in ["uuid", "name", "lan_ipv4", "wan_ssh_port"] {
+    let up = eventually("all are running", DEADLINE, || {
+        let list = api.list()?;
+        let stuck = list.iter().find(|i| i["state"] == "error");
+        ensure!(stuck.is_none(), "{stuck:?}");
+        let all = list.iter().all(|i| i["state"] == "running");
+        Ok(all.then_some(begin.elapsed()))
+    })?;
+    // Each node has its ports.
+    for field in ["uuid", "name", "lan_ipv4", "ssh_command"] {
         let values: BTreeSet<_> = created.iter().map(|i| i[field].to_string()).collect();
         ensure!(
             values.len() == usize::from(many),
@@ -52,27 +44,28 @@ pub fn at_once(context: &Context) -> Result<()> {
         listed == ids,
         "the list must have exactly the created instances"
     );
+    let mut places = BTreeSet::new();
     for instance in &created {
-        let container = context.container_of(instance)?;
-        ensure!(container["State"] == "running", "{container}");
-        ensure!(
-            has_banner("127.0.0.1", port(instance)?),
-            "no SSH at {instance}"
-        );
+        let object = lab.object(instance)?;
+        ensure!(object.runs, "{instance} does not run");
+        places.insert(object.place);
+        let (host, port) = address(instance)?;
+        ensure!(has_banner(host, port), "no SSH at {instance}");
+        if many <= LOGINS {
+            ensure!(inside(instance, "uname -n")? == instance["name"]);
+        }
     }
-
     let begin = Instant::now();
     side_by_side(many, |n| {
         let id = created.get(usize::from(n)).context("no such instance")?;
-        api.delete(id["uuid"].as_str().unwrap_or_default())?
-            .expect(204)
+        api.delete(uuid(id))?.expect(204)
     })?;
     let answered = begin.elapsed();
     ensure!(api.list()?.is_empty());
     eventually("all are gone from the engine", DEADLINE, || {
         let mut left = 0;
         for instance in &created {
-            left += context.containers_of(instance)?.len();
+            left += lab.objects(instance)?.len();
         }
         Ok((left == 0).then_some(()))
     })?;
@@ -84,19 +77,11 @@ pub fn at_once(context: &Context) -> Result<()> {
     // All of their resources are free again.
     until("no resources are claimed", || {
         let nodes = server.cli(&["node", "list"])?;
-        Ok(nodes.contains(" 0/64 ").then_some(()))
+        let mut lines = nodes.lines().filter(|line| line.contains('/'));
+        Ok(lines.all(|line| line.contains(" 0/")).then_some(()))
     })?;
-    server.finish()
-}
-
-fn all_running(api: &Api, begin: Instant) -> Result<Duration> {
-    eventually("all are running", DEADLINE, || {
-        let list = api.list()?;
-        let stuck = list.iter().find(|i| i["state"] == "error");
-        ensure!(stuck.is_none(), "{stuck:?}");
-        let all = list.iter().all(|i| i["state"] == "running");
-        Ok(all.then_some(begin.elapsed()))
-    })
+    server.finish()?;
+    Ok(places)
 }
 
 fn side_by_side<T: Send>(many: u16, each: impl Fn(u16) -> Result<T> + Sync) -> Result<Vec<T>> {
@@ -114,7 +99,9 @@ fn side_by_side<T: Send>(many: u16, each: impl Fn(u16) -> Result<T> + Sync) -> R
     })
 }
 
-fn port(instance: &Value) -> Result<u16> {
+fn address(instance: &Value) -> Result<(&str, u16)> {
+    let command = instance["ssh_command"].as_str().context("ssh_command")?;
+    let host = command.rsplit('@').next().unwrap_or_default();
     let port = instance["wan_ssh_port"].as_u64().context("no port")?;
-    Ok(u16::try_from(port)?)
+    Ok((host, u16::try_from(port)?))
 }

@@ -1,58 +1,22 @@
 //! Changes on the engine behind Wharf's back.
 
-use crate::context::Context;
+use crate::context::{Context, network_of};
+use crate::lab::{Act, Lab, OFTEN, after_observations, inside, running, state, user, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use std::time::Duration;
 use wharf_testkit::http::Request;
-use wharf_tests::{Api, Login, Ports, Server, until};
-
-/// A short interval of observations, so that tests need not wait.
-const OFTEN: &str = "[limits]\nobserve_every_ms = 300\n";
-/// The time of several observations.
-const A_WHILE: Duration = Duration::from_millis(1500);
-
-fn start(context: &Context) -> Result<(Server, Api)> {
-    let server = Server::start(&context.settings(Ports::take(), OFTEN)?)?;
-    let api = server.user("ann@example.com")?;
-    Ok((server, api))
-}
-
-fn uuid(instance: &Value) -> &str {
-    instance["uuid"].as_str().unwrap_or_default()
-}
+use wharf_tests::until;
 
 fn name(instance: &Value) -> String {
     format!("wharf-{}", uuid(instance))
 }
 
-fn running(api: &Api) -> Result<Value> {
-    let created = api.small_container()?;
-    api.wait_for(uuid(&created), "running")
-}
-
-fn user(instance: &Value) -> Login<'_> {
-    let password = instance["original_service_password"].as_str();
-    Login::Password(password.unwrap_or_default())
-}
-
-fn login(instance: &Value, command: &str) -> Result<String> {
-    user(instance).output(instance, command)
-}
-
-fn gone(context: &Context, instance: &Value) -> Result<()> {
-    until("the engine has no object of the instance", || {
-        Ok(context.containers_of(instance)?.is_empty().then_some(()))
-    })
-}
-
-pub fn removed(context: &Context) -> Result<()> {
-    let (server, api) = start(context)?;
+pub fn removed(lab: &impl Lab) -> Result<()> {
+    let (server, api) = lab.served(OFTEN)?;
     let (up, down) = (running(&api)?, running(&api)?);
     api.act(uuid(&down), "stop")?.expect(200)?;
     for instance in [&up, &down] {
-        let path = format!("/containers/{}?force=true", name(instance));
-        context.by_hand("DELETE", &path, None)?;
+        lab.by_hand(instance, Act::Remove)?;
     }
     // It has ended and is no longer billed for compute. A stopped instance stays stopped.
     api.wait_for(uuid(&up), "exited")?;
@@ -62,72 +26,57 @@ pub fn removed(context: &Context) -> Result<()> {
         let answer = api.act(uuid(instance), "restart")?;
         ensure!(answer.status == 502, "{answer:?}");
         api.wait_for(uuid(instance), "exited")?;
-        ensure!(context.containers_of(instance)?.is_empty());
+        ensure!(lab.objects(instance)?.is_empty());
         api.delete(uuid(instance))?.expect(204)?;
         ensure!(api.instance(uuid(instance))?.status == 404);
     }
     server.finish()
 }
 
-pub fn stopped_and_started(context: &Context) -> Result<()> {
-    let (server, api) = start(context)?;
+pub fn stopped_and_started(lab: &impl Lab) -> Result<()> {
+    let (server, api) = lab.served(OFTEN)?;
     let instance = running(&api)?;
-    login(&instance, "touch kept")?;
-    context.by_hand(
-        "POST",
-        &format!("/containers/{}/stop?t=5", name(&instance)),
-        None,
-    )?;
+    inside(&instance, "touch kept")?;
+    lab.by_hand(&instance, Act::Stop)?;
     api.wait_for(uuid(&instance), "exited")?;
     // A manual start contradicts the intent and is not billed, so Wharf stops it again.
-    context.by_hand(
-        "POST",
-        &format!("/containers/{}/start", name(&instance)),
-        None,
-    )?;
-    until("the container is stopped again", || {
-        Ok((context.container_of(&instance)?["State"] == "exited").then_some(()))
-    })?;
-    ensure!(api.instance(uuid(&instance))?.expect(200)?["state"] == "exited");
+    lab.by_hand(&instance, Act::Start)?;
+    lab.runs(&instance, false)?;
+    ensure!(state(&api, &instance)? == "exited");
     api.act(uuid(&instance), "restart")?.expect(200)?;
     let instance = api.wait_for(uuid(&instance), "running")?;
     user(&instance).wait_for_login(&instance)?;
-    login(&instance, "test -e kept")?;
-    api.delete(uuid(&instance))?.expect(204)?;
-    gone(context, &instance)?;
+    inside(&instance, "test -e kept")?;
+    lab.remove(&api, &instance)?;
     server.finish()
 }
 
 pub fn renamed(context: &Context) -> Result<()> {
-    let (server, api) = start(context)?;
+    let (server, api) = context.served(OFTEN)?;
     let instance = running(&api)?;
-    login(&instance, "touch kept")?;
+    inside(&instance, "touch kept")?;
     let rename = |from: &str, to: &str| {
-        context.by_hand(
-            "POST",
-            &format!("/containers/{from}/rename?name={to}"),
-            None,
-        )
+        let path = format!("/containers/{from}/rename?name={to}");
+        context.ask("POST", &path, None)
     };
     let other = format!("pets-{}", uuid(&instance));
     rename(&name(&instance), &other)?;
     // The renamed instance keeps running.
-    std::thread::sleep(A_WHILE);
-    ensure!(api.instance(uuid(&instance))?.expect(200)?["state"] == "running");
-    login(&instance, "test -e kept")?;
+    after_observations(&server, 3)?;
+    ensure!(state(&api, &instance)? == "running");
+    inside(&instance, "test -e kept")?;
     api.stats(uuid(&instance))?;
     api.act(uuid(&instance), "stop")?.expect(200)?;
-    ensure!(context.container_of(&instance)?["State"] == "exited");
+    ensure!(!context.object(&instance)?.runs);
     api.act(uuid(&instance), "restart")?.expect(200)?;
     api.wait_for(uuid(&instance), "running")?;
     user(&instance).wait_for_login(&instance)?;
-    login(&instance, "test -e kept")?;
-    ensure!(context.container_of(&instance)?["State"] == "running");
+    inside(&instance, "test -e kept")?;
+    ensure!(context.object(&instance)?.runs);
     // Renamed while stopped, and deleted under the new name.
     api.act(uuid(&instance), "stop")?.expect(200)?;
     rename(&other, &format!("{other}-again"))?;
-    api.delete(uuid(&instance))?.expect(204)?;
-    gone(context, &instance)?;
+    context.remove(&api, &instance)?;
 
     // Renamed during its creation, before it runs.
     let young = api.small_container()?;
@@ -137,30 +86,22 @@ pub fn renamed(context: &Context) -> Result<()> {
         let answer = context.client().send(Request::new("POST", &path))?;
         Ok((answer.status < 300).then_some(()))
     })?;
-    ensure!(api.instance(uuid(&young))?.expect(200)?["state"] == "provisioning");
+    ensure!(state(&api, &young)? == "provisioning");
     let young = api.wait_for(uuid(&young), "running")?;
-    login(&young, "true")?;
+    inside(&young, "true")?;
     let container = context.container_of(&young)?;
     ensure!(container["Names"][0] == format!("/{other}"), "{container}");
-    api.delete(uuid(&young))?.expect(204)?;
-    gone(context, &young)?;
+    context.remove(&api, &young)?;
     server.finish()
 }
 
 pub fn two_installations(context: &Context) -> Result<()> {
-    let ((one, ann), (mut two, bob)) = (start(context)?, start(context)?);
+    let ((one, ann), (mut two, bob)) = (context.served(OFTEN)?, context.served(OFTEN)?);
     let (hers, his) = (running(&ann)?, running(&bob)?);
     let doomed = running(&ann)?;
-    let networks = |instance: &Value| -> Result<Vec<String>> {
-        let container = context.container_of(instance)?;
-        let networks = container["NetworkSettings"]["Networks"].as_object();
-        Ok(networks
-            .into_iter()
-            .flat_map(|n| n.keys().cloned())
-            .collect())
-    };
+    let network = network_of(context, &hers)?;
     ensure!(
-        networks(&hers)? != networks(&his)?,
+        network != network_of(context, &his)?,
         "the installations share a network"
     );
     let installation = |instance: &Value| -> Result<Value> {
@@ -171,12 +112,11 @@ pub fn two_installations(context: &Context) -> Result<()> {
 
     // Two containers with the first installation's label: an orphan whose instance was deleted, and
     // one of an unknown instance.
-    ann.delete(uuid(&doomed))?.expect(204)?;
-    gone(context, &doomed)?;
+    context.remove(&ann, &doomed)?;
     let unknown = json!({"uuid": "5f0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f"});
     for labelled in [&doomed, &unknown] {
         let body = json!({
-            "Image": "localhost/wharf/base:1",
+            "Image": crate::lab::IMAGE,
             "HostConfig": { "NetworkMode": "none" },
             "Labels": {
                 "io.wharf.installation": first,
@@ -185,10 +125,10 @@ pub fn two_installations(context: &Context) -> Result<()> {
             },
         });
         let path = format!("/containers/create?name={}", name(labelled));
-        context.by_hand("POST", &path, Some(body))?;
+        context.ask("POST", &path, Some(body))?;
     }
-    gone(context, &doomed).context("the orphan")?;
-    std::thread::sleep(A_WHILE);
+    context.gone(&doomed).context("the orphan")?;
+    after_observations(&one, 3)?;
     ensure!(
         context.containers_of(&unknown)?.len() == 1,
         "an unknown object was removed"
@@ -199,19 +139,13 @@ pub fn two_installations(context: &Context) -> Result<()> {
     two.run()?;
     let bob = two.again(&bob);
     ensure!(bob.list()?.len() == 1 && ann.list()?.len() == 1);
-    let left = networks(&hers)?;
-    bob.delete(uuid(&his))?.expect(204)?;
-    gone(context, &his)?;
-    std::thread::sleep(A_WHILE);
-    ensure!(context.container_of(&hers)?["State"] == "running");
-    ensure!(
-        left.iter()
-            .all(|n| context.networks().is_ok_and(|all| all.contains(n)))
-    );
-    login(&hers, "true")?;
-    ann.delete(uuid(&hers))?.expect(204)?;
-    gone(context, &hers)?;
-    context.by_hand("DELETE", &format!("/containers/{}", name(&unknown)), None)?;
+    context.remove(&bob, &his)?;
+    after_observations(&two, 3)?;
+    ensure!(context.object(&hers)?.runs);
+    ensure!(context.networks()?.contains(&network));
+    inside(&hers, "true")?;
+    context.remove(&ann, &hers)?;
+    context.by_hand(&unknown, Act::Remove)?;
     two.finish()?;
     one.finish()
 }

@@ -1,12 +1,13 @@
 //! `[[flavor]]`: the images of `docs/flavors.md`, built and logged in to.
 
 use crate::context::Context;
-use anyhow::{Context as _, Result, ensure};
+use crate::lab::{Lab, restarted, user, uuid};
+use anyhow::{Result, ensure};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::symlink;
 use wharf_images::Recipes;
-use wharf_tests::{KeyPair, Login, Ports, Server, small};
+use wharf_tests::{KeyPair, Login, small};
 
 const PAGE: &str = include_str!("../../docs/flavors.md");
 
@@ -44,8 +45,7 @@ pub fn is_built_and_logged_in_to(context: &Context) -> Result<()> {
         cache: usual.cache,
     };
     recipes.ensure(&context.client(), &names)?;
-    let server = Server::start(&context.settings(Ports::take(), &flavors)?)?;
-    let api = server.user("ann@example.com")?;
+    let (server, api) = context.served(&flavors)?;
     let pair = KeyPair::new()?;
     for name in names {
         let mut body = small("container");
@@ -53,23 +53,16 @@ pub fn is_built_and_logged_in_to(context: &Context) -> Result<()> {
         body["flavor"] = json!(name);
         body["public_key"] = json!(pair.public);
         let created = api.create(&body)?.expect(201)?;
-        let uuid = created["uuid"].as_str().context("uuid")?;
-        let running = api.wait_for(uuid, "running")?;
-        let password = running["original_service_password"]
-            .as_str()
-            .unwrap_or_default();
-        for login in [Login::Key(&pair), Login::Password(password)] {
+        let running = api.wait_for(uuid(&created), "running")?;
+        for login in [Login::Key(&pair), user(&running)] {
             login.wait_for_login(&running)?;
             ensure!(login.output(&running, "id -un")? == "user");
             ensure!(login.output(&running, "sudo -n id -u")? == "0");
         }
         let left = "sudo ls /etc/wharf/first-boot 2>/dev/null || echo gone";
         ensure!(Login::Key(&pair).output(&running, left)? == "gone");
-        api.act(uuid, "stop")?.expect(200)?;
-        api.act(uuid, "restart")?.expect(200)?;
-        let running = api.wait_for(uuid, "running")?;
-        Login::Key(&pair).wait_for_login(&running)?;
-        api.delete(uuid)?.expect(204)?;
+        restarted(&api, &running)?;
+        api.delete(uuid(&running))?.expect(204)?;
     }
     server.finish()
 }

@@ -1,6 +1,7 @@
 //! Engines on other machines: dockerds behind mutual TLS, a cut link, and wrong certificates.
 
 use crate::context::Context;
+use crate::lab::{restarted, text, uuid};
 use crate::machine::{Machine, Switch};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -9,8 +10,8 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use wharf_tests::{
-    Api, Authority, Certificate, KeyPair, Login, Ports, Server, docker_node, free_network,
-    node_check, small, until,
+    Authority, Certificate, KeyPair, Login, Ports, Server, docker_node, free_network, node_check,
+    small, until,
 };
 
 /// A node with room for one instance.
@@ -23,13 +24,9 @@ fn node(name: &str, machine: &Machine, tls: &str) -> Result<String> {
     Ok(format!("{node}ssh_host = \"{}\"\n{tls}", machine.address()))
 }
 
-fn text<'a>(instance: &'a Value, field: &str) -> &'a str {
-    instance[field].as_str().unwrap_or_default()
-}
-
 /// The login host of an instance.
 fn host(instance: &Value) -> &str {
-    let command = text(instance, "ssh_command");
+    let command = text(&instance["ssh_command"]);
     command.split(['@', ' ']).next_back().unwrap_or_default()
 }
 
@@ -62,7 +59,7 @@ pub fn three_machines(_: &Context) -> Result<()> {
     let mut instances = Vec::new();
     for _ in &machines {
         let made = api.create(&body)?.expect(201)?;
-        instances.push(api.wait_for(text(&made, "uuid"), "running")?);
+        instances.push(api.wait_for(uuid(&made), "running")?);
     }
     api.create(&body)?.expect(422)?;
     let mut hosts: Vec<_> = instances.iter().map(host).collect();
@@ -71,7 +68,7 @@ pub fn three_machines(_: &Context) -> Result<()> {
     ensure!(hosts == addresses, "{hosts:?}");
     for instance in &instances {
         reaches_itself(&key, instance)?;
-        let path = format!("/api/instance/{}/stats/", text(instance, "uuid"));
+        let path = format!("/api/instance/{}/stats/", uuid(instance));
         api.get(&path)?.expect(200)?;
     }
 
@@ -87,8 +84,8 @@ pub fn three_machines(_: &Context) -> Result<()> {
     })?;
     reaches_itself(&key, other)?;
     restarted(&api, other)?;
-    let seen = api.instance(text(lost, "uuid"))?.expect(200)?;
-    ensure!(text(&seen, "state") == "running", "{seen}");
+    let seen = api.instance(uuid(lost))?.expect(200)?;
+    ensure!(seen["state"] == "running", "{seen}");
     api.create(&body)?.expect(422)?;
     cut.plug(true)?;
     until("the node is back", || {
@@ -97,7 +94,7 @@ pub fn three_machines(_: &Context) -> Result<()> {
     reaches_itself(&key, lost)?;
     restarted(&api, lost)?;
     for instance in &instances {
-        api.delete(text(instance, "uuid"))?.expect(204)?;
+        api.delete(uuid(instance))?.expect(204)?;
     }
     until("the machines are empty", || {
         let all = machines.iter().map(|machine| {
@@ -115,16 +112,7 @@ pub fn three_machines(_: &Context) -> Result<()> {
 
 fn reaches_itself(key: &KeyPair, instance: &Value) -> Result<()> {
     let name = Login::Key(key).output(instance, "uname -n")?;
-    ensure!(name.trim() == text(instance, "name"), "{name}");
-    Ok(())
-}
-
-fn restarted(api: &Api, instance: &Value) -> Result<()> {
-    let uuid = text(instance, "uuid");
-    for (action, state) in [("stop", "exited"), ("restart", "running")] {
-        api.act(uuid, action)?.expect(200)?;
-        api.wait_for(uuid, state)?;
-    }
+    ensure!(name == text(&instance["name"]), "{name}");
     Ok(())
 }
 

@@ -1,11 +1,12 @@
 //! Live stats under a known load.
 
 use crate::context::Context;
+use crate::lab::{Lab, running, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use wharf_tests::{Login, Proxy, small, until};
+use wharf_tests::{Proxy, small, until};
 
 /// The maximum relative error of each figure.
 const TOLERANCE: f64 = 0.10;
@@ -34,18 +35,14 @@ with open("got", "w", buffering=1) as got:
 "#;
 
 pub fn of_a_known_load(context: &Context) -> Result<()> {
-    let server = context.server()?;
-    let api = server.user("ann@example.com")?;
+    let (server, api) = context.served("")?;
     let mut body = small("container");
     body["name"] = json!("busy-box");
     body["n_vcpus"] = json!(1);
     body["mem_gib"] = json!(2);
     api.create(&body)?.expect(201)?;
     let running = api.wait_for("busy-box", "running")?;
-    let password = running["original_service_password"]
-        .as_str()
-        .unwrap_or_default();
-    let inside = |command: &str| Login::Password(password).output(&running, command);
+    let inside = |command: &str| crate::lab::inside(&running, command);
     let stats = || api.stats("busy-box");
     let idle = stats()?;
     ensure!(of(&idle, "cpu_percent")? < 10.0, "{idle}");
@@ -133,9 +130,8 @@ pub fn while_the_engine_hangs(context: &Context) -> Result<()> {
     let mut proxy = Proxy::new(&context.socket()?)?;
     let server = context.server_on(&proxy.socket())?;
     let api = server.user("ann@example.com")?;
-    let created = api.small_container()?;
-    let uuid = created["uuid"].as_str().unwrap_or_default();
-    api.wait_for(uuid, "running")?;
+    let instance = running(&api)?;
+    let uuid = uuid(&instance);
     let path = format!("/api/instance/{uuid}/stats/");
     api.stats(uuid)?;
     proxy.down()?;

@@ -1,17 +1,17 @@
 //! Terminals of real instances.
 
 use crate::context::Context;
+use crate::lab::{Lab, user, uuid};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::time::Instant;
-use wharf_tests::{Api, Login, Terminal, until};
+use wharf_tests::{Api, Terminal, until};
 
 pub fn of_a_container(context: &Context) -> Result<()> {
-    let server = context.server()?;
-    let api = server.user("ann@example.com")?;
+    let (server, api) = context.served("")?;
     let begin = Instant::now();
     let created = api.small_container()?;
-    let uuid = created["uuid"].as_str().unwrap_or_default();
+    let uuid = uuid(&created);
     let running = api.wait_for(uuid, "running")?;
     let mut terminal = Terminal::open(&api, uuid, "")?;
     terminal.wait_for_from(0, "$ ")?;
@@ -26,7 +26,7 @@ pub fn of_a_container(context: &Context) -> Result<()> {
 
 /// Opens a terminal, resizes it, attaches to it again, and ends it.
 pub fn exercise(api: &Api, instance: &Value, kind: &str) -> Result<()> {
-    let uuid = instance["uuid"].as_str().unwrap_or_default();
+    let uuid = uuid(instance);
     let mut terminal = Terminal::open(api, uuid, "?cols=100&rows=30")?;
     terminal.wait_for_from(0, "$ ")?;
     println!(
@@ -69,10 +69,7 @@ fn ends_with_the_instance(api: &Api, uuid: &str) -> Result<()> {
     ensure!(code == Some(4001), "{last} {code:?}");
     api.act(uuid, "restart")?.expect(200)?;
     let running = api.wait_for(uuid, "running")?;
-    let password = running["original_service_password"]
-        .as_str()
-        .unwrap_or_default();
-    Login::Password(password).wait_for_login(&running)
+    user(&running).wait_for_login(&running)
 }
 
 /// A host key that changes while the instance runs is refused. A restart notes it, with an event.

@@ -1,14 +1,16 @@
 //! Virtual machines on real engines, emulated on a node without hardware virtualisation.
 
-use crate::context::Context;
-use crate::inside::{Listener, connects, password, reached};
+use crate::context::{Context, networks_of};
+use crate::inside::{Listener, connects, reached};
+use crate::lab::{self, Lab, OFTEN, password, state, user, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
-use wharf_tests::{Api, KeyPair, Login, Ports, Server, small, until};
+use wharf_tests::lanes::Test;
+use wharf_tests::{Api, KeyPair, Login, Server, small, until};
 
 const GIB: u64 = 1 << 30;
 /// The port of the web server in the machine.
@@ -24,7 +26,60 @@ fn vm(api: &Api, name: &str, pair: &KeyPair) -> Result<Value> {
 }
 
 fn text<'a>(instance: &'a Value, key: &str) -> &'a str {
-    instance[key].as_str().unwrap_or_default()
+    lab::text(&instance[key])
+}
+
+/// Two machines of two owners, on which all tests look.
+pub struct Vms {
+    server: Server,
+    ann: Api,
+    bob: Api,
+    pair: KeyPair,
+    anns: Value,
+    bobs: Value,
+    /// The networks of both.
+    networks: Vec<String>,
+}
+
+/// A test of the machines.
+pub fn look(look: fn(&Context, &mut Vms) -> Result<()>) -> Test<Context> {
+    Box::new(move |context| {
+        let start = || Vms::start(context);
+        context.vms().with(start, |vms| look(context, vms))
+    })
+}
+
+impl Vms {
+    fn start(context: &Context) -> Result<Self> {
+        context.with_vm_image()?;
+        let often = format!("{OFTEN}probe_every_ms = 1000\n");
+        let (server, ann) = context.served(&often)?;
+        let bob = server.user("bob@example.com")?;
+        let pair = KeyPair::new()?;
+        vm(&ann, "ann-vm", &pair)?;
+        vm(&bob, "bob-vm", &pair)?;
+        let anns = ann.wait_for("ann-vm", "running")?;
+        let bobs = bob.wait_for("bob-vm", "running")?;
+        let mut networks = Vec::new();
+        for instance in [&anns, &bobs] {
+            networks.extend(networks_of(&context.container_of(instance)?));
+        }
+        ensure!(networks.len() == 4, "{networks:?}");
+        Ok(Self {
+            server,
+            ann,
+            bob,
+            pair,
+            anns,
+            bobs,
+            networks,
+        })
+    }
+
+    /// Ends the server, if no test did.
+    pub fn end(self) -> Result<()> {
+        self.server.finish()
+    }
 }
 
 /// How long to wait for a connection. The kernel would try for two minutes at the address of a stopped
@@ -58,33 +113,20 @@ fn serve_a_page(login: &Login<'_>, instance: &Value) -> Result<()> {
     })
 }
 
-pub fn two_owners(context: &Context) -> Result<()> {
-    context.with_vm_image()?;
-    let server = context.server()?;
-    let (ann, bob) = (
-        server.user("ann@example.com")?,
-        server.user("bob@example.com")?,
-    );
-    let pair = KeyPair::new()?;
-    vm(&ann, "ann-vm", &pair)?;
-    vm(&bob, "bob-vm", &pair)?;
-    let anns = ann.wait_for("ann-vm", "running")?;
-    let bobs = bob.wait_for("bob-vm", "running")?;
-    let key = Login::Key(&pair);
-    for (instance, name) in [(&anns, "ann-vm"), (&bobs, "bob-vm")] {
-        for login in [&key, &Login::Password(password(instance))] {
+pub fn two_owners(context: &Context, all: &mut Vms) -> Result<()> {
+    let Vms { anns, bobs, .. } = all;
+    let key = Login::Key(&all.pair);
+    for (instance, name) in [(&*anns, "ann-vm"), (bobs, "bob-vm")] {
+        for login in [&key, &user(instance)] {
             let who = login.output(instance, "hostname; id -un; sudo -n id -u")?;
             ensure!(who == format!("{name}\nuser\n0"), "{who}");
         }
         is_a_machine_of_its_own(&key, instance)?;
     }
-    crate::terminal::exercise(&ann, &anns, "virtual machine")?;
-    no_secret_is_shown(context, &anns)?;
-    ports_open_and_close(&ann, &key, &anns, &bobs)?;
-    networks_are_the_owners(&ann, &anns, &bob, &bobs)?;
-    data_and_ports_survive(&ann, &key, &anns)?;
-    nothing_is_left(context, &[(&ann, &anns), (&bob, &bobs)])?;
-    server.finish()
+    crate::terminal::exercise(&all.ann, anns, "virtual machine")?;
+    no_secret_is_shown(context, anns)?;
+    ports_open_and_close(&all.ann, &key, anns, bobs)?;
+    networks_are_the_owners(&all.ann, anns, &all.bob, bobs)
 }
 
 /// Checks for a separate kernel and the requested sizes. It uses one login, which takes seconds
@@ -168,16 +210,11 @@ fn ports_open_and_close(
         page(public, WEB).is_none(),
         "the port is open after remove-port"
     );
-    api.send("POST", &path("add-port"), &port)?.expect(200)?;
     Ok(())
 }
 
 fn networks_are_the_owners(ann: &Api, anns: &Value, bob: &Api, bobs: &Value) -> Result<()> {
-    let container = |api: &Api| {
-        let created = api.small_container()?;
-        api.wait_for(text(&created, "uuid"), "running")
-    };
-    let (annbox, bobbox) = (container(ann)?, container(bob)?);
+    let (annbox, bobbox) = (lab::running(ann)?, lab::running(bob)?);
     let lan = |instance: &Value| text(instance, "lan_ipv4").to_owned();
     let (vms, boxes) = ([lan(anns), lan(bobs)], [lan(&annbox), lan(&bobbox)]);
     for (from, what, mine) in [
@@ -196,57 +233,14 @@ fn networks_are_the_owners(ann: &Api, anns: &Value, bob: &Api, bobs: &Value) -> 
     // Public addresses are reachable for everyone.
     ensure!(connects(&bobbox, text(anns, "public_ipv4"), 22)?);
     for (api, instance) in [(ann, &annbox), (bob, &bobbox)] {
-        api.delete(text(instance, "uuid"))?.expect(204)?;
+        api.delete(uuid(instance))?.expect(204)?;
     }
     Ok(())
 }
 
-fn data_and_ports_survive(api: &Api, login: &Login<'_>, instance: &Value) -> Result<()> {
-    let (name, public) = (text(instance, "name"), text(instance, "public_ipv4"));
-    login.output(instance, "echo precious > ~/file && sync")?;
-    let stopped = api.act(name, "stop")?.expect(200)?;
-    ensure!(stopped["state"] == "shut_off", "{stopped}");
-    ensure!(
-        connect(public, 22).is_none(),
-        "the port is open while the machine is stopped"
-    );
-    api.act(name, "restart")?.expect(200)?;
-    let running = api.wait_for(name, "running")?;
-    ensure!(running["wan_ports"] == json!([22, WEB]), "{running}");
-    login.wait_for_login(&running)?;
-    ensure!(login.output(&running, "cat ~/file")? == "precious");
-    serve_a_page(login, &running)?;
-    page(public, WEB).context("the port is closed after a restart")?;
-    Ok(())
-}
-
-fn nothing_is_left(context: &Context, all: &[(&Api, &Value)]) -> Result<()> {
-    let mut networks = Vec::new();
-    for (api, instance) in all {
-        let container = context.container_of(instance)?;
-        let on = container["NetworkSettings"]["Networks"].as_object();
-        networks.extend(on.into_iter().flat_map(|n| n.keys().cloned()));
-        api.delete(text(instance, "uuid"))?.expect(204)?;
-    }
-    ensure!(networks.len() == 4, "{networks:?}");
-    until("the containers and the networks are gone", || {
-        let there = context.networks()?;
-        let mut left = networks.iter().filter(|name| there.contains(name)).count();
-        for (_, instance) in all {
-            left += context.containers_of(instance)?.len();
-        }
-        Ok((left == 0).then_some(()))
-    })
-}
-
-pub fn isolation(context: &Context) -> Result<()> {
-    context.with_vm_image()?;
-    let server = context.server()?;
-    let api = server.user("ann@example.com")?;
-    let pair = KeyPair::new()?;
-    vm(&api, "closed-in", &pair)?;
-    let mine = api.wait_for("closed-in", "running")?;
-    let container = context.container_of(&mine)?;
+pub fn isolation(context: &Context, all: &mut Vms) -> Result<()> {
+    let (server, mine) = (&all.server, &all.bobs);
+    let container = context.container_of(mine)?;
     let networks = container["NetworkSettings"]["Networks"].as_object();
     let gateways: Vec<_> = networks
         .into_iter()
@@ -260,13 +254,13 @@ pub fn isolation(context: &Context) -> Result<()> {
     let mut addresses = listener.addresses(&gateways)?;
     addresses.push("10.0.2.2".to_owned());
     let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
-    let reached_node = reached(&mine, &addresses, listener.port())?;
+    let reached_node = reached(mine, &addresses, listener.port())?;
     ensure!(reached_node.is_empty(), "the node's {reached_node:?}");
     let api_port = server.base_url().rsplit(':').next().unwrap_or_default();
-    let reached_wharf = reached(&mine, &addresses, api_port.parse()?)?;
+    let reached_wharf = reached(mine, &addresses, api_port.parse()?)?;
     ensure!(reached_wharf.is_empty(), "Wharf at {reached_wharf:?}");
     // A counter-check: the machine does reach something.
-    ensure!(connects(&mine, text(&mine, "lan_ipv4"), 22)?);
+    ensure!(connects(mine, text(mine, "lan_ipv4"), 22)?);
 
     let qemu = process_of(&container)?;
     let status = std::fs::read_to_string(format!("/proc/{qemu}/status"))?;
@@ -279,8 +273,7 @@ pub fn isolation(context: &Context) -> Result<()> {
     ensure!(field("CapEff:").trim_matches('0').is_empty(), "{status}");
     ensure!(field("NoNewPrivs:") == "1", "{status}");
     ensure!(field("Seccomp:") == "2", "{status}");
-    only_unix_sockets_control_it(qemu)?;
-    server.finish()
+    only_unix_sockets_control_it(qemu)
 }
 
 /// Returns the pid of QEMU on the node.
@@ -324,42 +317,69 @@ fn table_has_loopback(table: &str, port: &str) -> bool {
     table.contains(&format!("0B00007F:{port}"))
 }
 
-pub fn ends_by_itself(context: &Context) -> Result<()> {
-    context.with_vm_image()?;
-    let often = "[limits]\nprobe_every_ms = 1000\n";
-    let mut server = Server::start(&context.settings(Ports::take(), often)?)?;
-    let api = server.user("ann@example.com")?;
-    let pair = KeyPair::new()?;
-    vm(&api, "mortal", &pair)?;
-    let running = api.wait_for("mortal", "running")?;
-    let login = Login::Key(&pair);
-    login.output(&running, "echo kept > ~/file && sync")?;
-    login.run(&running, "sudo poweroff")?;
-    api.wait_for("mortal", "shut_off")?;
-    api.act("mortal", "restart")?.expect(200)?;
-    let running = api.wait_for("mortal", "running")?;
-    login.wait_for_login(&running)?;
-    ensure!(login.output(&running, "cat ~/file")? == "kept");
-    let qemu = process_of(&context.container_of(&running)?)?;
+/// One machine is stopped by its owner while the other one powers itself off; then QEMU is killed, and Wharf.
+/// Data and ports stay. At last, both are deleted.
+pub fn ends_and_restarts(context: &Context, all: &mut Vms) -> Result<()> {
+    let (anns, bobs) = (&all.anns, &all.bobs);
+    let key = Login::Key(&all.pair);
+    let public = text(anns, "public_ipv4");
+    let path = "/api/instance/ann-vm/add-port/";
+    all.ann
+        .send("POST", path, &json!({ "port": WEB }))?
+        .expect(200)?;
+    for instance in [anns, bobs] {
+        key.output(instance, "echo precious > ~/file && sync")?;
+    }
+    key.run(bobs, "sudo poweroff")?;
+    let stopped = all.ann.act("ann-vm", "stop")?.expect(200)?;
+    ensure!(stopped["state"] == "shut_off", "{stopped}");
+    ensure!(
+        connect(public, 22).is_none(),
+        "the port is open while the machine is stopped"
+    );
+    all.bob.wait_for("bob-vm", "shut_off")?;
+    all.ann.act("ann-vm", "restart")?.expect(200)?;
+    all.bob.act("bob-vm", "restart")?.expect(200)?;
+    let running = all.ann.wait_for("ann-vm", "running")?;
+    ensure!(running["wan_ports"] == json!([22, WEB]), "{running}");
+    all.bob.wait_for("bob-vm", "running")?;
+    let kept = |instance: &Value| -> Result<()> {
+        key.wait_for_login(instance)?;
+        ensure!(key.output(instance, "cat ~/file")? == "precious");
+        Ok(())
+    };
+    kept(anns)?;
+    serve_a_page(&key, &running)?;
+    page(public, WEB).context("the port is closed after a restart")?;
+    kept(bobs)?;
+
+    let qemu = process_of(&context.container_of(bobs)?)?;
     let killed = Command::new("kill")
         .args(["-9", &qemu.to_string()])
         .status()?;
     ensure!(killed.success());
-    api.wait_for("mortal", "shut_off")?;
-    api.act("mortal", "restart")?.expect(200)?;
-    let running = api.wait_for("mortal", "running")?;
-    login.wait_for_login(&running)?;
-    ensure!(login.output(&running, "cat ~/file")? == "kept");
+    all.bob.wait_for("bob-vm", "shut_off")?;
+    all.bob.act("bob-vm", "restart")?.expect(200)?;
+    all.bob.wait_for("bob-vm", "running")?;
+    kept(bobs)?;
     // Each probe reads the acceleration from the running machines.
     let read = |line: &&str| line.contains("%2Facceleration") && line.contains("status=200");
-    ensure!(server.log().lines().any(|line| read(&line)), "never read");
-    // The machine keeps running while Wharf restarts.
-    server.kill()?;
-    server.run()?;
-    let api = server.again(&api);
-    ensure!(api.wait_for("mortal", "running")?["uuid"] == running["uuid"]);
-    ensure!(process_of(&context.container_of(&running)?)? > 0);
-    ensure!(login.output(&running, "cat ~/file")? == "kept");
-    api.delete("mortal")?.expect(204)?;
-    server.finish()
+    ensure!(
+        all.server.log().lines().any(|line| read(&line)),
+        "never read"
+    );
+    // The machines keep running while Wharf restarts.
+    let before = process_of(&context.container_of(bobs)?)?;
+    all.server.kill()?;
+    all.server.run()?;
+    (all.ann, all.bob) = (all.server.again(&all.ann), all.server.again(&all.bob));
+    for (api, instance) in [(&all.ann, anns), (&all.bob, bobs)] {
+        api.wait_for(uuid(instance), "running")?;
+        kept(instance)?;
+    }
+    ensure!(process_of(&context.container_of(bobs)?)? == before);
+    ensure!(state(&all.bob, bobs)? == "running");
+    context.remove(&all.ann, anns)?;
+    context.remove(&all.bob, bobs)?;
+    context.networks_gone(&all.networks)
 }

@@ -1,11 +1,11 @@
 //! `wharf node check` on nodes that are right and wrong.
 
-use crate::context::{Context, pinned};
+use super::context::{Context, pinned};
 use anyhow::{Result, ensure};
 use wharf_tests::node_check;
 
 pub fn wrong_nodes(context: &Context) -> Result<()> {
-    let right = context.settings(&[0]);
+    let right = context.settings_of(&[0], "");
     let (first, second) = (context.member(0), context.member(1));
     let unknown = context.unknown_certificate()?;
     let tls = right.lines().last().unwrap_or_default();

@@ -1,5 +1,8 @@
-//! The cluster that all tests of this binary share.
+//! The cluster.
 
+use crate::lab::{
+    Act, Facts, IMAGE, Lab, Neighbours, OFTEN, Object, Once, end_neighbours, inside, text, uuid,
+};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::fs;
@@ -7,17 +10,34 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tempfile::TempDir;
 use wharf_testkit::http::Client;
 use wharf_testkit::incus::{self, Cluster, GATEWAY, NETWORK, Options, Project};
-use wharf_tests::{Api, Authority, Certificate, Login, Ports, Server, small, until};
+use wharf_tests::{Authority, Certificate, Ports, Server, eventually, until};
 
-/// The name of the base image in blueprints.
-pub const IMAGE: &str = "localhost/wharf/base:1";
 /// The project of all instances.
 const PROJECT: &str = "wharf";
-/// Seconds between two looks at a node, so that tests need not wait.
-const OFTEN: &str = "[limits]\nobserve_every_ms = 500\n";
+/// The time in which an idle engine gives an instance its number of CPUs.
+const SOON: Duration = Duration::from_secs(10);
+/// The member of tests that need one. Others disturb the first, or have the third for themselves.
+const MEMBER: usize = 1;
+
+/// The facts about Incus, apart from the host.
+pub const FACTS: Facts = Facts {
+    host: String::new(),
+    has_owners_networks: false,
+    remaps_root: true,
+    maps_each_alone: true,
+    drops_raw_sockets: false,
+    enforces_disk_size: true,
+    // Its own copy of the image counts.
+    usable_disk_mib: 9_500,
+    grows_running: true,
+    knows_usage_at_once: false,
+    sizes: &[(2, 3)],
+    many: 8,
+};
 
 /// A private cluster with a project and the base image.
 pub struct Context {
@@ -27,6 +47,7 @@ pub struct Context {
     tls: String,
     next_lan: AtomicU8,
     certificates: Authority,
+    neighbours: Once<Neighbours>,
     _files: TempDir,
 }
 
@@ -73,12 +94,14 @@ impl Context {
             admin,
             next_lan: AtomicU8::new(1),
             certificates,
+            neighbours: Once::new(),
             _files: files,
         })
     }
 
     /// Ends the cluster, and checks that nothing is left on the machine.
     pub fn stop(self) -> Result<()> {
+        let ended = end_neighbours(&self);
         let cluster = self
             .cluster
             .into_inner()
@@ -99,7 +122,7 @@ impl Context {
             let output = String::from_utf8(output.stdout)?;
             ensure!(!output.contains(text), "{program}: {output}");
         }
-        Ok(())
+        ended
     }
 
     /// The cluster itself, for a test that runs alone.
@@ -114,14 +137,15 @@ impl Context {
 
     /// Starts a server with these members as its nodes.
     pub fn server(&self, members: &[usize]) -> Result<Server> {
-        Server::start(&self.settings(members))
+        Server::start(&self.settings_of(members, ""))
     }
 
-    /// The settings of such a server.
-    pub fn settings(&self, members: &[usize]) -> String {
+    /// The settings of such a server, after settings that precede nodes.
+    pub fn settings_of(&self, members: &[usize], more: &str) -> String {
+        let often = if more.contains("[limits]") { "" } else { OFTEN };
         let nodes = members.iter().map(|at| self.node(self.member(*at)));
         format!(
-            "{OFTEN}{}{}",
+            "{more}{often}{}{}",
             Ports::take().settings(),
             nodes.collect::<String>()
         )
@@ -152,7 +176,7 @@ impl Context {
     }
 
     /// Sends a request with all rights, which must succeed, and waits for the end of its operation.
-    pub fn by_hand(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
+    pub fn ask(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
         incus::ask(&self.admin, method, path, body)
     }
 
@@ -164,43 +188,27 @@ impl Context {
         part: &str,
         body: Option<Value>,
     ) -> Result<Value> {
-        let name = self.object(instance)?["name"].clone();
-        let name = name.as_str().unwrap_or_default();
+        let object = self.raw_object(instance)?;
+        let name = text(&object["name"]);
         let (path, query) = part.split_once('?').unwrap_or((part, ""));
         let path = format!("/1.0/instances/{name}{path}?project={PROJECT}&{query}");
-        self.by_hand(method, &path, body)
+        self.ask(method, &path, body)
     }
 
-    /// The engine's objects of an instance.
-    pub fn objects(&self, instance: &Value) -> Result<Vec<Value>> {
+    /// The engine's objects of an instance, in its words.
+    pub fn raw_objects(&self, instance: &Value) -> Result<Vec<Value>> {
         let path = format!("/1.0/instances?project={PROJECT}&recursion=1");
-        let all = self.by_hand("GET", &path, None)?;
-        let is_own = |one: &&Value| {
-            one["name"]
-                .as_str()
-                .is_some_and(|n| n.contains(uuid(instance)))
-        };
-        Ok(all
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter(is_own)
-            .cloned()
-            .collect())
+        let all = self.ask("GET", &path, None)?;
+        let mut all = all.as_array().cloned().unwrap_or_default();
+        all.retain(|one| text(&one["name"]).contains(uuid(instance)));
+        Ok(all)
     }
 
-    /// The engine's only object of an instance.
-    pub fn object(&self, instance: &Value) -> Result<Value> {
-        let mut all = self.objects(instance)?;
+    /// The only one.
+    pub fn raw_object(&self, instance: &Value) -> Result<Value> {
+        let mut all = self.raw_objects(instance)?;
         ensure!(all.len() == 1, "{} objects: {all:?}", all.len());
         all.pop().context("no object")
-    }
-
-    /// Waits until the engine has no object of an instance.
-    pub fn gone(&self, instance: &Value) -> Result<()> {
-        until("the engine has no object of the instance", || {
-            Ok(self.objects(instance)?.is_empty().then_some(()))
-        })
     }
 
     /// Creates a container by hand, without Wharf, with this configuration.
@@ -215,7 +223,7 @@ impl Context {
             "config": config,
             "source": { "type": "image", "alias": IMAGE },
         });
-        self.by_hand("POST", &path, Some(body)).map(drop)
+        self.ask("POST", &path, Some(body)).map(drop)
     }
 }
 
@@ -231,38 +239,82 @@ pub fn pinned(own: &Certificate, of_cluster: &std::path::Path) -> String {
     own.node_tls(of_cluster).replace(" ca =", " server_cert =")
 }
 
-pub fn uuid(instance: &Value) -> &str {
-    instance["uuid"].as_str().unwrap_or_default()
-}
-
-/// A login with the password that the interface shows.
-pub fn user(instance: &Value) -> Login<'_> {
-    let password = instance["original_service_password"].as_str();
-    Login::Password(password.unwrap_or_default())
-}
-
-/// Runs a command in an instance, as its user.
-pub fn inside(instance: &Value, command: &str) -> Result<String> {
-    user(instance).output(instance, command)
-}
-
-/// Creates the smallest container and waits until it runs.
-pub fn running(api: &Api) -> Result<Value> {
-    named(api, None)
-}
-
-/// Creates the smallest container of this name and waits until it runs.
-pub fn named(api: &Api, name: Option<&str>) -> Result<Value> {
-    let mut body = small("container");
-    if let Some(name) = name {
-        body["name"] = json!(name);
+impl Lab for Context {
+    fn facts(&self) -> Facts {
+        Facts {
+            host: self.member(MEMBER).address.clone(),
+            ..FACTS
+        }
     }
-    let created = api.create(&body)?.expect(201)?;
-    api.wait_for(uuid(&created), "running")
+
+    fn settings(&self, more: &str) -> Result<String> {
+        Ok(self.settings_of(&[MEMBER], more))
+    }
+
+    fn objects(&self, instance: &Value) -> Result<Vec<Object>> {
+        let all = self.raw_objects(instance)?;
+        Ok(all.iter().map(object).collect())
+    }
+
+    fn by_hand(&self, instance: &Value, act: Act) -> Result<()> {
+        let state = |action: &str| Some(json!({ "action": action, "timeout": 10, "force": true }));
+        match act {
+            Act::Stop => self.on(instance, "PUT", "/state", state("stop"))?,
+            Act::Start => self.on(instance, "PUT", "/state", state("start"))?,
+            Act::Remove => {
+                if self.object(instance)?.runs {
+                    self.by_hand(instance, Act::Stop)?;
+                }
+                self.on(instance, "DELETE", "", None)?
+            }
+        };
+        Ok(())
+    }
+
+    /// All instances are on one bridge of the operator's.
+    fn networks(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    fn neighbours(&self) -> &Once<Neighbours> {
+        &self.neighbours
+    }
+
+    fn has_size(&self, instance: &Value, (n_vcpus, mem_gib): (u32, u32)) -> Result<()> {
+        is_configured(&self.raw_object(instance)?["config"], (n_vcpus, mem_gib))?;
+        let ram = inside(instance, "free --mebi | awk '/^Mem/ {print $2}'")?;
+        ensure!(ram == (mem_gib * 1024).to_string(), "{ram}");
+        let shown = || Ok::<_, anyhow::Error>(inside(instance, "nproc")? == n_vcpus.to_string());
+        if eventually("its CPUs", SOON, || Ok(shown()?.then_some(()))).is_err() {
+            // The engine moves instances to their CPUs in the background. On a busy machine it may read the
+            // old number then, until the next instance starts or stops.
+            println!("the engine has missed the new number of CPUs");
+            let name = "wakes-the-engine";
+            self.make(MEMBER, name, json!({}))?;
+            let instance = json!({ "uuid": name });
+            self.by_hand(&instance, Act::Start)?;
+            self.by_hand(&instance, Act::Remove)?;
+        }
+        until("the instance has its CPUs", || Ok(shown()?.then_some(())))
+    }
 }
 
-/// Deletes an instance; the engine must have no object of it then.
-pub fn remove(context: &Context, api: &Api, instance: &Value) -> Result<()> {
-    api.delete(uuid(instance))?.expect(204)?;
-    context.gone(instance)
+/// Checks the limits in the configuration of an instance.
+pub fn is_configured(config: &Value, (n_vcpus, mem_gib): (u32, u32)) -> Result<()> {
+    let cpus = text(&config["limits.cpu"]);
+    ensure!(cpus == n_vcpus.to_string(), "{config}");
+    ensure!(
+        config["limits.memory"] == format!("{mem_gib}GiB"),
+        "{config}"
+    );
+    ensure!(config["limits.processes"] == "4096", "{config}");
+    Ok(())
+}
+
+fn object(raw: &Value) -> Object {
+    Object {
+        runs: raw["status"] == "Running",
+        networks: Vec::new(),
+        place: text(&raw["location"]).to_owned(),
+    }
 }

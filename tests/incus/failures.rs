@@ -1,9 +1,11 @@
 //! Failures of members. Instances go on, and nothing is taken for gone.
 
-use crate::context::{Context, inside, remove, running, uuid};
+use super::context::Context;
+use crate::lab::{Lab, inside, running, runs_since, since, state, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::time::{Duration, Instant};
+use wharf_tests::lanes::is_whole_run;
 use wharf_tests::{Api, Server, small, until};
 
 /// Below the time for which Incus itself waits for a member that is out of reach.
@@ -23,11 +25,6 @@ fn until_listed(server: &Server, node: &str, unreachable: bool) -> Result<()> {
     })
 }
 
-/// The start of an instance's first process.
-fn since(instance: &Value) -> Result<String> {
-    inside(instance, "stat -c %Y /proc/1")
-}
-
 /// Killed at any moment of a creation, the daemon leaves an instance that is completed or made again.
 pub fn killed_daemon(context: &Context) -> Result<()> {
     let server = context.server(&[0])?;
@@ -35,27 +32,29 @@ pub fn killed_daemon(context: &Context) -> Result<()> {
     let old = running(&api)?;
     let began = since(&old)?;
     // Among them: the unpacking of the image, the files, and the start.
-    for after_ms in [50, 500, 900, 1_300, 1_700] {
+    let after_ms = match is_whole_run() {
+        true => &[50, 500, 900, 1_300, 1_700][..],
+        false => &[500, 900, 1_700],
+    };
+    for after_ms in after_ms.iter().copied() {
         let young = api.small_container()?;
         std::thread::sleep(Duration::from_millis(after_ms));
         context.cluster().member(0)?.kill()?;
-        let seen = api.instance(uuid(&old))?.expect(200)?;
-        ensure!(seen["state"] == "running", "{seen}");
+        ensure!(state(&api, &old)? == "running");
         context.cluster().member(0)?.resume()?;
         let young = api.wait_for(uuid(&young), "running")?;
         ensure!(inside(&young, "id -un")? == "user");
         context.object(&young)?;
-        remove(context, &api, &young)?;
-        let seen = until("the login works", || Ok(since(&old).ok()))?;
-        ensure!(seen == began, "the instance was restarted");
+        context.remove(&api, &young)?;
+        runs_since(&old, &began)?;
     }
-    remove(context, &api, &old)?;
+    context.remove(&api, &old)?;
     server.finish()
 }
 
 /// A server with one instance on each member, which has room for no other one.
 fn one_each(context: &Context) -> Result<(Server, Api, Vec<Value>)> {
-    let settings = context.settings(&[0, 1, 2]);
+    let settings = context.settings_of(&[0, 1, 2], "");
     let server = Server::start(&settings.replace("n_vcpus = 16", "n_vcpus = 1"))?;
     let api = server.user("ann@example.com")?;
     let created = [0; 3].map(|_| api.small_container());
@@ -63,7 +62,7 @@ fn one_each(context: &Context) -> Result<(Server, Api, Vec<Value>)> {
     let mut up = Vec::new();
     for instance in &created {
         let instance = api.wait_for(uuid(instance), "running")?;
-        let member = context.object(&instance)?["location"].to_string();
+        let member = context.object(&instance)?.place;
         up.push((member, instance));
     }
     up.sort_by(|one, other| one.0.cmp(&other.0));
@@ -72,7 +71,7 @@ fn one_each(context: &Context) -> Result<(Server, Api, Vec<Value>)> {
 
 /// The members that lead the cluster's database, or do not.
 fn leader_and_others(context: &Context) -> Result<(usize, Vec<usize>)> {
-    let all = context.by_hand("GET", "/1.0/cluster/members?recursion=1", None)?;
+    let all = context.ask("GET", "/1.0/cluster/members?recursion=1", None)?;
     let roles = all.as_array().context("members")?;
     let leads = |at: &usize| {
         let name = context.member(*at).name.as_str();
@@ -120,8 +119,7 @@ pub fn cut_link(context: &Context) -> Result<()> {
         api.wait_for(uuid(other), state)?;
     }
     // Its instance keeps its state and its resources.
-    let seen = api.instance(uuid(lost))?.expect(200)?;
-    ensure!(seen["state"] == "running", "{seen}");
+    ensure!(state(&api, lost)? == "running");
     ensure!(
         listed(&server, name)?.contains(" 1/1 "),
         "{}",
@@ -132,10 +130,9 @@ pub fn cut_link(context: &Context) -> Result<()> {
 
     context.cluster().members()[cut].reconnect()?;
     until_listed(&server, name, false)?;
-    let seen = until("the login works", || Ok(since(lost).ok()))?;
-    ensure!(seen == began, "the instance was restarted");
+    runs_since(lost, &began)?;
     for instance in &instances {
-        remove(context, &api, instance)?;
+        context.remove(&api, instance)?;
     }
     server.finish()
 }
@@ -150,8 +147,7 @@ pub fn no_quorum(context: &Context) -> Result<()> {
         until_listed(&server, member, true)?;
     }
     for (instance, began) in instances.iter().zip(&began) {
-        let seen = api.instance(uuid(instance))?.expect(200)?;
-        ensure!(seen["state"] == "running", "{seen}");
+        ensure!(state(&api, instance)? == "running");
         ensure!(since(instance)? == *began, "the instance was restarted");
     }
     let full = api.create(&small("container"))?;
@@ -167,7 +163,7 @@ pub fn no_quorum(context: &Context) -> Result<()> {
     }
     for (instance, began) in instances.iter().zip(&began) {
         ensure!(since(instance)? == *began, "the instance was restarted");
-        remove(context, &api, instance)?;
+        context.remove(&api, instance)?;
     }
     server.finish()
 }

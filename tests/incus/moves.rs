@@ -1,24 +1,24 @@
 //! Moves between members of the cluster.
 
-use crate::context::{Context, inside, remove, running, user, uuid};
+use super::context::Context;
+use crate::lab::{Lab, inside, running, text, user, uuid};
 use anyhow::{Result, ensure};
 use serde_json::Value;
 use wharf_tests::{Api, Server, until};
 
 /// Drains the node of an instance, waits until another member has it, and opens the node again.
 fn moved(context: &Context, server: &Server, api: &Api, instance: &Value) -> Result<Value> {
-    let old = context.object(instance)?["location"].clone();
-    let old = old.as_str().unwrap_or_default();
-    server.cli(&["node", "drain", old])?;
+    let old = context.object(instance)?.place;
+    server.cli(&["node", "drain", &old])?;
     let moved = until("the instance has moved", || {
         let now = api.instance(uuid(instance))?.expect(200)?;
         Ok((now["lan_ipv4"] != instance["lan_ipv4"]).then_some(now))
     })?;
-    ensure!(context.object(instance)?["location"] != old);
+    ensure!(context.object(instance)?.place != old);
     let path = format!("/api/event/?after=0&instance={}", uuid(instance));
     let events = api.get(&path)?.expect(200)?.to_string();
     ensure!(events.contains("\"moved\""), "{events}");
-    server.cli(&["node", "resume", old])?;
+    server.cli(&["node", "resume", &old])?;
     Ok(moved)
 }
 
@@ -36,10 +36,7 @@ pub fn of_a_drained_node(context: &Context) -> Result<()> {
     ensure!(there["ssh_command"] != instance["ssh_command"], "{there}");
     ensure!(inside(&there, "cat kept")? == "precious");
     let addresses = inside(&there, "ip -brief address show eth0")?;
-    ensure!(
-        addresses.contains(there["lan_ipv4"].as_str().unwrap_or("?")),
-        "{addresses}"
-    );
+    ensure!(addresses.contains(text(&there["lan_ipv4"])), "{addresses}");
 
     // One that runs is stopped and started again, with its owner's consent.
     server.cli(&["user", "allow-moves", "ann@example.com"])?;
@@ -47,6 +44,6 @@ pub fn of_a_drained_node(context: &Context) -> Result<()> {
     let back = api.wait_for(uuid(&there), "running")?;
     user(&back).wait_for_login(&back)?;
     ensure!(inside(&back, "cat kept")? == "precious");
-    remove(context, &api, &back)?;
+    context.remove(&api, &back)?;
     server.finish()
 }

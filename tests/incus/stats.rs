@@ -1,6 +1,7 @@
 //! Live stats under a known load.
 
-use crate::context::{Context, inside, named, remove};
+use super::context::Context;
+use crate::lab::{Lab, inside, named};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use wharf_tests::until;
@@ -9,9 +10,8 @@ const HELD_MIB: u32 = 400;
 const FILE_MIB: u32 = 300;
 
 pub fn of_a_known_load(context: &Context) -> Result<()> {
-    let server = context.server(&[1])?;
-    let api = server.user("ann@example.com")?;
-    let instance = named(&api, Some("busy-box"))?;
+    let (server, api) = context.served("")?;
+    let instance = named(&api, "busy-box")?;
     let stats = || api.stats("busy-box");
     let idle = stats()?;
     ensure!(
@@ -42,7 +42,7 @@ pub fn of_a_known_load(context: &Context) -> Result<()> {
     );
     // One CPU at most, with the error of short windows.
     ensure!(of(&loaded, "cpu_percent")? < 130.0, "{loaded}");
-    remove(context, &api, &instance)?;
+    context.remove(&api, &instance)?;
     server.finish()
 }
 

@@ -1,11 +1,11 @@
 //! `wharf node check` where the operator's part is missing or wrong.
 
-use crate::context::Context;
+use super::context::Context;
 use anyhow::{Result, ensure};
 use wharf_tests::node_check;
 
 pub fn wrong_nodes(context: &Context) -> Result<()> {
-    let right = context.settings(&[1]);
+    let right = context.settings_of(&[1]);
     let edit = |from: &str, to: &str| right.replace(from, to);
     for (settings, ok, words) in [
         (right.clone(), true, "Incus 6"),

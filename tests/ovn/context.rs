@@ -1,42 +1,46 @@
-//! The cluster that all tests of this binary share, and logins to its instances.
+//! The cluster, and logins to its instances.
 
-use crate::lab::{self, PROJECT};
-use anyhow::{Context as _, Result, ensure};
+use super::lab::{self, PROJECT};
+use crate::lab::{Act, Facts, Lab, Neighbours, OFTEN, Object, Once, text, user, uuid};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
 use wharf_testkit::http::Client;
 use wharf_testkit::incus;
-use wharf_tests::{Api, Login, Server, small, until};
+use wharf_tests::{Server, until};
 
-/// Seconds between two looks at a node, so that tests need not wait.
-const OFTEN: &str = "[limits]\nobserve_every_ms = 500\n";
 /// Ports of one server; the lab has [`lab::N_PORTS`].
 const N_PORTS: u16 = 6;
+/// Servers of one test.
+const SERVERS: u16 = 2;
 
 /// The cluster, from the inside of the lab.
 pub struct Context {
     admin: Client,
     next_port: AtomicU16,
+    neighbours: Once<Neighbours>,
 }
 
 impl Context {
-    pub fn new() -> Result<Self> {
+    /// The cluster for a test of this number.
+    pub fn new(test: u16) -> Result<Self> {
         let admin = lab::admin(1);
         incus::ask(&admin, "GET", "/1.0", None).context("the cluster does not answer")?;
         Ok(Self {
             admin,
-            next_port: AtomicU16::new(0),
+            next_port: AtomicU16::new(test * SERVERS * N_PORTS),
+            neighbours: Once::new(),
         })
     }
 
     /// Starts a server with these members as its nodes; members count from 1.
     pub fn server(&self, members: &[usize]) -> Result<Server> {
-        Server::start(&self.settings(members))
+        Server::start(&self.settings_of(members))
     }
 
     /// The settings of such a server, with ports of its own.
-    pub fn settings(&self, members: &[usize]) -> String {
+    pub fn settings_of(&self, members: &[usize]) -> String {
         let number = self.next_port.fetch_add(N_PORTS, Ordering::Relaxed);
         let from = lab::FIRST_PORT + number;
         let web = from + N_PORTS - 2;
@@ -54,29 +58,34 @@ impl Context {
     }
 
     /// Sends a request with all rights, which must succeed, and waits for the end of its operation.
-    pub fn by_hand(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
+    pub fn ask(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
         incus::ask(&self.admin, method, path, body)
     }
 
     /// The objects of a kind in the project.
     fn all(&self, kind: &str) -> Result<Vec<Value>> {
         let path = format!("/1.0/{kind}?project={PROJECT}&recursion=1");
-        let all = self.by_hand("GET", &path, None)?;
+        let all = self.ask("GET", &path, None)?;
         Ok(all.as_array().into_iter().flatten().cloned().collect())
     }
 
-    /// The engine's only object of an instance.
-    pub fn object(&self, instance: &Value) -> Result<Value> {
+    /// The engine's objects of an instance, in its words.
+    fn raw_objects(&self, instance: &Value) -> Result<Vec<Value>> {
         let mut all = self.all("instances")?;
         all.retain(|one| text(&one["name"]).contains(uuid(instance)));
+        Ok(all)
+    }
+
+    /// The only one.
+    pub fn raw_object(&self, instance: &Value) -> Result<Value> {
+        let mut all = self.raw_objects(instance)?;
         ensure!(all.len() == 1, "{} objects: {all:?}", all.len());
         all.pop().context("no object")
     }
 
     /// The network of an instance.
     pub fn network(&self, instance: &Value) -> Result<String> {
-        let object = self.object(instance)?;
-        Ok(text(&object["devices"]["eth0"]["network"]).to_owned())
+        Ok(network_of(&self.raw_object(instance)?))
     }
 
     /// The forwards of a network; none without the network.
@@ -125,22 +134,68 @@ fn node(member: usize) -> String {
     )
 }
 
-pub fn uuid(instance: &Value) -> &str {
-    text(&instance["uuid"])
+fn network_of(raw: &Value) -> String {
+    text(&raw["devices"]["eth0"]["network"]).to_owned()
 }
 
-pub fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
-}
+impl Lab for Context {
+    fn facts(&self) -> Facts {
+        Facts {
+            host: lab::LOGIN_HOST.to_owned(),
+            has_owners_networks: true,
+            ..crate::incus::context::FACTS.clone()
+        }
+    }
 
-/// A login with the password that the interface shows.
-pub fn user(instance: &Value) -> Login<'_> {
-    Login::Password(text(&instance["original_service_password"]))
+    fn settings(&self, _: &str) -> Result<String> {
+        Ok(self.settings_of(&[1]))
+    }
+
+    fn objects(&self, instance: &Value) -> Result<Vec<Object>> {
+        let all = self.raw_objects(instance)?;
+        let object = |raw: &Value| Object {
+            runs: raw["status"] == "Running",
+            networks: vec![network_of(raw)],
+            place: text(&raw["location"]).to_owned(),
+        };
+        Ok(all.iter().map(object).collect())
+    }
+
+    fn by_hand(&self, _: &Value, act: Act) -> Result<()> {
+        bail!("no test does {act:?} by hand here")
+    }
+
+    fn networks(&self) -> Result<Vec<String>> {
+        let all = self.all("networks")?;
+        Ok(all
+            .iter()
+            .map(|one| text(&one["name"]).to_owned())
+            .collect())
+    }
+
+    fn neighbours(&self) -> &Once<Neighbours> {
+        &self.neighbours
+    }
+
+    fn has_size(&self, instance: &Value, size: (u32, u32)) -> Result<()> {
+        crate::incus::context::is_configured(&self.raw_object(instance)?["config"], size)
+    }
+
+    fn login(&self, instance: &Value, command: &str) -> Result<String> {
+        login(instance, command)
+    }
+
+    /// Its port is forwarded.
+    fn is_whole(&self, instance: &Value) -> Result<()> {
+        let forwards = self.forwards(&self.network(instance)?)?;
+        ensure!(forwards.len() == 1, "{forwards:?}");
+        Ok(())
+    }
 }
 
 /// Runs a command in an instance, as its user. A crash of the userspace conntrack may break a connection, so
 /// only the command's own failure counts.
-pub fn inside(instance: &Value, command: &str) -> Result<String> {
+pub fn login(instance: &Value, command: &str) -> Result<String> {
     const BROKEN: i32 = 255;
     until("a login", || {
         let output = user(instance).run(instance, command)?;
@@ -179,10 +234,4 @@ pub fn seen_from_visitor(instance: &Value) -> Result<String> {
         let connection = String::from_utf8_lossy(&output.stdout).into_owned();
         Ok(connection.split_whitespace().next().map(str::to_owned))
     })
-}
-
-/// Creates the smallest container and waits until it runs.
-pub fn running(api: &Api) -> Result<Value> {
-    let created = api.create(&small("container"))?.expect(201)?;
-    api.wait_for(uuid(&created), "running")
 }

@@ -20,7 +20,7 @@ pub const N_PORTS: u16 = 64;
 pub const VISITOR: &str = "wharf-ovn-visitor";
 const WORLD: &str = "wharf-ovn-world";
 const DIRECTORY: &str = "/var/lib/wharf-ovn-lab";
-/// The variable that tells the second process from the first.
+/// The variable with the name of a test, for its process.
 const INSIDE: &str = "WHARF_OVN_LAB";
 
 /// A file of the lab.
@@ -41,7 +41,12 @@ pub fn address(member: usize) -> String {
 
 /// Whether this process runs in the namespace of the router.
 pub fn is_inside() -> bool {
-    std::env::var_os(INSIDE).is_some()
+    test_inside().is_some()
+}
+
+/// The name of the test that this process runs there.
+pub fn test_inside() -> Option<String> {
+    std::env::var(INSIDE).ok()
 }
 
 /// Starts the lab, in place of one that was left, and imports the base image.
@@ -57,16 +62,19 @@ pub fn down() -> Result<()> {
     script("down.sh")
 }
 
-/// Runs this program again, in the namespace of the router. Returns whether its tests passed.
-pub fn run_inside() -> Result<bool> {
-    let status = Command::new("ip")
+/// Runs a test in this program, as a process in the namespace of the router.
+pub fn run_inside(test: &str) -> Result<()> {
+    let output = Command::new("ip")
         .args(["netns", "exec", WORLD])
         .arg(std::env::current_exe()?)
-        .args(std::env::args_os().skip(1))
-        .env(INSIDE, "1")
-        .status()
+        .env(INSIDE, test)
+        .output()
         .context("ip")?;
-    Ok(status.success())
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    ensure!(output.status.success(), "{said}");
+    print!("{said}");
+    Ok(())
 }
 
 fn script(name: &str) -> Result<()> {

@@ -1,7 +1,8 @@
 //! The life of one instance.
 
-use crate::context::{Context, inside, running, seen_from_visitor, text, user, uuid};
-use crate::lab;
+use super::context::{Context, login, seen_from_visitor};
+use super::lab;
+use crate::lab::{Lab, restarted, running, text, uuid};
 use anyhow::{Result, ensure};
 use serde_json::json;
 
@@ -13,43 +14,35 @@ pub fn whole(context: &Context) -> Result<()> {
         text(&instance["ssh_command"]).ends_with(lab::LOGIN_HOST),
         "{instance}"
     );
-    ensure!(inside(&instance, "uname -n")? == instance["name"]);
+    ensure!(login(&instance, "uname -n")? == instance["name"]);
     let visitor = seen_from_visitor(&instance)?;
     ensure!(visitor == "10.200.0.2", "the instance sees {visitor}");
-    inside(&instance, "echo precious > file && sync")?;
+    login(&instance, "echo precious > file && sync")?;
 
     let network = context.network(&instance)?;
     let forwards = context.forwards(&network)?;
     ensure!(forwards.len() == 1, "{forwards:?}");
     ensure!(forwards[0]["ports"][0]["listen_port"] == instance["wan_ssh_port"].to_string());
-    let object = context.object(&instance)?;
+    let object = context.raw_object(&instance)?;
     ensure!(forwards[0]["config"]["user.wharf.instance"] == object["name"]);
 
-    api.act(uuid(&instance), "stop")?.expect(200)?;
-    ensure!(context.object(&instance)?["status"] == "Stopped");
-    api.act(uuid(&instance), "restart")?.expect(200)?;
-    let again = api.wait_for(uuid(&instance), "running")?;
-    user(&again).wait_for_login(&again)?;
+    let again = restarted(&api, &instance)?;
     for field in ["lan_ipv4", "wan_ssh_port", "ssh_command"] {
         ensure!(
             instance[field] == again[field],
             "{field}: {instance} {again}"
         );
     }
-    ensure!(inside(&again, "cat file")? == "precious");
+    ensure!(login(&again, "cat file")? == "precious");
 
     let path = format!("/api/instance/{}/", uuid(&instance));
     let wanted = json!({ "n_vcpus": 2, "mem_gib": 2, "disk_size_gib": 12 });
     let resized = api.send("PATCH", &path, &wanted)?.expect(200)?;
     ensure!(resized["n_vcpus"] == 2, "{resized}");
-    let object = context.object(&instance)?;
+    let object = context.raw_object(&instance)?;
     ensure!(object["devices"]["root"]["size"] == "12GiB", "{object}");
-    let config = &object["config"];
-    ensure!(
-        config["limits.cpu"] == "2" && config["limits.memory"] == "2GiB",
-        "{config}"
-    );
-    ensure!(inside(&again, "cat file")? == "precious");
+    context.has_size(&instance, (2, 2))?;
+    ensure!(login(&again, "cat file")? == "precious");
     ensure!(context.forwards(&network)? == forwards);
 
     api.delete(uuid(&instance))?.expect(204)?;

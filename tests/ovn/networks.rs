@@ -1,7 +1,8 @@
 //! The reach of an instance: its owner's instances on all members, public hosts, and nothing else.
 
-use crate::context::{Context, inside, running, text, uuid};
-use crate::lab;
+use super::context::{Context, login};
+use super::lab;
+use crate::lab::{Lab, running, text, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use wharf_tests::{Api, until};
@@ -63,7 +64,7 @@ pub fn of_owners(context: &Context) -> Result<()> {
         );
     }
     // A counter-check: what was out of reach is there.
-    ensure!(inside(&foreign, "uname -n")? == foreign["name"]);
+    ensure!(login(&foreign, "uname -n")? == foreign["name"]);
 
     for instance in [&here, &there] {
         ann.delete(uuid(instance))?.expect(204)?;
@@ -76,8 +77,7 @@ pub fn of_owners(context: &Context) -> Result<()> {
 /// Two instances of a user, on the members in their order.
 fn on_both_members(context: &Context, api: &Api) -> Result<(Value, Value)> {
     let (one, other) = (running(api)?, running(api)?);
-    let place =
-        |instance: &Value| Ok::<_, anyhow::Error>(context.object(instance)?["location"].clone());
+    let place = |instance: &Value| Ok::<_, anyhow::Error>(context.object(instance)?.place);
     ensure!(
         place(&one)? != place(&other)?,
         "both are on {}",
@@ -94,7 +94,7 @@ fn reached(from: &Value, address: &str, port: u16) -> Result<String> {
         || {
             let script =
                 format!("timeout 5 bash -c 'head -n 1 </dev/tcp/{address}/{port}' || true");
-            let line = inside(from, &script)?;
+            let line = login(from, &script)?;
             Ok((!line.is_empty()).then_some(line))
         },
     )
@@ -106,5 +106,5 @@ fn open(from: &Value, targets: impl Iterator<Item = (String, u16)>) -> Result<St
         format!("(timeout 3 bash -c '</dev/tcp/{address}/{port}' 2>/dev/null && echo {address}:{port}) & ")
     });
     let script = format!("{} wait", each.collect::<String>());
-    inside(from, &script).context("a login")
+    login(from, &script).context("a login")
 }

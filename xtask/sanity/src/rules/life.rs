@@ -10,8 +10,8 @@ use wharf_domain::driver::{Phase, PluginError, Spec, Tag};
 
 /// Time for one answer of an instance's port.
 const ANSWER: Duration = Duration::from_secs(3);
-/// Time between two samples of the usage.
-const SAMPLES: Duration = Duration::from_millis(1500);
+/// Time between two looks at the usage. An engine may keep a sample for a while.
+const LOOKS: Duration = Duration::from_millis(200);
 
 pub async fn ensure(subject: &Subject) -> Result<Verdict> {
     let spec = subject.up().await?;
@@ -170,15 +170,23 @@ pub async fn stats(subject: &Subject) -> Result<Verdict> {
     let spec = subject.up().await?;
     let tag = spec.target.tag;
     let first = subject.driver.stats(tag, true).await?;
-    tokio::time::sleep(SAMPLES).await;
-    let second = subject.driver.stats(tag, true).await?;
+    let begin = Instant::now();
+    let second = loop {
+        tokio::time::sleep(LOOKS).await;
+        let second = subject.driver.stats(tag, true).await?;
+        ensure!(
+            second.at_ns >= first.at_ns && second.cpu_ns >= first.cpu_ns,
+            "the later sample is {second:?}, and the earlier {first:?}"
+        );
+        if second.at_ns > first.at_ns {
+            break second;
+        }
+        let left = begin.elapsed() < subject.options.deadline();
+        ensure!(left, "no sample follows {first:?}");
+    };
     ensure!(
         first.mem_used_bytes > 0 && second.cpu_ns > 0,
         "nothing is used: {second:?}"
-    );
-    ensure!(
-        second.at_ns > first.at_ns && second.cpu_ns >= first.cpu_ns,
-        "the later sample is {second:?}, and the earlier {first:?}"
     );
     subject.stop(&spec.target).await?;
     let stopped = subject.driver.stats(tag, false).await;
