@@ -1,7 +1,7 @@
 //! `public_key`: one OpenSSH public key line.
 
-use ssh_key::public::KeyData;
-use ssh_key::{Algorithm, HashAlg, PublicKey};
+use russh::keys::ssh_key::public::KeyData;
+use russh::keys::{Algorithm, HashAlg, PublicKey};
 
 /// The smallest RSA key that OpenSSH's server lets in.
 const RSA_BITS: usize = 1024;
@@ -40,7 +40,7 @@ pub fn parse(text: &str) -> Result<String, String> {
         );
     };
     let bits = match key.key_data() {
-        KeyData::Rsa(rsa) => rsa.n.as_positive_bytes().map_or(0, |n| n.len() * 8),
+        KeyData::Rsa(rsa) => rsa.n().as_positive_bytes().map_or(0, |n| n.len() * 8),
         _ => RSA_BITS,
     };
     match key.algorithm() {
