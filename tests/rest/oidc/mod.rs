@@ -1,5 +1,6 @@
 //! Sign-in with an account at a provider of OpenID Connect.
 
+mod forged;
 mod provider;
 mod settings;
 

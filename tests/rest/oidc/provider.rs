@@ -27,6 +27,10 @@ pub struct Account {
     pub denies: Option<&'static str>,
     /// Changes of the claims before they are signed.
     pub claims: Value,
+    /// Changes of the header before it is signed.
+    pub header: Value,
+    /// The token is authenticated with a secret that is made from the provider's public key.
+    pub shared_secret: Option<fn(&Value) -> Vec<u8>>,
     /// Changes the signed token.
     pub spoils_signature: bool,
     /// The token has `none` as its algorithm, and no signature.
@@ -41,6 +45,8 @@ impl Account {
             verified: Some(true),
             denies: None,
             claims: json!({}),
+            header: json!({}),
+            shared_secret: None,
             spoils_signature: false,
             unsigned: false,
         }
@@ -303,10 +309,13 @@ fn id_token(state: &State, grant: &Grant) -> String {
         claims[name] = value.clone();
     }
     let (id, key) = &state.key;
-    let header = match account.unsigned {
+    let mut header = match account.unsigned {
         true => json!({ "alg": "none" }),
         false => json!({ "alg": "ES256", "kid": id }),
     };
+    for (name, value) in account.header.as_object().unwrap() {
+        header[name] = value.clone();
+    }
     let encode = |part: &Value| BASE64.encode(part.to_string());
     let signed = format!("{}.{}", encode(&header), encode(&claims));
     let signature: Signature = key.sign(signed.as_bytes());
@@ -314,10 +323,26 @@ fn id_token(state: &State, grant: &Grant) -> String {
     if account.spoils_signature {
         signature[10] ^= 1;
     }
+    if let Some(secret) = account.shared_secret {
+        let secret = secret(&keys(&state.key)["keys"][0]);
+        signature = hmac(&secret, signed.as_bytes());
+    }
     match account.unsigned {
         true => format!("{signed}."),
         false => format!("{signed}.{}", BASE64.encode(signature)),
     }
+}
+
+/// HMAC with SHA-256, of RFC 2104.
+fn hmac(secret: &[u8], text: &[u8]) -> Vec<u8> {
+    let mut key = match secret.len() {
+        0..=64 => secret.to_vec(),
+        _ => Sha256::digest(secret).to_vec(),
+    };
+    key.resize(64, 0);
+    let padded = |pad: u8| key.iter().map(|byte| byte ^ pad).collect::<Vec<_>>();
+    let inner = Sha256::digest([&padded(0x36), text].concat());
+    Sha256::digest([&padded(0x5c), &inner[..]].concat()).to_vec()
 }
 
 /// The fields of a query or a form.

@@ -1,11 +1,13 @@
 //! Requests to the provider: protected, without redirects, and bounded.
 
-use openidconnect::{AsyncHttpClient, HttpRequest, HttpResponse};
-use reqwest::redirect;
+use form_urlencoded::byte_serialize;
+use http::StatusCode;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::{RequestBuilder, redirect};
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
-use std::pin::Pin;
+use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
 use wharf_config::is_protected;
@@ -27,8 +29,10 @@ pub enum FetchError {
     TooLarge,
     #[error("the request failed")]
     Request(#[from] reqwest::Error),
-    #[error("the response cannot be read")]
-    Response(#[from] http::Error),
+    #[error("the status is {0}")]
+    Status(StatusCode),
+    #[error("the response is not as the standard says")]
+    Response(#[from] serde_json::Error),
 }
 
 /// Sends requests.
@@ -41,16 +45,44 @@ impl Fetcher {
         Self(client.ok())
     }
 
-    async fn fetch(&self, request: HttpRequest) -> Result<HttpResponse, FetchError> {
-        if !is_protected(request.uri()) {
+    /// Reads a JSON document.
+    pub(super) async fn get<T: DeserializeOwned>(&self, url: &str) -> Result<T, FetchError> {
+        match self.send(url, |client| client.get(url)).await? {
+            (StatusCode::OK, body) => Ok(serde_json::from_slice(&body)?),
+            (status, _) => Err(FetchError::Status(status)),
+        }
+    }
+
+    /// Sends a form as this client. Returns the status and the body.
+    pub(super) async fn post(
+        &self,
+        url: &str,
+        (id, secret): (&str, &str),
+        form: String,
+    ) -> Result<(StatusCode, Vec<u8>), FetchError> {
+        // The standard has the credentials in the form of a form.
+        let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
+        let request = |client: &reqwest::Client| {
+            let request = client
+                .post(url)
+                .basic_auth(encoded(id), Some(encoded(secret)));
+            let form_type = "application/x-www-form-urlencoded";
+            request.header(CONTENT_TYPE, form_type).body(form)
+        };
+        self.send(url, request).await
+    }
+
+    async fn send(
+        &self,
+        url: &str,
+        request: impl FnOnce(&reqwest::Client) -> RequestBuilder,
+    ) -> Result<(StatusCode, Vec<u8>), FetchError> {
+        if !url.parse().is_ok_and(|uri| is_protected(&uri)) {
             return Err(FetchError::Unprotected);
         }
         let client = self.0.as_ref().ok_or(FetchError::NoClient)?;
-        let mut response = client.execute(request.try_into()?).await?;
-        let mut answer = http::Response::builder().status(response.status());
-        for (name, value) in response.headers() {
-            answer = answer.header(name, value);
-        }
+        let request = request(client).header(ACCEPT, "application/json");
+        let mut response = request.send().await?;
         let mut body = Vec::new();
         while let Some(piece) = response.chunk().await? {
             if body.len() + piece.len() > MAX_BYTES {
@@ -58,16 +90,7 @@ impl Fetcher {
             }
             body.extend_from_slice(&piece);
         }
-        Ok(answer.body(body)?)
-    }
-}
-
-impl<'c> AsyncHttpClient<'c> for Fetcher {
-    type Error = FetchError;
-    type Future = Pin<Box<dyn Future<Output = Result<HttpResponse, FetchError>> + Send + 'c>>;
-
-    fn call(&'c self, request: HttpRequest) -> Self::Future {
-        Box::pin(self.fetch(request))
+        Ok((response.status(), body))
     }
 }
 

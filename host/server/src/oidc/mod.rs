@@ -1,25 +1,28 @@
 //! Sign-in with an account at a provider of OpenID Connect: the authorization code flow with PKCE. The
 //! provider's document is read when it is needed first, so that a start needs no provider.
 
+mod document;
 mod fetch;
 mod pending;
+mod token;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use document::Document;
 use fetch::Fetcher;
-use openidconnect::core::{
-    CoreAuthenticationFlow, CoreClient, CoreIdTokenClaims, CoreIdTokenVerifier,
-    CoreJwsSigningAlgorithm as Algorithm, CoreProviderMetadata,
-};
-use openidconnect::{
-    AuthorizationCode, ClaimsVerificationError, ClientId, ClientSecret, CsrfToken,
-    EndpointMaybeSet, EndpointNotSet, EndpointSet, IssuerUrl, Nonce, PkceCodeChallenge,
-    RedirectUrl, RequestTokenError, Scope, SignatureVerificationError, TokenResponse,
-};
+use form_urlencoded::Serializer;
+use http::StatusCode;
 use pending::{Pending, Waiting};
+use reqwest::Url;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
 use std::error::Error as StdError;
 use std::fmt::Display;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use token::{Claims, Expected, TokenError};
 use tokio::sync::Mutex;
-use wharf_config::{BaseUrl, OidcConfig, is_protected};
+use wharf_config::{BaseUrl, OidcConfig};
 use wharf_control::{IdentityError, ProvenIdentity};
 use wharf_domain::secret::SecretText;
 
@@ -33,19 +36,6 @@ const FRESH: Duration = Duration::from_hours(1);
 
 /// The time in which a sign-in waits for others that read the document.
 const WAIT: Duration = Duration::from_secs(10);
-
-/// Signatures of the provider's own key. A token signed with the client's secret proves less.
-const ALGORITHMS: [Algorithm; 9] = [
-    Algorithm::RsaSsaPkcs1V15Sha256,
-    Algorithm::RsaSsaPkcs1V15Sha384,
-    Algorithm::RsaSsaPkcs1V15Sha512,
-    Algorithm::RsaSsaPssSha256,
-    Algorithm::RsaSsaPssSha384,
-    Algorithm::RsaSsaPssSha512,
-    Algorithm::EcdsaP256Sha256,
-    Algorithm::EcdsaP384Sha384,
-    Algorithm::EdDsa,
-];
 
 /// The longest secret in bytes.
 const MAX_SECRET: usize = 4096;
@@ -116,19 +106,22 @@ pub struct Begun {
     pub browser: SecretText,
 }
 
-type Client = CoreClient<
-    EndpointSet,
-    EndpointNotSet,
-    EndpointNotSet,
-    EndpointNotSet,
-    EndpointMaybeSet,
-    EndpointMaybeSet,
->;
-
 struct Discovered {
     issuer: String,
     at: Instant,
-    metadata: CoreProviderMetadata,
+    document: Arc<Document>,
+}
+
+/// The response of the token endpoint.
+#[derive(Deserialize)]
+struct TokenResponse {
+    id_token: Option<String>,
+}
+
+/// The refusal of the token endpoint.
+#[derive(Deserialize)]
+struct Refusal {
+    error: String,
 }
 
 /// The provider of the configuration.
@@ -153,23 +146,24 @@ impl Provider {
         config: &OidcConfig,
         console: &BaseUrl,
     ) -> Result<Begun, SignInFailure> {
-        let metadata = self.metadata(config, false).await?;
-        let client = client(config, console, metadata).await?;
-        let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
-        let request = client.authorize_url(
-            CoreAuthenticationFlow::AuthorizationCode,
-            || CsrfToken::new_random_len(32),
-            || Nonce::new_random_len(32),
-        );
-        let (url, state, nonce) = request
-            .add_scope(Scope::new("email".to_owned()))
-            .set_pkce_challenge(challenge)
-            .url();
+        let document = self.document(config, false).await?;
+        let [state, nonce, verifier, browser] = [random()?, random()?, random()?, random()?];
+        let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.expose()));
+        let page = Url::parse(&document.authorization_endpoint);
+        let mut url = page.map_err(|error| unusable("its page has no URL", &error))?;
+        url.query_pairs_mut()
+            .append_pair("response_type", "code")
+            .append_pair("scope", "openid email")
+            .append_pair("client_id", &config.client_id)
+            .append_pair("redirect_uri", &callback(console))
+            .append_pair("state", state.expose())
+            .append_pair("nonce", nonce.expose())
+            .append_pair("code_challenge", &challenge)
+            .append_pair("code_challenge_method", "S256");
         let waiting = Waiting::new(nonce, verifier);
-        let browser = self
-            .pending
-            .put(state.secret(), waiting)
-            .ok_or(SignInFailure::Internal)?;
+        if !self.pending.put(state.expose(), browser.expose(), waiting) {
+            return Err(SignInFailure::Internal);
+        }
         Ok(Begun {
             url: url.into(),
             browser,
@@ -201,43 +195,63 @@ impl Provider {
             tracing::info!(error = ?parameter("error"), "the provider refused a sign-in");
             return Err(SignInFailure::Denied);
         };
-        let metadata = self.metadata(config, false).await?;
-        let client = client(config, console, metadata).await?;
-        let request = client
-            .exchange_code(AuthorizationCode::new(code.into_owned()))
-            .map_err(|error| unusable("it names no token endpoint", &error))?
-            .set_pkce_verifier(waiting.verifier);
-        let response = request.request_async(&self.fetcher);
-        let response = response.await.map_err(|error| match error {
-            RequestTokenError::ServerResponse(refused) => {
-                tracing::warn!(error = %refused.error(), "the provider refused a code");
-                SignInFailure::Token
-            }
-            other => unusable("it gives no token", &other),
-        })?;
-        let Some(token) = response.id_token() else {
-            tracing::warn!("the provider gives no ID token");
-            return Err(SignInFailure::Token);
+        let document = self.document(config, false).await?;
+        let token = self.exchange(config, console, &document, &code, &waiting);
+        let token = token.await?;
+        let expected = Expected {
+            issuer: config.issuer.as_str(),
+            client_id: &config.client_id,
+            nonce: waiting.nonce.expose(),
         };
-        match token.claims(&verifier(&client), &waiting.nonce) {
-            Ok(claims) => proven(config, claims),
-            Err(error) if has_unknown_key(&error) => {
-                // The provider may have a new key.
-                let metadata = self.metadata(config, true).await?;
-                let client = self::client(config, console, metadata).await?;
-                let claims = token.claims(&verifier(&client), &waiting.nonce);
-                proven(config, claims.map_err(|error| invalid(&error))?)
-            }
-            Err(error) => Err(invalid(&error)),
+        let mut verified = token::verify(&token, &document.keys, &expected);
+        if matches!(verified, Err(TokenError::UnknownKey)) {
+            // The provider may have a new key.
+            let document = self.document(config, true).await?;
+            verified = token::verify(&token, &document.keys, &expected);
         }
+        proven(config, verified.map_err(|error| invalid(&error))?)
+    }
+
+    /// Exchanges a code for the ID token.
+    async fn exchange(
+        &self,
+        config: &OidcConfig,
+        console: &BaseUrl,
+        document: &Document,
+        code: &str,
+        waiting: &Waiting,
+    ) -> Result<String, SignInFailure> {
+        let secret = secret(config).await?;
+        let form = Serializer::new(String::new())
+            .append_pair("grant_type", "authorization_code")
+            .append_pair("code", code)
+            .append_pair("redirect_uri", &callback(console))
+            .append_pair("code_verifier", waiting.verifier.expose())
+            .finish();
+        let client = (config.client_id.as_str(), secret.expose());
+        let response = self.fetcher.post(&document.token_endpoint, client, form);
+        let given = |error: &(dyn StdError + 'static)| unusable("it gives no token", error);
+        let (status, body) = response.await.map_err(|error| given(&error))?;
+        if status != StatusCode::OK {
+            let refusal = serde_json::from_slice::<Refusal>(&body);
+            let Refusal { error } = refusal.map_err(|error| given(&error))?;
+            tracing::warn!(error, "the provider refused a code");
+            return Err(SignInFailure::Token);
+        }
+        let response = serde_json::from_slice::<TokenResponse>(&body);
+        let token = response.map_err(|error| given(&error))?.id_token;
+        token.ok_or_else(|| {
+            tracing::warn!("the provider gives no ID token");
+            SignInFailure::Token
+        })
     }
 
     /// The provider's document and keys.
-    async fn metadata(
+    async fn document(
         &self,
         config: &OidcConfig,
         again: bool,
-    ) -> Result<CoreProviderMetadata, SignInFailure> {
+    ) -> Result<Arc<Document>, SignInFailure> {
         // Many persons may wait for a provider that does not answer.
         let turn = tokio::time::timeout(WAIT, self.discovered.lock()).await;
         let mut discovered = turn.map_err(|error| unusable("others wait for it", &error))?;
@@ -247,46 +261,36 @@ impl Provider {
             && known.at.elapsed() < FRESH
             && !again
         {
-            return Ok(known.metadata.clone());
+            return Ok(Arc::clone(&known.document));
         }
-        let url = IssuerUrl::new(issuer.to_owned());
-        let url = url.map_err(|error| unusable("its URL cannot be read", &error))?;
-        let read = CoreProviderMetadata::discover_async(url, &self.fetcher);
-        let metadata = read
-            .await
-            .map_err(|error| unusable("its document or its keys cannot be read", &error))?;
-        let page = metadata.authorization_endpoint().as_str();
-        if !page.parse().is_ok_and(|uri| is_protected(&uri)) {
-            tracing::warn!(issuer, "the page of the provider is not protected by https");
-            return Err(SignInFailure::Unreachable);
-        }
+        let read = Document::read(&self.fetcher, issuer).await;
+        let document = read.map_err(|error| unusable("it does not follow the standard", &error))?;
         *discovered = Some(Discovered {
             issuer: issuer.to_owned(),
             at: Instant::now(),
-            metadata: metadata.clone(),
+            document: Arc::clone(&document),
         });
-        Ok(metadata)
+        Ok(document)
     }
 }
 
-async fn client(
-    config: &OidcConfig,
-    console: &BaseUrl,
-    metadata: CoreProviderMetadata,
-) -> Result<Client, SignInFailure> {
-    let secret = secret(config).await?;
-    let id = ClientId::new(config.client_id.clone());
-    let client = CoreClient::from_provider_metadata(metadata, id, Some(secret));
-    let back = RedirectUrl::new(format!("{console}{CALLBACK}"));
-    let back = back.map_err(|error| {
-        tracing::error!(%error, "`base_url` is no URL for the provider");
+/// The URL to which the provider sends the browser back.
+fn callback(console: &BaseUrl) -> String {
+    format!("{console}{CALLBACK}")
+}
+
+/// 256 random bits as text for URLs.
+fn random() -> Result<SecretText, SignInFailure> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        tracing::error!(%error, "no random numbers");
         SignInFailure::Internal
     })?;
-    Ok(client.set_redirect_uri(back))
+    Ok(SecretText::new(URL_SAFE_NO_PAD.encode(bytes)))
 }
 
 /// Reads the secret for each use, so that a new one needs no restart.
-async fn secret(config: &OidcConfig) -> Result<ClientSecret, SignInFailure> {
+async fn secret(config: &OidcConfig) -> Result<SecretText, SignInFailure> {
     let path = config.client_secret_file.clone();
     let failed = |error: &dyn Display| {
         tracing::error!("setting `oidc.client_secret_file`: {error}");
@@ -299,46 +303,28 @@ async fn secret(config: &OidcConfig) -> Result<ClientSecret, SignInFailure> {
     if text.is_empty() || text.len() > MAX_SECRET {
         return Err(failed(&"the file must have a secret of at most 4096 bytes"));
     }
-    Ok(ClientSecret::new(text.to_owned()))
-}
-
-fn verifier(client: &Client) -> CoreIdTokenVerifier<'_> {
-    client.id_token_verifier().set_allowed_algs(ALGORITHMS)
-}
-
-fn has_unknown_key(error: &ClaimsVerificationError) -> bool {
-    matches!(
-        error,
-        ClaimsVerificationError::SignatureVerification(
-            SignatureVerificationError::NoMatchingKey | SignatureVerificationError::CryptoError(_)
-        )
-    )
+    Ok(SecretText::new(text))
 }
 
 /// The identity of valid claims, if its address is verified and allowed.
-fn proven(
-    config: &OidcConfig,
-    claims: &CoreIdTokenClaims,
-) -> Result<ProvenIdentity, SignInFailure> {
-    let email = claims
-        .email()
-        .filter(|_| claims.email_verified() == Some(true));
+fn proven(config: &OidcConfig, claims: Claims) -> Result<ProvenIdentity, SignInFailure> {
+    let email = claims.email.filter(|_| claims.email_verified == Some(true));
     let Some(email) = email else {
         tracing::info!("the provider has not verified the address of an account");
         return Err(SignInFailure::Unverified);
     };
-    if !config.allows(email) {
+    if !config.allows(&email) {
         tracing::info!("an address is not on the allow-list of `oidc`");
         return Err(SignInFailure::NotAllowed);
     }
     Ok(ProvenIdentity {
         issuer: config.issuer.as_str().to_owned(),
-        subject: claims.subject().to_string(),
-        email: email.to_string(),
+        subject: claims.sub,
+        email,
     })
 }
 
-fn invalid(error: &ClaimsVerificationError) -> SignInFailure {
+fn invalid(error: &TokenError) -> SignInFailure {
     tracing::warn!(error = %chain(error), "the token of the provider is not valid");
     SignInFailure::Token
 }

@@ -1,7 +1,6 @@
 //! The sign-ins that wait for their users to come back from the provider. They are in memory only, since
 //! they live for minutes.
 
-use openidconnect::{CsrfToken, Nonce, PkceCodeVerifier};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,18 +12,18 @@ pub const LIFETIME: Duration = Duration::from_mins(10);
 /// The most sign-ins that wait. Each takes less than 1 KiB.
 const MOST: usize = 4096;
 
-type Hashed = [u8; 32];
+pub(super) type Hashed = [u8; 32];
 
 /// The values against which the answer of the provider is checked.
 pub(super) struct Waiting {
-    pub(super) nonce: Nonce,
-    pub(super) verifier: PkceCodeVerifier,
+    pub(super) nonce: SecretText,
+    pub(super) verifier: SecretText,
     browser: Hashed,
     ends: Instant,
 }
 
 impl Waiting {
-    pub(super) fn new(nonce: Nonce, verifier: PkceCodeVerifier) -> Self {
+    pub(super) fn new(nonce: SecretText, verifier: SecretText) -> Self {
         Self {
             nonce,
             verifier,
@@ -39,20 +38,19 @@ impl Waiting {
 pub(super) struct Pending(Mutex<HashMap<Hashed, Waiting>>);
 
 impl Pending {
-    /// Keeps a sign-in. Returns the secret for the cookie of its browser; none if there is no room.
-    pub(super) fn put(&self, state: &str, mut waiting: Waiting) -> Option<SecretText> {
-        let browser = CsrfToken::new_random_len(32).into_secret();
-        waiting.browser = hashed(&browser);
+    /// Keeps a sign-in of the browser with this secret. False if there is no room.
+    pub(super) fn put(&self, state: &str, browser: &str, mut waiting: Waiting) -> bool {
+        waiting.browser = hashed(browser);
         let now = Instant::now();
         let mut all = self.all();
         if all.len() >= MOST {
             all.retain(|_, waiting| now < waiting.ends);
         }
         if all.len() >= MOST {
-            return None;
+            return false;
         }
         all.insert(hashed(state), waiting);
-        Some(SecretText::new(browser))
+        true
     }
 
     /// Takes the sign-in with this state, which cannot be used again; none if it is of another browser.
@@ -68,6 +66,6 @@ impl Pending {
     }
 }
 
-fn hashed(text: &str) -> Hashed {
+pub(super) fn hashed(text: &str) -> Hashed {
     Sha256::digest(text.as_bytes()).into()
 }
