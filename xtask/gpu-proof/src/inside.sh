@@ -4,7 +4,13 @@ for node in /dev/nvidia* /dev/wharf-gpu-proof-*; do
     if (: <>"$node") 2>/dev/null; then echo "open=$node"; else echo "closed=$node"; fi
 done
 if command -v nvidia-smi >/dev/null; then
-    nvidia-smi -L 2>&1 | sed 's/ (UUID.*//; s/^/smi=/'
+    listed=$(nvidia-smi -L 2>&1) || {
+        # For a person who looks for the cause.
+        ls -ln /dev/nvidia* /usr/lib/*-linux-gnu/libnvidia* /usr/lib/*-linux-gnu/libcuda*
+        cat /proc/self/uid_map /proc/driver/nvidia/params
+        sudo -n nvidia-smi -L | sed 's/ (UUID.*//; s/^/by root: /'
+    } 2>&1
+    echo "$listed" | sed 's/ (UUID.*//; s/^/smi=/'
 fi
 command -v python3 >/dev/null || { echo 'cuda=not tested: no python3'; exit 0; }
 python3 - <<'PYTHON'
