@@ -94,7 +94,8 @@ fn a_start_compiles_no_plugin_that_came_with_the_program() {
 
 #[test]
 fn a_start_without_them_compiles_the_plugins_and_keeps_them_private() {
-    let mut server = Installation::new().start();
+    let installed = Installation::new();
+    let mut server = installed.start();
     let kept = server.data_dir().join("plugins-cache");
     for path in files(&kept) {
         assert_eq!(mode(&path), 0o600, "{}", path.display());
@@ -120,47 +121,42 @@ fn a_file_that_is_damaged_or_that_others_can_change_is_not_used() {
     let installed = Installation::new();
     installed.precompile();
     let plugins = installed.plugins();
-    let file = file_of(&plugins, "driver-simulated-").unwrap();
-    let valid = fs::read(&file).unwrap();
-    let compiled = |plugins: usize, why: &str| {
+    let file = |plugin: &str| file_of(&plugins, plugin).unwrap();
+    let compiled = |number: usize, reasons: &[&str]| {
         let server = installed.start();
         let log = server.log();
-        assert_eq!(log.matches(COMPILED).count(), plugins, "{log}");
-        assert!(log.contains(why), "{why} is not in: {log}");
+        assert_eq!(log.matches(COMPILED).count(), number, "{log}");
+        for reason in reasons {
+            assert!(log.contains(reason), "{reason} is not in: {log}");
+        }
         server.finish().unwrap();
     };
 
-    let mut damaged = valid.clone();
-    *damaged.last_mut().unwrap() ^= 1;
-    for content in [&damaged[..], b"short"] {
-        fs::write(&file, content).unwrap();
-        compiled(1, "a compiled plugin is damaged");
-    }
-    fs::write(&file, &valid).unwrap();
-
+    let damaged = file("driver-docker-");
+    let mut content = fs::read(&damaged).unwrap();
+    *content.last_mut().unwrap() ^= 1;
+    fs::write(&damaged, content).unwrap();
+    let short = file("driver-incus-");
+    fs::write(&short, b"short").unwrap();
+    set_mode(&file("driver-simulated-"), 0o666);
     // The file of another version of the plugin or of Wasmtime has another name.
-    let other = plugins.join(format!("driver-simulated-{}.cwasm", "0".repeat(64)));
-    fs::rename(&file, &other).unwrap();
-    compiled(1, "plugin=\"driver-simulated\"");
-    installed.precompile();
-    assert!(file.exists() && !other.exists());
+    let flavors = file("flavors-standard-");
+    let other = plugins.join(format!("flavors-standard-{}.cwasm", "0".repeat(64)));
+    fs::rename(&flavors, &other).unwrap();
+    let shown = |path: &Path| format!("damaged file={}", path.display());
+    let reasons = [&*shown(&damaged), &*shown(&short), "mode 0666"];
+    compiled(PLUGINS, &reasons);
 
-    set_mode(&file, 0o666);
-    compiled(1, "mode 0666");
-    set_mode(&file, 0o644);
-    for directory in [
-        &plugins,
-        plugins.parent().unwrap(),
-        &installed.0.path().join("lib"),
-    ] {
-        set_mode(directory, 0o775);
-        compiled(PLUGINS, "mode 0775");
-        set_mode(directory, 0o755);
-    }
+    set_mode(&file("driver-simulated-"), 0o644);
+    installed.precompile();
+    assert!(flavors.exists() && !other.exists());
+    compiled(0, &[]);
     if is_root() {
-        std::os::unix::fs::chown(&file, Some(4321), None).unwrap();
-        compiled(1, "belongs to user 4321");
+        std::os::unix::fs::chown(&flavors, Some(4321), None).unwrap();
+        compiled(1, &["belongs to user 4321"]);
     }
+    set_mode(&plugins, 0o775);
+    compiled(PLUGINS, &["mode 0775"]);
 }
 
 #[test]

@@ -62,6 +62,12 @@ impl Cache {
         cache
     }
 
+    /// Whether files are read from a directory.
+    #[cfg(test)]
+    pub fn has_source(&self, directory: &Path) -> bool {
+        self.sources.iter().any(|source| source == directory)
+    }
+
     /// The compiled component, from a file or compiled now.
     pub fn component(
         &self,

@@ -1,9 +1,11 @@
 //! Loading: accepted and refused plugins, and the cache.
 
 use super::{Scratch, faults};
-use crate::{Limits, LoadError, NodeConfig, NodeLimits, Plugins};
+use crate::cache::Cache;
+use crate::{CacheUse, Limits, LoadError, NodeConfig, NodeLimits, Plugins};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use wharf_domain::ids::NodeId;
 
 #[tokio::test]
@@ -52,6 +54,25 @@ async fn a_directory_that_others_can_write_to_is_not_used() {
         .await
         .unwrap();
     assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 1);
+}
+
+#[test]
+fn compiled_plugins_of_the_program_are_in_directories_that_others_cannot_change() {
+    let scratch = Scratch::new();
+    let plugins = scratch.0.join("lib/wharf/plugins");
+    std::fs::create_dir_all(&plugins).unwrap();
+    let none = CacheUse::Read(scratch.0.join("none"));
+    let set_mode = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let checked = || plugins.ancestors().take(3);
+    checked().for_each(|path| set_mode(path, 0o755));
+    assert!(Cache::open(&none, Some(&plugins)).has_source(&plugins));
+    for path in checked() {
+        set_mode(path, 0o775);
+        assert!(!Cache::open(&none, Some(&plugins)).has_source(&plugins));
+        set_mode(path, 0o755);
+    }
 }
 
 async fn refusal(scratch: &Scratch) -> LoadError {
