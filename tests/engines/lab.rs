@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 use wharf_tests::lanes::Test;
-use wharf_tests::{Api, KeyPair, Login, Server, small, until};
+use wharf_tests::{Api, KeyPair, Login, Server, node_check, small, until};
 
 /// The name of the base image in blueprints.
 pub const IMAGE: &str = "localhost/wharf/base:1";
@@ -306,4 +306,17 @@ pub fn after_observations(server: &Server, count: u64) -> Result<()> {
     until(&format!("{count} observations"), || {
         Ok((ended()? >= wanted).then_some(()))
     })
+}
+
+/// Runs `wharf node check` with settings, which must succeed or fail, and say some words.
+pub fn node_checks(node: &str, cases: &[(String, bool, &str)]) -> Result<()> {
+    for (settings, ok, words) in cases {
+        let (success, said) = node_check(node, settings)?;
+        ensure!(
+            success == *ok && said.contains(words),
+            "no {words:?} in {said}"
+        );
+        println!("{}", said.trim());
+    }
+    Ok(())
 }

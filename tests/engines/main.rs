@@ -8,6 +8,13 @@
     clippy::indexing_slicing
 )]
 
+/// Chains of tests; those of one chain share more than the engine.
+macro_rules! chains {
+    ($([$($name:literal => $test:expr),* $(,)?],)*) => {
+        vec![$(vec![$(($name.to_owned(), Box::new($test) as Test<_>)),*]),*]
+    };
+}
+
 mod beside;
 mod clock;
 mod console;
@@ -42,22 +49,13 @@ mod stats;
 mod terminal;
 mod vms;
 
-use anyhow::Result;
 use context::Context;
+use engine_restart::on_another;
 use lab::{Lab, look};
 use libtest_mimic::Arguments;
 use std::process::ExitCode;
 use wharf_testkit::engine::{Kind, PrivateEngine};
 use wharf_tests::lanes::{Chain, Run, Suite, Test, is_whole_run};
-
-/// A test of its own.
-fn one<C>(name: &str, test: impl Fn(&C) -> Result<()> + Send + Sync + 'static) -> Chain<C> {
-    vec![self::test(name, Box::new(test))]
-}
-
-fn test<C>(name: &str, test: Test<C>) -> (String, Test<C>) {
-    (name.to_owned(), test)
-}
 
 /// Comma-separated names of engines, or `all`: each test runs on these.
 const ENGINES: &str = "WHARF_TEST_ENGINES";
@@ -87,211 +85,84 @@ const CORE: [&str; 13] = [
 
 /// Tests for dockerd only: of virtual machines, which would take as long on every other kind, of other dockerds
 /// behind TLS, and of the bridges that Docker makes for its networks.
-fn of_dockerd() -> [Vec<Chain<Context>>; 2] {
-    let usual = vec![
-        one(
-            "three_machines_behind_mutual_tls_and_a_cut_link",
-            remote::three_machines,
-        ),
-        one(
-            "a_wrong_certificate_is_named_by_node_check",
-            remote::wrong_certificates,
-        ),
-        one(
-            "a_network_whose_bridge_vanished_is_made_again",
-            beside::a_vanished_bridge,
-        ),
-        one(
-            "a_network_of_an_earlier_version_goes_on",
-            beside::a_network_of_an_earlier_version,
-        ),
-    ];
-    let vms = vec![vec![
-        test(
-            "two_vms_of_two_owners_with_logins_disks_ports_and_networks",
-            vms::look(vms::two_owners),
-        ),
-        test(
-            "from_a_vm_nothing_of_the_node_is_reachable",
-            vms::look(vms::isolation),
-        ),
-        test(
-            "a_vm_that_ends_by_itself_is_shut_off_and_restarts",
-            vms::look(vms::ends_and_restarts),
-        ),
-    ]];
-    [usual, vms]
+fn of_dockerd() -> Vec<Chain<Context>> {
+    chains! {
+        [
+            "two_vms_of_two_owners_with_logins_disks_ports_and_networks" => vms::look(vms::two_owners),
+            "from_a_vm_nothing_of_the_node_is_reachable" => vms::look(vms::isolation),
+            "a_vm_that_ends_by_itself_is_shut_off_and_restarts" => vms::look(vms::ends_and_restarts),
+        ],
+        ["three_machines_behind_mutual_tls_and_a_cut_link" => remote::three_machines],
+        ["a_wrong_certificate_is_named_by_node_check" => remote::wrong_certificates],
+        ["a_network_whose_bridge_vanished_is_made_again" => beside::a_vanished_bridge],
+        ["a_network_of_an_earlier_version_goes_on" => beside::a_network_of_an_earlier_version],
+    }
 }
 
-/// Tests that mostly wait.
+/// Tests that mostly wait, the longest first.
 fn waiting() -> Vec<Chain<Context>> {
-    vec![
-        // The longest first, so that the others run beside it.
-        one("the_driver_keeps_its_promises", |context: &Context| {
+    chains! {
+        [
+            "instances_survive_a_restart_of_the_engine" => on_another(engine_restart::instances_survive),
+            "instances_survive_a_start_of_the_engine_on_an_empty_store" => on_another(engine_restart::on_an_empty_store),
+        ],
+        ["the_driver_keeps_its_promises" => |context: &Context| {
             sanity::suite(&context.settings("")?, context::NODE, &context.facts().host)
-        }),
-        one(
-            "operations_complete_after_kills_of_the_server",
-            crash::kills,
-        ),
-        vec![
-            test(
-                "login_with_the_public_key_and_with_the_password",
-                look(login::key_and_password),
-            ),
-            test("wrong_passwords_and_root_are_refused", look(login::refused)),
-            test(
-                "each_instance_has_host_keys_of_its_own",
-                look(login::host_keys),
-            ),
-            test(
-                "the_limits_are_seen_from_inside",
-                look(limits::seen_from_inside),
-            ),
-            test(
-                "an_instance_sees_its_own_size",
-                look(own_size::and_nothing_else),
-            ),
-            test(
-                "base_has_tools_and_the_operators_package_sources",
-                look(own_size::base_is_comfortable),
-            ),
-            test(
-                "from_a_root_shell_inside_nothing_of_the_node_is_reachable",
-                look(isolation::root_shell),
-            ),
-            test(
-                "one_owners_instances_reach_each_other_on_lan_ipv4",
-                look(isolation::same_owner),
-            ),
-            test("the_disk_size_is_a_limit", look(limits::disk)),
-            test(
-                "sizes_change_while_it_runs_and_are_seen_from_inside",
-                look(resize::live),
-            ),
-            test(
-                "sizes_and_host_keys_stay_over_a_restart",
-                look(resize::restart),
-            ),
+        }],
+        [
+            "login_with_the_public_key_and_with_the_password" => look(login::key_and_password),
+            "wrong_passwords_and_root_are_refused" => look(login::refused),
+            "each_instance_has_host_keys_of_its_own" => look(login::host_keys),
+            "the_limits_are_seen_from_inside" => look(limits::seen_from_inside),
+            "an_instance_sees_its_own_size" => look(own_size::and_nothing_else),
+            "base_has_tools_and_the_operators_package_sources" => look(own_size::base_is_comfortable),
+            "from_a_root_shell_inside_nothing_of_the_node_is_reachable" => look(isolation::root_shell),
+            "one_owners_instances_reach_each_other_on_lan_ipv4" => look(isolation::same_owner),
+            "the_disk_size_is_a_limit" => look(limits::disk),
+            "sizes_change_while_it_runs_and_are_seen_from_inside" => look(resize::live),
+            "sizes_and_host_keys_stay_over_a_restart" => look(resize::restart),
         ],
-        vec![
-            test(
-                "instances_survive_a_restart_of_the_engine",
-                engine_restart::on_another(engine_restart::instances_survive),
-            ),
-            test(
-                "instances_survive_a_start_of_the_engine_on_an_empty_store",
-                engine_restart::on_another(engine_restart::on_an_empty_store),
-            ),
-        ],
-        one(
-            "create_answers_before_the_instance_is_up",
-            lifecycle::create_answers_at_once,
-        ),
-        one(
-            "running_means_that_ssh_accepts",
-            lifecycle::running_means_ssh_accepts,
-        ),
-        one(
-            "data_in_the_home_directory_survives_stop_and_restart",
-            lifecycle::data_survives,
-        ),
-        one(
-            "an_instance_that_powers_itself_off_becomes_exited",
-            lifecycle::poweroff_inside,
-        ),
-        one(
-            "the_command_line_creates_an_instance_and_logs_in",
-            journey::create_and_log_in,
-        ),
-        one(
-            "an_image_of_the_operators_is_built_and_logged_in_to",
-            own_image::is_built_and_logged_in_to,
-        ),
-        one(
-            "a_terminal_is_resized_attached_again_and_exits",
-            terminal::of_a_container,
-        ),
-        one(
-            "an_instance_has_its_gpu_exclusively_until_it_stops",
-            gpus::one_at_a_time,
-        ),
-        one(
-            "a_deleted_instance_leaves_nothing_in_the_engine",
-            leftovers::nothing_is_left,
-        ),
-        one(
-            "a_network_kept_by_the_engine_serves_the_next_owner",
-            leftovers::a_network,
-        ),
-        one(
-            "two_installations_on_one_engine_do_not_disturb_each_other",
-            beside::two_installations,
-        ),
-        one(
-            "requests_are_answered_during_an_outage_and_work_resumes_after_it",
-            outage::socket_gone,
-        ),
-        one(
-            "an_instance_removed_by_hand_is_exited_and_can_be_deleted",
-            out_of_band::removed,
-        ),
-        one(
-            "an_instance_stopped_or_started_by_hand_follows_the_intent",
-            out_of_band::stopped_and_started,
-        ),
-        one(
-            "an_instance_renamed_by_hand_keeps_working",
-            out_of_band::renamed,
-        ),
-        one(
-            "two_installations_on_one_engine_leave_each_other_alone",
-            out_of_band::two_installations,
-        ),
-    ]
-}
-
-/// Tests that copy a whole disk.
-fn busy() -> Vec<Chain<Context>> {
-    vec![
-        one("disk_growth_completes_after_kills", grow_killed::converges),
-        one(
-            "a_disk_grows_with_all_its_content",
-            grow::with_all_that_is_on_it,
-        ),
-    ]
+        ["disk_growth_completes_after_kills" => grow_killed::converges],
+        ["an_image_of_the_operators_is_built_and_logged_in_to" => own_image::is_built_and_logged_in_to],
+        ["a_disk_grows_with_all_its_content" => grow::with_all_that_is_on_it],
+        ["operations_complete_after_kills_of_the_server" => crash::kills],
+        ["create_answers_before_the_instance_is_up" => lifecycle::create_answers_at_once],
+        ["running_means_that_ssh_accepts" => lifecycle::running_means_ssh_accepts],
+        ["data_in_the_home_directory_survives_stop_and_restart" => lifecycle::data_survives],
+        ["an_instance_that_powers_itself_off_becomes_exited" => lifecycle::poweroff_inside],
+        ["the_command_line_creates_an_instance_and_logs_in" => journey::create_and_log_in],
+        ["a_terminal_is_resized_attached_again_and_exits" => terminal::of_a_container],
+        ["an_instance_has_its_gpu_exclusively_until_it_stops" => gpus::one_at_a_time],
+        ["a_deleted_instance_leaves_nothing_in_the_engine" => leftovers::nothing_is_left],
+        ["a_network_kept_by_the_engine_serves_the_next_owner" => leftovers::a_network],
+        ["two_installations_on_one_engine_do_not_disturb_each_other" => beside::two_installations],
+        ["requests_are_answered_during_an_outage_and_work_resumes_after_it" => outage::socket_gone],
+        ["an_instance_removed_by_hand_is_exited_and_can_be_deleted" => out_of_band::removed],
+        ["an_instance_stopped_or_started_by_hand_follows_the_intent" => out_of_band::stopped_and_started],
+        ["an_instance_renamed_by_hand_keeps_working" => out_of_band::renamed],
+        ["two_installations_on_one_engine_leave_each_other_alone" => out_of_band::two_installations],
+    }
 }
 
 /// Tests that load the machine, or measure it.
 fn alone() -> Vec<Chain<Context>> {
-    vec![
-        one(
-            "the_console_opens_a_terminal_of_a_new_instance",
-            console::terminal,
-        ),
-        one("stats_are_those_of_a_known_load", stats::of_a_known_load),
-        one(
-            "stats_are_502_while_the_engine_hangs",
-            stats::while_the_engine_hangs,
-        ),
-        one("changes_of_the_clock_have_no_effect", clock::set_back),
+    chains! {
+        ["the_console_opens_a_terminal_of_a_new_instance" => console::terminal],
+        ["stats_are_those_of_a_known_load" => stats::of_a_known_load],
+        ["stats_are_502_while_the_engine_hangs" => stats::while_the_engine_hangs],
+        ["changes_of_the_clock_have_no_effect" => clock::set_back],
         // The last one: storage cleans up after it for a while.
-        one(
-            "many_instances_come_up_and_go_at_once",
-            |context: &Context| {
-                many::at_once(context, &context.settings_with(context::MANY, "")?).map(drop)
-            },
-        ),
-    ]
+        ["many_instances_come_up_and_go_at_once" => |context: &Context| {
+            many::at_once(context, &context.settings_with(context::MANY, "")?).map(drop)
+        }],
+    }
 }
 
 /// The suite of dockerd or of a Podman.
 fn suite(kind: Kind, cores: usize) -> Suite<Context> {
-    let (mut waiting, mut busy) = (waiting(), busy());
+    let mut waiting = waiting();
     if kind == Kind::Dockerd {
-        let [usual, vms] = of_dockerd();
-        waiting.extend(usual);
-        busy.splice(0..0, vms);
+        waiting.splice(0..0, of_dockerd());
     } else {
         eprintln!(
             "NOT RUN on {kind}: the tests of virtual machines, of TLS and of Docker's bridges, which run on \
@@ -304,7 +175,7 @@ fn suite(kind: Kind, cores: usize) -> Suite<Context> {
     } else {
         2 * cores
     };
-    let mut parts = vec![(threads, waiting), (cores, busy), (1, alone())];
+    let mut parts = vec![(threads, waiting), (1, alone())];
     if !is_whole_run() && std::env::var_os(ENGINES).is_none() && kind != PLAIN {
         for chain in parts.iter_mut().flat_map(|(_, chains)| chains) {
             chain.retain(|(name, _)| CORE.contains(&name.as_str()));

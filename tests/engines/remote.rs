@@ -41,15 +41,25 @@ pub fn three_machines(_: &Context) -> Result<()> {
     let authority = Authority::new()?;
     let switch = Switch::new()?;
     let tls = authority.issue("wharf", &[])?.node_tls(&authority.ca());
-    let mut machines = Vec::new();
+    let (mut machines, mut certificates) = (Vec::<Machine>::new(), Vec::new());
     let mut nodes = String::new();
     for (number, name) in (2..).zip(["ann", "bea", "cleo"]) {
         let mut machine = Machine::on(&switch, number)?;
         let certificate = authority.issue(name, &[machine.address()])?;
-        machine.start(&authority, &certificate)?;
-        wharf_testkit::images::ensure(&machine.client(), &["base"])?;
+        match machines.first() {
+            Some(first) => machine.take_images_of(first)?,
+            None => {
+                machine.start(&authority, &certificate)?;
+                wharf_testkit::images::ensure(&machine.client(), &["base"])?;
+                machine.stop()?;
+            }
+        }
         nodes.push_str(&node(name, &machine, &tls)?);
+        certificates.push(certificate);
         machines.push(machine);
+    }
+    for (machine, certificate) in machines.iter_mut().zip(&certificates) {
+        machine.start(&authority, certificate)?;
     }
     let server = Server::start(&format!("{}{nodes}", Ports::take().settings()))?;
     let api = server.user("ann@example.com")?;

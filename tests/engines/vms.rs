@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 use wharf_tests::lanes::Test;
-use wharf_tests::{Api, KeyPair, Login, Server, small, until};
+use wharf_tests::{Api, KeyPair, Login, Server, eventually, small, until};
 
 const GIB: u64 = 1 << 30;
 /// The port of the web server in the machine.
@@ -27,6 +27,18 @@ fn vm(api: &Api, name: &str, pair: &KeyPair) -> Result<Value> {
 
 fn text<'a>(instance: &'a Value, key: &str) -> &'a str {
     lab::text(&instance[key])
+}
+
+/// The deadline of a boot. A machine is emulated beside other tests.
+const BOOT: Duration = Duration::from_secs(600);
+
+/// Waits until a machine runs.
+fn up(api: &Api, name: &str) -> Result<Value> {
+    eventually("the machine runs", BOOT, || {
+        let now = api.instance(name)?.expect(200)?;
+        ensure!(now["state"] != "error", "{now}");
+        Ok((now["state"] == "running").then_some(now))
+    })
 }
 
 /// Two machines of two owners, on which all tests look.
@@ -58,8 +70,8 @@ impl Vms {
         let pair = KeyPair::new()?;
         vm(&ann, "ann-vm", &pair)?;
         vm(&bob, "bob-vm", &pair)?;
-        let anns = ann.wait_for("ann-vm", "running")?;
-        let bobs = bob.wait_for("bob-vm", "running")?;
+        let anns = up(&ann, "ann-vm")?;
+        let bobs = up(&bob, "bob-vm")?;
         let mut networks = Vec::new();
         for instance in [&anns, &bobs] {
             networks.extend(networks_of(&context.container_of(instance)?));
@@ -340,9 +352,9 @@ pub fn ends_and_restarts(context: &Context, all: &mut Vms) -> Result<()> {
     all.bob.wait_for("bob-vm", "shut_off")?;
     all.ann.act("ann-vm", "restart")?.expect(200)?;
     all.bob.act("bob-vm", "restart")?.expect(200)?;
-    let running = all.ann.wait_for("ann-vm", "running")?;
+    let running = up(&all.ann, "ann-vm")?;
     ensure!(running["wan_ports"] == json!([22, WEB]), "{running}");
-    all.bob.wait_for("bob-vm", "running")?;
+    up(&all.bob, "bob-vm")?;
     let kept = |instance: &Value| -> Result<()> {
         key.wait_for_login(instance)?;
         ensure!(key.output(instance, "cat ~/file")? == "precious");
@@ -360,7 +372,7 @@ pub fn ends_and_restarts(context: &Context, all: &mut Vms) -> Result<()> {
     ensure!(killed.success());
     all.bob.wait_for("bob-vm", "shut_off")?;
     all.bob.act("bob-vm", "restart")?.expect(200)?;
-    all.bob.wait_for("bob-vm", "running")?;
+    up(&all.bob, "bob-vm")?;
     kept(bobs)?;
     // Each probe reads the acceleration from the running machines.
     let read = |line: &&str| line.contains("%2Facceleration") && line.contains("status=200");

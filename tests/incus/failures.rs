@@ -103,15 +103,12 @@ pub fn cut_link(context: &Context) -> Result<()> {
     let name = context.member(cut).name.as_str();
     let (lost, other) = (&instances[cut], &instances[leader]);
     let began = since(lost)?;
-    let before = slowest(&api, other)?;
 
     context.cluster().members()[cut].cut()?;
     until_listed(&server, name, true)?;
     // The cluster itself notices after seconds.
     let during = slowest(&api, other)?;
-    println!(
-        "usage of an instance on another member: {before:.1?} before, {during:.1?} during the cut"
-    );
+    println!("usage of an instance on another member: {during:.1?} during the cut");
     ensure!(during < PROMPT, "{during:?}");
     ensure!(inside(other, "uname -n")? == other["name"]);
     for (action, state) in [("stop", "exited"), ("restart", "running")] {

@@ -1,13 +1,13 @@
 //! `wharf node check` where the operator's part is missing or wrong.
 
 use super::context::Context;
-use anyhow::{Result, ensure};
-use wharf_tests::node_check;
+use crate::lab::node_checks;
+use anyhow::Result;
 
 pub fn wrong_nodes(context: &Context) -> Result<()> {
     let right = context.settings_of(&[1]);
     let edit = |from: &str, to: &str| right.replace(from, to);
-    for (settings, ok, words) in [
+    let cases = [
         (right.clone(), true, "Incus 6"),
         (
             edit("uplink = \"up0\"", "uplink = \"up1\""),
@@ -35,13 +35,6 @@ pub fn wrong_nodes(context: &Context) -> Result<()> {
             false,
             "settings.dns",
         ),
-    ] {
-        let (success, said) = node_check("m1", &settings)?;
-        ensure!(
-            success == ok && said.contains(words),
-            "no {words:?} in {said}"
-        );
-        println!("{}", said.trim());
-    }
-    Ok(())
+    ];
+    node_checks("m1", &cases)
 }

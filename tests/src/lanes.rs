@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 use wharf_testkit::progress::skipped;
@@ -70,7 +70,8 @@ impl<C: Sync> Run for Suite<C> {
             chain.retain(|(name, _)| is_wanted(arguments, &format!("{kind}::{name}")));
             names.extend(chain.iter().map(|(name, _)| format!("{kind}::{name}")));
         }
-        if !names.is_empty() || is_wanted(arguments, &end) {
+        // A single test has the outcome of the end too.
+        if is_wanted(arguments, &end) || !(names.is_empty() || arguments.exact) {
             names.push(end);
         }
         names
@@ -78,15 +79,18 @@ impl<C: Sync> Run for Suite<C> {
 
     fn run(self: Box<Self>, outcomes: &Outcomes) {
         let end = self.name(END);
-        if !outcomes.contains_key(&end) {
-            return;
-        }
         let Self {
             kind,
             start,
             stop,
             parts,
         } = *self;
+        let is_single = !outcomes.contains_key(&end);
+        let tests = parts.iter().flat_map(|part| &part.1).flatten();
+        let names: Vec<_> = tests.map(|(name, _)| format!("{kind}::{name}")).collect();
+        if is_single && names.is_empty() {
+            return;
+        }
         let tell = |name: &str, outcome: Result<()>| {
             // The list of failures comes at the end only.
             let outcome = outcome.map_err(|error| {
@@ -98,52 +102,63 @@ impl<C: Sync> Run for Suite<C> {
                 let _ = sender.send(outcome);
             }
         };
-        let begin = Instant::now();
-        let context = match caught(start) {
+        let (context, took) = timed(start);
+        println!("{took:>6.1} s  start of {kind}");
+        let context = match context {
             Ok(context) => context,
             Err(error) => {
-                let why = format!("{kind} does not start: {error:#}");
-                let all = parts.iter().flat_map(|part| &part.1).flatten();
-                for (name, _) in all {
-                    tell(&format!("{kind}::{name}"), Err(anyhow!(why.clone())));
-                }
-                return tell(&end, Err(anyhow!(why)));
+                let why = || anyhow!("{kind} does not start: {error:#}");
+                names
+                    .iter()
+                    .chain([&end])
+                    .for_each(|name| tell(name, Err(why())));
+                return;
             }
         };
-        println!("{:>6.1} s  start of {kind}", begin.elapsed().as_secs_f64());
+        let held = Mutex::new(Ok(()));
         for (threads, chains) in parts {
             let queue = Mutex::new(VecDeque::from(chains));
-            let next = || {
-                queue
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .pop_front()
-            };
+            let next = || lock(&queue).pop_front();
             thread::scope(|scope| {
                 for _ in 0..threads {
                     scope.spawn(|| {
                         while let Some(chain) = next() {
                             for (name, test) in chain {
-                                let (name, begin) = (format!("{kind}::{name}"), Instant::now());
-                                let outcome = caught(|| test(&context));
-                                println!("{:>6.1} s  {name}", begin.elapsed().as_secs_f64());
-                                tell(&name, outcome);
+                                let name = format!("{kind}::{name}");
+                                let (outcome, took) = timed(|| test(&context));
+                                println!("{took:>6.1} s  {name}");
+                                match is_single {
+                                    true => *lock(&held) = outcome,
+                                    false => tell(&name, outcome),
+                                }
                             }
                         }
                     });
                 }
             });
         }
-        let begin = Instant::now();
-        let stopped = caught(|| stop(context));
-        println!("{:>6.1} s  end of {kind}", begin.elapsed().as_secs_f64());
-        tell(&end, stopped);
+        let (stopped, took) = timed(|| stop(context));
+        println!("{took:>6.1} s  end of {kind}");
+        match names.first().filter(|_| is_single) {
+            Some(name) => {
+                let held = held.into_inner().unwrap_or_else(PoisonError::into_inner);
+                tell(name, held.and(stopped));
+            }
+            None => tell(&end, stopped),
+        }
     }
 }
 
-fn caught<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Calls it, and returns the seconds that it took.
+fn timed<T>(call: impl FnOnce() -> Result<T>) -> (Result<T>, f64) {
+    let begin = Instant::now();
     let caught = catch_unwind(AssertUnwindSafe(call));
-    caught.unwrap_or_else(|_| Err(anyhow!("it panicked; the message is above")))
+    let outcome = caught.unwrap_or_else(|_| Err(anyhow!("it panicked; the message is above")));
+    (outcome, begin.elapsed().as_secs_f64())
 }
 
 /// Runs lanes beside each other; within a lane, one suite follows the other. With one thread for tests, one
