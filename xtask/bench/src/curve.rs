@@ -1,16 +1,16 @@
-//! Curves as SVG, with logarithmic axes.
+//! Curves as CSV, and as SVG with logarithmic axes.
 
 use crate::table::Curve;
-use anyhow::{Result, anyhow};
-use plotters::prelude::*;
+use anyhow::{Context, Result};
+use std::fmt::Write as _;
 use std::path::Path;
 
 /// A size and a figure.
 pub type Point = (f64, f64);
 
-const WIDTH: u32 = 900;
-const HEIGHT: u32 = 560;
-const COLOURS: [RGBColor; 4] = [BLUE, RED, GREEN, BLACK];
+/// The area of the lines in the drawing: left, top, width and height.
+const AREA: [f64; 4] = [90.0, 50.0, 780.0, 440.0];
+const COLOURS: [&str; 4] = ["blue", "red", "green", "black"];
 
 /// The sharpest bend of a line, on logarithmic axes.
 pub struct Bend {
@@ -37,40 +37,95 @@ pub fn bend(line: &[Point]) -> Option<Bend> {
     })
 }
 
-/// Writes a curve to a file.
-pub fn draw(curve: &Curve, file: &Path) -> Result<()> {
-    // The library's errors borrow its canvas.
-    try_draw(curve, file).map_err(|error| anyhow!("{}: {error}", file.display()))
+/// Writes a curve to `NAME.csv` and `NAME.svg`.
+pub fn draw(curve: &Curve, directory: &Path) -> Result<()> {
+    for (extension, text) in [("csv", csv(curve)?), ("svg", svg(curve)?)] {
+        let file = directory.join(format!("{}.{extension}", curve.name));
+        std::fs::write(&file, text).with_context(|| format!("{}", file.display()))?;
+    }
+    Ok(())
 }
 
-fn try_draw(curve: &Curve, file: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let points = || curve.lines.iter().flat_map(|(_, points)| points);
-    let range = |of: fn(&Point) -> f64| {
-        let least = points().map(of).fold(f64::INFINITY, f64::min);
-        let most = points().map(of).fold(f64::MIN_POSITIVE, f64::max);
-        (least.max(f64::MIN_POSITIVE) / 1.5)..(most * 1.5)
-    };
-    let canvas = SVGBackend::new(file, (WIDTH, HEIGHT)).into_drawing_area();
-    canvas.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&canvas)
-        .caption(&curve.name, ("sans-serif", 24))
-        .margin(16)
-        .x_label_area_size(44)
-        .y_label_area_size(80)
-        .build_cartesian_2d(range(|p| p.0).log_scale(), range(|p| p.1).log_scale())?;
-    let mut mesh = chart.configure_mesh();
-    mesh.x_desc(&curve.size).y_desc(&curve.unit).draw()?;
-    for ((name, points), colour) in curve.lines.iter().zip(COLOURS.iter().cycle()) {
-        chart
-            .draw_series(LineSeries::new(points.iter().copied(), colour).point_size(3))?
-            .label(name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], *colour));
+fn csv(curve: &Curve) -> Result<String> {
+    let mut text = format!("line,{},{}\n", curve.size, curve.unit);
+    for (name, points) in &curve.lines {
+        for (size, figure) in points {
+            writeln!(text, "{name},{size},{figure}")?;
+        }
     }
-    chart
-        .configure_series_labels()
-        .background_style(WHITE)
-        .border_style(BLACK)
-        .draw()?;
-    canvas.present()?;
-    Ok(())
+    Ok(text)
+}
+
+/// The decades around some figures, as logarithms.
+fn decades(figures: impl Iterator<Item = f64>) -> (f64, f64) {
+    let range = figures.filter(|figure| *figure > 0.0).map(f64::log10);
+    let (least, most) = range.fold(
+        (f64::INFINITY, f64::NEG_INFINITY),
+        |(least, most), figure| (least.min(figure.floor()), most.max(figure.ceil())),
+    );
+    match least.is_finite() {
+        true => (least, most.max(least + 1.0)),
+        false => (0.0, 1.0),
+    }
+}
+
+fn svg(curve: &Curve) -> Result<String> {
+    let [left, top, width, height] = AREA;
+    let (bottom, right) = (top + height, left + width);
+    let points = || curve.lines.iter().flat_map(|(_, points)| points);
+    let (sizes, figures) = (
+        decades(points().map(|p| p.0)),
+        decades(points().map(|p| p.1)),
+    );
+    let x = |log: f64| left + width * (log - sizes.0) / (sizes.1 - sizes.0);
+    let y = |log: f64| bottom - height * (log - figures.0) / (figures.1 - figures.0);
+    let mut text = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 560\" font-family=\"sans-serif\">\n\
+         <rect width=\"900\" height=\"560\" fill=\"white\"/>\n\
+         <text x=\"{left}\" y=\"30\" font-size=\"20\">{}: {} over {}</text>\n",
+        curve.name, curve.unit, curve.size
+    );
+    let mut decade = |log: f64, from: (f64, f64), to: (f64, f64), label: (f64, f64)| {
+        let (power, at) = (10_f64.powf(log), label);
+        writeln!(
+            text,
+            "<path d=\"M{} {}L{} {}\" stroke=\"lightgrey\"/>\n\
+             <text x=\"{}\" y=\"{}\" font-size=\"13\" text-anchor=\"end\">{power}</text>",
+            from.0, from.1, to.0, to.1, at.0, at.1
+        )
+    };
+    for log in steps(sizes) {
+        decade(
+            log,
+            (x(log), top),
+            (x(log), bottom),
+            (x(log) + 8.0, bottom + 20.0),
+        )?;
+    }
+    for log in steps(figures) {
+        decade(
+            log,
+            (left, y(log)),
+            (right, y(log)),
+            (left - 8.0, y(log) + 4.0),
+        )?;
+    }
+    for (n, ((name, points), colour)) in curve.lines.iter().zip(COLOURS.iter().cycle()).enumerate()
+    {
+        let shown = points.iter().filter(|p| p.0 > 0.0 && p.1 > 0.0);
+        let shown = shown.map(|p| format!("{:.1},{:.1}", x(p.0.log10()), y(p.1.log10())));
+        let shown = shown.collect::<Vec<_>>().join(" ");
+        writeln!(
+            text,
+            "<polyline points=\"{shown}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>\n\
+             <text x=\"{left}\" y=\"{}\" font-size=\"14\" fill=\"{colour}\">{name}</text>",
+            top + 18.0 * (n as f64 + 1.0)
+        )?;
+    }
+    Ok(text + "</svg>\n")
+}
+
+/// The whole logarithms of a range.
+fn steps((least, most): (f64, f64)) -> impl Iterator<Item = f64> {
+    (least as i32..=most as i32).map(f64::from)
 }

@@ -152,7 +152,7 @@ impl Table {
         let json = serde_json::to_string_pretty(self)? + "\n";
         fs::write(directory.join("bench.json"), json)?;
         for curve in &self.curves {
-            curve::draw(curve, &directory.join(format!("{}.svg", curve.name)))?;
+            curve::draw(curve, directory)?;
         }
         Ok(())
     }
