@@ -67,9 +67,9 @@ pub fn of_a_known_load(context: &Context) -> Result<()> {
         let got = inside("cat got; pkill -f load.p[y]; sleep 1")?;
         let mut ratios = Vec::new();
         for (begin, end, shown) in windows {
-            let real = 100.0 * (cpu_at(&got, end)? - cpu_at(&got, begin)?) / (end - begin);
-            println!("cpu_percent {shown:.1}, from inside {real:.1}");
-            ratios.push(shown / real);
+            let (least, most) = rates(&got, begin - WINDOW.as_secs_f64(), end)?;
+            println!("cpu_percent {shown:.1}, from inside {least:.1} to {most:.1}");
+            ratios.push(shown / shown.clamp(least, most));
         }
         ratios.sort_by(f64::total_cmp);
         is_right("cpu_percent of what it got", ratios[WINDOWS / 2], 1.0)?;
@@ -102,6 +102,27 @@ fn is_right(what: &str, shown: f64, real: f64) -> Result<()> {
 /// Seconds since 1970; an instance shares the node's clock.
 fn now() -> Result<f64> {
     Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64())
+}
+
+/// Returns the lowest and the highest share of a CPU, in percent, that the load got in a second or more of this
+/// time. The host takes its samples at moments of its own, and a busy machine gives the load more at one moment
+/// than at another.
+fn rates(got: &str, from: f64, to: f64) -> Result<(f64, f64)> {
+    let steps = || (0..).map(|n| 0.25 * f64::from(n));
+    let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
+    for begin in steps()
+        .map(|s| from + s)
+        .take_while(|begin| begin + 1.0 <= to)
+    {
+        for end in steps()
+            .map(|s| begin + 1.0 + s)
+            .take_while(|end| *end <= to)
+        {
+            let rate = 100.0 * (cpu_at(got, end)? - cpu_at(got, begin)?) / (end - begin);
+            (least, most) = (least.min(rate), most.max(rate));
+        }
+    }
+    Ok((least, most))
 }
 
 /// Returns the load's CPU seconds at a time, interpolated between two lines.
