@@ -7,7 +7,7 @@ use wharf_conformance::check::Verdict;
 use wharf_conformance::{Options, OwnServer, Target, check_service};
 
 /// The filter of the rules to check, the distortion, and the rule that must fail.
-const DISTORTIONS: [(&str, Distort, &str); 41] = [
+const DISTORTIONS: [(&str, Distort, &str); 47] = [
     (
         "show returns 404 for a missing instance",
         Without("x-request-id"),
@@ -276,6 +276,44 @@ const DISTORTIONS: [(&str, Distort, &str); 41] = [
         "of kind ECDSA on a security key",
         Status(201, 400),
         "`public_key` of kind ECDSA on a security key is accepted",
+    ),
+    (
+        "pages follow each other",
+        Without("link"),
+        "pages follow each other to the end of the list",
+    ),
+    (
+        "suggests the field",
+        Text("`n_vcpus`", "n_vcpus"),
+        "create refuses an unknown field, and suggests the field of a similar name",
+    ),
+    (
+        "If-Match is checked after",
+        Status(412, 400),
+        "If-Match is checked after instance and fields, and before the state",
+    ),
+    (
+        "does not keep its Idempotency-Key",
+        Status(201, 409),
+        "a refused create does not keep its Idempotency-Key",
+    ),
+    (
+        "the field errors and the shortage",
+        By(|head, a| {
+            if head.contains("/estimate/") {
+                a.replace("unknown field", "odd field");
+            }
+        }),
+        "an estimate has the field errors and the shortage of create",
+    ),
+    (
+        "wrong names and lines of SSH keys",
+        By(|head, a| {
+            if head.contains("/ssh-key/") && a.status == 400 {
+                a.replace("\"public_key\":[", "\"key\":[");
+            }
+        }),
+        "wrong names and lines of SSH keys are refused",
     ),
 ];
 

@@ -2,6 +2,7 @@
 //! instance, and with a valid request. A new route of the document fails until it has a line here.
 
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use wharf_conformance::openapi::Document;
 use wharf_tests::{Api, Ports, Server, simulated_node, small};
 
@@ -125,6 +126,26 @@ fn every_instance_route_is_404_for_a_missing_or_foreign_instance() {
         }
     }
     assert_eq!(setup.ann.list().unwrap().len(), 1);
+    setup.server.finish().unwrap();
+}
+
+#[test]
+fn every_path_has_the_methods_of_the_document_and_no_others() {
+    let setup = setup();
+    let paths: BTreeSet<_> = setup.routes.iter().map(|route| &route.path).collect();
+    for path in paths {
+        let routes = setup.routes.iter().filter(|route| route.path == *path);
+        let mut expected: BTreeSet<_> = routes.map(|route| route.method.clone()).collect();
+        if expected.contains("GET") {
+            expected.insert("HEAD".to_owned());
+        }
+        let path = path.replace("{uuid}", "no-such-name");
+        let answer = setup.ann.raw("OPTIONS", &path, None).unwrap();
+        assert_eq!(answer.status, 405, "{path}: {answer:?}");
+        let allowed = answer.header("allow").unwrap().split(',');
+        let allowed: BTreeSet<_> = allowed.map(|method| method.trim().to_owned()).collect();
+        assert_eq!(allowed, expected, "{path}");
+    }
     setup.server.finish().unwrap();
 }
 

@@ -1,10 +1,10 @@
 //! The audit log: `GET /api/audit/` and `wharf audit`.
 
 use crate::bill::fake_clock;
-use crate::{Expected, start, uuid};
+use crate::{Expected, start, uuid, wait_until, with};
 use serde_json::{Value, json};
 use std::fs;
-use wharf_tests::{Api, Server, simulated_node, small, until};
+use wharf_tests::{Api, Server, simulated_node};
 
 fn records(api: &Api) -> Vec<Value> {
     let body = api.get("/api/audit/").is(200);
@@ -15,8 +15,7 @@ fn records(api: &Api) -> Vec<Value> {
 fn each_change_has_a_record_with_its_actor_and_request() {
     let (server, ann) = start();
     let bob = server.user("bob@example.com").unwrap();
-    let mut body = small("vm");
-    body["name"] = json!("box");
+    let body = with("vm", json!({ "name": "box" }));
     let send = |method: &str, path: &str, id: &str, body: &Value| {
         let path = format!("/api/instance/{path}");
         ann.send_with(method, &path, &[("X-Request-Id", id)], body)
@@ -66,14 +65,10 @@ fn each_change_has_a_record_with_its_actor_and_request() {
         .cli(&["user", "limit", "ann@example.com", "--instances", "9"])
         .unwrap();
     let limited = self::records(&ann).pop().unwrap();
-    assert_eq!(
-        (&limited["operation"], &limited["actor"]),
-        (&json!("user.limit"), &json!("operator"))
-    );
-    assert_eq!(
-        (&records[0]["operation"], &records[0]["actor"]),
-        (&json!("key.new"), &json!("operator"))
-    );
+    assert_eq!(limited["operation"], "user.limit");
+    assert_eq!(limited["actor"], "operator");
+    assert_eq!(records[0]["operation"], "key.new");
+    assert_eq!(records[0]["actor"], "operator");
     // Bob has his own key's record only, and the operator has all.
     assert_eq!(self::records(&bob).len(), 1);
     let all = server.cli(&["audit", "list"]).unwrap();
@@ -125,14 +120,6 @@ fn records_are_paged() {
     assert_eq!(all("&order=oldest"), ids);
     ids.reverse();
     assert_eq!(all("&order=newest"), ids);
-    for (wrong, field) in [
-        ("after=x", "after"),
-        ("order=x", "order"),
-        ("order=newest&order=newest", "order"),
-    ] {
-        let refused = api.get(&format!("/api/audit/?{wrong}")).unwrap();
-        assert!(refused.is(400)[field].is_array(), "{wrong}");
-    }
     server.finish().unwrap();
 }
 
@@ -185,10 +172,9 @@ fn old_records_are_removed_and_the_chain_stays_verifiable() {
     // The clock's record is the newest.
     server.cli(&["clock", "adopt"]).unwrap();
     server.run().unwrap();
-    until("the old records are removed", || {
+    wait_until("the old records are removed", || {
         Ok((server.cli(&["audit"])?.lines().count() == 1).then_some(()))
-    })
-    .unwrap();
+    });
     let left = server.cli(&["audit", "list"]).unwrap();
     assert!(left.starts_with("5\t"), "{left}");
     assert!(records(&server.again(&ann)).is_empty());

@@ -1,12 +1,12 @@
 //! Nodes out of reach: answers at once, and starts that a node takes too late or not at all.
 
 use crate::outage::Node;
-use crate::{Expected, start_lasting, start_under, uuid};
+use crate::{Expected, start_lasting, start_under, until_says, uuid, wait_until};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
-use wharf_tests::{Api, Ports, Server, metric, simulated_node, small, until};
+use wharf_tests::{Api, Ports, Server, metric, simulated_node, small};
 
 /// All that a refused restart leaves as it was.
 fn books(server: &Server, api: &Api, id: &str) -> (Value, Value, String) {
@@ -46,14 +46,13 @@ fn starts_with(fault: &str, limits: &str) -> (Server, Api) {
 
 /// Waits until the node was asked to start an instance.
 fn until_start(api: &Api) {
-    until("the node is asked to start it", || {
+    wait_until("the node is asked to start it", || {
         let calls = metric(
             api,
             "wharf_plugin_call_duration_seconds_count{function=\"start\"",
         )?;
         Ok((calls > 0.0).then_some(()))
-    })
-    .unwrap();
+    });
 }
 
 #[test]
@@ -91,11 +90,7 @@ fn a_node_known_to_be_away_answers_at_once() {
     // This server is ready, whatever its nodes are.
     assert_eq!(node.api.get("/readyz").unwrap().status, 200);
     node.off("unreachable");
-    until("the stop is carried out", || {
-        let events = node.server.cli(&["events", id])?;
-        Ok(events.contains("compute-released").then_some(()))
-    })
-    .unwrap();
+    until_says(&node.server, &["events", id], "compute-released");
     let restarted = node.api.act(&stopped, "restart").unwrap();
     restarted.is(200);
     node.server.finish().unwrap();
@@ -110,10 +105,9 @@ fn a_start_that_the_engine_takes_too_late_is_undone() {
     let refused = api.act(&id, "restart").unwrap();
     refused.is(502);
     assert_eq!(api.instance(&id).unwrap().body["state"], "exited");
-    until("the compute is free again", || {
+    wait_until("the compute is free again", || {
         Ok((books(&server, &api, &id) == before).then_some(()))
-    })
-    .unwrap();
+    });
     let log = server.log();
     assert!(!log.contains("stopped instance is running"), "{log}");
     assert_eq!(
@@ -143,10 +137,9 @@ fn a_refused_start_holds_its_compute_until_the_node_is_seen_without_it() {
     let used = || api.get("/api/quota/").unwrap().body["n_vcpus"]["used"].clone();
     assert_eq!(used(), 1, "the engine may still start it");
     // A second request takes the compute that is held.
-    until("the node takes the start", || {
+    wait_until("the node takes the start", || {
         Ok((api.act(&id, "restart")?.status == 200).then_some(()))
-    })
-    .unwrap();
+    });
     assert_eq!(used(), 1);
     api.act(&id, "stop").is(200);
     let events = server.cli(&["events", &id]).unwrap();
@@ -187,10 +180,9 @@ fn a_start_whose_client_went_away_is_withdrawn_at_its_bound() {
     .unwrap();
     until_start(&api);
     drop(stream);
-    until("the start is withdrawn", || {
+    wait_until("the start is withdrawn", || {
         Ok((!restarts(&server).is_empty() && books(&server, &api, &id) == before).then_some(()))
-    })
-    .unwrap();
+    });
     assert_eq!(
         restarts(&server),
         ["refused: the node did not take the start"]
@@ -217,10 +209,9 @@ fn a_start_that_kill_9_interrupts_is_withdrawn_after_its_bound() {
     std::fs::write(server.config_path(), brief).unwrap();
     server.run().unwrap();
     api = server.again(&api);
-    until("the start is withdrawn", || {
+    wait_until("the start is withdrawn", || {
         Ok((!restarts(&server).is_empty() && books(&server, &api, &id) == before).then_some(()))
-    })
-    .unwrap();
+    });
     server.finish().unwrap();
 }
 
@@ -243,10 +234,9 @@ fn the_refusal_after_a_deletion_says_that_resources_are_being_freed() {
         refused()
     );
     node.off("unreachable");
-    until("the resources are free", || {
+    wait_until("the resources are free", || {
         Ok((create().status == 201).then_some(()))
-    })
-    .unwrap();
+    });
     node.server.finish().unwrap();
 }
 

@@ -1,6 +1,6 @@
 //! `wharf backup` and `wharf restore`, under load and killed.
 
-use crate::{Expected, start, uuid};
+use crate::{Expected, has, start, uuid};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,10 +24,7 @@ fn restore(server: &mut Server, file: &Path) {
     assert!(refused.contains("server is running"), "{refused}");
     server.terminate().unwrap();
     let refused = server.cli(&["restore", file]).unwrap_err().to_string();
-    assert!(
-        refused.contains("exists and is never replaced"),
-        "{refused}"
-    );
+    has(&refused, "exists and is never replaced");
     fs::remove_file(&database).unwrap();
     server.cli(&["restore", file]).unwrap();
     server.cli(&["fsck"]).unwrap();
@@ -67,10 +64,7 @@ fn a_backup_under_load_is_a_database_of_one_moment() {
     let last = dir.path().join("last");
     server.cli(&["backup", last.to_str().unwrap()]).unwrap();
     let again = server.cli(&["backup", last.to_str().unwrap()]).unwrap_err();
-    assert!(
-        again.to_string().contains("exists and is never replaced"),
-        "{again}"
-    );
+    has(again.to_string(), "exists and is never replaced");
     let key = fs::read(server.data_dir().join("secret.key")).unwrap();
     let kept = fs::read(&last).unwrap();
     assert!(

@@ -1,7 +1,7 @@
 //! `wharf bill`, its corrections, and the clock that it depends on.
 
-use crate::{Expected, running, start, start_under, uuid};
-use wharf_tests::{FakeClock, Ports, Server, simulated_node, until};
+use crate::{Expected, has, running, start, start_under, until_logged, until_says, uuid};
+use wharf_tests::{FakeClock, Ports, Server, simulated_node};
 
 pub const ANN: &str = "ann@example.com";
 /// USD of an hour of the smallest container, and of its disk alone.
@@ -47,10 +47,7 @@ fn a_step_of_the_clock_is_not_billed_before_the_operator_adopts_it() {
         api.act(uuid(&made), "restart").is(200);
         assert!(total(&server) < HOUR / 20.0, "{step}: {}", total(&server));
     }
-    until("the operator is told", || {
-        Ok(server.log().contains("wharf clock adopt").then_some(()))
-    })
-    .unwrap();
+    until_logged(&server, "wharf clock adopt");
     // A restart is no consent.
     server.kill().unwrap();
     server.run().unwrap();
@@ -108,10 +105,7 @@ fn the_operator_corrects_bills_of_living_and_deleted_instances() {
     assert!(shown(&corrected), "{bill}");
     let events = server.cli(&["events", id]).unwrap();
     assert!(events.contains("bill-corrected"), "{events}");
-    assert!(
-        events.contains("-1.250000000 USD: an outage of two hours"),
-        "{events}"
-    );
+    has(&events, "-1.250000000 USD: an outage of two hours");
     for (instance, amount, reason, named) in [
         (name, "much", "why", "decimal"),
         (name, "0", "why", "must not be 0"),
@@ -126,22 +120,13 @@ fn the_operator_corrects_bills_of_living_and_deleted_instances() {
         assert!(error.contains(named), "{named}: {error}");
     }
     api.delete(id).is(204);
-    until("the instance is purged", || {
-        Ok(server
-            .cli(&["events", id])?
-            .contains("purged")
-            .then_some(()))
-    })
-    .unwrap();
+    until_says(&server, &["events", id], "purged");
     let ended = total(&server);
     server.terminate().unwrap();
     correct(&server, id, "0.000000001", "rounding").unwrap();
     assert!((total(&server) - ended - 1e-9).abs() < 1e-12);
     let events = server.cli(&["events", id]).unwrap();
-    assert!(
-        events.lines().last().unwrap().contains("bill-corrected"),
-        "{events}"
-    );
+    has(events.lines().last().unwrap(), "bill-corrected");
     server.run().unwrap();
     server.finish().unwrap();
 }

@@ -1,6 +1,6 @@
 //! Flavors, the offer and estimates.
 
-use crate::{Expected, start_on, start_under};
+use crate::{Expected, start_on, start_under, with};
 use serde_json::{Value, json};
 use wharf_tests::{Api, simulated_node, small};
 
@@ -31,10 +31,8 @@ fn the_offer_has_the_rates_of_new_instances_and_the_free_capacity() {
     let (server, api) = start_on(rates, &format!("{node}{retired}"));
     let offered = offer(&api);
     let tier = &offered["cpu_tiers"][0];
-    assert_eq!(
-        (&tier["name"], &tier["vcpu_cost_hourly_usd"]),
-        (&json!("general-purpose"), &json!(0.03))
-    );
+    assert_eq!(tier["name"], "general-purpose");
+    assert_eq!(tier["vcpu_cost_hourly_usd"], 0.03);
     assert_eq!(
         offered["gpu_models"],
         json!([{ "name": "H100", "gpu_cost_hourly_usd": 2.49 }])
@@ -61,8 +59,7 @@ fn the_offer_has_the_rates_of_new_instances_and_the_free_capacity() {
 fn an_estimate_beyond_the_quota_says_so() {
     let quota = "[quota]\nn_vcpus = 2\n";
     let (server, api) = start_under(quota, "");
-    let mut body = small("container");
-    body["n_vcpus"] = json!(3);
+    let body = with("container", json!({ "n_vcpus": 3 }));
     let estimated = estimate(&api, &body).is(200);
     let shortage = &estimated["shortage"];
     assert_eq!(shortage["bottleneck"], json!(["n_vcpus"]), "{shortage}");

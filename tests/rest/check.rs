@@ -1,6 +1,6 @@
 //! `wharf check`: a configuration against the claims of instances, while the server runs and stopped.
 
-use crate::{Expected, start_on, uuid};
+use crate::{Expected, start_on, uuid, with};
 use serde_json::json;
 use std::fs;
 use std::io::{BufRead, BufReader, Result, Write};
@@ -8,7 +8,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
 use wharf_testkit::workspace::wharf_binary;
-use wharf_tests::{Server, docker_node, lasting_node, simulated_node, small};
+use wharf_tests::{Server, docker_node, lasting_node, simulated_node};
 
 /// Checks this configuration in place of the server's; returns the exit status and the output.
 fn check(server: &Server, config: &str) -> (Option<i32>, String) {
@@ -45,9 +45,7 @@ fn contradictions_with_claims_name_the_setting_and_the_remedy() {
         "gpus = [{ model = \"L4\", count = 1 }]\nsettings",
     );
     let (mut server, api) = start_on("", &node);
-    let mut body = small("container");
-    body["n_vcpus"] = json!(4);
-    body["gpu_model"] = json!("L4");
+    let body = with("container", json!({ "n_vcpus": 4, "gpu_model": "L4" }));
     let created = api.create(&body).is(201);
     api.wait_for(uuid(&created), "running").unwrap();
     let config = fs::read_to_string(server.config_path()).unwrap();

@@ -1,5 +1,6 @@
 //! Error messages of a wrong configuration.
 
+use crate::has;
 use wharf_tests::{Server, simulated_node};
 
 fn refused(settings: &str) -> String {
@@ -58,10 +59,7 @@ fn errors_name_the_setting_and_the_valid_values() {
         ),
     ] {
         let message = refused(&settings);
-        assert!(
-            message.contains(expected),
-            "{expected} is not in: {message}"
-        );
+        has(&message, expected);
         assert!(!message.contains("panicked"), "{message}");
     }
 }

@@ -1,6 +1,6 @@
 //! A full disk: creations are refused early, the rest goes on, and nothing acknowledged is lost.
 
-use crate::{Expected, uuid};
+use crate::{Expected, uuid, wait_until};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
@@ -126,10 +126,9 @@ fn creations_are_refused_below_the_reserve_and_other_requests_are_served() {
     api.act(uuid(&made[0]), "stop").is(200);
     api.delete(uuid(&made[1])).is(204);
     mount.clear();
-    until("creations are accepted", || {
+    wait_until("creations are accepted", || {
         Ok((api.create(&body)?.status == 201).then_some(()))
-    })
-    .unwrap();
+    });
     let ready = api.get("/readyz").is(200);
     assert_eq!(ready, serde_json::json!({ "status": "ready" }));
     server.finish().unwrap();

@@ -1,9 +1,9 @@
 //! `wharf node drain` and `wharf node resume`.
 
-use crate::{Expected, start_on, uuid};
+use crate::{Expected, start_on, uuid, wait_until, with};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use wharf_tests::{Api, Server, lasting_node, small, until};
+use wharf_tests::{Api, Server, lasting_node};
 
 /// Starts a server with two nodes, whose instances outlive it.
 fn start() -> (Server, Api, [TempDir; 2]) {
@@ -18,8 +18,7 @@ fn start() -> (Server, Api, [TempDir; 2]) {
 }
 
 fn whole(n_vcpus: u32) -> Value {
-    let mut body = small("container");
-    body["n_vcpus"] = json!(n_vcpus);
+    let body = with("container", json!({ "n_vcpus": n_vcpus }));
     body
 }
 
@@ -58,10 +57,9 @@ fn a_drained_node_takes_no_new_instances_and_no_starts() {
         "{refused}"
     );
     api.act(&on_one, "stop").is(200);
-    until("its compute is free", || {
+    wait_until("its compute is free", || {
         Ok(listed(&server, "one").contains(" 0/16 ").then_some(()))
-    })
-    .unwrap();
+    });
     let refused = api.act(&on_one, "restart").is(422);
     let available = &refused["detail"]["nearest_available"];
     assert_eq!(available, &json!({ "n_vcpus": 0, "mem_gib": 0 }));

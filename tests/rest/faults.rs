@@ -1,14 +1,13 @@
 //! Failures of an engine that the simulated engine's script causes: in creations and changes of ports.
 
-use crate::{Expected, running, start_with, uuid};
+use crate::{Expected, running, start_with, uuid, with};
 use serde_json::json;
 use wharf_tests::{Ports, Server, simulated_node, small, until};
 
 #[test]
 fn a_failed_creation_frees_its_compute_and_costs_nothing() {
     let (server, api) = start_with("faults = [{ call = \"ensure\", nth = 1, error = \"failed\" }]");
-    let mut body = small("container");
-    body["n_vcpus"] = json!(16);
+    let body = with("container", json!({ "n_vcpus": 16 }));
     let created = api.create(&body).is(201);
     api.wait_for(uuid(&created), "error").unwrap();
     let bill = || server.cli(&["bill", "ann@example.com"]).unwrap();

@@ -1,11 +1,11 @@
 //! `wharf fsck`: rows against each other, against the engines, and damaged files.
 
-use crate::{Expected, running, start, start_on, uuid};
+use crate::{Expected, running, start, start_on, until_says, uuid};
 use redb::ReadableTable;
 use std::fs;
 use std::process::{Command, Output};
 use wharf_testkit::workspace::wharf_binary;
-use wharf_tests::{Server, lasting_node, until, write_private};
+use wharf_tests::{Server, lasting_node, write_private};
 
 type Rows<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
 
@@ -66,13 +66,7 @@ fn the_ledger_of_an_instance_that_is_gone_is_checked() {
     let created = running(&api);
     api.delete(uuid(&created)).is(204);
     let id = uuid(&created);
-    until("the instance is purged", || {
-        Ok(server
-            .cli(&["events", id])?
-            .contains("purged")
-            .then_some(()))
-    })
-    .unwrap();
+    until_says(&server, &["events", id], "purged");
     server.terminate().unwrap();
     server.cli(&["fsck"]).unwrap();
     edit(&server, |rows| {

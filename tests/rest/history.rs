@@ -1,9 +1,9 @@
 //! `wharf events` and `wharf bill`, with and without a running server; billing of section 3.
 
 use crate::bill::{ANN, DISK_HOUR, total_of};
-use crate::{Expected, running, start, start_with, uuid};
+use crate::{Expected, running, start, start_with, uuid, wait_until};
 use std::time::Instant;
-use wharf_tests::{Server, until};
+use wharf_tests::Server;
 
 fn kinds(lines: &str) -> Vec<&str> {
     lines
@@ -33,12 +33,11 @@ fn the_event_log_outlives_the_instance() {
     );
     api.delete(name).is(204);
     assert!(server.cli(&["events", name]).is_err());
-    wharf_tests::until("the instance is purged", || {
+    wait_until("the instance is purged", || {
         Ok(kinds(&server.cli(&["events", uuid(&created)])?)
             .ends_with(&["deleted", "purged"])
             .then_some(()))
-    })
-    .unwrap();
+    });
     server.terminate().unwrap();
     let offline = server.cli(&["events", uuid(&created)]).unwrap();
     assert!(offline.starts_with(&lines), "{offline}");
@@ -64,10 +63,9 @@ fn only_the_operator_sees_the_reason_of_an_error() {
 pub fn until_billed(server: &Server, email: &str) {
     let total = || Ok::<_, anyhow::Error>(total_of(&server.cli(&["bill", email])?));
     let before = total().unwrap();
-    until("the bill has grown", || {
+    wait_until("the bill has grown", || {
         Ok((total()? > before).then_some(()))
-    })
-    .unwrap();
+    });
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! `Idempotency-Key` on create.
 
-use crate::{Expected, start, start_lasting, start_with, uuid};
+use crate::{Expected, start, start_lasting, start_with, uuid, wait_until, with};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::net::TcpStream;
-use wharf_tests::{Answer, Api, Server, small, until};
+use wharf_tests::{Answer, Api, Server, small};
 
 fn create(api: &Api, key: &str, body: &Value) -> Answer {
     let headers = [("Idempotency-Key", key)];
@@ -13,8 +13,7 @@ fn create(api: &Api, key: &str, body: &Value) -> Answer {
 }
 
 fn named(name: &str) -> Value {
-    let mut body = small("container");
-    body["name"] = json!(name);
+    let body = with("container", json!({ "name": name }));
     body
 }
 
@@ -46,7 +45,7 @@ fn a_retry_after_kill_9_creates_nothing_twice() {
             (0..n / 2).for_each(|_| drop(api.get("/healthz")));
         } else {
             let look = || Ok((api.list()?.len() == made).then_some(()));
-            until("the instance is durable", look).unwrap();
+            wait_until("the instance is durable", look);
         }
         server.kill().unwrap();
         drop(unread);
@@ -89,11 +88,10 @@ fn a_replay_shows_the_password_after_a_rotation_of_the_key_of_secrets() {
     let first = create(&ann, "key", &named("one"));
     ann.wait_for("one", "running").unwrap();
     ann.delete("one").is(204);
-    until("the instance is purged", || {
+    wait_until("the instance is purged", || {
         let quota = ann.get("/api/quota/")?.expect(200)?;
         Ok((quota["n_instances"]["used"] == 0).then_some(()))
-    })
-    .unwrap();
+    });
     server.cli(&["secrets", "rotate"]).unwrap();
     let again = create(&ann, "key", &named("one"));
     assert_eq!((again.status, &again.body), (201, &first.body));

@@ -1,7 +1,7 @@
 //! `wharf key`, with and without a running server.
 
-use crate::{Expected, start};
-use serde_json::{Value, json};
+use crate::{Expected, start, wait_until};
+use serde_json::json;
 use wharf_tests::{Api, small};
 
 #[test]
@@ -154,32 +154,26 @@ fn a_key_that_has_expired_is_401() {
     let created = ann.send("POST", "/api/key/", &body).unwrap();
     let key = created.is(201)["key"].as_str().unwrap().to_owned();
     let short = Api::new(server.base_url(), &key);
-    wharf_tests::until("the key expires", || {
+    wait_until("the key expires", || {
         Ok((short.get("/api/instance/")?.status == 401).then_some(()))
-    })
-    .unwrap();
+    });
     assert!(ann.list().unwrap().is_empty());
     server.finish().unwrap();
 }
 
 #[test]
-fn the_secret_of_a_created_key_is_in_its_answer_only() {
+fn the_secret_of_a_created_key_is_not_stored() {
     let (server, ann) = start();
     let created = ann
         .send("POST", "/api/key/", &json!({ "name": "ci" }))
-        .unwrap();
-    assert_eq!(created.header("cache-control"), Some("no-store"));
-    let created = created.is(201);
+        .is(201);
     let secret = created["key"].as_str().unwrap();
-    let ci = Api::new(server.base_url(), secret);
-    assert!(ci.list().unwrap().is_empty());
-    for path in ["/api/key/", "/api/audit/"] {
-        let body = ann.get(path).is(200).to_string();
-        assert!(body.contains(created["id"].as_str().unwrap()) && !body.contains(secret));
-    }
-    let path = format!("/api/key/{}/", created["id"].as_str().unwrap());
-    assert_eq!(ci.send("DELETE", &path, &Value::Null).unwrap().status, 204);
-    assert_eq!(ci.get("/api/instance/").unwrap().status, 401);
+    assert!(
+        Api::new(server.base_url(), secret)
+            .list()
+            .unwrap()
+            .is_empty()
+    );
     let stored = server.data_and_log().unwrap();
     assert!(!stored.windows(secret.len()).any(|w| w == secret.as_bytes()));
     server.finish().unwrap();

@@ -1,9 +1,9 @@
 //! `wharf node lost` and `recreate/`: a machine that does not come back.
 
 use crate::moves::Cluster;
-use crate::{Expected, uuid};
+use crate::{Expected, has, until_says, uuid, wait_until, with};
 use serde_json::{Value, json};
-use wharf_tests::{Shell, observed, small, until};
+use wharf_tests::{Shell, observed, small};
 
 /// A cluster whose first node has a stopped, a running and a deleted instance and a VM, and is out of reach.
 struct Dead {
@@ -18,9 +18,7 @@ impl Dead {
     fn new() -> Self {
         let cluster = Cluster::start(&[("one", ""), ("two", "")]);
         cluster.server.cli(&["node", "drain", "two"]).unwrap();
-        let mut named = small("container");
-        named["name"] = json!("precious");
-        named["n_vcpus"] = json!(3);
+        let named = with("container", json!({ "name": "precious", "n_vcpus": 3 }));
         let running = cluster.running(&named);
         let (stopped, vm) = (
             cluster.stopped(&small("container")),
@@ -29,11 +27,7 @@ impl Dead {
         let deleted = cluster.running(&small("container"));
         cluster.server.cli(&["node", "resume", "two"]).unwrap();
         cluster.away(0, true);
-        until("the node is out of reach", || {
-            let list = cluster.server.cli(&["node", "list"])?;
-            Ok(list.contains("out of reach").then_some(()))
-        })
-        .unwrap();
+        until_says(&cluster.server, &["node", "list"], "out of reach");
         cluster.delete(&deleted);
         Self {
             cluster,
@@ -81,40 +75,27 @@ fn a_node_out_of_reach_frees_nothing() {
     ] {
         assert_eq!(cluster.now(instance)["state"], state);
         let refused = dead.recreate(instance).is(400);
-        assert!(
-            refused["detail"]
-                .as_str()
-                .unwrap()
-                .contains("host was lost"),
-            "{refused}"
-        );
+        has(refused["detail"].as_str().unwrap(), "host was lost");
     }
     assert_eq!(dead.used(), used);
     assert_ne!(dead.bill(), before);
     // Without the operator's confirmation nothing happens either.
     assert!(cluster.server.cli(&["node", "lost", "one"]).is_err());
     cluster.away(0, false);
-    until("the deletion is done", || {
+    wait_until("the deletion is done", || {
         Ok((!cluster.machines(0).contains_key(uuid(&dead.deleted))).then_some(()))
-    })
-    .unwrap();
+    });
     assert_eq!(cluster.now(&dead.running)["state"], "running");
     let refused = cluster
         .server
         .cli(&["node", "lost", "one", "--yes"])
         .unwrap_err();
-    assert!(
-        refused.to_string().contains("node one is in reach"),
-        "{refused}"
-    );
+    has(refused.to_string(), "node one is in reach");
     let refused = cluster
         .server
         .cli(&["node", "lost", "six", "--yes"])
         .unwrap_err();
-    assert!(
-        refused.to_string().contains("no node is called"),
-        "{refused}"
-    );
+    has(refused.to_string(), "no node is called");
     dead.cluster.finish();
 }
 
@@ -146,8 +127,7 @@ fn lost_instances_cost_nothing_and_are_created_again() {
         .is(400);
 
     // The name is still its own.
-    let mut named = small("container");
-    named["name"] = json!("precious");
+    let named = with("container", json!({ "name": "precious" }));
     cluster.api.create(&named).is(400);
     let shell = Shell::signed_in(&cluster.server, "ann@example.com").unwrap();
     let path = "/api/instance/precious/recreate/";
@@ -179,10 +159,9 @@ fn lost_instances_cost_nothing_and_are_created_again() {
     // The machine returns: what is on it is of the past.
     assert_eq!(cluster.machines(0).len(), 4);
     cluster.away(0, false);
-    until("the old instances are removed", || {
+    wait_until("the old instances are removed", || {
         Ok(cluster.machines(0).is_empty().then_some(()))
-    })
-    .unwrap();
+    });
     assert_eq!(cluster.now(&dead.running)["state"], "running");
     let list = cluster.server.cli(&["node", "list"]).unwrap();
     assert!(list.contains("drained"), "{list}");
@@ -202,10 +181,9 @@ fn a_returned_machine_has_no_say_over_instances_that_nobody_created_again() {
     dead.lose();
     let cluster = &dead.cluster;
     cluster.away(0, false);
-    until("the old instances are removed", || {
+    wait_until("the old instances are removed", || {
         Ok(cluster.machines(0).is_empty().then_some(()))
-    })
-    .unwrap();
+    });
     assert_eq!(cluster.now(&dead.running)["state"], "error");
     dead.recreate(&dead.running).is(200);
     cluster.api.wait_for("precious", "running").unwrap();
@@ -220,8 +198,7 @@ fn a_returned_machine_has_no_say_over_instances_that_nobody_created_again() {
 fn a_lost_instance_needs_room_to_be_created_again() {
     let dead = Dead::new();
     let cluster = &dead.cluster;
-    let mut whole = small("container");
-    whole["n_vcpus"] = json!(14);
+    let whole = with("container", json!({ "n_vcpus": 14 }));
     cluster.server.cli(&["node", "drain", "one"]).unwrap();
     let other = cluster.running(&whole);
     dead.lose();
@@ -242,16 +219,14 @@ fn a_lost_instance_needs_room_to_be_created_again() {
         .cli(&["resume", "--user", "ann@example.com"])
         .unwrap();
     cluster.delete(&other);
-    until("there is room", || {
+    wait_until("there is room", || {
         Ok((dead.recreate(&dead.running).status == 200).then_some(()))
-    })
-    .unwrap();
+    });
     cluster.api.wait_for("precious", "running").unwrap();
     cluster.away(0, false);
-    until("the old instances are removed", || {
+    wait_until("the old instances are removed", || {
         Ok(cluster.machines(0).is_empty().then_some(()))
-    })
-    .unwrap();
+    });
     for gone in [&dead.stopped, &dead.vm] {
         cluster.delete(gone);
     }
@@ -268,10 +243,9 @@ fn an_instance_on_its_way_to_a_lost_node_stays() {
     let running = cluster.running(&small("container"));
     cluster.drained("one", "\tmoving");
     cluster.away(1, true);
-    until("the node is given up", || {
+    wait_until("the node is given up", || {
         Ok(cluster.server.cli(&["node", "lost", "two", "--yes"]).ok())
-    })
-    .unwrap();
+    });
     cluster.api.wait_for(uuid(&running), "running").unwrap();
     assert!(cluster.machines(0)[uuid(&running)]["life"]["Running"].is_object());
     cluster.away(1, false);

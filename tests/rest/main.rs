@@ -68,7 +68,7 @@ mod usage;
 mod webhooks;
 
 use serde_json::Value;
-use wharf_tests::{Answer, Api, Ports, Server, lasting_node, simulated_node};
+use wharf_tests::{Answer, Api, Ports, Server, lasting_node, simulated_node, small, until};
 
 /// The body of an answer whose status a test expects.
 trait Expected {
@@ -87,6 +87,48 @@ impl Expected for Answer {
     fn is(self, status: u16) -> Value {
         self.expect(status).unwrap()
     }
+}
+
+/// Fails unless a text has this part.
+#[track_caller]
+fn has(text: impl AsRef<str>, part: impl AsRef<str>) {
+    let (text, part) = (text.as_ref(), part.as_ref());
+    assert!(text.contains(part), "{part} is not in: {text}");
+}
+
+/// Polls until there is a value.
+#[track_caller]
+fn wait_until<T>(what: &str, poll: impl FnMut() -> anyhow::Result<Option<T>>) -> T {
+    until(what, poll).unwrap()
+}
+
+/// Waits until a command of the operator prints these words.
+fn until_says(server: &Server, args: &[&str], words: &str) {
+    let says = || Ok(server.cli(args)?.contains(words).then_some(()));
+    until(&format!("{args:?} prints {words}"), says).unwrap();
+}
+
+/// Waits until the log has these words.
+fn until_logged(server: &Server, words: &str) {
+    let logged = || Ok(server.log().contains(words).then_some(()));
+    until(&format!("the log has: {words}"), logged).unwrap();
+}
+
+/// Kills the server and starts it again. Returns a client of the user.
+fn kill(server: &mut Server, api: &Api) -> Api {
+    server.kill().unwrap();
+    server.run().unwrap();
+    server.again(api)
+}
+
+/// The smallest request with fields added or replaced.
+fn with(kind: &str, fields: Value) -> Value {
+    let mut body = small(kind);
+    let Value::Object(fields) = fields else {
+        panic!("{fields}");
+    };
+    body.as_object_mut().unwrap().extend(fields);
+    body
 }
 
 /// Starts a server with one simulated node, and creates a user.

@@ -1,9 +1,9 @@
 //! Outages of a node: its instances keep their state and their resources.
 
-use crate::{Expected, start_on, uuid};
+use crate::{Expected, kill, start_on, uuid, wait_until, with};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use wharf_tests::{Api, Server, observed, simulated_node, small, until};
+use wharf_tests::{Api, Server, observed, simulated_node};
 
 const BRIEF: &str =
     "provisioning_deadline_s = 1\n[limits]\nobserve_every_ms = 100\nanswer_wait_ms = 300\n";
@@ -49,8 +49,7 @@ impl Node {
     }
 
     pub fn running(&self, n_vcpus: u32) -> Value {
-        let mut body = small("container");
-        body["n_vcpus"] = json!(n_vcpus);
+        let body = with("container", json!({ "n_vcpus": n_vcpus }));
         let created = self.api.create(&body).is(201);
         self.api.wait_for(uuid(&created), "running").unwrap()
     }
@@ -62,11 +61,10 @@ impl Node {
 
     /// Waits until `wharf node list` has the words.
     pub fn listed(&self, words: &str) {
-        until(&format!("the node is listed with: {words}"), || {
+        wait_until(&format!("the node is listed with: {words}"), || {
             let list = self.server.cli(&["node", "list"])?;
             Ok(list.contains(words).then_some(()))
-        })
-        .unwrap();
+        });
     }
 
     /// Waits for several more observations.
@@ -90,16 +88,13 @@ fn an_empty_store_is_an_outage_until_the_own_store_returns() {
     }
     // Nothing is made in the other store, not even after a new start of Wharf.
     assert_eq!(node.state(&waiting), "provisioning");
-    node.server.kill().unwrap();
-    node.server.run().unwrap();
-    node.api = node.server.again(&node.api);
+    node.api = kill(&mut node.server, &node.api);
     node.listed("outage: ");
     node.observed();
     assert_eq!(node.state(&waiting), "provisioning");
     assert_eq!(node.state(&first), "running");
     // The claims are held, that of the deleted instance too.
-    let mut large = small("container");
-    large["n_vcpus"] = json!(3);
+    let large = with("container", json!({ "n_vcpus": 3 }));
     node.api.create(&large).is(422);
     let log = node.server.log();
     assert!(log.contains("wharf node accept one"), "{log}");
@@ -117,10 +112,9 @@ fn an_empty_store_is_an_outage_until_the_own_store_returns() {
         );
     }
     // The deletion is carried out now.
-    until("the vCPUs of the deleted instance are free", || {
+    wait_until("the vCPUs of the deleted instance are free", || {
         Ok((node.api.create(&large)?.status == 201).then_some(()))
-    })
-    .unwrap();
+    });
     node.server.finish().unwrap();
 }
 

@@ -1,8 +1,8 @@
 //! `[[flavor]]`, `trust_ca` and `[package_mirrors]`: the operator's images and package sources.
 
-use crate::{Expected, start_on, start_under, uuid};
+use crate::{Expected, has, start_on, start_under, until_logged, uuid, wait_until, with};
 use serde_json::{Value, json};
-use wharf_tests::{Ports, Server, simulated_node, small, until};
+use wharf_tests::{Ports, Server, simulated_node, small};
 
 const TOOLS: &str = "[[flavor]]\nname = \"tools\"\nimage = \"localhost/team/tools:1\"\nssh = true\n\
                      minimum = { n_vcpus = 2, mem_gib = 4 }\n";
@@ -25,17 +25,15 @@ fn a_flavor_of_the_operators_is_created_and_listed_as_others_are() {
     };
     let (tools, reports) = (named("tools"), named("reports"));
     assert_eq!(tools["resource_types"], json!(["container"]));
-    assert_eq!(
-        (&tools["ssh"], &tools["web"]),
-        (&json!(true), &json!(false))
-    );
+    assert_eq!(tools["ssh"], true);
+    assert_eq!(tools["web"], false);
     assert_eq!(tools["minimum"]["n_vcpus"], 2);
     assert_eq!(reports["minimum"]["disk_size_gib"], 10);
     let with = |flavor: &str, n_vcpus: u32, mem_gib: u32| {
-        let mut body = small("container");
-        body["flavor"] = json!(flavor);
-        body["n_vcpus"] = json!(n_vcpus);
-        body["mem_gib"] = json!(mem_gib);
+        let body = with(
+            "container",
+            json!({ "flavor": flavor, "n_vcpus": n_vcpus, "mem_gib": mem_gib }),
+        );
         api.create(&body).unwrap()
     };
     let small = with("tools", 1, 1).is(400);
@@ -132,10 +130,7 @@ fn an_error_names_its_field() {
             true => settings(&given),
             false => format!("{given}{}", settings("")),
         });
-        assert!(
-            message.contains(expected),
-            "{expected} is not in: {message}"
-        );
+        has(&message, expected);
         assert!(!message.contains("secret"), "{message}");
     }
 }
@@ -150,35 +145,21 @@ fn an_image_that_no_node_has_is_known_before_a_create() {
     );
     let limits = "[limits]\nobserve_every_ms = 100\n";
     let (server, api) = start_under(limits, &lacks);
-    until("the node is surveyed", || {
-        Ok(server
-            .log()
-            .contains("the images that the node lacks")
-            .then_some(()))
-    })
-    .unwrap();
-    let mut body = small("container");
-    body["flavor"] = json!("marimo");
+    until_logged(&server, "the images that the node lacks");
+    let body = with("container", json!({ "flavor": "marimo" }));
     let refused = api.create(&body).is(422);
     let message = refused["detail"]["message"].as_str().unwrap();
-    assert!(
-        message.contains("No node has the image of this flavor"),
-        "{message}"
-    );
+    has(&message, "No node has the image of this flavor");
     let estimate = api.send("POST", "/api/estimate/", &body).unwrap();
-    assert!(
-        estimate.body.to_string().contains("No node has the image"),
-        "{estimate:?}"
-    );
+    has(estimate.body.to_string(), "No node has the image");
     // Flavors with an image go on.
     api.create(&small("container")).is(201);
     // The operator makes the image.
     std::fs::write(made, "").unwrap();
-    let created: Value = until("the image is found", || {
+    let created: Value = wait_until("the image is found", || {
         let answer = api.create(&body)?;
         Ok((answer.status == 201).then_some(answer.body))
-    })
-    .unwrap();
+    });
     api.wait_for(uuid(&created), "running").unwrap();
     server.finish().unwrap();
 }
@@ -189,13 +170,7 @@ fn a_node_with_the_image_is_chosen() {
     let node = simulated_node("b", "").replace("203.0.113.0", "203.0.113.16");
     let node = node.replace("settings", "lan_cidr = \"10.81.0.0/16\"\nsettings");
     let (server, api) = start_on("", &format!("{without}{node}"));
-    until("the node is surveyed", || {
-        Ok(server
-            .log()
-            .contains("the images that the node lacks")
-            .then_some(()))
-    })
-    .unwrap();
+    until_logged(&server, "the images that the node lacks");
     for _ in 0..4 {
         let created = api.small_container().unwrap();
         let running = api.wait_for(uuid(&created), "running").unwrap();

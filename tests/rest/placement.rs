@@ -1,8 +1,8 @@
 //! The configuration of nodes in placement: CPU tiers, GPUs, overcommitted vCPUs, and several nodes.
 
-use crate::{Expected, start_on, uuid};
+use crate::{Expected, start_on, uuid, wait_until, with};
 use serde_json::json;
-use wharf_tests::{Server, lasting_node, simulated_node, small, until};
+use wharf_tests::{Server, lasting_node, simulated_node, small};
 
 #[test]
 fn the_422_is_about_the_node_with_the_least_shortfall() {
@@ -11,9 +11,7 @@ fn the_422_is_about_the_node_with_the_least_shortfall() {
         simulated_node("b-large", "").replace("mem_gib = 32", "mem_gib = 30"),
     );
     let (server, api) = start_on("", &format!("{small_node}{large}"));
-    let mut body = small("container");
-    body["n_vcpus"] = json!(8);
-    body["mem_gib"] = json!(31);
+    let body = with("container", json!({ "n_vcpus": 8, "mem_gib": 31 }));
     let detail = api.create(&body).is(422)["detail"].clone();
     assert_eq!(detail["bottleneck"], json!(["mem_gib"]));
     assert_eq!(detail["nearest_available"], json!({ "mem_gib": 30 }));
@@ -26,8 +24,7 @@ fn a_gpu_that_left_the_configuration_is_not_given_out_by_a_restart() {
     let gpus = "gpus = [{ model = \"H100\", count = 1 }]\n";
     let with_gpu = node.replace("settings", &format!("{gpus}settings"));
     let (mut server, mut api) = start_on("", &with_gpu);
-    let mut body = small("container");
-    body["gpu_model"] = json!("H100");
+    let body = with("container", json!({ "gpu_model": "H100" }));
     let created = api.create(&body).is(201);
     let id = uuid(&created);
     api.wait_for(id, "running").unwrap();
@@ -51,10 +48,9 @@ fn a_gpu_that_left_the_configuration_is_not_given_out_by_a_restart() {
     assert_eq!(api.instance(id).unwrap().body["state"], "exited");
     configure(&mut server, "settings", &format!("{gpus}settings"));
     api = server.again(&api);
-    until("the node is back", || {
+    wait_until("the node is back", || {
         Ok((api.act(id, "restart")?.status == 200).then_some(()))
-    })
-    .unwrap();
+    });
     server.finish().unwrap();
 }
 
@@ -63,8 +59,7 @@ fn instances_run_on_nodes_of_their_cpu_tier() {
     let tier = "cpu_tiers = [\"high-performance\"]\nsettings";
     let (server, api) = start_on("", &simulated_node("one", "").replace("settings", tier));
     assert_eq!(api.create(&small("container")).unwrap().status, 422);
-    let mut body = small("container");
-    body["cpu_tier"] = json!("high-performance");
+    let body = with("container", json!({ "cpu_tier": "high-performance" }));
     let created = api.create(&body).is(201);
     assert_eq!(created["cpu_tier"], "high-performance");
     server.finish().unwrap();
@@ -80,8 +75,7 @@ fn overcommitted_vcpus_are_shared_and_none_has_more_than_the_node() {
         ),
     );
     let wanted = |n_vcpus: u32| {
-        let mut body = small("container");
-        body["n_vcpus"] = json!(n_vcpus);
+        let body = with("container", json!({ "n_vcpus": n_vcpus }));
         body
     };
     let refused = |n_vcpus: u32| {

@@ -1,6 +1,6 @@
 //! Policies of drivers: approval by hash, what a policy refuses, and `wharf plugin check`.
 
-use crate::{running, uuid};
+use crate::{has, running, uuid};
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -52,10 +52,7 @@ fn a_policy_serves_once_its_hash_is_approved() {
     let policy = fs::read_to_string(root().join(POLICY)).unwrap();
     let dir = directory(&policy);
     let message = refusal(dir.path(), "");
-    assert!(
-        message.contains("driver-mine.policy.toml is not approved"),
-        "{message}"
-    );
+    has(&message, "driver-mine.policy.toml is not approved");
     let pin = approval(&message);
     let server = start(dir.path(), &pin).unwrap();
     let api = server.user("ann@example.com").unwrap();

@@ -1,8 +1,8 @@
 //! Section 8: quotas.
 
-use crate::{Expected, running, uuid};
+use crate::{Expected, has, kill, running, uuid, wait_until, with};
 use serde_json::{Value, json};
-use wharf_tests::{Api, Ports, Server, lasting_node, simulated_node, small, until};
+use wharf_tests::{Api, Ports, Server, lasting_node, simulated_node, small};
 
 const ANN: &str = "ann@example.com";
 
@@ -42,10 +42,7 @@ fn assert_over(answer: wharf_tests::Answer, fields: &[(&str, u64, u64)]) {
     let detail = answer.is(422)["detail"].clone();
     let names: Vec<&str> = fields.iter().map(|row| row.0).collect();
     assert_eq!(detail["bottleneck"], json!(names), "{detail}");
-    assert!(
-        detail["message"].as_str().unwrap().contains("quota"),
-        "{detail}"
-    );
+    has(detail["message"].as_str().unwrap(), "quota");
     for (field, requested, available) in fields {
         assert_eq!(detail["requested"][field], *requested, "{detail}");
         assert_eq!(detail["nearest_available"][field], *available, "{detail}");
@@ -56,8 +53,7 @@ fn assert_over(answer: wharf_tests::Answer, fields: &[(&str, u64, u64)]) {
 fn each_quantity_is_limited_on_create() {
     let gpus = "gpus = [{ model = \"H100\", count = 4 }]\nsettings";
     let node = simulated_node("one", "").replace("settings", gpus);
-    let mut gpu = small("container");
-    gpu["gpu_model"] = json!("H100");
+    let gpu = with("container", json!({ "gpu_model": "H100" }));
     for (limit, first, second, over) in [
         (
             "n_instances = 1",
@@ -150,18 +146,15 @@ fn a_deleted_instance_counts_until_its_node_was_seen_without_it() {
     api.delete(uuid(&made)).is(204);
     let answer = api.create(&small("container")).unwrap();
     assert_over(answer, &[("n_instances", 1, 0)]);
-    until("the claim is freed", || {
+    wait_until("the claim is freed", || {
         Ok((used(&api, "n_instances") == 0).then_some(()))
-    })
-    .unwrap();
+    });
     for field in ["n_vcpus", "mem_gib", "disk_size_gib", "n_ports"] {
         assert_eq!(used(&api, field), 0, "{field}");
     }
     api.small_container().unwrap();
     // Usage is derived again at a start.
-    server.kill().unwrap();
-    server.run().unwrap();
-    let api = server.again(&api);
+    let api = kill(&mut server, &api);
     assert_eq!(used(&api, "n_instances"), 1);
     server.finish().unwrap();
 }
@@ -184,10 +177,9 @@ fn a_stopped_instance_holds_its_disk_and_its_restart_claims_compute_again() {
     let shown = api.instance(uuid(&first)).is(200);
     assert_eq!(shown["state"], "exited");
     api.delete(uuid(&second)).is(204);
-    until("the quota allows the restart", || {
+    wait_until("the quota allows the restart", || {
         Ok((api.act(uuid(&first), "restart")?.status == 200).then_some(()))
-    })
-    .unwrap();
+    });
     server.finish().unwrap();
 }
 
@@ -212,16 +204,13 @@ fn resizes_and_ports_are_limited_and_survive_a_restart_of_the_server() {
     assert_over(add(&api, 81), &[("n_ports", 1, 0)]);
     // Opening an open port changes nothing.
     add(&api, 80).is(200);
-    server.kill().unwrap();
-    server.run().unwrap();
-    let api = server.again(&api);
+    let api = kill(&mut server, &api);
     assert_eq!((used(&api, "n_ports"), used(&api, "mem_gib")), (4, 8));
     assert_over(add(&api, 81), &[("n_ports", 1, 0)]);
     api.delete(uuid(&vm)).is(204);
-    until("its ports are freed", || {
+    wait_until("its ports are freed", || {
         Ok((used(&api, "n_ports") == 1).then_some(()))
-    })
-    .unwrap();
+    });
     server.finish().unwrap();
 }
 
@@ -263,10 +252,7 @@ fn a_limit_below_the_usage_takes_nothing_away_and_prevents_growth() {
     server.cli(&changed).unwrap();
     let list = server.cli(&["user", "list"]).unwrap();
     assert!(list.starts_with(ANN), "{list}");
-    assert!(
-        list.contains("n_instances 1 of unlimited\tn_vcpus 3 of unlimited"),
-        "{list}"
-    );
+    has(&list, "n_instances 1 of unlimited\tn_vcpus 3 of unlimited");
     for (args, named) in [
         (
             ["user", "limit", "nobody@example.com", "--ports", "1"],

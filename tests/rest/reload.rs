@@ -1,10 +1,10 @@
 //! SIGHUP: the configuration and the certificate are read again.
 
-use crate::{Expected, start_under, uuid};
+use crate::{Expected, start_under, uuid, wait_until};
 use serde_json::json;
 use std::path::Path;
 use std::process::Command;
-use wharf_tests::{Api, Ports, Server, simulated_node, until};
+use wharf_tests::{Api, Ports, Server, simulated_node};
 
 fn start() -> (Server, Api) {
     let rates = "[rates.general-purpose]\nvcpu = 0.5\n";
@@ -20,7 +20,7 @@ pub fn edit(server: &Server, from: &str, to: &str) {
 }
 
 fn wait_for_log(server: &Server, text: &str) {
-    until(text, || Ok(server.log().contains(text).then_some(()))).unwrap();
+    wait_until(text, || Ok(server.log().contains(text).then_some(())));
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Nodes that leave the configuration, and instances that will never come back.
 
-use crate::{Expected, start_on, uuid};
-use serde_json::Value;
+use crate::{Expected, running, start_on, uuid, wait_until, with};
+
+use serde_json::json;
 use std::fs;
-use wharf_tests::{Api, Server, lasting_node, simulated_node, small, until};
+use wharf_tests::{Api, Server, lasting_node, simulated_node};
 
 const BRIEF: &str = "[limits]\nobserve_every_ms = 100\n";
 
@@ -11,11 +12,6 @@ fn start() -> (Server, Api, String, tempfile::TempDir) {
     let (node, dir) = lasting_node("old", "").unwrap();
     let (server, api) = start_on("", &format!("{BRIEF}{node}"));
     (server, api, node, dir)
-}
-
-fn running(api: &Api) -> Value {
-    let created = api.small_container().unwrap();
-    api.wait_for(uuid(&created), "running").unwrap()
 }
 
 /// Replaces the node in the configuration.
@@ -80,11 +76,10 @@ fn a_retired_node_takes_no_new_instances_and_keeps_the_others() {
     assert!(list.contains("retired, reachable"), "{list}");
     assert_eq!(api.instance(uuid(&kept)).is(200)["state"], "running");
     api.delete(uuid(&kept)).is(204);
-    until("the retired node is empty", || {
+    wait_until("the retired node is empty", || {
         let list = server.cli(&["node", "list"])?;
         Ok((cells(&list, "old")[3] == "0").then_some(()))
-    })
-    .unwrap();
+    });
     server.finish().unwrap();
 }
 
@@ -92,8 +87,7 @@ fn a_retired_node_takes_no_new_instances_and_keeps_the_others() {
 fn an_instance_is_forgotten_only_if_its_node_cannot_delete_it_or_by_force() {
     let (mut server, api, _, _dir) = start();
     let instance = running(&api);
-    let mut all = small("container");
-    all["n_vcpus"] = 16.into();
+    let all = with("container", json!({ "n_vcpus": 16 }));
     let refused = server.cli(&["forget", uuid(&instance)]).unwrap_err();
     assert!(refused.to_string().contains("is in reach"), "{refused}");
     api.create(&all).is(422);
@@ -107,11 +101,10 @@ fn an_instance_is_forgotten_only_if_its_node_cannot_delete_it_or_by_force() {
     };
     let before = line(bill());
     // The engine may not have removed the forgotten object yet, and refuse the new one.
-    until("the new instance is billed", || {
+    wait_until("the new instance is billed", || {
         let line = |bill: String| bill.lines().find(|l| l.contains(uuid(&created))).map(drop);
         Ok(line(server.cli(&["bill", "ann@example.com"])?))
-    })
-    .unwrap();
+    });
     assert_eq!(line(bill()), before, "its ledger is closed");
     server.terminate().unwrap();
     let refused = server.cli(&["forget", uuid(&created)]).unwrap_err();

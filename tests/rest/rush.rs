@@ -1,6 +1,6 @@
 //! Many creates at once.
 
-use crate::{Expected, start_under};
+use crate::{Expected, start_under, until_says, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use wharf_tests::{Server, simulated_node, small};
 
@@ -44,10 +44,9 @@ fn a_burst_of_creates_is_provisioned_during_and_after_it() {
         some
     });
     assert!(some_came_up, "too few of {MOST} came up during the burst");
-    wharf_tests::until("all are running", || {
+    wait_until("all are running", || {
         Ok((running() == made.load(Ordering::Relaxed)).then_some(()))
-    })
-    .unwrap();
+    });
     server.finish().unwrap();
 }
 
@@ -58,11 +57,7 @@ fn a_deletion_does_not_wait_behind_new_instances() {
     let made: Vec<_> = (0..8).map(|_| api.small_container().unwrap()).collect();
     let last = made.last().unwrap()["uuid"].as_str().unwrap();
     api.delete(last).is(204);
-    wharf_tests::until("the node has been asked to delete it", || {
-        let events = server.cli(&["events", last])?;
-        Ok(events.contains("purged").then_some(()))
-    })
-    .unwrap();
+    until_says(&server, &["events", last], "purged");
     let waiting = api.list().unwrap();
     let waiting = waiting.iter().filter(|i| i["state"] == "provisioning");
     assert!(waiting.count() > 2, "it waited");

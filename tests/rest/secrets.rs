@@ -1,13 +1,13 @@
 //! The key of the secrets: a missing or wrong one, rows that it does not decrypt, and its rotation.
 
-use crate::{Expected, start, uuid};
+use crate::{Expected, has, start, uuid, wait_until};
 use redb::ReadableTable;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use wharf_testkit::workspace::wharf_binary;
-use wharf_tests::{Api, Server, until};
+use wharf_tests::{Api, Server};
 
 fn key_file(server: &Server) -> PathBuf {
     server.data_dir().join("secret.key")
@@ -64,10 +64,7 @@ fn a_missing_or_wrong_key_file_is_refused_and_never_replaced() {
         }
         wharf_tests::write_private(&path, &[7; 32]).unwrap();
         let message = refused(&mut server);
-        assert!(
-            message.contains("has the key with the fingerprint"),
-            "{message}"
-        );
+        has(&message, "has the key with the fingerprint");
         assert_eq!(fs::read(&path).unwrap(), [7; 32]);
         wharf_tests::write_private(&path, &key).unwrap();
         server.run().unwrap();
@@ -135,13 +132,12 @@ fn an_instance_whose_secret_cannot_be_decrypted_is_shown_without_it() {
     let api = server.again(&api);
     let gone = api.delete(uuid(&created[1])).unwrap();
     gone.is(204);
-    until("the row is gone", || {
+    wait_until("the row is gone", || {
         server.terminate()?;
         let consistent = server.cli(&["fsck"]).is_ok();
         server.run()?;
         Ok(consistent.then_some(()))
-    })
-    .unwrap();
+    });
     server.finish().unwrap();
 }
 
@@ -166,10 +162,7 @@ fn a_rotation_replaces_the_key_while_the_server_serves() {
     let current = fs::read(key_file(&server)).unwrap();
     wharf_tests::write_private(&key_file(&server), &after).unwrap();
     let message = refused(&mut server);
-    assert!(
-        message.contains("needs the one with the fingerprint"),
-        "{message}"
-    );
+    has(&message, "needs the one with the fingerprint");
     wharf_tests::write_private(&key_file(&server), &current).unwrap();
     server.run().unwrap();
     assert_eq!(passwords(&server.again(&api)), shown);

@@ -1,8 +1,8 @@
 //! A node with less capacity than its configuration says: the driver's shortage becomes the 422.
 
-use crate::{Expected, start_with, uuid};
+use crate::{Expected, start_with, uuid, with};
 use serde_json::{Value, json};
-use wharf_tests::{Api, Server, small};
+use wharf_tests::{Api, Server};
 
 /// Starts a server whose node is configured with 16 vCPUs and 32 GiB, on an engine with a quarter
 /// of that.
@@ -11,8 +11,7 @@ fn start() -> (Server, Api) {
 }
 
 fn running(api: &Api, n_vcpus: u32) -> Value {
-    let mut body = small("container");
-    body["n_vcpus"] = json!(n_vcpus);
+    let body = with("container", json!({ "n_vcpus": n_vcpus }));
     let created = api.create(&body).is(201);
     api.wait_for(uuid(&created), "running").unwrap()
 }
@@ -40,10 +39,8 @@ fn a_resize_is_422_with_the_available_sizes() {
     nearest["n_vcpus"] = near["n_vcpus"].clone();
     nearest["mem_gib"] = near["mem_gib"].clone();
     let after = patch(&api, &before, &nearest).is(200);
-    assert_eq!(
-        (&after["n_vcpus"], &after["name"]),
-        (&json!(3), &json!("larger"))
-    );
+    assert_eq!(after["n_vcpus"], 3);
+    assert_eq!(after["name"], "larger");
     let events = server.cli(&["events", "larger"]).unwrap();
     assert!(events.contains("n_vcpus: the node has 3 of 8"), "{events}");
     server.finish().unwrap();
@@ -61,10 +58,8 @@ fn a_restart_is_422_and_the_instance_stays_stopped_until_it_fits() {
     assert_eq!(detail["requested"], json!({ "n_vcpus": 3 }));
     assert_eq!(detail["nearest_available"], json!({ "n_vcpus": 1 }));
     let stopped = api.instance(uuid(&first)).is(200);
-    assert_eq!(
-        (&stopped["state"], &stopped["n_vcpus"]),
-        (&json!("exited"), &json!(3))
-    );
+    assert_eq!(stopped["state"], "exited");
+    assert_eq!(stopped["n_vcpus"], 3);
     patch(&api, &first, &detail["nearest_available"]).is(200);
     let restarted = api.act(uuid(&first), "restart").unwrap();
     restarted.is(200);

@@ -6,11 +6,11 @@ mod work;
 pub use browser::{ANN, Browser, PASSWORD, invitation};
 
 use crate::bill::fake_clock;
-use crate::{Expected, start, start_lasting};
+use crate::{Expected, start, start_lasting, wait_until};
 use serde_json::{Value, json};
 use std::process::Command;
 use wharf_testkit::workspace::wharf_binary;
-use wharf_tests::{Api, Ports, Server, simulated_node, until};
+use wharf_tests::{Api, Ports, Server, simulated_node};
 
 #[test]
 fn an_invitation_is_accepted_once_and_begins_a_session() {
@@ -40,14 +40,9 @@ fn an_invitation_is_accepted_once_and_begins_a_session() {
     assert!(accept(PASSWORD).is(400)["token"].is_array());
     browser.keep_cookie(accepted);
     let session = browser.get("/api/session/").is(200);
-    assert_eq!(
-        (
-            &session["email"],
-            &session["kind"],
-            &session["has_password"]
-        ),
-        (&json!(ANN), &json!("session"), &json!(true))
-    );
+    assert_eq!(session["email"], json!(ANN));
+    assert_eq!(session["kind"], "session");
+    assert_eq!(session["has_password"], true);
     let by_key = key.get("/api/session/").is(200);
     assert_eq!(by_key["kind"], "key");
     // An invitation changes nothing until it is accepted.
@@ -409,11 +404,10 @@ fn hashes_of_passwords_are_bounded() {
         statuses.contains(&400) && statuses.contains(&503),
         "{statuses:?}"
     );
-    until("the service has recovered", || {
+    wait_until("the service has recovered", || {
         let body = json!({ "email": "a@example.com", "password": PASSWORD });
         let answer = Browser::new(&server).send("POST", "/auth/sign-in/", &body);
         Ok((answer.status == 400).then_some(()))
-    })
-    .unwrap();
+    });
     server.finish().unwrap();
 }

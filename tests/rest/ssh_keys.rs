@@ -1,6 +1,6 @@
 //! `/api/ssh-key/`: saved SSH public keys.
 
-use crate::{Expected, start};
+use crate::{Expected, kill, start};
 use serde_json::{Value, json};
 use wharf_tests::{Answer, Api};
 
@@ -25,9 +25,7 @@ fn keys_are_durable_and_each_change_has_an_audit_record() {
     let path = format!("/api/ssh-key/{}/", first["id"].as_str().unwrap());
     ann.send("DELETE", &path, &Value::Null).is(204);
     let third = save(&ann, "laptop", KEY).is(201);
-    server.kill().unwrap();
-    server.run().unwrap();
-    let ann = server.again(&ann);
+    let ann = kill(&mut server, &ann);
     assert_eq!(list(&ann), [second, third]);
     let audit = ann.get("/api/audit/").is(200);
     let of_key = |operation: &str| {

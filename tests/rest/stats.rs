@@ -1,8 +1,8 @@
 //! Section 4.10: stats.
 
-use crate::{Expected, running, start, start_under, uuid};
+use crate::{Expected, has, running, start, start_under, uuid, wait_until};
 use std::path::PathBuf;
-use wharf_tests::{Api, Server, small, until};
+use wharf_tests::{Api, Server, small};
 
 #[test]
 fn a_running_container_has_stats() {
@@ -35,10 +35,7 @@ fn a_running_container_has_stats() {
     api.act(uuid(&created), "stop").is(200);
     let answer = api.get(&path).unwrap();
     assert_eq!(answer.status, 400);
-    assert!(
-        answer.body["detail"].as_str().unwrap().contains("exited"),
-        "{answer:?}"
-    );
+    has(answer.body["detail"].as_str().unwrap(), "exited");
     server.finish().unwrap();
 }
 
@@ -88,7 +85,7 @@ fn a_sample_is_not_shown_once_the_engine_does_not_answer() {
     std::fs::write(away(&dir), "").unwrap();
     let status = |wanted| {
         let answered = || Ok((api.get(&path)?.status == wanted).then_some(()));
-        until(&format!("status {wanted}"), answered).unwrap();
+        wait_until(&format!("status {wanted}"), answered);
     };
     status(502);
     std::fs::remove_file(away(&dir)).unwrap();

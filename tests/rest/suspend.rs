@@ -1,8 +1,8 @@
 //! `wharf suspend` and `wharf resume`.
 
-use crate::{Expected, start, start_lasting, uuid};
+use crate::{Expected, start, start_lasting, uuid, wait_until};
 use serde_json::{Value, json};
-use wharf_tests::{Api, Server, small, until};
+use wharf_tests::{Api, Server, small};
 
 const ANN: &str = "ann@example.com";
 
@@ -48,11 +48,10 @@ fn a_suspended_instance_stops_and_its_owner_can_only_delete_it() {
     server.cli(&["suspend", id, "--reason", reason]).unwrap();
     ann.wait_for(id, "exited").unwrap();
     // Its compute is free, its disk is not.
-    until("the compute is free", || {
+    wait_until("the compute is free", || {
         let quota = ann.get("/api/quota/")?.expect(200)?;
         Ok((quota["n_vcpus"]["used"] == 1).then_some(()))
-    })
-    .unwrap();
+    });
     let quota = ann.get("/api/quota/").is(200);
     assert_eq!(quota["disk_size_gib"]["used"], 20);
     assert_refused(ann.act(id, "restart").unwrap(), "it mines coins");
@@ -83,10 +82,9 @@ fn a_suspended_instance_stops_and_its_owner_can_only_delete_it() {
 
     server.cli(&["suspend", id, "--reason", reason]).unwrap();
     ann.delete(id).is(204);
-    until("the suspension ends with its instance", || {
+    wait_until("the suspension ends with its instance", || {
         Ok(server.cli(&["suspend"])?.is_empty().then_some(()))
-    })
-    .unwrap();
+    });
     let audit = server.cli(&["audit"]).unwrap();
     for operation in ["instance.suspend", "instance.resume"] {
         let of = |line: &&str| line.contains(operation) && line.contains("operator");

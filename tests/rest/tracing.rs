@@ -1,10 +1,10 @@
 //! The log: one request id leads from a request to everything that is done for it.
 
-use crate::Expected;
+use crate::{Expected, wait_until};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
-use wharf_tests::{Ports, Server, simulated_node, small, until};
+use wharf_tests::{Ports, Server, simulated_node, small};
 
 const REQUEST_ID: &str = "some-token";
 
@@ -46,7 +46,7 @@ fn a_request_id_is_on_the_attempts_the_driver_calls_and_the_engine_requests() {
             && line["fields"]["status"].is_u64()
             && line["fields"]["ms"].is_u64()
     };
-    until("all lines are in the log", || {
+    wait_until("all lines are in the log", || {
         let log = server.log();
         let lines: Vec<Value> = log
             .lines()
@@ -58,8 +58,7 @@ fn a_request_id_is_on_the_attempts_the_driver_calls_and_the_engine_requests() {
             && lines.iter().any(is_call)
             && lines.iter().any(is_engine);
         Ok(all.then_some(()))
-    })
-    .unwrap();
+    });
 
     // Another request for the instance replaces the id.
     api.act(&uuid, "stop").is(200);

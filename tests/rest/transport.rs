@@ -1,9 +1,9 @@
 //! Requests in the log, and requests in progress at a shutdown.
 
 use crate::hygiene::send;
-use crate::{Expected, start};
+use crate::{Expected, start, until_logged, wait_until};
 use std::io::Write;
-use wharf_tests::{metric, until};
+use wharf_tests::metric;
 
 #[test]
 fn the_log_has_the_request_id_of_the_caller() {
@@ -11,10 +11,7 @@ fn the_log_has_the_request_id_of_the_caller() {
     let request = "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: my-trace-1\r\n\r\n";
     let heard = send(&server, request.as_bytes());
     assert!(heard.text().contains("x-request-id: my-trace-1\r\n"));
-    until("the log has it", || {
-        Ok(server.log().contains("my-trace-1").then_some(()))
-    })
-    .unwrap();
+    until_logged(&server, "my-trace-1");
     server.finish().unwrap();
 }
 
@@ -33,20 +30,18 @@ fn the_log_has_requests_of_clients_that_disconnect() {
     let address = server.base_url().strip_prefix("http://").unwrap();
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
-    until("the request has begun", || {
+    wait_until("the request has begun", || {
         let state = api.instance(id)?.expect(200)?["state"] != "shut_off";
         Ok(state.then_some(()))
-    })
-    .unwrap();
+    });
     drop(stream);
-    until("the log has it", || {
+    wait_until("the log has it", || {
         let log = server.log();
         let mut lines = log.lines().filter(|line| line.contains("went-away"));
         Ok(lines
             .any(|line| line.contains("went away before"))
             .then_some(()))
-    })
-    .unwrap();
+    });
     // The restart completes without the client.
     api.wait_for(id, "running").unwrap();
     server.finish().unwrap();
@@ -63,14 +58,13 @@ fn requests_in_progress_complete_at_shutdown() {
         let (api, id) = (api.clone(), crate::uuid(&created).to_owned());
         std::thread::spawn(move || api.act(&id, "restart"))
     };
-    until("the start has begun", || {
+    wait_until("the start has begun", || {
         let calls = metric(
             &api,
             "wharf_plugin_call_duration_seconds_count{function=\"start\"",
         )?;
         Ok((calls > 0.0).then_some(()))
-    })
-    .unwrap();
+    });
     assert!(server.terminate().unwrap().success());
     let answer = restart.join().unwrap().unwrap();
     assert_eq!(answer.status, 200, "{answer:?}");

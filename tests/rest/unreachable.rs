@@ -1,9 +1,9 @@
 //! A node that fails at one operation: the answers, and the unaffected rest.
 
-use crate::{Expected, running, start_under, start_with, uuid};
+use crate::{Expected, running, start_under, start_with, uuid, wait_until, with};
 use serde_json::json;
 use std::time::{Duration, Instant};
-use wharf_tests::{Api, Server, small, until};
+use wharf_tests::{Api, Server, until};
 
 /// Starts a server that waits only briefly for its node.
 fn brief(faults: &str) -> (Server, Api) {
@@ -71,15 +71,13 @@ fn a_rename_survives_a_concurrent_resize_that_fails() {
         std::thread::spawn(move || api.send("PATCH", &path, &body))
     };
     // The resize reserves its name as soon as it is in progress.
-    let mut other = small("container");
-    other["name"] = json!("of-the-resize");
+    let other = with("container", json!({ "name": "of-the-resize" }));
     let mut wrong = other.clone();
     wrong["n_vcpus"] = json!(0);
-    until("the resize is in progress", || {
+    wait_until("the resize is in progress", || {
         let refused = api.create(&wrong)?.expect(400)?;
         Ok(refused.get("name").map(|_| ()))
-    })
-    .unwrap();
+    });
     let renamed = api
         .send("PATCH", &path, &json!({ "name": "by-itself" }))
         .unwrap();
@@ -87,10 +85,8 @@ fn a_rename_survives_a_concurrent_resize_that_fails() {
     assert_eq!(renamed["name"], "by-itself");
     assert_eq!(resize.join().unwrap().unwrap().status, 502);
     let after = api.instance(uuid(&created)).is(200);
-    assert_eq!(
-        (&after["name"], &after["n_vcpus"]),
-        (&json!("by-itself"), &before["n_vcpus"])
-    );
+    assert_eq!(after["name"], "by-itself");
+    assert_eq!(after["n_vcpus"], before["n_vcpus"]);
     // The name of the failed resize is free again.
     api.create(&other).is(201);
     server.finish().unwrap();
@@ -101,16 +97,12 @@ fn delete_is_204_at_once_and_frees_resources_after_the_removal() {
     let faults =
         (1..=3).map(|nth| format!("{{ call = \"delete\", nth = {nth}, error = \"unreachable\" }}"));
     let (server, api) = brief(&faults.collect::<Vec<_>>().join(", "));
-    let mut body = small("container");
-    body["n_vcpus"] = json!(16);
-    body["name"] = json!("all-of-it");
+    let body = with("container", json!({ "n_vcpus": 16, "name": "all-of-it" }));
     let created = api.create(&body).is(201);
     api.wait_for(uuid(&created), "running").unwrap();
     api.delete("all-of-it").is(204);
     // The name is free immediately; the vCPUs are not.
-    let mut other = small("container");
-    other["name"] = json!("all-of-it");
-    other["n_vcpus"] = json!(1);
+    let other = with("container", json!({ "name": "all-of-it", "n_vcpus": 1 }));
     let answer = api.create(&other).unwrap();
     assert!(!answer.body.to_string().contains("taken"), "{answer:?}");
     let again = until("the vCPUs are free", || {
@@ -129,8 +121,7 @@ fn a_restart_during_the_stop_reuses_the_claim() {
     let faults =
         (1..=2).map(|nth| format!("{{ call = \"stop\", nth = {nth}, error = \"unreachable\" }}"));
     let (server, api) = brief(&faults.collect::<Vec<_>>().join(", "));
-    let mut body = small("container");
-    body["n_vcpus"] = json!(16);
+    let body = with("container", json!({ "n_vcpus": 16 }));
     let created = api.create(&body).is(201);
     api.wait_for(uuid(&created), "running").unwrap();
     let stopped = api.act(uuid(&created), "stop").is(200);

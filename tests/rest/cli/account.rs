@@ -1,6 +1,6 @@
 //! Commands for flavors, costs, saved SSH keys, and the user.
 
-use crate::start;
+use crate::{has, start};
 use serde_json::json;
 use wharf_tests::{KeyPair, Shell};
 
@@ -48,10 +48,8 @@ fn flavors_costs_and_the_user() {
     let who = shell
         .json(&["whoami"], "GET", "/api/session/", 200)
         .unwrap();
-    assert_eq!(
-        (&who["email"], &who["kind"]),
-        (&json!("ann@example.com"), &json!("key"))
-    );
+    assert_eq!(who["email"], "ann@example.com");
+    assert_eq!(who["kind"], "key");
     assert!(shell.ok(&["whoami"]).unwrap().contains("ann@example.com"));
     assert_eq!(api.list().unwrap().len(), 1);
     server.finish().unwrap();
@@ -69,10 +67,7 @@ fn saved_ssh_keys_are_listed_used_and_removed() {
     let keys = shell.json(&["ssh-keys", "ls"], "GET", "/api/ssh-key/", 200);
     assert_eq!(keys.unwrap(), json!([saved]));
     let table = shell.ok(&["ssh-keys", "ls"]).unwrap();
-    assert!(
-        table.contains(saved["fingerprint"].as_str().unwrap()),
-        "{table}"
-    );
+    has(&table, saved["fingerprint"].as_str().unwrap());
 
     shell.ok(&["create", "box", "--ssh-key", "laptop"]).unwrap();
     let unknown = shell.run(&["create", "--ssh-key", "desktop"]).unwrap();

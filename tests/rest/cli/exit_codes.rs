@@ -1,6 +1,6 @@
 //! Exit codes tell the kind of a failure, and messages what would be right.
 
-use crate::{start, start_with};
+use crate::{has, start, start_with};
 use std::net::TcpListener;
 use wharf_tests::{Shell, end};
 
@@ -75,12 +75,7 @@ fn a_shortage_shows_the_command_that_fits() {
     ];
     let refused = shell.run(&create).unwrap();
     assert_eq!(refused.code, Some(5), "{refused:?}");
-    assert!(
-        refused
-            .stderr
-            .contains("mem_gib: requested 512, available 32"),
-        "{refused:?}"
-    );
+    has(&refused.stderr, "mem_gib: requested 512, available 32");
     let mut lines = refused.stderr.lines();
     let command = lines
         .find_map(|line| line.strip_prefix("This would fit: "))
@@ -96,11 +91,9 @@ fn a_shortage_shows_the_command_that_fits() {
 
     let refused = shell.run(&["resize", "large", "--vcpus", "200"]).unwrap();
     assert_eq!(refused.code, Some(5), "{refused:?}");
-    assert!(
-        refused
-            .stderr
-            .contains("This would fit: wharf resize large --vcpus 16"),
-        "{refused:?}"
+    has(
+        refused.stderr,
+        "This would fit: wharf resize large --vcpus 16",
     );
     server.finish().unwrap();
 }

@@ -1,7 +1,7 @@
 //! Signing in, and the file of profiles.
 
 use crate::sign_in::Browser;
-use crate::{Expected, start};
+use crate::{Expected, has, start};
 use serde_json::json;
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
@@ -111,10 +111,7 @@ fn a_url_that_is_no_server_is_refused_before_the_key_is_read() {
     ] {
         let refused = shell.run(&["login", url, "--with-key"]).unwrap();
         assert_eq!(refused.code, Some(2), "{url}: {refused:?}");
-        assert!(
-            refused.stderr.contains("https://wharf.example.org"),
-            "{refused:?}"
-        );
+        has(&refused.stderr, "https://wharf.example.org");
     }
 }
 

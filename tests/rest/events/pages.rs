@@ -2,16 +2,14 @@
 
 use super::{ids, kinds, page};
 use crate::bill::fake_clock;
-use crate::{Expected, running, start, start_with, uuid};
+use crate::{Expected, running, start, start_with, uuid, wait_until, with};
 use serde_json::{Value, json};
-use wharf_tests::{small, until};
 
 #[test]
 fn the_events_of_all_instances_are_one_sequence_with_actors_and_names() {
     let (server, ann) = start();
     assert_eq!(page(&ann, ""), Vec::<Value>::new());
-    let mut body = small("container");
-    body["name"] = json!("box");
+    let body = with("container", json!({ "name": "box" }));
     let created = ann.create(&body).is(201);
     ann.wait_for("box", "running").unwrap();
     ann.send("PATCH", "/api/instance/box/", &json!({ "name": "crate" }))
@@ -22,14 +20,13 @@ fn the_events_of_all_instances_are_one_sequence_with_actors_and_names() {
         .cli(&["bill", "correct", "crate", "-0.5", "--reason", "an outage"])
         .unwrap();
     ann.delete("crate").is(204);
-    let events = until("the first instance is purged", || {
+    let events = wait_until("the first instance is purged", || {
         let events = page(&ann, "");
         Ok(events
             .iter()
             .any(|e| e["type"] == "purged")
             .then_some(events))
-    })
-    .unwrap();
+    });
     assert_eq!(ids(&events), (1..=events.len() as u64).collect::<Vec<_>>());
     let of_first: Vec<Value> = page(&ann, &format!("?instance={}", uuid(&created)));
     assert_eq!(
@@ -130,10 +127,9 @@ fn events_beyond_retention_are_a_reset() {
     server.cli(&["clock", "adopt"]).unwrap();
     server.run().unwrap();
     api = server.again(&api);
-    until("old events are removed", || {
+    wait_until("old events are removed", || {
         Ok(page(&api, "").is_empty().then_some(()))
-    })
-    .unwrap();
+    });
     let reset = page(&api, "?after=0");
     assert_eq!(kinds(&reset), ["reset"]);
     assert_eq!(ids(&reset), [old]);

@@ -1,6 +1,7 @@
 //! Many clients, and a server that is killed.
 
 use super::{Stream, page, roomy};
+use crate::wait_until;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wharf_tests::{Api, Server, metric, small, until};
 
@@ -24,14 +25,14 @@ fn churn(api: &(impl Fn() -> Api + Sync), made: usize, over: &AtomicBool) {
                     if over.load(Ordering::Relaxed) {
                         return;
                     }
-                    let api = api();
-                    match api.create(&small("container")) {
+                    let now = api();
+                    match now.create(&small("container")) {
                         Ok(created) if created.status == 201 => {
-                            let _ = api.delete(created.body["uuid"].as_str().unwrap());
+                            let _ = now.delete(created.body["uuid"].as_str().unwrap());
                         }
                         // The server is down for a moment.
                         _ => drop(until("the server is back", || {
-                            let back = over.load(Ordering::Relaxed) || self::is_up(&api);
+                            let back = over.load(Ordering::Relaxed) || is_up(&api());
                             Ok(back.then_some(()))
                         })),
                     }
@@ -49,10 +50,9 @@ fn is_up(api: &Api) -> bool {
 fn made(api: &Api, count: usize) {
     let start =
         "wharf_http_request_duration_seconds_count{method=\"POST\",route=\"/api/instance/\"";
-    until("instances are made", || {
+    wait_until("instances are made", || {
         Ok((metric(api, start)? >= count as f64).then_some(()))
-    })
-    .unwrap();
+    });
 }
 
 /// Resident memory of the server.
@@ -92,11 +92,10 @@ fn a_hundred_clients_miss_no_event_of_an_hour() {
             .collect();
         let before = resident_mib(&server);
         churn(&|| ann.clone(), MADE, &AtomicBool::new(false));
-        until("all are purged", || {
+        wait_until("all are purged", || {
             let quota = ann.get("/api/quota/")?.expect(200)?;
             Ok((quota["n_instances"]["used"] == 0).then_some(()))
-        })
-        .unwrap();
+        });
         // The last event wakes clients that have all the others already.
         let mut last = ann.get("/api/event/?limit=1000").unwrap();
         let mut after = 0;
@@ -140,7 +139,7 @@ fn clients_that_come_back_get_each_event_once_although_the_server_is_killed() {
             loop {
                 let last = seen.last().copied().unwrap_or_default();
                 let open = || Ok(Stream::open(&address(), ann.key(), "", Some(last)).ok());
-                let mut stream = until("a stream", open).unwrap();
+                let mut stream = wait_until("a stream", open);
                 while let Some((kind, id, _)) = stream.next() {
                     match kind.as_str() {
                         "event" => seen.push(id),
@@ -164,12 +163,11 @@ fn clients_that_come_back_get_each_event_once_although_the_server_is_killed() {
         over.store(true, Ordering::Relaxed);
         load.join().unwrap();
         let api = server.again(&ann);
-        until("nothing happens any more", || {
+        wait_until("nothing happens any more", || {
             let quota = api.get("/api/quota/")?.expect(200)?;
             let idle = quota["n_instances"]["used"] == api.list()?.len();
             Ok(idle.then_some(()))
-        })
-        .unwrap();
+        });
         let mut last = 0;
         while let Some(event) = page(&api, &format!("?limit=1000&after={last}")).last() {
             last = event["id"].as_u64().unwrap();

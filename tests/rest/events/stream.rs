@@ -2,14 +2,14 @@
 
 use super::{Stream, page};
 use crate::sign_in::Browser;
-use crate::{Expected, running, start, start_under, start_with, uuid};
+use crate::{Expected, running, start, start_under, start_with, until_logged, uuid, wait_until};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot::{Receiver, channel};
 use ureq::http::{Request, Version};
-use wharf_tests::{Api, Server, until};
+use wharf_tests::{Api, Server};
 
 #[test]
 fn a_stream_begins_now_or_after_a_number_and_has_only_its_owners_events() {
@@ -39,10 +39,8 @@ fn a_stream_begins_now_or_after_a_number_and_has_only_its_owners_events() {
     }
     assert_eq!(of_first.event()["type"], "stopped");
     let other = others.event();
-    assert_eq!(
-        (&other["id"], &other["type"]),
-        (&1.into(), &"created".into())
-    );
+    assert_eq!(other["id"], 1);
+    assert_eq!(other["type"], "created");
 
     // `Last-Event-ID` replaces `after`.
     let mut again = Stream::open(server.base_url(), ann.key(), "?after=0", Some(3)).unwrap();
@@ -218,12 +216,11 @@ fn streams_of_one_user_are_bounded_and_hold_no_place_of_requests() {
     assert!(text.contains("5 open event streams"), "{text}");
     assert_eq!(page(&ann, ""), Vec::<serde_json::Value>::new());
     drop(streams);
-    until("the places are free", || {
+    wait_until("the places are free", || {
         Ok(Stream::open(server.base_url(), ann.key(), "", None)
             .ok()
             .map(drop))
-    })
-    .unwrap();
+    });
     server.finish().unwrap();
 }
 
@@ -252,11 +249,7 @@ fn a_client_that_does_not_read_is_ended_and_others_go_on() {
                 .is(200);
             assert_eq!(healthy.event()["name"], name);
         }
-        until("the server ends the slow stream", || {
-            let log = server.log();
-            Ok(log.contains("its client does not read").then_some(()))
-        })
-        .unwrap();
+        until_logged(&server, "its client does not read");
         over.send(()).unwrap();
         // The bytes that were on their way, and no end of the stream.
         let (bytes, ended) = slow.join().unwrap();

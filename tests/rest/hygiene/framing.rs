@@ -124,44 +124,6 @@ fn a_body_of_ambiguous_length_is_400_and_ends_the_connection() {
 }
 
 #[test]
-fn repeated_single_headers_are_refused() {
-    let (server, api) = start();
-    let key = format!("Authorization: Bearer {}\r\n", api.key());
-    let get = |path: &str, headers: &str| {
-        send(
-            &server,
-            format!("GET {path} HTTP/1.1\r\n{headers}\r\n").as_bytes(),
-        )
-        .statuses
-    };
-    let list = |headers: &str| get("/api/instance/", &format!("Host: x\r\n{headers}"));
-    assert_eq!(list(&key), [200]);
-    assert_eq!(list(&format!("{key}{key}")), [401]);
-    assert_eq!(
-        list(&format!("{key}Authorization: Bearer nonsense\r\n")),
-        [401]
-    );
-    assert_eq!(list(&format!("Authorization: Basic eDp5\r\n{key}")), [401]);
-    assert_eq!(get("/healthz", ""), [400]);
-    assert_eq!(get("/healthz", "Host: x\r\nHost: y\r\n"), [400]);
-    let twice = "Content-Type: application/json\r\nContent-Type: text/plain\r\n";
-    let post = format!("POST /api/instance/ HTTP/1.1\r\nHost: x\r\n{key}{twice}");
-    let heard = send(
-        &server,
-        format!("{post}Content-Length: 2\r\n\r\n{{}}").as_bytes(),
-    );
-    assert_eq!(heard.statuses, [415]);
-    let ids = "Host: x\r\nX-Request-Id: one\r\nX-Request-Id: two\r\n";
-    let heard = send(
-        &server,
-        format!("GET /healthz HTTP/1.1\r\n{ids}\r\n").as_bytes(),
-    );
-    assert_eq!(heard.statuses, [200]);
-    assert!(!heard.text().contains("x-request-id: one") && !heard.text().contains("two"));
-    server.finish().unwrap();
-}
-
-#[test]
 fn invalid_requests_are_refused() {
     let (server, _) = start();
     let many: String = (0..65).map(|n| format!("X-{n}: y\r\n")).collect();

@@ -2,11 +2,11 @@
 
 use super::http2::{PREFACE, SETTINGS, frame, head, read_frame};
 use super::wire::{connect, listen};
-use crate::start;
+use crate::{start, wait_until};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
-use wharf_tests::{Api, Ports, Server, metric, simulated_node, until};
+use wharf_tests::{Api, Ports, Server, metric, simulated_node};
 
 fn start_limited(limits: &str) -> (Server, Api) {
     let ports = Ports::take().settings();
@@ -54,10 +54,9 @@ fn open_streams_do_not_block_health_checks() {
     let streams: Vec<_> = (0..102)
         .map(|_| requests(&server, 100, |n| head(n, "GET", "/healthz", "", false)))
         .collect();
-    until("the streams are open", || {
+    wait_until("the streams are open", || {
         Ok((metric(&api, "wharf_http_connections ")? >= 102.0).then_some(()))
-    })
-    .unwrap();
+    });
     for _ in 0..29 {
         assert_eq!(api.get("/healthz").unwrap().status, 200);
     }
@@ -100,10 +99,9 @@ fn a_peer_has_a_bounded_number_of_connections() {
         .filter_map(|stream| (!closed(stream)).then_some(()));
     assert!((1..=8).contains(&open.count()));
     drop(streams);
-    until("the peer has a free connection again", || {
+    wait_until("the peer has a free connection again", || {
         Ok(api.get("/healthz").ok())
-    })
-    .unwrap();
+    });
     server.finish().unwrap();
 }
 
@@ -152,15 +150,13 @@ fn unsent_responses_are_bounded_in_all() {
     let unread: Vec<_> = (0..5)
         .map(|_| connection(&server, &no_window(), 100, list))
         .collect();
-    until("the limit of unsent bytes is reached", || {
+    wait_until("the limit of unsent bytes is reached", || {
         Ok((api.get("/api/instance/")?.status == 503).then_some(()))
-    })
-    .unwrap();
+    });
     assert_eq!(api.get("/healthz").unwrap().status, 200);
     drop(unread);
-    until("the connections are closed", || {
+    wait_until("the connections are closed", || {
         Ok((api.get("/api/instance/")?.status == 200).then_some(()))
-    })
-    .unwrap();
+    });
     server.finish().unwrap();
 }

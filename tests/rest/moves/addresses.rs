@@ -1,10 +1,10 @@
 //! The private addresses that nodes of a cluster share.
 
 use super::Cluster;
-use crate::{Expected, running, uuid};
+use crate::{Expected, running, uuid, wait_until};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use wharf_tests::{Api, small, until};
+use wharf_tests::{Api, small};
 
 /// A cluster of two nodes with one range.
 fn start() -> Cluster {
@@ -65,11 +65,10 @@ fn an_owner_has_one_subnet_on_the_nodes_of_a_cluster() {
     for instance in first.iter().chain([&last]) {
         bob.delete(uuid(instance)).is(204);
     }
-    until("bob's instances are gone", || {
+    wait_until("bob's instances are gone", || {
         let left: usize = (0..2).map(|node| cluster.machines(node).len()).sum();
         Ok((left == of_ann.len()).then_some(()))
-    })
-    .unwrap();
+    });
     cluster.finish();
 }
 
@@ -80,13 +79,12 @@ fn a_move_keeps_the_private_address() {
     let other = cluster.running(&small("container"));
     assert!(cluster.machines(0).contains_key(uuid(&stopped)));
     cluster.drain("one");
-    until("the instance has moved", || {
+    wait_until("the instance has moved", || {
         Ok(cluster
             .machines(1)
             .contains_key(uuid(&stopped))
             .then_some(()))
-    })
-    .unwrap();
+    });
     let moved = cluster.now(&stopped);
     assert_eq!(moved["lan_ipv4"], stopped["lan_ipv4"]);
     assert!(cluster.machines(1).contains_key(uuid(&moved)));
@@ -125,11 +123,10 @@ fn addresses_that_two_nodes_gave_before_they_shared_them_stay() {
     for instance in [&of_bob, &more] {
         bob.delete(uuid(instance)).is(204);
     }
-    until("bob's instances are gone", || {
+    wait_until("bob's instances are gone", || {
         let left: usize = (0..2).map(|node| cluster.machines(node).len()).sum();
         Ok((left == 2).then_some(()))
-    })
-    .unwrap();
+    });
     let last = cluster.running(&small("container"));
     assert_ne!(address(&last), address(&old));
     cluster.finish();

@@ -1,11 +1,11 @@
 //! A server whose nodes are in one cluster.
 
-use crate::{Expected, uuid};
+use crate::{Expected, kill, uuid, wait_until};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use tempfile::TempDir;
-use wharf_tests::{Api, Ports, Server, lasting_node, until};
+use wharf_tests::{Api, Ports, Server, lasting_node};
 
 const BRIEF: &str =
     "provisioning_deadline_s = 5\n[limits]\nobserve_every_ms = 100\nanswer_wait_ms = 2000\n";
@@ -83,17 +83,14 @@ impl Cluster {
 
     /// Waits until the drain of a node says this.
     pub fn drained(&self, node: &str, words: &str) -> String {
-        until(&format!("the drain of {node} says: {words}"), || {
+        wait_until(&format!("the drain of {node} says: {words}"), || {
             let left = self.server.cli(&["node", "drain", node])?;
             Ok(left.contains(words).then_some(left))
         })
-        .unwrap()
     }
 
     pub fn restart_server(&mut self) {
-        self.server.kill().unwrap();
-        self.server.run().unwrap();
-        self.api = self.server.again(&self.api);
+        self.api = kill(&mut self.server, &self.api);
     }
 
     pub fn now(&self, instance: &Value) -> Value {

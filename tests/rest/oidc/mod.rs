@@ -4,6 +4,7 @@ mod forged;
 mod provider;
 mod settings;
 
+use crate::Expected;
 use crate::sign_in::{ANN, Browser};
 use provider::{Account, CLIENT, Provider, SECRET};
 use serde_json::{Value, json};
@@ -151,7 +152,7 @@ impl Setup {
 }
 
 fn session(browser: &Browser) -> Value {
-    browser.get("/api/session/").expect(200).unwrap()
+    browser.get("/api/session/").is(200)
 }
 
 #[test]
@@ -160,7 +161,7 @@ fn a_verified_account_is_linked_to_the_user_with_its_address() {
     let key = setup.server.user(ANN).unwrap();
     let browser = setup.sign_in().unwrap();
     assert_eq!(setup.provider.tokens(), 1);
-    let options = browser.get("/auth/options/").expect(200).unwrap();
+    let options = browser.get("/auth/options/").is(200);
     assert_eq!(options["provider"], "Example");
     let shown = session(&browser);
     assert_eq!(shown["email"], ANN);
@@ -183,18 +184,18 @@ fn a_verified_account_is_linked_to_the_user_with_its_address() {
     let id = identity["id"].as_str().unwrap();
     let path = format!("/auth/identity/{id}/");
     let unlink = || browser.send("DELETE", &path, &Value::Null);
-    let refused = unlink().expect(400).unwrap();
+    let refused = unlink().is(400);
     let detail = refused["detail"].as_str().unwrap();
     assert!(detail.contains("last way to sign in"), "{detail}");
     let body = json!({ "new": "correct horse battery" });
     let changed = browser.send("POST", "/auth/password/", &body);
-    changed.expect(204).unwrap();
-    unlink().expect(204).unwrap();
+    changed.is(204);
+    unlink().is(204);
     assert_eq!(unlink().status, 404);
     assert_eq!(session(&browser)["identities"], json!([]));
     setup.provider.set(thief);
     assert_eq!(session(&setup.sign_in().unwrap())["email"], ANN);
-    let records = key.get("/api/audit/").unwrap().expect(200).unwrap();
+    let records = key.get("/api/audit/").is(200);
     let count = |operation: &str, result: &str| {
         let records = records.as_array().unwrap().iter();
         records
@@ -249,11 +250,11 @@ fn an_allowed_account_creates_its_user_if_the_configuration_says_so() {
     let browser = setup.sign_in().unwrap();
     assert_eq!(session(&browser)["email"], BOB);
     let made = browser.send("POST", "/api/key/", &json!({}));
-    made.expect(201).unwrap();
+    made.is(201);
     assert_eq!(session(&setup.sign_in().unwrap())["email"], BOB);
     let list = setup.server.cli(&["user", "list"]).unwrap();
     assert_eq!(list.matches('@').count(), 1, "{list}");
-    let records = browser.get("/api/audit/").expect(200).unwrap();
+    let records = browser.get("/api/audit/").is(200);
     let operations = records.as_array().unwrap().iter();
     assert!(operations.clone().any(|r| r["operation"] == "user.create"));
     setup.server.finish().unwrap();

@@ -3,7 +3,7 @@
 use super::provider::{Account, Provider, SECRET};
 use super::{EXAMPLE_COM, Page, Setup, settings};
 use crate::sign_in::{ANN, Browser};
-use crate::start;
+use crate::{Expected, start};
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::net::TcpListener;
@@ -81,7 +81,7 @@ fn a_provider_out_of_reach_fails_neither_the_start_nor_other_ways_to_sign_in() {
 fn without_a_provider_there_is_no_way_to_one() {
     let (server, _) = start();
     let browser = Browser::new(&server);
-    let options = browser.get("/auth/options/").expect(200).unwrap();
+    let options = browser.get("/auth/options/").is(200);
     assert_eq!(options["provider"], Value::Null);
     for path in ["/auth/oidc/", "/auth/oidc/callback/?state=x&code=y"] {
         assert_eq!(browser.get(path).status, 404, "{path}");

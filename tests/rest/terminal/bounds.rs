@@ -2,7 +2,7 @@
 
 use super::{SshServer, open, start};
 use crate::hygiene::{listen, resident_kib};
-use crate::{running, uuid};
+use crate::{running, uuid, wait_until};
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
@@ -34,10 +34,9 @@ fn terminals_are_bounded_for_a_user_and_in_all() {
     assert_eq!(status, 503, "{detail}");
     first.control(&serde_json::json!({ "end": true })).unwrap();
     assert_eq!(first.end().unwrap().1, Some(1000));
-    until("a place is free", || {
+    wait_until("a place is free", || {
         Ok(refusal(&bob, uuid(&theirs)).is_none().then_some(()))
-    })
-    .unwrap();
+    });
     drop((second, again, third));
     server.finish().unwrap();
 }
@@ -54,11 +53,10 @@ fn a_terminal_without_a_client_ends_after_its_time() {
     assert_eq!(terminal.session, again.session);
     again.run("size", "80 24").unwrap();
     drop((terminal, again));
-    until("the shell has ended", || {
+    wait_until("the shell has ended", || {
         let open = ssh.open.load(std::sync::atomic::Ordering::SeqCst);
         Ok((open == 0).then_some(()))
-    })
-    .unwrap();
+    });
     let other = Terminal::open(&api, uuid(&instance), &session).unwrap();
     assert_ne!(session, format!("?session={}", other.session));
     drop(other);
@@ -90,10 +88,9 @@ fn a_terminal_outlives_the_times_of_http_and_keeps_its_place_among_connections()
     let held = connect(&api);
     assert!(held.is_err(), "{held:?}");
     drop(third);
-    until("a connection is free", || {
+    wait_until("a connection is free", || {
         Ok(connect(&api).is_ok().then_some(()))
-    })
-    .unwrap();
+    });
     drop((terminal, second, fourth));
     server.finish().unwrap();
 }

@@ -2,11 +2,11 @@
 
 use super::shell::WAITS;
 use super::{SshServer, open, start, start_on};
-use crate::{Expected, uuid};
+use crate::{Expected, uuid, wait_until};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use wharf_tests::{Api, Server, Terminal, lasting_node, settled, until};
+use wharf_tests::{Api, Server, Terminal, lasting_node, settled};
 
 /// A terminal ends within this time.
 const SOON: Duration = Duration::from_secs(30);
@@ -41,10 +41,9 @@ fn a_terminal_ends_with_its_key_even_if_its_client_reads_nothing() {
     let mut kept = open(&api, &instance);
     deaf.send(b"flood 100000000\r").unwrap();
     let written = || ssh.written.load(Ordering::SeqCst);
-    until("the flood begins", || {
+    wait_until("the flood begins", || {
         Ok((written() > 1 << 20).then_some(()))
-    })
-    .unwrap();
+    });
     settled(WAITS, Duration::from_secs(60), written);
     let path = format!("/api/key/{id}/");
     let answer = api.send("DELETE", &path, &Value::Null).unwrap();
@@ -120,10 +119,9 @@ fn terminals_end_at_shutdown_with_a_code_and_a_reason() {
     reader.join().unwrap();
     server.run().unwrap();
     let api = server.again(&api);
-    until("the instance runs", || {
+    wait_until("the instance runs", || {
         Ok((api.instance(uuid(&instance))?.body["state"] == "running").then_some(()))
-    })
-    .unwrap();
+    });
     drop(open(&api, &instance));
     server.finish().unwrap();
 }

@@ -2,7 +2,7 @@
 
 use super::ends::ends;
 use super::{SshServer, open, start_on};
-use crate::{Expected, uuid};
+use crate::{Expected, kill, uuid};
 use serde_json::{Value, json};
 use wharf_tests::{Api, Terminal, lasting_node};
 
@@ -26,9 +26,7 @@ fn the_first_host_key_is_noted_and_no_other_server_gets_the_password() {
     drop(open(&api, &instance));
     drop(right);
 
-    server.kill().unwrap();
-    server.run().unwrap();
-    let api = server.again(&api);
+    let api = kill(&mut server, &api);
     let password = instance["original_service_password"].as_str().unwrap();
     let other = SshServer::start(&instance, password, 2).unwrap();
     let mut refused = Terminal::open(&api, id, "").unwrap();

@@ -2,11 +2,11 @@
 
 use super::ssh_server::LINE;
 use super::{SshServer, open, start};
-use crate::uuid;
+use crate::{has, uuid, wait_until};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use wharf_tests::{Heard, Terminal, settled, until};
+use wharf_tests::{Heard, Terminal, settled};
 
 /// The output of the test with much output, in bytes.
 const MUCH: usize = 100 * 1024 * 1024;
@@ -41,10 +41,7 @@ fn a_shell_is_resized_attached_again_and_exits_with_its_code() {
     let mut third = Terminal::open(&api, id, &session).unwrap();
     assert_eq!(third.session, second.session);
     let (last, code) = second.end().unwrap();
-    assert!(
-        last["error"].as_str().unwrap().contains("elsewhere"),
-        "{last}"
-    );
+    has(last["error"].as_str().unwrap(), "elsewhere");
     assert_eq!(code, Some(4000));
     third.send(b"exit 42\r").unwrap();
     assert_eq!(third.end().unwrap(), (json!({ "exit": 42 }), Some(1000)));
@@ -64,7 +61,7 @@ fn much_output_reaches_a_slow_client_whole_and_the_shell_waits_meanwhile() {
     let from = terminal.output.len();
     terminal.send(format!("flood {MUCH}\r").as_bytes()).unwrap();
     let written = || ssh.written.load(Ordering::SeqCst);
-    until("the shell writes", || Ok((written() > 0).then_some(()))).unwrap();
+    wait_until("the shell writes", || Ok((written() > 0).then_some(())));
     let last = settled(WAITS, Duration::from_secs(60), written);
     assert!(last < ON_THE_WAY, "{last}");
     terminal.wait_for_from(from + MUCH, "done\n").unwrap();
@@ -81,10 +78,9 @@ fn a_pause_holds_output_back_and_input_still_arrives() {
     let mut terminal = open(&api, &instance);
     terminal.control(&json!({ "pause": true })).unwrap();
     terminal.send(b"flood 1024\r").unwrap();
-    until("the shell has written", || {
+    wait_until("the shell has written", || {
         Ok((ssh.written.load(Ordering::SeqCst) > 1024).then_some(()))
-    })
-    .unwrap();
+    });
     let stream = terminal.stream().unwrap();
     let silence = Duration::from_millis(300);
     stream.set_read_timeout(Some(silence)).unwrap();
@@ -116,10 +112,9 @@ fn a_large_paste_arrives_whole_at_a_shell_that_reads_late() {
                 sent.fetch_add(part.len(), Ordering::SeqCst);
             }
         });
-        until("a part is sent", || {
+        wait_until("a part is sent", || {
             Ok((sent.load(Ordering::SeqCst) > 0).then_some(()))
-        })
-        .unwrap();
+        });
         settled(WAITS, Duration::from_secs(60), || {
             sent.load(Ordering::SeqCst)
         });
@@ -141,10 +136,7 @@ fn messages_of_another_form_end_the_connection_and_keep_the_terminal() {
         .text("{\"resize\": {\"cols\": 0, \"rows\": 1}}")
         .unwrap();
     let (last, code) = terminal.end().unwrap();
-    assert!(
-        last["error"].as_str().unwrap().contains("1 to 1000"),
-        "{last}"
-    );
+    has(last["error"].as_str().unwrap(), "1 to 1000");
     assert_eq!(code, Some(1008));
     let mut terminal = Terminal::open(&api, uuid(&instance), &session).unwrap();
     // The server need not read the whole message, so its refusal may be lost with the connection.
@@ -166,19 +158,17 @@ fn without_a_client_the_shell_runs_on() {
     terminal.send(b"flood 50000000\r").unwrap();
     assert!(matches!(terminal.hear().unwrap(), Heard::Output(_)));
     drop(terminal);
-    until("the shell has written all", || {
+    wait_until("the shell has written all", || {
         Ok((ssh.written.load(Ordering::SeqCst) > 50_000_000).then_some(()))
-    })
-    .unwrap();
+    });
     // The last output may still be on the way.
-    let again = until("the last output is kept", || {
+    let again = wait_until("the last output is kept", || {
         let mut again = Terminal::open(&api, uuid(&instance), &session)?;
         while u64::try_from(again.output.len())? < again.replayed {
             again.hear()?;
         }
         Ok(again.output.ends_with(b"done\n").then_some(again))
-    })
-    .unwrap();
+    });
     assert!(
         (250_000..=262_144).contains(&again.replayed),
         "{}",

@@ -6,7 +6,7 @@ mod failures;
 mod refusals;
 mod tls;
 
-use crate::{Expected, start_on};
+use crate::{Expected, start_on, wait_until};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,7 +14,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
-use wharf_tests::{Api, Server, simulated_node, until};
+use wharf_tests::{Api, Server, simulated_node};
 
 /// The settings that let webhooks reach a receiver on loopback.
 const LOOPBACK: &str = "[webhook]\nhttp = true\nallow = [\"127.0.0.0/8\", \"::1/128\"]\n";
@@ -136,23 +136,21 @@ impl Receiver {
 
     /// Waits for this number of requests.
     fn wait(&self, count: usize) -> Vec<Delivered> {
-        until(&format!("{count} requests"), || {
+        wait_until(&format!("{count} requests"), || {
             let requests = self.requests();
             Ok((requests.len() >= count).then_some(requests))
         })
-        .unwrap()
     }
 
     /// Waits for the events with these numbers, and returns all others too.
     fn wait_for(&self, ids: &[Value]) -> Vec<Delivered> {
         let wanted: BTreeSet<u64> = ids.iter().map(|id| id.as_u64().unwrap()).collect();
-        until("all events are delivered", || {
+        wait_until("all events are delivered", || {
             let requests = self.requests();
             let ids = requests.iter().map(|r| r.event()["id"].as_u64().unwrap());
             let found: BTreeSet<u64> = ids.collect();
             Ok(wanted.is_subset(&found).then_some(requests))
         })
-        .unwrap()
     }
 }
 
@@ -221,11 +219,10 @@ fn deliveries(api: &Api, webhook: &str) -> Vec<Value> {
 
 /// Waits until the latest delivery of a webhook is as `wanted`.
 fn until_delivery(api: &Api, webhook: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-    until("the delivery is as expected", || {
+    wait_until("the delivery is as expected", || {
         let latest = deliveries(api, webhook).into_iter().next();
         Ok(latest.filter(&wanted))
     })
-    .unwrap()
 }
 
 /// All events of a user.

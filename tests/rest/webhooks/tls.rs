@@ -55,11 +55,8 @@ fn the_certificate_of_a_receiver_is_checked_for_its_name() {
         let (webhook, _) = create(&ann, &receiver, &[]);
         post(&ann, &format!("{webhook}test/"), 202);
         let made = until_delivery(&ann, &webhook, |last| last["attempt"] == 1);
-        assert_eq!(
-            (&made["state"], &made["status"]),
-            (&json!(state), &status),
-            "{made}"
-        );
+        assert_eq!(made["state"], json!(state), "{made}");
+        assert_eq!(made["status"], status, "{made}");
     }
     python.kill().unwrap();
     python.wait().unwrap();

@@ -82,6 +82,11 @@ impl Client {
         }
     }
 
+    /// The value of `Authorization`; empty without one.
+    pub fn authorization(&self) -> &str {
+        self.authorization.as_deref().unwrap_or_default()
+    }
+
     /// This client with keys that differ slightly from the right one.
     pub fn with_similar_keys(&self) -> Vec<Self> {
         let Some(right) = &self.authorization else {

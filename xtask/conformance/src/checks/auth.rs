@@ -108,9 +108,15 @@ pub(super) fn checks() -> Vec<Check> {
             "5",
             "a request with two Authorization headers returns 401",
             |c| {
-                let second = [("Authorization", "Bearer nonsense")];
-                let response = c.me().raw("GET", INSTANCES, &second, None)?;
-                response.is(401)
+                let right = c.me().authorization();
+                for second in [right, "Bearer nonsense", "Basic eDp5"] {
+                    for (one, two) in [(right, second), (second, right)] {
+                        let user = c.anonymous().with_authorization(Some(one));
+                        user.raw("GET", INSTANCES, &[("Authorization", two)], None)?
+                            .is(401)?;
+                    }
+                }
+                Ok(())
             },
         ),
     ];

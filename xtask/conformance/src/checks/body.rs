@@ -176,11 +176,15 @@ pub(super) fn checks() -> Vec<Check> {
     }
     checks.push(decision(
         "4",
-        "a body without Content-Type is refused with 415",
+        "a body without Content-Type, or with two, is refused with 415",
         |c| {
-            let response = c.me().raw("POST", INSTANCES, &[], Some(&small(c)))?;
-            c.delete_later(c.me(), &response);
-            response.is(415)
+            let twice = [("Content-Type", JSON), ("Content-Type", "text/plain")];
+            for headers in [&[][..], &twice] {
+                let response = c.me().raw("POST", INSTANCES, headers, Some(&small(c)))?;
+                c.delete_later(c.me(), &response);
+                response.is(415)?;
+            }
+            Ok(())
         },
     ));
     for (description, bytes) in [

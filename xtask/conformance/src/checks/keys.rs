@@ -43,6 +43,8 @@ pub(super) fn checks() -> Vec<Check> {
         decision("5", "a key is created, listed and revoked", |c| {
             let name = c.name();
             let (client, id) = create(c, &json!({ "name": name, "scopes": ["read", "write"] }))?;
+            let audit = c.me().get(&format!("{AUDIT}?order=newest"))?;
+            ensure!(audit.text.contains(&id), "the audit log does not have it");
             client.get(INSTANCES)?.is(200)?;
             let listed = |user: &Client| -> Result<bool> {
                 let keys = user.get(KEYS)?.expect(200)?;
@@ -215,6 +217,8 @@ pub(super) fn checks() -> Vec<Check> {
 /// Creates a key. Returns a client with it, and its id.
 fn create(c: &Context<'_>, body: &Value) -> Result<(Client, String)> {
     let response: Response = c.me().post(KEYS, body)?;
+    let stored = response.header("cache-control");
+    ensure!(stored == Some("no-store"), "Cache-Control is {stored:?}");
     let key = response.expect(201)?;
     c.me().watch().add_secret(text(&key, "key")?);
     Ok((

@@ -38,6 +38,13 @@ pub(super) fn checks() -> Vec<Check> {
                     a.header("x-request-id") != b.header("x-request-id"),
                     "two generated ids are equal"
                 );
+                let two = [("X-Request-Id", "one"), ("X-Request-Id", "two")];
+                let response = c.me().raw("GET", INSTANCES, &two, None)?;
+                let id = response.header("x-request-id").unwrap_or("one");
+                ensure!(
+                    !["one", "two"].contains(&id),
+                    "of two ids, {id} is returned"
+                );
                 Ok(())
             },
         ),
