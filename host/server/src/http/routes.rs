@@ -315,7 +315,7 @@ async fn docs_file(
 mod tests {
     use std::collections::BTreeSet;
 
-    /// Methods are held against the document by `tests/rest/transport.rs`.
+    /// Methods are held against the document by `tests/contract/routes.rs`.
     #[test]
     fn the_document_has_every_route() {
         let document = include_str!("../../../../schemas/generated/openapi.json");
