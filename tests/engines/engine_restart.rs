@@ -84,12 +84,15 @@ pub fn on_an_empty_store(engine: &mut Context) -> Result<()> {
             Ok(list.contains(words).then_some(()))
         })
     };
+    let mut waiting = Value::Null;
     engine.restart(|| {
         pids.iter().try_for_each(|pid| end(pid))?;
-        Ok(std::fs::rename(&own, &hidden)?)
+        std::fs::rename(&own, &hidden)?;
+        // The other store has no images, so a creation would be refused once Wharf knows it.
+        waiting = api.small_container()?;
+        Ok(())
     })?;
     listed("outage: ")?;
-    let waiting = api.small_container()?;
     after_observations(&server, 2)?;
     for (instance, wanted) in [
         (&first, "running"),

@@ -1,8 +1,48 @@
 //! Wharf killed and restarted, on the simulated engine.
 
 use crate::{Expected, running, start_lasting, uuid};
+use anyhow::Result;
 use serde_json::Value;
-use wharf_tests::until;
+use wharf_tests::kills::{Engine, FIVE, Plan, converge};
+use wharf_tests::{Server, until};
+
+/// The simulated engine, which ends with the server and shows nothing to others.
+struct Unseen;
+
+impl Engine for Unseen {
+    fn has(&self, _: &Value, _: bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn gone(&self, _: &Value) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Five points in each of provisioning, stop, restart with a larger disk, and deletion.
+#[test]
+fn operations_complete_after_twenty_kills() {
+    let settings = "ready_after_ms = 100, latency_ms = 30, disk_grow = \"stopped\"";
+    let (mut server, api, _dir) = start_lasting(settings);
+    let plan = Plan {
+        points: &FIVE,
+        in_stop: true,
+        grows: true,
+        early_deletions: &[0, 20, 60],
+    };
+    converge(&mut server, api, &Unseen, plan).unwrap();
+    is_free(&server);
+    server.finish().unwrap();
+}
+
+/// Waits until the whole node is free again, once the engine reports the last removal.
+fn is_free(server: &Server) {
+    until("the node is empty", || {
+        let nodes = server.cli(&["node", "list"])?;
+        Ok(nodes.contains(" 0/16 ").then_some(()))
+    })
+    .unwrap();
+}
 
 #[test]
 fn acknowledged_changes_survive_kill_9() {
@@ -61,12 +101,6 @@ fn the_next_start_carries_out_pending_intents() {
     server.run().unwrap();
     api = server.again(&api);
     assert_eq!(api.instance(uuid(&created)).unwrap().status, 404);
-    // The whole node is free again once the engine reports the removal.
-    let mut all = wharf_tests::small("container");
-    all["n_vcpus"] = serde_json::json!(16);
-    until("the node is empty", || {
-        Ok((api.create(&all)?.status == 201).then_some(()))
-    })
-    .unwrap();
+    is_free(&server);
     server.finish().unwrap();
 }
