@@ -3,7 +3,7 @@
 use super::{Scratch, node, spec};
 use crate::{Limits, NodeDriver, Plugins};
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
@@ -18,11 +18,7 @@ const LIMITS: Limits = Limits {
 
 /// The faulty driver, which `cargo xtask test` builds.
 pub fn component() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    workspace
-        .join(target)
-        .join("plugins/wasm32-wasip2/test-plugin/faulty_driver.wasm")
+    super::target().join("plugins/wasm32-wasip2/test-plugin/faulty_driver.wasm")
 }
 
 async fn faulty(scratch: &Scratch) -> Plugins {

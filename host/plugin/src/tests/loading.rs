@@ -19,7 +19,7 @@ async fn compiled_plugins_are_kept_and_damage_is_seen() {
         files.sort();
         files
     };
-    Plugins::load(scratch.config(Limits::default()))
+    Plugins::load(scratch.without_shipped(Limits::default()))
         .await
         .unwrap();
     let kept = files();
@@ -37,7 +37,7 @@ async fn compiled_plugins_are_kept_and_damage_is_seen() {
     damaged[last] ^= 1;
     std::fs::write(&kept[0], damaged).unwrap();
     std::fs::write(&kept[1], "short").unwrap();
-    Plugins::load(scratch.config(Limits::default()))
+    Plugins::load(scratch.without_shipped(Limits::default()))
         .await
         .unwrap();
     assert_eq!(files(), kept);
@@ -50,7 +50,7 @@ async fn a_directory_that_others_can_write_to_is_not_used() {
     std::fs::create_dir(&cache).unwrap();
     std::fs::write(cache.join("something"), "x").unwrap();
     std::fs::set_permissions(&cache, std::fs::Permissions::from_mode(0o777)).unwrap();
-    Plugins::load(scratch.config(Limits::default()))
+    Plugins::load(scratch.without_shipped(Limits::default()))
         .await
         .unwrap();
     assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 1);

@@ -7,7 +7,7 @@ mod whole;
 use super::{CacheUse, Limits, NodeConfig, NodeDriver, NodeLimits, Plugins, PluginsConfig};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use wharf_domain::blueprint::{Blueprint, Health, Image};
@@ -17,6 +17,13 @@ use wharf_domain::ids::{Generation, InstanceId, NodeId};
 use wharf_domain::instance::ResourceType;
 use wharf_engine::{Endpoint, Transport};
 use wharf_simulated::{SimulatedEngine, SimulatedError};
+
+/// Cargo's target directory, with what `cargo xtask test` has built.
+fn target() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    workspace.join(target)
+}
 
 /// A directory that is removed after the test.
 struct Scratch(PathBuf);
@@ -31,6 +38,13 @@ impl Scratch {
     }
 
     fn config(&self, limits: Limits) -> PluginsConfig {
+        PluginsConfig {
+            shipped: Some(target().join("lib/wharf/plugins")),
+            ..self.without_shipped(limits)
+        }
+    }
+
+    fn without_shipped(&self, limits: Limits) -> PluginsConfig {
         PluginsConfig {
             flavors: Vec::new(),
             cache: CacheUse::Keep(self.0.join("cache")),
