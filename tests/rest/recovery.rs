@@ -3,19 +3,28 @@
 use crate::{Expected, running, start_lasting, uuid};
 use anyhow::Result;
 use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
 use wharf_tests::kills::{Engine, FIVE, Plan, converge};
-use wharf_tests::{Server, until};
+use wharf_tests::{until, wharf_binary};
 
-/// The simulated engine, which ends with the server and shows nothing to others.
-struct Unseen;
+/// A server with the configuration in this file. Its engine is the simulated one, which ends with the server and
+/// shows nothing to others.
+struct Simulated(PathBuf);
 
-impl Engine for Unseen {
+impl Engine for Simulated {
     fn has(&self, _: &Value, _: bool) -> Result<()> {
         Ok(())
     }
 
+    /// The claim of the only instance ends when the engine reports the removal.
     fn gone(&self, _: &Value) -> Result<()> {
-        Ok(())
+        until("the node is empty", || {
+            let mut wharf = Command::new(wharf_binary());
+            let list = wharf.args(["node", "list", "--config"]).arg(&self.0);
+            let list = String::from_utf8(list.output()?.stdout)?;
+            Ok(list.contains(" 0/16 ").then_some(()))
+        })
     }
 }
 
@@ -30,18 +39,9 @@ fn operations_complete_after_twenty_kills() {
         grows: true,
         early_deletions: &[0, 20, 60],
     };
-    converge(&mut server, api, &Unseen, plan).unwrap();
-    is_free(&server);
+    let engine = Simulated(server.config_path());
+    converge(&mut server, api, &engine, plan).unwrap();
     server.finish().unwrap();
-}
-
-/// Waits until the whole node is free again, once the engine reports the last removal.
-fn is_free(server: &Server) {
-    until("the node is empty", || {
-        let nodes = server.cli(&["node", "list"])?;
-        Ok(nodes.contains(" 0/16 ").then_some(()))
-    })
-    .unwrap();
 }
 
 #[test]
@@ -101,6 +101,7 @@ fn the_next_start_carries_out_pending_intents() {
     server.run().unwrap();
     api = server.again(&api);
     assert_eq!(api.instance(uuid(&created)).unwrap().status, 404);
-    is_free(&server);
+    let engine = Simulated(server.config_path());
+    engine.gone(&created).unwrap();
     server.finish().unwrap();
 }
