@@ -28,6 +28,8 @@ pub(super) const VM: Kind = Kind {
 };
 /// More than Wharf's own deadline for provisioning.
 const RUNNING_LIMIT: Duration = Duration::from_secs(660);
+/// The time until a busy engine tells the usage.
+const USAGE_LIMIT: Duration = Duration::from_secs(120);
 /// The time until Wharf has restarted the instances of an earlier run.
 const BANNER_LIMIT: Duration = Duration::from_secs(60);
 /// Wharf looks twice, because the engine may still be creating something.
@@ -104,7 +106,14 @@ impl SmokeTest<'_> {
         if self.footprint.is_some() {
             self.log_in(&instance)?;
             if named.kind.resource_type == CONTAINER.resource_type {
-                let usage = named.usage()?;
+                let mut usage = named.usage();
+                wait_until(USAGE_LIMIT, || {
+                    if usage.is_err() {
+                        usage = named.usage();
+                    }
+                    usage.is_ok()
+                });
+                let usage = usage?;
                 let used = usage.get("mem_used_gib").and_then(Value::as_f64);
                 let used = used.context("no memory in the usage")? * 1024.0;
                 progress::note(&format!("It uses {used:.0} MiB of its RAM."));

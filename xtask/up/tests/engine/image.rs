@@ -1,7 +1,7 @@
 //! The promises of the image `base` and its init that no test of an engine proves, on a run of `up`.
 
 use crate::run::Run;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
@@ -10,7 +10,7 @@ use wharf_testkit::http::{Body, Client, Request};
 use wharf_testkit::process::{output, wait_until};
 
 const HASH: &str = "$6$salt$hash";
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 /// Milliseconds from a first start to its kill.
 const KILLS: [u64; 8] = [0, 10, 20, 30, 45, 60, 80, 110];
 /// The marks of a complete first start, as the user sees them.
@@ -24,22 +24,32 @@ pub fn keeps_its_promises(run: &Run) -> Result<()> {
     run.on_hello("sudo pkill -o -x sshd; true").ok();
     run.on_hello("true")?;
     let engine = run.engine()?;
-    for delay in KILLS {
-        let container = Container::create(&engine)?;
-        container.post("start")?;
-        std::thread::sleep(Duration::from_millis(delay));
-        container.post("kill").ok();
-        container.wait_for_end()?;
-        container.post("start")?;
-        let complete = || container.inside(COMPLETE).unwrap_or_default();
-        let expected = format!("0\n.bash_logout\nuser 700\nuser 600\n{HASH}\n");
-        let is_complete = wait_until(LIMIT, || complete() == expected);
-        ensure!(is_complete, "killed after {delay} ms: {}", complete());
-        if delay == 0 {
-            stops_by_itself(&container)?;
-        }
+    std::thread::scope(|scope| {
+        let engine = &engine;
+        let starts = KILLS.map(|delay| scope.spawn(move || first_start(engine, delay)));
+        starts.into_iter().try_for_each(|start| match start.join() {
+            Ok(result) => result,
+            Err(_) => bail!("a first start panicked"),
+        })
+    })
+}
+
+/// Kills a first start after `delay`; the next start completes it.
+fn first_start(engine: &Client, delay: u64) -> Result<()> {
+    let container = Container::create(engine, format!("killed-after-{delay}"))?;
+    container.post("start")?;
+    std::thread::sleep(Duration::from_millis(delay));
+    container.post("kill").ok();
+    container.wait_for_end()?;
+    container.post("start")?;
+    let complete = || container.inside(COMPLETE).unwrap_or_default();
+    let expected = format!("0\n.bash_logout\nuser 700\nuser 600\n{HASH}\n");
+    let is_complete = wait_until(LIMIT, || complete() == expected);
+    ensure!(is_complete, "killed after {delay} ms: {}", complete());
+    match delay {
+        0 => stops_by_itself(&container),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// The engine would kill it after its grace, which changes the exit status.
@@ -61,17 +71,18 @@ fn stops_by_itself(container: &Container) -> Result<()> {
 /// A container of the image without Wharf and without a network, removed when dropped.
 struct Container<'a> {
     engine: &'a Client,
+    name: String,
 }
 
 impl<'a> Container<'a> {
     /// Creates it with the files of a first start.
-    fn create(engine: &'a Client) -> Result<Self> {
+    fn create(engine: &'a Client, name: String) -> Result<Self> {
         let body = json!({
             "Image": "localhost/wharf/base:1", "HostConfig": { "NetworkMode": "none" },
         });
-        let path = format!("/containers/create?name={NAME}");
+        let path = format!("/containers/create?name={name}");
         engine.send(Request::new("POST", &path).json(body))?.ok()?;
-        let container = Self { engine };
+        let container = Self { engine, name };
         let directory = tempfile::tempdir()?;
         let below = directory.path().join("etc/wharf/first-boot");
         fs::create_dir_all(&below)?;
@@ -93,20 +104,22 @@ impl<'a> Container<'a> {
             .arg(directory.path())
             .arg("etc/wharf")
             .output()?;
-        let path = format!("/containers/{NAME}/archive?path=/");
+        let path = format!("/containers/{}/archive?path=/", container.name);
         let put = Request::new("PUT", &path).body(Body::Tar(tar.stdout));
         engine.send(put)?.ok()?;
         Ok(container)
     }
 
     fn post(&self, action: &str) -> Result<()> {
-        let path = format!("/containers/{NAME}/{action}");
+        let path = format!("/containers/{}/{action}", self.name);
         let request = Request::new("POST", &path).timeout(LIMIT * 2);
         self.engine.send(request)?.ok().map(drop)
     }
 
     fn state(&self) -> Result<Value> {
-        let found = self.engine.get(&format!("/containers/{NAME}/json"))?;
+        let found = self
+            .engine
+            .get(&format!("/containers/{}/json", self.name))?;
         found.get("State").cloned().context("no State")
     }
 
@@ -128,10 +141,7 @@ impl<'a> Container<'a> {
 
 impl Drop for Container<'_> {
     fn drop(&mut self) {
-        let path = format!("/containers/{NAME}?force=true&v=true");
+        let path = format!("/containers/{}?force=true&v=true", self.name);
         let _ = self.engine.send(Request::new("DELETE", &path));
     }
 }
-
-/// The container's name.
-const NAME: &str = "promises-of-base";
