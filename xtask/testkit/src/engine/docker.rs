@@ -61,7 +61,7 @@ pub struct Docker {
     layout: Layout,
     storage: Storage,
     daemon: Option<Daemon>,
-    /// The bridges of networks, known when instances have stopped.
+    /// The bridges of dockerd's networks, known when instances have stopped.
     bridges: Vec<String>,
 }
 
@@ -257,13 +257,15 @@ impl Engine for Docker {
         if !mounts::is_at(&self.layout.data())? {
             return Ok(());
         }
-        // Only a running engine names its bridges.
+        // Only a running dockerd names its bridges.
         if self.ended().is_some() {
             self.pause();
         }
         self.resume()?;
         let client = self.client();
-        self.bridges = objects::bridges(&client, self.options.kind)?;
+        if !self.options.kind.is_podman() {
+            self.bridges = objects::bridges(&client)?;
+        }
         // A disposable file system is removed as a whole: removing single containers takes minutes on
         // btrfs with quotas.
         let grace = match self.options.disposable {
@@ -280,6 +282,7 @@ impl Engine for Docker {
         processes::end_all(&self.layout.run, &self.layout.exec_root());
         mounts::unmount_all(&self.layout.run)?;
         objects::remove_bridges(&self.bridges);
+        objects::remove_bridges(networks.bridges());
         self.forget_rules_of(&networks)
     }
 }

@@ -1,6 +1,5 @@
 //! The containers and networks of an engine, stopped or removed together.
 
-use super::kind::Kind;
 use crate::http::{Client, Request};
 use crate::process::{command, succeeds};
 use anyhow::Result;
@@ -12,8 +11,6 @@ const CONCURRENCY: usize = 16;
 /// The networks that every engine has. The last is Podman's, which cannot list networks without it.
 const BUILT_IN: [&str; 4] = ["bridge", "host", "none", "podman"];
 const NETWORKS: &str = "/networks";
-/// The list of networks in Podman's own API, which names their bridges.
-const LIBPOD_NETWORKS: &str = "/v4.0.0/libpod/networks/json";
 /// The time for a container to stop by itself, seconds.
 pub const GRACE_S: u64 = 8;
 /// The timeout of a request while the engine removes other containers.
@@ -120,38 +117,23 @@ fn filters(label: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// The bridges of this engine's networks. They remain on the node when the engine ends.
-pub(super) fn bridges(client: &Client, kind: Kind) -> Result<Vec<String>> {
-    let path = match kind {
-        Kind::Dockerd => NETWORKS,
-        Kind::Podman4 | Kind::Podman5 => LIBPOD_NETWORKS,
-    };
-    let networks = client.get(path)?;
+/// The bridges of dockerd's networks. They remain on the node when the engine ends.
+pub(super) fn bridges(client: &Client) -> Result<Vec<String>> {
+    let networks = client.get(NETWORKS)?;
     let rows = networks.as_array().into_iter().flatten();
     let name = |row: &Value| {
-        let given = [
-            "/Options/com.docker.network.bridge.name",
-            "/network_interface",
-        ]
-        .into_iter()
-        .find_map(|pointer| row.pointer(pointer)?.as_str());
-        let id = row
-            .get("Id")
-            .and_then(Value::as_str)
-            .and_then(|id| id.get(..12));
-        given
-            .map(str::to_owned)
-            .or_else(|| id.map(|id| format!("br-{id}")))
+        let given = row.pointer("/Options/com.docker.network.bridge.name");
+        let given = given.and_then(Value::as_str).map(str::to_owned);
+        let id = || row.get("Id").and_then(Value::as_str)?.get(..12);
+        given.or_else(|| id().map(|id| format!("br-{id}")))
     };
-    Ok(rows
-        .filter(|row| !is_built_in(row))
-        .filter_map(name)
-        .collect())
+    let own = rows.filter(|row| !is_built_in(row));
+    Ok(own.filter_map(name).collect())
 }
 
 fn is_built_in(row: &Value) -> bool {
-    let name = row.get("Name").or_else(|| row.get("name"));
-    name.and_then(Value::as_str)
+    row.get("Name")
+        .and_then(Value::as_str)
         .is_some_and(|name| BUILT_IN.contains(&name))
 }
 

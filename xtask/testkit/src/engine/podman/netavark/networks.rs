@@ -35,6 +35,11 @@ impl Networks {
         networks
     }
 
+    /// The bridges.
+    pub fn bridges(&self) -> &[String] {
+        &self.interfaces
+    }
+
     pub(super) fn add(&mut self, network: &Value) {
         let interface = network.get("network_interface").and_then(Value::as_str);
         self.interfaces.extend(interface.map(str::to_owned));
