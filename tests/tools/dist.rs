@@ -83,6 +83,8 @@ fn the_package_installs_serves_and_is_removed_in_a_clean_debian() {
     ] {
         assert!(debian_root.join(file).is_file(), "{file}");
     }
+    let compiled = fs::read_dir(debian_root.join("usr/lib/wharf/plugins")).unwrap();
+    assert_eq!(compiled.count(), 4);
     let completions = "usr/share/bash-completion/completions/wharf";
     let completions = fs::read_to_string(debian_root.join(completions)).unwrap();
     assert!(!completions.contains("target/dist"), "{completions}");
