@@ -1,7 +1,6 @@
 //! Requests to the provider: protected, without redirects, and bounded.
 
 use form_urlencoded::byte_serialize;
-use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{RequestBuilder, redirect};
 use rustls::crypto::ring;
@@ -17,6 +16,8 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const LIMIT: Duration = Duration::from_secs(10);
 /// The most bytes of a response. Documents and keys have some KiB.
 const MAX_BYTES: usize = 1 << 20;
+/// The status of a response with a document or a token.
+pub(super) const OK: u16 = 200;
 
 /// The reason why a request has no response.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +31,7 @@ pub enum FetchError {
     #[error("the request failed")]
     Request(#[from] reqwest::Error),
     #[error("the status is {0}")]
-    Status(StatusCode),
+    Status(u16),
     #[error("the response is not as the standard says")]
     Response(#[from] serde_json::Error),
 }
@@ -48,7 +49,7 @@ impl Fetcher {
     /// Reads a JSON document.
     pub(super) async fn get<T: DeserializeOwned>(&self, url: &str) -> Result<T, FetchError> {
         match self.send(url, |client| client.get(url)).await? {
-            (StatusCode::OK, body) => Ok(serde_json::from_slice(&body)?),
+            (OK, body) => Ok(serde_json::from_slice(&body)?),
             (status, _) => Err(FetchError::Status(status)),
         }
     }
@@ -59,7 +60,7 @@ impl Fetcher {
         url: &str,
         (id, secret): (&str, &str),
         form: String,
-    ) -> Result<(StatusCode, Vec<u8>), FetchError> {
+    ) -> Result<(u16, Vec<u8>), FetchError> {
         // The standard has the credentials in the form of a form.
         let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
         let request = |client: &reqwest::Client| {
@@ -76,7 +77,7 @@ impl Fetcher {
         &self,
         url: &str,
         request: impl FnOnce(&reqwest::Client) -> RequestBuilder,
-    ) -> Result<(StatusCode, Vec<u8>), FetchError> {
+    ) -> Result<(u16, Vec<u8>), FetchError> {
         if !url.parse().is_ok_and(|uri| is_protected(&uri)) {
             return Err(FetchError::Unprotected);
         }
@@ -90,7 +91,7 @@ impl Fetcher {
             }
             body.extend_from_slice(&piece);
         }
-        Ok((response.status(), body))
+        Ok((response.status().as_u16(), body))
     }
 }
 

@@ -9,9 +9,8 @@ mod token;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use document::Document;
-use fetch::Fetcher;
+use fetch::{Fetcher, OK};
 use form_urlencoded::Serializer;
-use http::StatusCode;
 use pending::{Pending, Waiting};
 use reqwest::Url;
 use serde::Deserialize;
@@ -232,7 +231,7 @@ impl Provider {
         let response = self.fetcher.post(&document.token_endpoint, client, form);
         let given = |error: &(dyn StdError + 'static)| unusable("it gives no token", error);
         let (status, body) = response.await.map_err(|error| given(&error))?;
-        if status != StatusCode::OK {
+        if status != OK {
             let refusal = serde_json::from_slice::<Refusal>(&body);
             let Refusal { error } = refusal.map_err(|error| given(&error))?;
             tracing::warn!(error, "the provider refused a code");
