@@ -20,7 +20,7 @@ fn stats_of_a_node_that_cannot_be_reached_or_is_too_slow_are_502() {
         let begin = Instant::now();
         let path = format!("/api/instance/{}/stats/", uuid(&created));
         let body = api.get(&path).is(502);
-        assert!(begin.elapsed() < Duration::from_secs(5), "{fault}");
+        assert!(begin.elapsed() < Duration::from_secs(30), "{fault}");
         assert!(body["detail"].is_string(), "{fault}: {body}");
         // Internal details stay in the log.
         assert!(!body.to_string().contains("simulated"), "{fault}: {body}");

@@ -168,6 +168,9 @@ fn the_last_message_of_a_stream_has_the_reason_of_its_end() {
     server.finish().unwrap();
 }
 
+/// A stream ends within this time. Requests in progress at a shutdown get 20 seconds.
+const SOON: Duration = Duration::from_secs(15);
+
 #[test]
 fn a_stop_of_the_server_and_the_revocation_of_a_key_end_streams() {
     let (mut server, ann) = start();
@@ -181,20 +184,12 @@ fn a_stop_of_the_server_and_the_revocation_of_a_key_end_streams() {
     server.cli(&["key", "revoke", id]).unwrap();
     let begun = Instant::now();
     assert!(ended.next().is_none());
-    assert!(
-        begun.elapsed() < Duration::from_secs(10),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     ann.small_container().unwrap();
     assert_eq!(kept.event()["type"], "created");
     let begun = Instant::now();
     assert!(server.terminate().unwrap().success());
-    assert!(
-        begun.elapsed() < Duration::from_secs(10),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     while kept.next().is_some() {}
     server.run().unwrap();
     server.finish().unwrap();
@@ -307,7 +302,7 @@ fn a_quiet_stream_has_a_heartbeat() {
     let beat = stream.lines.next().unwrap().unwrap();
     assert_eq!(beat, ": heartbeat");
     assert!(
-        begun.elapsed() < Duration::from_secs(20),
+        begun.elapsed() < Duration::from_secs(60),
         "{:?}",
         begun.elapsed()
     );

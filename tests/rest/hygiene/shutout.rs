@@ -68,7 +68,7 @@ fn open_streams_do_not_block_health_checks() {
 
 #[test]
 fn endless_bodies_do_not_count_as_in_flight_and_unused_ones_are_not_read() {
-    let (server, api) = start_limited("max_connections = 20\nbody_timeout_ms = 15000");
+    let (server, api) = start_limited("max_connections = 20\nbody_timeout_ms = 60000");
     let begin = Instant::now();
     let _waiting = requests(&server, 60, |n| {
         head(n, "POST", "/api/instance/", api.key(), false)
@@ -79,7 +79,7 @@ fn endless_bodies_do_not_count_as_in_flight_and_unused_ones_are_not_read() {
     // The answer to the second request does not wait for its unused body.
     while read_frame(&mut ignored).unwrap() != HEADERS {}
     assert!(api.list().unwrap().is_empty());
-    assert!(begin.elapsed() < Duration::from_secs(10));
+    assert!(begin.elapsed() < Duration::from_secs(50));
     server.finish().unwrap();
 }
 

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use wharf_tests::{Api, Server, Terminal, lasting_node, settled};
 
-/// A terminal ends within this time.
-const SOON: Duration = Duration::from_secs(30);
+/// A terminal ends within this time. Requests in progress at a shutdown get 20 seconds.
+const SOON: Duration = Duration::from_secs(15);
 
 /// Waits for the end of a terminal, with these words and this code.
 pub fn ends(terminal: &mut Terminal, words: &str, code: u16) {
