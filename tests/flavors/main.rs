@@ -160,9 +160,9 @@ fn run(mut arguments: Arguments, cases: &[&'static Case]) -> ExitCode {
     let trials = cases
         .iter()
         .map(|case| trial(case.name, &context, case.test));
-    let failed = libtest_mimic::run(&arguments, trials.collect()).has_failed();
-    if wharf_tests::stop(context, Context::stop) && !failed {
-        return ExitCode::SUCCESS;
+    let ended = libtest_mimic::run(&arguments, trials.collect()).exit_code();
+    match wharf_tests::stop(context, Context::stop) {
+        true => ended,
+        false => ExitCode::FAILURE,
     }
-    ExitCode::FAILURE
 }

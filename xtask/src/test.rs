@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// The executables with real engines, in the order of their lane. They mostly wait, for storage and for
 /// virtual machines. All other tests run meanwhile.
-const ENGINES: [&str; 5] = ["engines", "incus", "ovn", "flavors", "engine"];
+const ENGINES: [&str; 3] = ["engines", "flavors", "engine"];
 /// Executables that took less are left out of the summary.
 const SLOW: Duration = Duration::from_secs(5);
 /// The most tests of a run that may fail at first and pass alone.
