@@ -2,6 +2,7 @@
 
 use super::{Stream, page, roomy};
 use crate::wait_until;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wharf_tests::{Api, Server, metric, small, until};
 
@@ -78,50 +79,62 @@ fn follow(mut stream: Stream, end: &AtomicU64) -> u64 {
     }
 }
 
+/// Kills the server, and ends the load, if `body` panics. Clients in threads would wait for it forever.
+fn or_kill(server: &mut Server, over: &AtomicBool, body: impl FnOnce(&mut Server)) {
+    let body = AssertUnwindSafe(|| body(server));
+    if let Err(panic) = catch_unwind(body) {
+        over.store(true, Ordering::Relaxed);
+        let _ = server.kill();
+        resume_unwind(panic);
+    }
+}
+
 #[test]
 fn a_hundred_clients_miss_no_event_of_an_hour() {
-    let (server, _dir) = roomy(&[]);
+    let (mut server, _dir) = roomy(&[]);
     let ann = server.user("ann@example.com").unwrap();
-    let end = AtomicU64::new(0);
+    let (over, end) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
-        let clients: Vec<_> = (0..CLIENTS)
-            .map(|_| {
-                let stream = Stream::of(&server, &ann, "?after=0");
-                scope.spawn(|| follow(stream, &end))
-            })
-            .collect();
-        let before = resident_mib(&server);
-        churn(&|| ann.clone(), MADE, &AtomicBool::new(false));
-        wait_until("all are purged", || {
-            let quota = ann.get("/api/quota/")?.expect(200)?;
-            Ok((quota["n_instances"]["used"] == 0).then_some(()))
-        });
-        // The last event wakes clients that have all the others already.
-        let mut last = ann.get("/api/event/?limit=1000").unwrap();
-        let mut after = 0;
-        while let Some(id) = last
-            .body
-            .as_array()
-            .unwrap()
-            .last()
-            .and_then(|e| e["id"].as_u64())
-        {
-            after = id;
-            last = ann
-                .get(&format!("/api/event/?limit=1000&after={after}"))
-                .unwrap();
-        }
-        assert!(after >= HOUR, "{after}");
-        end.store(after + 1, Ordering::SeqCst);
-        ann.small_container().unwrap();
-        for client in clients {
-            assert_eq!(client.join().unwrap(), after + 1);
-        }
-        let now = resident_mib(&server);
-        println!(
-            "{CLIENTS} clients, {after} events: {before} MiB resident before, {now} MiB after"
-        );
-        assert!(now < before + MORE_MIB, "{before} MiB, then {now} MiB");
+        or_kill(&mut server, &over, |server| {
+            let clients: Vec<_> = (0..CLIENTS)
+                .map(|_| {
+                    let stream = Stream::of(server, &ann, "?after=0");
+                    scope.spawn(|| follow(stream, &end))
+                })
+                .collect();
+            let before = resident_mib(server);
+            churn(&|| ann.clone(), MADE, &over);
+            wait_until("all are purged", || {
+                let quota = ann.get("/api/quota/")?.expect(200)?;
+                Ok((quota["n_instances"]["used"] == 0).then_some(()))
+            });
+            // The last event wakes clients that have all the others already.
+            let mut last = ann.get("/api/event/?limit=1000").unwrap();
+            let mut after = 0;
+            while let Some(id) = last
+                .body
+                .as_array()
+                .unwrap()
+                .last()
+                .and_then(|e| e["id"].as_u64())
+            {
+                after = id;
+                last = ann
+                    .get(&format!("/api/event/?limit=1000&after={after}"))
+                    .unwrap();
+            }
+            assert!(after >= HOUR, "{after}");
+            end.store(after + 1, Ordering::SeqCst);
+            ann.small_container().unwrap();
+            for client in clients {
+                assert_eq!(client.join().unwrap(), after + 1);
+            }
+            let now = resident_mib(server);
+            println!(
+                "{CLIENTS} clients, {after} events: {before} MiB resident before, {now} MiB after"
+            );
+            assert!(now < before + MORE_MIB, "{before} MiB, then {now} MiB");
+        })
     });
     server.finish().unwrap();
 }
@@ -152,33 +165,35 @@ fn clients_that_come_back_get_each_event_once_although_the_server_is_killed() {
             }
         };
         let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(follow)).collect();
-        let load = scope.spawn(|| churn(&|| ann.at(&address()), 100_000, &over));
-        for _ in 0..4 {
+        or_kill(&mut server, &over, |server| {
+            let load = scope.spawn(|| churn(&|| ann.at(&address()), 100_000, &over));
+            for _ in 0..4 {
+                made(&server.again(&ann), 30);
+                server.kill().unwrap();
+                server.run().unwrap();
+                server.base_url().clone_into(&mut base_url.lock().unwrap());
+            }
             made(&server.again(&ann), 30);
-            server.kill().unwrap();
-            server.run().unwrap();
-            server.base_url().clone_into(&mut base_url.lock().unwrap());
-        }
-        made(&server.again(&ann), 30);
-        over.store(true, Ordering::Relaxed);
-        load.join().unwrap();
-        let api = server.again(&ann);
-        wait_until("nothing happens any more", || {
-            let quota = api.get("/api/quota/")?.expect(200)?;
-            let idle = quota["n_instances"]["used"] == api.list()?.len();
-            Ok(idle.then_some(()))
-        });
-        let mut last = 0;
-        while let Some(event) = page(&api, &format!("?limit=1000&after={last}")).last() {
-            last = event["id"].as_u64().unwrap();
-        }
-        end.store(last + 1, Ordering::SeqCst);
-        api.small_container().unwrap();
-        for client in clients {
-            let seen = client.join().unwrap();
-            assert!(seen.len() > 100, "{}", seen.len());
-            assert_eq!(seen, (1..=last + 1).collect::<Vec<_>>());
-        }
+            over.store(true, Ordering::Relaxed);
+            load.join().unwrap();
+            let api = server.again(&ann);
+            wait_until("nothing happens any more", || {
+                let quota = api.get("/api/quota/")?.expect(200)?;
+                let idle = quota["n_instances"]["used"] == api.list()?.len();
+                Ok(idle.then_some(()))
+            });
+            let mut last = 0;
+            while let Some(event) = page(&api, &format!("?limit=1000&after={last}")).last() {
+                last = event["id"].as_u64().unwrap();
+            }
+            end.store(last + 1, Ordering::SeqCst);
+            api.small_container().unwrap();
+            for client in clients {
+                let seen = client.join().unwrap();
+                assert!(seen.len() > 100, "{}", seen.len());
+                assert_eq!(seen, (1..=last + 1).collect::<Vec<_>>());
+            }
+        })
     });
     server.finish().unwrap();
 }
