@@ -98,7 +98,9 @@ impl App {
         };
         match self.nodes.state(node) {
             state @ NodeState::Outage(_) => out_of_reach(state.to_string()),
-            state @ NodeState::Unreachable(_) if !answers(driver) => out_of_reach(state.to_string()),
+            state @ NodeState::Unreachable(_) if !answers(driver) => {
+                out_of_reach(state.to_string())
+            }
             _ => Ok(driver),
         }
     }
