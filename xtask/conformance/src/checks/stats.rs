@@ -60,6 +60,17 @@ pub(super) fn checks() -> Vec<Check> {
                 Ok(())
             },
         ),
+        decision(
+            "2.5",
+            "stats have the header Age, the sample's age in whole seconds",
+            |c| {
+                let response = c.me().stats(uuid(c.sample("container")?)?)?;
+                response.is(200)?;
+                let age = response.header("age").context("there is no Age")?;
+                ensure!(age.parse::<u32>().is_ok(), "Age is {age:?}");
+                Ok(())
+            },
+        ),
         decision("2.5", "stats totals follow a resize", |c| {
             let running = c.running("container")?;
             let body = serde_json::json!({ "mem_gib": 2 });
