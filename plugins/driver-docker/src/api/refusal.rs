@@ -48,10 +48,11 @@ impl Refusal {
         ))
     }
 
-    /// The object does not exist; its kind depends on the request.
+    /// The object does not exist; its kind depends on the request. Podman answers with 500 if a container goes
+    /// while it reads it.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
-        self.status == 404
+        self.status == 404 || self.says(&["no such container"])
     }
 
     /// The container does not exist.
@@ -245,6 +246,8 @@ mod tests {
         assert!(refusal(500, locked).is_unmountable_lxcfs());
         let gone = r#"{"message":"no container with ID or name \"x\" found: no such container"}"#;
         assert!(!refusal(404, gone).is_unknown_request());
+        let going = r#"{"message":"no container with ID 12 found in database: no such container"}"#;
+        assert!(refusal(500, going).is_not_found() && refusal(500, going).is_no_container());
         let quota = r#"{"message":"--storage-opt is supported only for overlay over xfs with 'pquota' mount option"}"#;
         assert!(refusal(500, quota).is_no_disk_limit());
         let podman = r#"{"message":"storage option overlay.size and overlay.inodes not supported. Filesystem does not support, Project Quota"}"#;
