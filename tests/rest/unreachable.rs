@@ -3,7 +3,7 @@
 use crate::{Expected, running, start_under, start_with, uuid, wait_until, with};
 use serde_json::json;
 use std::time::{Duration, Instant};
-use wharf_tests::{Api, Server, until};
+use wharf_tests::{Api, Server, metric, small, until};
 
 /// Starts a server that waits only briefly for its node.
 fn brief(faults: &str) -> (Server, Api) {
@@ -114,6 +114,32 @@ fn delete_is_204_at_once_and_frees_resources_after_the_removal() {
     });
     api.wait_for(uuid(&again.unwrap()), "running").unwrap();
     server.finish().unwrap();
+}
+
+#[test]
+fn resources_are_held_while_the_engine_fails_the_stop_and_the_deletion() {
+    for fault in ["unreachable", "error"] {
+        let fails =
+            ["stop", "delete"].map(|call| format!("{{ call = \"{call}\", error = \"{fault}\" }}"));
+        let (server, api) = brief(&fails.join(", "));
+        let all = with("container", json!({ "n_vcpus": 16 }));
+        let created = api.create(&all).is(201);
+        api.wait_for(uuid(&created), "running").unwrap();
+        // A second call shows what the failure of the first one has led to.
+        let held_after = |call: &str| {
+            let calls = format!("wharf_plugin_call_duration_seconds_count{{function=\"{call}\"");
+            wait_until(&format!("the second {call}"), || {
+                let again = metric(&api, &calls)? >= 2.0;
+                api.create(&small("container"))?.expect(422)?;
+                Ok(again.then_some(()))
+            });
+        };
+        api.act(uuid(&created), "stop").is(200);
+        held_after("stop");
+        api.delete(uuid(&created)).is(204);
+        held_after("delete");
+        server.finish().unwrap();
+    }
 }
 
 #[test]
