@@ -5,7 +5,7 @@ use wharf_tests::{FakeClock, Ports, Server, simulated_node};
 
 pub const ANN: &str = "ann@example.com";
 /// USD of an hour of the smallest container, and of its disk alone.
-const HOUR: f64 = 0.0174;
+pub const HOUR: f64 = 0.0174;
 pub const DISK_HOUR: f64 = 0.0014;
 
 fn total(server: &Server) -> f64 {

@@ -1,8 +1,8 @@
 //! `wharf events` and `wharf bill`, with and without a running server; billing of section 3.
 
-use crate::bill::{ANN, DISK_HOUR, total_of};
+use crate::bill::{ANN, DISK_HOUR, HOUR, total_of};
 use crate::{Expected, running, start, start_with, uuid, wait_until};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wharf_tests::Server;
 
 fn kinds(lines: &str) -> Vec<&str> {
@@ -68,6 +68,14 @@ pub fn until_billed(server: &Server, email: &str) {
     });
 }
 
+/// Checks an amount at USD per hour. Its time lies between two that a test has measured.
+fn assert_billed(usd: f64, hourly: f64, [least, most]: [Duration; 2]) {
+    let cost = |time: Duration| hourly / 3600.0 * time.as_secs_f64();
+    // Amounts are rounded, and clocks differ.
+    let expected = 0.95 * cost(least) - 1e-8..1.05 * cost(most) + 1e-8;
+    assert!(expected.contains(&usd), "{usd} is not in {expected:?}");
+}
+
 #[test]
 fn compute_is_billed_while_running_and_storage_while_existing() {
     let (mut server, api) = start();
@@ -76,20 +84,25 @@ fn compute_is_billed_while_running_and_storage_while_existing() {
     assert_eq!(total_of(&bill(&server)), 0.0);
     // The growth of another bill shows that time passes.
     running(&server.user("bob@example.com").unwrap());
+    let begin = Instant::now();
     let created = running(&api);
+    let runs = Instant::now();
     until_billed(&server, ANN);
+    let least = runs.elapsed();
     let before = bill(&server);
+    assert_billed(total_of(&before), HOUR, [least, begin.elapsed()]);
     assert!(before.contains(uuid(&created)));
     api.act(uuid(&created), "stop").is(200);
     let begin = Instant::now();
     let stopped = total_of(&bill(&server));
     assert!(stopped >= total_of(&before) && total_of(&before) > 0.0);
+    let shown = Instant::now();
     until_billed(&server, "bob@example.com");
     until_billed(&server, ANN);
+    let least = shown.elapsed();
     let later = total_of(&bill(&server)) - stopped;
     // A vCPU and a GiB of RAM would cost eleven times as much as the disk.
-    let disk = DISK_HOUR / 3600.0 * begin.elapsed().as_secs_f64();
-    assert!(later < 1.1 * disk + 1e-8, "{later} {disk}");
+    assert_billed(later, DISK_HOUR, [least, begin.elapsed()]);
     api.delete(uuid(&created)).is(204);
     let ended = bill(&server);
     until_billed(&server, "bob@example.com");
