@@ -105,7 +105,7 @@ fn main() -> ExitCode {
         let names = PLAIN.iter().chain(MORE).map(|case| case.name.to_owned());
         return wharf_tests::without_engine(&arguments, names.collect());
     }
-    let all = wharf_tests::is_whole_run();
+    let all = wharf_tests::lanes::is_whole_run();
     let mut cases: Vec<&'static Case> = PLAIN.iter().collect();
     if all {
         cases.extend(MORE);
@@ -138,10 +138,11 @@ fn main() -> ExitCode {
     let ended = run(arguments, &cases);
     let passed = ended == ExitCode::SUCCESS && cases.len() == plain;
     // A clone of continuous integration is not committed.
-    if passed && std::env::var_os("CI").is_none() {
-        if let Err(error) = proof::note(&files) {
-            eprintln!("the pass cannot be noted: {error:#}");
-        }
+    if passed
+        && std::env::var_os("CI").is_none()
+        && let Err(error) = proof::note(&files)
+    {
+        eprintln!("the pass cannot be noted: {error:#}");
     }
     ended
 }

@@ -88,7 +88,7 @@ fn a_start_compiles_no_plugin_that_came_with_the_program() {
     let server = installed.start();
     let kept = server.data_dir().join("plugins-cache");
     assert!(!server.log().contains(COMPILED), "{}", server.log());
-    assert_eq!(files(&kept), [PathBuf::new(); 0]);
+    assert!(files(&kept).is_empty());
     server.finish().unwrap();
 }
 

@@ -18,8 +18,7 @@ fn start() -> (Server, Api, [TempDir; 2]) {
 }
 
 fn whole(n_vcpus: u32) -> Value {
-    let body = with("container", json!({ "n_vcpus": n_vcpus }));
-    body
+    with("container", json!({ "n_vcpus": n_vcpus }))
 }
 
 fn running(api: &Api, n_vcpus: u32) -> String {

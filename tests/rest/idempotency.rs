@@ -13,8 +13,7 @@ fn create(api: &Api, key: &str, body: &Value) -> Answer {
 }
 
 fn named(name: &str) -> Value {
-    let body = with("container", json!({ "name": name }));
-    body
+    with("container", json!({ "name": name }))
 }
 
 /// Sends a create without reading the answer.

@@ -10,11 +10,10 @@ use serde_json::{Value, json};
 use wharf_tests::{called, small, until};
 
 fn sized(n_vcpus: u32, disk_size_gib: u32) -> Value {
-    let body = with(
+    with(
         "container",
         json!({ "n_vcpus": n_vcpus, "disk_size_gib": disk_size_gib }),
-    );
-    body
+    )
 }
 
 fn position(events: &[String], kind: &str) -> usize {
@@ -60,7 +59,7 @@ fn a_stopped_instance_moves_with_its_disk_and_starts_on_the_other_node() {
     assert_eq!(event["type"], "moved");
     assert_eq!(event["state"], "exited");
     let message = event["message"].as_str().unwrap();
-    has(&message, moved["lan_ipv4"].as_str().unwrap());
+    has(message, moved["lan_ipv4"].as_str().unwrap());
     assert!(
         !message.contains("two"),
         "nodes are the operator's: {message}"

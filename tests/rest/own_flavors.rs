@@ -149,7 +149,7 @@ fn an_image_that_no_node_has_is_known_before_a_create() {
     let body = with("container", json!({ "flavor": "marimo" }));
     let refused = api.create(&body).is(422);
     let message = refused["detail"]["message"].as_str().unwrap();
-    has(&message, "No node has the image of this flavor");
+    has(message, "No node has the image of this flavor");
     let estimate = api.send("POST", "/api/estimate/", &body).unwrap();
     has(estimate.body.to_string(), "No node has the image");
     // Flavors with an image go on.

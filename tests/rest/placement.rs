@@ -74,10 +74,7 @@ fn overcommitted_vcpus_are_shared_and_none_has_more_than_the_node() {
             "cpu_overcommit = 2.5\ncapacity = { n_vcpus = 2",
         ),
     );
-    let wanted = |n_vcpus: u32| {
-        let body = with("container", json!({ "n_vcpus": n_vcpus }));
-        body
-    };
+    let wanted = |n_vcpus: u32| with("container", json!({ "n_vcpus": n_vcpus }));
     let refused = |n_vcpus: u32| {
         let answer = api.create(&wanted(n_vcpus)).is(422);
         answer["detail"]["nearest_available"].clone()

@@ -33,7 +33,7 @@ fn all_wrong_fields_are_reported_at_once_even_if_disks_cannot_grow() {
 
 /// Creates a stopped container with a disk of 10 GiB.
 fn stopped(api: &Api) -> Value {
-    let created = running(&api);
+    let created = running(api);
     let stop = api.act(uuid(&created), "stop").unwrap();
     stop.is(200);
     created

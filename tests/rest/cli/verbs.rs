@@ -222,7 +222,7 @@ fn an_instance_in_error_shows_the_reason() {
         .lines()
         .find(|line| line.starts_with("reason"))
         .unwrap();
-    has(&reason, "The host could not make the instance");
+    has(reason, "The host could not make the instance");
     shell.ok(&["rename", "box", "crate"]).unwrap();
     let events = shell.ok(&["events", "crate"]).unwrap();
     assert!(events.contains("is now called crate"), "{events}");
