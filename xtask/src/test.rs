@@ -147,3 +147,47 @@ fn summary(runs: &[Run], flaky: &[(String, Outcome)]) -> Result<String> {
     }
     Ok(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::executable::tests::script;
+    use super::{Selection, conclude};
+    use crate::workspace::Workspace;
+
+    /// The end of the output of an executable whose test `a` failed.
+    const A_FAILED: &str = "printf 'failures:\\n    a\\n\\n'; exit 101";
+    const ONE: &str = "[ \"$1\" = --exact ] && echo 'running 1 test' &&";
+
+    /// Whether a run of this script counts as passed.
+    fn passes(name: &str, text: &str) -> bool {
+        let directory = tempfile::tempdir().unwrap();
+        let (workspace, selection) = (Workspace::find().unwrap(), Selection::default());
+        let executable = script(directory.path(), name, text);
+        let outcome = executable.run(&workspace, &selection).unwrap();
+        conclude(&workspace, &selection, &[(executable, outcome)]).is_ok()
+    }
+
+    #[test]
+    fn a_test_that_passes_alone_is_flaky_and_no_failure() {
+        assert!(passes("xtask-flaky", &format!("{ONE} exit 0\n{A_FAILED}")));
+        assert!(!passes(
+            "xtask-fails-again",
+            &format!("{ONE} exit 101\n{A_FAILED}")
+        ));
+        // No test ran, so none has passed.
+        assert!(!passes(
+            "xtask-none",
+            &format!("[ \"$1\" = --exact ] && exit 0\n{A_FAILED}")
+        ));
+    }
+
+    #[test]
+    fn a_crash_and_many_failures_are_final() {
+        assert!(!passes(
+            "xtask-crash",
+            &format!("{ONE} exit 0\nprintf 'failures:\\n    a\\n'; exit 1")
+        ));
+        let many = "printf 'failures:\\n    a\\n    b\\n    c\\n    d\\n'; exit 101";
+        assert!(!passes("xtask-many", &format!("{ONE} exit 0\n{many}")));
+    }
+}

@@ -133,9 +133,24 @@ impl Executable {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::executable;
+pub mod tests {
+    use super::{Executable, executable};
     use serde_json::json;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    /// A test executable that is a shell script.
+    pub fn script(directory: &Path, name: &str, text: &str) -> Executable {
+        let program = directory.join(name);
+        fs::write(&program, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        Executable {
+            name: name.to_owned(),
+            program,
+            package: directory.to_owned(),
+        }
+    }
 
     #[test]
     fn only_tests_are_run() {

@@ -102,7 +102,7 @@ mod tests {
             end.contains("it is 5") && end.contains("b::c ... FAILED"),
             "{end}"
         );
-        assert_eq!(end.matches("line").count(), 58, "{end}");
+        assert_eq!(end.matches("line").count(), 57, "{end}");
     }
 
     #[test]
