@@ -33,13 +33,9 @@ pub struct Executable {
 /// Builds all targets of the workspace in one graph; returns the tests among them.
 pub fn build(workspace: &Workspace) -> Result<Vec<Executable>> {
     let mut cargo = workspace.cargo();
-    cargo.args([
-        "build",
-        "--release",
-        "--locked",
-        "--workspace",
-        "--all-targets",
-    ]);
+    cargo.args(["build", "--release", "--locked", "--workspace"]);
+    // --all-targets would build libraries without tests as benchmarks.
+    cargo.args(["--lib", "--bins", "--tests", "--examples"]);
     cargo.arg("--message-format=json-render-diagnostics");
     let mut child = cargo
         .stdout(Stdio::piped())
