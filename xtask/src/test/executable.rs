@@ -109,7 +109,9 @@ impl Executable {
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output);
+        // Cargo describes the package to its tests.
         without_package(&mut command).env("CARGO_MANIFEST_DIR", &self.package);
+        command.env("CARGO_PKG_NAME", &self.name);
         command.envs(selection.all.then_some((ALL, "1")));
         if env::var_os(THREADS).is_none() {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);

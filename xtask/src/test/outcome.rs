@@ -41,7 +41,12 @@ impl Outcome {
             let name = line.strip_prefix("    ");
             match name {
                 Some(name) if is_list => names.push(name),
-                _ => is_list = line == FAILURES,
+                _ if line == FAILURES => {
+                    // The last list counts: details of a failure may have another.
+                    names.clear();
+                    is_list = true;
+                }
+                _ => is_list = false,
             }
         }
         match self.code {
