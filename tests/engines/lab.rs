@@ -24,7 +24,7 @@ pub struct Facts {
     pub maps_each_alone: bool,
     pub drops_raw_sockets: bool,
     pub enforces_disk_size: bool,
-    /// What fits on a disk of 10 GiB.
+    /// The content that fits on a disk of 10 GiB.
     pub usable_disk_mib: u32,
     /// Whether the disk of a running container grows.
     pub grows_running: bool,

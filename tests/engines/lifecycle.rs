@@ -38,7 +38,7 @@ pub fn running_means_ssh_accepts(lab: &impl Lab) -> Result<()> {
     server.finish()
 }
 
-/// What a restart must not change. A changed hardware address would leave stale ARP entries on neighbours.
+/// The identity that a restart keeps. A changed hardware address would leave stale ARP entries on neighbours.
 const IDENTITY: &str = "uname -n; cat /etc/hostname ~/file /etc/ssh/ssh_host_ed25519_key.pub \
     /sys/class/net/eth0/address; getent hosts keeps-data; sudo ls -A /etc/wharf";
 

@@ -145,7 +145,7 @@ impl Table {
         self.left_out.push(format!("{what}: {why}"));
     }
 
-    /// Writes `bench.json`, and each curve as SVG.
+    /// Writes `bench.json`, and each curve as CSV and SVG.
     pub fn write(&self, directory: &Path) -> Result<()> {
         fs::create_dir_all(directory)
             .with_context(|| format!("--report {}", directory.display()))?;

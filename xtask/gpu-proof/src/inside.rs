@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 /// The script that prints what there is, one NAME=VALUE in each line.
 pub(crate) const LOOK: &str = include_str!("inside.sh");
 
-/// What the script has printed.
+/// The output of the script.
 pub(crate) struct Seen<'a>(pub &'a str);
 
 impl Seen<'_> {

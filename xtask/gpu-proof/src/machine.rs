@@ -1,4 +1,4 @@
-//! What the machine permits. Names and serial numbers of the machine stay out.
+//! The features of the machine that the proof needs. Names and serial numbers stay out of the report.
 
 use super::report::Report;
 use std::fs;

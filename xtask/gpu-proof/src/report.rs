@@ -15,7 +15,7 @@ pub(crate) struct Report {
 struct Step {
     title: String,
     milliseconds: u128,
-    /// What was seen, or the error.
+    /// The observation, or the error.
     outcome: Result<String, String>,
 }
 

@@ -60,7 +60,7 @@ pub(super) fn checks() -> Vec<Check> {
             |c| {
                 let audit = || c.me().get("/api/audit/?order=newest")?.expect(200);
                 let (body, before) = (c.small("container"), audit()?);
-                // What earlier checks deleted is freed meanwhile.
+                // Deletions of earlier checks may still free capacity.
                 c.retry(|| {
                     let free = listed(c, OFFER)?["largest_free"].clone();
                     estimated(c, &body)?;

@@ -111,7 +111,7 @@ impl Layout {
     }
 }
 
-/// What a later run of any directory needs to end an engine.
+/// The facts with which a later run, in any directory, ends an engine.
 #[derive(Debug, Clone)]
 pub(crate) struct Note {
     /// The name of the kind.

@@ -100,7 +100,7 @@ impl<E: Engine> Private<E> {
         self.lxcfs = None;
         self.rules.take().map_or(Ok(()), |rules| rules.remove())?;
         let Layout { run, dir, .. } = &self.layout;
-        // What is mounted is not the engine's to remove.
+        // Mounted content does not belong to the engine, and must not be removed.
         let mounted = mounts::below(run)?;
         ensure!(mounted.is_empty(), "{mounted:?} are still mounted");
         let condemned = [(run, true), (dir, self.disposable)];
