@@ -7,6 +7,7 @@ mod limits;
 mod mirrors;
 mod node;
 mod oidc;
+mod proxies;
 mod quota;
 mod rates;
 mod reload;
@@ -20,6 +21,7 @@ pub use limits::Limits;
 pub use mirrors::PackageMirrors;
 pub use node::{Capacity, EngineTls, Gpu, NodeConfig};
 pub use oidc::{Issuer, OidcConfig, is_protected};
+pub use proxies::TrustedProxies;
 pub use quota::Quota;
 pub use rates::{Decimal, RatesConfig, TierRates};
 pub use retention::Retention;
@@ -45,6 +47,12 @@ pub struct Config {
     /// Public URL of the console, such as `https://wharf.example.org`. Default: `http://localhost` with
     /// the port of `listen`.
     pub base_url: Option<BaseUrl>,
+    /// Addresses and networks of proxies, such as `"127.0.0.1"`. Default: none.
+    ///
+    /// The client of a request of a trusted proxy is the last address of `X-Forwarded-For` that is not
+    /// a proxy's. Any program on such an address can name any client.
+    #[serde(default)]
+    pub trusted_proxies: TrustedProxies,
     /// Login host shown in `ssh_command`. Default `127.0.0.1`. A node may override it.
     #[serde(default = "loopback")]
     pub ssh_host: String,

@@ -74,6 +74,7 @@ pub(super) fn start(
         limits,
         tls: None,
         unsent: Unsent::new(u64::MAX),
+        proxies: Arc::default(),
         open: Gauge::default(),
     };
     Ok(tokio::spawn(async move {

@@ -2,20 +2,26 @@
 
 use super::access_log::Entry;
 use super::activity::Activity;
+use super::client::client;
+use super::events::accepts_stream;
 use super::interface::Interface;
 use super::respond::{HttpError, Response};
-use super::{same_origin, session_cookie};
+use super::same_origin;
+use super::session_cookie::{Cookies, PART};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
 use http::HeaderMap;
-use http::header::{AUTHORIZATION, COOKIE};
+use http::header::{AUTHORIZATION, COOKIE, UPGRADE};
 use std::sync::Arc;
-use wharf_control::{Caller, Credential};
+use wharf_control::{App, Caller, Credential};
 use wharf_domain::scope::Scope;
+use wharf_domain::secret::SecretText;
 
 /// The path whose requests need a scope of their own.
 const METRICS: &str = "/metrics";
+/// The paths of webhooks. A webhook reads events for as long as it exists.
+const WEBHOOKS: &str = "/api/webhook/";
 
 const SCHEME: &str = "Bearer";
 
@@ -51,15 +57,17 @@ pub(super) async fn authenticate(
             && same_origin::needs_proof(&request)
             && !same_origin::is_proven(&request, &app.config())
         {
-            return HttpError::Origin.into_response();
+            let console = same_origin::of_console(&request, &app.config());
+            return HttpError::Origin(console).into_response();
         }
-        let needed = match request.method().is_safe() {
-            _ if is_metrics => Scope::Metrics,
-            true => Scope::Read,
-            false => Scope::Write,
+        let needed: &[Scope] = match request.method().is_safe() {
+            _ if is_metrics => &[Scope::Metrics],
+            true => &[Scope::Read],
+            false if path.starts_with(WEBHOOKS) => &[Scope::Write, Scope::Read],
+            false => &[Scope::Write],
         };
-        if !caller.scopes.has(needed) {
-            return HttpError::Scope(needed).into_response();
+        if let Some(lacking) = needed.iter().find(|scope| !caller.scopes.has(**scope)) {
+            return HttpError::Scope(*lacking).into_response();
         }
         request.extensions_mut().insert(Authenticated(caller));
     }
@@ -72,8 +80,35 @@ pub(super) fn session(interface: &Interface, request: &Request) -> Option<Caller
         return None;
     }
     let app = interface.api.app();
-    let token = session_cookie::find(request.headers(), &app.config().base_url())?;
-    authenticated(request, |id| app.authenticate_session(token, id))
+    let cookies = Cookies::of(app, &app.config());
+    let part = match cookies.are_whole() {
+        true => None,
+        false => Some(part(app, request)?),
+    };
+    let mut sessions = cookies.sessions(request.headers());
+    sessions.find_map(|cookie| {
+        let token = match &part {
+            Some(part) => SecretText::new(format!("{cookie}.{}", part.expose())),
+            None => SecretText::new(cookie),
+        };
+        authenticated(request, |id| app.authenticate_session(token.expose(), id))
+    })
+}
+
+/// The part of a token that no cookie has: from the header, or for the ticket of a WebSocket or an event
+/// stream.
+fn part(app: &App, request: &Request) -> Option<SecretText> {
+    if let Some(part) = request.headers().get(PART) {
+        return part.to_str().ok().map(SecretText::new);
+    }
+    let headers = request.headers();
+    if !headers.contains_key(UPGRADE) && !accepts_stream(headers) {
+        return None;
+    }
+    let query = request.uri().query().unwrap_or_default();
+    let mut query = form_urlencoded::parse(query.as_bytes());
+    let (_, ticket) = query.find(|(name, _)| name == "ticket")?;
+    app.accounts().spend_ticket(&ticket)
 }
 
 /// The caller that `find` returns for a request id. The log entry and the connection note its user.
@@ -86,8 +121,8 @@ fn authenticated(
     let _ = entry.user.set(caller.user);
     if let Some(connection) = request.extensions().get::<Arc<Activity>>() {
         connection.authenticate();
-        caller.peer = connection.peer;
     }
+    caller.peer = client(request.extensions()).map(|client| client.address);
     Some(caller)
 }
 

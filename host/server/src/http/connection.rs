@@ -3,6 +3,7 @@
 
 use super::activity::{Activity, BodyProgress};
 use super::body::RequestBody;
+use super::client::Client;
 use super::respond;
 use super::unsent::{Unsent, UnsentBody};
 use axum::Router;
@@ -20,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::{Instant, interval_at};
 use tower::Service;
-use wharf_config::Limits;
+use wharf_config::{Limits, TrustedProxies};
 
 /// The largest number of headers of one request.
 const MAX_HEADERS: usize = 64;
@@ -45,12 +46,18 @@ pub(super) struct Connections {
     builder: Builder<TokioExecutor>,
     router: Router,
     unsent: Arc<Unsent>,
+    proxies: Arc<TrustedProxies>,
     idle_timeout: Duration,
     write_timeout: Duration,
 }
 
 impl Connections {
-    pub(super) fn new(router: Router, limits: &Limits, unsent: Arc<Unsent>) -> Self {
+    pub(super) fn new(
+        router: Router,
+        limits: &Limits,
+        unsent: Arc<Unsent>,
+        proxies: Arc<TrustedProxies>,
+    ) -> Self {
         let idle_timeout = Duration::from_millis(limits.header_timeout_ms);
         let mut builder = Builder::new(TokioExecutor::new());
         builder
@@ -70,6 +77,7 @@ impl Connections {
             builder,
             router,
             unsent,
+            proxies,
             idle_timeout,
             write_timeout: Duration::from_millis(limits.write_timeout_ms),
         }
@@ -123,8 +131,11 @@ impl Connections {
     {
         let running = Running::begin(activity);
         let unsent = Arc::clone(&self.unsent);
+        let peer = activity.peer;
+        let client = peer.map(|peer| Client::of(peer, request.headers(), &self.proxies));
         let mut request = RequestBody::wrap(request, activity).map(Body::new);
         request.extensions_mut().insert(Arc::clone(activity));
+        client.map(|client| request.extensions_mut().insert(client));
         let response = self.router.clone().call(request);
         async move {
             let mut response = response.await?;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
-use wharf_config::Limits;
+use wharf_config::{Limits, TrustedProxies};
 
 /// A service and the way it is reached.
 pub(super) struct Served {
@@ -23,6 +23,7 @@ pub(super) struct Served {
     /// The certificate, which a reload replaces.
     pub(super) tls: Option<Arc<ArcSwap<ServerConfig>>>,
     pub(super) unsent: Arc<Unsent>,
+    pub(super) proxies: Arc<TrustedProxies>,
     /// The number of open connections.
     pub(super) open: Gauge,
 }
@@ -40,10 +41,11 @@ pub(super) async fn serve<L: Listener>(
         limits,
         tls,
         unsent,
+        proxies,
         open,
     } = served;
     let header_timeout = Duration::from_millis(limits.header_timeout_ms);
-    let connections = Arc::new(Connections::new(router, &limits, unsent));
+    let connections = Arc::new(Connections::new(router, &limits, unsent, proxies));
     let peers = Peers::new(&limits);
     let max = limits.max_connections.min(Semaphore::MAX_PERMITS);
     let permits = Arc::new(Semaphore::new(max));

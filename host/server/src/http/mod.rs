@@ -11,6 +11,7 @@ mod admin_client;
 mod asset;
 mod auth;
 mod body;
+mod client;
 mod compress;
 mod conditional;
 mod connection;

@@ -1,9 +1,10 @@
 //! Connections counted by the address of their peer.
 
 use super::activity::Activity;
+use super::client::network;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wharf_config::Limits;
 
@@ -96,21 +97,9 @@ impl Drop for PeerConnection {
     }
 }
 
-/// One client usually has a whole IPv6 /64 network, and this machine all loopback addresses, so each
-/// of these is counted as one peer.
-pub(super) fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        address if address.is_loopback() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(address) => {
-            Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()
-        }
-        other @ IpAddr::V4(_) => other,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Activity, Peers, network};
+    use super::{Activity, Peers};
     use std::sync::Arc;
     use wharf_config::Limits;
 
@@ -158,13 +147,5 @@ mod tests {
         // Each peer has one connection without a key now.
         peers.evict_unauthenticated();
         activities[0].evicted().await;
-    }
-
-    #[test]
-    fn ipv6_peers_are_networks() {
-        let network = |address: &str| network(address.parse().unwrap()).to_string();
-        assert_eq!(network("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
-        assert_eq!(network("::1"), "127.0.0.1");
-        assert_eq!(network("::ffff:10.0.0.1"), "10.0.0.1");
     }
 }

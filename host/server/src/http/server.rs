@@ -66,6 +66,7 @@ impl Server {
             streams: Streams::new(&limits, metrics.event_streams.clone()),
             stopped: stopped.clone(),
         };
+        let proxies = Arc::new(config.trusted_proxies.clone());
         let tls = config.tls.as_ref().map(tls::read).transpose()?;
         let tls = tls.map(|tls| Arc::new(ArcSwap::new(tls)));
         let interface = Arc::new(interface);
@@ -76,6 +77,7 @@ impl Server {
                 tls: None,
                 limits,
                 unsent: Arc::clone(&unsent),
+                proxies: Arc::clone(&proxies),
                 open: Gauge::default(),
             };
             let address = |address: &SocketAddr| Some(address.ip());
@@ -87,6 +89,7 @@ impl Server {
             tls: tls.clone(),
             limits,
             unsent,
+            proxies,
             open: metrics.connections,
         };
         let admin = admin::start(config.admin_socket(), app, limits, stopped.clone())?;

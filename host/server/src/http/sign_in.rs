@@ -1,20 +1,20 @@
 //! The routes under `/auth/`: sign-in to the console, and the account of its user.
 
 use super::access_log::Entry;
-use super::activity::Activity;
 use super::auth::session;
+use super::client::{client, network};
 use super::extract::{Json, NoBody, fail};
 use super::interface::Interface;
-use super::peers::network;
 use super::rate::Rates;
 use super::respond::{self, HttpError, Response};
 use super::same_origin;
-use super::session_cookie;
+use super::session_cookie::{Cookies, PART};
 use crate::api::{self, Reply};
 use axum::extract::{FromRequest, Request, State};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, get, post};
+use http::HeaderMap;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,12 +25,13 @@ use wharf_domain::error::Error;
 const OPTIONS: &str = "/auth/options/";
 
 /// The routes.
-pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<Interface>>); 10] {
+pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<Interface>>); 11] {
     [
         (OPTIONS, get(options)),
         ("/auth/invite/", post(invite)),
         ("/auth/invite/accept/", post(accept)),
         ("/auth/sign-in/", post(sign_in)),
+        ("/auth/ticket/", post(ticket)),
         ("/auth/sign-out/", post(sign_out)),
         ("/auth/sign-out-everywhere/", post(sign_out_everywhere)),
         ("/auth/password/", post(password)),
@@ -114,9 +115,10 @@ impl<B> Visit<B> {
     ) -> Response {
         match result {
             Ok(new) => {
-                let config = interface.api.app().config();
-                let cookie = session_cookie::set(&new.token, &config.base_url(), &config.session);
-                respond::with_cookie(respond::reply(Reply::Gone), cookie)
+                let app = interface.api.app();
+                let config = app.config();
+                let given = Cookies::of(app, &config).give(&new.token, &config.session);
+                respond::with_session(respond::reply(Reply::Gone), given)
             }
             Err(error) => self.fail(&error),
         }
@@ -125,7 +127,8 @@ impl<B> Visit<B> {
     fn signed_out(&self, interface: &Interface, result: Result<(), Error>) -> Response {
         match result {
             Ok(()) => {
-                let cookie = session_cookie::clear(&interface.api.app().config().base_url());
+                let app = interface.api.app();
+                let cookie = Cookies::of(app, &app.config()).clear();
                 respond::with_cookie(respond::reply(Reply::Gone), cookie)
             }
             Err(error) => self.fail(&error),
@@ -168,14 +171,13 @@ pub(super) async fn guard(
         return HttpError::SignInOff.into_response();
     }
     if !request.method().is_safe() && same_origin::is_foreign(&request, &config) {
-        return HttpError::Origin.into_response();
+        let console = same_origin::of_console(&request, &config);
+        return HttpError::Origin(console).into_response();
     }
     let extensions = request.extensions();
     let entry = extensions.get::<Entry>();
     let visitor = Visitor {
-        peer: extensions
-            .get::<Arc<Activity>>()
-            .and_then(|connection| connection.peer),
+        peer: client(extensions).map(|client| client.address),
         request_id: entry.map_or_else(|| "".into(), |entry| Arc::clone(&entry.request_id)),
     };
     let caller = session(&interface, &request);
@@ -183,7 +185,8 @@ pub(super) async fn guard(
         && same_origin::needs_proof(&request)
         && !same_origin::is_proven(&request, &config)
     {
-        return HttpError::Origin.into_response();
+        let console = same_origin::of_console(&request, &config);
+        return HttpError::Origin(console).into_response();
     }
     request.extensions_mut().insert(Visiting(visitor, caller));
     next.run(request).await
@@ -219,6 +222,14 @@ async fn sign_in(State(interface): Shared, visit: Visit<Json>) -> Answer {
         .sign_in(&visit.visitor, &given.email, given.password)
         .await;
     Ok(visit.signed_in(&interface, signed_in))
+}
+
+/// The ticket stands for the part of the token that this request has in a header.
+async fn ticket(State(interface): Shared, headers: HeaderMap, visit: Visit) -> Answer {
+    let caller = visit.caller()?;
+    let part = headers.get(PART).and_then(|part| part.to_str().ok());
+    let part = part.unwrap_or_default();
+    Ok(visit.respond(api::account::ticket(&interface.api, caller, part)))
 }
 
 async fn sign_out(State(interface): Shared, visit: Visit) -> Answer {

@@ -36,6 +36,7 @@ async fn start(limits: Limits) -> (SocketAddr, watch::Sender<bool>, JoinHandle<(
         limits,
         tls: None,
         unsent: Unsent::new(u64::MAX),
+        proxies: Arc::default(),
         open: Gauge::default(),
     };
     let peer = |address: &SocketAddr| Some(address.ip());
