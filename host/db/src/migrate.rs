@@ -1,6 +1,6 @@
-//! Moves a database of an earlier format to the present one. Formats 3 and 4 have the present rows,
+//! Moves a database of an earlier format to the present one. Formats 3 and 4 have the rows of format 5,
 //! except for events, which are numbered. The rows of format 2 are moved, which had ten tables in trees
-//! of their own and a journal before them.
+//! of their own and a journal before them. [`STEPS`] lead from format 5 to the present one.
 
 use super::OpenError;
 use super::codec::{decode, internal};
@@ -13,6 +13,36 @@ use uuid::Uuid;
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
+
+/// A change of the rows that leads from one format to the next.
+struct Step {
+    /// The change, for the log: "gave each user a list of keys".
+    done: &'static str,
+    run: fn(&mut Draft<'_>) -> Result<(), Error>,
+}
+
+/// The steps from format 5 on, in order; each makes the next format. All that a file needs run in one
+/// transaction, before anything else reads the rows, and each runs once for a file.
+///
+/// A new step is added at the end, with its function in the file of its subject:
+///
+/// ```ignore
+/// Step { done: "wrote addresses in one form", run: accounts::write_addresses_in_one_form },
+/// ```
+///
+/// The function reads with the methods of [`Rows`](super::table::Rows) and writes with
+/// [`Draft::put`] and [`Draft::remove`]. It collects the rows of a table before it changes that table,
+/// succeeds on a database without rows, and keeps no server from its start: a row that it
+/// cannot change is left, and named in the log. The types of the rows stay readable for it, so a table
+/// whose type changes becomes a new table.
+const STEPS: &[Step] = &[];
+
+/// The format before the first of [`STEPS`].
+const BEFORE_STEPS: u64 = 5;
+
+/// The format that this version writes. In format 4 ciphertexts name their keys. In format 5 the
+/// events of an owner are numbered.
+pub(super) const FORMAT: u64 = BEFORE_STEPS + STEPS.len() as u64;
 
 /// The format whose rows are moved.
 const TREES: u64 = 2;
@@ -52,17 +82,31 @@ pub fn migrate(
     found: u64,
     meta: &mut Table<'_, &'static str, u64>,
 ) -> Result<(), OpenError> {
-    if matches!(found, UNNAMED_KEYS | UNNUMBERED_EVENTS) {
-        return Ok(Draft::open(txn)?.number_events()?);
+    match found {
+        TREES => move_trees(txn, meta)?,
+        UNNAMED_KEYS | UNNUMBERED_EVENTS => Draft::open(txn)?.number_events()?,
+        found if found < BEFORE_STEPS => return Err(OpenError::Older { found }),
+        _ => {}
     }
+    let mut rows = Draft::open(txn)?;
+    for (format, step) in (BEFORE_STEPS + 1..).zip(STEPS) {
+        if found < format {
+            (step.run)(&mut rows)?;
+            tracing::info!(format, "the database was migrated: {}", step.done);
+        }
+    }
+    Ok(())
+}
+
+fn move_trees(
+    txn: &WriteTransaction,
+    meta: &mut Table<'_, &'static str, u64>,
+) -> Result<(), OpenError> {
     let mut take = |key| -> Result<Option<u64>, Error> {
         let number = meta.remove(key).map_err(internal)?;
         Ok(number.map(|number| number.value()))
     };
     let (session, closed) = (take(SESSION)?, take(CLOSED)?);
-    if found != TREES {
-        return Err(OpenError::Older { found });
-    }
     if closed.is_none() || closed != session {
         return Err(OpenError::NotClosed);
     }

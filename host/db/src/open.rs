@@ -4,7 +4,7 @@ use super::OpenError;
 use super::codec::internal;
 use super::commit::commit_durably;
 use super::guard::{guarded, opening};
-use super::migrate;
+use super::migrate::{self, FORMAT};
 use super::table::Draft;
 use super::tables::INSTALLATION;
 use redb::{
@@ -16,9 +16,6 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 use wharf_domain::error::Error;
 
-/// The format that this version writes. Format 4 has format 3's rows; its ciphertexts name their keys.
-/// In format 5 the events of an owner are numbered.
-pub(super) const FORMAT: u64 = 5;
 /// A table of its own in every format, so that every version can read it.
 pub(super) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 pub(super) const FORMAT_KEY: &str = "format";

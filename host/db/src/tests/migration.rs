@@ -189,11 +189,12 @@ fn a_database_that_the_earlier_version_did_not_close_is_refused_and_left_alone()
 #[test]
 fn other_formats_are_refused() {
     let (disk, _) = present();
-    for (format, why) in [(1, "a version in between"), (6, "formats up to 5")] {
+    let newer = format!("formats up to {}", old::FORMAT);
+    for (format, why) in [(1, "a version in between"), (old::FORMAT + 1, newer.as_str())] {
         set_format(&disk, format);
         let refused = open(&disk).err().unwrap();
         assert!(refused.contains(why), "{refused}");
     }
-    set_format(&disk, 5);
+    set_format(&disk, old::FORMAT);
     assert_eq!(ids(&open(&disk).unwrap()).len(), 3);
 }
