@@ -1,13 +1,16 @@
-//! A full disk: creations are refused early, the rest goes on, and nothing acknowledged is lost.
+//! A full disk: changes that free nothing are refused early, the rest goes on, and nothing acknowledged
+//! is lost.
 
+use crate::sign_in::{ANN, Browser, PASSWORD};
 use crate::{Expected, uuid, wait_until};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use wharf_tests::{Api, Ports, Server, simulated_node, until};
+use wharf_tests::{Api, Ports, Server, simulated_node, small, until};
 
 const MIB: usize = 1 << 20;
 
@@ -50,7 +53,7 @@ impl Drop for Mount {
 }
 
 /// Starts a server whose data directory is a small file system; none without root.
-fn start() -> Option<(Server, Api, Mount)> {
+fn start(reserve_mib: u64) -> Option<(Server, Api, Mount)> {
     if !rustix::process::geteuid().is_root() {
         assert!(std::env::var_os("CI").is_none(), "this test needs root");
         eprintln!("SKIPPED: mounting needs root");
@@ -58,7 +61,7 @@ fn start() -> Option<(Server, Api, Mount)> {
     }
     let node = simulated_node("one", "");
     let ports = Ports::take().settings();
-    let settings = format!("{ports}[limits]\ndisk_reserve_mib = 16\n{node}");
+    let settings = format!("{ports}[limits]\ndisk_reserve_mib = {reserve_mib}\n{node}");
     let mut server = Server::start(&settings).unwrap();
     server.terminate().unwrap();
     let (data, aside) = (server.data_dir(), server.data_dir().with_file_name("aside"));
@@ -99,7 +102,7 @@ fn ids(api: &Api) -> BTreeSet<String> {
 
 #[test]
 fn creations_are_refused_below_the_reserve_and_other_requests_are_served() {
-    let Some((server, api, mount)) = start() else {
+    let Some((server, api, mount)) = start(16) else {
         return;
     };
     assert_eq!(refusals(&server), 0);
@@ -108,7 +111,7 @@ fn creations_are_refused_below_the_reserve_and_other_requests_are_served() {
         api.wait_for(uuid(instance), "running").unwrap();
     }
     mount.fill(8 * MIB);
-    let body = wharf_tests::small("container");
+    let body = small("container");
     let refused = until("creations are refused", || {
         let response = api.create(&body)?;
         Ok((response.status == 503).then_some(response))
@@ -135,8 +138,92 @@ fn creations_are_refused_below_the_reserve_and_other_requests_are_served() {
 }
 
 #[test]
+fn below_the_reserve_only_changes_that_free_something_are_taken() {
+    let Some((server, api, mount)) = start(16) else {
+        return;
+    };
+    let bob = server.user("bob@example.com").unwrap();
+    let bobs = bob.small_container().unwrap();
+    let mut browser = Browser::new(&server);
+    browser.accept(&server, ANN);
+    let [running, stopped, vm] =
+        [small("container"), small("container"), small("vm")].map(|body| {
+            let made = api.create(&body).is(201);
+            api.wait_for(uuid(&made), "running").unwrap();
+            uuid(&made).to_owned()
+        });
+    api.act(&stopped, "stop").is(200);
+    let port = json!({ "port": 8080 });
+    let ports = |action: &str| format!("/api/instance/{vm}/{action}/");
+    api.send("POST", &ports("add-port"), &port).is(200);
+    let post = |path: &str, body: &Value| api.send("POST", path, body).is(201)["id"].clone();
+    let public_key = "ssh-ed25519 \
+        AAAAC3NzaC1lZDI1NTE5AAAAIFIkGWuBbBTx9nTEHwsrBJV4jF7lFQyMDmE6pDnoO4Yg";
+    let saved = |name: &str| json!({ "name": name, "public_key": public_key });
+    let hook = json!({ "url": "https://receiver.example.org/" });
+    let made = [
+        ("/api/key/", post("/api/key/", &json!({}))),
+        ("/api/ssh-key/", post("/api/ssh-key/", &saved("first"))),
+        ("/api/webhook/", post("/api/webhook/", &hook)),
+    ];
+    let hook_path = format!("/api/webhook/{}/", made[2].1.as_str().unwrap());
+    mount.fill(8 * MIB);
+    until("creations are refused", || {
+        Ok((api.create(&small("container"))?.status == 503).then_some(()))
+    });
+    let of_instance = |id: &str, action: &str| format!("/api/instance/{id}/{action}");
+    for (method, path, body) in [
+        ("POST", "/api/key/".to_owned(), json!({})),
+        ("POST", "/api/ssh-key/".to_owned(), saved("second")),
+        ("POST", "/api/webhook/".to_owned(), hook),
+        ("POST", format!("{hook_path}test/"), Value::Null),
+        ("POST", format!("{hook_path}rotate/"), Value::Null),
+        (
+            "PATCH",
+            "/api/preferences/".to_owned(),
+            json!({ "allow_moves": true }),
+        ),
+        (
+            "PATCH",
+            of_instance(&running, ""),
+            json!({ "name": "other" }),
+        ),
+        ("POST", of_instance(&stopped, "restart/"), Value::Null),
+        ("POST", ports("add-port"), json!({ "port": 8081 })),
+    ] {
+        let refused = api.send(method, &path, &body).unwrap();
+        assert_eq!(refused.status, 503, "{method} {path}: {refused:?}");
+        assert_eq!(refused.header("retry-after"), Some("1"));
+    }
+    api.act(&running, "stop").is(200);
+    api.send("POST", &ports("remove-port"), &port).is(200);
+    for (path, id) in made {
+        let path = format!("{path}{}/", id.as_str().unwrap());
+        api.send("DELETE", &path, &Value::Null).is(204);
+    }
+    browser.sign_in(PASSWORD);
+    browser
+        .send("POST", "/auth/sign-out/", &Value::Null)
+        .is(204);
+    for id in [&running, &stopped, &vm] {
+        api.delete(id).is(204);
+    }
+    bob.delete(uuid(&bobs)).is(204);
+    // A request that changes nothing is answered.
+    assert_eq!(
+        api.send("PATCH", "/api/preferences/", &json!({}))
+            .unwrap()
+            .status,
+        200
+    );
+    mount.clear();
+    server.finish().unwrap();
+}
+
+#[test]
 fn a_disk_without_any_room_loses_nothing_that_was_acknowledged() {
-    let Some((mut server, api, mount)) = start() else {
+    // Without a reserve, writes go on to the last byte.
+    let Some((mut server, api, mount)) = start(0) else {
         return;
     };
     for _ in 0..6 {

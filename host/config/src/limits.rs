@@ -20,12 +20,19 @@ pub struct Limits {
     /// Their other end is usually a reverse proxy for all clients. The default leaves some
     /// connections for clients that connect directly.
     pub connections_per_local_peer: usize,
-    /// Maximum number of requests per second with one API key. Default 5000, an eighth of the reads that
-    /// two cores answer; 0 means no limit. Further requests get a 429.
+    /// Maximum number of requests per second with one API key or session. Default 100, the whole rate of
+    /// its user; 0 means no limit of its own. Further requests get a 429.
     pub requests_per_second: u32,
-    /// Maximum number of requests with one API key in a burst. Default 10000. They are regained at
-    /// `requests_per_second`.
+    /// Maximum number of requests with one API key or session in a burst. Default 1000. They are regained
+    /// at `requests_per_second`.
     pub request_burst: u32,
+    /// Maximum number of requests per second of one user, with all API keys and sessions together.
+    /// Default 100, a four-hundredth of the reads that two cores answer; 0 means no limit. Further requests
+    /// get a 429.
+    pub requests_per_second_per_user: u32,
+    /// Maximum number of requests of one user in a burst. Default 1000, which lists and changes hundreds
+    /// of instances at once. They are regained at `requests_per_second_per_user`.
+    pub request_burst_per_user: u32,
     /// Maximum number of concurrent streams on one HTTP/2 connection. Default 100, the minimum that
     /// RFC 9113 recommends.
     pub streams_per_connection: u32,
@@ -33,18 +40,32 @@ pub struct Limits {
     pub event_streams: usize,
     /// Maximum number of open event streams of one user. Default 200. A further one gets a 429.
     pub event_streams_per_user: usize,
-    /// Maximum time in ms to receive the head of a request; idle connections are closed after it too.
-    /// Default 10000.
+    /// Maximum time in ms until the head of the first request on a connection is received. Default 10000.
     pub header_timeout_ms: u64,
+    /// Maximum time in ms from one request on a connection until the head of the next is received. Default
+    /// 180000.
+    ///
+    /// A proxy that keeps connections must close them first, or some of its requests get no response. The
+    /// default exceeds the 60 s of nginx and of most load balancers, the 90 s of Traefik, and the 120 s of
+    /// Caddy.
+    pub idle_timeout_ms: u64,
     /// Maximum time in ms to receive the body of a request. Default 20000.
     pub body_timeout_ms: u64,
     /// Maximum time in ms for a client to read 64 KiB of a response. Default 30000.
     ///
     /// Slower connections are closed. The default allows for a modem.
     pub write_timeout_ms: u64,
+    /// Maximum size in MiB of all requests that wait for their bodies, and of bodies in use. Default 128.
+    ///
+    /// Further requests get a 503. A user has an eighth, all clients without a key together a quarter, and
+    /// a network of them a sixty-fourth: 200 requests without a key, or 200 bodies of a user at the size
+    /// limit.
+    pub bodies_mib: u64,
     /// Maximum size in MiB of all responses that clients have not read yet. Default 256.
     ///
-    /// Authenticated requests get a 503 above it. The default holds a hundred lists of 3000 instances.
+    /// Authenticated requests get a 503 above it. A user has an eighth, a connection a thirty-second, all
+    /// clients without a key together a quarter, and a network of them a sixty-fourth. The default holds
+    /// twelve lists of 3000 instances for each user.
     pub unsent_mib: u64,
     /// Maximum time in ms for requests in progress to finish at shutdown. Default 20000.
     pub shutdown_timeout_ms: u64,
@@ -90,9 +111,13 @@ pub struct Limits {
     /// Time in s after which a terminal without a client ends. Default 120, enough for a reload of its
     /// page or a change of networks.
     pub terminal_unattended_s: u64,
-    /// Free space in MiB on the disk of `data_dir` below which creations are refused. Default 256, which
-    /// is room for months of deletions and events. 0 switches it off.
+    /// Free space in MiB on the disk of `data_dir` below which changes are refused that free nothing.
+    /// Default 256, which is room for months of deletions and events. 0 switches it off.
     pub disk_reserve_mib: u64,
+    /// Maximum number of rows that the changes of one user leave in a day: records of the audit log,
+    /// events, ledger entries, keys, and idempotency keys. Default 200000, about 60 MiB and 20000 lives of
+    /// instances; 0 means no limit. Further changes get a 429; the budget is regained evenly.
+    pub records_per_user_per_day: u32,
 }
 
 impl Default for Limits {
@@ -101,14 +126,18 @@ impl Default for Limits {
             max_connections: 10_000,
             connections_per_peer: 500,
             connections_per_local_peer: 9_000,
-            requests_per_second: 5_000,
-            request_burst: 10_000,
+            requests_per_second: 100,
+            request_burst: 1_000,
+            requests_per_second_per_user: 100,
+            request_burst_per_user: 1_000,
             streams_per_connection: 100,
             event_streams: 5_000,
             event_streams_per_user: 200,
             header_timeout_ms: 10_000,
+            idle_timeout_ms: 180_000,
             body_timeout_ms: 20_000,
             write_timeout_ms: 30_000,
+            bodies_mib: 128,
             unsent_mib: 256,
             shutdown_timeout_ms: 20_000,
             answer_wait_ms: 15_000,
@@ -128,6 +157,7 @@ impl Default for Limits {
             terminals_per_user: 20,
             terminal_unattended_s: 120,
             disk_reserve_mib: 256,
+            records_per_user_per_day: 200_000,
         }
     }
 }

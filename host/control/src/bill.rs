@@ -7,6 +7,7 @@ use super::{Operator, Selector};
 use serde::{Deserialize, Serialize};
 use wharf_db::{Change, Changes, Read, View};
 use wharf_domain::audit::Origin;
+use wharf_domain::capacity::Size;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::What;
 use wharf_domain::ids::InstanceId;
@@ -29,8 +30,10 @@ pub struct Bill {
 pub struct BillLine {
     /// UUID of the instance, which may be deleted.
     pub uuid: String,
-    /// The instance's last name; `None` if its events were removed.
+    /// The instance's last name; `None` if an earlier version purged it, and so is its flavor.
     pub name: Option<String>,
+    pub flavor: Option<String>,
+    pub size: Option<Size>,
     /// Cost in nano-USD, corrections included.
     pub nano_usd: i128,
     /// The corrections that are known one by one.
@@ -54,9 +57,12 @@ impl Operator<'_> {
             for (id, cost) in costs(rows, user, from, to)? {
                 let nano_usd = cost.total().nano_usd();
                 if nano_usd != 0 || !cost.corrections.is_empty() {
+                    let known = rows.billed_as(id)?;
                     lines.push(BillLine {
                         uuid: id.to_string(),
-                        name: rows.event_rows(id)?.pop().and_then(|event| event.name),
+                        name: known.as_ref().and_then(|known| known.name.clone()),
+                        size: known.as_ref().map(|known| known.size),
+                        flavor: known.and_then(|known| known.flavor),
                         nano_usd,
                         corrections: cost.corrections,
                     });
@@ -81,7 +87,7 @@ impl Operator<'_> {
         let (selector, why) = (selector.clone(), reason.clone());
         let corrected = self
             .db
-            .write(move |view| {
+            .write_essential(move |view| {
                 let (id, changes) = decide(view, &selector, nano_usd, &why)?;
                 let owner = view.rows.ledger(id)?.first().map(|entry| entry.owner);
                 let (origin, subject) = (Origin::operator(), id.to_string());

@@ -108,11 +108,16 @@ impl Clock {
     }
 }
 
+/// Returns the time of the system's clock, for people and for other machines.
+pub fn system_time() -> Timestamp {
+    Timestamp(chrono::Utc::now().timestamp_millis())
+}
+
 /// Reads the wall clock, and the time since boot, which counts while the machine sleeps.
 fn read() -> Reading {
     let boot = clock_gettime(ClockId::Boottime);
     Reading {
-        wall: Timestamp(chrono::Utc::now().timestamp_millis()),
+        wall: system_time(),
         boot: boot.tv_sec.saturating_mul(1000) + boot.tv_nsec / 1_000_000,
     }
 }
@@ -128,7 +133,7 @@ impl Operator<'_> {
             "the operator set Wharf's time to the system's clock"
         );
         let row = self.clock.row();
-        let adopted = self.db.write(move |view| {
+        let adopted = self.db.write_essential(move |view| {
             let (change, now) = (Change::PutClock(row.clone()), row.at.to_rfc3339());
             let audited = record(
                 view,
@@ -147,9 +152,9 @@ impl Operator<'_> {
     /// Notes the time in the database, from which the next start continues.
     pub async fn note_time(&self) -> Result<(), Error> {
         let row = self.clock.row();
-        let noted = self
-            .db
-            .write(move |_| Ok(((), Changes::none().with(Change::PutClock(row.clone())))));
+        let noted = self.db.write_essential(move |_| {
+            Ok(((), Changes::none().with(Change::PutClock(row.clone()))))
+        });
         noted.await
     }
 }

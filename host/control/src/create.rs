@@ -45,12 +45,7 @@ impl App {
         key: Option<IdempotencyKey>,
     ) -> Result<InstanceView, Error> {
         let password = password()?;
-        let draft = self.draft(caller.user, request, password.clone()).await;
-        let mut draft = draft.inspect_err(|error| {
-            if matches!(error, Error::DiskFull) {
-                self.metrics.refused_for_disk();
-            }
-        })?;
+        let mut draft = self.draft(caller.user, request, password.clone()).await?;
         draft.key = key;
         let id = draft.id;
         let (inventory, defaults) = (self.inventory.clone(), self.config().quota.limits());
@@ -71,9 +66,6 @@ impl App {
         request: CreateRequest,
         password: SecretText,
     ) -> Result<Draft, Error> {
-        if self.disk.is_low() {
-            return Err(Error::DiskFull);
-        }
         let flavor = request.flavor;
         let login_user = self.config().login_user.clone();
         let has = |kind| request.secrets.get(kind).is_some();
@@ -101,6 +93,7 @@ impl App {
                 size: request.size,
                 cpu_tier: request.cpu_tier,
                 gpu_model: request.gpu_model.clone(),
+                flavor: flavor.name.clone(),
                 web: flavor.web,
                 images: blueprint
                     .images

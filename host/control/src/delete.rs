@@ -12,7 +12,7 @@ impl App {
     pub async fn delete(&self, caller: &Caller, selector: &Selector) -> Result<(), Error> {
         let target = self.target(caller, selector);
         let id = self
-            .change(caller, "instance.delete", move |view| {
+            .change_essential(caller, "instance.delete", move |view| {
                 let mut instance = target.find(view.rows)?;
                 let id = instance.id;
                 instance.intend(Intent::Delete, None);

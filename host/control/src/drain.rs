@@ -33,7 +33,7 @@ impl Operator<'_> {
             return Err(FieldErrors::one("node", format!("no node is called {name:?}")).into());
         }
         let id = node.clone();
-        let decided = self.db.write(move |view| {
+        let decided = self.db.write_essential(move |view| {
             if view.rows.is_drained(&id)? == drained {
                 return Ok(((), Changes::none()));
             }

@@ -28,6 +28,9 @@ impl App {
         caller: &Caller,
         request: CreateRequest,
     ) -> Result<Estimate, Error> {
+        if self.db.disk().is_low() {
+            return Err(Error::DiskFull);
+        }
         let draft = self.draft(caller.user, request, password()?).await?;
         let (rates, size) = (draft.rates, draft.placement.size);
         let n_gpus = u32::from(draft.placement.gpu_model.is_some());

@@ -31,7 +31,7 @@ impl Operator<'_> {
         }
         let id = instance.id;
         self.db
-            .write(move |view| {
+            .write_essential(move |view| {
                 let Some(mut row) = view.rows.instance(id)? else {
                     return Ok(((), Changes::none()));
                 };

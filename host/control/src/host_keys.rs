@@ -52,7 +52,7 @@ async fn is_known(db: &Db, id: InstanceId, origin: Origin, shown: HostKey) -> Re
     if !known.is_empty() {
         return Ok(known.contains(&shown));
     }
-    db.write(move |view| {
+    db.write_essential(move |view| {
         let known = view.rows.host_keys(id)?;
         let instance = match view.rows.instance(id)? {
             Some(instance) if known.is_empty() => instance,

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
-use wharf_db::{Change, Changes, Db, KeyRow, KeyTerms, Read, View};
+use wharf_db::{Change, Changes, Db, KeyRow, KeyTerms, Read, ReadKeys, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
 use wharf_domain::ids::UserId;
@@ -185,11 +185,16 @@ impl Keys {
 
     /// Creates a key for a user, and the user if no user has the address.
     pub async fn new_key(&self, new: NewKey, origin: &Origin) -> Result<ApiKey, Error> {
-        self.create(new, origin, usize::MAX).await
+        self.create(new, origin, None).await
     }
 
-    /// Creates a key for a user with fewer than `most` valid keys.
-    async fn create(&self, new: NewKey, origin: &Origin, most: usize) -> Result<ApiKey, Error> {
+    /// Creates a key; with a limit, only for a user with fewer keys. Expired ones make room.
+    async fn create(
+        &self,
+        new: NewKey,
+        origin: &Origin,
+        most: Option<usize>,
+    ) -> Result<ApiKey, Error> {
         check(&new, self.clock.now())?;
         let (id, key) = random_key()?;
         let sha256: [u8; 32] = Sha256::digest(key.expose().as_bytes()).into();
@@ -198,14 +203,12 @@ impl Keys {
             expires_at: new.expires_at,
         };
         let (row_id, email, origin) = (id.clone(), new.email.clone(), origin.clone());
-        let decided = self.db.write(move |view| {
+        let decide = move |view: &View<'_>| {
             let mut changes = Changes::none();
+            let mut expired = Vec::new();
             let user = match view.rows.user_of_email(&new.email)? {
                 Some(user) => {
-                    if most < usize::MAX && valid_keys(view, user)? >= most {
-                        let message = format!("a user has at most {most} keys; revoke one first");
-                        return Err(FieldErrors::one(NON_FIELD_ERRORS, message).into());
-                    }
+                    expired = make_room(view, user, most)?;
                     user
                 }
                 None => {
@@ -214,6 +217,9 @@ impl Keys {
                     user
                 }
             };
+            for id in &expired {
+                changes = changes.with(Change::DropKey(id.clone()));
+            }
             let row = KeyRow {
                 id: row_id.clone(),
                 user,
@@ -227,12 +233,19 @@ impl Keys {
                 .with(Change::PutKey(row.clone()))
                 .with(Change::PutKeyTerms(row_id.clone(), terms))
                 .with(audited);
-            Ok((row, changes))
-        });
-        let row = decided.await?;
+            Ok(((row, expired), changes))
+        };
+        let (row, expired) = match most {
+            Some(_) => self.db.write(decide).await?,
+            // The operator gives it.
+            None => self.db.write_essential(decide).await?,
+        };
         let created_at = row.created_at;
-        let valid = Arc::new(ValidKey::new(&row, &email, terms, None));
-        self.put_valid(&id, &valid);
+        let made = Arc::new(ValidKey::new(&row, &email, terms, None));
+        self.change_valid(|valid| {
+            expired.iter().for_each(|id| drop(valid.remove(id)));
+            valid.insert(id.clone(), Arc::clone(&made));
+        });
         Ok(ApiKey {
             id,
             key,
@@ -240,8 +253,8 @@ impl Keys {
         })
     }
 
-    /// Creates a key for the user of another key. It has no scope that the other key lacks, and does
-    /// not outlive it.
+    /// Creates a key for the user of another key. It has no scope that the other key lacks or that only
+    /// the operator gives, and does not outlive it.
     pub async fn derive(
         &self,
         caller: &Caller,
@@ -250,15 +263,19 @@ impl Keys {
         expires_at: Option<Timestamp>,
     ) -> Result<(ApiKey, NewKey), Error> {
         let mut errors = FieldErrors::default();
-        let scopes = scopes.unwrap_or(caller.scopes);
+        let own = caller.scopes.intersection(Scopes::OF_USERS);
+        let scopes = scopes.unwrap_or(own);
         let lacking: Vec<_> = scopes
             .iter()
-            .filter(|scope| !caller.scopes.has(*scope))
+            .filter(|scope| !own.has(*scope))
             .map(Scope::as_str)
             .collect();
         if !lacking.is_empty() {
             let lacking = lacking.join(", ");
-            errors.add("scopes", format!("this key lacks the scope {lacking}"));
+            errors.add(
+                "scopes",
+                format!("this key cannot give the scope {lacking}"),
+            );
         }
         let expires_at = expires_at.or(caller.expires_at);
         if let (Some(new), Some(own)) = (expires_at, caller.expires_at)
@@ -277,19 +294,22 @@ impl Keys {
             scopes,
             expires_at,
         };
-        let key = self.create(new.clone(), &caller.origin(), MAX_KEYS).await?;
+        let key = self
+            .create(new.clone(), &caller.origin(), Some(MAX_KEYS))
+            .await?;
         Ok((key, new))
     }
 
-    /// Returns all keys, ordered by id, or those of one user.
+    /// Returns all keys, ordered by id, or those of one user that are not revoked.
     pub fn list(&self, user: Option<UserId>) -> Result<Vec<KeyInfo>, Error> {
         let valid = self.valid.load();
         self.db.read(|rows| {
             let mut list = Vec::new();
-            for key in rows.all_keys()? {
-                if user.is_some_and(|user| user != key.user) {
-                    continue;
-                }
+            let keys = match user {
+                Some(user) => unrevoked(rows, user)?,
+                None => rows.all_keys()?,
+            };
+            for key in keys {
                 let terms = rows.key_terms(&key.id)?.unwrap_or(UNLIMITED);
                 let written = rows.key_use(&key.id)?;
                 let last_use = valid.get(&key.id).and_then(|key| key.last_use.get());
@@ -331,7 +351,7 @@ impl Keys {
         self.access.notify();
         let written = self
             .db
-            .write(move |view| {
+            .write_essential(move |view| {
                 let mut row = view.rows.key(&wanted)?.ok_or(Error::KeyNotFound)?;
                 if row.revoked_at.is_some() {
                     return Ok(((), Changes::none()));
@@ -355,7 +375,7 @@ impl Keys {
     }
 
     /// Changes the valid keys and returns the map before the change.
-    fn change_valid(&self, change: impl Fn(&mut Valid)) -> Arc<Valid> {
+    pub(super) fn change_valid(&self, change: impl Fn(&mut Valid)) -> Arc<Valid> {
         self.valid.rcu(|valid| {
             let mut changed = Valid::clone(valid);
             change(&mut changed);
@@ -381,16 +401,31 @@ impl Keys {
     }
 }
 
-/// The number of a user's keys that are neither revoked nor expired.
-fn valid_keys(view: &View<'_>, user: UserId) -> Result<usize, Error> {
-    let mut valid = 0;
-    for key in view.rows.all_keys()? {
-        if key.user == user && key.revoked_at.is_none() {
-            let terms = view.rows.key_terms(&key.id)?.unwrap_or(UNLIMITED);
-            valid += usize::from(!expired(&terms, view.now));
+/// The keys of a user that are not revoked, ordered by id.
+fn unrevoked(rows: &impl ReadKeys, user: UserId) -> Result<Vec<KeyRow>, Error> {
+    let ids = rows.keys_of(user)?.into_iter();
+    let keys = ids.map(|id| rows.key(&id));
+    keys.filter_map(Result::transpose).collect()
+}
+
+/// The expired keys of a user that make room for another one. Fails if all keys are valid.
+fn make_room(view: &View<'_>, user: UserId, most: Option<usize>) -> Result<Vec<String>, Error> {
+    let ids = view.rows.keys_of(user)?;
+    let Some(most) = most.filter(|most| ids.len() >= *most) else {
+        return Ok(Vec::new());
+    };
+    let (all, mut gone) = (ids.len(), Vec::new());
+    for id in ids {
+        let terms = view.rows.key_terms(&id)?.unwrap_or(UNLIMITED);
+        if expired(&terms, view.now) {
+            gone.push(id);
         }
     }
-    Ok(valid)
+    if all - gone.len() >= most {
+        let message = format!("a user has at most {most} keys; revoke one first");
+        return Err(FieldErrors::one(NON_FIELD_ERRORS, message).into());
+    }
+    Ok(gone)
 }
 
 fn expired(terms: &KeyTerms, now: Timestamp) -> bool {

@@ -12,8 +12,8 @@ pub mod clock_watch;
 mod condition;
 mod costs;
 mod create;
+mod dead_keys;
 mod delete;
-mod disk;
 mod drain;
 mod engines;
 mod estimate;
@@ -35,6 +35,7 @@ mod node_list;
 mod nodes;
 mod offer;
 mod operator;
+mod places;
 mod ports;
 mod quota;
 mod random;
@@ -66,7 +67,6 @@ pub use caller::{Caller, Credential};
 pub use clock::{Clock, ClockState};
 pub use condition::Condition;
 pub use costs::CorrectionLine;
-pub use disk::Disk;
 pub use drain::LeftLine;
 pub use engines::compare_engines;
 pub use estimate::Estimate;
@@ -82,6 +82,7 @@ pub use node_list::NodeLine;
 pub use nodes::{NodeState, Nodes, Outage};
 pub use offer::Offered;
 pub use operator::{Operator, SecretsSource};
+pub use places::Places;
 pub use quota::UserQuota;
 pub use read::InstanceView;
 pub use rotate::Rotation;
@@ -104,7 +105,8 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 use wharf_config::Config;
-use wharf_db::{Changes, Db, Read, View};
+use wharf_db::{Changes, Db, Disk, Read, View};
+use wharf_domain::audit::Origin;
 use wharf_domain::driver::PluginError;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, NodeId};
@@ -138,15 +140,17 @@ pub struct App {
     pub(crate) installation: String,
     pub(crate) settled: Settled,
     pub(crate) features: NodeFeatures,
+    /// The images of flavors, by the last survey of a node.
+    pub(crate) flavor_images: ArcSwap<Vec<check::FlavorImages>>,
     pub(crate) nodes: Nodes,
     pub(crate) inventory: SharedInventory,
     pub(crate) clock: Clock,
     pub(crate) metrics: metrics::Metrics,
-    disk: Disk,
     keys: Keys,
     pub(crate) accounts: Accounts,
     terminals: Arc<Terminals>,
     webhooks: watch::Sender<()>,
+    own_addresses: webhook::OwnAddresses,
     guests: Handle,
     nudge: mpsc::Sender<Nudge>,
     /// Notified when instances of drained nodes may have to move.
@@ -186,15 +190,12 @@ impl App {
         let keys = Keys::load(parts.db.clone(), parts.clock.clone())?;
         let (db, clock) = (parts.db.clone(), parts.clock.clone());
         let app = Self {
-            disk: Disk::new(
-                parts.config.data_dir.clone(),
-                parts.config.limits.disk_reserve_mib,
-            ),
             accounts: Accounts::load(db, clock, keys.access().clone())?,
             keys,
             installation: parts.installation,
             terminals: Arc::default(),
             webhooks: watch::Sender::default(),
+            own_addresses: webhook::OwnAddresses::default(),
             web_host: parts.config.web.host.as_str().into(),
             config: ArcSwap::new(parts.config),
             db: parts.db,
@@ -207,6 +208,7 @@ impl App {
             vault: parts.vault,
             settled: Settled::default(),
             features: NodeFeatures::default(),
+            flavor_images: ArcSwap::default(),
             guests: parts.guests,
             nudge,
             drains: Notify::new(),
@@ -261,7 +263,7 @@ impl App {
 
     /// The disk of the database.
     pub fn disk(&self) -> &Disk {
-        &self.disk
+        self.db.disk()
     }
 
     pub fn keys(&self) -> &Keys {
@@ -297,19 +299,26 @@ impl App {
         }
     }
 
-    /// Decides and writes a caller's change of an instance, with its audit record.
+    /// Decides and writes a caller's change of an instance, with its audit record. It is refused where
+    /// [`Db::write`] is.
     async fn change<T: Send + 'static>(
         &self,
         caller: &Caller,
         operation: &'static str,
         decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let origin = caller.origin();
-        let audited = move |view: &View<'_>| {
-            let (result, changes) = decide(view)?;
-            Ok((result, changes.audited(&origin, operation, view.now)))
-        };
-        self.db.write(audited).await
+        self.db.write(audited(caller.origin(), operation, decide)).await
+    }
+
+    /// [`Self::change`] that is never refused for lack of room, because it frees something.
+    async fn change_essential<T: Send + 'static>(
+        &self,
+        caller: &Caller,
+        operation: &'static str,
+        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let audited = audited(caller.origin(), operation, decide);
+        self.db.write_essential(audited).await
     }
 
     /// Notifies the reconciler of work. A lost notification only costs time, since the next tick finds
@@ -376,5 +385,17 @@ impl App {
             }
             Ok(None) | Err(_) => true,
         }
+    }
+}
+
+/// Adds the audit record of a caller's change.
+fn audited<T>(
+    origin: Origin,
+    operation: &'static str,
+    decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error>,
+) -> impl Fn(&View<'_>) -> Result<(T, Changes), Error> {
+    move |view| {
+        let (result, changes) = decide(view)?;
+        Ok((result, changes.audited(&origin, operation, view.now)))
     }
 }

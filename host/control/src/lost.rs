@@ -41,7 +41,7 @@ impl Operator<'_> {
         }
         let id = node.clone();
         let full = Duration::from_secs(self.config.provisioning_deadline_s);
-        let decided = self.db.write(move |view| {
+        let decided = self.db.write_essential(move |view| {
             let mut changes = Changes::none();
             let (mut lines, mut changed) = (Vec::new(), Vec::new());
             for instance in view.rows.on_node(&id)? {

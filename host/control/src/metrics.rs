@@ -57,7 +57,6 @@ pub struct Metrics {
     capacity: Family<Quantity, Gauge>,
     claimed: Family<Quantity, Gauge>,
     instances: Family<State, Gauge>,
-    full_disk_refusals: Counter,
     disk_free: Gauge,
     disk_reserve: Gauge,
     database: Gauge,
@@ -89,11 +88,6 @@ impl Metrics {
     pub(super) fn observed(&self, node: &NodeId) {
         let node = node.0.clone();
         self.observations.get_or_create(&Node { node }).inc();
-    }
-
-    /// Notes a creation that is refused because the disk is nearly full.
-    pub(super) fn refused_for_disk(&self) {
-        self.full_disk_refusals.inc();
     }
 
     fn register(&self, registry: &mut Registry) {
@@ -145,11 +139,6 @@ impl Metrics {
             "Instances by state; a deleted one is counted until its node no longer has it",
             self.instances.clone(),
         );
-        registry.register(
-            "disk_full_refusals",
-            "Creations refused because the disk of data_dir has less than its reserve",
-            self.full_disk_refusals.clone(),
-        );
         for (name, help, gauge) in [
             (
                 "disk_free",
@@ -158,7 +147,7 @@ impl Metrics {
             ),
             (
                 "disk_reserve",
-                "Free space below which creations are refused",
+                "Free space below which changes are refused that free nothing",
                 &self.disk_reserve,
             ),
             ("database_size", "Size of the database file", &self.database),
@@ -174,6 +163,11 @@ impl App {
         self.db.metrics().register(registry);
         self.plugins.metrics().register(registry);
         self.metrics.register(registry);
+        registry.register(
+            "disk_full_refusals",
+            "Changes refused because the disk of data_dir has less than its reserve",
+            self.db.disk().refusals(),
+        );
         registry.register(
             "password_hashes",
             "Hashes of passwords since the start; each sign-in by password computes one",
@@ -202,8 +196,10 @@ impl App {
                 metrics.claimed.get_or_create(&labels).set(signed(claimed));
             }
         }
-        metrics.disk_free.set(signed(self.disk.free().unwrap_or(0)));
-        metrics.disk_reserve.set(signed(self.disk.reserve()));
+        metrics
+            .disk_free
+            .set(signed(self.db.disk().free().unwrap_or(0)));
+        metrics.disk_reserve.set(signed(self.db.disk().reserve()));
         metrics
             .database
             .set(signed(Db::bytes_in(&self.config().data_dir)));

@@ -42,7 +42,7 @@ impl Operator<'_> {
     /// Notes whether a user's running instances may be stopped, moved and started again.
     pub async fn let_move(&self, email: &str, permitted: bool) -> Result<(), Error> {
         let address = email.to_owned();
-        let decided = self.db.write(move |view| {
+        let decided = self.db.write_essential(move |view| {
             let user = user_named(view.rows, "email", &address)?;
             let origin = Origin::operator();
             let changes = note_consent(view, &origin, (user, &address), permitted)?;
@@ -145,6 +145,7 @@ pub(super) fn requirements(
         size: instance.size,
         cpu_tier: instance.cpu_tier,
         gpu_model: instance.gpu_model.clone(),
+        flavor: instance.flavor.clone(),
         web: instance.web_port.is_some(),
         images: images.unwrap_or_default(),
     })
@@ -186,7 +187,7 @@ impl App {
     /// now.
     pub(super) async fn begin_move(&self, id: InstanceId, to: Vec<NodeId>) -> Result<bool, Error> {
         let inventory = self.inventory.clone();
-        let decided = self.db.write(move |view| {
+        let decided = self.db.write_essential(move |view| {
             let Some(row) = view.rows.instance(id)? else {
                 return Ok((false, Changes::none()));
             };

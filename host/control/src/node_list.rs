@@ -32,6 +32,9 @@ pub struct NodeLine {
     pub used: [u64; 3],
     /// vCPUs that may be claimed, GiB of RAM and GiB of disk.
     pub capacity: [u32; 3],
+    /// Ports, addresses and GPUs that something outside Wharf holds.
+    #[serde(default)]
+    pub kept_out: Vec<String>,
 }
 
 #[derive(Default)]
@@ -62,6 +65,7 @@ impl Operator<'_> {
             })
         })?;
         let drained = self.db.read(|rows| rows.drained())?;
+        let kept_out = self.inventory.kept_out();
         let mut lines = Vec::new();
         for node in &self.config.node {
             let id = NodeId(node.name.clone());
@@ -70,6 +74,8 @@ impl Operator<'_> {
             let since = self.app.and_then(|app| app.nodes.since(&id));
             let capacity = node.capacity;
             let drained = drained.contains(&id);
+            let kept_out = kept_out.iter().filter(|kept| kept.node == id);
+            let kept_out = kept_out.map(ToString::to_string).collect();
             lines.push(NodeLine {
                 name: id.0,
                 driver: Some(node.driver.clone()),
@@ -84,6 +90,7 @@ impl Operator<'_> {
                     capacity.mem_gib,
                     capacity.disk_size_gib,
                 ],
+                kept_out,
             });
         }
         lines.extend(sums.into_iter().map(|(id, sum)| NodeLine {
@@ -96,6 +103,7 @@ impl Operator<'_> {
             instances: sum.instances,
             used: sum.used,
             capacity: [0; 3],
+            kept_out: Vec::new(),
         }));
         Ok(lines)
     }
@@ -120,7 +128,7 @@ impl Operator<'_> {
         }
         let id = node.clone();
         self.db
-            .write(move |view| {
+            .write_essential(move |view| {
                 let mut row = view.rows.node(&id)?;
                 row.accepted = true;
                 let change = Change::PutNode(id.clone(), row);

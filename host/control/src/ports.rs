@@ -2,7 +2,7 @@
 
 use super::find::Selector;
 use super::{App, Caller, InstanceView, quota};
-use wharf_db::{Changes, Read};
+use wharf_db::{Changes, Read, View};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::What;
 use wharf_domain::instance::{Instance, Intent, ResourceType};
@@ -21,7 +21,7 @@ impl App {
         selector: &Selector,
         port: u16,
     ) -> Result<InstanceView, Error> {
-        self.change_ports(caller, selector, move |ports| {
+        self.change_ports(caller, selector, false, move |ports| {
             if !ports.contains(&port) {
                 if ports.len() >= MAX_PORTS {
                     let message = format!("at most {MAX_PORTS} ports can be open");
@@ -42,7 +42,7 @@ impl App {
         selector: &Selector,
         port: u16,
     ) -> Result<InstanceView, Error> {
-        self.change_ports(caller, selector, move |ports| {
+        self.change_ports(caller, selector, true, move |ports| {
             if port == SSH {
                 return Err(FieldErrors::one("port", "port 22 (SSH) cannot be removed"));
             }
@@ -56,40 +56,44 @@ impl App {
         &self,
         caller: &Caller,
         selector: &Selector,
+        closes: bool,
         change: impl Fn(&mut Vec<u16>) -> Result<(), FieldErrors> + Send + 'static,
     ) -> Result<InstanceView, Error> {
         let (owner, target) = (caller.user, self.target(caller, selector));
         let (inventory, defaults) = (self.inventory.clone(), self.config().quota.limits());
-        let (instance, pending) = self
-            .change(caller, "instance.ports", move |view| {
-                let mut instance = target.find(view.rows)?;
-                if instance.resource_type != ResourceType::Vm {
-                    return Err(Error::NotApplicable(
-                        "ports can be opened on VMs only; this instance is a container",
-                    ));
-                }
-                if view.rows.is_lost(instance.id)? {
-                    return Err(Error::NotApplicable(
-                        "the host of this instance was lost; create it again first",
-                    ));
-                }
-                let before = instance.wan_ports.clone();
-                change(&mut instance.wan_ports)?;
-                if instance.wan_ports == before {
-                    return Ok(((instance, false), Changes::none()));
-                }
-                let limits = quota::limits(view.rows, owner, defaults)?;
-                quota::open(&inventory, limits, owner, [&before, &instance.wan_ports])?;
-                // A stopped VM receives its ports at the next start.
-                let pending = instance.intent == Intent::Run;
-                if pending {
-                    let deadline = instance.deadline;
-                    instance.intend(Intent::Run, deadline);
-                }
-                let changes = Changes::none().record(instance, view.now, What::PortsChanged);
-                Ok(((changes.instance()?, pending), changes))
-            })
-            .await?;
+        let decide = move |view: &View<'_>| {
+            let mut instance = target.find(view.rows)?;
+            if instance.resource_type != ResourceType::Vm {
+                return Err(Error::NotApplicable(
+                    "ports can be opened on VMs only; this instance is a container",
+                ));
+            }
+            if view.rows.is_lost(instance.id)? {
+                return Err(Error::NotApplicable(
+                    "the host of this instance was lost; create it again first",
+                ));
+            }
+            let before = instance.wan_ports.clone();
+            change(&mut instance.wan_ports)?;
+            if instance.wan_ports == before {
+                return Ok(((instance, false), Changes::none()));
+            }
+            let limits = quota::limits(view.rows, owner, defaults)?;
+            quota::open(&inventory, limits, owner, [&before, &instance.wan_ports])?;
+            // A stopped VM receives its ports at the next start.
+            let pending = instance.intent == Intent::Run;
+            if pending {
+                let deadline = instance.deadline;
+                instance.intend(Intent::Run, deadline);
+            }
+            let changes = Changes::none().record(instance, view.now, What::PortsChanged);
+            Ok(((changes.instance()?, pending), changes))
+        };
+        let operation = "instance.ports";
+        let (instance, pending) = match closes {
+            true => self.change_essential(caller, operation, decide).await?,
+            false => self.change(caller, operation, decide).await?,
+        };
         if pending {
             self.nudge(caller, instance.id).await;
             self.wait_unless_provisioning(&instance).await;

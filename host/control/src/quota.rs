@@ -32,8 +32,13 @@ pub(super) fn place(
     if fields.is_empty() {
         return inventory.place(request);
     }
-    if let Err(Error::Insufficient(short)) = inventory.place(&reduced(request, &fields)) {
-        merge(&mut fields, short.fields);
+    match inventory.place(&reduced(request, &fields)) {
+        // No smaller instance would be made either.
+        Err(Error::Insufficient(short)) if short.no_image.is_some() => {
+            return Err(Error::Insufficient(short));
+        }
+        Err(Error::Insufficient(short)) => merge(&mut fields, short.fields),
+        _ => {}
     }
     Err(Error::OverQuota(fields.into()))
 }
@@ -175,7 +180,7 @@ impl Operator<'_> {
         changes: Amounts<Option<UserLimit>>,
     ) -> Result<UserQuota, Error> {
         let (address, defaults) = (email.to_owned(), self.config.quota.limits());
-        let decided = self.db.write(move |view| {
+        let decided = self.db.write_essential(move |view| {
             let user = user_named(view.rows, "email", &address)?;
             let before = view.rows.user_limits(user)?;
             let own = changes.zip(before, |new, old| new.unwrap_or(old));

@@ -18,9 +18,6 @@ impl App {
         caller: &Caller,
         selector: &Selector,
     ) -> Result<InstanceView, Error> {
-        if self.disk.is_low() {
-            return Err(Error::DiskFull);
-        }
         let (owner, target) = (caller.user, self.target(caller, selector));
         let (inventory, defaults) = (self.inventory.clone(), self.config().quota.limits());
         let deadline = self.deadline(self.clock.now());

@@ -105,10 +105,12 @@ impl App {
         {
             return Ok(());
         }
-        let decided = self.db.write(move |view| match view.rows.instance(id)? {
-            Some(row) if waits(&row) => Ok((true, refuse(row, view, NOT_TAKEN)?)),
-            _ => Ok((false, Changes::none())),
-        });
+        let decided = self
+            .db
+            .write_essential(move |view| match view.rows.instance(id)? {
+                Some(row) if waits(&row) => Ok((true, refuse(row, view, NOT_TAKEN)?)),
+                _ => Ok((false, Changes::none())),
+            });
         if decided.await? {
             self.nudge(caller, id).await;
         }

@@ -1,5 +1,5 @@
-//! Retention: removes events and ledgers of purged instances that are old enough, and old records of
-//! the audit log. Ledgers leave the exact costs of their months, and the audit log its last removed
+//! Retention: removes events and ledgers of purged instances that are old enough, old records of
+//! the audit log, and dead keys. Ledgers leave the exact costs of their months, and the audit log its last removed
 //! hash.
 
 use super::App;
@@ -15,6 +15,8 @@ use wharf_domain::ledger::months;
 use wharf_domain::month::Month;
 use wharf_domain::time::Timestamp;
 
+/// A day in milliseconds.
+const DAY_MS: i64 = 24 * 3_600_000;
 /// Interval between two sweeps.
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 /// Instances of one write. Other writes wait for it, for milliseconds.
@@ -44,6 +46,13 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
             Ok(records) => tracing::info!(records, "removed old records of the audit log"),
             Err(error) => tracing::error!(error = %error.chain(), "retention failed"),
         }
+        let days = i64::from(app.config().retention.keys_days);
+        let ended_before = Timestamp(app.clock.now().0.saturating_sub(days * DAY_MS));
+        match app.keys.remove_dead(ended_before).await {
+            Ok(0) => {}
+            Ok(keys) => tracing::info!(keys, "removed revoked and expired keys"),
+            Err(error) => tracing::error!(error = %error.chain(), "retention failed"),
+        }
     }
 }
 
@@ -56,7 +65,7 @@ struct Cutoffs {
 
 impl Cutoffs {
     fn new(retention: &Retention, now: Timestamp) -> Self {
-        let days = i64::from(retention.events_days) * 24 * 3_600_000;
+        let days = i64::from(retention.events_days) * DAY_MS;
         Self {
             events: Timestamp(now.0.saturating_sub(days)),
             ledgers: Month::of(now).before(retention.ledger_months).start(),
@@ -92,7 +101,7 @@ async fn sweep(app: &App) -> Result<usize, Error> {
         if !due.is_empty() {
             removed += due.len();
             app.db
-                .write(move |view| {
+                .write_essential(move |view| {
                     let mut all = Changes::none();
                     for (owner, id) in &due {
                         for change in changes(view.rows, *owner, *id, cutoffs)? {
@@ -120,7 +129,7 @@ async fn trim(app: &App, before: Timestamp) -> Result<(), Error> {
                 let trimmed = Change::TrimEvents(owner, through);
                 Ok(((), Changes::none().with(trimmed)))
             };
-            app.db.write(change).await?;
+            app.db.write_essential(change).await?;
         }
     }
     Ok(())
@@ -137,8 +146,8 @@ async fn sweep_audit(app: &App) -> Result<u64, Error> {
         return Ok(removed);
     }
     loop {
-        let cutoff = Timestamp(app.clock.now().0.saturating_sub(days * 24 * 3_600_000));
-        let decided = app.db.write(move |view| {
+        let cutoff = Timestamp(app.clock.now().0.saturating_sub(days * DAY_MS));
+        let decided = app.db.write_essential(move |view| {
             let before = view.rows.audit_anchor()?.number;
             let records = view.rows.audit(before, AUDIT_BATCH)?;
             // The last record of all stays.

@@ -40,7 +40,7 @@ impl Vault {
         };
         for batch in ids.chunks(BATCH) {
             let (vault, batch) = (self.clone(), batch.to_vec());
-            let written = db.write(move |view| vault.renew_all(view, &batch));
+            let written = db.write_essential(move |view| vault.renew_all(view, &batch));
             let (renewed, unreadable) = written.await?;
             rotation.instances += renewed;
             rotation.unreadable.extend(unreadable);
@@ -62,7 +62,7 @@ impl Vault {
         let mut after = None;
         loop {
             let vault = self.clone();
-            let written = db.write(move |view| {
+            let written = db.write_essential(move |view| {
                 let mut changes = Changes::none();
                 let batch = view.rows.idempotent_after(after, BATCH)?;
                 let last = batch.last().map(|(key, _)| *key);

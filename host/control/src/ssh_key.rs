@@ -80,7 +80,7 @@ impl App {
     pub async fn delete_ssh_key(&self, caller: &Caller, id: &str) -> Result<(), Error> {
         let id = parse_id(id).ok_or(Error::KeyNotFound)?;
         let (user, origin) = (caller.user, caller.origin());
-        let decided = self.db.write(move |view| {
+        let decided = self.db.write_essential(move |view| {
             let keys = view.rows.ssh_keys(user)?;
             if !keys.iter().any(|(known, _)| *known == id) {
                 return Err(Error::KeyNotFound);

@@ -30,7 +30,7 @@ impl App {
     ) -> Result<(InstanceView, Stopped), Error> {
         let target = self.target(caller, selector);
         let stopped = self
-            .change(caller, "instance.stop", move |view| {
+            .change_essential(caller, "instance.stop", move |view| {
                 let mut instance = target.find(view.rows)?;
                 let state = instance.state();
                 if state != InstanceState::Running {

@@ -87,7 +87,7 @@ impl Operator<'_> {
             let why = format!("must have 1 to {MAX_REASON} characters; the owner reads it");
             return Err(FieldErrors::one("reason", why).into());
         }
-        let decided = self.db.write(move |view| {
+        let decided = self.db.write_essential(move |view| {
             let at = view.now;
             let reason = reason.clone();
             let suspension = Suspension { reason, at };
@@ -102,7 +102,7 @@ impl Operator<'_> {
     /// Ends a suspension. The instances stay stopped until their owner starts them. Returns the
     /// instances.
     pub async fn resume(&self, of: Suspended) -> Result<Vec<InstanceId>, Error> {
-        let decided = self.db.write(move |view| end(view, of.find(view.rows)?));
+        let decided = self.db.write_essential(move |view| end(view, of.find(view.rows)?));
         decided.await
     }
 

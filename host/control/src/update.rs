@@ -74,7 +74,7 @@ impl App {
         let (id, generation) = (asked.id, asked.generation);
         let withdrawn = self
             .db
-            .write(move |view| match view.rows.instance(id)? {
+            .write_essential(move |view| match view.rows.instance(id)? {
                 Some(mut row) if row.generation == generation && row.resize.is_some() => {
                     let deadline = row.deadline;
                     row.resize = None;

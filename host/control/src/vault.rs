@@ -202,7 +202,7 @@ impl Vault {
     pub(super) async fn note(&self, db: &Db, operation: Option<&'static str>) -> Result<(), Error> {
         let fingerprint = self.fingerprint();
         let subject = fingerprint.to_string();
-        let noted = db.write(move |view| {
+        let noted = db.write_essential(move |view| {
             let change = Change::PutKeyFingerprint(fingerprint);
             let changes = Changes::none().with(change);
             Ok((

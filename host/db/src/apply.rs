@@ -3,7 +3,8 @@
 use super::batch::{Change, Changes};
 use super::codec::internal;
 use super::projection::Projected;
-use super::rows::OwnerRow;
+use super::read::Read;
+use super::rows::{BilledAs, OwnerRow};
 use super::table::{Draft, Rows, Table};
 use super::tables as t;
 use super::wakes::Topic;
@@ -79,7 +80,7 @@ impl Draft<'_> {
                 self.put(&t::CORRECTIONS, &id, number, &correction)?;
             }
             Change::CloseLedger(owner, id, months) => self.close_ledger(owner, id, &months)?,
-            Change::DropEvents(id) => self.remove_under(&t::EVENTS, &id)?,
+            Change::DropEvents(id) => self.drop_events(id)?,
             Change::Forget(owner, id) => {
                 self.remove(&t::RECORDED, &owner, id)?;
             }
@@ -143,14 +144,15 @@ impl Draft<'_> {
             Change::PutClock(row) => {
                 self.put(&t::CLOCK, &(), (), &row)?;
             }
-            Change::PutKey(key) => {
-                self.put(&t::KEYS, &*key.id, (), &key)?;
-            }
+            Change::PutKey(key) => self.put_key(&key)?,
+            Change::DropKey(id) => self.drop_key(&id)?,
             Change::PutKeyTerms(id, terms) => {
                 self.put(&t::KEY_TERMS, &*id, (), &terms)?;
             }
             Change::PutKeyUse(id, at) => {
-                self.put(&t::KEY_USES, &*id, (), &at)?;
+                if self.get(&t::KEYS, &*id, ())?.is_some() {
+                    self.put(&t::KEY_USES, &*id, (), &at)?;
+                }
             }
             Change::Account(change) => self.apply_account(change)?,
             Change::Way(change) => self.apply_way(change)?,
@@ -192,8 +194,27 @@ impl Draft<'_> {
         for (month, cost) in months {
             self.put(&t::CLOSED, &owner, (month.0, id), cost)?;
         }
+        match months {
+            [] => drop(self.remove(&t::BILLED_AS, &id, ())?),
+            _ => self.keep_billed_as(id)?,
+        }
         self.remove_under(&t::LEDGER, &id)?;
         self.remove_under(&t::CORRECTIONS, &id)
+    }
+
+    fn drop_events(&mut self, id: InstanceId) -> Result<(), Error> {
+        if self.keys_under(&t::LEDGER, &id)?.next().is_some() {
+            self.keep_billed_as(id)?;
+        }
+        self.remove_under(&t::EVENTS, &id)
+    }
+
+    /// Keeps what only the events have of an instance that an earlier version purged.
+    fn keep_billed_as(&mut self, id: InstanceId) -> Result<(), Error> {
+        if let Some(known) = self.billed_as(id)? {
+            self.put(&t::BILLED_AS, &id, (), &known)?;
+        }
+        Ok(())
     }
 
     fn remove_under<V: serde::de::DeserializeOwned>(
@@ -247,6 +268,7 @@ impl Draft<'_> {
         let Some(old) = self.remove(&t::INSTANCES, &id, ())? else {
             return Ok(());
         };
+        self.put(&t::BILLED_AS, &id, (), &BilledAs::from(&old))?;
         self.remove(&t::PROVISIONING_SPECS, &id, ())?;
         self.remove(&t::SUSPENDED, &(), id)?;
         self.remove(&t::HOST_KEYS, &(), id)?;

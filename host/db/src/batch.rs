@@ -79,6 +79,8 @@ pub enum Change {
     PutClock(ClockRow),
     /// A new or changed key.
     PutKey(KeyRow),
+    /// Removes a key that was revoked or has expired.
+    DropKey(String),
     /// Writes the terms of a key.
     PutKeyTerms(String, KeyTerms),
     /// Writes the last use of a key.

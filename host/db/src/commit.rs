@@ -1,7 +1,9 @@
 //! One durable transaction for a batch of use cases.
 
 use super::batch::Changes;
+use super::budget::Budget;
 use super::codec::internal;
+use super::disk::Disk;
 use super::metrics::DbMetrics;
 use super::projection::{Projected, Projection};
 use super::table::Draft;
@@ -30,6 +32,8 @@ pub struct View<'a> {
 pub trait Job: Send {
     /// Decides. Returns the changes, or none if the use case refused.
     fn decide(&mut self, view: &View<'_>) -> Option<Changes>;
+    /// Whether the write is taken without room on the disk or in the budget of its user.
+    fn is_essential(&self) -> bool;
     /// Replaces the decision, because it is not committed.
     fn fail(&mut self, error: Error);
     /// Answers the caller, after the commit.
@@ -39,15 +43,17 @@ pub trait Job: Send {
 /// A use case with its caller.
 pub struct Waiting<T, F> {
     decide: F,
+    essential: bool,
     decided: Option<Result<T, Error>>,
     reply: oneshot::Sender<Result<T, Error>>,
 }
 
 impl<T, F> Waiting<T, F> {
     /// A use case that has not decided yet.
-    pub fn new(decide: F, reply: oneshot::Sender<Result<T, Error>>) -> Self {
+    pub fn new(decide: F, essential: bool, reply: oneshot::Sender<Result<T, Error>>) -> Self {
         Self {
             decide,
+            essential,
             decided: None,
             reply,
         }
@@ -68,6 +74,10 @@ where
         changes
     }
 
+    fn is_essential(&self) -> bool {
+        self.essential
+    }
+
     fn fail(&mut self, error: Error) {
         self.decided = Some(Err(error));
     }
@@ -81,9 +91,28 @@ where
 
 type Decided = (WriteTransaction, Woken);
 
+/// The room for writes that are not essential.
+#[derive(Default)]
+pub struct Room {
+    pub disk: Arc<Disk>,
+    pub budget: Budget,
+}
+
+impl Room {
+    /// Fails if there is no room for these changes.
+    fn admit(&self, changes: &Changes, now: Timestamp) -> Result<(), Error> {
+        if changes.0.is_empty() {
+            return Ok(());
+        }
+        self.disk.admit()?;
+        self.budget.admit(changes, now)
+    }
+}
+
 /// Commits one batch after the other.
 pub struct Committer {
     file: Arc<redb::Database>,
+    room: Room,
     projected: Projected,
     clock: Clock,
     /// Number of commits that readers can see.
@@ -97,7 +126,7 @@ pub struct Committer {
 impl Committer {
     /// Takes a projection that is loaded.
     pub fn new(
-        file: Arc<redb::Database>,
+        (file, room): (Arc<redb::Database>, Room),
         projection: Box<dyn Projection>,
         clock: Clock,
         (commits, wakes, metrics): (Arc<AtomicU64>, Arc<Wakes>, DbMetrics),
@@ -105,6 +134,7 @@ impl Committer {
     ) -> Self {
         Self {
             file,
+            room,
             projected: Projected::new(projection),
             clock,
             commits,
@@ -159,6 +189,7 @@ impl Committer {
         match &committed {
             Ok(()) => {
                 self.projected.keep();
+                self.room.budget.keep((self.clock)());
                 self.commits.fetch_add(1, Ordering::SeqCst);
                 self.wakes.wake(&woken);
             }
@@ -173,18 +204,23 @@ impl Committer {
     fn decide(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Option<Decided>, Error> {
         let txn = self.file.begin_write().map_err(internal)?;
         let mut rows = Draft::open(&txn)?;
+        self.room.budget.undo();
         for job in batch {
-            let view = View {
-                rows: &rows,
-                now: (self.clock)(),
-            };
+            let now = (self.clock)();
+            let view = View { rows: &rows, now };
             // Caught here, because a transaction that a panic drops makes the next opening check
             // the whole file.
             let decided = catch_unwind(AssertUnwindSafe(|| job.decide(&view)));
             let decided = decided.map_err(|_| internal("a use case panicked"))?;
-            if let Some(changes) = decided {
-                rows.apply(changes, &mut self.projected)?;
+            let Some(changes) = decided else { continue };
+            if !job.is_essential()
+                && let Err(refusal) = self.room.admit(&changes, now)
+            {
+                job.fail(refusal);
+                continue;
             }
+            self.room.budget.note(&changes);
+            rows.apply(changes, &mut self.projected)?;
         }
         let (changed, woken) = (rows.is_changed(), std::mem::take(&mut rows.woken));
         drop(rows);

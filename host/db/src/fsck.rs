@@ -23,6 +23,7 @@ pub(super) fn check(rows: &impl Read) -> Vec<Finding> {
         check_claims,
         check_idempotency,
         check_audit,
+        super::keys::check,
         history::check,
         super::events::check,
         super::webhooks::check,

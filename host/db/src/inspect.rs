@@ -2,7 +2,7 @@
 
 use super::backup::check_pages;
 use super::codec::internal;
-use super::commit::commit_durably;
+use super::commit::{Room, commit_durably};
 use super::findings::Finding;
 use super::fsck::check;
 use super::guard::guarded;
@@ -58,7 +58,15 @@ fn rows(
         path: path.to_owned(),
         why,
     };
-    guarded(|| Db::on(copy, projection, Box::new(Timestamp::default))).map_err(damaged)?
+    guarded(|| {
+        Db::on(
+            copy,
+            projection,
+            Box::new(Timestamp::default),
+            Room::default(),
+        )
+    })
+    .map_err(damaged)?
 }
 
 /// Leaves a damaged copy open until the process ends. redb writes when it closes a file. Damaged pages may

@@ -99,6 +99,16 @@ impl Part for UserId {
     }
 }
 
+impl Part for String {
+    type Owned = Self;
+    fn write(&self, out: &mut Vec<u8>) {
+        self.as_str().write(out);
+    }
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
+        str::read(bytes)
+    }
+}
+
 /// Text has its length first, so it sorts by length.
 impl Part for str {
     type Owned = String;

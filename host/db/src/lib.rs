@@ -8,8 +8,10 @@ mod apply;
 mod audit;
 mod backup;
 mod batch;
+mod budget;
 mod codec;
 mod commit;
+mod disk;
 mod events;
 mod findings;
 mod fsck;
@@ -18,6 +20,7 @@ mod history;
 mod idempotency;
 mod inspect;
 mod key;
+mod keys;
 mod metrics;
 mod migrate;
 mod open;
@@ -39,14 +42,16 @@ pub use accounts::{AccountChange, ReadAccounts};
 pub use backup::{Copied, restore};
 pub use batch::{Change, Changes};
 pub use commit::{Clock, View};
+pub use disk::Disk;
 pub use findings::Finding;
 pub use guard::exit_on_damage;
 pub use inspect::{Inspected, inspect, repair};
+pub use keys::ReadKeys;
 pub use metrics::DbMetrics;
 pub use projection::Projection;
 pub use read::Read;
 pub use rows::{
-    AuditHead, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, IdentityDigest,
+    AuditHead, BilledAs, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, IdentityDigest,
     IdentityRow, InviteRow, KeyRow, KeyTerms, MoveRow, NodeRow, PasskeyDigest, PasskeyRow,
     PasswordRow, ProvisioningSpec, SessionId, SessionRow, SshKeyId, SshKeyRow, StartRow,
 };
@@ -56,6 +61,8 @@ pub use table::Snapshot;
 pub use wakes::{Topic, TopicCounts};
 pub use webhooks::ReadWebhooks;
 
+use budget::Budget;
+use commit::Room;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -68,6 +75,16 @@ pub struct Db {
     file: Arc<redb::Database>,
     writer: writer::Writer,
     wakes: Arc<wakes::Wakes>,
+    disk: Arc<Disk>,
+}
+
+/// The bounds of [`Db::write`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Bounds {
+    /// Free space in MiB on the disk below which it is refused; 0 for none.
+    pub disk_reserve_mib: u64,
+    /// Rows that outlive their object of one user in a day; 0 for no limit.
+    pub records_per_user: u32,
 }
 
 /// Why the database cannot be opened.
@@ -167,13 +184,18 @@ impl Db {
         dir: &Path,
         projection: Box<dyn Projection>,
         clock: Clock,
+        bounds: Bounds,
     ) -> Result<Self, OpenError> {
         let file = open::open(dir)?;
         let damaged = |why| OpenError::Damaged {
             path: open::path_in(dir),
             why,
         };
-        let opened = guard::guarded(|| Self::on(file, projection, clock)).map_err(damaged)?;
+        let room = Room {
+            disk: Arc::new(Disk::new(dir.to_owned(), bounds.disk_reserve_mib)),
+            budget: Budget::new(bounds.records_per_user),
+        };
+        let opened = guard::guarded(|| Self::on(file, projection, clock, room)).map_err(damaged)?;
         opened.map_err(|error| match error {
             OpenError::Rows(error) => damaged(error.chain().to_string()),
             other => other,
@@ -184,17 +206,20 @@ impl Db {
         file: redb::Database,
         mut projection: Box<dyn Projection>,
         clock: Clock,
+        room: Room,
     ) -> Result<Self, OpenError> {
         recorded::fill(&file)?;
         let file = Arc::new(file);
         projection.load(&Snapshot::open(&file)?)?;
         let wakes = Arc::<wakes::Wakes>::default();
-        let writer =
-            writer::Writer::start(Arc::clone(&file), projection, clock, Arc::clone(&wakes))?;
+        let disk = Arc::clone(&room.disk);
+        let written = (Arc::clone(&file), room);
+        let writer = writer::Writer::start(written, projection, clock, Arc::clone(&wakes))?;
         Ok(Self {
             file,
             writer,
             wakes,
+            disk,
         })
     }
 
@@ -241,7 +266,13 @@ impl Db {
         self.writer.metrics()
     }
 
-    /// Decides and writes, atomically and durably, before it returns.
+    /// The disk of the file.
+    pub fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// Decides and writes, atomically and durably, before it returns. Fails without a write if the disk
+    /// has less than its reserve, or a user whose rows change has used up the budget for rows.
     ///
     /// `decide` runs on the writer's thread. It may run twice, if the first commit failed with
     /// another use case in it, and must not wait for anything.
@@ -249,7 +280,16 @@ impl Db {
         &self,
         decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
     ) -> Result<T, Error> {
-        self.writer.write(decide).await
+        self.writer.write(false, decide).await
+    }
+
+    /// [`Self::write`] that room on the disk and budgets never refuse: for changes that free something,
+    /// that end access, that the reconciler needs, by which users sign in, and for the operator's.
+    pub async fn write_essential<T: Send + 'static>(
+        &self,
+        decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.writer.write(true, decide).await
     }
 
     /// Whether writes can succeed. After an error of the disk they cannot: only the next opening

@@ -3,10 +3,10 @@
 //! Claims are in a group of their own, because a start reads all of them.
 
 use super::rows::{
-    AuditHead, AuditRow, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, IdentityDigest,
-    IdentityRow, InviteRow, KeyRow, KeyTerms, MoveRow, NodeRow, OwnerRow, PasskeyDigest,
-    PasskeyRow, PasswordRow, ProvisioningSpec, SessionId, SessionRow, SshKeyId, SshKeyRow,
-    StartRow,
+    AuditHead, AuditRow, BilledAs, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate,
+    IdentityDigest, IdentityRow, InviteRow, KeyRow, KeyTerms, MoveRow, NodeRow, OwnerRow,
+    PasskeyDigest, PasskeyRow, PasswordRow, ProvisioningSpec, SessionId, SessionRow, SshKeyId,
+    SshKeyRow, StartRow,
 };
 use super::table::Table;
 use uuid::Uuid;
@@ -41,6 +41,8 @@ pub const KEYS: Table<str, (), KeyRow> = Table::new(b'k', 0);
 pub const KEY_TERMS: Table<str, (), KeyTerms> = Table::new(b'k', 1);
 /// The last use of a key, to the minute.
 pub const KEY_USES: Table<str, (), Timestamp> = Table::new(b'k', 2);
+/// Keys of a user that are not revoked.
+pub const USER_KEYS: Table<UserId, String, ()> = Table::new(b'K', 0);
 
 /// Sessions of a user by id.
 pub const SESSIONS: Table<UserId, SessionId, SessionRow> = Table::new(b's', 0);
@@ -83,6 +85,9 @@ pub const LEDGER: Table<InstanceId, u32, Entry> = Table::new(b'i', 3);
 
 /// Corrections of an instance's bill by number. They outlive it.
 pub const CORRECTIONS: Table<InstanceId, u32, Correction> = Table::new(b'i', 4);
+
+/// Purged instances as their owners knew them, for as long as their costs are kept.
+pub const BILLED_AS: Table<InstanceId, (), BilledAs> = Table::new(b'i', 5);
 
 /// Instances of an owner with a ledger or events, purged ones included.
 pub const RECORDED: Table<UserId, InstanceId, ()> = Table::new(b'r', 0);

@@ -2,7 +2,7 @@
 
 use super::batch::Changes;
 use super::codec::internal;
-use super::commit::{Clock, Committer, Job, View, Waiting};
+use super::commit::{Clock, Committer, Job, Room, View, Waiting};
 use super::metrics::DbMetrics;
 use super::projection::Projection;
 use super::wakes::Wakes;
@@ -36,7 +36,7 @@ struct Shared {
 impl Writer {
     /// Starts the thread.
     pub fn start(
-        file: Arc<redb::Database>,
+        written: (Arc<redb::Database>, Room),
         projection: Box<dyn Projection>,
         clock: Clock,
         wakes: Arc<Wakes>,
@@ -45,7 +45,7 @@ impl Writer {
         let (losing, lost) = watch::channel(false);
         let metrics = DbMetrics::new();
         let shown = (Arc::clone(&commits), wakes, metrics.clone());
-        let committer = Committer::new(file, projection, clock, shown, losing);
+        let committer = Committer::new(written, projection, clock, shown, losing);
         let queued = metrics.queued.clone();
         let (queue, jobs) = channel(QUEUE);
         let thread = std::thread::Builder::new()
@@ -83,13 +83,15 @@ impl Writer {
         let _ = self.0.lost.clone().wait_for(|lost| *lost).await;
     }
 
-    /// See [`super::Db::write`].
+    /// See [`super::Db::write`] and [`super::Db::write_essential`].
     pub async fn write<T: Send + 'static>(
         &self,
+        essential: bool,
         decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
-        self.submit(Box::new(Waiting::new(decide, reply))).await;
+        self.submit(Box::new(Waiting::new(decide, essential, reply)))
+            .await;
         answer.await.map_err(internal)?
     }
 

@@ -46,8 +46,8 @@ pub struct Shortfall {
     pub fields: Vec<(&'static str, u64, u64)>,
     /// A node still holds resources of deleted instances.
     pub freeing: bool,
-    /// Nodes would run the instance if they had the image of its flavor.
-    pub no_image: bool,
+    /// The flavor, if nodes would run the instance but none has its image.
+    pub no_image: Option<String>,
 }
 
 impl From<Vec<(&'static str, u64, u64)>> for Shortfall {
@@ -55,7 +55,7 @@ impl From<Vec<(&'static str, u64, u64)>> for Shortfall {
         Self {
             fields,
             freeing: false,
-            no_image: false,
+            no_image: None,
         }
     }
 }
@@ -132,9 +132,15 @@ pub enum Error {
     /// Too many requests are in progress.
     #[error("overloaded")]
     Overloaded,
-    /// The disk of the database has no room for new instances.
+    /// The disk of the database has room for the most needed changes only.
     #[error("the disk of the database is nearly full")]
     DiskFull,
+    /// The changes of a user have left the rows of a day.
+    #[error("too many changes in a day")]
+    TooManyRecords {
+        /// Seconds until the next change is taken.
+        retry_after_s: u64,
+    },
     /// A fault of the service, for the operator.
     #[error(transparent)]
     Internal(Internal),

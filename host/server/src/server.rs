@@ -19,7 +19,7 @@ use wharf_control::reconciler;
 use wharf_control::retention;
 use wharf_control::terminal_watch;
 use wharf_control::{App, Clock, Nudge, Parts, SharedInventory, Vault, VaultError, clock_watch};
-use wharf_db::{Db, Inspected, OpenError, Read, inspect};
+use wharf_db::{Bounds, Db, Inspected, OpenError, Read, inspect};
 use wharf_domain::capacity::{GpuDevice, Size};
 use wharf_domain::error::Error;
 use wharf_domain::flavor::Flavor;
@@ -104,7 +104,16 @@ pub fn open_db(config: &Config) -> Result<(Db, SharedInventory, Clock), StartErr
     let clock = Clock::new(&config.clock);
     let time = clock.clone();
     let projection = Box::new(inventory.clone());
-    let db = Db::open(&config.data_dir, projection, Box::new(move || time.now()))?;
+    let bounds = Bounds {
+        disk_reserve_mib: config.limits.disk_reserve_mib,
+        records_per_user: config.limits.records_per_user_per_day,
+    };
+    let db = Db::open(
+        &config.data_dir,
+        projection,
+        Box::new(move || time.now()),
+        bounds,
+    )?;
     clock.resume(&db)?;
     Ok((db, inventory, clock))
 }

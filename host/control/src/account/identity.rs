@@ -131,7 +131,7 @@ impl Accounts {
         let host = console.map(|console| console.host().to_owned());
         let issuer = issuer.map(str::to_owned);
         let (user, origin, id) = (caller.user, caller.origin(), id.to_owned());
-        let removed = self.db.write(move |view| {
+        let removed = self.db.write_essential(move |view| {
             let identities = view.rows.identities(user)?.into_iter();
             let mut named = identities.filter(|(digest, _)| id_of(*digest) == id);
             let (digest, _) = named.next().ok_or(Error::Missing("Identity"))?;

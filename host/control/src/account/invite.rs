@@ -54,7 +54,7 @@ impl Operator<'_> {
         errors.into_result()?;
         let secret = SecretText::new(random_text::<32>()?);
         let (email, part) = (email.to_owned(), secret.clone());
-        let decided = self.db.write(move |view| {
+        let decided = self.db.write_essential(move |view| {
             let mut changes = Changes::none();
             let user = match view.rows.user_of_email(&email)? {
                 Some(user) => user,

@@ -1,5 +1,6 @@
-//! Sessions of the console. A token is `ID.SECRET`. The id is public. The database stores only the
-//! SHA-256 of the whole token, as the secret has 256 random bits.
+//! Sessions of the console. A token is `ID.SECRET.PART`. The id is public. The database stores only the
+//! SHA-256 of the whole token, as the secret and the part have 256 random bits each. Over plain HTTP the
+//! cookie lacks the part, which only pages of the console have.
 
 use super::{Accounts, Visitor};
 use crate::App;
@@ -52,7 +53,8 @@ impl ValidSession {
 #[derive(Debug)]
 pub struct NewSession {
     pub id: String,
-    /// The whole token, for the cookie.
+    pub user: UserId,
+    /// The whole token.
     pub token: SecretText,
 }
 
@@ -128,7 +130,7 @@ impl Accounts {
         let (id, token) = random_token()?;
         let sha256: [u8; 32] = Sha256::digest(token.expose().as_bytes()).into();
         let origin = visitor.origin(&name(id));
-        let written = self.db.write(move |view| {
+        let written = self.db.write_essential(move |view| {
             let (user, mut changes) = decide(view, &origin)?;
             if view.rows.is_disabled(user)? {
                 return Err(Error::SignInRefused);
@@ -152,6 +154,7 @@ impl Accounts {
         self.refresh(user)?;
         Ok(NewSession {
             id: name(id),
+            user,
             token,
         })
     }
@@ -185,7 +188,7 @@ impl Accounts {
             email: Arc::clone(&session.email),
             key_id: Arc::clone(&session.name),
             credential: Credential::Session,
-            scopes: Scopes::ALL,
+            scopes: Scopes::OF_USERS,
             expires_at: None,
             peer: None,
             request_id,
@@ -215,7 +218,7 @@ impl Accounts {
         let only = only.and_then(parse);
         let wanted = move |id: SessionId| only.is_none_or(|only| only == id);
         self.forget(user, wanted);
-        let written = self.db.write(move |view| {
+        let written = self.db.write_essential(move |view| {
             let mut changes = Changes::none();
             for (id, _) in view.rows.sessions_of(user)? {
                 if wanted(id) {
@@ -306,7 +309,8 @@ impl App {
 fn random_token() -> Result<(SessionId, SecretText), Error> {
     let mut id = [0; 8];
     fill(&mut id)?;
-    let token = format!("{}.{}", name(id), random_text::<32>()?);
+    let (secret, part) = (random_text::<32>()?, random_text::<32>()?);
+    let token = format!("{}.{secret}.{part}", name(id));
     Ok((id, SecretText::new(token)))
 }
 

@@ -48,7 +48,7 @@ impl Accounts {
             .collect();
         for batch in expired.chunks(BATCH) {
             let rows = batch.to_vec();
-            let removed = self.db.write(move |_| {
+            let removed = self.db.write_essential(move |_| {
                 let removed = rows.iter().fold(Changes::none(), |changes, (user, id)| {
                     changes.with(Change::Account(AccountChange::DropSession(*user, *id)))
                 });

@@ -16,7 +16,7 @@ impl Operator<'_> {
             // Memory first: if the operator's program goes away, the write still happens.
             access.set_disabled(user, true);
         }
-        let decided = self.db.write(move |view| {
+        let decided = self.db.write_essential(move |view| {
             if view.rows.is_disabled(user)? == disabled {
                 return Ok(((), Changes::none()));
             }

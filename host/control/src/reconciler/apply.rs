@@ -20,13 +20,13 @@ pub struct Apply {
 
 impl Apply {
     /// Writes the changes of `decide`, if the row still has this generation. False if it does not.
-    async fn on_row(
+    pub(super) async fn on_row(
         &self,
         decide: impl Fn(Instance, &View<'_>) -> Result<Changes, Error> + Send + 'static,
     ) -> Result<bool, Error> {
         let (id, generation) = (self.id, self.generation);
         self.db
-            .write(move |view| match view.rows.instance(id)? {
+            .write_essential(move |view| match view.rows.instance(id)? {
                 Some(row) if row.generation == generation => Ok((true, decide(row, view)?)),
                 _ => Ok((false, Changes::none())),
             })

@@ -177,7 +177,7 @@ impl Store<'_> {
             let change = Change::PutNode(node.clone(), row.clone());
             Ok(((), Changes::none().with(change)))
         };
-        self.app.db.write(put).await
+        self.app.db.write_essential(put).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! The addresses that webhooks may have. Wharf sends requests on behalf of users, so an address that
 //! only Wharf's network reaches is refused.
 
+use super::own::is_of_this_machine;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::{Host, Url};
@@ -46,15 +47,13 @@ const fn v6([a, b]: [u16; 2], length: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, 0, 0, 0, 0, 0, 0), length)
 }
 
-/// Whether a webhook may reach an address.
-pub fn permits(config: &WebhookConfig, address: IpAddr) -> bool {
+/// Whether a webhook may reach an address. `own` has those of the public URL and of the nodes.
+pub fn permits(config: &WebhookConfig, own: &[IpAddr], address: IpAddr) -> bool {
     // A mapped address reaches the one within.
     let address = address.to_canonical();
-    is_public(address)
-        || config
-            .allow
-            .iter()
-            .any(|net: &IpNet| net.contains(&address))
+    let mut allowed = config.allow.iter();
+    allowed.any(|net: &IpNet| net.contains(&address))
+        || (is_public(address) && !own.contains(&address) && !is_of_this_machine(address))
 }
 
 fn is_public(address: IpAddr) -> bool {
@@ -68,7 +67,7 @@ fn is_public(address: IpAddr) -> bool {
 
 /// Parses the URL of a webhook. A host name is resolved at each delivery, so only the address of a URL
 /// with one is checked here.
-pub fn check_url(config: &WebhookConfig, text: &str) -> Result<Url, &'static str> {
+pub fn check_url(config: &WebhookConfig, own: &[IpAddr], text: &str) -> Result<Url, &'static str> {
     let url = Url::parse(text).map_err(|_| "must be a URL such as https://example.com/hook")?;
     match url.scheme() {
         "https" => {}
@@ -89,8 +88,8 @@ pub fn check_url(config: &WebhookConfig, text: &str) -> Result<Url, &'static str
         None => return Err("must have a host"),
     };
     match address {
-        Some(address) if !permits(config, address) => {
-            Err("must have a public address; the operator can allow other networks")
+        Some(address) if !permits(config, own, address) => {
+            Err("must have a public address outside this service; the operator can allow others")
         }
         _ => Ok(url),
     }
@@ -132,7 +131,8 @@ mod tests {
             "fe80::1",
             "ff02::1",
         ] {
-            assert!(!permits(&config, refused.parse().unwrap()), "{refused}");
+            let address = refused.parse().unwrap();
+            assert!(!permits(&config, &[], address), "{refused}");
         }
         for permitted in [
             "1.1.1.1",
@@ -143,14 +143,19 @@ mod tests {
             "2606:4700::1111",
             "2a00::1",
         ] {
-            assert!(permits(&config, permitted.parse().unwrap()), "{permitted}");
+            let address = permitted.parse().unwrap();
+            assert!(permits(&config, &[], address), "{permitted}");
+            let own = [address.to_canonical()];
+            assert!(!permits(&config, &own, address), "{permitted}");
         }
     }
 
     #[test]
     fn the_operator_can_allow_networks() {
         let config = WebhookConfig {
-            allow: vec!["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()],
+            allow: ["10.0.0.0/8", "fd00::/8", "1.1.1.1/32"]
+                .map(|net| net.parse().unwrap())
+                .to_vec(),
             ..WebhookConfig::default()
         };
         for (address, permitted) in [
@@ -158,10 +163,14 @@ mod tests {
             ("::ffff:10.1.2.3", true),
             ("fd00::1", true),
             ("11.0.0.1", true),
+            ("1.1.1.1", true),
+            ("1.1.1.2", false),
             ("127.0.0.1", false),
             ("fc00::1", false),
         ] {
-            assert_eq!(permits(&config, address.parse().unwrap()), permitted);
+            let own = ["1.1.1.1", "1.1.1.2"].map(|own| own.parse().unwrap());
+            let found = permits(&config, &own, address.parse().unwrap());
+            assert_eq!(found, permitted, "{address}");
         }
     }
 
@@ -184,7 +193,7 @@ mod tests {
             ("https://[::ffff:7f00:1]/", Some("public")),
             ("https://169.254.169.254/latest/meta-data/", Some("public")),
         ] {
-            let found = check_url(&config, url).err();
+            let found = check_url(&config, &[], url).err();
             match refused {
                 Some(part) => assert!(found.unwrap().contains(part), "{url}: {found:?}"),
                 None => assert_eq!(found, None, "{url}"),
@@ -194,6 +203,6 @@ mod tests {
             http: true,
             ..config
         };
-        assert!(check_url(&config, "http://example.com/").is_ok());
+        assert!(check_url(&config, &[], "http://example.com/").is_ok());
     }
 }

@@ -1,10 +1,12 @@
 //! Webhooks of a user: made, listed, removed, and their deliveries.
 
 mod address;
+mod own;
 mod secret;
 mod work;
 
 pub use address::{check_url, permits};
+pub use own::OwnAddresses;
 pub use work::{Attempted, Job, Work};
 
 use super::audit::record;
@@ -12,10 +14,15 @@ use super::events::KINDS;
 use super::vault::Vault;
 use super::{App, Caller};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
 use tokio::sync::watch;
 use uuid::Uuid;
+use wharf_config::Config;
 use wharf_db::{Change, Changes, Read, ReadWebhooks, View};
+use wharf_domain::audit::Origin;
 use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
+use wharf_domain::ids::UserId;
 use wharf_domain::secret::SecretText;
 use wharf_domain::time::Timestamp;
 use wharf_domain::webhook::{Delivery, DeliveryState, Webhook, WebhookId};
@@ -39,7 +46,8 @@ impl App {
         types: Vec<String>,
     ) -> Result<(Webhook, SecretText), Error> {
         let mut errors = FieldErrors::default();
-        if let Err(message) = check_url(&self.config().webhook, &url) {
+        let (config, own) = self.webhook_rules().await;
+        if let Err(message) = check_url(&config.webhook, &own, &url) {
             errors.add("url", message);
         }
         let unknown = types.iter().find(|kind| !KINDS.contains(&kind.as_str()));
@@ -82,6 +90,14 @@ impl App {
         Ok((webhook, secret))
     }
 
+    /// Returns the configuration, and the addresses of this service that no webhook reaches unless the
+    /// configuration allows it.
+    pub async fn webhook_rules(&self) -> (Arc<Config>, Vec<IpAddr>) {
+        let config = self.config();
+        let own = self.own_addresses.of(&config).await;
+        (config, own)
+    }
+
     /// Returns the caller's webhooks, oldest first.
     pub fn webhooks(&self, caller: &Caller) -> Result<Vec<Webhook>, Error> {
         let mut webhooks = self.db.read(|rows| rows.webhooks_of(caller.user))?;
@@ -101,8 +117,14 @@ impl App {
         let drop = move |_: &View<'_>, _: Webhook| {
             Ok(((), Changes::none().with(Change::DropWebhook(owner, id))))
         };
-        self.change_webhook(caller, id, ("webhook.delete", "deleted"), drop)
-            .await
+        let change = webhook_change(
+            (owner, caller.origin(), id),
+            ("webhook.delete", "deleted"),
+            drop,
+        );
+        self.db.write_essential(change).await?;
+        self.webhooks.send_replace(());
+        Ok(())
     }
 
     /// Gives a webhook a new secret. The one before signs too for a day.
@@ -180,25 +202,34 @@ impl App {
         &self,
         caller: &Caller,
         id: WebhookId,
-        (operation, result): (&'static str, &'static str),
+        operation: (&'static str, &'static str),
         decide: impl Fn(&View<'_>, Webhook) -> Result<(T, Changes), Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let (owner, origin) = (caller.user, caller.origin());
-        let written = self.db.write(move |view| {
-            let webhook = view.rows.webhook(owner, id)?.ok_or(WEBHOOK)?;
-            let audited = audited(view, &origin, operation, &webhook, result);
-            let (value, changes) = decide(view, webhook)?;
-            Ok((value, changes.with(audited)))
-        });
-        let value = written.await?;
+        let of = (caller.user, caller.origin(), id);
+        let change = webhook_change(of, operation, decide);
+        let value = self.db.write(change).await?;
         self.webhooks.send_replace(());
         Ok(value)
     }
 }
 
+/// A change of one of the caller's webhooks, with its audit record.
+fn webhook_change<T>(
+    (owner, origin, id): (UserId, Origin, WebhookId),
+    (operation, result): (&'static str, &'static str),
+    decide: impl Fn(&View<'_>, Webhook) -> Result<(T, Changes), Error>,
+) -> impl Fn(&View<'_>) -> Result<(T, Changes), Error> {
+    move |view| {
+        let webhook = view.rows.webhook(owner, id)?.ok_or(WEBHOOK)?;
+        let audited = audited(view, &origin, operation, &webhook, result);
+        let (value, changes) = decide(view, webhook)?;
+        Ok((value, changes.with(audited)))
+    }
+}
+
 fn audited(
     view: &View<'_>,
-    origin: &wharf_domain::audit::Origin,
+    origin: &Origin,
     operation: &str,
     webhook: &Webhook,
     result: &str,
@@ -261,7 +292,7 @@ impl Vault {
     pub(super) async fn renew_webhooks(&self, db: &wharf_db::Db) -> Result<(), Error> {
         for webhook in db.read(|rows| rows.all_webhooks())? {
             let (vault, owner, id) = (self.clone(), webhook.owner, webhook.id);
-            let renewed = db.write(move |view| {
+            let renewed = db.write_essential(move |view| {
                 let Some(mut webhook) = view.rows.webhook(owner, id)? else {
                     return Ok(((), Changes::none()));
                 };

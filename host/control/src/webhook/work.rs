@@ -3,6 +3,7 @@
 
 use super::secret::sign;
 use crate::App;
+use crate::clock::system_time;
 use crate::events::OwnerEvent;
 use crate::random::fill;
 use serde_json::json;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use wharf_db::{Change, Changes, Read, ReadWebhooks, Snapshot, View};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
+use wharf_domain::secret::SecretText;
 use wharf_domain::time::Timestamp;
 use wharf_domain::webhook::{Delivery, DeliveryState, Webhook, WebhookId};
 
@@ -25,6 +27,8 @@ const FIRST_PAUSE_MS: i64 = 2_000;
 const LONGEST_PAUSE_MS: i64 = 3_600_000;
 /// The time from the first attempt until a delivery is given up: 3 days.
 const GIVE_UP_MS: i64 = 3 * 24 * 3_600_000;
+/// The pause while the disk of the database has less than its reserve.
+const DISK_PAUSE: Duration = Duration::from_secs(5);
 /// The time without any success until a webhook is disabled: 5 days.
 const DISABLE_MS: i64 = 5 * 24 * 3_600_000;
 /// The status of a receiver that wants nothing more.
@@ -50,11 +54,20 @@ pub struct Job {
     event: Option<u64>,
     /// `webhook-id`, which is equal in all attempts with an event.
     pub id: String,
-    /// `webhook-timestamp` in seconds.
-    pub seconds: i64,
-    /// `webhook-signature`, one for each valid secret.
-    pub signatures: String,
+    secrets: Vec<SecretText>,
     pub body: Vec<u8>,
+}
+
+impl Job {
+    /// Returns `webhook-timestamp` in seconds, and `webhook-signature` with each valid secret. Receivers
+    /// compare the time with theirs, so it is that of the system's clock when the request is sent.
+    pub fn sign(&self) -> Result<(i64, String), Error> {
+        let seconds = system_time().0.div_euclid(1000);
+        let secrets = self.secrets.iter();
+        let signatures = secrets.map(|secret| sign(secret, &self.id, seconds, &self.body));
+        let signatures: Vec<String> = signatures.collect::<Result<_, Error>>()?;
+        Ok((seconds, signatures.join(" ")))
+    }
 }
 
 /// The result of an attempt.
@@ -119,6 +132,10 @@ impl App {
                     self.pass_over(owner, id, last).await?;
                     continue;
                 }
+                // The result of a request could not be kept.
+                Found::Deliver(..) if self.db.disk().is_low() => {
+                    return Ok(Work::Wait(Some(DISK_PAUSE)));
+                }
                 Found::Deliver(webhook, number, event, data) => (webhook, number, event, data),
             };
             return Ok(Work::Deliver(Box::new(self.job(
@@ -144,21 +161,15 @@ impl App {
         };
         let body = json!({ "type": data.kind, "timestamp": data.at, "data": data });
         let body = body.to_string().into_bytes();
-        let seconds = now.0.div_euclid(1000);
         let earlier = webhook.earlier.iter().filter(|(_, until)| now < *until);
         let secrets = std::iter::once(&webhook.secret).chain(earlier.map(|(secret, _)| secret));
-        let signatures = secrets.map(|secret| {
-            let secret = self.vault.decrypt_webhook(webhook.id, secret)?;
-            sign(&secret, &id, seconds, &body)
-        });
-        let signatures: Vec<String> = signatures.collect::<Result<_, Error>>()?;
+        let secrets = secrets.map(|secret| self.vault.decrypt_webhook(webhook.id, secret));
         Ok(Job {
             url: webhook.url.clone(),
             number,
             event,
-            signatures: signatures.join(" "),
+            secrets: secrets.collect::<Result<_, Error>>()?,
             id,
-            seconds,
             body,
         })
     }
@@ -177,7 +188,7 @@ impl App {
 
     /// Notes that a webhook wants no event up to a number, so that they are not looked at again.
     async fn pass_over(&self, owner: UserId, id: WebhookId, last: u64) -> Result<(), Error> {
-        let written = self.db.write(move |view| {
+        let written = self.db.write_essential(move |view| {
             let Some(mut webhook) = view.rows.webhook(owner, id)? else {
                 return Ok(((), Changes::none()));
             };
@@ -198,7 +209,7 @@ impl App {
         let mut random = [0; 1];
         fill(&mut random)?;
         let [random] = random;
-        let written = self.db.write(move |view| {
+        let written = self.db.write_essential(move |view| {
             let Some(webhook) = view.rows.webhook(owner, id)? else {
                 return Ok((None, Changes::none()));
             };

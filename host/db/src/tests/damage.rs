@@ -3,7 +3,7 @@
 use super::directory;
 use super::fixture::{Taken, create, delete, intend};
 use crate::guard::guarded;
-use crate::{Db, Read, inspect, open};
+use crate::{Bounds, Db, Read, inspect, open};
 use wharf_domain::instance::Intent;
 
 #[test]
@@ -14,6 +14,7 @@ fn no_flipped_bit_makes_an_opening_or_a_check_panic() {
             &dir,
             Box::<Taken>::default(),
             Box::new(wharf_domain::time::Timestamp::default),
+            Bounds::default(),
         )
     };
     let db = opened().unwrap();

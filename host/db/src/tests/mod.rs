@@ -17,8 +17,9 @@ mod migration;
 mod power;
 mod versions;
 
+use super::commit::Room;
 use super::writer::QUEUE;
-use super::{Change, Changes, Db, Read, View, open};
+use super::{Bounds, Change, Changes, Db, Read, View, open};
 use backend::Disk;
 use fixture::{Taken, create, create_in, delete};
 use std::collections::BTreeSet;
@@ -40,7 +41,8 @@ fn open_with(disk: &Disk, taken: &Taken) -> Result<Db, String> {
         .create_with_backend(disk.clone())
         .map_err(|e| e.to_string())?;
     open::initialise(Path::new("disk"), &file, true).map_err(|e| e.to_string())?;
-    Db::on(file, Box::new(taken.clone()), Box::new(|| Timestamp(3))).map_err(|e| e.to_string())
+    let clock = Box::new(|| Timestamp(3));
+    Db::on(file, Box::new(taken.clone()), clock, Room::default()).map_err(|e| e.to_string())
 }
 
 impl Db {
@@ -219,13 +221,24 @@ fn the_file_is_for_its_owner_alone() {
 fn the_last_user_closes_the_database() {
     let dir = directory("close");
     for count in 1..4 {
-        let db = Db::open(&dir, Box::new(Taken::default()), Box::new(|| Timestamp(3))).unwrap();
+        let db = Db::open(
+            &dir,
+            Box::new(Taken::default()),
+            Box::new(|| Timestamp(3)),
+            Bounds::default(),
+        )
+        .unwrap();
         let other = db.clone();
         drop(db);
         other.write_blocking(create()).unwrap();
-        let refused = Db::open(&dir, Box::new(Taken::default()), Box::new(|| Timestamp(3)))
-            .err()
-            .unwrap();
+        let refused = Db::open(
+            &dir,
+            Box::new(Taken::default()),
+            Box::new(|| Timestamp(3)),
+            Bounds::default(),
+        )
+        .err()
+        .unwrap();
         assert!(refused.to_string().contains("in use"), "{refused}");
         assert_eq!(ids(&other).len(), count);
     }

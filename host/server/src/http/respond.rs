@@ -2,27 +2,29 @@
 
 use super::entity_tags::{Conditions, Decision};
 use super::rate::RateExceeded;
-use crate::api::Reply;
+use super::session_cookie::{Given, PART};
 use crate::api::shortage::Shortage;
 use crate::api::tag::tag;
+use crate::api::{Reply, Sight};
 use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::header::{
-    AGE, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderValue,
-    IF_MATCH, LINK, LOCATION, RETRY_AFTER, SEC_WEBSOCKET_VERSION, SET_COOKIE, UPGRADE,
+    ACCEPT_ENCODING, AGE, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, ETAG,
+    HeaderValue, IF_MATCH, LINK, LOCATION, RETRY_AFTER, SEC_WEBSOCKET_VERSION, SET_COOKIE, UPGRADE,
     WWW_AUTHENTICATE,
 };
 use http::{StatusCode, header::HeaderName};
 use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
+use wharf_config::BaseUrl;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::scope::Scope;
 
 /// The reason for refused creations while the disk is nearly full. `/readyz` shows it too.
-pub const DISK_FULL: &str =
-    "The service is short of disk space and accepts no new instances; other requests are served.";
+pub const DISK_FULL: &str = "The service is short of disk space: it accepts no new instances and no changes, except stops, \
+     deletions, revocations and sign-ins.";
 
 /// A response; its body is one piece.
 pub use axum::response::Response;
@@ -38,8 +40,8 @@ pub enum HttpError {
     Unauthorized,
     /// The request needs a valid session.
     SignedOut,
-    /// The request has a cookie, and may come from a page elsewhere.
-    Origin,
+    /// The request may come from a page elsewhere; the URL of the console.
+    Origin(BaseUrl),
     /// Nobody can sign in.
     SignInOff,
     /// Browsers know no passkeys at the address of the console.
@@ -56,8 +58,10 @@ pub enum HttpError {
     Slash(String),
     /// The body is not declared as JSON.
     MediaType,
-    /// The body is too large.
-    TooLarge,
+    /// The body has a content coding.
+    ContentCoding,
+    /// The body is larger than this number of bytes.
+    TooLarge(usize),
     /// The body took too long.
     BodyTimeout,
     /// The body broke off or was garbled.
@@ -88,7 +92,7 @@ impl IntoResponse for HttpError {
 
 /// Completes a response outside of all routing. Only a 405 names methods, as the router adds `Allow`
 /// to every response of its fallback. A connection ends after an unread request body.
-pub fn finish(response: &mut Response, unread_body: bool) {
+pub fn finish<B>(response: &mut http::Response<B>, unread_body: bool) {
     if response.status() != StatusCode::METHOD_NOT_ALLOWED {
         response.headers_mut().remove(ALLOW);
     }
@@ -102,14 +106,8 @@ pub fn finish(response: &mut Response, unread_body: bool) {
 pub fn reply(reply: Reply) -> Response {
     match reply {
         Reply::Done(body) => json_bytes(StatusCode::OK, body),
-        Reply::Instance(body) => {
-            let tag = tag(&body);
-            tagged(json_bytes(StatusCode::OK, body), &tag)
-        }
-        Reply::Created(body) => {
-            let tag = tag(&body);
-            tagged(json_bytes(StatusCode::CREATED, body), &tag)
-        }
+        Reply::Instance(body, sight) => instance(StatusCode::OK, body, sight),
+        Reply::Created(body, sight) => instance(StatusCode::CREATED, body, sight),
         Reply::KeyCreated(body) => not_stored(json_bytes(StatusCode::CREATED, body)),
         Reply::Secret(body) => not_stored(json_bytes(StatusCode::OK, body)),
         Reply::Aged(body, age) => with(json_bytes(StatusCode::OK, body), AGE, age.into()),
@@ -142,6 +140,21 @@ pub(super) fn with_cookie(response: Response, cookie: Option<HeaderValue>) -> Re
     response
 }
 
+/// A response that gives a session to a browser.
+pub(super) fn with_session(response: Response, given: Given) -> Response {
+    let response = with_cookie(response, given.cookie);
+    match given
+        .part
+        .and_then(|part| HeaderValue::try_from(part.expose()).ok())
+    {
+        Some(mut part) => {
+            part.set_sensitive(true);
+            with(response, PART, part)
+        }
+        None => response,
+    }
+}
+
 /// A response with a secret, which no cache may store.
 fn not_stored(response: Response) -> Response {
     with(
@@ -151,10 +164,22 @@ fn not_stored(response: Response) -> Response {
     )
 }
 
-/// A response with an entity tag. A cache must ask whether it is still valid.
-fn tagged(response: Response, tag: &str) -> Response {
-    let cached = HeaderValue::from_static("private, no-cache");
-    let response = with(response, CACHE_CONTROL, cached);
+/// The part of an instance that a caller sees.
+fn instance(status: StatusCode, body: Bytes, sight: Sight) -> Response {
+    let tag = tag(&body);
+    tagged(json_bytes(status, body), &tag, sight)
+}
+
+/// A response with an entity tag. A cache must not store passwords, and must ask whether anything else
+/// is still valid.
+fn tagged(response: Response, tag: &str, sight: Sight) -> Response {
+    let response = match sight {
+        Sight::Whole => not_stored(response),
+        Sight::WithoutPassword | Sight::State => {
+            let cached = HeaderValue::from_static("private, no-cache");
+            with(response, CACHE_CONTROL, cached)
+        }
+    };
     match HeaderValue::try_from(format!("\"{tag}\"")) {
         Ok(tag) => with(response, ETAG, tag),
         Err(_) => response,
@@ -187,8 +212,8 @@ pub fn page(body: Bytes, link: Option<String>) -> Response {
 }
 
 /// A list, with its entity tag and the value of its `Link` header.
-pub fn list(body: Bytes, link: Option<String>, tag: &str) -> Response {
-    linked(tagged(json_bytes(StatusCode::OK, body), tag), link)
+pub fn list(body: Bytes, link: Option<String>, tag: &str, sight: Sight) -> Response {
+    linked(tagged(json_bytes(StatusCode::OK, body), tag, sight), link)
 }
 
 fn linked(response: Response, link: Option<String>) -> Response {
@@ -267,6 +292,12 @@ pub fn error(error: &Error) -> Response {
         Error::NoTerminalFree => retry_later("No terminal is free; try again shortly."),
         Error::Overloaded => http_error(&HttpError::Busy),
         Error::DiskFull => retry_later(DISK_FULL),
+        Error::TooManyRecords { retry_after_s } => {
+            let text = "Your changes have used up their budget for a day; retry after the time in \
+                        Retry-After. Stops, deletions, revocations and sign-ins are accepted.";
+            let response = detail(StatusCode::TOO_MANY_REQUESTS, text);
+            with(response, RETRY_AFTER, HeaderValue::from(*retry_after_s))
+        }
         Error::Internal(_) => internal_error(),
     }
 }
@@ -287,10 +318,12 @@ pub fn http_error(error: &HttpError) -> Response {
             WWW_AUTHENTICATE,
             HeaderValue::from_static("Bearer"),
         ),
-        HttpError::Origin => detail(
-            StatusCode::FORBIDDEN,
-            "The request does not come from a page of the console at its own address.",
-        ),
+        HttpError::Origin(console) => {
+            let text = format!(
+                "The request does not come from a page of the console, whose address is {console}."
+            );
+            detail(StatusCode::FORBIDDEN, &text)
+        }
         HttpError::SignInOff => detail(
             StatusCode::FORBIDDEN,
             "Sign-in is switched off on this server; use an API key.",
@@ -323,10 +356,18 @@ pub fn http_error(error: &HttpError) -> Response {
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "The body must be sent as Content-Type: application/json.",
         ),
-        HttpError::TooLarge => detail(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "The body must not be larger than 64 KiB.",
+        HttpError::ContentCoding => with(
+            detail(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "The body must be sent uncompressed, without Content-Encoding.",
+            ),
+            ACCEPT_ENCODING,
+            HeaderValue::from_static("identity"),
         ),
+        HttpError::TooLarge(most) => {
+            let text = format!("The body must not be larger than {} KiB.", most / 1024);
+            detail(StatusCode::PAYLOAD_TOO_LARGE, &text)
+        }
         HttpError::BodyTimeout => detail(
             StatusCode::REQUEST_TIMEOUT,
             "The body of the request did not arrive in time.",

@@ -284,7 +284,7 @@ async fn health(_: NoBody) -> Response {
 
 async fn ready(State(interface): Shared, _: NoBody) -> Result<Response, HttpError> {
     match interface.api.app().ready() {
-        // Everything but creations is served, and deletions make room.
+        // Reads are served, and deletions make room.
         true if interface.api.app().disk().is_low() => {
             let notice = respond::DISK_FULL;
             Ok(respond::ok(&json!({ "status": "ready", "notice": notice })))

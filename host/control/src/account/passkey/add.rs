@@ -37,19 +37,30 @@ impl Accounts {
     pub fn begin_invited_passkey(
         &self,
         console: &RelyingParty,
+        visitor: &Visitor,
         token: &str,
     ) -> Result<Value, Error> {
         let user = self.invite(token)?.user;
-        self.begin(console, user)
+        self.begin(console, user, visitor)
     }
 
     /// Begins the ceremony that makes a passkey of the caller. Returns the options for the browser.
-    pub fn begin_passkey(&self, console: &RelyingParty, caller: &Caller) -> Result<Value, Error> {
+    pub fn begin_passkey(
+        &self,
+        console: &RelyingParty,
+        visitor: &Visitor,
+        caller: &Caller,
+    ) -> Result<Value, Error> {
         self.require_recent(caller)?;
-        self.begin(console, caller.user)
+        self.begin(console, caller.user, visitor)
     }
 
-    fn begin(&self, console: &RelyingParty, user: UserId) -> Result<Value, Error> {
+    fn begin(
+        &self,
+        console: &RelyingParty,
+        user: UserId,
+        visitor: &Visitor,
+    ) -> Result<Value, Error> {
         let (email, installation, known) = self.db.read(|rows| {
             let email = rows.email_of(user)?.unwrap_or_default();
             Ok((email, rows.installation()?, rows.passkeys(user)?))
@@ -84,7 +95,7 @@ impl Accounts {
                 *value = json!(name);
             }
         }
-        self.ceremonies.put_registration(state)?;
+        self.ceremonies.put_registration(state, visitor.network);
         Ok(options)
     }
 

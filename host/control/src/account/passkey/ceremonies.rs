@@ -1,60 +1,65 @@
 //! The challenges that wait for their answers. They live for minutes, so they are in memory only.
 
+use crate::places::Places;
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use webauthn_rp::DiscoverableAuthenticationServerState;
-use webauthn_rp::request::FixedCapHashSet;
-use webauthn_rp::request::InsertResult;
+use webauthn_rp::request::TimedCeremony;
 use webauthn_rp::request::register::RegistrationServerState;
 use webauthn_rp::response::SentChallenge;
-use wharf_domain::error::Error;
 
-/// The most challenges of each kind. Each takes less than 100 bytes.
+/// The most challenges of each kind. Each takes less than 200 bytes.
 const MOST: usize = 16_384;
+
+/// The time for which a challenge is kept. The library gives its answer less time.
+const LIFETIME: Duration = Duration::from_mins(10);
 
 pub(super) type Registering = RegistrationServerState<16>;
 pub(super) type SigningIn = DiscoverableAuthenticationServerState;
 
+/// Challenges by their number.
+type Challenges<T> = Mutex<Places<u128, T>>;
+
 pub(in super::super) struct Ceremonies {
-    registrations: Mutex<FixedCapHashSet<Registering>>,
-    sign_ins: Mutex<FixedCapHashSet<SigningIn>>,
+    registrations: Challenges<Registering>,
+    sign_ins: Challenges<SigningIn>,
 }
 
 impl Default for Ceremonies {
     fn default() -> Self {
         Self {
-            registrations: Mutex::new(FixedCapHashSet::new(MOST)),
-            sign_ins: Mutex::new(FixedCapHashSet::new(MOST)),
+            registrations: Mutex::new(Places::new(MOST, LIFETIME)),
+            sign_ins: Mutex::new(Places::new(MOST, LIFETIME)),
         }
     }
 }
 
 impl Ceremonies {
-    pub(super) fn put_registration(&self, state: Registering) -> Result<(), Error> {
-        kept(lock(&self.registrations).insert_or_replace_all_expired(state))
+    pub(super) fn put_registration(&self, state: Registering, network: Option<IpAddr>) {
+        put(&self.registrations, state, network);
     }
 
-    pub(super) fn put_sign_in(&self, state: SigningIn) -> Result<(), Error> {
-        kept(lock(&self.sign_ins).insert_or_replace_all_expired(state))
+    pub(super) fn put_sign_in(&self, state: SigningIn, network: Option<IpAddr>) {
+        put(&self.sign_ins, state, network);
     }
 
     /// Takes the registration with a challenge, which cannot be used again.
     pub(super) fn take_registration(&self, challenge: SentChallenge) -> Option<Registering> {
-        lock(&self.registrations).take(&challenge)
+        lock(&self.registrations).take(&challenge.0, Instant::now())
     }
 
     /// Takes the sign-in with a challenge, which cannot be used again.
     pub(super) fn take_sign_in(&self, challenge: SentChallenge) -> Option<SigningIn> {
-        lock(&self.sign_ins).take(&challenge)
+        lock(&self.sign_ins).take(&challenge.0, Instant::now())
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn put<T: TimedCeremony>(challenges: &Challenges<T>, state: T, network: Option<IpAddr>) {
+    let challenge = state.sent_challenge().0;
+    lock(challenges).put(challenge, state, network, Instant::now());
 }
 
-fn kept(result: InsertResult) -> Result<(), Error> {
-    match result {
-        InsertResult::Success => Ok(()),
-        InsertResult::CapacityFull | InsertResult::Duplicate => Err(Error::Overloaded),
-    }
+fn lock<T>(challenges: &Challenges<T>) -> MutexGuard<'_, Places<u128, T>> {
+    challenges.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -97,7 +97,7 @@ impl Accounts {
         let host = console.map(|console| console.host().to_owned());
         let issuer = issuer.map(str::to_owned);
         let (caller, id) = (caller.clone(), id.to_owned());
-        let removed = self.db.write(move |view| {
+        let removed = self.db.write_essential(move |view| {
             let (digest, _) = found(view, &caller, &id)?;
             let user = caller.user;
             if is_last(view.rows, user, digest, host.as_deref(), issuer.as_deref())? {

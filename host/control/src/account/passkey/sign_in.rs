@@ -20,13 +20,17 @@ const REFUSED: &str = "cannot sign in here: it was removed, or its user is disab
 
 impl Accounts {
     /// Begins the ceremony of a sign-in. Returns the options for the browser.
-    pub fn begin_passkey_sign_in(&self, console: &RelyingParty) -> Result<Value, Error> {
+    pub fn begin_passkey_sign_in(
+        &self,
+        console: &RelyingParty,
+        visitor: &Visitor,
+    ) -> Result<Value, Error> {
         let options = DiscoverableCredentialRequestOptions::passkey(&console.id);
         let failed = |error| Error::internal(format!("no passkey can be asked for: {error}"));
         let (state, options) = options.start_ceremony().map_err(failed)?;
         let options = serde_json::to_value(&options);
         let options = options.map_err(|e| Error::caused("no options of a sign-in", e))?;
-        self.ceremonies.put_sign_in(state)?;
+        self.ceremonies.put_sign_in(state, visitor.network);
         Ok(options)
     }
 

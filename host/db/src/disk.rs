@@ -1,18 +1,22 @@
-//! Free space on the disk of the database. Below a reserve, creations are refused early, so that the
-//! writes of deletions and of the reconciler still find room.
+//! Free space on the disk of the database. Below a reserve, writes are refused, so that those of
+//! deletions and of the reconciler still find room.
 
+use prometheus_client::metrics::counter::Counter;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use wharf_domain::error::Error;
 
 /// The time for which a measurement is used.
 const FRESH: Duration = Duration::from_millis(500);
 
 /// The disk of the database.
+#[derive(Default)]
 pub struct Disk {
     dir: PathBuf,
     reserve: u64,
     measured: Mutex<Option<Measured>>,
+    refusals: Counter,
 }
 
 #[derive(Clone, Copy)]
@@ -24,12 +28,27 @@ struct Measured {
 
 impl Disk {
     /// The disk of a directory, with a reserve in MiB.
-    pub fn new(dir: PathBuf, reserve_mib: u64) -> Self {
+    pub(super) fn new(dir: PathBuf, reserve_mib: u64) -> Self {
         Self {
             dir,
             reserve: reserve_mib.saturating_mul(1 << 20),
-            measured: Mutex::default(),
+            ..Self::default()
         }
+    }
+
+    /// Fails if less than the reserve is free.
+    pub(super) fn admit(&self) -> Result<(), Error> {
+        // Without a reserve nothing is measured.
+        if self.reserve > 0 && self.is_low() {
+            self.refusals.inc();
+            return Err(Error::DiskFull);
+        }
+        Ok(())
+    }
+
+    /// The number of writes that were refused.
+    pub fn refusals(&self) -> Counter {
+        self.refusals.clone()
     }
 
     /// The reserve in bytes.
@@ -42,7 +61,7 @@ impl Disk {
         self.measure().map(|measured| measured.free)
     }
 
-    /// Whether less than the reserve is free, so that creations are refused.
+    /// Whether less than the reserve is free.
     pub fn is_low(&self) -> bool {
         self.measure().is_some_and(|measured| measured.low)
     }
@@ -61,7 +80,7 @@ impl Disk {
                 true => tracing::warn!(
                     free_mib,
                     reserve_mib,
-                    "the disk of data_dir is nearly full: creations are refused"
+                    "the disk of data_dir is nearly full: only changes that free something are taken"
                 ),
                 false => tracing::info!(free_mib, "the disk of data_dir has room again"),
             }
