@@ -12,7 +12,7 @@ fn every_operation_of_a_page_refuses_other_sites_and_wrong_bodies() {
     let node = simulated_node("one", "");
     let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
     let page = Api::new(server.base_url(), "");
-    let session = session(&server, &page);
+    let (cookie, part) = session(&server, &page);
     let document = documented().unwrap();
     let mut tried = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -27,7 +27,11 @@ fn every_operation_of_a_page_refuses_other_sites_and_wrong_bodies() {
             let path = path.replace("{id}", "none");
             let has = |status: &str| operation["responses"].get(status).is_some();
             let send = |site: &str, content_type: &str, body: &[u8]| {
-                let headers = [("Sec-Fetch-Site", site), ("Cookie", session.as_str())];
+                let headers = [
+                    ("Sec-Fetch-Site", site),
+                    ("Cookie", cookie.as_str()),
+                    ("Wharf-Session", part.as_str()),
+                ];
                 let body = Some((content_type, body));
                 let answer = page.raw_with(&method, &path, &headers, body).unwrap();
                 assert!(answer.body.is_object(), "{method} {path}: {answer:?}");
@@ -48,8 +52,8 @@ fn every_operation_of_a_page_refuses_other_sites_and_wrong_bodies() {
     server.finish().unwrap();
 }
 
-/// The cookie of a session that an invitation began.
-fn session(server: &Server, page: &Api) -> String {
+/// The cookie of a session that an invitation began, and the part of the token that it lacks.
+fn session(server: &Server, page: &Api) -> (String, String) {
     let link = server.cli(&["user", "invite", "ann@example.com"]).unwrap();
     let (_, token) = link.trim().split_once('#').unwrap();
     let body = json!({ "token": token, "password": "a long enough password" });
@@ -57,5 +61,7 @@ fn session(server: &Server, page: &Api) -> String {
     let accepted = page.send_with("POST", "/auth/invite/accept/", &headers, &body);
     let accepted = accepted.unwrap();
     let cookie = accepted.header("set-cookie").unwrap();
-    cookie.split(';').next().unwrap().to_owned()
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    let part = accepted.header("wharf-session").unwrap();
+    (cookie, part.to_owned())
 }

@@ -1,6 +1,7 @@
 //! Sign-in to the console: invitations, passwords, sessions, and disabled users.
 
 mod browser;
+mod plain_http;
 mod work;
 
 pub use browser::{ANN, Browser, PASSWORD, invitation};
@@ -109,12 +110,12 @@ fn a_session_does_what_a_key_does_if_the_request_comes_from_the_console() {
         "resource_type": "container", "n_vcpus": 1, "mem_gib": 1, "disk_size_gib": 10,
     });
     let origin = server.base_url().to_owned();
-    let port = origin.rsplit(':').next().unwrap();
-    let public = format!("http://localhost:{port}");
+    let secure = origin.replace("http:", "https:");
+    let elsewhere = origin.replace("127.0.0.1", "localhost");
     for headers in [
         &[("Sec-Fetch-Site", "same-origin")][..],
         &[("Origin", origin.as_str())],
-        &[("Origin", public.as_str())],
+        &[("Sec-Fetch-Site", "same-origin"), ("Origin", origin.as_str())],
     ] {
         let made = browser.send_from("POST", "/api/instance/", headers, &body);
         made.is(201);
@@ -126,6 +127,10 @@ fn a_session_does_what_a_key_does_if_the_request_comes_from_the_console() {
             ("Sec-Fetch-Site", "cross-site"),
             ("Origin", "https://evil.example"),
         ],
+        &[("Sec-Fetch-Site", "cross-site"), ("Origin", origin.as_str())],
+        &[("Sec-Fetch-Site", "same-origin"), ("Origin", secure.as_str())],
+        &[("Origin", secure.as_str())],
+        &[("Origin", elsewhere.as_str())],
         &[("Origin", "null")],
         &[("Origin", "http://127.0.0.1:30000")],
         &[("Origin", "http://localhost")],
@@ -235,12 +240,14 @@ fn tokens_and_passwords_are_not_on_disk_and_sessions_survive_a_kill() {
     server.run().unwrap();
     let mut again = Browser::new(&server);
     again.cookie.clone_from(&browser.cookie);
+    again.part.clone_from(&browser.part);
     assert!(again.is_signed_in());
     server.terminate().unwrap();
     let wrote = server.data_and_log().unwrap();
     let secret = |token: &str| token.split('.').nth(1).unwrap().to_owned();
     for secret in [
         secret(&browser.cookie),
+        browser.part.clone(),
         secret(&unused),
         PASSWORD.to_owned(),
     ] {

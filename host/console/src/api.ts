@@ -1,5 +1,6 @@
 // Requests to the server. Each fails with a `Problem` that says what a form or a page can show.
 
+import { keep, keepGiven, partHeader } from "./part";
 import type { Shortage } from "./shapes";
 
 /** A refused request: its words, the messages by field, and the capacity that was short. */
@@ -27,7 +28,7 @@ export async function request(
   body?: unknown,
   options: { signal?: AbortSignal; headers?: Record<string, string> } = {},
 ): Promise<{ value: unknown; headers: Headers }> {
-  const headers: Record<string, string> = { accept: "application/json", ...options.headers };
+  const headers: Record<string, string> = { accept: "application/json", ...partHeader(), ...options.headers };
   if (body !== undefined) headers["content-type"] = "application/json";
   let response: Response;
   const leaves = path.startsWith("/auth/sign-out");
@@ -51,7 +52,11 @@ export async function request(
   } catch {
     // A proxy may answer with a page of its own; the status is all that is known then.
   }
-  if (response.ok) return { value, headers: response.headers };
+  if (response.ok) {
+    keepGiven(response.headers);
+    if (leaves) keep(null);
+    return { value, headers: response.headers };
+  }
   if (leaves) leaving.now = false;
   if (response.status === 401 && path.startsWith("/api/")) signedOut.handler();
   throw problem(response.status, value);

@@ -1,5 +1,7 @@
 //! Checks of a configuration and its nodes: all of them for `wharf check`, and those that a server needs.
 
+mod shared_host;
+
 use crate::http::AdminClient;
 use crate::operation::claims::ListClaims;
 use crate::server::{self, StartError};
@@ -71,6 +73,7 @@ pub async fn all(config: &Config) -> Result<Vec<Finding>> {
             remedy: "set `tls`, or listen on 127.0.0.1 behind a proxy with TLS".to_owned(),
         });
     }
+    findings.extend(shared_host::find(config));
     findings.sort_by_key(|finding| finding.severity);
     Ok(findings)
 }

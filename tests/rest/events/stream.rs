@@ -59,7 +59,8 @@ fn the_end_of_a_session_ends_its_streams_and_no_other() {
     let mut browser = Browser::new(&server);
     browser.accept(&server, "ann@example.com");
     let credential = ("Cookie", browser.cookie.as_str());
-    let mut of_session = Stream::with(server.base_url(), credential, "", None).unwrap();
+    let query = browser.ticket("");
+    let mut of_session = Stream::with(server.base_url(), credential, &query, None).unwrap();
     let mut of_key = Stream::of(&server, &ann, "");
     assert_eq!((of_session.ready(), of_key.ready()), (0, 0));
     let created = ann.small_container().unwrap();

@@ -80,10 +80,13 @@ impl Page {
         }
     }
 
-    /// The cookie with this name, as a browser sends it back.
+    /// The cookie whose name is this and the end of the installation's id, as a browser sends it back.
     fn cookie(&self, name: &str) -> Option<String> {
-        let prefix = format!("{name}=");
-        let mut found = self.cookies.iter().filter(|c| c.starts_with(&prefix));
+        let is_named = |cookie: &&String| {
+            let full = cookie.split('=').next().unwrap_or_default();
+            full.rsplit_once('-').is_some_and(|(found, _)| found == name)
+        };
+        let mut found = self.cookies.iter().filter(is_named);
         let cookie = found.next()?;
         assert!(
             cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"),
@@ -131,17 +134,16 @@ impl Setup {
         let page = self.page(back, cookie);
         assert_eq!(page.status, 303);
         let mut browser = Browser::new(&self.server);
-        match page.location.as_str() {
-            "/sign-in" => {
-                browser.cookie = page.cookie("wharf").unwrap();
-                assert!(browser.is_signed_in());
-                Ok(browser)
-            }
-            other => {
-                assert!(page.cookie("wharf").is_none());
-                Err(other.strip_prefix("/sign-in#").unwrap().to_owned())
-            }
-        }
+        let fragment = page.location.strip_prefix("/sign-in#").unwrap();
+        let Some(part) = fragment.strip_prefix("session=") else {
+            assert!(page.cookie("wharf").is_none());
+            return Err(fragment.to_owned());
+        };
+        browser.cookie = page.cookie("wharf").unwrap();
+        assert!(!browser.is_signed_in());
+        part.clone_into(&mut browser.part);
+        assert!(browser.is_signed_in());
+        Ok(browser)
     }
 
     /// The reason for which an account is refused.

@@ -11,6 +11,8 @@ pub const PASSWORD: &str = "correct horse battery";
 pub struct Browser {
     api: Api,
     pub cookie: String,
+    /// The part of the token that the cookie lacks.
+    pub part: String,
 }
 
 impl Browser {
@@ -19,6 +21,7 @@ impl Browser {
         Self {
             api: Api::new(server.base_url(), ""),
             cookie: String::new(),
+            part: String::new(),
         }
     }
 
@@ -27,8 +30,23 @@ impl Browser {
         self.send_from(method, path, &[("Sec-Fetch-Site", "same-origin")], body)
     }
 
-    /// Sends a request with the headers of another page.
+    /// Sends a request of the console with the headers of another page.
     pub fn send_from(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> Answer {
+        let mut headers = headers.to_vec();
+        if !self.part.is_empty() {
+            headers.push(("Wharf-Session", &self.part));
+        }
+        self.send_bare(method, path, &headers, body)
+    }
+
+    /// Sends a request with the cookie alone.
+    pub fn send_bare(
         &self,
         method: &str,
         path: &str,
@@ -46,7 +64,21 @@ impl Browser {
         self.send("GET", path, &Value::Null)
     }
 
+    /// The query of a WebSocket or an event stream, with a new ticket.
+    pub fn ticket(&self, query: &str) -> String {
+        let issued = self.send("POST", "/auth/ticket/", &Value::Null);
+        assert_eq!(issued.header("cache-control"), Some("no-store"));
+        let issued = issued.is(200);
+        let between = if query.is_empty() { "?" } else { "&" };
+        format!(
+            "{query}{between}ticket={}",
+            issued["ticket"].as_str().unwrap()
+        )
+    }
+
     pub fn keep_cookie(&mut self, answer: Answer) {
+        let part = answer.header("wharf-session").unwrap_or_default();
+        part.clone_into(&mut self.part);
         let cookie = answer.header("set-cookie").unwrap_or_default().to_owned();
         answer.is(204);
         assert!(

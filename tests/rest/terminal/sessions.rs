@@ -24,7 +24,8 @@ fn from(
     (instance, query): (&Value, &str),
 ) -> Result<Terminal, Refused> {
     let headers = [headers, &[("Cookie", browser.cookie.as_str())]].concat();
-    Terminal::try_open_from(server.base_url(), &headers, uuid(instance), query).unwrap()
+    let query = browser.ticket(query);
+    Terminal::try_open_from(server.base_url(), &headers, uuid(instance), &query).unwrap()
 }
 
 fn of(server: &Server, browser: &Browser, instance: &Value, query: &str) -> Terminal {

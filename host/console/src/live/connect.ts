@@ -1,11 +1,12 @@
 // The tab's end of the event stream.
 
+import { part } from "../part";
 import { type Message, type Reason, Stream } from "./stream";
 
 const NAME = "wharf-events";
 
 /** A message of a tab about itself, or about all tabs. */
-export type Order = "join" | "leave" | { stop: Reason };
+export type Order = { join: string | null } | "leave" | { stop: Reason };
 
 /** Leaves the stream. With a reason, the other tabs are signed out too. */
 export type Disconnect = (reason: Reason | null) => void;
@@ -19,9 +20,11 @@ export function connect(report: (message: Message) => void): Disconnect {
     });
     const tell = (order: Order) => worker.port.postMessage(order);
     worker.port.onmessage = ({ data }: MessageEvent<Message>) => report(data);
-    tell("join");
+    // A worker has no storage with the part of the token.
+    const join = () => tell({ join: part() });
+    join();
     addEventListener("pagehide", () => tell("leave"));
-    addEventListener("pageshow", (event) => event.persisted && tell("join"));
+    addEventListener("pageshow", (event) => event.persisted && join());
     return (reason) => {
       tell("leave");
       if (reason) tell({ stop: reason });

@@ -1,6 +1,7 @@
 // The one connection to the event stream. It runs in a shared worker where there is one, else in a
 // tab that passes the messages on.
 
+import { partHeader, ticket } from "../part";
 import type { Happening } from "../shapes";
 
 /** Lists that change without an event. */
@@ -30,6 +31,10 @@ export class Stream {
   private retry: ReturnType<typeof setTimeout> | undefined;
   private failures = 0;
   private tick = Date.now();
+  /** Whether there is a user, and a connection or an attempt at one. */
+  private follows = false;
+  /** The number of the attempt, so that an earlier one changes nothing. */
+  private attempt = 0;
   /** The number of the last event, and none before the first connection. */
   last: number | null = null;
   online = false;
@@ -37,19 +42,29 @@ export class Stream {
   constructor(private readonly report: (message: Message) => void) {
     setInterval(() => {
       const now = Date.now();
-      if (now - this.tick > ASLEEP && this.source) this.open();
+      if (now - this.tick > ASLEEP && this.follows) this.open();
       this.tick = now;
     }, TICK);
-    globalThis.addEventListener?.("online", () => this.source && this.open());
+    globalThis.addEventListener?.("online", () => this.follows && this.open());
     this.open();
   }
 
   /** Connects again, from the last event on. */
   open(): void {
     this.disconnect();
+    this.follows = true;
+    const attempt = this.attempt;
+    ticket().then(
+      (ticket) => attempt === this.attempt && this.connect(ticket),
+      () => this.refused(attempt),
+    );
+  }
+
+  private connect(ticket: string): void {
     const after = this.last === null ? "" : `&after=${this.last}`;
-    const source = new EventSource(`/api/event/?changes=true${after}`);
+    const source = new EventSource(`/api/event/?changes=true${after}${ticket}`);
     this.source = source;
+    const attempt = this.attempt;
     source.addEventListener("ready", (message) => {
       const first = this.last === null;
       this.last = Number(message.lastEventId);
@@ -75,30 +90,35 @@ export class Stream {
     });
     source.onerror = () => {
       this.set(false);
-      // The browser connects again by itself unless the server refused the connection.
-      if (source.readyState === EventSource.CLOSED) void this.refused();
+      // The browser connects again by itself, unless the server refused the connection. A ticket is spent.
+      if (ticket || source.readyState === EventSource.CLOSED) void this.refused(attempt);
     };
   }
 
   /** Forgets the user. A later connection begins anew. */
   end(): void {
     this.disconnect();
+    this.follows = false;
     this.last = null;
   }
 
   private disconnect(): void {
+    this.attempt++;
     clearTimeout(this.retry);
     this.source?.close();
     this.source = null;
   }
 
-  private async refused(): Promise<void> {
+  private async refused(attempt: number): Promise<void> {
+    if (attempt !== this.attempt) return;
+    this.source?.close();
+    this.set(false);
     const pause = PAUSES[Math.min(this.failures++, PAUSES.length - 1)];
-    const status = await fetch("/api/session/").then(
+    const status = await fetch("/api/session/", { headers: partHeader() }).then(
       (response) => response.status,
       () => 0,
     );
-    if (!this.source) return;
+    if (attempt !== this.attempt) return;
     if (status === 401) {
       this.end();
       this.report({ kind: "signed-out", reason: "unknown" });

@@ -1,6 +1,7 @@
 // The shared worker: one stream for all tabs.
 
 import type { Order } from "./connect";
+import { keep } from "../part";
 import { type Message, Stream } from "./stream";
 
 const ports = new Set<MessagePort>();
@@ -18,11 +19,12 @@ function report(message: Message): void {
       ports.delete(port);
       return;
     }
-    if (data !== "join") {
+    if ("stop" in data) {
       stream?.end();
       report({ kind: "signed-out", reason: data.stop });
       return;
     }
+    keep(data.join);
     ports.add(port);
     if (!stream) stream = new Stream(report);
     else if (stream.last === null) stream.open();

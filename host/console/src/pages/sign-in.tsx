@@ -7,6 +7,7 @@ import icon from "../icon.svg";
 import { useAction } from "../parts/action";
 import { Alert } from "../parts/basics";
 import { knowsPasskeys, passkeyWords, usePasskey } from "../parts/passkey";
+import { keep } from "../part";
 import { go, returnTo } from "../router";
 import type { SignInOptions } from "../shapes";
 import { session, start } from "../store";
@@ -21,6 +22,10 @@ export async function enter(): Promise<void> {
 
 /** The place in which the page to return to survives a visit at the provider. */
 const RETURN_TO = "return-to";
+/** The place that tells whether this tab is at the provider. */
+const VISIT = "at-provider";
+/** The beginning of the fragment with which a sign-in over plain HTTP comes back. */
+const GIVEN = "#session=";
 
 /** The reasons why a sign-in with the provider fails, by the word in the fragment. */
 const REASONS: Record<string, string> = {
@@ -38,8 +43,18 @@ const REASONS: Record<string, string> = {
 
 /** Opens the page of the provider. */
 function visitProvider(): void {
+  sessionStorage.setItem(VISIT, "yes");
   if (returnTo.value) sessionStorage.setItem(RETURN_TO, returnTo.value);
   location.assign("/auth/oidc/");
+}
+
+/** Keeps the part of a new session. A link elsewhere must not give one, so this tab was at the provider. */
+export function backFromProvider(): void {
+  if (location.pathname !== "/sign-in" || !location.hash.startsWith(GIVEN)) return;
+  const was = sessionStorage.getItem(VISIT);
+  sessionStorage.removeItem(VISIT);
+  if (was) keep(location.hash.slice(GIVEN.length));
+  history.replaceState(null, "", was ? location.pathname : `${location.pathname}#expired`);
 }
 
 /** The page that asked for the sign-in, if it was at the provider. */

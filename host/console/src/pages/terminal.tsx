@@ -5,6 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { get, Problem } from "../api";
 import { commands } from "../commands";
 import { Command, Copy, Head, State } from "../parts/basics";
+import { ticket } from "../part";
 import type { Instance } from "../shapes";
 import { find, put } from "../store";
 
@@ -177,11 +178,19 @@ class Link {
   }
 
   open(): void {
+    this.socket = null;
+    ticket().then(
+      (ticket) => this.over || this.connect(ticket),
+      () => this.lost(null),
+    );
+  }
+
+  private connect(ticket: string): void {
     const url = new URL(this.path, location.href);
     url.protocol = url.protocol.replace("http", "ws");
     const session = this.session;
     this.told = this.size;
-    url.search = `${this.told}${session ? `&session=${encodeURIComponent(session)}` : ""}`;
+    url.search = `${this.told}${session ? `&session=${encodeURIComponent(session)}` : ""}${ticket}`;
     const socket = new WebSocket(url, PROTOCOL);
     socket.binaryType = "arraybuffer";
     this.socket = socket;
@@ -270,7 +279,7 @@ class Link {
   }
 
   /** A browser hides why a handshake was refused. A plain request gets the reason in words. */
-  private async lost(socket: WebSocket): Promise<void> {
+  private async lost(socket: WebSocket | null): Promise<void> {
     if (this.over || socket !== this.socket) return;
     this.report("lost");
     const reason = await get(this.path).catch((error: unknown) => error);

@@ -1,6 +1,7 @@
 //! Users of the console: invitations, the ways to sign in, sessions, and the programs that they
 //! approve.
 
+mod browser;
 pub mod device;
 mod hashing;
 mod identity;
@@ -10,6 +11,7 @@ mod password;
 mod session;
 mod session_use;
 mod state;
+mod ticket;
 pub(crate) mod ways;
 
 pub use identity::{Identity, IdentityError, ProvenIdentity};
@@ -28,6 +30,7 @@ use prometheus_client::metrics::counter::Counter;
 use session::Sessions;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
+use ticket::Tickets;
 use wharf_db::Db;
 use wharf_domain::audit::{Actor, Origin};
 use wharf_domain::error::Error;
@@ -40,6 +43,7 @@ pub struct Accounts {
     hashing: Hashing,
     devices: Devices,
     ceremonies: Ceremonies,
+    tickets: Tickets,
     /// The map is replaced as a whole on each change, so that authentication needs no lock.
     sessions: ArcSwap<Sessions>,
     /// Held while memory follows the rows of a user.
@@ -57,6 +61,7 @@ impl Accounts {
             hashing: Hashing::new(),
             devices: Devices::default(),
             ceremonies: Ceremonies::default(),
+            tickets: Tickets::default(),
             sessions: ArcSwap::from_pointee(sessions),
             refreshing: Mutex::default(),
         })
@@ -74,6 +79,8 @@ impl Accounts {
 pub struct Visitor {
     /// Address of the client.
     pub peer: Option<IpAddr>,
+    /// Network of the client, which limits count.
+    pub network: Option<IpAddr>,
     /// Id of the request in the log.
     pub request_id: Arc<str>,
 }

@@ -36,6 +36,19 @@ function FoldErrors() {
   };
 }
 
+// Over plain HTTP, a session is in a cookie and in the storage of the console: see part.ts there.
+function addSession(request) {
+  try {
+    const part = localStorage.getItem("session-part");
+    if (part && new URL(request.url, location.href).origin === location.origin) {
+      request.headers["Wharf-Session"] = part;
+    }
+  } catch {
+    // A browser that blocks the storage has a key instead.
+  }
+  return request;
+}
+
 // The key given to "Authorize" stays in this page's memory: it is not kept across reloads.
 window.addEventListener("load", () => {
   SwaggerUIBundle({
@@ -47,5 +60,6 @@ window.addEventListener("load", () => {
     displayRequestDuration: true,
     validatorUrl: null,
     plugins: [FoldErrors],
+    requestInterceptor: addSession,
   });
 });

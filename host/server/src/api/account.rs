@@ -59,6 +59,14 @@ pub async fn accept(api: &Api, visitor: &Visitor, body: &[u8]) -> Result<NewSess
         .await
 }
 
+/// Issues a ticket for a WebSocket or an event stream of a page.
+pub fn ticket(api: &Api, caller: &Caller, part: &str) -> Result<Reply, Error> {
+    let accounts = api.app.accounts();
+    let ticket = accounts.issue_ticket(caller, SecretText::new(part))?;
+    let wire = json!({ "ticket": ticket.expose() });
+    Ok(Reply::Secret(render(&wire, 128)?))
+}
+
 /// Changes the password of the caller.
 pub async fn password(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
     let [current, new] = texts(&api.schemas.password, body, ["current", "new"])?;

@@ -48,9 +48,7 @@ pub(super) async fn authenticate(
         let Some(caller) = caller else {
             return HttpError::Unauthorized.into_response();
         };
-        if let Some(rates) = &interface.rates
-            && let Err(exceeded) = rates.take(&caller.key_id)
-        {
+        if let Err(exceeded) = interface.rates.take(&caller) {
             return HttpError::TooManyRequests(exceeded).into_response();
         }
         if caller.credential == Credential::Session

@@ -109,7 +109,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, FieldErrors> {
 }
 
 /// Whether `Accept` names the type of event streams.
-fn accepts_stream(headers: &HeaderMap) -> bool {
+pub(super) fn accepts_stream(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT).iter();
     values
         .filter_map(|value| value.to_str().ok())

@@ -1,10 +1,11 @@
 //! The routes of a sign-in with a provider of OpenID Connect. The browser follows them itself, so they
 //! answer with pages.
 
+use super::attempts::Attempt;
 use super::interface::Interface;
 use super::respond::{self, HttpError, Response};
-use super::session_cookie;
-use super::sign_in::Visit;
+use super::sign_in::remembered;
+use super::session_cookie::Cookies;
 use crate::oidc::{CALLBACK, SignInFailure};
 use axum::extract::State;
 use axum::routing::{MethodRouter, get};
@@ -15,6 +16,9 @@ use wharf_control::NewSession;
 /// The page of the sign-in, which goes on to the console if there is a session.
 const PAGE: &str = "/sign-in";
 
+/// The beginning of the fragment with the part of the token that the page keeps. No server gets it.
+const SESSION: &str = "session=";
+
 /// The routes.
 pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<Interface>>); 2] {
     [("/auth/oidc/", get(begin)), (CALLBACK, get(finish))]
@@ -23,26 +27,28 @@ pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<Interface>>); 2] {
 type Shared = State<Arc<Interface>>;
 type Answer = Result<Response, HttpError>;
 
-async fn begin(State(interface): Shared, visit: Visit) -> Answer {
-    interface.attempts.take_peer(&visit.visitor)?;
+async fn begin(State(interface): Shared, visit: Attempt) -> Answer {
     let config = interface.api.app().config();
     let provider = config.oidc.as_ref().ok_or(HttpError::NoProvider)?;
     let base_url = config.base_url();
-    Ok(match interface.provider.begin(provider, &base_url).await {
+    let network = visit.visitor.network;
+    let begun = interface.provider.begin(provider, &base_url, network).await;
+    Ok(match begun {
         Ok(begun) => {
-            let cookie = session_cookie::set_attempt(&begun.browser, &base_url);
+            let app = interface.api.app();
+            let cookie = Cookies::of(app, &config).give_attempt(&begun.browser);
             respond::with_cookie(respond::see_other(&begun.url), cookie)
         }
         Err(refusal) => refused(refusal),
     })
 }
 
-async fn finish(State(interface): Shared, uri: Uri, headers: HeaderMap, visit: Visit) -> Answer {
-    interface.attempts.take_peer(&visit.visitor)?;
+async fn finish(State(interface): Shared, uri: Uri, headers: HeaderMap, visit: Attempt) -> Answer {
     let config = interface.api.app().config();
     let oidc = config.oidc.as_ref().ok_or(HttpError::NoProvider)?;
     let base_url = config.base_url();
-    let browser = session_cookie::find_attempt(&headers, &base_url);
+    let cookies = Cookies::of(interface.api.app(), &config);
+    let browser = cookies.attempt(&headers);
     let query = uri.query().unwrap_or_default();
     let proven = interface.provider.finish(oidc, &base_url, query, browser);
     let begun: Result<NewSession, SignInFailure> = match proven.await {
@@ -53,11 +59,16 @@ async fn finish(State(interface): Shared, uri: Uri, headers: HeaderMap, visit: V
         }
         Err(refusal) => Err(refusal),
     };
-    let spent = session_cookie::clear_attempt(&base_url);
+    let spent = cookies.clear_attempt();
     let response = match begun {
         Ok(new) => {
-            let cookie = session_cookie::set(&new.token, &base_url, &config.session);
-            respond::with_cookie(respond::see_other(PAGE), cookie)
+            let given = cookies.give(&new.token, &config.session);
+            let page = match &given.part {
+                Some(part) => format!("{PAGE}#{SESSION}{}", part.expose()),
+                None => PAGE.to_owned(),
+            };
+            let response = respond::with_cookie(respond::see_other(&page), given.cookie);
+            remembered(response, &interface, new.user)
         }
         Err(refusal) => refused(refusal),
     };

@@ -474,6 +474,9 @@ fn too_many_requests(exceeded: &RateExceeded) -> Response {
     } = exceeded;
     let text = match *what {
         "key" => "This API key has sent too many requests; retry after the time in Retry-After.",
+        "user" => {
+            "Your API keys and sessions have sent too many requests; retry after the time in Retry-After."
+        }
         _ => "Too many attempts; retry after the time in Retry-After.",
     };
     let mut response = detail(StatusCode::TOO_MANY_REQUESTS, text);

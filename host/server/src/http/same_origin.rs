@@ -2,10 +2,11 @@
 //! page can forge them.
 
 use axum::extract::Request;
+use http::HeaderName;
+use http::Uri;
 use http::header::{HOST, ORIGIN, UPGRADE};
 use http::uri::Authority;
-use http::{HeaderName, Uri};
-use wharf_config::Config;
+use wharf_config::{BaseUrl, Config};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -16,29 +17,44 @@ pub(super) fn needs_proof(request: &Request) -> bool {
 
 /// Whether a request comes from a page of the console.
 pub(super) fn is_proven(request: &Request, config: &Config) -> bool {
-    match header(request, &ORIGIN) {
-        Some(origin) if is_console(origin, request, config) => true,
-        _ => header(request, &SEC_FETCH_SITE) == Some("same-origin"),
+    match (site(request), header(request, &ORIGIN)) {
+        (Some("cross-site"), _) => false,
+        (_, Some(origin)) => is_console(origin, request, config),
+        (site, None) => site == Some("same-origin"),
     }
 }
 
 /// Whether a request without a session comes from a page elsewhere: it must not sign in there. Programs
 /// send neither header.
 pub(super) fn is_foreign(request: &Request, config: &Config) -> bool {
-    match header(request, &ORIGIN) {
-        Some(origin) => !is_console(origin, request, config) || has_host(origin, &config.web.host),
-        None => header(request, &SEC_FETCH_SITE).is_some_and(|site| site != "same-origin"),
+    match (site(request), header(request, &ORIGIN)) {
+        (Some("cross-site"), _) => true,
+        (_, Some(origin)) => {
+            !is_console(origin, request, config) || has_host(origin, &config.web.host)
+        }
+        (site, None) => site.is_some_and(|site| site != "same-origin"),
     }
 }
 
-/// Whether an origin is that of `base_url`, or of the host of the request.
+/// The origin of the console's pages: that of `base_url`. Where it is not set, it is the scheme, host and
+/// port of the request.
+pub(super) fn of_console(request: &Request, config: &Config) -> BaseUrl {
+    let own = || {
+        let scheme = if config.tls.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let host =
+            header(request, &HOST).or_else(|| request.uri().authority().map(Authority::as_str))?;
+        BaseUrl::try_from(format!("{scheme}://{host}")).ok()
+    };
+    let set = config.base_url.clone();
+    set.or_else(own).unwrap_or_else(|| config.base_url())
+}
+
 fn is_console(origin: &str, request: &Request, config: &Config) -> bool {
-    if origin == config.base_url().origin() {
-        return true;
-    }
-    let host = header(request, &HOST).or_else(|| request.uri().authority().map(Authority::as_str));
-    let of_origin = origin.split_once("://").map(|(_, host)| host);
-    host.is_some() && host == of_origin
+    origin == of_console(request, config).origin()
 }
 
 fn has_host(origin: &str, host: &str) -> bool {
@@ -47,6 +63,10 @@ fn has_host(origin: &str, host: &str) -> bool {
         uri.host()
             .is_some_and(|name| name.eq_ignore_ascii_case(host))
     })
+}
+
+fn site(request: &Request) -> Option<&str> {
+    header(request, &SEC_FETCH_SITE)
 }
 
 fn header<'a>(request: &'a Request, name: &HeaderName) -> Option<&'a str> {

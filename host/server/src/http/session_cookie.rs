@@ -1,111 +1,185 @@
 //! The cookie of a session, and that of a sign-in at a provider.
+//!
+//! Browsers send a cookie to all ports of a host, and so to servers in instances if their ports are on
+//! the host of the console. Over TLS, the `Secure` cookie is the whole token. Over plain HTTP the cookie
+//! lacks the last part of the token. The console keeps that part in the storage of its origin and sends
+//! it in a header.
 
 use crate::oidc::LIFETIME;
-use http::header::{COOKIE, HeaderMap, HeaderValue};
+use http::header::{COOKIE, HeaderMap, HeaderName, HeaderValue};
 use std::fmt::Display;
-use wharf_config::{BaseUrl, SessionConfig};
+use wharf_config::{Config, SessionConfig};
+use wharf_control::App;
 use wharf_domain::secret::SecretText;
 
-/// The names of a cookie over TLS and without it. Browsers accept the prefix only from the host itself,
-/// over TLS.
-type Names = (&'static str, &'static str);
+/// The header with the part of a token that no cookie has: in the response to a sign-in, and in the
+/// requests of a page.
+pub(super) const PART: HeaderName = HeaderName::from_static("wharf-session");
 
-const SESSION: Names = ("__Host-wharf", "wharf");
-/// The cookie that ties a sign-in at a provider to its browser.
-const ATTEMPT: Names = ("__Host-wharf-attempt", "wharf-attempt");
+/// A year in seconds.
+const YEAR: u64 = 365 * 24 * 3600;
 
-fn name((https, http): Names, base_url: &BaseUrl) -> &'static str {
-    match base_url.is_https() {
-        true => https,
-        false => http,
+/// A cookie by its purpose, which is the end of its name.
+#[derive(Clone, Copy)]
+enum Purpose {
+    Session,
+    /// The cookie ties a sign-in at a provider to its browser.
+    Attempt,
+    /// The cookie proves that a user has signed in with the browser before. It opens nothing.
+    Browser,
+}
+
+/// The cookies of this installation.
+pub(super) struct Cookies {
+    is_https: bool,
+    /// Distinguishes the cookies of installations on the ports of one host.
+    installation: String,
+}
+
+/// A token as a browser gets it.
+pub(super) struct Given {
+    /// The header that sets the cookie.
+    pub(super) cookie: Option<HeaderValue>,
+    /// The part that the page keeps, over plain HTTP.
+    pub(super) part: Option<SecretText>,
+}
+
+impl Cookies {
+    pub(super) fn of(app: &App, config: &Config) -> Self {
+        // The end of a UUID is random.
+        let id = app.installation();
+        let (_, installation) = id.rsplit_once('-').unwrap_or_default();
+        Self {
+            is_https: config.base_url().is_https(),
+            installation: installation.to_owned(),
+        }
     }
-}
 
-/// Returns the token in the cookie of a request.
-pub(super) fn find<'a>(headers: &'a HeaderMap, base_url: &BaseUrl) -> Option<&'a str> {
-    find_named(SESSION, headers, base_url)
-}
+    /// Whether the cookie of a session is its whole token.
+    pub(super) fn are_whole(&self) -> bool {
+        self.is_https
+    }
 
-/// Returns the secret of a sign-in at a provider.
-pub(super) fn find_attempt<'a>(headers: &'a HeaderMap, base_url: &BaseUrl) -> Option<&'a str> {
-    find_named(ATTEMPT, headers, base_url)
-}
+    /// The name of a cookie. Over TLS, browsers accept the prefix only from the host itself.
+    fn name(&self, purpose: Purpose) -> String {
+        let what = match purpose {
+            Purpose::Session => "wharf",
+            Purpose::Attempt => "wharf-attempt",
+            Purpose::Browser => "wharf-browser",
+        };
+        match self.is_https {
+            true => format!("__Host-{what}"),
+            false => format!("{what}-{}", self.installation),
+        }
+    }
 
-fn find_named<'a>(names: Names, headers: &'a HeaderMap, base_url: &BaseUrl) -> Option<&'a str> {
-    let name = name(names, base_url);
-    let values = headers.get_all(COOKIE).iter();
-    let mut pairs = values
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(';'));
-    pairs.find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
-}
+    /// Returns the cookies of a session in a request. A page on another port of the host can add some.
+    pub(super) fn sessions<'a>(&self, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
+        self.named(Purpose::Session, headers)
+    }
 
-/// Returns the header that gives the token to a browser.
-pub(super) fn set(
-    token: &SecretText,
-    base_url: &BaseUrl,
-    config: &SessionConfig,
-) -> Option<HeaderValue> {
-    let seconds = u64::from(config.absolute_days) * 24 * 3600;
-    header(SESSION, token.expose(), base_url, seconds)
-}
+    /// Returns the secret of a sign-in at a provider.
+    pub(super) fn attempt<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
+        self.named(Purpose::Attempt, headers).next()
+    }
 
-/// Returns the header that gives a browser the secret of its sign-in at a provider.
-pub(super) fn set_attempt(secret: &SecretText, base_url: &BaseUrl) -> Option<HeaderValue> {
-    header(ATTEMPT, secret.expose(), base_url, LIFETIME.as_secs())
-}
+    /// Returns the proofs that a user has signed in with the browser of a request before.
+    pub(super) fn browsers<'a>(&self, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
+        self.named(Purpose::Browser, headers)
+    }
 
-/// Returns the header that removes the secret of a sign-in at a provider.
-pub(super) fn clear_attempt(base_url: &BaseUrl) -> Option<HeaderValue> {
-    header(ATTEMPT, "", base_url, 0)
-}
+    fn named<'a>(&self, purpose: Purpose, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
+        let name = self.name(purpose);
+        let values = headers.get_all(COOKIE).iter();
+        values
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(';'))
+            .filter_map(move |pair| pair.trim().strip_prefix(&*name)?.strip_prefix('='))
+    }
 
-/// Returns the header that removes the token from a browser.
-pub(super) fn clear(base_url: &BaseUrl) -> Option<HeaderValue> {
-    header(SESSION, "", base_url, 0)
-}
+    /// Gives a token to a browser.
+    pub(super) fn give(&self, token: &SecretText, config: &SessionConfig) -> Given {
+        let seconds = u64::from(config.absolute_days) * 24 * 3600;
+        let text = token.expose();
+        let (in_cookie, part) = match text.rsplit_once('.').filter(|_| !self.is_https) {
+            Some((rest, part)) => (rest, Some(SecretText::new(part))),
+            None => (text, None),
+        };
+        Given {
+            cookie: self.header(Purpose::Session, in_cookie, seconds),
+            part,
+        }
+    }
 
-fn header(
-    names: Names,
-    value: impl Display,
-    base_url: &BaseUrl,
-    max_age: u64,
-) -> Option<HeaderValue> {
-    let (name, secure) = match base_url.is_https() {
-        true => (name(names, base_url), "; Secure"),
-        false => (name(names, base_url), ""),
-    };
-    let text = format!("{name}={value}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Lax{secure}");
-    let mut header = HeaderValue::try_from(text).ok()?;
-    header.set_sensitive(true);
-    Some(header)
+    /// Returns the header that gives a browser the proof that a user has signed in with it.
+    pub(super) fn give_browser(&self, proof: &SecretText) -> Option<HeaderValue> {
+        self.header(Purpose::Browser, proof.expose(), YEAR)
+    }
+
+    /// Returns the header that gives a browser the secret of its sign-in at a provider.
+    pub(super) fn give_attempt(&self, secret: &SecretText) -> Option<HeaderValue> {
+        self.header(Purpose::Attempt, secret.expose(), LIFETIME.as_secs())
+    }
+
+    /// Returns the header that removes the secret of a sign-in at a provider.
+    pub(super) fn clear_attempt(&self) -> Option<HeaderValue> {
+        self.header(Purpose::Attempt, "", 0)
+    }
+
+    /// Returns the header that removes the token from a browser.
+    pub(super) fn clear(&self) -> Option<HeaderValue> {
+        self.header(Purpose::Session, "", 0)
+    }
+
+    fn header(&self, purpose: Purpose, value: impl Display, max_age: u64) -> Option<HeaderValue> {
+        let name = self.name(purpose);
+        let secure = if self.is_https { "; Secure" } else { "" };
+        let text =
+            format!("{name}={value}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Lax{secure}");
+        let mut header = HeaderValue::try_from(text).ok()?;
+        header.set_sensitive(true);
+        Some(header)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{SessionConfig, clear, find, set};
+    use super::{Cookies, SessionConfig};
     use http::header::{COOKIE, HeaderMap, HeaderValue};
-    use wharf_config::BaseUrl;
     use wharf_domain::secret::SecretText;
 
     #[test]
     fn cookies() {
-        let url = |text: &str| BaseUrl::try_from(text.to_owned()).unwrap();
-        let (http, https) = (url("http://a.example"), url("https://a.example"));
-        let (token, config) = (SecretText::new("t"), SessionConfig::default());
+        let [http, https] = [false, true].map(|is_https| Cookies {
+            is_https,
+            installation: "a165".to_owned(),
+        });
+        let (token, config) = (SecretText::new("1.s.p"), SessionConfig::default());
+        let whole = https.give(&token, &config);
         assert_eq!(
-            set(&token, &https, &config).unwrap(),
-            "__Host-wharf=t; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax; Secure"
+            whole.cookie.unwrap(),
+            "__Host-wharf=1.s.p; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax; Secure"
         );
+        assert!(whole.part.is_none());
+        let divided = http.give(&token, &config);
         assert_eq!(
-            clear(&http).unwrap(),
-            "wharf=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"
+            divided.cookie.unwrap(),
+            "wharf-a165=1.s; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax"
+        );
+        assert_eq!(divided.part.unwrap().expose(), "p");
+        assert_eq!(
+            http.clear().unwrap(),
+            "wharf-a165=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"
         );
         let mut headers = HeaderMap::new();
-        assert_eq!(find(&headers, &http), None);
-        headers.append(COOKIE, HeaderValue::from_static("a=b; wharfx=1"));
-        headers.append(COOKIE, HeaderValue::from_static("__Host-wharf=x;wharf=y"));
-        assert_eq!(find(&headers, &http), Some("y"));
-        assert_eq!(find(&headers, &https), Some("x"));
+        assert_eq!(http.sessions(&headers).next(), None);
+        headers.append(
+            COOKIE,
+            HeaderValue::from_static("a=b; wharf-a166=1; wharf=2"),
+        );
+        let more = "__Host-wharf=x;wharf-a165=y; wharf-a165=z";
+        headers.append(COOKIE, HeaderValue::from_static(more));
+        assert!(http.sessions(&headers).eq(["y", "z"]));
+        assert!(https.sessions(&headers).eq(["x"]));
     }
 }

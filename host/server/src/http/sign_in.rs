@@ -1,11 +1,11 @@
 //! The routes under `/auth/`: sign-in to the console, and the account of its user.
 
 use super::access_log::Entry;
+use super::attempts::Attempt;
 use super::auth::session;
-use super::client::{client, network};
+use super::client::{Client, client};
 use super::extract::{Json, NoBody, fail};
 use super::interface::Interface;
-use super::rate::Rates;
 use super::respond::{self, HttpError, Response};
 use super::same_origin;
 use super::session_cookie::{Cookies, PART};
@@ -15,11 +15,10 @@ use axum::middleware::Next;
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, get, post};
 use http::HeaderMap;
-use std::num::NonZero;
 use std::sync::Arc;
-use std::time::Duration;
 use wharf_control::{Caller, NewSession, Visitor};
 use wharf_domain::error::Error;
+use wharf_domain::ids::UserId;
 
 /// The path of the options, which are shown even if nobody can sign in.
 const OPTIONS: &str = "/auth/options/";
@@ -41,48 +40,21 @@ pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<Interface>>); 11] {
     ]
 }
 
-/// The rates of attempts to sign in.
-pub(super) struct Attempts {
-    peers: Rates,
-    local_peers: Rates,
-    accounts: Rates,
-}
-
-impl Attempts {
-    /// A person needs a few attempts. A peer on this machine may be a proxy of all users. An account
-    /// recovers slowly, so that guessing a password takes forever.
-    pub(super) fn new() -> Self {
-        let rates = |what, millis, burst| {
-            let burst = NonZero::new(burst).unwrap_or(NonZero::<u32>::MIN);
-            Rates::every(what, Duration::from_millis(millis), burst)
-        };
-        Self {
-            peers: rates("address", 3_000, 20),
-            local_peers: rates("address", 100, 200),
-            accounts: rates("account", 30_000, 10),
+/// The response to a request by which a user has signed in or has a new password. The browser is known to
+/// the user from now on.
+pub(super) fn remembered(response: Response, interface: &Interface, user: UserId) -> Response {
+    let app = interface.api.app();
+    // A browser without the proof signs in as others do.
+    match app.accounts().browser_proof(user) {
+        Ok(Some(proof)) => {
+            let cookie = Cookies::of(app, &app.config()).give_browser(&proof);
+            respond::with_cookie(response, cookie)
         }
-    }
-
-    /// Takes an attempt of the network of a request's sender.
-    pub(super) fn take_peer(&self, visitor: &Visitor) -> Result<(), HttpError> {
-        let Some(peer) = visitor.peer else {
-            return Ok(());
-        };
-        let rates = match peer.is_loopback() {
-            true => &self.local_peers,
-            false => &self.peers,
-        };
-        rates
-            .take(&network(peer).to_string().into())
-            .map_err(HttpError::TooManyRequests)
-    }
-
-    /// Takes an attempt on an account, whether it exists or not.
-    pub(super) fn take_account(&self, email: &str) -> Result<(), HttpError> {
-        let account = email.to_ascii_lowercase().into();
-        self.accounts
-            .take(&account)
-            .map_err(HttpError::TooManyRequests)
+        Ok(None) => response,
+        Err(error) => {
+            tracing::warn!(error = %error.chain(), "a browser has no proof of its sign-in");
+            response
+        }
     }
 }
 
@@ -118,7 +90,8 @@ impl<B> Visit<B> {
                 let app = interface.api.app();
                 let config = app.config();
                 let given = Cookies::of(app, &config).give(&new.token, &config.session);
-                respond::with_session(respond::reply(Reply::Gone), given)
+                let response = respond::with_session(respond::reply(Reply::Gone), given);
+                remembered(response, interface, new.user)
             }
             Err(error) => self.fail(&error),
         }
@@ -175,12 +148,18 @@ pub(super) async fn guard(
         return HttpError::Origin(console).into_response();
     }
     let extensions = request.extensions();
-    let entry = extensions.get::<Entry>();
+    let (entry, client) = (extensions.get::<Entry>(), client(extensions));
     let visitor = Visitor {
-        peer: client(extensions).map(|client| client.address),
+        peer: client.map(|client| client.address),
+        network: client.map(Client::network),
         request_id: entry.map_or_else(|| "".into(), |entry| Arc::clone(&entry.request_id)),
     };
     let caller = session(&interface, &request);
+    if let Some(caller) = &caller
+        && let Err(exceeded) = interface.rates.take(caller)
+    {
+        return HttpError::TooManyRequests(exceeded).into_response();
+    }
     if caller.is_some()
         && same_origin::needs_proof(&request)
         && !same_origin::is_proven(&request, &config)
@@ -199,24 +178,21 @@ async fn options(State(interface): Shared, visit: Visit) -> Response {
     visit.respond(api::account::options(&interface.api))
 }
 
-async fn invite(State(interface): Shared, visit: Visit<Json>) -> Answer {
-    interface.attempts.take_peer(&visit.visitor)?;
+async fn invite(State(interface): Shared, visit: Attempt<Json>) -> Answer {
     Ok(visit.respond(api::account::invite(&interface.api, &visit.body.0)))
 }
 
-async fn accept(State(interface): Shared, visit: Visit<Json>) -> Answer {
-    interface.attempts.take_peer(&visit.visitor)?;
+async fn accept(State(interface): Shared, visit: Attempt<Json>) -> Answer {
     let accepted = api::account::accept(&interface.api, &visit.visitor, &visit.body.0).await;
     Ok(visit.signed_in(&interface, accepted))
 }
 
-async fn sign_in(State(interface): Shared, visit: Visit<Json>) -> Answer {
-    interface.attempts.take_peer(&visit.visitor)?;
+async fn sign_in(State(interface): Shared, visit: Attempt<Json>) -> Answer {
     let given = match api::account::Credentials::parse(&interface.api, &visit.body.0) {
         Ok(given) => given,
         Err(error) => return Ok(visit.fail(&error)),
     };
-    interface.attempts.take_account(&given.email)?;
+    visit.take_account(&interface, &given.email)?;
     let accounts = interface.api.app().accounts();
     let signed_in = accounts
         .sign_in(&visit.visitor, &given.email, given.password)
@@ -251,13 +227,18 @@ async fn sign_out_everywhere(State(interface): Shared, visit: Visit) -> Answer {
 
 async fn password(State(interface): Shared, visit: Visit<Json>) -> Answer {
     let caller = visit.caller()?;
-    interface.attempts.take_account(&caller.email)?;
-    Ok(visit.respond(api::account::password(&interface.api, caller, &visit.body.0).await))
+    interface.attempts.take_session(caller)?;
+    let changed = api::account::password(&interface.api, caller, &visit.body.0).await;
+    let is_changed = changed.is_ok();
+    let response = visit.respond(changed);
+    Ok(match is_changed {
+        true => remembered(response, &interface, caller.user),
+        false => response,
+    })
 }
 
-async fn device(State(interface): Shared, visit: Visit<Json>) -> Answer {
-    interface.attempts.take_peer(&visit.visitor)?;
-    Ok(visit.respond(api::device::begin(&interface.api, &visit.body.0)))
+async fn device(State(interface): Shared, visit: Attempt<Json>) -> Answer {
+    Ok(visit.respond(api::device::begin(&interface.api, &visit.visitor, &visit.body.0)))
 }
 
 /// A request has an interval of its own, so that many programs behind one address can wait.
@@ -267,6 +248,6 @@ async fn device_token(State(interface): Shared, visit: Visit<Json>) -> Response 
 
 async fn approve_device(State(interface): Shared, visit: Visit<Json>) -> Answer {
     let caller = visit.caller()?;
-    interface.attempts.take_account(&caller.email)?;
+    interface.attempts.take_session(caller)?;
     Ok(visit.respond(api::device::approve(&interface.api, caller, &visit.body.0).await))
 }
