@@ -1,6 +1,7 @@
 //! The connection to a server.
 
 use crate::request::Request;
+use crate::unreachable::Way;
 use crate::{Error, Secret};
 use http::Method;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
@@ -23,11 +24,14 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
 
 /// A client of one server, for one user.
 ///
-/// It trusts the certificates of the operating system; `SSL_CERT_FILE` names a file of others.
+/// It trusts the certificates of the operating system; `SSL_CERT_FILE` names a file of others. It uses the
+/// proxies of the environment, except for servers on this machine. It waits up to a minute for a server
+/// that has had too many requests.
 #[derive(Debug, Clone)]
 pub struct Client {
     pub(crate) http: reqwest::Client,
     base: Url,
+    pub(crate) way: Way,
 }
 
 impl Client {
@@ -41,7 +45,12 @@ impl Client {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        let http = reqwest::Client::builder()
+        let way = Way::new(&base);
+        let mut http = reqwest::Client::builder();
+        if way.proxy.is_none() {
+            http = http.no_proxy();
+        }
+        let http = http
             .user_agent(concat!("wharf-client/", env!("CARGO_PKG_VERSION")))
             .default_headers(headers)
             .redirect(redirect::Policy::none())
@@ -50,7 +59,7 @@ impl Client {
             .tls_backend_preconfigured(tls()?)
             .build()
             .map_err(|error| Error::Setup(error.into()))?;
-        Ok(Self { http, base })
+        Ok(Self { http, base, way })
     }
 
     /// The URL of the server, with a slash at its end.

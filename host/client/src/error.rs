@@ -1,5 +1,6 @@
 //! Failures.
 
+use crate::Unreachable;
 use crate::reply::{REQUEST_ID, header};
 use http::HeaderMap;
 use serde::Deserialize;
@@ -16,17 +17,19 @@ pub enum Error {
     #[error("{0}")]
     Refused(Box<Refusal>),
     /// The server cannot be reached, or the connection broke. A change may have been made.
-    #[error("the server is not reachable")]
-    Unreachable(#[source] reqwest::Error),
+    #[error("{0}")]
+    Unreachable(Box<Unreachable>),
     /// The server did not answer in time. A change may have been made.
-    #[error("the server did not answer in time")]
-    TimedOut(#[source] reqwest::Error),
+    #[error("{} did not answer in time", .0.place())]
+    TimedOut(Box<Unreachable>),
     /// The connection of a terminal is lost.
     #[error("the connection is lost")]
     Disconnected(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The response has a form that this client does not understand.
-    #[error("the response is not from Wharf, or from an incompatible version")]
+    #[error("the response of {place} is not from Wharf, or from an incompatible version")]
     Answer {
+        /// The server, and the proxy before it.
+        place: String,
         /// The error of the parser.
         source: serde_json::Error,
         /// The id of the request in the server's log.
@@ -50,15 +53,6 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn unreachable(error: reqwest::Error) -> Self {
-        // The text of the error has the URL, which messages name anyway.
-        let error = error.without_url();
-        match error.is_timeout() && !error.is_connect() {
-            true => Self::TimedOut(error),
-            false => Self::Unreachable(error),
-        }
-    }
-
     /// The refusal of the server, if it is one.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
@@ -84,6 +78,8 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
     /// The id of the request in the server's log.
     pub request_id: Option<String>,
+    /// The proxy that answered in place of the server, as far as its response shows.
+    pub proxy: Option<String>,
     /// The place that the server redirects to.
     pub location: Option<String>,
     /// The body as it was received; null if it is not JSON.
@@ -105,7 +101,8 @@ pub struct Shortage {
 }
 
 impl Refusal {
-    pub(crate) fn new(status: u16, headers: &HeaderMap, bytes: &[u8]) -> Self {
+    pub(crate) fn new(status: u16, headers: &HeaderMap, bytes: &[u8], proxy: Option<&str>) -> Self {
+        let request_id = header(headers, REQUEST_ID);
         let body: Value = serde_json::from_slice(bytes).unwrap_or_default();
         let detail = body.get("detail").cloned().unwrap_or_default();
         let seconds = header(headers, "retry-after").and_then(|text| text.parse().ok());
@@ -115,10 +112,17 @@ impl Refusal {
             shortage: Shortage::deserialize(&detail).ok(),
             fields: BTreeMap::deserialize(&body).unwrap_or_default(),
             retry_after: seconds.map(Duration::from_secs),
-            request_id: header(headers, REQUEST_ID),
+            // Wharf gives each of its responses an id.
+            proxy: proxy.filter(|_| request_id.is_none()).map(str::to_owned),
+            request_id,
             location: header(headers, "location"),
             body,
         }
+    }
+
+    /// The pause that the server asks for. The request had no effect, so it can be sent again.
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        self.retry_after.filter(|_| self.status == 429)
     }
 }
 
@@ -129,6 +133,13 @@ impl fmt::Display for Refusal {
         }
         if let Some(detail) = &self.detail {
             return f.write_str(detail);
+        }
+        if let Some(proxy) = &self.proxy {
+            return write!(
+                f,
+                "the proxy {proxy} of the environment answered with status {}",
+                self.status
+            );
         }
         if self.fields.is_empty() {
             return write!(f, "the server answered with status {}", self.status);
@@ -155,7 +166,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("x-request-id", "r1".parse().unwrap());
         headers.insert("retry-after", "3".parse().unwrap());
-        Refusal::new(status, &headers, body.to_string().as_bytes())
+        Refusal::new(status, &headers, body.to_string().as_bytes(), None)
     }
 
     #[test]
@@ -177,7 +188,12 @@ mod tests {
         );
         assert_eq!(short.to_string(), "not enough");
         assert_eq!(short.shortage.unwrap().nearest_available["mem_gib"], 4);
-        let page = Refusal::new(502, &HeaderMap::new(), b"<html>");
-        assert_eq!(page.to_string(), "the server answered with status 502");
+        let page = |proxy| Refusal::new(502, &HeaderMap::new(), b"<html>", proxy).to_string();
+        assert_eq!(page(None), "the server answered with status 502");
+        let of_proxy = page(Some("http://proxy:3128"));
+        assert!(
+            of_proxy.starts_with("the proxy http://proxy:3128 "),
+            "{of_proxy}"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Server-sent events.
 
 use crate::Error;
+use crate::unreachable::Way;
 
 /// The most bytes of one message; an event of Wharf has a few hundred.
 const MAX_MESSAGE: usize = 1 << 20;
@@ -20,13 +21,15 @@ pub struct Message {
 #[derive(Debug)]
 pub struct EventStream {
     response: reqwest::Response,
+    way: Way,
     lines: Lines,
 }
 
 impl EventStream {
-    pub(crate) fn new(response: reqwest::Response) -> Self {
+    pub(crate) fn new(response: reqwest::Response, way: Way) -> Self {
         Self {
             response,
+            way,
             lines: Lines::default(),
         }
     }
@@ -37,8 +40,8 @@ impl EventStream {
             if let Some(message) = self.lines.message() {
                 return Ok(Some(message));
             }
-            let bytes = self.response.chunk().await.map_err(Error::unreachable)?;
-            match bytes {
+            let bytes = self.response.chunk().await;
+            match bytes.map_err(|error| self.way.unreachable(error))? {
                 Some(bytes) if self.lines.rest.len() + bytes.len() <= MAX_MESSAGE => {
                     self.lines.rest.extend_from_slice(&bytes);
                 }

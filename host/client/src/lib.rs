@@ -11,7 +11,11 @@
 //! let mut body = types::CreateRequest::new(10, 1, 1, types::ResourceType::Container);
 //! body.name = Some("training-run".to_owned());
 //! match client.create_instance(&body).send().await {
-//!     Ok(created) => println!("{:?}", created.body()?.ssh_command),
+//!     Ok(created) => match created.body()? {
+//!         types::InstanceOrState::Instance(instance) => println!("{:?}", instance.ssh_command),
+//!         // The key has no scope `read`.
+//!         types::InstanceOrState::ChangedInstance(changed) => println!("{}", changed.uuid),
+//!     },
 //!     Err(Error::Refused(refusal)) => println!("{:?}", refusal.fields),
 //!     Err(other) => return Err(other),
 //! }
@@ -29,6 +33,7 @@ mod reply;
 mod request;
 mod secret;
 mod terminal;
+mod unreachable;
 
 pub use client::Client;
 pub use error::{Error, Refusal, Shortage};
@@ -39,3 +44,4 @@ pub use reply::Reply;
 pub use request::Request;
 pub use secret::Secret;
 pub use terminal::{TerminalEvent, TerminalInput, TerminalOutput};
+pub use unreachable::Unreachable;

@@ -19,11 +19,17 @@ pub struct Reply<T> {
 }
 
 impl<T> Reply<T> {
-    pub(crate) fn new(status: u16, headers: &HeaderMap, bytes: &[u8]) -> Result<Self, Error> {
+    pub(crate) fn new(
+        status: u16,
+        headers: &HeaderMap,
+        bytes: &[u8],
+        place: &str,
+    ) -> Result<Self, Error> {
         let request_id = header(headers, REQUEST_ID);
         let value = match bytes {
             [] => Value::Null,
             bytes => serde_json::from_slice(bytes).map_err(|source| Error::Answer {
+                place: place.to_owned(),
                 source,
                 request_id: request_id.clone(),
             })?,

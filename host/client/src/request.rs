@@ -9,6 +9,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use reqwest::Url;
 use serde::Serialize;
 use std::marker::PhantomData;
+use std::time::Duration;
 
 /// A request, whose response has a body of the type `T`.
 #[derive(Debug)]
@@ -77,10 +78,12 @@ impl<'c, T> Request<'c, T> {
 
     /// Sends the request.
     pub async fn send(self) -> Result<Reply<T>, Error> {
+        let way = &self.client.way;
         let response = self.response().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let bytes = response.bytes().await.map_err(Error::unreachable)?;
-        Reply::new(status, &headers, &bytes)
+        let bytes = response.bytes().await;
+        let bytes = bytes.map_err(|error| way.unreachable(error))?;
+        Reply::new(status, &headers, &bytes, &way.place())
     }
 
     /// Sends the request for a stream of events (`text/event-stream`).
@@ -90,28 +93,47 @@ impl<'c, T> Request<'c, T> {
         if let Some(after) = after {
             self = self.header(HeaderName::from_static("last-event-id"), &after.to_string());
         }
-        Ok(EventStream::new(self.response().await?))
+        let way = self.client.way.clone();
+        Ok(EventStream::new(self.response().await?, way))
     }
 
-    /// Returns a successful response, or one that changes the protocol.
+    /// Returns a successful response, or one that changes the protocol. Sends the request again if the
+    /// server asks for a pause.
     pub(crate) async fn response(self) -> Result<reqwest::Response, Error> {
-        let mut request = self.client.http.request(self.method, self.url?);
-        request = request.headers(self.headers);
-        if let Some(body) = self.body {
-            request = request.header(CONTENT_TYPE, "application/json").body(body);
+        let url = self.url?;
+        let Client { http, way, .. } = self.client;
+        let mut waited = Duration::ZERO;
+        loop {
+            let mut request = http.request(self.method.clone(), url.clone());
+            request = request.headers(self.headers.clone());
+            if let Some(body) = &self.body {
+                let json = request.header(CONTENT_TYPE, "application/json");
+                request = json.body(body.clone());
+            }
+            let sent = request.send().await;
+            let response = sent.map_err(|error| way.unreachable(error))?;
+            let is_ok = response.status().is_success();
+            if is_ok || [UPGRADED, NOT_MODIFIED].contains(&response.status().as_u16()) {
+                return Ok(response);
+            }
+            let (status, headers) = (response.status().as_u16(), response.headers().clone());
+            let bytes = response.bytes().await;
+            let bytes = bytes.map_err(|error| way.unreachable(error))?;
+            let refusal = Refusal::new(status, &headers, &bytes, way.proxy.as_deref());
+            let pause = refusal.pause().map(|pause| pause.max(SHORTEST_PAUSE));
+            match pause.filter(|pause| waited + *pause <= LONGEST_WAIT) {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => return Err(Error::Refused(Box::new(refusal))),
+            }
+            waited += pause.unwrap_or_default();
         }
-        let response = request.send().await.map_err(Error::unreachable)?;
-        let is_ok = response.status().is_success();
-        if is_ok || [UPGRADED, NOT_MODIFIED].contains(&response.status().as_u16()) {
-            return Ok(response);
-        }
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let bytes = response.bytes().await.map_err(Error::unreachable)?;
-        Err(Error::Refused(Box::new(Refusal::new(
-            status, &headers, &bytes,
-        ))))
     }
 }
+
+/// The time that a request may wait in all because of too many requests. A person would rather know.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// The pause if the server names none.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) const UPGRADED: u16 = 101;
 const NOT_MODIFIED: u16 = 304;

@@ -75,7 +75,8 @@ impl Client {
         {
             return Err(Error::Setup("the server opened no WebSocket".into()));
         }
-        let stream = response.upgrade().await.map_err(Error::unreachable)?;
+        let upgraded = response.upgrade().await;
+        let stream = upgraded.map_err(|error| self.way.unreachable(error))?;
         let socket = WebSocketStream::from_raw_socket(stream, Role::Client, None).await;
         let (input, socket) = socket.split();
         let mut output = TerminalOutput {

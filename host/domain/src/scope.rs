@@ -10,7 +10,7 @@ pub enum Scope {
     Read,
     /// Requests that change something.
     Write,
-    /// The metrics of the service.
+    /// The metrics of the service, which the operator gives.
     Metrics,
 }
 
@@ -49,9 +49,18 @@ impl Scopes {
     /// All scopes, those of the future included.
     pub const ALL: Self = Self(u8::MAX);
 
+    /// The scopes of sessions, which users can give to keys of theirs. The operator gives all others.
+    pub const OF_USERS: Self = Self(3);
+
     /// Returns whether a scope is in the set.
     pub fn has(self, scope: Scope) -> bool {
         self.0 & scope.bit() != 0
+    }
+
+    /// Returns the scopes that are in both sets.
+    #[must_use]
+    pub fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
     }
 
     /// Returns the scopes in the set.
@@ -76,6 +85,8 @@ mod tests {
         assert!(set.has(Scope::Read) && !set.has(Scope::Write));
         assert!(set.iter().eq([Scope::Read, Scope::Metrics]));
         assert!(Scopes::ALL.iter().eq(Scope::ALL));
+        assert!(Scopes::OF_USERS.iter().eq([Scope::Read, Scope::Write]));
+        assert!(set.intersection(Scopes::OF_USERS).iter().eq([Scope::Read]));
         assert_eq!(Scope::parse("write"), Some(Scope::Write));
         assert_eq!(Scope::parse("Write"), None);
     }

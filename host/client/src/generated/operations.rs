@@ -96,7 +96,7 @@ impl Client {
     pub fn create_instance(
         &self,
         body: &types::CreateRequest,
-    ) -> Request<'_, types::Instance> {
+    ) -> Request<'_, types::InstanceOrState> {
         self.operation(Method::POST, "/api/instance/", &[]).json(body)
     }
     /// Get one instance.
@@ -118,7 +118,7 @@ impl Client {
         &self,
         uuid: &str,
         body: &types::UpdateRequest,
-    ) -> Request<'_, types::Instance> {
+    ) -> Request<'_, types::InstanceOrState> {
         self.operation(Method::PATCH, "/api/instance/{uuid}/", &[uuid]).json(body)
     }
     /// Delete an instance and its data.
@@ -135,7 +135,7 @@ impl Client {
         &self,
         uuid: &str,
         body: &types::PortRequest,
-    ) -> Request<'_, types::PortsResult> {
+    ) -> Request<'_, types::PortsResultOrState> {
         self.operation(Method::POST, "/api/instance/{uuid}/add-port/", &[uuid])
             .json(body)
     }
@@ -151,7 +151,7 @@ impl Client {
     /// Creates an instance again that is in the state `error` because its host has failed for good, as the
     /// event `lost` told. It keeps its UUID, name, flavor, size, rates, password and keys, and gets an empty
     /// disk, new addresses and new ports. It is billed from then on.
-    pub fn recreate_instance(&self, uuid: &str) -> Request<'_, types::Instance> {
+    pub fn recreate_instance(&self, uuid: &str) -> Request<'_, types::InstanceOrState> {
         self.operation(Method::POST, "/api/instance/{uuid}/recreate/", &[uuid])
     }
     /// Close a port of a virtual machine.
@@ -161,7 +161,7 @@ impl Client {
         &self,
         uuid: &str,
         body: &types::PortRequest,
-    ) -> Request<'_, types::PortsResult> {
+    ) -> Request<'_, types::PortsResultOrState> {
         self.operation(Method::POST, "/api/instance/{uuid}/remove-port/", &[uuid])
             .json(body)
     }
@@ -170,7 +170,10 @@ impl Client {
     /// Starts an instance in the state `shut_off` or `exited`. Its node must have enough free resources.
     /// The answer is 200 once the node has taken the start. If it is out of reach or does not take it in
     /// time, the answer is 502, and nothing has changed.
-    pub fn restart_instance(&self, uuid: &str) -> Request<'_, types::ActionResult> {
+    pub fn restart_instance(
+        &self,
+        uuid: &str,
+    ) -> Request<'_, types::ActionResultOrState> {
         self.operation(Method::POST, "/api/instance/{uuid}/restart/", &[uuid])
     }
     /// Get the usage of a running container.
@@ -187,7 +190,7 @@ impl Client {
     /// response shows the state `shut_off` for both kinds of instances; later requests show `exited`
     /// for a container. If the node is out of reach, `message` says so, and the node stops the instance
     /// when it is back.
-    pub fn stop_instance(&self, uuid: &str) -> Request<'_, types::ActionResult> {
+    pub fn stop_instance(&self, uuid: &str) -> Request<'_, types::ActionResultOrState> {
         self.operation(Method::POST, "/api/instance/{uuid}/stop/", &[uuid])
     }
     /// List your API keys.
@@ -232,7 +235,7 @@ impl Client {
     pub fn update_preferences(
         &self,
         body: &types::PreferencesRequest,
-    ) -> Request<'_, types::Preferences> {
+    ) -> Request<'_, types::ChangedPreferences> {
         self.operation(Method::PATCH, "/api/preferences/", &[]).json(body)
     }
     /// Get your quota.
@@ -504,6 +507,14 @@ impl Client {
     /// End this session.
     pub fn sign_out(&self) -> Request<'_, ()> {
         self.operation(Method::POST, "/auth/sign-out/", &[])
+    }
+    /// Get a ticket for a WebSocket or an event stream.
+    ///
+    /// Returns a ticket for pages over plain HTTP, which cannot send `Wharf-Session` with a WebSocket or
+    /// an event stream. It is valid once, for 30 seconds, in the parameter `ticket` with the cookie of
+    /// the session. A session has at most 16; the oldest one ends for a new one.
+    pub fn issue_ticket(&self) -> Request<'_, types::Ticket> {
+        self.operation(Method::POST, "/auth/ticket/", &[])
     }
     /// Check that the server runs.
     pub fn healthz(&self) -> Request<'_, types::ServiceStatus> {

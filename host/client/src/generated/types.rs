@@ -28,6 +28,25 @@ pub struct ActionResult {
     /// `uuid`.
     pub uuid: Uuid,
 }
+/// `ActionResultOrState`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[serde(untagged)]
+pub enum ActionResultOrState {
+    /// `ActionResult`.
+    ActionResult(ActionResult),
+    /// `ChangedInstance`.
+    ChangedInstance(ChangedInstance),
+}
+impl ::std::convert::From<ActionResult> for ActionResultOrState {
+    fn from(value: ActionResult) -> Self {
+        Self::ActionResult(value)
+    }
+}
+impl ::std::convert::From<ChangedInstance> for ActionResultOrState {
+    fn from(value: ChangedInstance) -> Self {
+        Self::ChangedInstance(value)
+    }
+}
 /// `ActionResultState`
 #[derive(
     ::serde::Deserialize,
@@ -150,6 +169,21 @@ pub struct BillCorrection {
     pub reason: ::std::string::String,
     /// `usd`.
     pub usd: f64,
+}
+/// The answer to a change by a key without the scope `read`.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+pub struct ChangedInstance {
+    /// `state`.
+    pub state: State,
+    /// `uuid`.
+    pub uuid: Uuid,
+}
+/// `ChangedPreferences`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+pub struct ChangedPreferences {
+    /// The setting after the change.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub allow_moves: ::std::option::Option<bool>,
 }
 /// Class of CPU.
 #[derive(
@@ -319,7 +353,7 @@ pub struct DeviceApproval {
     pub deny: ::std::option::Option<bool>,
     /// Permissions of the key; without it, read and write.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub scopes: ::std::option::Option<::std::vec::Vec<Scope>>,
+    pub scopes: ::std::option::Option<::std::vec::Vec<UserScope>>,
     /// The code that the program shows.
     pub user_code: ::std::string::String,
 }
@@ -437,6 +471,8 @@ impl ::std::convert::From<::std::vec::Vec<Event>> for EventList {
 pub struct Flavor {
     /// It uses `ai_provider_api_key`.
     pub ai: bool,
+    /// A node that takes new instances has its image.
+    pub available: bool,
     /// `description`.
     pub description: ::std::string::String,
     /// It uses a GPU.
@@ -565,7 +601,8 @@ pub struct Instance {
     pub n_vcpus: u64,
     /// `name`.
     pub name: ::std::string::String,
-    /// Password of the login user; empty if the service cannot decrypt it.
+    /** Password of the login user. It opens a shell, so it is empty for a key without the scope
+`write`. It is also empty if the service cannot decrypt it.*/
     pub original_service_password: crate::Secret,
     /// E-mail address of the owner. Lists omit it.
     pub owner_email: ::std::string::String,
@@ -600,11 +637,23 @@ pub struct Instance {
 pub struct InstanceCost {
     /// Corrections by the operator. Those of closed ledgers are in the sums only.
     pub corrections: ::std::vec::Vec<BillCorrection>,
+    /// `disk_size_gib`.
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub disk_size_gib: ::std::option::Option<u64>,
+    /// Null if an earlier version of the service removed the instance.
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub flavor: ::std::option::Option<::std::string::String>,
     /// Cost of an hour as the instance is now.
     pub hourly_usd: f64,
+    /// `mem_gib`.
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub mem_gib: ::std::option::Option<u64>,
     /// `months`.
     pub months: ::std::vec::Vec<MonthCost>,
-    /// Null if the instance is gone and its name is no longer known.
+    /// Null as `name` is, and so are the other amounts.
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub n_vcpus: ::std::option::Option<u64>,
+    /// The last name. Null if an earlier version of the service removed the instance.
     #[serde(deserialize_with = "::std::option::Option::deserialize")]
     pub name: ::std::option::Option<::std::string::String>,
     /// `state`.
@@ -640,7 +689,8 @@ pub struct InstanceFields {
     pub n_vcpus: u64,
     /// `name`.
     pub name: ::std::string::String,
-    /// Password of the login user; empty if the service cannot decrypt it.
+    /** Password of the login user. It opens a shell, so it is empty for a key without the scope
+`write`. It is also empty if the service cannot decrypt it.*/
     pub original_service_password: crate::Secret,
     /// Public address of a virtual machine.
     #[serde(deserialize_with = "::std::option::Option::deserialize")]
@@ -706,6 +756,25 @@ impl ::std::convert::From<InstanceList> for ::std::vec::Vec<InstanceInList> {
 impl ::std::convert::From<::std::vec::Vec<InstanceInList>> for InstanceList {
     fn from(value: ::std::vec::Vec<InstanceInList>) -> Self {
         Self(value)
+    }
+}
+/// `InstanceOrState`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[serde(untagged)]
+pub enum InstanceOrState {
+    /// `Instance`.
+    Instance(Instance),
+    /// `ChangedInstance`.
+    ChangedInstance(ChangedInstance),
+}
+impl ::std::convert::From<Instance> for InstanceOrState {
+    fn from(value: Instance) -> Self {
+        Self::Instance(value)
+    }
+}
+impl ::std::convert::From<ChangedInstance> for InstanceOrState {
+    fn from(value: ChangedInstance) -> Self {
+        Self::ChangedInstance(value)
     }
 }
 /// `InstanceOwner`
@@ -799,7 +868,7 @@ pub struct KeyRequest {
     pub name: ::std::option::Option<::std::string::String>,
     /// Permissions of the key; without it, those of the key of the request.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub scopes: ::std::option::Option<::std::vec::Vec<Scope>>,
+    pub scopes: ::std::option::Option<::std::vec::Vec<UserScope>>,
 }
 /// `KeySecret`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -960,6 +1029,25 @@ pub struct PortsResult {
     /// All open ports, ascending.
     pub wan_ports: ::std::vec::Vec<Port>,
 }
+/// `PortsResultOrState`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[serde(untagged)]
+pub enum PortsResultOrState {
+    /// `PortsResult`.
+    PortsResult(PortsResult),
+    /// `ChangedInstance`.
+    ChangedInstance(ChangedInstance),
+}
+impl ::std::convert::From<PortsResult> for PortsResultOrState {
+    fn from(value: PortsResult) -> Self {
+        Self::PortsResult(value)
+    }
+}
+impl ::std::convert::From<ChangedInstance> for PortsResultOrState {
+    fn from(value: ChangedInstance) -> Self {
+        Self::ChangedInstance(value)
+    }
+}
 /// `Preferences`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 pub struct Preferences {
@@ -1101,7 +1189,7 @@ impl ::std::convert::TryFrom<::std::string::String> for ResourceType {
     }
 }
 /** `read` allows requests that change nothing, `write` those that change something, `metrics` the
-metrics of the service.*/
+metrics of the service. Only the operator gives `metrics`.*/
 #[derive(
     ::serde::Deserialize,
     ::serde::Serialize,
@@ -1258,7 +1346,8 @@ impl ::std::convert::TryFrom<::std::string::String> for SessionKind {
 /// `Shortage`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 pub struct Shortage {
-    /// Fields that exceed the free resources or your quota, such as `n_vcpus`.
+    /** Fields that exceed the free resources or your quota, such as `n_vcpus`. `flavor` alone says that no
+node that can run the instance has the image of its flavor.*/
     pub bottleneck: ::std::vec::Vec<::std::string::String>,
     /// `message`.
     pub message: ::std::string::String,
@@ -1423,6 +1512,12 @@ pub struct Stats {
     /// `mem_used_gib`.
     pub mem_used_gib: f64,
 }
+/// `Ticket`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+pub struct Ticket {
+    /// The value of the parameter `ticket`.
+    pub ticket: ::std::string::String,
+}
 /// `TierRates`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 pub struct TierRates {
@@ -1508,6 +1603,63 @@ pub struct Usage {
     pub to: Time,
     /// Sum of the instances.
     pub total_usd: f64,
+}
+/// A scope that users give to their keys.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+pub enum UserScope {
+    /// `read`.
+    #[serde(rename = "read")]
+    Read,
+    /// `write`.
+    #[serde(rename = "write")]
+    Write,
+}
+impl ::std::fmt::Display for UserScope {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Read => f.write_str("read"),
+            Self::Write => f.write_str("write"),
+        }
+    }
+}
+impl ::std::str::FromStr for UserScope {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "read" => Ok(Self::Read),
+            "write" => Ok(Self::Write),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for UserScope {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for UserScope {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
 }
 /// `Uuid`
 #[derive(

@@ -1,11 +1,12 @@
 //! `GET /api/instance/{uuid}/`.
 
-use super::{Api, Reply, wire};
+use super::{Api, Reply, Sight, wire};
 use wharf_control::{Caller, Selector};
 use wharf_domain::error::Error;
 
 /// One instance.
 pub fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
     let view = api.app.get(caller, selector)?;
-    Ok(Reply::Instance(wire::instance(&view)?))
+    let sight = Sight::of(caller.scopes);
+    Ok(Reply::Instance(wire::instance(&view, sight)?, sight))
 }

@@ -2,8 +2,7 @@
 
 pub use super::list_cache::List;
 
-use super::{Api, wire};
-use bytes::Bytes;
+use super::{Api, Sight, wire};
 use std::borrow::Cow;
 use std::sync::Arc;
 use wharf_control::Caller;
@@ -66,7 +65,7 @@ impl Page {
 
 /// The caller's whole list, if the cached one is valid.
 pub fn cached(api: &Api, caller: &Caller) -> Result<Option<Arc<List>>, Error> {
-    let Some(list) = api.lists.get(caller.user) else {
+    let Some(list) = api.lists.get(caller.user, Sight::of(caller.scopes)) else {
         return Ok(None);
     };
     let version = api.app.list_version(caller)?;
@@ -76,11 +75,13 @@ pub fn cached(api: &Api, caller: &Caller) -> Result<Option<Arc<List>>, Error> {
 /// The caller's whole list, rendered unless the cached one is valid. It computes for long if the list
 /// is long.
 pub fn whole(api: &Api, caller: &Caller) -> Result<Arc<List>, Error> {
-    let cached = api.lists.get(caller.user);
+    let sight = Sight::of(caller.scopes);
+    let cached = api.lists.get(caller.user, sight);
     let known = cached.as_ref().map(|list| list.version);
     match (api.app.list(caller, known)?, cached) {
         (Some((version, instances)), _) => {
-            let list = Arc::new(List::new(version, wire::list(&instances)?));
+            let body = wire::list(&instances, sight)?;
+            let list = Arc::new(List::new(version, body, sight));
             api.lists.insert(caller.user, Arc::clone(&list));
             Ok(list)
         }
@@ -90,7 +91,7 @@ pub fn whole(api: &Api, caller: &Caller) -> Result<Arc<List>, Error> {
 }
 
 /// A page of the caller's list, and the page that follows it, if any.
-pub fn page(api: &Api, caller: &Caller, page: Page) -> Result<(Bytes, Option<Page>), Error> {
+pub fn page(api: &Api, caller: &Caller, page: Page) -> Result<(List, Option<Page>), Error> {
     // An extra row shows whether a page follows.
     let mut instances = api.app.list_page(caller, page.after, page.limit + 1)?;
     let more = instances.len() > page.limit;
@@ -100,7 +101,9 @@ pub fn page(api: &Api, caller: &Caller, page: Page) -> Result<(Bytes, Option<Pag
         after: Some(view.instance.seq),
         ..page
     });
-    Ok((wire::list(&instances)?, next))
+    let sight = Sight::of(caller.scopes);
+    let list = List::new(0, wire::list(&instances, sight)?, sight);
+    Ok((list, next))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! database has for its owner, so the cache needs no invalidation.
 
 use super::tag::tag;
+use super::wire::Sight;
 use bytes::Bytes;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
@@ -20,15 +21,17 @@ pub struct List {
     pub body: Bytes,
     /// The entity tag of the body.
     pub tag: String,
+    pub sight: Sight,
     /// The body compressed, once a client has asked for that.
     pub gzipped: OnceLock<Bytes>,
 }
 
 impl List {
     /// Takes a rendered body.
-    pub fn new(version: u64, body: Bytes) -> Self {
+    pub fn new(version: u64, body: Bytes, sight: Sight) -> Self {
         Self {
             version,
+            sight,
             tag: tag(&body),
             body,
             gzipped: OnceLock::new(),
@@ -36,14 +39,16 @@ impl List {
     }
 }
 
-/// Rendered lists by owner.
-pub(super) struct ListCache(Cache<UserId, Arc<List>, Weight>);
+/// Rendered lists by owner and sight.
+pub(super) struct ListCache(Cache<Key, Arc<List>, Weight>);
+
+type Key = (UserId, Sight);
 
 #[derive(Clone)]
 struct Weight;
 
-impl Weighter<UserId, Arc<List>> for Weight {
-    fn weight(&self, _: &UserId, list: &Arc<List>) -> u64 {
+impl Weighter<Key, Arc<List>> for Weight {
+    fn weight(&self, _: &Key, list: &Arc<List>) -> u64 {
         // A compressed list is about an eighth.
         let bytes = ENTRY_BYTES + list.body.len() + list.body.len() / 8;
         u64::try_from(bytes).unwrap_or(u64::MAX / 2)
@@ -71,29 +76,29 @@ impl ListCache {
     }
 
     /// The list of an owner, of whatever version.
-    pub fn get(&self, owner: UserId) -> Option<Arc<List>> {
-        self.0.get(&owner)
+    pub fn get(&self, owner: UserId, sight: Sight) -> Option<Arc<List>> {
+        self.0.get(&(owner, sight))
     }
 
     /// Keeps a list instead of the owner's earlier one.
     pub fn insert(&self, owner: UserId, list: Arc<List>) {
-        self.0.insert(owner, list);
+        self.0.insert((owner, list.sight), list);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{List, ListCache};
+    use super::{List, ListCache, Sight};
     use std::sync::Arc;
     use wharf_domain::ids::UserId;
 
     #[test]
     fn a_list_of_ten_thousand_instances_is_kept() {
         let cache = ListCache::new(64 << 20);
-        cache.insert(
-            UserId(1),
-            Arc::new(List::new(1, vec![b' '; 10 << 20].into())),
-        );
-        assert_eq!(cache.get(UserId(1)).map(|list| list.version), Some(1));
+        let list = List::new(1, vec![b' '; 10 << 20].into(), Sight::Whole);
+        cache.insert(UserId(1), Arc::new(list));
+        let version = |sight| cache.get(UserId(1), sight).map(|list| list.version);
+        assert_eq!(version(Sight::Whole), Some(1));
+        assert_eq!(version(Sight::WithoutPassword), None);
     }
 }

@@ -36,6 +36,8 @@ pub mod usage;
 pub mod webhooks;
 mod wire;
 
+pub use wire::Sight;
+
 use crate::schema::{SchemaError, Schemas};
 use bytes::Bytes;
 use list_cache::ListCache;
@@ -72,10 +74,10 @@ impl Api {
 pub enum Reply {
     /// The request was done with this result.
     Done(Bytes),
-    /// The request was done; the result is the instance as a `GET` shows it.
-    Instance(Bytes),
+    /// The request was done; the result is the part of the instance that the caller sees.
+    Instance(Bytes, Sight),
     /// An instance was created.
-    Created(Bytes),
+    Created(Bytes, Sight),
     /// An API key or a webhook, whose secret the result has, or an SSH key was created.
     KeyCreated(Bytes),
     /// The request was done; the result has a secret.

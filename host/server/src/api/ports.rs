@@ -1,6 +1,6 @@
 //! `POST /api/instance/{uuid}/add-port/` and `POST /api/instance/{uuid}/remove-port/`.
 
-use super::{Api, Reply, wire};
+use super::{Api, Reply, Sight, wire};
 use crate::schema::{Body, Schemas};
 use wharf_control::{Caller, Selector};
 use wharf_domain::error::{Error, FieldErrors};
@@ -14,7 +14,8 @@ pub async fn add(
 ) -> Result<Reply, Error> {
     let port = asked(api, caller, selector, body).await?;
     let view = api.app.add_port(caller, selector, port).await?;
-    let body = wire::ports(&view, format!("Port {port} is open."))?;
+    let sight = Sight::of(caller.scopes);
+    let body = wire::ports(&view, sight, format!("Port {port} is open."))?;
     Ok(Reply::Done(body))
 }
 
@@ -27,7 +28,8 @@ pub async fn remove(
 ) -> Result<Reply, Error> {
     let port = asked(api, caller, selector, body).await?;
     let view = api.app.remove_port(caller, selector, port).await?;
-    let body = wire::ports(&view, format!("Port {port} is closed."))?;
+    let sight = Sight::of(caller.scopes);
+    let body = wire::ports(&view, sight, format!("Port {port} is closed."))?;
     Ok(Reply::Done(body))
 }
 

@@ -6,21 +6,23 @@ use serde::Serialize;
 use serde_json::Value;
 use wharf_control::Caller;
 use wharf_domain::error::Error;
+use wharf_domain::scope::Scope;
 
 #[derive(Serialize)]
 struct Wire {
-    allow_moves: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allow_moves: Option<bool>,
 }
 
 /// The settings.
 pub fn get(api: &Api, caller: &Caller) -> Result<Reply, Error> {
     let wire = Wire {
-        allow_moves: api.app.allows_moves(caller)?,
+        allow_moves: Some(api.app.allows_moves(caller)?),
     };
     Ok(Reply::Done(render(&wire, 32)?))
 }
 
-/// Changes the given settings.
+/// Changes the given settings. A caller without the scope `read` sees these only.
 pub async fn update(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
     let checked = api.schemas.preferences.check(Body::parse(body)?);
     let allow_moves = checked.value("allow_moves").and_then(Value::as_bool);
@@ -28,5 +30,8 @@ pub async fn update(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Er
     if let Some(permitted) = allow_moves {
         api.app.allow_moves(caller, permitted).await?;
     }
-    get(api, caller)
+    if caller.scopes.has(Scope::Read) {
+        return get(api, caller);
+    }
+    Ok(Reply::Done(render(&Wire { allow_moves }, 32)?))
 }

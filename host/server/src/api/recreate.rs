@@ -1,11 +1,12 @@
 //! `POST /api/instance/{uuid}/recreate/`.
 
-use super::{Api, Reply, wire};
+use super::{Api, Reply, Sight, wire};
 use wharf_control::{Caller, Selector};
 use wharf_domain::error::Error;
 
 /// Creates an instance again whose host was lost.
 pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
     let view = api.app.recreate(caller, selector).await?;
-    Ok(Reply::Instance(wire::instance(&view)?))
+    let sight = Sight::of(caller.scopes);
+    Ok(Reply::Instance(wire::instance(&view, sight)?, sight))
 }

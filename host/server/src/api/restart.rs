@@ -1,6 +1,6 @@
 //! `POST /api/instance/{uuid}/restart/`.
 
-use super::{Api, Reply, wire};
+use super::{Api, Reply, Sight, wire};
 use wharf_control::{Caller, Selector};
 use wharf_domain::error::Error;
 use wharf_domain::state::InstanceState;
@@ -9,5 +9,7 @@ use wharf_domain::state::InstanceState;
 pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
     let view = api.app.restart(caller, selector).await?;
     let state = InstanceState::Running.as_str();
-    Ok(Reply::Done(wire::action(&view, "restarted", state)?))
+    let sight = Sight::of(caller.scopes);
+    let body = wire::action(&view, sight, "restarted", state)?;
+    Ok(Reply::Done(body))
 }

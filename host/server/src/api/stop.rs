@@ -1,6 +1,6 @@
 //! `POST /api/instance/{uuid}/stop/`.
 
-use super::{Api, Reply, wire};
+use super::{Api, Reply, Sight, wire};
 use wharf_control::{Caller, Selector, Stopped};
 use wharf_domain::error::Error;
 use wharf_domain::state::InstanceState;
@@ -17,5 +17,6 @@ pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Repl
             "is recorded as stopped; its host is out of reach and stops it when it is back"
         }
     };
-    Ok(Reply::Done(wire::action(&view, done, state)?))
+    let sight = Sight::of(caller.scopes);
+    Ok(Reply::Done(wire::action(&view, sight, done, state)?))
 }

@@ -1,7 +1,7 @@
 //! Entity tags: digests of rendered bodies. Equal tags mean equal bytes, whichever version of the
 //! row, the configuration or Wharf rendered them.
 
-use super::wire;
+use super::wire::{self, Sight};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use wharf_control::Condition;
@@ -19,9 +19,17 @@ pub fn tag(body: &[u8]) -> String {
     tag
 }
 
-/// The condition that the body of an instance has one of these tags.
-pub fn condition(tags: Vec<String>) -> Condition {
-    Condition::new(move |view| Ok(tags.contains(&tag(&wire::instance(view)?))))
+/// The condition that the body of an instance has one of these tags: as the caller sees it, or as
+/// another key of the owner has read it.
+pub fn condition(tags: Vec<String>, sight: Sight) -> Condition {
+    Condition::new(move |view| {
+        for sight in [Sight::Whole, Sight::WithoutPassword, sight] {
+            if tags.contains(&tag(&wire::instance(view, sight)?)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    })
 }
 
 #[cfg(test)]

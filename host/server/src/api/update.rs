@@ -1,6 +1,6 @@
 //! `PATCH /api/instance/{uuid}/`.
 
-use super::{Api, Reply, wire};
+use super::{Api, Reply, Sight, wire};
 use crate::schema::{Body, Schemas};
 use wharf_control::{Caller, Selector};
 use wharf_domain::error::{Error, FieldErrors};
@@ -16,7 +16,8 @@ pub async fn run(
 ) -> Result<Reply, Error> {
     let (request, errors) = read(&api.schemas, body)?;
     let view = api.app.update(caller, selector, request, errors).await?;
-    Ok(Reply::Instance(wire::instance(&view)?))
+    let sight = Sight::of(caller.scopes);
+    Ok(Reply::Instance(wire::instance(&view, sight)?, sight))
 }
 
 /// Reads the fields that are right, and names the others.

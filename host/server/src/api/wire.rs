@@ -8,9 +8,45 @@ use wharf_control::InstanceView;
 use wharf_domain::capacity;
 use wharf_domain::error::Error;
 use wharf_domain::money::{NANO, Rate};
+use wharf_domain::scope::{Scope, Scopes};
 
 /// Bytes to reserve for one rendered instance; most are a little shorter.
 const INSTANCE_BYTES: usize = 896;
+
+/// The part of an instance that a caller sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sight {
+    Whole,
+    /// The password opens a shell, as a terminal does, so it needs the scope `write`.
+    WithoutPassword,
+    /// A caller without the scope `read` sees the UUID and the state of an instance that it changes.
+    State,
+}
+
+impl Sight {
+    /// The part that these scopes show.
+    pub fn of(scopes: Scopes) -> Self {
+        match (scopes.has(Scope::Read), scopes.has(Scope::Write)) {
+            (true, true) => Self::Whole,
+            (true, false) => Self::WithoutPassword,
+            (false, _) => Self::State,
+        }
+    }
+}
+
+/// An instance for a caller without the scope `read`.
+#[derive(Serialize)]
+struct ChangedInstance<'a> {
+    uuid: uuid::Uuid,
+    state: &'a str,
+}
+
+impl<'a> ChangedInstance<'a> {
+    fn render(view: &InstanceView, state: &'a str) -> Result<Bytes, Error> {
+        let uuid = view.instance.id.0;
+        render(&Self { uuid, state }, 96)
+    }
+}
 
 /// The instance object: specification 2.3.
 #[derive(Serialize)]
@@ -43,7 +79,7 @@ struct Instance<'a> {
 }
 
 impl<'a> Instance<'a> {
-    fn new(view: &'a InstanceView, owner_email: Option<&'a str>) -> Self {
+    fn new(view: &'a InstanceView, owner_email: Option<&'a str>, sight: Sight) -> Self {
         let i = &view.instance;
         Self {
             uuid: i.id.0,
@@ -60,7 +96,10 @@ impl<'a> Instance<'a> {
             flavor: &i.flavor,
             owner_email,
             public_ipv4: i.public_ipv4,
-            original_service_password: view.password.expose(),
+            original_service_password: match sight {
+                Sight::Whole => view.password.expose(),
+                Sight::WithoutPassword | Sight::State => "",
+            },
             created_at: i.created_at.to_rfc3339(),
             vcpu_cost_hourly_usd: decimal(i.rates.vcpu),
             ram_cost_hourly_usd: decimal(i.rates.mem),
@@ -112,31 +151,41 @@ pub(super) fn usd(nano: i128) -> f64 {
 }
 
 /// One instance, for its owner.
-pub(super) fn instance(view: &InstanceView) -> Result<Bytes, Error> {
-    render(
-        &Instance::new(view, Some(&view.owner_email)),
-        INSTANCE_BYTES,
-    )
+pub(super) fn instance(view: &InstanceView, sight: Sight) -> Result<Bytes, Error> {
+    if sight == Sight::State {
+        return ChangedInstance::render(view, view.instance.state().as_str());
+    }
+    let instance = Instance::new(view, Some(&view.owner_email), sight);
+    render(&instance, INSTANCE_BYTES)
 }
 
 /// A list of instances.
-pub(super) fn list(views: &[InstanceView]) -> Result<Bytes, Error> {
-    struct List<'a>(&'a [InstanceView]);
+pub(super) fn list(views: &[InstanceView], sight: Sight) -> Result<Bytes, Error> {
+    struct List<'a>(&'a [InstanceView], Sight);
     impl Serialize for List<'_> {
         fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            serializer.collect_seq(self.0.iter().map(|view| Instance::new(view, None)))
+            let instances = self.0.iter();
+            serializer.collect_seq(instances.map(|view| Instance::new(view, None, self.1)))
         }
     }
-    render(&List(views), 2 + views.len() * INSTANCE_BYTES)
+    render(&List(views, sight), 2 + views.len() * INSTANCE_BYTES)
 }
 
 /// The result of stop and restart: specification 2.6.
-pub(super) fn action(view: &InstanceView, done: &str, state: &str) -> Result<Bytes, Error> {
+pub(super) fn action(
+    view: &InstanceView,
+    sight: Sight,
+    done: &str,
+    state: &str,
+) -> Result<Bytes, Error> {
     #[derive(Serialize)]
     struct Action<'a> {
         message: String,
         uuid: uuid::Uuid,
         state: &'a str,
+    }
+    if sight == Sight::State {
+        return ChangedInstance::render(view, state);
     }
     let result = Action {
         message: format!("Instance {} {done}.", view.instance.name),
@@ -147,12 +196,15 @@ pub(super) fn action(view: &InstanceView, done: &str, state: &str) -> Result<Byt
 }
 
 /// The result of add-port and remove-port: specification 2.6.
-pub(super) fn ports(view: &InstanceView, message: String) -> Result<Bytes, Error> {
+pub(super) fn ports(view: &InstanceView, sight: Sight, message: String) -> Result<Bytes, Error> {
     #[derive(Serialize)]
     struct Ports<'a> {
         message: String,
         uuid: uuid::Uuid,
         wan_ports: &'a [u16],
+    }
+    if sight == Sight::State {
+        return ChangedInstance::render(view, view.instance.state().as_str());
     }
     let result = Ports {
         message,

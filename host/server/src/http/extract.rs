@@ -6,8 +6,10 @@ use super::body;
 use super::conditional::if_match;
 use super::entity_tags::Tags;
 use super::interface::Interface;
+use super::memory::{Hold, Party};
 use super::respond::{self, HttpError, Response};
-use crate::api::{Reply, tag};
+use super::unsent::own_connection;
+use crate::api::{Reply, Sight, tag};
 use axum::RequestPartsExt;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use bytes::Bytes;
@@ -27,8 +29,11 @@ const MAX_KEY: usize = 128;
 /// The absence of a body. One that is sent is discarded: see [`body::ignore`].
 pub(super) struct NoBody;
 
-/// A JSON body, not parsed yet.
-pub(super) struct Json(pub(super) Bytes);
+/// A JSON body, not parsed yet. Its memory is held for its sender until it is dropped.
+pub(super) struct Json(pub(super) Bytes, Hold);
+
+/// The memory in bytes of a request that waits for its body, without its head: buffers, tasks and state.
+const WAITING: u64 = 10 * 1024;
 
 /// An authenticated request. It counts as running until it is dropped.
 pub(super) struct Call<B = NoBody> {
@@ -61,6 +66,15 @@ pub(super) fn fail(request_id: &str, error: &Error) -> Response {
     respond::error(error)
 }
 
+/// The bytes of the head of a request.
+fn head_bytes(request: &Request) -> u64 {
+    let uri = request.uri();
+    let target = uri.path().len() + uri.query().map_or(0, str::len);
+    let headers = request.headers().iter();
+    let fields = headers.map(|(name, value)| name.as_str().len() + value.len());
+    u64::try_from(target + fields.sum::<usize>()).unwrap_or(u64::MAX)
+}
+
 impl<S: Send + Sync> FromRequest<S> for NoBody {
     type Rejection = HttpError;
 
@@ -75,11 +89,17 @@ impl FromRequest<Arc<Interface>> for Json {
     type Rejection = HttpError;
 
     async fn from_request(request: Request, state: &Arc<Interface>) -> Result<Self, HttpError> {
-        if !body::is_json(request.headers()) {
-            return Err(HttpError::MediaType);
-        }
-        let body = body::read(request.into_body(), state.body_timeout).await?;
-        Ok(Self(body))
+        body::require_json(request.headers())?;
+        let most = match request.uri().path().starts_with("/auth/") {
+            true => body::MAX_AUTH_BYTES,
+            false => body::MAX_BYTES,
+        };
+        let party = Party::of(request.extensions());
+        let begun = state.bodies.hold(party, WAITING + head_bytes(&request));
+        let mut hold = begun.ok_or(HttpError::Busy)?;
+        let body = request.into_body();
+        let body = body::read(body, most, state.body_timeout, |bytes| hold.grow(bytes)).await?;
+        Ok(Self(body, hold))
     }
 }
 
@@ -97,10 +117,17 @@ where
         if !request.method().is_safe()
             && let Some(tags) = if_match(request.headers())?.and_then(Tags::strong)
         {
-            caller.condition = tag::condition(tags);
+            caller.condition = tag::condition(tags, Sight::of(caller.scopes));
+        }
+        let party = Party::User(caller.user);
+        let connection = own_connection(request.extensions());
+        let is_full = || state.unsent.is_full(party, connection.as_deref());
+        if is_full() {
+            return Err(HttpError::Busy);
         }
         let body = B::from_request(request, state).await?;
-        if state.unsent.is_full() {
+        // The client may have received responses in vain since the request began.
+        if is_full() {
             return Err(HttpError::Busy);
         }
         let in_flight = Arc::clone(&state.in_flight).try_acquire_owned();

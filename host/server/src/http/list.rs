@@ -5,7 +5,9 @@ use super::compress::{self, accepts_gzip, is_long};
 use super::entity_tags::Conditions;
 use super::extract::Call;
 use super::interface::Interface;
+use super::memory::Party;
 use super::respond::{self, Response};
+use crate::api::Sight;
 use crate::api::list::{self, List, Page};
 use axum::extract::State;
 use bytes::Bytes;
@@ -21,6 +23,7 @@ struct Encoded {
     /// The entity tag of this form.
     tag: String,
     gzipped: bool,
+    sight: Sight,
     next: Option<Page>,
 }
 
@@ -41,7 +44,7 @@ pub(super) async fn handler(
     match encoded {
         Ok(encoded) => {
             let next = encoded.next.map(|next| link("/api/instance/?", next));
-            let mut response = respond::list(encoded.body, next, &encoded.tag);
+            let mut response = respond::list(encoded.body, next, &encoded.tag, encoded.sight);
             compress::declare(response.headers_mut(), encoded.gzipped);
             respond::conditional(response, &conditions)
         }
@@ -70,8 +73,8 @@ async fn part(
 ) -> Result<Encoded, Error> {
     let caller = caller.clone();
     on_worker(interface, caller.user, move |interface| {
-        let (body, next) = list::page(&interface.api, &caller, page)?;
-        let encoded = encode(&List::new(0, body), gzip);
+        let (list, next) = list::page(&interface.api, &caller, page)?;
+        let encoded = encode(&list, gzip);
         Ok(Encoded { next, ..encoded })
     })
     .await
@@ -86,7 +89,7 @@ pub(super) async fn on_worker<T: Send + 'static>(
     let shared = Arc::clone(&interface);
     let done = interface.workers.run(user, move || {
         // Requests that waited for a worker passed the limit before the others were rendered.
-        match shared.unsent.is_full() {
+        match shared.unsent.is_full(Party::User(user), None) {
             true => Err(Error::Overloaded),
             false => work(&shared),
         }
@@ -112,6 +115,7 @@ fn encoded_already(list: &List, gzip: bool) -> Option<Encoded> {
         body,
         tag: format!("{}-gzip", list.tag),
         gzipped: true,
+        sight: list.sight,
         next: None,
     })
 }
@@ -121,6 +125,7 @@ fn plain(list: &List) -> Encoded {
         body: list.body.clone(),
         tag: list.tag.clone(),
         gzipped: false,
+        sight: list.sight,
         next: None,
     }
 }
@@ -135,12 +140,13 @@ pub(super) fn link(path: &str, page: Page) -> String {
 #[cfg(test)]
 mod tests {
     use super::{encode, encoded_already};
+    use crate::api::Sight;
     use crate::api::list::List;
     use flate2::read::GzDecoder;
     use std::io::Read;
 
     fn list(bytes: usize) -> List {
-        List::new(1, vec![b' '; bytes].into())
+        List::new(1, vec![b' '; bytes].into(), Sight::Whole)
     }
 
     #[test]

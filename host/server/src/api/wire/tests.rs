@@ -1,4 +1,4 @@
-use super::{action, decimal, instance, list, ports};
+use super::{Sight, action, decimal, instance, list, ports};
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use wharf_control::InstanceView;
@@ -90,7 +90,7 @@ fn parse(bytes: &[u8]) -> Value {
 
 #[test]
 fn a_container_byte_for_byte() {
-    let text = String::from_utf8(instance(&container()).unwrap().to_vec()).unwrap();
+    let text = String::from_utf8(instance(&container(), Sight::Whole).unwrap().to_vec()).unwrap();
     let expected = concat!(
         r#"{"uuid":"0f8fad5b-d9cb-469f-a165-70867728950e","name":"calm-harbor-1234","#,
         r#""lan_ipv4":"10.80.0.2","state":"running","n_vcpus":2,"mem_gib":4.0,"#,
@@ -107,7 +107,7 @@ fn a_container_byte_for_byte() {
 
 #[test]
 fn a_stopped_machine_and_the_list() {
-    let one = parse(&instance(&machine()).unwrap());
+    let one = parse(&instance(&machine(), Sight::Whole).unwrap());
     assert_eq!(one["state"], "shut_off");
     assert_eq!(one["ssh_command"], "ssh -p 20000 user@ssh.example.org");
     assert_eq!(
@@ -116,7 +116,7 @@ fn a_stopped_machine_and_the_list() {
     );
     assert_eq!(one["gpu_cost_hourly_usd"].to_string(), "0.0");
     assert_eq!(one["public_ipv4"], "198.51.100.7");
-    let all = parse(&list(&[container(), machine()]).unwrap());
+    let all = parse(&list(&[container(), machine()], Sight::Whole).unwrap());
     assert_eq!(all[1]["wan_ports"], json!([22, 443]));
     assert!(
         all.as_array()
@@ -124,7 +124,7 @@ fn a_stopped_machine_and_the_list() {
             .iter()
             .all(|i| i.get("owner_email").is_none())
     );
-    assert_eq!(list(&[]).unwrap(), "[]");
+    assert_eq!(list(&[], Sight::Whole).unwrap(), "[]");
 }
 
 #[test]
@@ -133,11 +133,11 @@ fn answers_are_what_the_document_says() {
     for (schema, body) in [
         (
             include_str!("../../../../../schemas/generated/instance.json"),
-            instance(&view),
+            instance(&view, Sight::Whole),
         ),
         (
             include_str!("../../../../../schemas/generated/instance.json"),
-            instance(&container()),
+            instance(&container(), Sight::Whole),
         ),
         (
             include_str!("../../../../../schemas/generated/instance-list.json"),
@@ -145,11 +145,11 @@ fn answers_are_what_the_document_says() {
         ),
         (
             include_str!("../../../../../schemas/generated/action-result.json"),
-            action(&view, "stopped", "shut_off"),
+            action(&view, Sight::Whole, "stopped", "shut_off"),
         ),
         (
             include_str!("../../../../../schemas/generated/ports-result.json"),
-            ports(&view, String::new()),
+            ports(&view, Sight::Whole, String::new()),
         ),
     ] {
         let validator = jsonschema::draft202012::options()

@@ -5,7 +5,7 @@ use super::output::{field, json, line, note, table, time};
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
-use wharf_client::types::{KeyRequest, Scope};
+use wharf_client::types::{KeyRequest, UserScope};
 
 /// List, create and revoke your API keys
 #[derive(Args)]
@@ -47,7 +47,6 @@ enum KeysCommand {
 enum KeyScope {
     Read,
     Write,
-    Metrics,
 }
 
 impl Keys {
@@ -82,11 +81,10 @@ impl Keys {
 }
 
 impl KeyScope {
-    fn of_interface(self) -> Scope {
+    fn of_interface(self) -> UserScope {
         match self {
-            Self::Read => Scope::Read,
-            Self::Write => Scope::Write,
-            Self::Metrics => Scope::Metrics,
+            Self::Read => UserScope::Read,
+            Self::Write => UserScope::Write,
         }
     }
 }

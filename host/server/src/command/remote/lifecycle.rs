@@ -85,6 +85,11 @@ pub async fn perform<T>(
     let value = sent?.into_value();
     match connection.is_json() {
         true => json(&value),
+        // A key without the scope `read` sees no message.
+        false if value.get("message").is_none() => {
+            let [uuid, state] = ["uuid", "state"].map(|name| field(&value, name));
+            line(&format!("Instance {uuid} is {state}."))
+        }
         false => line(&field(&value, "message")),
     }
 }

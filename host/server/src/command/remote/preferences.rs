@@ -19,15 +19,14 @@ pub struct Preferences {
 impl Preferences {
     pub async fn run(self) -> Result<()> {
         let client = self.connection.client()?;
-        let sent = match self.allow_moves {
-            None => client.get_preferences().send().await?,
+        let preferences = match self.allow_moves {
+            None => client.get_preferences().send().await?.into_value(),
             allow_moves => {
                 let mut body = PreferencesRequest::new();
                 body.allow_moves = allow_moves;
-                client.update_preferences(&body).send().await?
+                client.update_preferences(&body).send().await?.into_value()
             }
         };
-        let preferences = sent.into_value();
         if self.connection.is_json() {
             return json(&preferences);
         }

@@ -1,7 +1,7 @@
 //! Responses of errors.
 
 use super::{HttpError, Response, error, http_error, reply};
-use crate::api::Reply;
+use crate::api::{Reply, Sight};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -81,7 +81,11 @@ async fn headers_that_go_with_a_status() {
     assert!(gone.headers().get("content-type").is_none());
     assert_eq!(parts(gone).await.0, 204);
     assert_eq!(
-        parts(reply(Reply::Created(Bytes::from_static(b"{}")))).await,
+        parts(reply(Reply::Created(
+            Bytes::from_static(b"{}"),
+            Sight::Whole
+        )))
+        .await,
         (201, json!({}))
     );
 }
