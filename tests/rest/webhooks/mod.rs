@@ -3,6 +3,7 @@
 mod crash;
 mod deliveries;
 mod failures;
+mod places;
 mod refusals;
 mod tls;
 

@@ -55,3 +55,56 @@ fn a_user_has_twenty_webhooks_at_most_and_a_reader_sees_them() {
     reader.get(&webhook).is(200);
     server.finish().unwrap();
 }
+
+#[test]
+fn a_name_without_an_address_fails_as_a_private_one_does() {
+    let (server, ann) = start_with("[webhook]\nhttp = true\n");
+    let errors = ["localhost", "no-such-host.invalid"].map(|host| {
+        let mut receiver = Receiver::start();
+        receiver.url = receiver.url.replace("127.0.0.1", host);
+        let (webhook, _) = create(&ann, &receiver, &[]);
+        post(&ann, &format!("{webhook}test/"), 202);
+        let failed = until_delivery(&ann, &webhook, |last| last["attempt"] == 1);
+        assert_eq!(failed["status"], serde_json::Value::Null);
+        failed["error"].clone()
+    });
+    assert_eq!(errors, ["the host has no public address"; 2]);
+    server.finish().unwrap();
+}
+
+#[test]
+fn the_services_own_public_address_gets_no_request_unless_the_operator_allows_it() {
+    let node = wharf_tests::simulated_node("one", "");
+    let top = "base_url = \"https://1.1.1.1\"\n";
+    let (server, ann) = crate::start_on(top, &format!("[webhook]\n{node}"));
+    let new = |host: &str, status: u16| {
+        let body = json!({ "url": format!("https://{host}/hook") });
+        ann.send("POST", "/api/webhook/", &body).is(status)
+    };
+    for own in ["1.1.1.1", "[::ffff:1.1.1.1]", "0x01010101"] {
+        let refused = new(own, 400);
+        let message = refused["url"][0].as_str().unwrap();
+        assert!(message.contains("outside this service"), "{message}");
+    }
+    let webhook = new("1.0.0.1", 201);
+    let webhook = format!("/api/webhook/{}/", webhook["id"].as_str().unwrap());
+    // Each attempt looks again.
+    edit(&server, "https://1.1.1.1", "https://1.0.0.1");
+    server.hang_up().unwrap();
+    crate::until_logged(&server, "the configuration is reloaded");
+    post(&ann, &format!("{webhook}test/"), 202);
+    let failed = until_delivery(&ann, &webhook, |last| last["attempt"] == 1);
+    let error = "the operator does not permit this URL any more";
+    assert_eq!(failed["error"], error);
+    edit(
+        &server,
+        "[webhook]\n",
+        "[webhook]\nallow = [\"1.0.0.1/32\"]\n",
+    );
+    server.hang_up().unwrap();
+    crate::wait_until("the address is allowed", || {
+        let body = json!({ "url": "https://1.0.0.1/hook" });
+        Ok((ann.send("POST", "/api/webhook/", &body)?.status == 201).then_some(()))
+    });
+    server.finish().unwrap();
+}

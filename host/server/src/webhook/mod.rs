@@ -1,13 +1,14 @@
 //! Delivers events to webhooks: one task for each webhook, which sends one request at a time.
 
 mod send;
+mod tasks;
 
-use send::Sender;
-use std::collections::HashSet;
+use send::{Places, Sender, places_of_user};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tasks::Tasks;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use tokio::time::sleep;
 use wharf_control::App;
 use wharf_control::webhook::Work;
@@ -23,16 +24,24 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     let sender = Sender::new(Arc::clone(&app));
     let mut changed = app.webhooks_changed();
-    let mut running = HashSet::new();
-    let mut tasks = JoinSet::new();
+    let mut tasks = Tasks::new(LOOK_EVERY);
+    let mut places: HashMap<UserId, Places> = HashMap::new();
     loop {
         changed.mark_unchanged();
         match app.webhook_ids() {
             Ok(webhooks) => {
+                places.retain(|_, places| Arc::strong_count(places) > 1);
                 for (owner, id) in webhooks {
-                    if running.insert(id) {
-                        tasks.spawn(serve(Arc::clone(&app), sender.clone(), owner, id));
-                    }
+                    let places = places.entry(owner).or_insert_with(places_of_user);
+                    tasks.start(id, || {
+                        serve(
+                            Arc::clone(&app),
+                            sender.clone(),
+                            Arc::clone(places),
+                            owner,
+                            id,
+                        )
+                    });
                 }
             }
             Err(error) => tracing::error!(error = %error.chain(), "cannot read the webhooks"),
@@ -41,19 +50,13 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
             _ = stop.changed() => return,
             _ = changed.changed() => {}
             () = sleep(LOOK_EVERY) => {}
-            Some(ended) = tasks.join_next() => match ended {
-                Ok(id) => drop(running.remove(&id)),
-                Err(error) => {
-                    tracing::error!(%error, "a task of a webhook ended unexpectedly");
-                    return;
-                }
-            }
+            () = tasks.ended() => {}
         }
     }
 }
 
 /// Delivers to a webhook until it is deleted.
-async fn serve(app: Arc<App>, sender: Sender, owner: UserId, id: WebhookId) -> WebhookId {
+async fn serve(app: Arc<App>, sender: Sender, of_user: Places, owner: UserId, id: WebhookId) {
     let mut events = app.events_of(owner);
     let mut webhooks = app.webhooks_changed();
     let mut access = app.access_changed();
@@ -63,9 +66,9 @@ async fn serve(app: Arc<App>, sender: Sender, owner: UserId, id: WebhookId) -> W
         for changes in [&mut events, &mut webhooks, &mut access] {
             changes.mark_unchanged();
         }
-        let pause = match step(&app, &sender, (owner, id), &mut passed).await {
+        let pause = match step(&app, (&sender, &of_user), (owner, id), &mut passed).await {
             Ok(Step::Done) => continue,
-            Ok(Step::Gone) => return id,
+            Ok(Step::Gone) => return,
             Ok(Step::Wait(pause)) => pause.map_or(LOOK_EVERY, |pause| pause.min(LOOK_EVERY)),
             Err(error) => {
                 tracing::error!(webhook = %id, error = %error.chain(), "a webhook cannot be served");
@@ -90,7 +93,7 @@ enum Step {
 
 async fn step(
     app: &App,
-    sender: &Sender,
+    (sender, of_user): (&Sender, &Places),
     (owner, id): (UserId, WebhookId),
     passed: &mut u64,
 ) -> Result<Step, Error> {
@@ -98,7 +101,7 @@ async fn step(
         Work::Gone => Step::Gone,
         Work::Wait(pause) => Step::Wait(pause),
         Work::Deliver(job) => {
-            let attempted = sender.send(&job).await;
+            let attempted = sender.send(&job, of_user).await;
             app.webhook_done(owner, id, &job, attempted).await?;
             Step::Done
         }

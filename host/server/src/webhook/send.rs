@@ -17,8 +17,18 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// The time for a whole request. Receivers that need longer answer first and work afterwards.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Requests at once, of all webhooks.
-const AT_ONCE: usize = 256;
+/// Requests at once of one user, so that slow receivers of a user delay no other user.
+const OF_USER: usize = 8;
+/// Requests at once of all users, which bounds memory and sockets.
+const AT_ONCE: usize = 1024;
+
+/// The requests of one user at once.
+pub(super) type Places = Arc<Semaphore>;
+
+/// The places of a user.
+pub(super) fn places_of_user() -> Places {
+    Arc::new(Semaphore::new(OF_USER))
+}
 
 /// Sends requests; clones share their limits.
 #[derive(Clone)]
@@ -41,26 +51,40 @@ impl Sender {
         }
     }
 
-    /// Sends a request. The body of the response is not read.
-    pub(super) async fn send(&self, job: &Job) -> Attempted {
+    /// Sends a request as soon as its user and the service have a place for it. The body of the response
+    /// is not read.
+    pub(super) async fn send(&self, job: &Job, of_user: &Semaphore) -> Attempted {
         let failed = |error| Attempted {
             status: None,
             error: Some(error),
         };
+        let Ok(_of_user) = of_user.acquire().await else {
+            return failed("the service is ending");
+        };
         // The settings may have changed since the creation.
-        let Ok(url) = check_url(&self.app.config().webhook, &job.url) else {
+        let (config, own) = self.app.webhook_rules().await;
+        let Ok(url) = check_url(&config.webhook, &own, &job.url) else {
             return failed("the operator does not permit this URL any more");
         };
         let Some(client) = &self.client else {
             return failed("the service has no trusted certificates");
         };
-        let _place = self.places.acquire().await;
+        let Ok(_of_all) = self.places.acquire().await else {
+            return failed("the service is ending");
+        };
+        let (seconds, signatures) = match job.sign() {
+            Ok(signed) => signed,
+            Err(error) => {
+                tracing::error!(id = %job.id, error = %error.chain(), "a webhook cannot be signed");
+                return failed("the service cannot sign the request");
+            }
+        };
         let request = client
             .post(url)
             .header(CONTENT_TYPE, "application/json")
             .header("webhook-id", &job.id)
-            .header("webhook-timestamp", job.seconds)
-            .header("webhook-signature", &job.signatures)
+            .header("webhook-timestamp", seconds)
+            .header("webhook-signature", signatures)
             .body(job.body.clone());
         let status = match request.send().await {
             Ok(response) => response.status(),
@@ -112,12 +136,18 @@ impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let app = Arc::clone(&self.0);
         Box::pin(async move {
+            let (config, own) = app.webhook_rules().await;
             // The client replaces the port.
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let config = app.config();
-            let permitted = found.filter(|address| permits(&config.webhook, address.ip()));
-            let permitted: Vec<SocketAddr> = permitted.collect();
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await;
+            let found = found.inspect_err(|error| {
+                tracing::debug!(name = name.as_str(), %error, "a webhook's host was not found");
+            });
+            let permitted: Vec<SocketAddr> = { found.into_iter().flatten() }
+                .filter(|address| permits(&config.webhook, &own, address.ip()))
+                .collect();
             match permitted.is_empty() {
+                // One error for names without an address and for private ones, or the user could tell
+                // the names of the service's network from others.
                 true => Err(Refused.into()),
                 false => Ok(Box::new(permitted.into_iter()) as Addrs),
             }
