@@ -1,6 +1,6 @@
 //! A shell over SSH, as OpenSSH's client opens it.
 
-use super::dial::{Hangup, dial};
+use super::dial::{Allowance, Hangup, dial};
 use super::output::Output;
 use super::{End, Size};
 use bytes::Bytes;
@@ -48,6 +48,7 @@ impl fmt::Debug for Target {
 /// A shell with a terminal.
 pub struct Shell {
     _hangup: Hangup,
+    allowance: Allowance,
     _connection: Handle<Check>,
     output: ChannelReadHalf,
     input: ChannelWriteHalf<client::Msg>,
@@ -93,6 +94,7 @@ impl Shell {
         };
         let dialled = dial(&target.host, target.port).await;
         let (stream, hangup) = dialled.map_err(|error| failed(&error.into(), End::Unreachable))?;
+        let allowance = stream.allowance();
         let connected = connect_stream(Arc::new(config), stream, Check(target.is_known)).await;
         let mut connection = connected.map_err(|error| match error {
             russh::Error::UnknownKey => End::HostKey,
@@ -109,6 +111,7 @@ impl Shell {
         let (output, input) = opened.map_err(|error| failed(&error, End::NoShell))?;
         Ok(Self {
             _hangup: hangup,
+            allowance,
             _connection: connection,
             output,
             input,
@@ -157,18 +160,27 @@ impl Shell {
             }
             std::future::pending::<End>().await
         };
+        // The answers to keepalives are no output.
+        let allow = async {
+            loop {
+                self.allowance.renew();
+                tokio::time::sleep(KEEPALIVE).await;
+            }
+        };
         tokio::select! {
             end = resize => end,
             end = write => end,
-            end = read(&mut self.output, output) => end,
+            end = allow => end,
+            end = read(&mut self.output, output, &self.allowance) => end,
         }
     }
 }
 
 /// Reads the output of the shell to its end.
-async fn read(shell: &mut ChannelReadHalf, output: &Output) -> End {
+async fn read(shell: &mut ChannelReadHalf, output: &Output, allowance: &Allowance) -> End {
     let mut exit = None;
     while let Some(message) = shell.wait().await {
+        allowance.renew();
         match message {
             ChannelMsg::Data { data } | ChannelMsg::ExtendedData { data, .. } => {
                 output.put(&data).await;

@@ -316,4 +316,23 @@ mod tests {
         let ended = tokio::time::timeout(Duration::from_secs(10), rest).await;
         ended.expect("the connection is open").unwrap();
     }
+
+    #[tokio::test]
+    async fn a_server_that_sends_without_end_before_the_login_loses_its_connection() {
+        let (listener, target) = silent().await;
+        let terminals = Arc::<Terminals>::default();
+        let admitted = terminals.admit("a".to_owned(), opener(1, "k"), SIZE, BOUNDS);
+        let attachment = admitted.unwrap().begin(target);
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(b"SSH-2.0-endless\r\n").await.unwrap();
+        let send = async {
+            // SSH_MSG_IGNORE with an empty string and six bytes of padding.
+            let packet = [0, 0, 0, 12, 6, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+            let many = packet.repeat(4096);
+            while stream.write_all(&many).await.is_ok() {}
+        };
+        let ended = tokio::time::timeout(Duration::from_secs(10), send).await;
+        ended.expect("the connection is open");
+        assert_eq!(attachment.next().await, Event::End(End::Unreachable));
+    }
 }

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use wharf_tests::{Api, Ports, Server, metric, simulated_node};
 
-fn start_limited(limits: &str) -> (Server, Api) {
+pub(super) fn start_limited(limits: &str) -> (Server, Api) {
     let ports = Ports::take().settings();
     let node = simulated_node("one", "");
     let server = Server::start(&format!("{ports}[limits]\n{limits}\n{node}")).unwrap();
@@ -21,7 +21,7 @@ fn requests(server: &Server, count: u32, request: impl Fn(u32) -> Vec<u8>) -> Tc
     connection(server, &frame(SETTINGS, 0, 0, &[]), count, request)
 }
 
-fn connection(
+pub(super) fn connection(
     server: &Server,
     settings: &[u8],
     count: u32,
@@ -106,7 +106,7 @@ fn a_peer_has_a_bounded_number_of_connections() {
 }
 
 /// Settings with an initial window of zero, so the server cannot send a body.
-fn no_window() -> Vec<u8> {
+pub(super) fn no_window() -> Vec<u8> {
     const INITIAL_WINDOW_SIZE: u8 = 4;
     frame(SETTINGS, 0, 0, &[0, INITIAL_WINDOW_SIZE, 0, 0, 0, 0])
 }
@@ -142,13 +142,17 @@ fn an_http2_client_that_reads_no_body_loses_its_connection() {
 #[test]
 fn unsent_responses_are_bounded_in_all() {
     let (server, api) = start_limited("unsent_mib = 1");
-    for _ in 0..4 {
-        api.small_container().unwrap();
-    }
-    let list = |n| head(n, "GET", "/api/instance/", api.key(), true);
-    // A list of four instances has about 3.5 KB.
-    let unread: Vec<_> = (0..5)
-        .map(|_| connection(&server, &no_window(), 100, list))
+    let others: Vec<_> = (0..8)
+        .map(|n| server.user(&format!("{n}@example.com")).unwrap())
+        .collect();
+    // A list of an instance has about 900 bytes, a response costs 1 KiB more, and a user has 128 KiB.
+    let unread: Vec<_> = others
+        .iter()
+        .flat_map(|other| {
+            other.small_container().unwrap();
+            let list = |n| head(n, "GET", "/api/instance/", other.key(), true);
+            [(); 6].map(|()| connection(&server, &no_window(), 100, list))
+        })
         .collect();
     wait_until("the limit of unsent bytes is reached", || {
         Ok((api.get("/api/instance/")?.status == 503).then_some(()))

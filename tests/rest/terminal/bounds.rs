@@ -65,8 +65,9 @@ fn a_terminal_without_a_client_ends_after_its_time() {
 
 #[test]
 fn a_terminal_outlives_the_times_of_http_and_keeps_its_place_among_connections() {
-    let (server, api, instance) =
-        start("header_timeout_ms = 400\nwrite_timeout_ms = 400\nconnections_per_local_peer = 4\n");
+    let (server, api, instance) = start(
+        "header_timeout_ms = 400\nidle_timeout_ms = 400\nwrite_timeout_ms = 400\nconnections_per_local_peer = 4\n",
+    );
     let _ssh = SshServer::of(&instance).unwrap();
     let connect = |api: &Api| api.at(server.base_url()).get("/healthz");
     // The connections that made the instance close after their idle time.

@@ -9,6 +9,9 @@ use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::month::Month;
 use wharf_domain::time::Timestamp;
 
+/// A plus sign in a query is a space.
+const PLUS: &str = "must have a plus sign as %2B, such as 2027-01-01T00:00:00%2B01:00";
+
 /// Approximate bytes of one instance.
 const INSTANCE_BYTES: usize = 256;
 
@@ -34,6 +37,9 @@ impl Span {
             match Timestamp::parse(&value) {
                 Some(_) if end.is_some() => errors.add(&name, "must be given once"),
                 Some(at) => *end = Some(at),
+                None if Timestamp::parse(&value.replace(' ', "+")).is_some() => {
+                    errors.add(&name, PLUS);
+                }
                 None => errors.add(&name, TIME),
             }
         }
@@ -62,6 +68,10 @@ struct InMonth {
 struct Instance {
     uuid: uuid::Uuid,
     name: Option<String>,
+    flavor: Option<String>,
+    n_vcpus: Option<u32>,
+    mem_gib: Option<u32>,
+    disk_size_gib: Option<u32>,
     state: &'static str,
     total_usd: f64,
     hourly_usd: f64,
@@ -83,7 +93,11 @@ pub fn run(api: &Api, caller: &Caller, span: Span) -> Result<Reply, Error> {
     let instances = usage.instances.into_iter().map(|instance| {
         Ok(Instance {
             uuid: instance.id.0,
-            name: instance.name.map(|name| name.as_str().to_owned()),
+            name: instance.name,
+            flavor: instance.flavor,
+            n_vcpus: instance.size.map(|size| size.n_vcpus),
+            mem_gib: instance.size.map(|size| size.mem_gib),
+            disk_size_gib: instance.size.map(|size| size.disk_size_gib),
             state: instance.state.as_str(),
             total_usd: usd(instance.nano_usd),
             hourly_usd: hourly(instance.hourly)?,

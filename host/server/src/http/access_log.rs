@@ -1,5 +1,6 @@
 //! The layers around all routes: request ids, the access log, panics, and the `Host` header.
 
+use super::client::client;
 use super::metrics::HttpMetrics;
 use super::respond::{self, HttpError, Response};
 use axum::Router;
@@ -9,6 +10,7 @@ use axum::response::IntoResponse;
 use http::header::HOST;
 use http::{HeaderName, HeaderValue, Method, Version};
 use std::any::Any;
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tower::ServiceBuilder;
@@ -20,7 +22,7 @@ use tracing::Instrument;
 use wharf_domain::ids::UserId;
 
 /// Ties a response to its log lines.
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The longest id accepted from a caller.
 const MAX_ID_LENGTH: usize = 128;
@@ -83,6 +85,7 @@ async fn log(mut request: Request, next: Next, metrics: HttpMetrics) -> Response
         entry,
         method: request.method().clone(),
         route: request.extensions().get().cloned(),
+        client: client(request.extensions()).map(|client| client.address),
         status: None,
         metrics,
     };
@@ -93,7 +96,10 @@ async fn log(mut request: Request, next: Next, metrics: HttpMetrics) -> Response
         method = line.method.as_str(),
         route = line.route(),
     );
-    let response = next.run(request).instrument(span).await;
+    let mut response = next.run(request).instrument(span).await;
+    if let Some(user) = line.entry.user.get() {
+        response.extensions_mut().insert(*user);
+    }
     if let Some(Panicked(text)) = response.extensions().get() {
         let request_id = &*line.entry.request_id;
         tracing::error!(request_id, "a handler panicked: {text}");
@@ -109,6 +115,7 @@ struct AccessLog {
     entry: Entry,
     method: Method,
     route: Option<MatchedPath>,
+    client: Option<IpAddr>,
     status: Option<u16>,
     metrics: HttpMetrics,
 }
@@ -135,13 +142,14 @@ impl Drop for AccessLog {
         let microseconds = (elapsed.as_secs_f64() * 1e6).round();
         let ms = microseconds / 1e3;
         let user = self.entry.user.get().map(|user| user.0);
+        let client = self.client.map(tracing::field::display);
         match self.status {
             Some(status) => {
-                tracing::info!(target: "wharf::request", request_id, method, route, status, ms, user);
+                tracing::info!(target: "wharf::request", request_id, method, route, status, ms, user, client);
             }
             None => tracing::info!(
                 target: "wharf::request",
-                request_id, method, route, ms, user,
+                request_id, method, route, ms, user, client,
                 "the client went away before the response"
             ),
         }

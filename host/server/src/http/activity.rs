@@ -12,8 +12,11 @@ pub(super) struct Activity {
     pub(super) peer: Option<IpAddr>,
     pub(super) requests: AtomicU64,
     pub(super) running: AtomicUsize,
+    /// Bytes of responses that the socket has not taken.
+    pub(super) unsent: AtomicU64,
     sending: Mutex<Sending>,
     unread: AtomicBool,
+    lingers: AtomicBool,
     authenticated: AtomicBool,
     evicted: Notify,
     upgraded: AtomicBool,
@@ -92,6 +95,16 @@ impl Activity {
     /// Whether the connection must end, because its next bytes may belong to an unread body.
     pub(super) fn has_unread_body(&self) -> bool {
         self.unread.load(Ordering::Relaxed)
+    }
+
+    /// The client sends bytes that are not read, and has to learn why.
+    pub(super) fn linger(&self) {
+        self.lingers.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the connection reads on after its last response.
+    pub(super) fn lingers(&self) -> bool {
+        self.lingers.load(Ordering::Relaxed)
     }
 
     /// A request on this connection had a valid key.

@@ -18,6 +18,9 @@ use tokio::time::timeout;
 /// The size limit of a request body in bytes, far above any sensible request.
 pub(super) const MAX_BYTES: usize = 64 * 1024;
 
+/// The size limit of a request body under `/auth/` in bytes. The largest has a passkey with certificates.
+pub(super) const MAX_AUTH_BYTES: usize = 16 * 1024;
+
 /// The size limit of a drained body in bytes.
 const MAX_DRAINED: usize = 1024 * 1024;
 
@@ -27,8 +30,8 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 /// The time in which a body that no endpoint takes is looked at.
 const ARRIVAL: Duration = Duration::from_millis(50);
 
-/// Whether the body is declared, once, as JSON without a content coding.
-pub(super) fn is_json(headers: &HeaderMap) -> bool {
+/// Refuses a body that is not declared, once, as JSON without a content coding.
+pub(super) fn require_json(headers: &HeaderMap) -> Result<(), HttpError> {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
     let essence = types
         .next()
@@ -39,15 +42,20 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
         .get_all(CONTENT_ENCODING)
         .iter()
         .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"));
-    essence.is_some_and(|e| e.eq_ignore_ascii_case("application/json"))
-        && types.next().is_none()
-        && !coded
+    let is_json = essence.is_some_and(|e| e.eq_ignore_ascii_case("application/json"));
+    if !is_json || types.next().is_some() {
+        return Err(HttpError::MediaType);
+    }
+    match coded {
+        true => Err(HttpError::ContentCoding),
+        false => Ok(()),
+    }
 }
 
 /// Refuses a body whose declared size is above the limit.
-fn check_size(body: &Body) -> Result<(), HttpError> {
-    match body.size_hint().lower() > MAX_BYTES as u64 {
-        true => Err(HttpError::TooLarge),
+fn check_size(body: &Body, most: usize) -> Result<(), HttpError> {
+    match body.size_hint().lower() > most as u64 {
+        true => Err(HttpError::TooLarge(most)),
         false => Ok(()),
     }
 }
@@ -55,14 +63,14 @@ fn check_size(body: &Body) -> Result<(), HttpError> {
 /// Discards the body of a request to an endpoint that takes none. A part that has arrived, or arrives
 /// within [`ARRIVAL`], must be valid; the response does not wait for more.
 pub(super) async fn ignore(body: Body, awaits_continue: bool) -> Result<(), HttpError> {
-    check_size(&body)?;
+    check_size(&body, MAX_BYTES)?;
     if body.is_end_stream() || awaits_continue {
         return Ok(());
     }
     let mut body = Limited::new(body, MAX_BYTES);
     let discard = async {
         while let Some(frame) = body.frame().await {
-            frame.map_err(|error| broken(&*error))?;
+            frame.map_err(|error| broken(&*error, MAX_BYTES))?;
         }
         Ok(())
     };
@@ -76,22 +84,42 @@ pub(super) fn awaits_continue(version: Version, headers: &HeaderMap) -> bool {
         && expect.is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"))
 }
 
-fn broken(error: &(dyn std::error::Error + 'static)) -> HttpError {
+fn broken(error: &(dyn std::error::Error + 'static), most: usize) -> HttpError {
     match error.is::<LengthLimitError>() {
-        true => HttpError::TooLarge,
+        true => HttpError::TooLarge(most),
         false => HttpError::BodyBroken,
     }
 }
 
-/// Reads a whole body.
-pub(super) async fn read(body: Body, limit: Duration) -> Result<Bytes, HttpError> {
-    check_size(&body)?;
-    let collected = Limited::new(body, MAX_BYTES).collect();
-    match timeout(limit, collected).await {
-        Ok(Ok(whole)) => Ok(whole.to_bytes()),
-        Ok(Err(error)) => Err(broken(&*error)),
-        Err(_) => Err(HttpError::BodyTimeout),
-    }
+/// Reads a whole body of at most this number of bytes into one buffer. `hold` is asked for the memory as
+/// the buffer grows.
+pub(super) async fn read(
+    body: Body,
+    most: usize,
+    limit: Duration,
+    mut hold: impl FnMut(u64) -> bool,
+) -> Result<Bytes, HttpError> {
+    check_size(&body, most)?;
+    let mut body = Limited::new(body, most);
+    let collected = async {
+        let mut whole = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| broken(&*error, most))?;
+            let Ok(piece) = frame.into_data() else {
+                continue;
+            };
+            let before = whole.capacity();
+            whole.reserve(piece.len());
+            let grown = whole.capacity() - before;
+            if grown > 0 && !hold(grown as u64) {
+                return Err(HttpError::Busy);
+            }
+            whole.extend_from_slice(&piece);
+        }
+        Ok(whole.into())
+    };
+    let collected = timeout(limit, collected).await;
+    collected.unwrap_or(Err(HttpError::BodyTimeout))
 }
 
 /// A body as it arrives. On HTTP/1.1 a body that is dropped unread is drained, within bounds, so that
@@ -182,7 +210,7 @@ async fn drain<B: hyper::body::Body<Data = Bytes> + Unpin>(mut body: B) {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_BYTES, MAX_DRAINED, RequestBody, is_json, read};
+    use super::{MAX_BYTES, MAX_DRAINED, RequestBody, read, require_json};
     use crate::http::respond::HttpError;
     use axum::body::Body;
     use bytes::Bytes;
@@ -235,24 +263,42 @@ mod tests {
         (pieces, taken)
     }
 
+    async fn whole(body: Body) -> Result<Bytes, HttpError> {
+        read(body, MAX_BYTES, LIMIT, |_| true).await
+    }
+
     async fn read_pieces(count: usize, bytes: usize, ends: bool) -> Result<Bytes, HttpError> {
-        read(Body::new(pieces(count, bytes, ends).0), LIMIT).await
+        whole(Body::new(pieces(count, bytes, ends).0)).await
     }
 
     #[tokio::test]
     async fn whole_bodies() {
-        assert_eq!(read(Body::from("abc"), LIMIT).await.unwrap(), "abc");
-        assert!(read(Body::empty(), LIMIT).await.unwrap().is_empty());
-        let whole = read_pieces(64, 1024, true).await.unwrap();
-        assert_eq!(whole.len(), MAX_BYTES);
+        assert_eq!(whole(Body::from("abc")).await.unwrap(), "abc");
+        assert!(whole(Body::empty()).await.unwrap().is_empty());
+        let in_pieces = read_pieces(64, 1024, true).await.unwrap();
+        assert_eq!(in_pieces.len(), MAX_BYTES);
+    }
+
+    #[tokio::test]
+    async fn the_pieces_of_a_body_cost_at_most_twice_its_length() {
+        let body = |count| Body::new(pieces(count, 1, true).0);
+        let mut held = 0;
+        let in_pieces = read(body(MAX_BYTES), MAX_BYTES, LIMIT * 100, |bytes| {
+            held += bytes;
+            true
+        });
+        assert_eq!(in_pieces.await.unwrap().len(), MAX_BYTES);
+        assert!(held <= 2 * MAX_BYTES as u64, "{held}");
+        let refused = read(body(10), MAX_BYTES, LIMIT, |_| false).await;
+        assert_eq!(refused, Err(HttpError::Busy));
     }
 
     #[tokio::test]
     async fn too_long_and_too_slow() {
         let declared = Body::from(vec![0; MAX_BYTES + 1]);
-        assert_eq!(read(declared, LIMIT).await, Err(HttpError::TooLarge));
+        assert_eq!(whole(declared).await, Err(HttpError::TooLarge(MAX_BYTES)));
         let undeclared = read_pieces(66, 1024, true).await;
-        assert_eq!(undeclared, Err(HttpError::TooLarge));
+        assert_eq!(undeclared, Err(HttpError::TooLarge(MAX_BYTES)));
         let silent = read_pieces(1, 10, false).await;
         assert_eq!(silent, Err(HttpError::BodyTimeout));
     }
@@ -274,36 +320,35 @@ mod tests {
         assert_eq!(drained(true, true, 3).await, 0);
     }
 
-    fn json(pairs: &[(&str, &str)]) -> bool {
+    fn json(pairs: &[(&str, &str)]) -> Result<(), HttpError> {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             let name: HeaderName = name.parse().unwrap();
             headers.append(name, HeaderValue::from_str(value).unwrap());
         }
-        is_json(&headers)
+        require_json(&headers)
     }
 
     #[test]
     fn json_with_or_without_parameters() {
-        assert!(json(&[("content-type", "application/json")]));
-        assert!(json(&[(
-            "content-type",
-            "Application/JSON ; charset=utf-8"
-        )]));
-        assert!(json(&[
-            ("content-type", "application/json"),
-            ("content-encoding", "identity")
-        ]));
-        assert!(!json(&[]));
-        assert!(!json(&[("content-type", "text/json")]));
-        assert!(!json(&[("content-type", "application/json-patch+json")]));
-        assert!(!json(&[
-            ("content-type", "application/json"),
-            ("content-type", "application/json")
-        ]));
-        assert!(!json(&[
-            ("content-type", "application/json"),
-            ("content-encoding", "gzip")
-        ]));
+        let typed = |value| ("content-type", value);
+        let coded = |value| ("content-encoding", value);
+        for right in [
+            &[typed("application/json")][..],
+            &[typed("Application/JSON ; charset=utf-8")],
+            &[typed("application/json"), coded("identity")],
+        ] {
+            assert_eq!(json(right), Ok(()), "{right:?}");
+        }
+        for wrong in [
+            &[][..],
+            &[typed("text/json")],
+            &[typed("application/json-patch+json")],
+            &[typed("application/json"), typed("application/json")],
+        ] {
+            assert_eq!(json(wrong), Err(HttpError::MediaType), "{wrong:?}");
+        }
+        let gzipped = [typed("application/json"), coded("gzip")];
+        assert_eq!(json(&gzipped), Err(HttpError::ContentCoding));
     }
 }

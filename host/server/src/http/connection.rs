@@ -4,8 +4,9 @@
 use super::activity::{Activity, BodyProgress};
 use super::body::RequestBody;
 use super::client::Client;
+use super::linger::Linger;
 use super::respond;
-use super::unsent::{Unsent, UnsentBody};
+use super::unsent::{Asked, Unread, Unsent, UnsentBody};
 use axum::Router;
 use axum::body::Body;
 use hyper::Request;
@@ -29,6 +30,10 @@ const MAX_HEADERS: usize = 64;
 /// The size limit of the head of one request in bytes.
 const MAX_HEADER_BYTES: u32 = 32 * 1024;
 
+/// The bytes that an HTTP/2 connection may receive before a handler reads them. A stream or a connection
+/// needs no more, since a body is read as it arrives.
+const WINDOW: u32 = 64 * 1024;
+
 /// The interval of HTTP/2 keep-alive pings, and the time for their answer.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
@@ -47,8 +52,17 @@ pub(super) struct Connections {
     router: Router,
     unsent: Arc<Unsent>,
     proxies: Arc<TrustedProxies>,
-    idle_timeout: Duration,
-    write_timeout: Duration,
+    timeouts: Timeouts,
+}
+
+/// The times of a connection.
+#[derive(Debug, Clone, Copy)]
+struct Timeouts {
+    /// Until the head of the first request.
+    header: Duration,
+    /// From one request to the head of the next.
+    idle: Duration,
+    write: Duration,
 }
 
 impl Connections {
@@ -58,12 +72,17 @@ impl Connections {
         unsent: Arc<Unsent>,
         proxies: Arc<TrustedProxies>,
     ) -> Self {
-        let idle_timeout = Duration::from_millis(limits.header_timeout_ms);
+        let timeouts = Timeouts {
+            header: Duration::from_millis(limits.header_timeout_ms),
+            idle: Duration::from_millis(limits.idle_timeout_ms),
+            write: Duration::from_millis(limits.write_timeout_ms),
+        };
         let mut builder = Builder::new(TokioExecutor::new());
         builder
             .http1()
             .timer(TokioTimer::new())
-            .header_read_timeout(idle_timeout)
+            // It begins when the connection is idle. The watchdog has a shorter one for the first head.
+            .header_read_timeout(timeouts.idle.max(timeouts.header))
             .max_headers(MAX_HEADERS)
             .max_buf_size(MAX_HEADER_BYTES as usize);
         builder
@@ -71,6 +90,8 @@ impl Connections {
             .timer(TokioTimer::new())
             .max_header_list_size(MAX_HEADER_BYTES)
             .max_concurrent_streams(limits.streams_per_connection)
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
             .keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_TIMEOUT);
         Self {
@@ -78,8 +99,7 @@ impl Connections {
             router,
             unsent,
             proxies,
-            idle_timeout,
-            write_timeout: Duration::from_millis(limits.write_timeout_ms),
+            timeouts,
         }
     }
 
@@ -93,11 +113,17 @@ impl Connections {
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let service = service_fn(|request| self.respond(request, activity));
-        let connection = (self.builder).serve_connection_with_upgrades(TokioIo::new(io), service);
+        let io = TokioIo::new(Linger::new(io, activity));
+        let connection = (self.builder).serve_connection_with_upgrades(io, service);
         let mut connection = pin!(connection);
         let mut stopped = pin!(async move { drop(stopped.wait_for(|stopped| *stopped).await) });
-        let mut watchdog = Watchdog::new(self.idle_timeout, self.write_timeout);
-        let interval = self.idle_timeout.min(self.write_timeout) / 2;
+        let Timeouts {
+            header,
+            idle,
+            write,
+        } = self.timeouts;
+        let mut watchdog = Watchdog::new(self.timeouts);
+        let interval = header.min(idle).min(write) / 2;
         let interval = interval.clamp(Duration::from_millis(1), MAX_LOOK_INTERVAL);
         let mut tick = interval_at(Instant::now() + interval, interval);
         loop {
@@ -127,8 +153,7 @@ impl Connections {
         &self,
         request: Request<Incoming>,
         activity: &Arc<Activity>,
-    ) -> impl Future<Output = Result<http::Response<UnsentBody>, std::convert::Infallible>> + Send + use<>
-    {
+    ) -> impl Future<Output = Result<http::Response<UnsentBody>, Unread>> + Send + use<> {
         let running = Running::begin(activity);
         let unsent = Arc::clone(&self.unsent);
         let peer = activity.peer;
@@ -136,11 +161,13 @@ impl Connections {
         let mut request = RequestBody::wrap(request, activity).map(Body::new);
         request.extensions_mut().insert(Arc::clone(activity));
         client.map(|client| request.extensions_mut().insert(client));
+        let asked = Asked::new(&request);
         let response = self.router.clone().call(request);
         async move {
-            let mut response = response.await?;
+            let Ok(response) = response.await;
+            let mut response = UnsentBody::track(response, &asked, &running.0, &unsent)?;
             respond::finish(&mut response, running.0.has_unread_body());
-            Ok(UnsentBody::track(response, &running.0, &unsent))
+            Ok(response)
         }
     }
 }
@@ -174,8 +201,7 @@ enum Verdict {
 /// Detects connections that are idle or do not read their responses. One timer for each connection
 /// is cheaper than one for each request, and hyper has none for HTTP/2 or before the first byte.
 struct Watchdog {
-    idle_timeout: Duration,
-    write_timeout: Duration,
+    timeouts: Timeouts,
     stopping: bool,
     requests: u64,
     idle_since: Instant,
@@ -191,11 +217,10 @@ struct Watched {
 }
 
 impl Watchdog {
-    fn new(idle_timeout: Duration, write_timeout: Duration) -> Self {
+    fn new(timeouts: Timeouts) -> Self {
         let now = Instant::now();
         Self {
-            idle_timeout,
-            write_timeout,
+            timeouts,
             stopping: false,
             requests: 0,
             idle_since: now,
@@ -212,15 +237,19 @@ impl Watchdog {
         }
         self.requests = requests;
         let idle = now - self.idle_since;
-        let stalled = |body: &Watched| now - body.since >= self.write_timeout;
+        let limit = match requests {
+            0 => self.timeouts.header,
+            _ => self.timeouts.idle,
+        };
+        let stalled = |body: &Watched| now - body.since >= self.timeouts.write;
         if self.sending.iter().any(stalled) {
             tracing::debug!("connection dropped: its client does not read");
             Verdict::Drop
-        } else if self.stopping && idle >= self.idle_timeout.min(CLOSE_TIMEOUT) {
+        } else if self.stopping && idle >= limit.min(CLOSE_TIMEOUT) {
             Verdict::Drop
-        } else if idle < self.idle_timeout {
+        } else if idle < limit {
             Verdict::Keep
-        } else if requests == 0 || idle >= 2 * self.idle_timeout {
+        } else if requests == 0 || idle >= limit + self.timeouts.header {
             Verdict::Drop
         } else {
             Verdict::Close
@@ -245,30 +274,37 @@ impl Watchdog {
 
 #[cfg(test)]
 mod tests {
-    use super::{Activity, Running, Verdict, Watchdog};
+    use super::{Activity, Running, Timeouts, Verdict, Watchdog};
     use std::sync::Arc;
     use std::time::Duration;
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    const TIMEOUTS: Timeouts = Timeouts {
+        header: Duration::from_secs(10),
+        idle: Duration::from_secs(75),
+        write: Duration::from_secs(30),
+    };
+
     #[test]
     fn a_connection_without_requests_is_dropped_and_an_idle_one_closed_first() {
         let activity = Arc::<Activity>::default();
-        let mut watchdog = Watchdog::new(10 * SECOND, 30 * SECOND);
+        let mut watchdog = Watchdog::new(TIMEOUTS);
         let start = watchdog.idle_since;
         assert_eq!(watchdog.look(&activity, start + 9 * SECOND), Verdict::Keep);
         assert_eq!(watchdog.look(&activity, start + 10 * SECOND), Verdict::Drop);
         drop(Running::begin(&activity));
         let mut look = |seconds| watchdog.look(&activity, start + seconds * SECOND);
         assert_eq!(look(20), Verdict::Keep);
-        assert_eq!(look(30), Verdict::Close);
-        assert_eq!(look(40), Verdict::Drop);
+        assert_eq!(look(94), Verdict::Keep);
+        assert_eq!(look(95), Verdict::Close);
+        assert_eq!(look(105), Verdict::Drop);
     }
 
     #[test]
     fn a_running_request_is_waited_for_and_an_unread_response_is_not() {
         let activity = Arc::<Activity>::default();
-        let mut watchdog = Watchdog::new(10 * SECOND, 30 * SECOND);
+        let mut watchdog = Watchdog::new(TIMEOUTS);
         let start = watchdog.idle_since;
         let running = Running::begin(&activity);
         let mut look = |seconds| watchdog.look(&activity, start + seconds * SECOND);
@@ -287,7 +323,7 @@ mod tests {
     #[test]
     fn a_stalled_stream_is_not_hidden_by_others() {
         let activity = Arc::<Activity>::default();
-        let mut watchdog = Watchdog::new(10 * SECOND, 30 * SECOND);
+        let mut watchdog = Watchdog::new(TIMEOUTS);
         let start = watchdog.idle_since;
         let mut look = |seconds| watchdog.look(&activity, start + seconds * SECOND);
         let (_stalled, other) = (activity.body_begun(), activity.body_begun());

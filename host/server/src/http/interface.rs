@@ -1,11 +1,13 @@
 //! The state that handlers share.
 
+use super::attempts::Attempts;
 use super::compress::Workers;
 use super::docs::Docs;
 use super::event_stream::Streams;
+use super::forwarded::Forwarded;
+use super::memory::Memory;
 use super::metrics::HttpMetrics;
-use super::rate::Rates;
-use super::sign_in::Attempts;
+use super::rate::CallerRates;
 use super::unsent::Unsent;
 use crate::api::Api;
 use crate::oidc::Provider;
@@ -21,10 +23,12 @@ pub(super) struct Interface {
     pub(super) body_timeout: Duration,
     /// A permit for each authenticated request that runs.
     pub(super) in_flight: Arc<Semaphore>,
-    /// None without a limit.
-    pub(super) rates: Option<Rates>,
+    pub(super) rates: CallerRates,
     pub(super) attempts: Attempts,
+    pub(super) forwarded: Arc<Forwarded>,
     pub(super) provider: Provider,
+    /// The memory of requests that wait for their bodies, and of bodies in use.
+    pub(super) bodies: Arc<Memory>,
     pub(super) unsent: Arc<Unsent>,
     pub(super) workers: Workers,
     pub(super) streams: Arc<Streams>,

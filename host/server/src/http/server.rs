@@ -1,15 +1,17 @@
 //! The REST interface and the admin service, put together and running.
 
 use super::admin;
+use super::attempts::Attempts;
 use super::compress::Workers;
 use super::docs::Docs;
 use super::event_stream::Streams;
+use super::forwarded::Forwarded;
 use super::interface::Interface;
 use super::listen::{self, Served};
+use super::memory::Memory;
 use super::metrics::{self, HttpMetrics};
-use super::rate::Rates;
+use super::rate::CallerRates;
 use super::routes;
-use super::sign_in::Attempts;
 use super::start_error::StartError;
 use super::tls;
 use super::unsent::Unsent;
@@ -58,9 +60,11 @@ impl Server {
             in_flight: Arc::new(Semaphore::new(
                 limits.max_connections.min(Semaphore::MAX_PERMITS),
             )),
-            rates: Rates::new(&limits),
+            rates: CallerRates::new(&limits),
             attempts: Attempts::new(),
+            forwarded: Forwarded::new(&limits),
             provider: Provider::new(),
+            bodies: Memory::new(limits.bodies_mib.saturating_mul(1 << 20)),
             unsent: Arc::clone(&unsent),
             workers: Workers::new(),
             streams: Streams::new(&limits, metrics.event_streams.clone()),

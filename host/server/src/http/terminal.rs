@@ -69,7 +69,7 @@ pub(super) async fn open(
         .write_buffer_size(0)
         .max_write_buffer_size(MAX_UNSENT)
         .on_upgrade(async move |socket| {
-            serve(socket, attachment).await;
+            serve(socket, attachment, &connection).await;
             drop(place);
         })
         .into_response()

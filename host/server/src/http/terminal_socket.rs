@@ -1,5 +1,6 @@
 //! A client of a terminal on its WebSocket: bytes in binary messages, and control in text messages.
 
+use super::activity::Activity;
 use crate::api::terminal::{self, Control, Notice};
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use bytes::Bytes;
@@ -27,7 +28,7 @@ type Sender = SplitSink<WebSocket, Message>;
 type Receiver = SplitStream<WebSocket>;
 
 /// Serves a client until it goes or the terminal ends.
-pub(super) async fn serve(socket: WebSocket, attachment: Attachment) {
+pub(super) async fn serve(socket: WebSocket, attachment: Attachment, connection: &Activity) {
     let (mut sender, mut receiver) = socket.split();
     let first = Notice::Session {
         session: attachment.session(),
@@ -50,6 +51,7 @@ pub(super) async fn serve(socket: WebSocket, attachment: Attachment) {
         Last::Closed => (None, close_code::NORMAL),
         Last::Wrong(error) => (Some(Notice::Error { error }), close_code::POLICY),
         Last::TooLarge => {
+            connection.linger();
             let error = "A message must not be larger than 1 MiB.";
             (Some(Notice::Error { error }), close_code::SIZE)
         }

@@ -1,14 +1,21 @@
 //! Response bodies on their way to the client. Their bytes are counted until the socket has taken them.
 //! So clients that do not read cost a bounded amount of memory.
 
+use super::access_log::X_REQUEST_ID;
 use super::activity::Activity;
+use super::client::{Client, client};
+use super::memory::{Hold, Memory, Party};
+use super::respond::{HttpError, Response};
 use axum::body::Body;
+use axum::response::IntoResponse;
 use bytes::Bytes;
+use http::{Extensions, Request, StatusCode};
 use hyper::body::{Body as _, Frame, SizeHint};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
+use wharf_domain::ids::UserId;
 
 /// The largest piece given to hyper at once, in bytes. The progress of a long body shows in steps of
 /// this size.
@@ -22,26 +29,70 @@ pub(super) struct Static;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Streamed;
 
-/// The unsent bytes of all responses.
+/// The part of the bound for one connection, a quarter of the share of a user.
+const CONNECTION: u64 = 32;
+
+/// The memory in bytes of a response without its body.
+const RESPONSE: u64 = 1024;
+
+/// The unsent bytes of all responses, with a share for each user, for each network of clients without a
+/// key, and for each connection. So only the client that does not read is refused.
 #[derive(Debug)]
 pub(super) struct Unsent {
-    bytes: AtomicU64,
-    limit: u64,
+    memory: Arc<Memory>,
+    of_connection: u64,
 }
 
 impl Unsent {
     pub(super) fn new(limit: u64) -> Arc<Self> {
         Arc::new(Self {
-            bytes: AtomicU64::new(0),
-            limit,
+            memory: Memory::new(limit),
+            of_connection: limit / CONNECTION,
         })
     }
 
-    /// Whether clients have to read before further requests are served.
-    pub(super) fn is_full(&self) -> bool {
-        self.bytes.load(Ordering::Relaxed) >= self.limit
+    /// Whether a party has to read before further requests are served, on all its connections or on
+    /// this one.
+    pub(super) fn is_full(&self, party: Party, connection: Option<&Activity>) -> bool {
+        connection.is_some_and(|connection| self.is_full_on(connection))
+            || self.memory.is_full(party)
+    }
+
+    fn is_full_on(&self, connection: &Activity) -> bool {
+        connection.unsent.load(Ordering::Relaxed) >= self.of_connection
     }
 }
+
+/// The connection of a request, unless a proxy shares it among clients.
+pub(super) fn own_connection(extensions: &Extensions) -> Option<Arc<Activity>> {
+    let is_forwarded = client(extensions).is_some_and(|client| client.is_forwarded);
+    let connection = extensions.get::<Arc<Activity>>().cloned();
+    connection.filter(|_| !is_forwarded)
+}
+
+/// The request that a response belongs to.
+pub(super) struct Asked {
+    client: Option<Client>,
+    /// The connection, if it has a share of its own.
+    own: Option<Arc<Activity>>,
+    is_safe: bool,
+}
+
+impl Asked {
+    pub(super) fn new<B>(request: &Request<B>) -> Self {
+        Self {
+            client: client(request.extensions()),
+            own: own_connection(request.extensions()),
+            is_safe: request.method().is_safe(),
+        }
+    }
+}
+
+/// The share of a client without a key is full. The stream or the connection ends without a response,
+/// since each would need memory.
+#[derive(Debug, thiserror::Error)]
+#[error("the client does not read its responses")]
+pub(super) struct Unread;
 
 /// Watches one body until it is sent or given up.
 struct Sending {
@@ -58,15 +109,17 @@ impl Drop for Sending {
 
 /// Counts bytes until they are sent or given up.
 struct Count {
-    unsent: Arc<Unsent>,
+    _held: Hold,
+    activity: Arc<Activity>,
     bytes: u64,
 }
 
 impl Count {
-    fn new(unsent: &Arc<Unsent>, bytes: u64) -> Self {
-        unsent.bytes.fetch_add(bytes, Ordering::Relaxed);
+    fn new(held: Hold, activity: &Arc<Activity>, bytes: u64) -> Self {
+        activity.unsent.fetch_add(bytes, Ordering::Relaxed);
         Self {
-            unsent: Arc::clone(unsent),
+            _held: held,
+            activity: Arc::clone(activity),
             bytes,
         }
     }
@@ -74,7 +127,9 @@ impl Count {
 
 impl Drop for Count {
     fn drop(&mut self) {
-        self.unsent.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.activity
+            .unsent
+            .fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -99,27 +154,55 @@ pub(super) struct UnsentBody {
     number: u64,
     sending: Option<Sending>,
     /// Set for a body of many frames; each frame is counted by itself.
-    streamed: Option<Arc<Unsent>>,
+    streamed: Option<(Arc<Unsent>, Party)>,
 }
 
 impl UnsentBody {
-    /// Counts the body of a response on a connection.
+    /// Counts the body of a response on a connection. If the share of its user is full, a refusal takes
+    /// the place of the response, unless the request may have changed something.
     pub(super) fn track(
-        response: axum::response::Response,
+        mut response: Response,
+        asked: &Asked,
         activity: &Arc<Activity>,
         unsent: &Arc<Unsent>,
-    ) -> http::Response<Self> {
-        let bytes = match response.extensions().get::<Static>() {
-            Some(Static) => 0,
-            None => response.body().size_hint().lower(),
+    ) -> Result<http::Response<Self>, Unread> {
+        let user = response.extensions().get::<UserId>().copied();
+        let party = Party::new(user, asked.client);
+        if user.is_some() && asked.is_safe && !is_static(&response) {
+            let is_full = unsent.is_full(party, asked.own.as_deref());
+            if is_full && response.status() == StatusCode::OK {
+                let id = response.headers_mut().remove(X_REQUEST_ID);
+                response = HttpError::Busy.into_response();
+                id.map(|id| response.headers_mut().insert(X_REQUEST_ID, id));
+            }
+        }
+        if response.body().is_end_stream() {
+            return Ok(Self::wrap(response, activity, None, None));
+        }
+        let bytes = match is_static(&response) {
+            true => RESPONSE,
+            false => RESPONSE.saturating_add(response.body().size_hint().lower()),
         };
-        let sending = (!response.body().is_end_stream()).then(|| Sending {
+        let held = match user {
+            Some(_) => unsent.memory.hold_anyway(party, bytes),
+            None => unsent.memory.hold(party, bytes).ok_or(Unread)?,
+        };
+        let sending = Sending {
             activity: Arc::clone(activity),
             body: activity.body_begun(),
-            _counted: Count::new(unsent, bytes),
-        });
+            _counted: Count::new(held, activity, bytes),
+        };
         let streamed = response.extensions().get::<Streamed>();
-        let streamed = streamed.map(|Streamed| Arc::clone(unsent));
+        let streamed = streamed.map(|Streamed| (Arc::clone(unsent), party));
+        Ok(Self::wrap(response, activity, Some(sending), streamed))
+    }
+
+    fn wrap(
+        response: Response,
+        activity: &Arc<Activity>,
+        sending: Option<Sending>,
+        streamed: Option<(Arc<Unsent>, Party)>,
+    ) -> http::Response<Self> {
         response.map(|body| Self {
             body,
             rest: Bytes::new(),
@@ -129,6 +212,10 @@ impl UnsentBody {
             streamed,
         })
     }
+}
+
+fn is_static(response: &Response) -> bool {
+    response.extensions().get::<Static>().is_some()
 }
 
 impl hyper::body::Body for UnsentBody {
@@ -152,7 +239,10 @@ impl hyper::body::Body for UnsentBody {
                         bytes,
                         // A body that is not streamed is one frame.
                         _sending: this.sending.take_if(|_| streamed.is_none()),
-                        _counted: streamed.map(|unsent| Count::new(unsent, length)),
+                        _counted: streamed.map(|(unsent, party)| {
+                            let held = unsent.memory.hold_anyway(*party, length);
+                            Count::new(held, &this.activity, length)
+                        }),
                     });
                 }
                 Err(trailers) => return Poll::Ready(Some(Ok(trailers))),

@@ -1,0 +1,194 @@
+//! Memory that the server holds for others: a bound in all, and a share for each party, so that none
+//! takes the memory of another.
+
+use super::access_log::Entry;
+use super::client::{Client, client};
+use http::Extensions;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wharf_domain::ids::UserId;
+
+/// The parts of the bound for one user, for all clients without a key or session, and for one network of
+/// them. Several users and many networks have to act together to reach the bound.
+const USER: u64 = 8;
+const STRANGERS: u64 = 4;
+const NETWORK: u64 = 64;
+
+/// The party that memory is held for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Party {
+    User(UserId),
+    /// Clients without a key or session in one network.
+    Network(IpAddr),
+}
+
+impl Party {
+    /// The party of a request with these extensions.
+    pub(super) fn of(extensions: &Extensions) -> Self {
+        let user = extensions.get::<Entry>().and_then(|entry| entry.user.get());
+        Self::new(user.copied(), client(extensions))
+    }
+
+    pub(super) fn new(user: Option<UserId>, client: Option<Client>) -> Self {
+        match (user, client) {
+            (Some(user), _) => Self::User(user),
+            (None, Some(client)) => Self::Network(client.network()),
+            // The socket of the admin service, whose memory has no bound.
+            (None, None) => Self::Network(Ipv4Addr::UNSPECIFIED.into()),
+        }
+    }
+}
+
+/// Memory for one purpose.
+#[derive(Debug)]
+pub(super) struct Memory {
+    limit: u64,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    all: u64,
+    strangers: u64,
+    parties: HashMap<Party, u64>,
+}
+
+impl Memory {
+    /// Memory of at most this number of bytes.
+    pub(super) fn new(limit: u64) -> Arc<Self> {
+        Arc::new(Self {
+            limit,
+            held: Mutex::default(),
+        })
+    }
+
+    /// Whether a party has its share, or nothing is left.
+    pub(super) fn is_full(&self, party: Party) -> bool {
+        self.held().is_full(party, self.limit)
+    }
+
+    /// Holds bytes for a party; none if its share is full. The last bytes of a share may exceed it, so
+    /// that a response can be larger than the share.
+    pub(super) fn hold(self: &Arc<Self>, party: Party, bytes: u64) -> Option<Hold> {
+        let mut hold = self.empty(party);
+        hold.grow(bytes).then_some(hold)
+    }
+
+    /// Holds bytes for a party even if its share is full.
+    pub(super) fn hold_anyway(self: &Arc<Self>, party: Party, bytes: u64) -> Hold {
+        let mut hold = self.empty(party);
+        self.held().change(party, |held| held.saturating_add(bytes));
+        hold.bytes = bytes;
+        hold
+    }
+
+    fn empty(self: &Arc<Self>, party: Party) -> Hold {
+        Hold {
+            memory: Arc::clone(self),
+            party,
+            bytes: 0,
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    fn is_full(&self, party: Party, limit: u64) -> bool {
+        let own = self.parties.get(&party).copied().unwrap_or_default();
+        let share_is_full = match party {
+            Party::User(_) => own >= limit / USER,
+            Party::Network(_) => own >= limit / NETWORK || self.strangers >= limit / STRANGERS,
+        };
+        share_is_full || self.all >= limit
+    }
+
+    fn change(&mut self, party: Party, change: impl Fn(u64) -> u64) {
+        self.all = change(self.all);
+        if matches!(party, Party::Network(_)) {
+            self.strangers = change(self.strangers);
+        }
+        let own = self.parties.entry(party).or_default();
+        *own = change(*own);
+        if *own == 0 {
+            self.parties.remove(&party);
+        }
+    }
+}
+
+/// Bytes that are held for a party until this is dropped.
+#[derive(Debug)]
+pub(super) struct Hold {
+    memory: Arc<Memory>,
+    party: Party,
+    bytes: u64,
+}
+
+impl Hold {
+    /// Holds further bytes; false if the share of the party is full.
+    pub(super) fn grow(&mut self, bytes: u64) -> bool {
+        let mut held = self.memory.held();
+        if held.is_full(self.party, self.memory.limit) {
+            return false;
+        }
+        held.change(self.party, |held| held.saturating_add(bytes));
+        self.bytes = self.bytes.saturating_add(bytes);
+        true
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let bytes = self.bytes;
+        let mut held = self.memory.held();
+        held.change(self.party, |held| held.saturating_sub(bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Memory, Party};
+    use std::net::Ipv4Addr;
+    use wharf_domain::ids::UserId;
+
+    fn network(n: u32) -> Party {
+        Party::Network(Ipv4Addr::from_bits(n).into())
+    }
+
+    #[test]
+    fn a_party_is_refused_at_its_share_and_others_are_not() {
+        let memory = Memory::new(6_400);
+        let (ann, bob) = (Party::User(UserId(1)), Party::User(UserId(2)));
+        let mut of_ann = memory.hold(ann, 799).unwrap();
+        // The last bytes exceed the share.
+        assert!(of_ann.grow(1_000) && !of_ann.grow(1));
+        assert!(memory.is_full(ann) && memory.hold(ann, 1).is_none());
+        let _of_bob = memory.hold(bob, 1).unwrap();
+        let anyway = memory.hold_anyway(ann, 5);
+        drop(of_ann);
+        assert!(!memory.is_full(ann));
+        let of_network = memory.hold(network(1), 100).unwrap();
+        assert!(memory.hold(network(1), 1).is_none());
+        drop((anyway, of_network));
+        assert!(memory.hold(network(1), 1).is_some());
+    }
+
+    #[test]
+    fn strangers_leave_memory_to_users_and_nobody_exceeds_the_whole() {
+        let memory = Memory::new(6_400);
+        let strangers: Vec<_> = (0..100)
+            .map_while(|n| memory.hold(network(n), 100))
+            .collect();
+        assert_eq!(strangers.len(), 16);
+        let users: Vec<_> = (0..100)
+            .map_while(|n| memory.hold(Party::User(UserId(n)), 800))
+            .collect();
+        assert_eq!(users.len(), 6);
+        drop((strangers, users));
+        let held = memory.held();
+        assert_eq!((held.all, held.strangers, held.parties.len()), (0, 0, 0));
+    }
+}
