@@ -1,5 +1,6 @@
 //! Checks that the types of the configuration cannot express.
 
+use super::host::in_url;
 use super::{Config, ConfigError, Limits, NodeConfig, OidcConfig, flavor, mirrors};
 use std::collections::BTreeSet;
 
@@ -71,7 +72,7 @@ fn session(config: &Config) -> Result<(), ConfigError> {
         }
     }
     let url = config.base_url();
-    if config.session.enabled && url.host().eq_ignore_ascii_case(&config.web.host) {
+    if config.session.enabled && url.host().eq_ignore_ascii_case(&in_url(&config.web.host)) {
         return wrong(
             "base_url",
             &format!(

@@ -3,9 +3,10 @@
 
 use crate::App;
 use crate::caller::Caller;
+use crate::places::Places;
 use crate::random::{fill, random_text};
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wharf_domain::error::{Error, FieldErrors};
@@ -26,13 +27,17 @@ const ALPHABET: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 type DeviceDigest = [u8; 32];
 
 /// The requests by the digest of their device code.
-#[derive(Default)]
-pub(super) struct Devices(Mutex<HashMap<DeviceDigest, Request>>);
+pub(super) struct Devices(Mutex<Places<DeviceDigest, Request>>);
+
+impl Default for Devices {
+    fn default() -> Self {
+        Self(Mutex::new(Places::new(MAX_REQUESTS, LIFETIME)))
+    }
+}
 
 struct Request {
     user_code: String,
     name: String,
-    ends: Instant,
     asked: Option<Instant>,
     state: State,
 }
@@ -68,27 +73,32 @@ pub enum DeviceAnswer {
 }
 
 impl Devices {
-    fn requests(&self) -> MutexGuard<'_, HashMap<DeviceDigest, Request>> {
+    fn requests(&self) -> MutexGuard<'_, Places<DeviceDigest, Request>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(&self, name: String, now: Instant) -> Result<NewDevice, Error> {
+    fn begin(
+        &self,
+        name: String,
+        network: Option<IpAddr>,
+        now: Instant,
+    ) -> Result<NewDevice, Error> {
         let device_code = SecretText::new(random_text::<32>()?);
         let user_code = random_code()?;
         let mut requests = self.requests();
-        requests.retain(|_, request| now < request.ends);
-        let taken = requests.values().any(|other| other.user_code == user_code);
-        if taken || requests.len() >= MAX_REQUESTS {
+        if requests
+            .iter_mut(now)
+            .any(|(_, other)| other.user_code == user_code)
+        {
             return Err(Error::Overloaded);
         }
         let request = Request {
             user_code: user_code.clone(),
             name,
-            ends: now + LIFETIME,
             asked: None,
             state: State::Pending,
         };
-        requests.insert(digest(device_code.expose()), request);
+        requests.put(digest(device_code.expose()), request, network, now);
         Ok(NewDevice {
             device_code,
             user_code,
@@ -98,7 +108,7 @@ impl Devices {
     fn ask(&self, device_code: &str, now: Instant) -> DeviceAnswer {
         let digest = digest(device_code);
         let mut requests = self.requests();
-        let Some(request) = requests.get_mut(&digest).filter(|r| now < r.ends) else {
+        let Some(request) = requests.get_mut(&digest, now) else {
             return DeviceAnswer::Expired;
         };
         let asked = request.asked.replace(now);
@@ -108,7 +118,7 @@ impl Devices {
             State::Pending | State::Deciding => return DeviceAnswer::Pending,
             State::Denied | State::Approved(..) => {}
         }
-        match requests.remove(&digest).map(|request| request.state) {
+        match requests.take(&digest, now).map(|request| request.state) {
             Some(State::Approved(key, email)) => DeviceAnswer::Granted(key, email),
             _ => DeviceAnswer::Denied,
         }
@@ -124,9 +134,8 @@ impl Devices {
         let letters = code.chars().filter(|c| !matches!(c, '-' | ' '));
         let letters: String = letters.map(|c| c.to_ascii_uppercase()).collect();
         let mut requests = self.requests();
-        let found = requests.iter_mut().find(|(_, request)| {
-            let pending = matches!(request.state, State::Pending) && now < request.ends;
-            pending && request.user_code.replace('-', "") == letters
+        let found = requests.iter_mut(now).find(|(_, request)| {
+            matches!(request.state, State::Pending) && request.user_code.replace('-', "") == letters
         });
         let (digest, request) = found.ok_or_else(|| {
             let message = "no program waits with this code: it is mistyped, used or has expired";
@@ -137,16 +146,16 @@ impl Devices {
     }
 
     fn set(&self, digest: &DeviceDigest, state: State) {
-        if let Some(request) = self.requests().get_mut(digest) {
+        if let Some(request) = self.requests().get_mut(digest, Instant::now()) {
             request.state = state;
         }
     }
 }
 
 impl App {
-    /// Begins a request for a key with this name.
-    pub fn begin_device(&self, name: String) -> Result<NewDevice, Error> {
-        self.accounts.devices.begin(name, Instant::now())
+    /// Begins a request for a key with this name, of a client in a network.
+    pub fn begin_device(&self, name: String, network: Option<IpAddr>) -> Result<NewDevice, Error> {
+        self.accounts.devices.begin(name, network, Instant::now())
     }
 
     /// Answers a program that asks for its key.
@@ -217,30 +226,40 @@ mod tests {
     #[test]
     fn requests_are_bounded_and_expire() {
         let (devices, start) = (Devices::default(), Instant::now());
-        let first = devices.begin(String::new(), start).unwrap();
-        for _ in 1..MAX_REQUESTS {
-            devices.begin(String::new(), start).unwrap();
+        let begin = |network: u8, at| {
+            let network = Some([192, 0, 2, network].into());
+            devices.begin(String::new(), network, at).unwrap()
+        };
+        let first = begin(1, start);
+        let oldest = begin(2, start);
+        let soon = start + Duration::from_millis(1);
+        for _ in 2..=MAX_REQUESTS {
+            begin(2, soon);
         }
-        assert!(devices.begin(String::new(), start).is_err());
+        // The network with most requests has made room.
+        let left = devices.requests().iter_mut(soon).count();
+        assert_eq!(left, MAX_REQUESTS);
+        let gone = devices.ask(oldest.device_code.expose(), soon);
+        assert!(matches!(gone, DeviceAnswer::Expired));
         let ask = |at| devices.ask(first.device_code.expose(), at);
         assert!(matches!(ask(start), DeviceAnswer::Pending));
         let soon = start + Duration::from_millis(500);
         assert!(matches!(ask(soon), DeviceAnswer::SlowDown));
-        let end = start + LIFETIME;
+        let end = start + LIFETIME + Duration::from_millis(1);
         assert!(matches!(ask(end), DeviceAnswer::Expired));
         assert!(
             devices
                 .decide(&first.user_code, State::Denied, end)
                 .is_err()
         );
-        devices.begin(String::new(), end).unwrap();
-        assert_eq!(devices.requests().len(), 1);
+        begin(3, end);
+        assert_eq!(devices.requests().iter_mut(end).count(), 1);
     }
 
     #[test]
     fn a_code_is_typed_in_any_case_and_decided_once() {
         let (devices, now) = (Devices::default(), Instant::now());
-        let one = devices.begin(String::new(), now).unwrap();
+        let one = devices.begin(String::new(), None, now).unwrap();
         let (left, right) = one.user_code.split_once('-').unwrap();
         assert!([left, right].iter().all(|half| half.len() == 4));
         assert!(

@@ -4,8 +4,8 @@ use super::{Api, Reply, render};
 use crate::schema::Body;
 use serde::Serialize;
 use serde_json::json;
-use wharf_control::Caller;
 use wharf_control::device::{DeviceAnswer, INTERVAL, LIFETIME};
+use wharf_control::{Caller, Visitor};
 use wharf_domain::error::Error;
 use wharf_domain::scope::{Scope, Scopes};
 
@@ -22,11 +22,11 @@ struct Wire<'a> {
 }
 
 /// Begins a request.
-pub fn begin(api: &Api, body: &[u8]) -> Result<Reply, Error> {
+pub fn begin(api: &Api, visitor: &Visitor, body: &[u8]) -> Result<Reply, Error> {
     let checked = api.schemas.device.check(Body::parse(body)?);
     let name = checked.text("name").unwrap_or(NAME).to_owned();
     checked.errors.into_result()?;
-    let device = api.app.begin_device(name)?;
+    let device = api.app.begin_device(name, visitor.network)?;
     let base_url = api.app.config().base_url();
     let wire = Wire {
         device_code: device.device_code.expose(),

@@ -36,10 +36,16 @@ impl Wire {
 }
 
 /// Begins a passkey of an invited user.
-pub fn begin_invited(api: &Api, console: &RelyingParty, body: &[u8]) -> Result<Reply, Error> {
+pub fn begin_invited(
+    api: &Api,
+    console: &RelyingParty,
+    visitor: &Visitor,
+    body: &[u8],
+) -> Result<Reply, Error> {
     let checked = checked(&api.schemas.invite, body)?;
     let token = checked.text("token").unwrap_or_default();
-    options(&api.app.accounts().begin_invited_passkey(console, token)?)
+    let accounts = api.app.accounts();
+    options(&accounts.begin_invited_passkey(console, visitor, token)?)
 }
 
 /// Accepts an invitation with a passkey.
@@ -59,8 +65,8 @@ pub async fn accept(
 }
 
 /// Begins a sign-in.
-pub fn begin_sign_in(api: &Api, console: &RelyingParty) -> Result<Reply, Error> {
-    options(&api.app.accounts().begin_passkey_sign_in(console)?)
+pub fn begin_sign_in(api: &Api, console: &RelyingParty, visitor: &Visitor) -> Result<Reply, Error> {
+    options(&api.app.accounts().begin_passkey_sign_in(console, visitor)?)
 }
 
 /// Signs the owner of a passkey in.
@@ -79,8 +85,13 @@ pub async fn sign_in(
 }
 
 /// Begins a passkey of the caller.
-pub fn begin(api: &Api, console: &RelyingParty, caller: &Caller) -> Result<Reply, Error> {
-    options(&api.app.accounts().begin_passkey(console, caller)?)
+pub fn begin(
+    api: &Api,
+    console: &RelyingParty,
+    visitor: &Visitor,
+    caller: &Caller,
+) -> Result<Reply, Error> {
+    options(&api.app.accounts().begin_passkey(console, visitor, caller)?)
 }
 
 /// Adds a passkey of the caller.

@@ -45,8 +45,8 @@ pub(super) async fn serve<L: Listener>(
         open,
     } = served;
     let header_timeout = Duration::from_millis(limits.header_timeout_ms);
+    let peers = Peers::new(&limits, Arc::clone(&proxies));
     let connections = Arc::new(Connections::new(router, &limits, unsent, proxies));
-    let peers = Peers::new(&limits);
     let max = limits.max_connections.min(Semaphore::MAX_PERMITS);
     let permits = Arc::new(Semaphore::new(max));
     loop {

@@ -1,5 +1,6 @@
 //! The routes of passkeys and identities under `/auth/`.
 
+use super::attempts::Attempt;
 use super::extract::Json;
 use super::interface::Interface;
 use super::respond::{HttpError, Response};
@@ -39,29 +40,29 @@ fn id(id: Id) -> String {
     id.map_or_else(|_| String::new(), |Path(id)| id)
 }
 
-async fn begin_invited(State(interface): Shared, visit: Visit<Json>) -> Answer {
-    interface.attempts.take_peer(&visit.visitor)?;
+async fn begin_invited(State(interface): Shared, visit: Attempt<Json>) -> Answer {
     let console = console(&interface)?;
-    let begun = passkeys::begin_invited(&interface.api, &console, &visit.body.0);
+    let begun = passkeys::begin_invited(&interface.api, &console, &visit.visitor, &visit.body.0);
     Ok(visit.respond(begun))
 }
 
-async fn accept(State(interface): Shared, visit: Visit<Json>) -> Answer {
-    interface.attempts.take_peer(&visit.visitor)?;
+async fn accept(State(interface): Shared, visit: Attempt<Json>) -> Answer {
     let console = console(&interface)?;
     let (api, body) = (&interface.api, &visit.body.0);
     let accepted = passkeys::accept(api, &console, &visit.visitor, body).await;
     Ok(visit.signed_in(&interface, accepted))
 }
 
-async fn begin_sign_in(State(interface): Shared, visit: Visit) -> Answer {
-    interface.attempts.take_peer(&visit.visitor)?;
+async fn begin_sign_in(State(interface): Shared, visit: Attempt) -> Answer {
     let console = console(&interface)?;
-    Ok(visit.respond(passkeys::begin_sign_in(&interface.api, &console)))
+    Ok(visit.respond(passkeys::begin_sign_in(
+        &interface.api,
+        &console,
+        &visit.visitor,
+    )))
 }
 
-async fn sign_in(State(interface): Shared, visit: Visit<Json>) -> Answer {
-    interface.attempts.take_peer(&visit.visitor)?;
+async fn sign_in(State(interface): Shared, visit: Attempt<Json>) -> Answer {
     let console = console(&interface)?;
     let (api, body) = (&interface.api, &visit.body.0);
     let signed_in = passkeys::sign_in(api, &console, &visit.visitor, body).await;
@@ -70,9 +71,14 @@ async fn sign_in(State(interface): Shared, visit: Visit<Json>) -> Answer {
 
 async fn begin(State(interface): Shared, visit: Visit) -> Answer {
     let caller = visit.caller()?;
-    interface.attempts.take_peer(&visit.visitor)?;
+    interface.attempts.take_session(caller)?;
     let console = console(&interface)?;
-    Ok(visit.respond(passkeys::begin(&interface.api, &console, caller)))
+    Ok(visit.respond(passkeys::begin(
+        &interface.api,
+        &console,
+        &visit.visitor,
+        caller,
+    )))
 }
 
 async fn list(State(interface): Shared, visit: Visit) -> Answer {
@@ -81,7 +87,7 @@ async fn list(State(interface): Shared, visit: Visit) -> Answer {
 
 async fn add(State(interface): Shared, visit: Visit<Json>) -> Answer {
     let caller = visit.caller()?;
-    interface.attempts.take_peer(&visit.visitor)?;
+    interface.attempts.take_session(caller)?;
     let console = console(&interface)?;
     let added = passkeys::add(&interface.api, &console, caller, &visit.body.0).await;
     Ok(visit.respond(added))

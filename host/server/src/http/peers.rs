@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wharf_config::Limits;
+use wharf_config::{Limits, TrustedProxies};
 
 /// The open connections of each peer.
 #[derive(Debug)]
@@ -14,6 +14,7 @@ pub(super) struct Peers {
     open: Mutex<Open>,
     limit: usize,
     local_limit: usize,
+    proxies: Arc<TrustedProxies>,
 }
 
 #[derive(Debug, Default)]
@@ -32,11 +33,12 @@ pub(super) struct PeerConnection {
 }
 
 impl Peers {
-    pub(super) fn new(limits: &Limits) -> Arc<Self> {
+    pub(super) fn new(limits: &Limits, proxies: Arc<TrustedProxies>) -> Arc<Self> {
         Arc::new(Self {
             open: Mutex::default(),
             limit: limits.connections_per_peer,
             local_limit: limits.connections_per_local_peer,
+            proxies,
         })
     }
 
@@ -47,7 +49,7 @@ impl Peers {
         activity: &Arc<Activity>,
     ) -> Option<PeerConnection> {
         let peer = network(address);
-        let limit = match peer.is_loopback() {
+        let limit = match peer.is_loopback() || self.proxies.has(address) {
             true => self.local_limit,
             false => self.limit,
         };
@@ -101,15 +103,17 @@ impl Drop for PeerConnection {
 mod tests {
     use super::{Activity, Peers};
     use std::sync::Arc;
-    use wharf_config::Limits;
+    use wharf_config::{Limits, TrustedProxies};
 
     #[test]
     fn each_peer_has_its_own_limit() {
-        let peers = Peers::new(&Limits {
+        let limits = Limits {
             connections_per_peer: 2,
             connections_per_local_peer: 3,
             ..Limits::default()
-        });
+        };
+        let proxies = TrustedProxies::try_from(vec!["192.0.2.9".to_owned()]).unwrap();
+        let peers = Peers::new(&limits, proxies.into());
         let activity = Arc::default();
         let connect = |address: &str| peers.connect(address.parse().unwrap(), &activity);
         let held = [connect("192.0.2.1"), connect("::ffff:192.0.2.1")];
@@ -120,13 +124,19 @@ mod tests {
         assert!(local.iter().all(Option::is_some) && connect("127.0.0.1").is_none());
         drop(held);
         assert!(connect("192.0.2.1").is_some());
-        drop((other, local));
+        let proxy = [
+            connect("192.0.2.9"),
+            connect("192.0.2.9"),
+            connect("192.0.2.9"),
+        ];
+        assert!(proxy.iter().all(Option::is_some) && connect("192.0.2.9").is_none());
+        drop((other, local, proxy));
         assert!(peers.open().peers.is_empty());
     }
 
     #[tokio::test]
     async fn the_oldest_connection_without_a_key_of_the_peer_with_most_is_evicted() {
-        let peers = Peers::new(&Limits::default());
+        let peers = Peers::new(&Limits::default(), Arc::default());
         let activities = [(); 5].map(|()| Arc::<Activity>::default());
         let addresses = [
             "192.0.2.1",

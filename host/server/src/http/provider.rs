@@ -4,8 +4,8 @@
 use super::attempts::Attempt;
 use super::interface::Interface;
 use super::respond::{self, HttpError, Response};
-use super::sign_in::remembered;
 use super::session_cookie::Cookies;
+use super::sign_in::remembered;
 use crate::oidc::{CALLBACK, SignInFailure};
 use axum::extract::State;
 use axum::routing::{MethodRouter, get};

@@ -1,30 +1,33 @@
-//! A token bucket for each API key or session, and for each party that signs in.
+//! Token buckets: of each API key or session and of its user, and of each party that signs in.
 
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultDirectRateLimiter, Quota};
 use quick_cache::sync::Cache;
+use std::hash::Hash;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 use wharf_config::Limits;
+use wharf_control::Caller;
+use wharf_domain::ids::UserId;
 
 /// The most buckets in memory. A key whose bucket was evicted begins with a full one.
 const MAX_BUCKETS: usize = 16_384;
 
-/// The buckets, by the public id of a key or session, an address or an account.
-pub(super) struct Rates {
+/// The buckets of holders of one kind.
+pub(super) struct Rates<K> {
     what: &'static str,
-    buckets: Cache<Arc<str>, Arc<DefaultDirectRateLimiter>>,
+    buckets: Cache<K, Arc<DefaultDirectRateLimiter>>,
     quota: Quota,
     clock: DefaultClock,
     burst: u32,
     window: u64,
 }
 
-/// The rate of a key, an address or an account is exceeded.
+/// The rate of the holder of a bucket is exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateExceeded {
-    /// The holder of the bucket: `key`, `address` or `account`.
+    /// The holder of the bucket: `key`, `user`, `address`, `account` or `session`.
     pub what: &'static str,
     /// Seconds until the next request is allowed, rounded up.
     pub retry_after: u64,
@@ -34,14 +37,13 @@ pub struct RateExceeded {
     pub window: u64,
 }
 
-impl Rates {
-    /// Makes the buckets; none without a limit.
-    pub(super) fn new(limits: &Limits) -> Option<Self> {
-        let rate = NonZero::new(limits.requests_per_second)?;
-        let burst = NonZero::new(limits.request_burst)?;
+impl<K: Clone + Eq + Hash> Rates<K> {
+    /// Makes buckets that regain requests at this rate; none if it is 0.
+    fn per_second(what: &'static str, rate: u32, burst: u32) -> Option<Self> {
+        let (rate, burst) = (NonZero::new(rate)?, NonZero::new(burst)?);
         let quota = Quota::per_second(rate).allow_burst(burst);
         let window = u64::from(burst.get().div_ceil(rate.get()));
-        Some(Self::of("key", quota, window))
+        Some(Self::of(what, quota, window))
     }
 
     /// Makes buckets of this size that regain a request in each period.
@@ -63,10 +65,10 @@ impl Rates {
     }
 
     /// Takes a request from a bucket.
-    pub(super) fn take(&self, key: &Arc<str>) -> Result<(), RateExceeded> {
+    pub(super) fn take(&self, key: &K) -> Result<(), RateExceeded> {
         let bucket = self.buckets.get(key).unwrap_or_else(|| {
             let bucket = Arc::new(DefaultDirectRateLimiter::direct(self.quota));
-            self.buckets.insert(Arc::clone(key), Arc::clone(&bucket));
+            self.buckets.insert(key.clone(), Arc::clone(&bucket));
             bucket
         });
         bucket.check().map_err(|until| RateExceeded {
@@ -75,6 +77,33 @@ impl Rates {
             burst: self.burst,
             window: self.window,
         })
+    }
+}
+
+/// The rates of authenticated requests. Each is none without a limit.
+pub(super) struct CallerRates {
+    /// By the public id of the key or session.
+    keys: Option<Rates<Arc<str>>>,
+    users: Option<Rates<UserId>>,
+}
+
+impl CallerRates {
+    pub(super) fn new(limits: &Limits) -> Self {
+        let (rate, burst) = (limits.requests_per_second, limits.request_burst);
+        let of_user = limits.requests_per_second_per_user;
+        Self {
+            keys: Rates::per_second("key", rate, burst),
+            users: Rates::per_second("user", of_user, limits.request_burst_per_user),
+        }
+    }
+
+    /// Takes a request of a caller.
+    pub(super) fn take(&self, caller: &Caller) -> Result<(), RateExceeded> {
+        let key = self.keys.as_ref().map(|keys| keys.take(&caller.key_id));
+        key.transpose()?;
+        let user = self.users.as_ref().map(|users| users.take(&caller.user));
+        user.transpose()?;
+        Ok(())
     }
 }
 
@@ -87,28 +116,17 @@ fn seconds(wait: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::Rates;
-    use std::sync::Arc;
-    use wharf_config::Limits;
 
     #[test]
-    fn each_key_has_its_own_bucket() {
-        let rates = Rates::new(&Limits {
-            requests_per_second: 1,
-            request_burst: 2,
-            ..Limits::default()
-        });
-        let (rates, ann, bob) = (rates.unwrap(), Arc::from("ann"), Arc::from("bob"));
-        assert!(rates.take(&ann).is_ok() && rates.take(&ann).is_ok());
-        let exceeded = rates.take(&ann).unwrap_err();
+    fn each_holder_has_its_own_bucket() {
+        let rates = Rates::per_second("key", 1, 2).unwrap();
+        assert!(rates.take(&"ann").is_ok() && rates.take(&"ann").is_ok());
+        let exceeded = rates.take(&"ann").unwrap_err();
         assert_eq!(
             (exceeded.retry_after, exceeded.burst, exceeded.window),
             (1, 2, 2)
         );
-        assert!(rates.take(&bob).is_ok());
-        let unlimited = Limits {
-            requests_per_second: 0,
-            ..Limits::default()
-        };
-        assert!(Rates::new(&unlimited).is_none());
+        assert!(rates.take(&"bob").is_ok());
+        assert!(Rates::<u8>::per_second("key", 0, 1).is_none());
     }
 }

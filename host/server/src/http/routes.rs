@@ -7,6 +7,7 @@ use super::docs::Docs;
 use super::entity_tags::Conditions;
 use super::events;
 use super::extract::{Call, IdempotencyHeader, Json, Named, NoBody};
+use super::forwarded;
 use super::interface::Interface;
 use super::list;
 use super::metrics::scrape;
@@ -110,7 +111,9 @@ pub(super) fn router(interface: Arc<Interface>) -> Router {
     let guard = from_fn_with_state(Arc::clone(&interface), sign_in::guard);
     let sign_in = with_routes(auth()).layer(guard);
     let public = with_routes(public().into_iter().chain(console::routes()));
-    observe(public.merge(sign_in).merge(private), metrics).with_state(interface)
+    let count = from_fn_with_state(Arc::clone(&interface), forwarded::count);
+    let counted = public.merge(sign_in).merge(private).layer(count);
+    observe(counted, metrics).with_state(interface)
 }
 
 fn with_routes(

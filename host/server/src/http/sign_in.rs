@@ -238,7 +238,11 @@ async fn password(State(interface): Shared, visit: Visit<Json>) -> Answer {
 }
 
 async fn device(State(interface): Shared, visit: Attempt<Json>) -> Answer {
-    Ok(visit.respond(api::device::begin(&interface.api, &visit.visitor, &visit.body.0)))
+    Ok(visit.respond(api::device::begin(
+        &interface.api,
+        &visit.visitor,
+        &visit.body.0,
+    )))
 }
 
 /// A request has an interval of its own, so that many programs behind one address can wait.

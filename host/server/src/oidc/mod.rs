@@ -17,6 +17,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::error::Error as StdError;
 use std::fmt::Display;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use token::{Claims, Expected, TokenError};
@@ -144,6 +145,7 @@ impl Provider {
         &self,
         config: &OidcConfig,
         console: &BaseUrl,
+        network: Option<IpAddr>,
     ) -> Result<Begun, SignInFailure> {
         let document = self.document(config, false).await?;
         let [state, nonce, verifier, browser] = [random()?, random()?, random()?, random()?];
@@ -159,10 +161,8 @@ impl Provider {
             .append_pair("nonce", nonce.expose())
             .append_pair("code_challenge", &challenge)
             .append_pair("code_challenge_method", "S256");
-        let waiting = Waiting::new(nonce, verifier);
-        if !self.pending.put(state.expose(), browser.expose(), waiting) {
-            return Err(SignInFailure::Internal);
-        }
+        let waiting = Waiting::new(nonce, verifier, browser.expose());
+        self.pending.put(state.expose(), waiting, network);
         Ok(Begun {
             url: url.into(),
             browser,

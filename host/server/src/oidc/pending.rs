@@ -2,9 +2,10 @@
 //! they live for minutes.
 
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use wharf_control::Places;
 use wharf_domain::secret::SecretText;
 
 /// The time that a user has at the provider.
@@ -19,49 +20,43 @@ pub(super) struct Waiting {
     pub(super) nonce: SecretText,
     pub(super) verifier: SecretText,
     browser: Hashed,
-    ends: Instant,
 }
 
 impl Waiting {
-    pub(super) fn new(nonce: SecretText, verifier: SecretText) -> Self {
+    pub(super) fn new(nonce: SecretText, verifier: SecretText, browser: &str) -> Self {
         Self {
             nonce,
             verifier,
-            browser: Hashed::default(),
-            ends: Instant::now() + LIFETIME,
+            browser: hashed(browser),
         }
     }
 }
 
 /// The sign-ins by the digest of their state.
-#[derive(Default)]
-pub(super) struct Pending(Mutex<HashMap<Hashed, Waiting>>);
+pub(super) struct Pending(Mutex<Places<Hashed, Waiting>>);
+
+impl Default for Pending {
+    fn default() -> Self {
+        Self(Mutex::new(Places::new(MOST, LIFETIME)))
+    }
+}
 
 impl Pending {
-    /// Keeps a sign-in of the browser with this secret. False if there is no room.
-    pub(super) fn put(&self, state: &str, browser: &str, mut waiting: Waiting) -> bool {
-        waiting.browser = hashed(browser);
-        let now = Instant::now();
-        let mut all = self.all();
-        if all.len() >= MOST {
-            all.retain(|_, waiting| now < waiting.ends);
-        }
-        if all.len() >= MOST {
-            return false;
-        }
-        all.insert(hashed(state), waiting);
-        true
+    /// Keeps a sign-in of a client in a network.
+    pub(super) fn put(&self, state: &str, waiting: Waiting, network: Option<IpAddr>) {
+        self.all()
+            .put(hashed(state), waiting, network, Instant::now());
     }
 
     /// Takes the sign-in with this state, which cannot be used again; none if it is of another browser.
     pub(super) fn take(&self, state: &str, browser: Option<&str>) -> Option<Waiting> {
-        let waiting = self.all().remove(&hashed(state))?;
+        let waiting = self.all().take(&hashed(state), Instant::now())?;
         // Digests are compared, so the time tells nothing about the secret.
         let own = browser.is_some_and(|browser| hashed(browser) == waiting.browser);
-        (own && Instant::now() < waiting.ends).then_some(waiting)
+        own.then_some(waiting)
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<Hashed, Waiting>> {
+    fn all(&self) -> MutexGuard<'_, Places<Hashed, Waiting>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,0 +1,134 @@
+//! The rates of attempts to sign in. A stranger with the address of a user must not use up the attempts
+//! of that user, so each bucket has a holder that strangers are not.
+
+use super::client::{Client, client};
+use super::extract::NoBody;
+use super::interface::Interface;
+use super::rate::{RateExceeded, Rates};
+use super::respond::HttpError;
+use super::session_cookie::Cookies;
+use super::sign_in::Visit;
+use axum::extract::{FromRequest, Request};
+use std::hash::Hash;
+use std::net::IpAddr;
+use std::num::NonZero;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+use wharf_control::Caller;
+use wharf_domain::ids::UserId;
+
+/// The most proofs of one request. A page on another port of the host can add some.
+const MOST_PROOFS: usize = 4;
+
+/// The rates of attempts.
+pub(super) struct Attempts {
+    networks: Rates<IpAddr>,
+    local_network: Rates<IpAddr>,
+    accounts_in_networks: Rates<(Arc<str>, Option<IpAddr>)>,
+    accounts: Rates<Arc<str>>,
+    known_browsers: Rates<UserId>,
+    sessions: Rates<Arc<str>>,
+}
+
+impl Attempts {
+    /// A person needs a few attempts. A peer on this machine may be a proxy of all users. An account
+    /// recovers slowly, so that guessing a password takes forever, even from many networks.
+    pub(super) fn new() -> Self {
+        Self {
+            networks: rates("address", 3_000, 20),
+            local_network: rates("address", 100, 200),
+            accounts_in_networks: rates("account", 30_000, 10),
+            accounts: rates("account", 10_000, 100),
+            known_browsers: rates("browser", 30_000, 10),
+            sessions: rates("session", 30_000, 10),
+        }
+    }
+
+    /// Takes an attempt of a network.
+    fn take_network(&self, network: Option<IpAddr>) -> Result<(), RateExceeded> {
+        match network {
+            Some(network) if network.is_loopback() => self.local_network.take(&network),
+            Some(network) => self.networks.take(&network),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes an attempt on an account, whether it exists or not. An attempt beyond the rate of its network
+    /// takes none from other networks.
+    fn take_account(&self, email: &str, network: Option<IpAddr>) -> Result<(), RateExceeded> {
+        let account: Arc<str> = email.to_ascii_lowercase().into();
+        let in_network = (Arc::clone(&account), network);
+        let taken = self.accounts_in_networks.take(&in_network);
+        taken.and_then(|()| self.accounts.take(&account))
+    }
+
+    /// Takes an attempt of a session.
+    pub(super) fn take_session(&self, caller: &Caller) -> Result<(), HttpError> {
+        let taken = self.sessions.take(&caller.key_id);
+        taken.map_err(HttpError::TooManyRequests)
+    }
+}
+
+fn rates<K: Clone + Eq + Hash>(what: &'static str, millis: u64, burst: u32) -> Rates<K> {
+    let burst = NonZero::new(burst).unwrap_or(NonZero::<u32>::MIN);
+    Rates::every(what, Duration::from_millis(millis), burst)
+}
+
+/// A request of anyone under `/auth/`. It has taken an attempt before its body is read.
+pub(super) struct Attempt<B = NoBody> {
+    visit: Visit<B>,
+    /// The user who has signed in with this browser before, if the attempt is the browser's.
+    known: Option<UserId>,
+}
+
+impl<B> Attempt<B> {
+    /// Takes an attempt on an account, unless the browser is known to its user.
+    pub(super) fn take_account(&self, interface: &Interface, email: &str) -> Result<(), HttpError> {
+        let accounts = interface.api.app().accounts();
+        let is_own = self
+            .known
+            .is_some_and(|user| accounts.has_address(user, email));
+        if is_own {
+            return Ok(());
+        }
+        let taken = interface.attempts.take_account(email, self.visitor.network);
+        taken.map_err(HttpError::TooManyRequests)
+    }
+}
+
+impl<B> Deref for Attempt<B> {
+    type Target = Visit<B>;
+
+    fn deref(&self) -> &Visit<B> {
+        &self.visit
+    }
+}
+
+impl<B> FromRequest<Arc<Interface>> for Attempt<B>
+where
+    B: FromRequest<Arc<Interface>, Rejection = HttpError>,
+{
+    type Rejection = HttpError;
+
+    async fn from_request(request: Request, state: &Arc<Interface>) -> Result<Self, HttpError> {
+        let attempts = &state.attempts;
+        let known = known_user(&request, state);
+        let known = known.filter(|user| attempts.known_browsers.take(user).is_ok());
+        if known.is_none() {
+            let network = client(request.extensions()).map(Client::network);
+            let taken = attempts.take_network(network);
+            taken.map_err(HttpError::TooManyRequests)?;
+        }
+        let visit = Visit::from_request(request, state).await?;
+        Ok(Self { visit, known })
+    }
+}
+
+/// The user who has signed in with the browser of a request before.
+fn known_user(request: &Request, interface: &Interface) -> Option<UserId> {
+    let app = interface.api.app();
+    let cookies = Cookies::of(app, &app.config());
+    let mut proofs = cookies.browsers(request.headers()).take(MOST_PROOFS);
+    proofs.find_map(|proof| app.accounts().user_of_browser(proof))
+}
