@@ -16,6 +16,7 @@ mod bill;
 mod catalogue;
 mod check;
 mod cli;
+mod clients;
 mod compiled;
 mod compression;
 mod configuration;

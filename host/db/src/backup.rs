@@ -5,17 +5,15 @@ use super::codec::internal;
 use super::commit::commit_durably;
 use super::guard::guarded;
 use super::migrate::FORMAT;
-use super::open::{FORMAT_KEY, META, format, lock, open_file, unreadable};
+use super::open::{FORMAT_KEY, META, format, lock, open_checked, open_file, unreadable};
 use super::read::Read as _;
 use super::table::{Rows as _, Snapshot, TREE};
-use redb::{Builder, Database, ReadableTable};
+use redb::{Database, ReadableTable};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use wharf_domain::secret::Fingerprint;
 
-/// Memory for pages of the copy, in bytes.
-const CACHE: usize = 64 << 20;
 /// Rows between two looks at whether the copy is still wanted.
 const STEP: usize = 4096;
 
@@ -51,11 +49,20 @@ fn copy_rows(
     draft: &Path,
     wanted: impl Fn() -> bool,
 ) -> Result<Copied, OpenError> {
+    let file = wharf_secure_fs::open_new(draft).map_err(|error| unreadable(draft, error))?;
+    let to = open_checked(draft, file)?.rows;
+    copy_tree(from, &to, FORMAT, wanted)
+}
+
+/// Copies all rows into an empty file, with their format.
+pub(super) fn copy_tree(
+    from: &Database,
+    to: &Database,
+    format: u64,
+    wanted: impl Fn() -> bool,
+) -> Result<Copied, OpenError> {
     let snapshot = Snapshot::open(from)?;
     let key = snapshot.key_fingerprint()?;
-    let file = wharf_secure_fs::open_new(draft).map_err(|error| unreadable(draft, error))?;
-    let to = Builder::new().set_cache_size(CACHE).create_file(file);
-    let to = to.map_err(internal)?;
     let txn = to.begin_write().map_err(internal)?;
     let mut rows = 0;
     {
@@ -69,7 +76,7 @@ fn copy_rows(
             }
         }
         let mut meta = txn.open_table(META).map_err(internal)?;
-        meta.insert(FORMAT_KEY, FORMAT).map_err(internal)?;
+        meta.insert(FORMAT_KEY, format).map_err(internal)?;
     }
     commit_durably(txn)?;
     Ok(Copied { rows, key })
@@ -96,7 +103,7 @@ fn copy_file(from: &Path, source: &mut fs::File, draft: &Path) -> Result<Copied,
     let failed = |error| unreadable(draft, error);
     let mut file = wharf_secure_fs::open_new(draft).map_err(failed)?;
     io::copy(source, &mut file).map_err(failed)?;
-    let mut copy = open_file(from, file.try_clone().map_err(failed)?)?;
+    let mut copy = open_file(from, file.try_clone().map_err(failed)?)?.rows;
     check_pages(from, &mut copy)?;
     let key = match format(&copy)? {
         None => return Err(OpenError::Foreign(from.to_owned())),

@@ -34,7 +34,7 @@ pub fn inspect(dir: &Path, projection: Box<dyn Projection>) -> Result<Inspected,
     std::fs::remove_file(&draft).map_err(failed)?;
     io::copy(&mut file, &mut copy).map_err(failed)?;
     copy.rewind().map_err(failed)?;
-    let mut copy = open_file(&path, copy)?;
+    let mut copy = open_file(&path, copy)?.rows;
     let damage = check_pages(&path, &mut copy).err();
     let pages: Vec<_> = damage.iter().map(ToString::to_string).collect();
     // redb refuses further work after a failed check of pages, whose finding is the cause then.
@@ -95,7 +95,7 @@ impl Db {
 /// their number.
 pub fn repair(dir: &Path) -> Result<usize, OpenError> {
     let path = path_in(dir);
-    let file = open(dir)?;
+    let file = open(dir)?.rows;
     let repaired = guarded(|| {
         let txn = file.begin_write().map_err(internal)?;
         let mut rows = Draft::open(&txn)?;

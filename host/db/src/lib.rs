@@ -9,6 +9,7 @@ mod audit;
 mod backup;
 mod batch;
 mod budget;
+mod careful;
 mod codec;
 mod commit;
 mod disk;
@@ -20,10 +21,12 @@ mod history;
 mod idempotency;
 mod inspect;
 mod key;
+mod key_scopes;
 mod keys;
 mod metrics;
 mod migrate;
 mod open;
+mod pages;
 mod projection;
 mod read;
 mod recorded;
@@ -34,6 +37,7 @@ mod table;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod upgrade;
 mod wakes;
 mod webhooks;
 mod writer;
@@ -76,6 +80,8 @@ pub struct Db {
     writer: writer::Writer,
     wakes: Arc<wakes::Wakes>,
     disk: Arc<Disk>,
+    /// None without a file, as in tests.
+    pages: Option<Arc<pages::Pages>>,
 }
 
 /// The bounds of [`Db::write`].
@@ -133,6 +139,20 @@ pub enum OpenError {
          afresh on purpose, move the content of its directory away"
     )]
     Empty(PathBuf),
+    /// A migration does not fit the disk.
+    #[error(
+        "the database {path} must be migrated to a new file, for which {needed} MiB are needed beside it \
+         and {free} MiB are free: make room, or give the space of removed rows back with `wharf compact` \
+         of the version before"
+    )]
+    NoRoom {
+        /// The file.
+        path: PathBuf,
+        /// Size of the new file in MiB.
+        needed: u64,
+        /// Free space in MiB.
+        free: u64,
+    },
     /// The file is of another program.
     #[error(
         "{0} is not a database of Wharf: restore the database from a backup; to start afresh on \
@@ -186,7 +206,7 @@ impl Db {
         clock: Clock,
         bounds: Bounds,
     ) -> Result<Self, OpenError> {
-        let file = open::open(dir)?;
+        let open::Opened { rows, pages } = open::open(dir)?;
         let damaged = |why| OpenError::Damaged {
             path: open::path_in(dir),
             why,
@@ -195,11 +215,12 @@ impl Db {
             disk: Arc::new(Disk::new(dir.to_owned(), bounds.disk_reserve_mib)),
             budget: Budget::new(bounds.records_per_user),
         };
-        let opened = guard::guarded(|| Self::on(file, projection, clock, room)).map_err(damaged)?;
-        opened.map_err(|error| match error {
+        let opened = guard::guarded(|| Self::on(rows, projection, clock, room)).map_err(damaged)?;
+        let opened = opened.map_err(|error| match error {
             OpenError::Rows(error) => damaged(error.chain().to_string()),
             other => other,
-        })
+        })?;
+        Ok(Self { pages, ..opened })
     }
 
     fn on(
@@ -220,14 +241,15 @@ impl Db {
             writer,
             wakes,
             disk,
+            pages: None,
         })
     }
 
-    /// Gives the space of removed rows back to the file system. No process may have the database
-    /// open. Returns the size in bytes before and after.
+    /// Gives the space of removed rows back to the file system, and that of the files that migrations
+    /// kept. No process may have the database open. Returns the size in bytes before and after.
     pub fn compact(dir: &Path) -> Result<(u64, u64), OpenError> {
-        let mut file = open::open(dir)?;
-        let before = Self::bytes_in(dir);
+        let mut file = open::open(dir)?.rows;
+        let before = Self::bytes_in(dir) + upgrade::remove_kept(dir)?;
         while file.compact().map_err(codec::internal)? {}
         drop(file);
         Ok((before, Self::bytes_in(dir)))

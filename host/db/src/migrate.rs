@@ -35,10 +35,16 @@ struct Step {
 /// succeeds on a database without rows, and keeps no server from its start: a row that it
 /// cannot change is left, and named in the log. The types of the rows stay readable for it, so a table
 /// whose type changes becomes a new table.
-const STEPS: &[Step] = &[Step {
-    done: "gave each user a list of API keys",
-    run: |rows| rows.index_keys(),
-}];
+const STEPS: &[Step] = &[
+    Step {
+        done: "gave each user a list of API keys",
+        run: |rows| rows.index_keys(),
+    },
+    Step {
+        done: "took the scope `metrics` from keys that users made",
+        run: |rows| rows.take_metrics_from_users(),
+    },
+];
 
 /// The format before the first of [`STEPS`].
 const BEFORE_STEPS: u64 = 5;
@@ -48,7 +54,7 @@ const BEFORE_STEPS: u64 = 5;
 pub(super) const FORMAT: u64 = BEFORE_STEPS + STEPS.len() as u64;
 
 /// The format whose rows are moved.
-const TREES: u64 = 2;
+pub(super) const TREES: u64 = 2;
 /// The format whose ciphertexts do not name their keys.
 const UNNAMED_KEYS: u64 = 3;
 /// The format whose events are not numbered.

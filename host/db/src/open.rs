@@ -5,14 +5,19 @@ use super::codec::internal;
 use super::commit::commit_durably;
 use super::guard::{guarded, opening};
 use super::migrate::{self, FORMAT};
+use super::pages::{self, Checked, Pages};
 use super::table::Draft;
 use super::tables::INSTALLATION;
+use super::upgrade;
+use redb::backends::FileBackend;
 use redb::{
-    Builder, Database, DatabaseError, ReadableDatabase, StorageError, TableDefinition, TableError,
+    Builder, Database, DatabaseError, ReadableDatabase, StorageBackend, StorageError,
+    TableDefinition, TableError,
 };
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use uuid::Uuid;
 use wharf_domain::error::Error;
 
@@ -24,8 +29,8 @@ pub(super) const FORMAT_KEY: &str = "format";
 /// a start reads every instance, and would leave as much of the file in memory as this allows.
 const CACHE: usize = 256 << 20;
 
-/// The first bytes of every redb file.
-const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
+/// The first bytes of the files of formats up to 5, which redb wrote without checksums of pages.
+const PLAIN: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
 
 /// Files that only a start with a database leaves in its directory.
 const REMAINS: [&str; 3] = ["secret.key", "plugins-cache", migrate::JOURNAL];
@@ -35,8 +40,15 @@ pub fn path_in(dir: &Path) -> PathBuf {
     dir.join("wharf.redb")
 }
 
-/// Opens the database of a directory, or makes it in a directory without remains of one.
-pub fn open(dir: &Path) -> Result<Database, OpenError> {
+/// An open file, and its pages if they have checksums.
+pub struct Opened {
+    pub rows: Database,
+    pub pages: Option<Arc<Pages>>,
+}
+
+/// Opens the database of a directory, or makes it in a directory without remains of one. A database of an
+/// earlier format is migrated to a new file.
+pub fn open(dir: &Path) -> Result<Opened, OpenError> {
     let path = path_in(dir);
     match fs::metadata(&path) {
         Ok(found) if found.len() == 0 => Err(OpenError::Empty(path)),
@@ -61,10 +73,13 @@ fn list(paths: &[PathBuf]) -> String {
     paths.join(" and ")
 }
 
-fn open_present(dir: &Path, path: &Path) -> Result<Database, OpenError> {
+fn open_present(dir: &Path, path: &Path) -> Result<Opened, OpenError> {
     let file = wharf_secure_fs::open(path).map_err(|error| unreadable(path, error))?;
-    let file = open_file(path, file)?;
-    initialise(path, &file, false)?;
+    let mut file = open_file(path, file)?;
+    let found = found_format(path, &file.rows)?;
+    if found < FORMAT || file.pages.is_none() {
+        file = upgrade::upgrade(path, file, found)?;
+    }
     // A crash may have come between a migration and the removal.
     migrate::remove_journal(dir);
     Ok(file)
@@ -79,20 +94,35 @@ pub(super) fn lock(path: &Path, file: &File) -> Result<(), OpenError> {
 }
 
 /// Opens a file that has the rows of a database, after a repair if it was not closed.
-pub fn open_file(path: &Path, mut file: File) -> Result<Database, OpenError> {
-    let mut magic = [0; MAGIC.len()];
+pub fn open_file(path: &Path, mut file: File) -> Result<Opened, OpenError> {
+    let mut magic = [0; PLAIN.len()];
     let read = file.rewind().and_then(|()| file.read_exact(&mut magic));
     match read {
-        Ok(()) if magic == MAGIC => {}
-        Err(error) if error.kind() != ErrorKind::UnexpectedEof => {
-            return Err(unreadable(path, error));
+        Ok(()) if magic == PLAIN => {
+            let file = FileBackend::new(file);
+            let file = file.map_err(|error| of_redb(path, error))?;
+            let rows = open_rows(path, file)?;
+            Ok(Opened { rows, pages: None })
         }
-        _ => return Err(OpenError::Foreign(path.to_owned())),
+        Ok(()) if magic == *pages::MAGIC => open_checked(path, file),
+        Err(error) if error.kind() != ErrorKind::UnexpectedEof => Err(unreadable(path, error)),
+        _ => Err(OpenError::Foreign(path.to_owned())),
     }
-    redb_file(path, file)
 }
 
-fn redb_file(path: &Path, file: File) -> Result<Database, OpenError> {
+/// Opens or makes a file whose pages have checksums.
+pub fn open_checked(path: &Path, file: File) -> Result<Opened, OpenError> {
+    let file = FileBackend::new(file).map_err(|error| of_redb(path, error))?;
+    let pages = Pages::open(file)
+        .map_err(|error| of_redb(path, DatabaseError::Storage(StorageError::Io(error))))?;
+    let rows = open_rows(path, Checked(Arc::clone(&pages)))?;
+    Ok(Opened {
+        rows,
+        pages: Some(pages),
+    })
+}
+
+fn open_rows(path: &Path, file: impl StorageBackend) -> Result<Database, OpenError> {
     opening(path);
     // Every commit has the allocator's state, so redb repairs only a file whose closing panicked.
     let repairs = |_: &mut redb::RepairSession| tracing::warn!("checking the whole database");
@@ -100,19 +130,28 @@ fn redb_file(path: &Path, file: File) -> Result<Database, OpenError> {
         Builder::new()
             .set_cache_size(CACHE)
             .set_repair_callback(repairs)
-            .create_file(file)
+            .create_with_backend(file)
     });
-    let damaged = |why: String| OpenError::Damaged {
+    opened
+        .map_err(|why| damaged(path, why))?
+        .map_err(|error| of_redb(path, error))
+}
+
+fn damaged(path: &Path, why: String) -> OpenError {
+    OpenError::Damaged {
         path: path.to_owned(),
         why,
-    };
-    opened.map_err(damaged)?.map_err(|error| match error {
+    }
+}
+
+fn of_redb(path: &Path, error: DatabaseError) -> OpenError {
+    match error {
         DatabaseError::DatabaseAlreadyOpen => OpenError::InUse(path.display().to_string()),
         DatabaseError::Storage(StorageError::Io(error)) if !of_content(&error) => {
             unreadable(path, error)
         }
-        other => damaged(other.to_string()),
-    })
+        other => damaged(path, other.to_string()),
+    }
 }
 
 /// Whether an error is one of the content rather than of the device: redb reads beyond the end of a
@@ -134,12 +173,12 @@ pub(super) fn unreadable(path: &Path, source: io::Error) -> OpenError {
 }
 
 /// Makes a database under another name first, so that a crash leaves none that is unfinished.
-fn make(dir: &Path, path: &Path) -> Result<Database, OpenError> {
+fn make(dir: &Path, path: &Path) -> Result<Opened, OpenError> {
     let failed = |error| unreadable(path, error);
     let draft = wharf_secure_fs::draft(path);
     let file = wharf_secure_fs::open_new(&draft).map_err(failed)?;
-    let made = redb_file(&draft, file).and_then(|file| {
-        initialise(&draft, &file, true)?;
+    let made = open_checked(&draft, file).and_then(|file| {
+        initialise(&draft, &file.rows, true)?;
         Ok(file)
     });
     match made {
@@ -158,23 +197,11 @@ fn make(dir: &Path, path: &Path) -> Result<Database, OpenError> {
     }
 }
 
-/// The work that opening a file took.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Opened {
-    New,
-    Present,
-    Migrated,
-}
-
 /// Brings a file to the present format, or refuses it. Only a `new` file may have no format.
-pub(super) fn initialise(path: &Path, file: &Database, new: bool) -> Result<Opened, OpenError> {
-    let damaged = |why| OpenError::Damaged {
-        path: path.to_owned(),
-        why,
-    };
-    guarded(|| {
+pub(super) fn initialise(path: &Path, file: &Database, new: bool) -> Result<(), OpenError> {
+    whole(path, || {
         let found = match format(file)? {
-            Some(FORMAT) => return Ok(Opened::Present),
+            Some(FORMAT) => return Ok(()),
             Some(found) if found > FORMAT => {
                 return Err(OpenError::Newer {
                     found,
@@ -186,26 +213,39 @@ pub(super) fn initialise(path: &Path, file: &Database, new: bool) -> Result<Open
         };
         let txn = file.begin_write().map_err(internal)?;
         let mut meta = txn.open_table(META).map_err(internal)?;
-        let opened = match found {
-            Some(found) => {
-                migrate::migrate(&txn, found, &mut meta)?;
-                Opened::Migrated
-            }
+        match found {
+            Some(found) => migrate::migrate(&txn, found, &mut meta)?,
             None => {
                 Draft::open(&txn)?.put(&INSTALLATION, &(), (), &Uuid::new_v4())?;
-                Opened::New
             }
-        };
+        }
         meta.insert(FORMAT_KEY, FORMAT).map_err(internal)?;
         drop(meta);
         commit_durably(txn)?;
-        Ok(opened)
+        Ok(())
     })
-    .map_err(damaged)?
-    .map_err(|error| match error {
-        OpenError::Rows(error) => damaged(error.chain().to_string()),
+}
+
+/// Reads or writes rows of a file. An error of them is one of the file.
+pub(super) fn whole<T>(
+    path: &Path,
+    f: impl FnOnce() -> Result<T, OpenError>,
+) -> Result<T, OpenError> {
+    let done = guarded(f).map_err(|why| damaged(path, why))?;
+    done.map_err(|error| match error {
+        OpenError::Rows(error) => damaged(path, error.chain().to_string()),
         other => other,
     })
+}
+
+/// The format of a file that is not newer than this version.
+pub(super) fn found_format(path: &Path, file: &Database) -> Result<u64, OpenError> {
+    let known = FORMAT;
+    match whole(path, || Ok(format(file)?))? {
+        Some(found) if found > known => Err(OpenError::Newer { found, known }),
+        Some(found) => Ok(found),
+        None => Err(OpenError::Foreign(path.to_owned())),
+    }
 }
 
 /// The format that a file has; none in a file of another program.

@@ -4,19 +4,20 @@
 //! in one tree. A key is the table's group, the first part of the row's key, the table's kind, and the
 //! rest of the row's key. So rows that change together are neighbours.
 
+use super::careful::{Careful, careful};
 use super::codec::{decode, encode, internal};
 use super::key::Part;
 use super::wakes::Woken;
 use redb::{
-    AccessGuard, Range, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable,
-    TableDefinition, WriteTransaction,
+    AccessGuard, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition,
+    WriteTransaction,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 use wharf_domain::error::Error;
 
-type Bytes = &'static [u8];
+pub(super) type Bytes = &'static [u8];
 
 pub(super) const TREE: TableDefinition<Bytes, Bytes> = TableDefinition::new("rows");
 
@@ -70,7 +71,7 @@ impl<F: Part + ?Sized, R: Part<Owned = R>, V> Table<F, R, V> {
 }
 
 type Row<F, R, V> = Result<(<F as Part>::Owned, R, V), Error>;
-type Found<'a> = (AccessGuard<'a, Bytes>, AccessGuard<'a, Bytes>);
+pub(super) type Found<'a> = (AccessGuard<'a, Bytes>, AccessGuard<'a, Bytes>);
 
 /// Reads rows: of a commit, or of a write under way.
 pub trait Rows {
@@ -85,7 +86,7 @@ pub trait Rows {
         rest: R,
     ) -> Result<Option<V>, Error> {
         let key = table.key(first, &rest);
-        let row = self.tree().get(key.as_slice()).map_err(internal)?;
+        let row = careful(&key, || self.tree().get(key.as_slice()))?;
         row.map(|row| decode(row.value())).transpose()
     }
 
@@ -111,8 +112,8 @@ pub trait Rows {
         from: R,
     ) -> Result<impl Iterator<Item = Result<(R, V), Error>>, Error> {
         let (from, to) = (table.key(first, &from), table.prefix(first, table.kind + 1));
-        let rows = self.tree().range(from.as_slice()..to.as_slice());
-        Ok(rows.map_err(internal)?.filter_map(|row| {
+        let rows = Careful::range(self.tree(), &from, &to)?;
+        Ok(rows.filter_map(|row| {
             read(table, row, decode)
                 .map(|found| found.map(|(_, rest, value)| (rest, value)))
                 .transpose()
@@ -139,8 +140,8 @@ pub trait Rows {
         from: R,
     ) -> Result<impl Iterator<Item = Result<R, Error>>, Error> {
         let (from, to) = (table.key(first, &from), table.prefix(first, table.kind + 1));
-        let rows = self.tree().range(from.as_slice()..to.as_slice());
-        Ok(rows.map_err(internal)?.filter_map(|row| {
+        let rows = Careful::range(self.tree(), &from, &to)?;
+        Ok(rows.filter_map(|row| {
             read(table, row, |_| Ok(()))
                 .map(|found| found.map(|(_, rest, ())| rest))
                 .transpose()
@@ -155,8 +156,8 @@ pub trait Rows {
         to: R,
     ) -> Result<impl Iterator<Item = Result<R, Error>>, Error> {
         let (from, to) = (table.prefix(first, table.kind), table.key(first, &to));
-        let rows = self.tree().range(from.as_slice()..to.as_slice());
-        Ok(rows.map_err(internal)?.rev().filter_map(|row| {
+        let rows = Careful::range(self.tree(), &from, &to)?;
+        Ok(rows.rev().filter_map(|row| {
             read(table, row, |_| Ok(()))
                 .map(|found| found.map(|(_, rest, ())| rest))
                 .transpose()
@@ -191,11 +192,7 @@ pub trait Rows {
             || vec![table.group],
             |(first, rest)| table.key(first.borrow(), &rest),
         );
-        let to = [table.group + 1];
-        let rows = self
-            .tree()
-            .range(from.as_slice()..&to[..])
-            .map_err(internal)?;
+        let rows = Careful::range(self.tree(), &from, &[table.group + 1])?;
         Ok(rows.filter_map(|row| {
             read(table, row, |_| Ok(()))
                 .map(|found| found.map(|(first, rest, ())| (first, rest)))
@@ -208,8 +205,7 @@ pub trait Rows {
         &self,
         table: &Table<F, R, V>,
     ) -> Result<impl DoubleEndedIterator<Item = Row<F, R, V>>, Error> {
-        let (from, to) = ([table.group], [table.group + 1]);
-        let rows = self.tree().range(&from[..]..&to[..]).map_err(internal)?;
+        let rows = Careful::range(self.tree(), &[table.group], &[table.group + 1])?;
         Ok(rows.filter_map(|row| read(table, row, decode).transpose()))
     }
 }
@@ -218,18 +214,18 @@ fn range<'a, F: Part + ?Sized, R: Part<Owned = R>, V>(
     tree: &'a impl ReadableTable<Bytes, Bytes>,
     table: &Table<F, R, V>,
     first: &F,
-) -> Result<Range<'a, Bytes, Bytes>, Error> {
+) -> Result<Careful<'a>, Error> {
     let from = table.prefix(first, table.kind);
     let to = table.prefix(first, table.kind + 1);
-    tree.range(from.as_slice()..to.as_slice()).map_err(internal)
+    Careful::range(tree, &from, &to)
 }
 
 fn read<F: Part + ?Sized, R: Part<Owned = R>, V, T>(
     table: &Table<F, R, V>,
-    row: Result<Found<'_>, redb::StorageError>,
+    row: Result<Found<'_>, Error>,
     value: impl FnOnce(&[u8]) -> Result<T, Error>,
 ) -> Result<Option<(F::Owned, R, T)>, Error> {
-    let (key, bytes) = row.map_err(internal)?;
+    let (key, bytes) = row?;
     match table.parse(key.value())? {
         Some((first, rest)) => Ok(Some((first, rest, value(bytes.value())?))),
         None => Ok(None),
@@ -303,7 +299,7 @@ impl<'t> Draft<'t> {
     ) -> Result<Option<V>, Error> {
         self.changed = true;
         let key = table.key(first, &rest);
-        let old = self.tree.insert(key.as_slice(), value).map_err(internal)?;
+        let old = careful(&key, || self.tree.insert(key.as_slice(), value))?;
         old.map(|old| decode(old.value())).transpose()
     }
 
@@ -325,7 +321,7 @@ impl<'t> Draft<'t> {
         rest: R,
     ) -> Result<Option<V>, Error> {
         let key = table.key(first, &rest);
-        let old = self.tree.remove(key.as_slice()).map_err(internal)?;
+        let old = careful(&key, || self.tree.remove(key.as_slice()))?;
         self.changed |= old.is_some();
         old.map(|old| decode(old.value())).transpose()
     }

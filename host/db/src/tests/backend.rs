@@ -49,6 +49,10 @@ impl Disk {
         self.power.lock().unwrap()
     }
 
+    pub fn begins_with(&self, bytes: &[u8]) -> bool {
+        self.state().now.starts_with(bytes)
+    }
+
     pub fn syncs(&self) -> u64 {
         self.state().syncs
     }

@@ -31,7 +31,8 @@ fn present() -> (Disk, [InstanceId; 3]) {
 /// The rows of a database as the earlier version wrote them, closed or not.
 fn as_before(rows: &Disk, closed: bool) -> Disk {
     let disk = Disk::new();
-    let file = database(&disk);
+    let file = redb::Builder::new().create_with_backend(disk.clone());
+    let file = file.unwrap();
     let db = open(rows).unwrap();
     let txn = file.begin_write().unwrap();
     db.read(|rows| {
@@ -99,11 +100,10 @@ fn as_before(rows: &Disk, closed: bool) -> Disk {
 }
 
 fn database(disk: &Disk) -> Database {
-    let file = redb::Builder::new().create_with_backend(disk.clone());
-    file.unwrap()
+    super::database(disk, |_| {}).unwrap()
 }
 
-fn set_format(disk: &Disk, format: u64) {
+pub(super) fn set_format(disk: &Disk, format: u64) {
     let file = database(disk);
     let txn = file.begin_write().unwrap();
     let mut meta = txn.open_table(META).unwrap();
@@ -190,7 +190,10 @@ fn a_database_that_the_earlier_version_did_not_close_is_refused_and_left_alone()
 fn other_formats_are_refused() {
     let (disk, _) = present();
     let newer = format!("formats up to {}", old::FORMAT);
-    for (format, why) in [(1, "a version in between"), (old::FORMAT + 1, newer.as_str())] {
+    for (format, why) in [
+        (1, "a version in between"),
+        (old::FORMAT + 1, newer.as_str()),
+    ] {
         set_format(&disk, format);
         let refused = open(&disk).err().unwrap();
         assert!(refused.contains(why), "{refused}");

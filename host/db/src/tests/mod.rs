@@ -13,11 +13,13 @@ mod damage;
 mod fixture;
 mod formats;
 mod idempotency;
+mod key_scopes;
 mod migration;
 mod power;
 mod versions;
 
 use super::commit::Room;
+use super::pages::{Checked, Pages};
 use super::writer::QUEUE;
 use super::{Bounds, Change, Changes, Db, Read, View, open};
 use backend::Disk;
@@ -37,12 +39,24 @@ fn open(disk: &Disk) -> Result<Db, String> {
 }
 
 fn open_with(disk: &Disk, taken: &Taken) -> Result<Db, String> {
-    let file = redb::Builder::new()
-        .create_with_backend(disk.clone())
-        .map_err(|e| e.to_string())?;
+    let file = database(disk, |_| {}).map_err(|e| e.to_string())?;
     open::initialise(Path::new("disk"), &file, true).map_err(|e| e.to_string())?;
     let clock = Box::new(|| Timestamp(3));
     Db::on(file, Box::new(taken.clone()), clock, Room::default()).map_err(|e| e.to_string())
+}
+
+/// Opens the file of a disk, which is of a format before checksums if it begins as redb's files do.
+fn database(
+    disk: &Disk,
+    repairs: impl Fn(&mut redb::RepairSession) + 'static,
+) -> Result<redb::Database, redb::DatabaseError> {
+    let mut builder = redb::Builder::new();
+    builder.set_repair_callback(repairs);
+    if disk.begins_with(b"redb") {
+        return builder.create_with_backend(disk.clone());
+    }
+    let pages = Pages::open(disk.clone()).map_err(redb::StorageError::Io)?;
+    builder.create_with_backend(Checked(pages))
 }
 
 impl Db {
@@ -86,10 +100,7 @@ fn directory(name: &str) -> PathBuf {
 }
 
 fn assert_not_checked(disk: &Disk) {
-    let reopened = redb::Builder::new()
-        .set_repair_callback(|_| panic!("all of it is checked"))
-        .create_with_backend(disk.clone());
-    drop(reopened.unwrap());
+    drop(database(disk, |_| panic!("all of it is checked")).unwrap());
 }
 
 #[test]

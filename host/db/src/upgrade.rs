@@ -1,0 +1,121 @@
+//! Moves the database of an earlier version to a new file. The earlier file is kept under another name, so
+//! that an upgrade can be taken back.
+
+use super::OpenError;
+use super::backup::copy_tree;
+use super::migrate::{FORMAT, TREES};
+use super::open::{Opened, initialise, open_checked, open_file, path_in, unreadable, whole};
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// Room in bytes that is left beside the new file.
+const SPARE: u64 = 16 << 20;
+
+/// The name of the file of an earlier format.
+fn kept_as(path: &Path, format: u64) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(format!(".format-{format}"));
+    name.into()
+}
+
+/// Copies a database of an earlier format into a new file, migrates the copy, and puts it in the place of
+/// the earlier file, which gets another name.
+pub fn upgrade(path: &Path, from: Opened, found: u64) -> Result<Opened, OpenError> {
+    if found < TREES {
+        return Err(OpenError::Older { found });
+    }
+    let failed = |error| unreadable(path, error);
+    let length = fs::metadata(path).map_err(failed)?.len();
+    refuse_small_disk(path, length)?;
+    let kept = kept_as(path, found);
+    tracing::info!(
+        format = found,
+        bytes = length,
+        "the database is migrated to a new file"
+    );
+    let draft = wharf_secure_fs::draft(path);
+    let made = copy(path, &from, found, &draft).and_then(|made| {
+        // The earlier version may have left one before the upgrade was taken back.
+        remove(&kept).map_err(failed)?;
+        fs::hard_link(path, &kept).map_err(failed)?;
+        fs::rename(&draft, path).map_err(failed)?;
+        sync_names(path).map_err(failed)?;
+        Ok(made)
+    });
+    let made = made.inspect_err(|_| drop(fs::remove_file(&draft)))?;
+    // Its lock kept other processes from the name until here.
+    drop(from);
+    let (from, to) = (found, FORMAT);
+    tracing::info!(
+        from,
+        to,
+        kept = %kept.display(),
+        "the database was migrated; the earlier file is kept until `wharf compact`"
+    );
+    Ok(made)
+}
+
+fn copy(path: &Path, from: &Opened, found: u64, draft: &Path) -> Result<Opened, OpenError> {
+    let file = wharf_secure_fs::open_new(draft).map_err(|error| unreadable(draft, error))?;
+    let made = open_checked(draft, file)?;
+    if found == TREES {
+        // Its rows are in one tree only after the migration.
+        let plain = migrated_in_place(path, draft)?;
+        whole(path, || copy_tree(&plain.rows, &made.rows, FORMAT, || true))?;
+    } else {
+        whole(path, || copy_tree(&from.rows, &made.rows, found, || true))?;
+        initialise(path, &made.rows, false)?;
+    }
+    Ok(made)
+}
+
+/// A copy of the file without a name.
+fn migrated_in_place(path: &Path, draft: &Path) -> Result<Opened, OpenError> {
+    let failed = |error| unreadable(path, error);
+    let draft = wharf_secure_fs::draft(draft);
+    let mut copy = wharf_secure_fs::open_new(&draft).map_err(failed)?;
+    fs::remove_file(&draft).map_err(failed)?;
+    io::copy(&mut fs::File::open(path).map_err(failed)?, &mut copy).map_err(failed)?;
+    let copy = open_file(path, copy)?;
+    initialise(path, &copy.rows, false)?;
+    Ok(copy)
+}
+
+fn refuse_small_disk(path: &Path, length: u64) -> Result<(), OpenError> {
+    let free = rustix::fs::statvfs(path).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    match free {
+        Ok(free) if free < length.saturating_add(SPARE) => Err(OpenError::NoRoom {
+            path: path.to_owned(),
+            needed: (length + SPARE) >> 20,
+            free: free >> 20,
+        }),
+        // The copy itself finds out where the operating system does not say.
+        _ => Ok(()),
+    }
+}
+
+fn sync_names(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), wharf_secure_fs::sync_names)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Removes the earlier files of a directory. Returns the number of bytes in them.
+pub fn remove_kept(dir: &Path) -> Result<u64, OpenError> {
+    let path = path_in(dir);
+    let failed = |error| unreadable(&path, error);
+    let mut bytes = 0;
+    for format in TREES..=FORMAT {
+        let kept = kept_as(&path, format);
+        bytes += fs::metadata(&kept).map_or(0, |file| file.len());
+        remove(&kept).map_err(failed)?;
+    }
+    Ok(bytes)
+}
