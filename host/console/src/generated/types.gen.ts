@@ -29,6 +29,8 @@ export type ActionResult = {
     uuid: Uuid;
 };
 
+export type ActionResultOrState = ActionResult | ChangedInstance;
+
 export type Amounts = {
     disk_size_gib: number;
     mem_gib: number;
@@ -77,6 +79,21 @@ export type BillCorrection = {
     at: Time;
     reason: string;
     usd: number;
+};
+
+/**
+ * The answer to a change by a key without the scope `read`.
+ */
+export type ChangedInstance = {
+    state: State;
+    uuid: Uuid;
+};
+
+export type ChangedPreferences = {
+    /**
+     * The setting after the change.
+     */
+    allow_moves?: boolean;
 };
 
 /**
@@ -164,7 +181,7 @@ export type DeviceApproval = {
     /**
      * Permissions of the key; without it, read and write.
      */
-    scopes?: Array<'read' | 'write' | 'metrics'> | null;
+    scopes?: Array<UserScope> | null;
     /**
      * The code that the program shows.
      */
@@ -293,6 +310,10 @@ export type Flavor = {
      * It uses `ai_provider_api_key`.
      */
     ai: boolean;
+    /**
+     * A node that takes new instances has its image.
+     */
+    available: boolean;
     description: string;
     /**
      * It uses a GPU.
@@ -367,13 +388,23 @@ export type InstanceCost = {
      * Corrections by the operator. Those of closed ledgers are in the sums only.
      */
     corrections: Array<BillCorrection>;
+    disk_size_gib: number | null;
+    /**
+     * Null if an earlier version of the service removed the instance.
+     */
+    flavor: string | null;
     /**
      * Cost of an hour as the instance is now.
      */
     hourly_usd: number;
+    mem_gib: number | null;
     months: Array<MonthCost>;
     /**
-     * Null if the instance is gone and its name is no longer known.
+     * Null as `name` is, and so are the other amounts.
+     */
+    n_vcpus: number | null;
+    /**
+     * The last name. Null if an earlier version of the service removed the instance.
      */
     name: string | null;
     state: State;
@@ -406,7 +437,9 @@ export type InstanceFields = {
     n_vcpus: number;
     name: string;
     /**
-     * Password of the login user; empty if the service cannot decrypt it.
+     * Password of the login user. It opens a shell, so it is empty for a key without the scope
+     * `write`. It is also empty if the service cannot decrypt it.
+     *
      */
     original_service_password: string;
     /**
@@ -437,6 +470,8 @@ export type InstanceFields = {
 export type InstanceInList = InstanceFields;
 
 export type InstanceList = Array<InstanceInList>;
+
+export type InstanceOrState = Instance | ChangedInstance;
 
 export type InstanceOwner = {
     /**
@@ -495,7 +530,7 @@ export type KeyRequest = {
     /**
      * Permissions of the key; without it, those of the key of the request.
      */
-    scopes?: Array<'read' | 'write' | 'metrics'> | null;
+    scopes?: Array<UserScope> | null;
 };
 
 export type KeySecret = {
@@ -590,6 +625,8 @@ export type PortsResult = {
     wan_ports: Array<Port>;
 };
 
+export type PortsResultOrState = PortsResult | ChangedInstance;
+
 export type Preferences = {
     /**
      * Whether your running instances may be stopped, moved to another node and started again, when
@@ -637,7 +674,7 @@ export type ResourceType = 'vm' | 'container';
 
 /**
  * `read` allows requests that change nothing, `write` those that change something, `metrics` the
- * metrics of the service.
+ * metrics of the service. Only the operator gives `metrics`.
  *
  */
 export type Scope = 'read' | 'write' | 'metrics';
@@ -689,7 +726,9 @@ export type Session = {
 
 export type Shortage = {
     /**
-     * Fields that exceed the free resources or your quota, such as `n_vcpus`.
+     * Fields that exceed the free resources or your quota, such as `n_vcpus`. `flavor` alone says that no
+     * node that can run the instance has the image of its flavor.
+     *
      */
     bottleneck: Array<string>;
     message: string;
@@ -770,6 +809,13 @@ export type Stats = {
     mem_used_gib: number;
 };
 
+export type Ticket = {
+    /**
+     * The value of the parameter `ticket`.
+     */
+    ticket: string;
+};
+
 export type TierRates = {
     name: CpuTier;
     ram_cost_hourly_usd: number;
@@ -815,6 +861,11 @@ export type Usage = {
      */
     total_usd: number;
 };
+
+/**
+ * A scope that users give to their keys.
+ */
+export type UserScope = 'read' | 'write';
 
 export type Uuid = string;
 
@@ -1424,7 +1475,7 @@ export type CreateInstanceResponses = {
     /**
      * The new instance.
      */
-    201: Instance;
+    201: InstanceOrState;
 };
 
 export type CreateInstanceResponse = CreateInstanceResponses[keyof CreateInstanceResponses];
@@ -1662,7 +1713,7 @@ export type UpdateInstanceResponses = {
     /**
      * The updated instance.
      */
-    200: Instance;
+    200: InstanceOrState;
 };
 
 export type UpdateInstanceResponse = UpdateInstanceResponses[keyof UpdateInstanceResponses];
@@ -1744,7 +1795,7 @@ export type AddPortResponses = {
     /**
      * The open ports.
      */
-    200: PortsResult;
+    200: PortsResultOrState;
 };
 
 export type AddPortResponse = AddPortResponses[keyof AddPortResponses];
@@ -1888,7 +1939,7 @@ export type RecreateInstanceResponses = {
     /**
      * The instance, which is being created.
      */
-    200: Instance;
+    200: InstanceOrState;
 };
 
 export type RecreateInstanceResponse = RecreateInstanceResponses[keyof RecreateInstanceResponses];
@@ -1966,7 +2017,7 @@ export type RemovePortResponses = {
     /**
      * The open ports.
      */
-    200: PortsResult;
+    200: PortsResultOrState;
 };
 
 export type RemovePortResponse = RemovePortResponses[keyof RemovePortResponses];
@@ -2048,7 +2099,7 @@ export type RestartInstanceResponses = {
     /**
      * The instance is restarted.
      */
-    200: ActionResult;
+    200: ActionResultOrState;
 };
 
 export type RestartInstanceResponse = RestartInstanceResponses[keyof RestartInstanceResponses];
@@ -2190,7 +2241,7 @@ export type StopInstanceResponses = {
     /**
      * The instance is stopped.
      */
-    200: ActionResult;
+    200: ActionResultOrState;
 };
 
 export type StopInstanceResponse = StopInstanceResponses[keyof StopInstanceResponses];
@@ -2615,9 +2666,9 @@ export type UpdatePreferencesError = UpdatePreferencesErrors[keyof UpdatePrefere
 
 export type UpdatePreferencesResponses = {
     /**
-     * Your preferences after the change.
+     * Your preferences after the change; for a key without the scope `read`, those of the request.
      */
-    200: Preferences;
+    200: ChangedPreferences;
 };
 
 export type UpdatePreferencesResponse = UpdatePreferencesResponses[keyof UpdatePreferencesResponses];
@@ -4695,6 +4746,57 @@ export type SignOutResponses = {
 };
 
 export type SignOutResponse = SignOutResponses[keyof SignOutResponses];
+
+export type IssueTicketData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/auth/ticket/';
+};
+
+export type IssueTicketErrors = {
+    /**
+     * The request violates HTTP: it does not have exactly one `Host` header, or its body is
+     * incomplete or malformed.
+     *
+     */
+    400: Detail;
+    /**
+     * The request has no valid session.
+     */
+    401: Detail;
+    /**
+     * The request comes from a page elsewhere, or sign-in is switched off.
+     */
+    403: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB.
+     */
+    413: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type IssueTicketError = IssueTicketErrors[keyof IssueTicketErrors];
+
+export type IssueTicketResponses = {
+    /**
+     * The ticket.
+     */
+    200: Ticket;
+};
+
+export type IssueTicketResponse = IssueTicketResponses[keyof IssueTicketResponses];
 
 export type HealthzData = {
     body?: never;
