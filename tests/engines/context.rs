@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use wharf_testkit::engine::{Allowed, Kind, Options, PrivateEngine, TlsListener};
 use wharf_testkit::http::{Client, Endpoint, Request};
-use wharf_tests::{Authority, Ports, Server, docker_node, free_network};
+use wharf_tests::{Authority, Ports, Server, docker_node, free_network_beside};
 
 /// The deadline of a manual request to the engine, with many at once.
 const BY_HAND: Duration = Duration::from_secs(300);
@@ -207,10 +207,21 @@ impl Context {
     }
 
     fn settings_on(&self, endpoint: &str, tls: &str, ports: Ports, more: &str) -> Result<String> {
-        let n = free_network()?;
+        let n = free_network_beside(self.ranges()?)?;
         let (lan, public) = (format!("10.{n}.0.0/16"), format!("198.18.{n}.0/28"));
         let node = docker_node(NODE, endpoint, [&lan, &public], &self.engine.settings());
         Ok(format!("{more}{}{node}{tls}", ports.settings()))
+    }
+
+    /// The address ranges of the engine's networks. One without containers may outlive its instances.
+    fn ranges(&self) -> Result<Vec<String>> {
+        let networks = self.client().get("/networks")?;
+        let networks = networks.as_array().context("a list of networks")?.iter();
+        let ranges = networks.filter_map(|network| network["IPAM"]["Config"].as_array());
+        let subnets = ranges
+            .flatten()
+            .filter_map(|range| range["Subnet"].as_str());
+        Ok(subnets.map(str::to_owned).collect())
     }
 
     /// Returns whether each new container copies its image's top layer.

@@ -31,7 +31,7 @@ pub use cli::{Ended, OnTerminal, Shell, end};
 pub use config::{Ports, docker_node, lasting_node, simulated_node};
 pub use document::{check as agrees_with_document, check_body as body_agrees, documented};
 pub use fake_clock::FakeClock;
-pub use network::free_network;
+pub use network::{free_network, free_network_beside};
 pub use node_check::node_check;
 pub use proxy::Proxy;
 pub use python::{Python, succeed};

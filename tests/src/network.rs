@@ -16,8 +16,14 @@ static NEXT: AtomicU16 = AtomicU16::new(0);
 /// Returns a number n such that 10.n.0.0/16 is unused: no other server of a test has it, the machine has no
 /// route to it, and no other Wharf has reserved it.
 pub fn free_network() -> Result<u8> {
+    free_network_beside(Vec::new())
+}
+
+/// [`free_network`] that overlaps none of these ranges. Podman has no route to a network without containers.
+pub fn free_network_beside(ranges: Vec<String>) -> Result<u8> {
     let routes = output(Command::new("ip").args(["-4", "route", "show"]))?;
-    let mut taken: Vec<_> = routes.lines().map(str::to_owned).collect();
+    let mut taken = ranges;
+    taken.extend(routes.lines().map(str::to_owned));
     taken.extend(
         reserved(Path::new(""))
             .iter()
