@@ -39,7 +39,8 @@ pub fn running_means_ssh_accepts(lab: &impl Lab) -> Result<()> {
 }
 
 /// The identity that a restart keeps. A changed hardware address would leave stale ARP entries on neighbours.
-const IDENTITY: &str = "uname -n; cat /etc/hostname ~/file /etc/ssh/ssh_host_ed25519_key.pub \
+/// Podman 4 writes no line end into `/etc/hostname`.
+const IDENTITY: &str = "uname -n; echo $(cat /etc/hostname); cat ~/file /etc/ssh/ssh_host_ed25519_key.pub \
     /sys/class/net/eth0/address; getent hosts keeps-data; sudo ls -A /etc/wharf";
 
 pub fn data_survives(lab: &impl Lab) -> Result<()> {
