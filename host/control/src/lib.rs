@@ -45,6 +45,7 @@ mod recreate;
 mod restart;
 pub mod retention;
 mod rotate;
+pub mod scrub;
 mod settled;
 mod ssh_key;
 mod stats;
@@ -59,7 +60,7 @@ pub mod webhook;
 
 pub use access::{Access, Invalid};
 pub use account::{
-    Accounts, Identity, IdentityError, Invitation, Invite, NewSession, Passkey, ProvenIdentity,
+    Accounts, EndedAccess, Expiry, Identity, IdentityError, Invitation, Invite, NewSession, Passkey, ProvenIdentity,
     RelyingParty, SessionInfo, Visitor, device,
 };
 pub use audit::{AuditEntry, Order as AuditOrder, page as audit_page, record as audit_record};
@@ -259,6 +260,11 @@ impl App {
     /// Completes when the database takes no more writes.
     pub async fn lost(&self) {
         self.db.lost().await;
+    }
+
+    /// Whether pages of the database were found damaged.
+    pub fn is_damaged(&self) -> bool {
+        self.db.damaged_pages() > 0
     }
 
     /// The disk of the database.

@@ -161,6 +161,7 @@ impl App {
     /// Adds all figures below HTTP to a registry.
     pub fn register_metrics(&self, registry: &mut Registry) {
         self.db.metrics().register(registry);
+        self.db.register_scrubs(registry);
         self.plugins.metrics().register(registry);
         self.metrics.register(registry);
         registry.register(

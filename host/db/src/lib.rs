@@ -31,6 +31,7 @@ mod projection;
 mod read;
 mod recorded;
 mod rows;
+mod scrub;
 mod sign_in_ways;
 mod ssh_keys;
 mod table;
@@ -45,7 +46,7 @@ mod writer;
 pub use accounts::{AccountChange, ReadAccounts};
 pub use backup::{Copied, restore};
 pub use batch::{Change, Changes};
-pub use commit::{Clock, View};
+pub use commit::{Clock, Times, View};
 pub use disk::Disk;
 pub use findings::Finding;
 pub use guard::exit_on_damage;
@@ -54,6 +55,7 @@ pub use keys::ReadKeys;
 pub use metrics::DbMetrics;
 pub use projection::Projection;
 pub use read::Read;
+pub use scrub::Scrubbed;
 pub use rows::{
     AuditHead, BilledAs, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, IdentityDigest,
     IdentityRow, InviteRow, KeyRow, KeyTerms, MoveRow, NodeRow, PasskeyDigest, PasskeyRow,

@@ -12,6 +12,7 @@
 //! redb refuses all work after an error of a reading. So a page that is damaged is handed to it as zeros,
 //! which are no page of redb: a request that needs the page fails, and no other.
 
+use super::scrub::Scrubs;
 use redb::{BackendError, StorageBackend};
 use std::collections::BTreeSet;
 use std::io;
@@ -41,6 +42,8 @@ pub struct Pages {
     state: Mutex<State>,
     /// Whether the file may have a note about its header.
     noted: AtomicBool,
+    /// The metrics of scrubs of these pages.
+    pub scrubs: Scrubs,
     /// Held while pages are written.
     writing: Mutex<()>,
 }
@@ -129,6 +132,7 @@ impl Pages {
             file: Box::new(file),
             state: Mutex::new(state),
             noted: AtomicBool::new(!new),
+            scrubs: Scrubs::default(),
             writing: Mutex::default(),
         };
         found.check_header()?;
@@ -237,8 +241,17 @@ impl Pages {
         Ok(wrong.map(|(page, _)| page))
     }
 
+    fn count_damaged(&self) {
+        let damaged = self.damaged();
+        self.scrubs
+            .damaged
+            .set(i64::try_from(damaged).unwrap_or(i64::MAX));
+    }
+
     fn report(&self, page: u64) {
-        if self.state().damaged.insert(page) {
+        let new = self.state().damaged.insert(page);
+        self.count_damaged();
+        if new {
             tracing::error!(
                 page,
                 offset = page_at(page),
@@ -255,10 +268,15 @@ impl Pages {
             .map(|(page, content)| (page, sum(page, content)))
             .collect();
         let mut state = self.state();
+        let damaged = state.damaged.len();
         for (page, sum) in sums.into_iter().filter(|(page, _)| *page != HEADER) {
             state.set(page, sum);
         }
+        let mended = state.damaged.len() < damaged;
         drop(state);
+        if mended {
+            self.count_damaged();
+        }
         self.file.write(page_at(first), content)
     }
 }

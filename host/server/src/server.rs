@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, watch};
 use wharf_config::{Config, FlavorConfig, NodeConfig};
 use wharf_control::reconciler;
 use wharf_control::retention;
+use wharf_control::scrub;
 use wharf_control::terminal_watch;
 use wharf_control::{App, Clock, Nudge, Parts, SharedInventory, Vault, VaultError, clock_watch};
 use wharf_db::{Bounds, Db, Inspected, OpenError, Read, inspect};
@@ -111,7 +112,7 @@ pub fn open_db(config: &Config) -> Result<(Db, SharedInventory, Clock), StartErr
     let db = Db::open(
         &config.data_dir,
         projection,
-        Box::new(move || time.now()),
+        Box::new(move || time.times()),
         bounds,
     )?;
     clock.resume(&db)?;
@@ -194,6 +195,8 @@ pub async fn serve(
     background.add("the watch of the clock", watch);
     let retention = tokio::spawn(retention::run(Arc::clone(&app), ended.clone()));
     background.add("the removal of old records", retention);
+    let scrub = tokio::spawn(scrub::run(Arc::clone(&app), ended.clone()));
+    background.add("the scrub of the database", scrub);
     let terminals = tokio::spawn(terminal_watch::run(Arc::clone(&app), stopped.clone()));
     background.add("the watch of terminals", terminals);
     let webhooks = tokio::spawn(webhook::run(Arc::clone(&app), ended.clone()));

@@ -26,6 +26,10 @@ use wharf_domain::scope::Scope;
 pub const DISK_FULL: &str = "The service is short of disk space: it accepts no new instances and no changes, except stops, \
      deletions, revocations and sign-ins.";
 
+/// The notice of `/readyz` once a page of the database was found damaged.
+pub const DAMAGED: &str = "A part of the database is damaged: requests that need it get a 500, all others are served. The log \
+     of the server names it.";
+
 /// A response; its body is one piece.
 pub use axum::response::Response;
 

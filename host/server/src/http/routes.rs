@@ -287,6 +287,10 @@ async fn health(_: NoBody) -> Response {
 
 async fn ready(State(interface): Shared, _: NoBody) -> Result<Response, HttpError> {
     match interface.api.app().ready() {
+        true if interface.api.app().is_damaged() => {
+            let notice = respond::DAMAGED;
+            Ok(respond::ok(&json!({ "status": "ready", "notice": notice })))
+        }
         // Reads are served, and deletions make room.
         true if interface.api.app().disk().is_low() => {
             let notice = respond::DISK_FULL;
