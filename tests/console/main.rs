@@ -9,6 +9,7 @@
 )]
 
 mod axe;
+mod create;
 mod desk;
 mod dialogs;
 mod dist;
@@ -29,3 +30,4 @@ mod signed_out;
 mod ssh_server;
 mod tabs;
 mod terminal;
+mod usage;

@@ -21,10 +21,15 @@ impl Node {
     }
 
     pub fn start_with(top: &str) -> Self {
+        Self::start_on(top, "")
+    }
+
+    /// Starts a server whose engine has more settings.
+    fn start_on(top: &str, settings: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name).display().to_string();
         let switches = format!(
-            "unreachable_while = \"{}\", other_store_while = \"{}\"",
+            "{settings}unreachable_while = \"{}\", other_store_while = \"{}\"",
             path("unreachable"),
             path("other-store")
         );
@@ -114,6 +119,37 @@ fn an_empty_store_is_an_outage_until_the_own_store_returns() {
     // The deletion is carried out now.
     wait_until("the vCPUs of the deleted instance are free", || {
         Ok((node.api.create(&large)?.status == 201).then_some(()))
+    });
+    node.server.finish().unwrap();
+}
+
+#[test]
+fn another_store_does_not_make_a_node_forget_its_images() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = dir.path().join("made");
+    std::fs::write(&made, "").unwrap();
+    let images = format!(
+        "missing_images = [\"localhost/wharf/marimo:1\"], images_while = \"{}\", ",
+        made.display()
+    );
+    let limits = "[limits]\nobserve_every_ms = 100\nprobe_every_ms = 100\n";
+    let node = Node::start_on(limits, &images);
+    let marimo = with("container", json!({ "flavor": "marimo" }));
+    let created = node.api.create(&marimo).is(201);
+    node.api.wait_for(uuid(&created), "running").unwrap();
+    // The other store has no images.
+    node.on("other-store");
+    node.listed("outage: ");
+    std::fs::remove_file(&made).unwrap();
+    node.observed();
+    let waiting = node.api.create(&marimo).is(201);
+    std::fs::write(&made, "").unwrap();
+    node.off("other-store");
+    node.api.wait_for(uuid(&waiting), "running").unwrap();
+    // An image that is gone from the node's own store is missing.
+    std::fs::remove_file(&made).unwrap();
+    wait_until("the image is missing", || {
+        Ok((node.api.create(&marimo)?.status == 422).then_some(()))
     });
     node.server.finish().unwrap();
 }

@@ -2,7 +2,7 @@
 
 use crate::{Expected, has, start_on, start_under, until_logged, uuid, wait_until, with};
 use serde_json::{Value, json};
-use wharf_tests::{Ports, Server, simulated_node, small};
+use wharf_tests::{Ports, Server, Shell, simulated_node, small};
 
 const TOOLS: &str = "[[flavor]]\nname = \"tools\"\nimage = \"localhost/team/tools:1\"\nssh = true\n\
                      minimum = { n_vcpus = 2, mem_gib = 4 }\n";
@@ -143,15 +143,38 @@ fn an_image_that_no_node_has_is_known_before_a_create() {
         "missing_images = [\"localhost/wharf/marimo:1\"], images_while = \"{}\"",
         made.display()
     );
-    let limits = "[limits]\nobserve_every_ms = 100\n";
+    let limits = "[limits]\nobserve_every_ms = 100\n[quota]\nn_vcpus = 8\n";
     let (server, api) = start_under(limits, &lacks);
     until_logged(&server, "the images that the node lacks");
     let body = with("container", json!({ "flavor": "marimo" }));
-    let refused = api.create(&body).is(422);
-    let message = refused["detail"]["message"].as_str().unwrap();
-    has(message, "No node has the image of this flavor");
-    let estimate = api.send("POST", "/api/estimate/", &body).unwrap();
-    has(estimate.body.to_string(), "No node has the image");
+    let short = &api.create(&body).is(422)["detail"];
+    let message = short["message"].as_str().unwrap();
+    let words =
+        "The flavor marimo is not available: no node that can run this instance has its image.";
+    has(message, words);
+    assert!(!message.contains("not enough"), "{message}");
+    assert_eq!(short["bottleneck"], json!(["flavor"]));
+    assert_eq!(short["requested"], json!({ "flavor": 1 }));
+    assert_eq!(short["nearest_available"], json!({ "flavor": 0 }));
+    let estimate = api.send("POST", "/api/estimate/", &body).is(200);
+    assert_eq!(estimate["shortage"], *short);
+    // A smaller request would be refused too, so the quota is not the reason.
+    let beyond = with("container", json!({ "flavor": "marimo", "n_vcpus": 10 }));
+    assert_eq!(api.create(&beyond).is(422)["detail"], *short);
+    let available = |name: &str| {
+        let flavors = api.get("/api/flavor/").is(200);
+        let mut flavors = flavors.as_array().unwrap().iter();
+        let flavor = flavors.find(|flavor| flavor["name"] == name).unwrap();
+        flavor["available"].as_bool()
+    };
+    assert_eq!(available("marimo"), Some(false));
+    assert_eq!(available("base"), Some(true));
+    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let created = shell.run(&["create", "--flavor", "marimo"]).unwrap();
+    assert_eq!(created.code, Some(5), "{created:?}");
+    has(&created.stderr, words);
+    assert!(!created.stderr.contains("requested 1"), "{created:?}");
+    has(shell.ok(&["flavors"]).unwrap(), "no image");
     // Flavors with an image go on.
     api.create(&small("container")).is(201);
     // The operator makes the image.
@@ -161,6 +184,7 @@ fn an_image_that_no_node_has_is_known_before_a_create() {
         Ok((answer.status == 201).then_some(answer.body))
     });
     api.wait_for(uuid(&created), "running").unwrap();
+    assert_eq!(available("marimo"), Some(true));
     server.finish().unwrap();
 }
 

@@ -82,6 +82,16 @@ export function gib(amount: number): string {
   return `${Number.isInteger(amount) ? amount : amount.toFixed(1)} GiB`;
 }
 
+/** The short form of an id: its end, since ids begin with the time of their creation. */
+export function shortId(id: string): string {
+  return id.slice(-8);
+}
+
+/** A size, such as "1 vCPU, 2 GiB, 10 GiB". */
+export function size(i: { n_vcpus: number | null; mem_gib: number | null; disk_size_gib: number | null }): string {
+  return i.n_vcpus === null ? "–" : `${i.n_vcpus} vCPU, ${gib(i.mem_gib ?? 0)}, ${gib(i.disk_size_gib ?? 0)}`;
+}
+
 const FIELDS: Record<string, string> = {
   n_vcpus: "vCPU",
   mem_gib: "GiB RAM",

@@ -176,7 +176,7 @@ impl Draft {
         let seq = view.rows.next_seq(self.placement.owner)?;
         // Encrypted within the write, so that a rotation of the key misses no new row.
         let password = self.vault.encrypt_text(self.id, &self.password)?;
-        let instance = self.instance(name, seq, &placement, (password, view.now));
+        let instance = self.instance(name, seq, &placement, (password, view));
         let provisioning_spec = ProvisioningSpec {
             hostname: instance.name.as_str().to_owned(),
             blueprint: Arc::clone(&self.blueprint),
@@ -219,7 +219,7 @@ impl Draft {
         name: Name,
         seq: u64,
         placement: &Placement,
-        (password, now): (Encrypted, Timestamp),
+        (password, view): (Encrypted, &View<'_>),
     ) -> Instance {
         let claim = &placement.claim;
         let request = &self.placement;
@@ -236,7 +236,7 @@ impl Draft {
             size: request.size,
             gpu_model: request.gpu_model.clone(),
             gpus: claim.gpus.clone(),
-            created_at: now,
+            created_at: view.system,
             rates: self.rates,
             password,
             node: claim.node.clone(),
@@ -259,7 +259,7 @@ impl Draft {
             resize: None,
             events: 0,
             ledger_entries: 0,
-            last_event_at: now,
+            last_event_at: view.now,
             billed: (InstanceState::Provisioning.billed(), request.size),
         }
     }

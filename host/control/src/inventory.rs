@@ -6,10 +6,13 @@ use wharf_db::{MoveRow, Projection, Read, Snapshot};
 use wharf_domain::capacity::{Claim, Size};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{NodeId, UserId};
+use wharf_domain::instance::ResourceType;
 use wharf_domain::placement::{
-    Inventory, MovePlace, MoveRequest, NodeUsage, Placement, PlacementRequest, Supports,
+    Allocation, Inventory, KeptOut, MovePlace, MoveRequest, NodeUsage, Placement, PlacementRequest,
+    Supports,
 };
 use wharf_domain::quota::Used;
+use wharf_domain::time::Timestamp;
 
 /// The inventory. A decision holds only within the use case that asks for it. The database runs
 /// use cases one at a time, and applies the claims of one before it runs the next.
@@ -77,6 +80,36 @@ impl SharedInventory {
 }
 
 impl SharedInventory {
+    /// A place for a new instance that lost allocations to something outside Wharf.
+    pub fn replacement(
+        &self,
+        claim: &Claim,
+        request: &PlacementRequest,
+        lost: &[Allocation],
+    ) -> Option<Placement> {
+        self.lock().replacement(claim, request, lost)
+    }
+
+    /// Keeps an allocation out of placements until a time. That is in no row.
+    pub fn keep_out(&self, node: &NodeId, what: Allocation, until: Timestamp) {
+        self.lock().keep_out(node, what, until);
+    }
+
+    /// Offers allocations again whose time is over.
+    pub fn offer_again(&self, now: Timestamp) {
+        self.lock().offer_again(now);
+    }
+
+    /// The allocations that are kept out.
+    pub fn kept_out(&self) -> Vec<KeptOut> {
+        self.lock().kept_out().to_vec()
+    }
+
+    /// Whether nodes take instances of this kind, and all of them lack one of the images.
+    pub fn lacks_image(&self, resource_type: ResourceType, images: &[String]) -> bool {
+        self.lock().lacks_image(resource_type, images)
+    }
+
     /// Notes the images of flavors that a node's engine does not have. That is in no row.
     pub fn set_missing_images(&self, node: &NodeId, images: BTreeSet<String>) {
         self.lock().set_missing_images(node, images);

@@ -39,6 +39,7 @@ impl App {
                     size: Size::default(),
                     cpu_tier,
                     gpu_model: None,
+                    flavor: String::new(),
                     web: false,
                     images: Vec::new(),
                 };

@@ -1,5 +1,6 @@
 //! `GET` of one instance and of the list. Neither waits for a driver.
 
+use super::check::FlavorImages;
 use super::find::{Selector, find};
 use super::{App, Caller, Vault};
 use std::sync::Arc;
@@ -127,6 +128,18 @@ impl App {
     /// Returns the available flavors.
     pub fn flavors(&self) -> &[Arc<Flavor>] {
         self.plugins.flavors()
+    }
+
+    /// Returns whether a node that takes new instances has the images of a flavor, for any kind of
+    /// instance. A flavor counts as available until nodes are surveyed.
+    pub fn is_available(&self, flavor: &Flavor) -> bool {
+        let known = self.flavor_images.load();
+        let mut kinds = known.iter().filter(|known| known.flavor == flavor.name);
+        let lacks = |known: &FlavorImages| {
+            let images: Vec<_> = known.images.iter().map(|i| i.reference.clone()).collect();
+            self.inventory.lacks_image(known.resource_type, &images)
+        };
+        kinds.clone().next().is_none() || kinds.any(|known| !lacks(known))
     }
 
     /// Returns the GPU models of all nodes.

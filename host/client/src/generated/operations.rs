@@ -202,7 +202,8 @@ impl Client {
     /// Create an API key.
     ///
     /// Creates a key of yours. It can have no scope that the key of the request lacks, and does not
-    /// outlive it. The response has the secret, which is not shown again.
+    /// outlive it. A session needs a sign-in within the last 15 minutes for it. The response has the
+    /// secret, which is not shown again.
     pub fn create_key(
         &self,
         body: &types::KeyRequest,
@@ -501,8 +502,13 @@ impl Client {
         self.operation(Method::POST, "/auth/sign-in/", &[]).json(body)
     }
     /// End all your sessions.
-    pub fn sign_out_everywhere(&self) -> Request<'_, ()> {
-        self.operation(Method::POST, "/auth/sign-out-everywhere/", &[])
+    ///
+    /// Ends your sessions, and revokes the API keys that you have made since a time, if the body has one.
+    pub fn sign_out_everywhere(
+        &self,
+        body: &types::SignOutEverywhereRequest,
+    ) -> Request<'_, ()> {
+        self.operation(Method::POST, "/auth/sign-out-everywhere/", &[]).json(body)
     }
     /// End this session.
     pub fn sign_out(&self) -> Request<'_, ()> {

@@ -351,6 +351,9 @@ pub struct DeviceApproval {
     /// Whether the program gets no key.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub deny: ::std::option::Option<bool>,
+    /// Time from which on the key is not valid, or `never`; without it, in 90 days.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub expires_at: ::std::option::Option<::std::string::String>,
     /// Permissions of the key; without it, read and write.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub scopes: ::std::option::Option<::std::vec::Vec<UserScope>>,
@@ -860,7 +863,8 @@ impl ::std::convert::From<::std::vec::Vec<Key>> for KeyList {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct KeyRequest {
-    /// Time from which on the key is not valid; without it, that of the key of the request.
+    /** Time from which on the key is not valid, or `never`. Without it, it is that of the key of the
+request; for a session, it is in 90 days.*/
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub expires_at: ::std::option::Option<::std::string::String>,
     /// A name for the key.
@@ -1375,6 +1379,14 @@ pub struct SignInRequest {
     pub email: ::std::string::String,
     /// `password`.
     pub password: crate::Secret,
+}
+/// `SignOutEverywhereRequest`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct SignOutEverywhereRequest {
+    /// API keys that were made at this time or later are revoked; without it, none are.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub revoke_keys_since: ::std::option::Option<::std::string::String>,
 }
 /// `SshKey`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -1935,6 +1947,7 @@ impl DeviceApproval {
     pub fn new(user_code: ::std::string::String) -> Self {
         Self {
             deny: ::std::default::Default::default(),
+            expires_at: ::std::default::Default::default(),
             scopes: ::std::default::Default::default(),
             user_code,
         }
@@ -2029,6 +2042,15 @@ impl SignInRequest {
     #[allow(clippy::new_without_default)]
     pub fn new(email: ::std::string::String, password: crate::Secret) -> Self {
         Self { email, password }
+    }
+}
+impl SignOutEverywhereRequest {
+    /// Creates a request with the required fields.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        Self {
+            revoke_keys_since: ::std::default::Default::default(),
+        }
     }
 }
 impl SshKeyRequest {

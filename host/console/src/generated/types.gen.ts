@@ -179,6 +179,10 @@ export type DeviceApproval = {
      */
     deny?: boolean | null;
     /**
+     * Time from which on the key is not valid, or `never`; without it, in 90 days.
+     */
+    expires_at?: string | null;
+    /**
      * Permissions of the key; without it, read and write.
      */
     scopes?: Array<UserScope> | null;
@@ -520,7 +524,9 @@ export type KeyList = Array<Key>;
 
 export type KeyRequest = {
     /**
-     * Time from which on the key is not valid; without it, that of the key of the request.
+     * Time from which on the key is not valid, or `never`. Without it, it is that of the key of the
+     * request; for a session, it is in 90 days.
+     *
      */
     expires_at?: string | null;
     /**
@@ -764,6 +770,13 @@ export type SignInOptions = {
 export type SignInRequest = {
     email: string;
     password: string;
+};
+
+export type SignOutEverywhereRequest = {
+    /**
+     * API keys that were made at this time or later are revoked; without it, none are.
+     */
+    revoke_keys_since?: string | null;
 };
 
 export type SshKey = {
@@ -1092,7 +1105,7 @@ export type ListAuditErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -1101,7 +1114,7 @@ export type ListAuditErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -1147,7 +1160,7 @@ export type EstimateInstanceErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -1156,11 +1169,13 @@ export type EstimateInstanceErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -1229,7 +1244,7 @@ export type ListEventsErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -1242,7 +1257,7 @@ export type ListEventsErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -1290,7 +1305,7 @@ export type ListFlavorsErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -1299,7 +1314,7 @@ export type ListFlavorsErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -1364,7 +1379,7 @@ export type ListInstancesErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -1377,7 +1392,7 @@ export type ListInstancesErrors = {
      */
     412: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -1429,7 +1444,7 @@ export type CreateInstanceErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -1442,11 +1457,13 @@ export type CreateInstanceErrors = {
      */
     409: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -1509,7 +1526,7 @@ export type DeleteInstanceErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -1526,7 +1543,7 @@ export type DeleteInstanceErrors = {
      */
     412: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -1587,7 +1604,7 @@ export type GetInstanceErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -1604,7 +1621,7 @@ export type GetInstanceErrors = {
      */
     412: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -1661,7 +1678,7 @@ export type UpdateInstanceErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -1678,11 +1695,13 @@ export type UpdateInstanceErrors = {
      */
     412: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -1747,7 +1766,7 @@ export type AddPortErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -1764,11 +1783,13 @@ export type AddPortErrors = {
      */
     412: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -1825,7 +1846,7 @@ export type ListHostKeysErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -1838,7 +1859,7 @@ export type ListHostKeysErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -1895,7 +1916,7 @@ export type RecreateInstanceErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -1912,7 +1933,7 @@ export type RecreateInstanceErrors = {
      */
     412: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -1973,7 +1994,7 @@ export type RemovePortErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -1990,11 +2011,13 @@ export type RemovePortErrors = {
      */
     412: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -2051,7 +2074,7 @@ export type RestartInstanceErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -2068,7 +2091,7 @@ export type RestartInstanceErrors = {
      */
     412: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -2127,7 +2150,7 @@ export type GetStatsErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -2140,7 +2163,7 @@ export type GetStatsErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -2201,7 +2224,7 @@ export type StopInstanceErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -2218,7 +2241,7 @@ export type StopInstanceErrors = {
      */
     412: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -2284,7 +2307,7 @@ export type OpenTerminalErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -2297,7 +2320,7 @@ export type OpenTerminalErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -2340,7 +2363,7 @@ export type ListKeysErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -2349,7 +2372,7 @@ export type ListKeysErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -2395,7 +2418,7 @@ export type CreateKeyErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -2404,11 +2427,13 @@ export type CreateKeyErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -2459,7 +2484,7 @@ export type RevokeKeyErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -2472,7 +2497,7 @@ export type RevokeKeyErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -2520,7 +2545,7 @@ export type GetOfferErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -2529,7 +2554,7 @@ export type GetOfferErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -2577,7 +2602,7 @@ export type GetPreferencesErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -2586,7 +2611,7 @@ export type GetPreferencesErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -2632,7 +2657,7 @@ export type UpdatePreferencesErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -2641,11 +2666,13 @@ export type UpdatePreferencesErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -2693,7 +2720,7 @@ export type GetQuotaErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -2702,7 +2729,7 @@ export type GetQuotaErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -2750,7 +2777,7 @@ export type GetSessionErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -2759,7 +2786,7 @@ export type GetSessionErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -2807,7 +2834,7 @@ export type ListSshKeysErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -2816,7 +2843,7 @@ export type ListSshKeysErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -2862,7 +2889,7 @@ export type SaveSshKeyErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -2871,11 +2898,13 @@ export type SaveSshKeyErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -2926,7 +2955,7 @@ export type DeleteSshKeyErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -2939,7 +2968,7 @@ export type DeleteSshKeyErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -2994,7 +3023,7 @@ export type GetUsageErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -3003,7 +3032,7 @@ export type GetUsageErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -3051,7 +3080,7 @@ export type ListWebhooksErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -3060,7 +3089,7 @@ export type ListWebhooksErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -3106,7 +3135,7 @@ export type CreateWebhookErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -3115,11 +3144,13 @@ export type CreateWebhookErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -3170,7 +3201,7 @@ export type DeleteWebhookErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -3183,7 +3214,7 @@ export type DeleteWebhookErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -3236,7 +3267,7 @@ export type GetWebhookErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -3249,7 +3280,7 @@ export type GetWebhookErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -3305,7 +3336,7 @@ export type ListWebhookDeliveriesErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -3318,7 +3349,7 @@ export type ListWebhookDeliveriesErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -3373,7 +3404,7 @@ export type RedeliverWebhookErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -3386,7 +3417,7 @@ export type RedeliverWebhookErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -3437,7 +3468,7 @@ export type RotateWebhookErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -3450,7 +3481,7 @@ export type RotateWebhookErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -3501,7 +3532,7 @@ export type TestWebhookErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -3514,7 +3545,7 @@ export type TestWebhookErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -3563,11 +3594,13 @@ export type BeginDeviceErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -3612,7 +3645,9 @@ export type ApproveDeviceErrors = {
      */
     401: Detail;
     /**
-     * The request comes from a page elsewhere, or sign-in is switched off.
+     * The change needs a sign-in within the last 15 minutes; or the request comes from a page elsewhere,
+     * or sign-in is switched off.
+     *
      */
     403: Detail;
     /**
@@ -3620,11 +3655,13 @@ export type ApproveDeviceErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -3676,17 +3713,23 @@ export type FetchDeviceKeyErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
      * An internal error. The server logs its cause with the request id.
      */
     500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
 };
 
 export type FetchDeviceKeyError = FetchDeviceKeyErrors[keyof FetchDeviceKeyErrors];
@@ -3736,7 +3779,7 @@ export type UnlinkIdentityErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -3781,11 +3824,13 @@ export type GetInvitationErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -3834,11 +3879,13 @@ export type AcceptInvitationErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -3891,11 +3938,13 @@ export type AcceptInvitationWithPasskeyErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -3948,11 +3997,13 @@ export type BeginInvitedPasskeyErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -4007,7 +4058,7 @@ export type BeginProviderSignInErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -4066,7 +4117,7 @@ export type FinishProviderSignInErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -4104,7 +4155,7 @@ export type GetSignInOptionsErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -4151,7 +4202,7 @@ export type ListPasskeysErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -4206,11 +4257,13 @@ export type AddPasskeyErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -4271,7 +4324,7 @@ export type BeginPasskeyErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -4324,11 +4377,13 @@ export type SignInWithPasskeyErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -4383,7 +4438,7 @@ export type BeginPasskeySignInErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -4447,7 +4502,7 @@ export type RemovePasskeyErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -4505,11 +4560,13 @@ export type RenamePasskeyErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -4560,11 +4617,13 @@ export type ChangePasswordErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -4613,11 +4672,13 @@ export type SignInErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
-     * The `Content-Type` of the request is not `application/json`.
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
      */
     415: Detail;
     /**
@@ -4646,7 +4707,7 @@ export type SignInResponses = {
 export type SignInResponse = SignInResponses[keyof SignInResponses];
 
 export type SignOutEverywhereData = {
-    body?: never;
+    body?: SignOutEverywhereRequest;
     path?: never;
     query?: never;
     url: '/auth/sign-out-everywhere/';
@@ -4654,11 +4715,9 @@ export type SignOutEverywhereData = {
 
 export type SignOutEverywhereErrors = {
     /**
-     * The request violates HTTP: it does not have exactly one `Host` header, or its body is
-     * incomplete or malformed.
-     *
+     * Fields are invalid, and the response names all of them; or the request violates HTTP.
      */
-    400: Detail;
+    400: Refusal;
     /**
      * The request has no valid session.
      */
@@ -4672,9 +4731,15 @@ export type SignOutEverywhereErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
+    /**
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
+     */
+    415: Detail;
     /**
      * An internal error. The server logs its cause with the request id.
      */
@@ -4723,7 +4788,7 @@ export type SignOutErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -4774,7 +4839,7 @@ export type IssueTicketErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -4817,7 +4882,7 @@ export type HealthzErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -4857,7 +4922,7 @@ export type GetMetricsErrors = {
     401: Detail;
     /**
      * The API key lacks the scope for this request; or the request has a session, and no proof that it
-     * comes from the console.
+     * comes from the console, or no recent sign-in for a new key.
      *
      */
     403: Detail;
@@ -4866,7 +4931,7 @@ export type GetMetricsErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**
@@ -4913,7 +4978,7 @@ export type ReadyzErrors = {
      */
     408: Detail;
     /**
-     * The body of the request is larger than 64 KiB.
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
     /**

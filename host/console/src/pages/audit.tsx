@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { nextPage, Problem, request } from "../api";
 import { commands } from "../commands";
-import { clock, exact } from "../format";
+import { clock, exact, shortId } from "../format";
 import { Alert, Command, Head } from "../parts/basics";
 import type { AuditRecord } from "../shapes";
 import { instances, now, onChange } from "../store";
@@ -36,7 +36,7 @@ export function Audit() {
     const name = record.instance && names.get(record.instance);
     if (name) return <a href={`/instances/${name}`}>{name}</a>;
     const id = record.instance ?? record.subject;
-    return id ? <code title={id}>{id.slice(0, 8)}</code> : "–";
+    return id ? <code title={id}>{shortId(id)}</code> : "–";
   };
   return (
     <>

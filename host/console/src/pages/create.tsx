@@ -206,6 +206,9 @@ function traits(flavor: Flavor): string {
   return parts.filter(Boolean).join(" · ");
 }
 
+/** The reason why a flavor cannot be chosen. */
+const NO_IMAGE = "No node has its image.";
+
 function Flavors({ flavors, form, set, errors }: PartProps & { flavors: Flavor[] }) {
   const choose = (flavor: Flavor) => {
     const least = flavor.minimum;
@@ -220,16 +223,17 @@ function Flavors({ flavors, form, set, errors }: PartProps & { flavors: Flavor[]
     <fieldset class="tiles">
       <legend>Flavor</legend>
       {flavors.map((flavor) => (
-        <label key={flavor.name} class="tile" title={flavor.description}>
+        <label key={flavor.name} class="tile" title={flavor.available ? flavor.description : NO_IMAGE}>
           <input
             type="radio"
             name="flavor"
+            disabled={!flavor.available}
             checked={form.value.flavor === flavor.name}
             onChange={() => choose(flavor)}
           />
           <b>{flavor.name}</b>
           <small class="clamp">{flavor.description}</small>
-          <small>{traits(flavor)}</small>
+          <small>{flavor.available ? traits(flavor) : NO_IMAGE}</small>
         </label>
       ))}
       {errors && <p class="error">Flavor {errors.join("; ")}.</p>}
@@ -348,6 +352,7 @@ function Fit({ estimate, offer, form }: { estimate: Estimate | null; offer: Offe
 
 function Nearest({ shortage, onTake }: { shortage: Shortage; onTake: (near: Record<string, number>) => void }) {
   const near = shortage.nearest_available;
+  if ("flavor" in near) return <Alert words={shortage.message} />;
   const least: Record<string, number> = { n_vcpus: 1, mem_gib: 1, disk_size_gib: 10 };
   const usable = Object.entries(near).every(([field, n]) => n >= (least[field] ?? 0)) && !("n_instances" in near);
   return (

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { get, Problem } from "../api";
 import { commands } from "../commands";
-import { exact, money, monthWord, perMonth, rate, stateWord } from "../format";
+import { exact, money, monthWord, perMonth, rate, shortId, size, stateWord } from "../format";
 import { Alert, Command, Head } from "../parts/basics";
 import type { Usage } from "../shapes";
 import { find, totalRate, usage as current } from "../store";
@@ -123,10 +123,14 @@ export function UsagePage() {
               <tr key={row.uuid}>
                 <th scope="row">
                   {find(row.uuid) ? (
-                    <a href={`/instances/${row.name ?? row.uuid}`}>{row.name ?? row.uuid.slice(0, 8)}</a>
+                    <a href={`/instances/${row.name ?? row.uuid}`}>{row.name ?? shortId(row.uuid)}</a>
                   ) : (
-                    row.name ?? <code title={row.uuid}>{row.uuid.slice(0, 8)}</code>
+                    row.name ?? <code title={row.uuid}>{shortId(row.uuid)}</code>
                   )}
+                  <small>
+                    {row.flavor && `${row.flavor} · `}
+                    {size(row)}
+                  </small>
                   {row.corrections.map((c) => (
                     <small key={c.at} title={exact(c.at)}>
                       correction {money(c.usd)}: {c.reason}

@@ -3,7 +3,7 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { pages } from "../api";
-import { clock, exact } from "../format";
+import { clock, exact, shortId } from "../format";
 import type { Happening } from "../shapes";
 import { end, now, onEvent } from "../store";
 
@@ -19,7 +19,7 @@ const ACTORS: Record<string, string> = {
 export function actor(event: Happening): string {
   if (!event.actor) return "";
   const word = ACTORS[event.actor.kind] ?? event.actor.kind;
-  return event.actor.kind === "key" && event.actor.id ? `${word} ${event.actor.id.slice(0, 8)}` : word;
+  return event.actor.kind === "key" && event.actor.id ? `${word} ${shortId(event.actor.id)}` : word;
 }
 
 /** The events of an instance, newest first, and new ones as they arrive. */

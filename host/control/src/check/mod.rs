@@ -7,9 +7,9 @@ mod nodes;
 
 pub use books::Books;
 pub use networks::Machine;
-pub(super) use nodes::images;
+pub(super) use nodes::{FlavorImages, by_engine, images};
 
-use books::contradictions;
+use books::{contradictions, held_outside};
 use networks::conflicts;
 
 use super::App;
@@ -127,7 +127,8 @@ pub async fn judge(
     drivers: &BTreeMap<NodeId, NodeDriver>,
 ) -> Judged {
     let mut findings = contradictions(config, &books.claims);
-    let images = nodes::images(plugins, &config.login_user).await;
+    findings.extend(held_outside(books));
+    let images = by_engine(&images(plugins, &config.login_user).await);
     let surveys = survey(drivers.values(), &images).await;
     let features = nodes::features(drivers.values(), &surveys).await;
     findings.extend(clusters::shortcomings(config, drivers));

@@ -6,9 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use wharf_config::Config;
+use wharf_domain::blueprint::Image;
 use wharf_domain::driver::{Features, PluginError, Surroundings};
 use wharf_domain::flavor::BlueprintRequest;
 use wharf_domain::ids::NodeId;
+use wharf_domain::instance::ResourceType;
 use wharf_plugin::{NodeDriver, Plugins};
 
 /// The time in which a node must report its features.
@@ -17,9 +19,17 @@ const PROBE_LIMIT: Duration = Duration::from_secs(5);
 /// A file of lxcfs on this machine.
 const LXCFS: &str = "/var/lib/lxcfs/proc/meminfo";
 
-/// The references of all flavors' images, by kind of engine.
-pub async fn images(plugins: &Plugins, login_user: &str) -> BTreeMap<String, Vec<String>> {
-    let mut images: BTreeMap<String, Vec<String>> = BTreeMap::new();
+/// The images of one flavor for one kind of instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlavorImages {
+    pub flavor: String,
+    pub resource_type: ResourceType,
+    pub images: Vec<Image>,
+}
+
+/// The images of all flavors.
+pub async fn images(plugins: &Plugins, login_user: &str) -> Vec<FlavorImages> {
+    let mut images = Vec::new();
     for flavor in plugins.flavors() {
         for resource_type in &flavor.resource_types {
             let request = BlueprintRequest {
@@ -36,15 +46,26 @@ pub async fn images(plugins: &Plugins, login_user: &str) -> BTreeMap<String, Vec
             let Ok(blueprint) = plugins.blueprint(&request).await else {
                 continue;
             };
-            for image in &blueprint.images {
-                let known = images.entry(image.engine_kind.clone()).or_default();
-                if !known.contains(&image.reference) {
-                    known.push(image.reference.clone());
-                }
-            }
+            images.push(FlavorImages {
+                flavor: flavor.name.clone(),
+                resource_type: *resource_type,
+                images: blueprint.images.clone(),
+            });
         }
     }
     images
+}
+
+/// The references of images, by kind of engine.
+pub fn by_engine(images: &[FlavorImages]) -> BTreeMap<String, Vec<String>> {
+    let mut by_engine: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for image in images.iter().flat_map(|flavor| &flavor.images) {
+        let known = by_engine.entry(image.engine_kind.clone()).or_default();
+        if !known.contains(&image.reference) {
+            known.push(image.reference.clone());
+        }
+    }
+    by_engine
 }
 
 /// The features of the nodes with these names, all at once; those that do not respond are left out.

@@ -1,8 +1,11 @@
 //! The images that a node lacks, so that no instance is placed where it cannot start.
+//!
+//! Images are part of a store: they are surveyed only while the node shows its own.
 
 use crate::App;
-use crate::check::images;
+use crate::check::{by_engine, images};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use wharf_domain::driver::PluginError;
@@ -20,24 +23,34 @@ pub struct Images {
 }
 
 impl Images {
-    /// Surveys the node if that is due. `again` asks for it whatever the time.
+    /// Makes the next survey due whatever the time. The images that are known stay known.
+    pub fn look_again(&mut self) {
+        self.looked = None;
+    }
+
+    /// Surveys the node if that is due. The result is dropped if contact was lost since the node's store
+    /// was verified, as the survey may have reached another one.
     pub async fn look(
         &mut self,
         app: &App,
         node: &NodeId,
         driver: &NodeDriver,
-        again: bool,
+        verified_at: u64,
     ) -> Result<(), PluginError> {
         let every = match self.missing.is_empty() {
             true => Duration::from_millis(app.config().limits.probe_every_ms),
             false => WHILE_MISSING,
         };
-        if !again && self.looked.is_some_and(|at| at.elapsed() < every) {
+        if self.looked.is_some_and(|at| at.elapsed() < every) {
             return Ok(());
         }
-        let mut all = images(&app.plugins, &app.config().login_user).await;
-        let wanted = all.remove(driver.engine_kind()).unwrap_or_default();
-        let found = driver.survey(&wanted).await;
+        let all = images(&app.plugins, &app.config().login_user).await;
+        let wanted = by_engine(&all).remove(driver.engine_kind());
+        app.flavor_images.store(Arc::new(all));
+        let found = driver.survey(&wanted.unwrap_or_default()).await;
+        if driver.interruptions() != verified_at {
+            return Ok(());
+        }
         self.looked = Some(Instant::now());
         let missing: BTreeSet<_> = match found {
             Ok(found) => found.map(|found| found.missing_images).unwrap_or_default(),

@@ -121,11 +121,9 @@ impl Observer {
         if self.is_probe_due(interruptions) {
             self.probe().await?;
         }
-        let returned = self.reachable != Some(true);
-        let images = self
-            .images
-            .look(&self.app, &self.node, &self.driver, returned);
-        images.await?;
+        if self.reachable != Some(true) {
+            self.images.look_again();
+        }
         let listed = self.driver.list().await?;
         // Read after the list: another store in between is detected.
         let mark = self.driver.identify().await?;
@@ -191,6 +189,7 @@ impl Observer {
         // Read before the rows are: a commit in between makes the next look compare again.
         let seen = (self.app.db.commits(), digest(&listed), mark.clone());
         if self.agreed.as_ref() == Some(&seen) {
+            self.survey(verified_at).await?;
             self.tell(NodeState::Reachable, verified_at);
             return Ok(true);
         }
@@ -202,6 +201,7 @@ impl Observer {
         };
         let judged = store.judge(mark, listed).await?;
         if let Verdict::Outage(outage) = judged.verdict {
+            self.images.look_again();
             if judged.row.accepted {
                 store.accept(&judged).await?;
                 judged
@@ -216,6 +216,7 @@ impl Observer {
             return Ok(false);
         }
         self.unmarked |= !store.adopt(&judged, !self.unmarked).await?;
+        self.survey(verified_at).await?;
         self.tell(NodeState::Reachable, verified_at);
         if judged.found.is_empty() {
             self.agreed = Some(seen);
@@ -240,6 +241,14 @@ impl Observer {
             self.leave_alone(id);
         }
         Ok(dealt_with)
+    }
+
+    /// Surveys the images of the node's own store.
+    async fn survey(&mut self, verified_at: u64) -> Result<(), Failure> {
+        let surveyed = self
+            .images
+            .look(&self.app, &self.node, &self.driver, verified_at);
+        surveyed.await.map_err(Failure::Node)
     }
 
     /// Notes the node's state. The operator is told once of an outage and of its end.

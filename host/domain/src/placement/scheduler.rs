@@ -25,6 +25,8 @@ pub struct PlacementRequest {
     pub cpu_tier: CpuTier,
     /// Model of its GPU, if any.
     pub gpu_model: Option<String>,
+    /// Name of its flavor.
+    pub flavor: String,
     /// Whether it has a web page.
     pub web: bool,
     /// Its images, one for each kind of engine.
@@ -77,6 +79,13 @@ impl Inventory {
             .max_by_key(|free| (free.n_vcpus, free.mem_gib, free.disk_size_gib))
     }
 
+    /// Whether nodes take instances of this kind, and all of them lack one of the images.
+    pub fn lacks_image(&self, resource_type: ResourceType, images: &[String]) -> bool {
+        let takes = |node: &&NodeState| takes_new(node, resource_type);
+        let mut taking = self.nodes.iter().filter(takes).peekable();
+        taking.peek().is_some() && taking.all(|node| lacks(node, images))
+    }
+
     /// The shortfall of the node with the least distance to the request; ties go to the first name.
     fn nearest(&self, request: &PlacementRequest) -> Shortfall {
         let mut nearest: Option<(f64, &NodeState)> = None;
@@ -93,13 +102,11 @@ impl Inventory {
         }
         match nearest {
             Some((_, node)) => self.shortages(node, request).collect::<Vec<_>>().into(),
-            None => {
-                let no_image = self.nodes.iter().any(|node| is_offered(node, request));
-                Shortfall {
-                    no_image,
-                    ..no_node(request)
-                }
-            }
+            None if self.nodes.iter().any(|node| is_offered(node, request)) => Shortfall {
+                no_image: Some(request.flavor.clone()),
+                ..vec![("flavor", 1, 0)].into()
+            },
+            None => no_node(request),
         }
     }
 
@@ -250,17 +257,27 @@ fn short_quantities(
 
 /// Whether a node runs such instances at all, however much is free.
 pub(super) fn can_run(node: &NodeState, request: &PlacementRequest) -> bool {
-    let lacks = |image: &String| node.missing_images.contains(image);
-    is_offered(node, request) && !request.images.iter().any(lacks)
+    is_offered(node, request) && !lacks(node, &request.images)
+}
+
+fn lacks(node: &NodeState, images: &[String]) -> bool {
+    images
+        .iter()
+        .any(|image| node.missing_images.contains(image))
 }
 
 /// Whether a node runs such instances, if it has their image.
 fn is_offered(node: &NodeState, request: &PlacementRequest) -> bool {
-    let runs = match request.resource_type {
+    takes_new(node, request.resource_type) && node.setup.cpu_tiers.contains(&request.cpu_tier)
+}
+
+/// Whether a node takes new instances of a kind.
+fn takes_new(node: &NodeState, resource_type: ResourceType) -> bool {
+    let runs = match resource_type {
         ResourceType::Vm => node.supports.vms,
         ResourceType::Container => node.supports.containers,
     };
-    runs && !node.setup.retired && !node.drained && node.setup.cpu_tiers.contains(&request.cpu_tier)
+    runs && !node.setup.retired && !node.drained
 }
 
 /// Whether a node has the GPU of a request, if it wants one.

@@ -157,6 +157,7 @@ fn request() -> impl Strategy<Value = PlacementRequest> {
             size,
             cpu_tier,
             gpu_model: gpu_model.map(str::to_owned),
+            flavor: "base".to_owned(),
             web: web && !vm,
             images: Vec::new(),
         },
@@ -283,6 +284,7 @@ fn a_node_without_the_image_gets_no_instance() {
         },
         cpu_tier: CpuTier::GeneralPurpose,
         gpu_model: None,
+        flavor: "base".to_owned(),
         web: false,
         images: vec!["tools".to_owned()],
     };
@@ -293,12 +295,18 @@ fn a_node_without_the_image_gets_no_instance() {
     inventory.set_missing_images(&a, lacks("tools"));
     assert_eq!(place(&inventory).unwrap().claim.node, b);
     inventory.set_missing_images(&b, lacks("tools"));
-    assert!(place(&inventory).unwrap_err().no_image);
+    let refused = place(&inventory).unwrap_err();
+    assert_eq!(refused.no_image.as_deref(), Some("base"));
+    assert_eq!(refused.fields, [("flavor", 1, 0)]);
+    let lacks_image =
+        |inventory: &Inventory| inventory.lacks_image(ResourceType::Container, &request.images);
+    assert!(lacks_image(&inventory));
     inventory.set_missing_images(&b, lacks("other"));
     assert_eq!(place(&inventory).unwrap().claim.node, b);
     inventory.set_drained(&a, true);
     inventory.set_drained(&b, true);
-    assert!(!place(&inventory).unwrap_err().no_image);
+    assert!(place(&inventory).unwrap_err().no_image.is_none());
+    assert!(!lacks_image(&inventory));
 }
 
 #[test]
@@ -317,6 +325,7 @@ fn ports_of_a_node_that_is_not_configured_stay_taken() {
         },
         cpu_tier: CpuTier::GeneralPurpose,
         gpu_model: None,
+        flavor: "base".to_owned(),
         web: true,
         images: Vec::new(),
     };
@@ -367,6 +376,7 @@ fn overcommitted_vcpus_are_shared_and_one_instance_has_at_most_the_nodes() {
         },
         cpu_tier: CpuTier::GeneralPurpose,
         gpu_model: None,
+        flavor: "base".to_owned(),
         web: false,
         images: Vec::new(),
     };

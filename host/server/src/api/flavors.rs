@@ -17,16 +17,20 @@ struct Wire<'a> {
     s3_prefill: bool,
     ai: bool,
     gpu_aware: bool,
+    available: bool,
     minimum: Size,
 }
 
 /// All flavors.
 pub fn run(api: &Api) -> Result<Reply, Error> {
-    let flavors: Vec<Wire<'_>> = api.app.flavors().iter().map(|f| wire(f)).collect();
+    let flavors = api.app.flavors().iter();
+    let flavors: Vec<Wire<'_>> = flavors
+        .map(|flavor| wire(flavor, api.app.is_available(flavor)))
+        .collect();
     Ok(Reply::Done(render(&flavors, 384 * flavors.len() + 2)?))
 }
 
-fn wire(flavor: &Flavor) -> Wire<'_> {
+fn wire(flavor: &Flavor, available: bool) -> Wire<'_> {
     let types = flavor.resource_types.iter();
     Wire {
         name: &flavor.name,
@@ -37,6 +41,7 @@ fn wire(flavor: &Flavor) -> Wire<'_> {
         s3_prefill: flavor.s3_prefill,
         ai: flavor.ai,
         gpu_aware: flavor.gpu_aware,
+        available,
         minimum: flavor.minimum.into(),
     }
 }

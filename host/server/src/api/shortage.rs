@@ -36,12 +36,15 @@ impl<'a> Shortage<'a> {
             true => " Deleted instances are still being removed; try again shortly.",
             false => "",
         };
-        let no_image = match no_image {
-            true => " No node has the image of this flavor; its operator can add it.",
-            false => "",
+        let message = match no_image {
+            Some(flavor) => format!(
+                "The flavor {flavor} is not available: no node that can run this instance has its \
+                 image. The operator can add it."
+            ),
+            None => format!("{what}: not enough {names} {left}.{freeing}"),
         };
         Self {
-            message: format!("{what}: not enough {names} {left}.{no_image}{freeing}"),
+            message,
             bottleneck,
             requested: fields.iter().map(|row| (row.0, row.1)).collect(),
             nearest_available: fields.iter().map(|row| (row.0, row.2)).collect(),

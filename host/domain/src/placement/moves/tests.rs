@@ -70,6 +70,7 @@ fn request(vm: bool, gpu: bool, disk_size_gib: u32) -> PlacementRequest {
         },
         cpu_tier: CpuTier::GeneralPurpose,
         gpu_model: (gpu && !vm).then(|| "A100".to_owned()),
+        flavor: "base".to_owned(),
         web: true,
         images: Vec::new(),
     }

@@ -37,6 +37,7 @@ fn request(owner: UserId) -> PlacementRequest {
         },
         cpu_tier: CpuTier::GeneralPurpose,
         gpu_model: None,
+        flavor: "base".to_owned(),
         web: false,
         images: Vec::new(),
     }

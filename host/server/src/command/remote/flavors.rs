@@ -30,8 +30,10 @@ impl Flavors {
                     .flatten()
                     .collect();
                 let minimum = flavor.get("minimum").unwrap_or(&Value::Null);
+                let is_available = flavor.get("available") != Some(&false.into());
                 [
                     field(flavor, "name"),
+                    if is_available { "yes" } else { "no image" }.to_owned(),
                     field(flavor, "resource_types"),
                     cell(&features.into()),
                     format!(
@@ -45,7 +47,14 @@ impl Flavors {
             })
             .collect();
         table(
-            ["NAME", "TYPES", "FEATURES", "MINIMUM", "DESCRIPTION"],
+            [
+                "NAME",
+                "AVAILABLE",
+                "TYPES",
+                "FEATURES",
+                "MINIMUM",
+                "DESCRIPTION",
+            ],
             &rows,
         )
     }

@@ -100,6 +100,10 @@ pub fn options_that_fit(shortage: &Shortage) -> Option<Vec<(&'static str, u64)>>
 
 /// The message of a shortage, with the amounts.
 pub fn shortage_message(shortage: &Shortage, command: Option<&str>) -> String {
+    // No amount would do.
+    if shortage.bottleneck == ["flavor"] {
+        return format!("{} `wharf flavors` lists the others.", shortage.message);
+    }
     let amounts = shortage.bottleneck.iter().map(|field| {
         let of = |amounts: &std::collections::BTreeMap<String, u64>| {
             amounts.get(field).map_or("-".to_owned(), u64::to_string)
