@@ -95,12 +95,14 @@ fn the_operator_corrects_bills_of_living_and_deleted_instances() {
     let bill = server.cli(&["bill", ANN]).unwrap();
     let header = bill.lines().next().unwrap();
     let header: Vec<_> = header.split_whitespace().collect();
-    assert_eq!(header, ["NAME", "INSTANCE", "USD", "REASON"]);
+    let columns = ["NAME", "INSTANCE", "FLAVOR", "SIZE", "USD", "REASON"];
+    assert_eq!(header, columns);
     let shown = |parts: &[&str]| {
         let mut lines = bill.lines();
         lines.any(|line| parts.iter().all(|part| line.contains(part)))
     };
-    assert!(shown(&[name, id]), "{bill}");
+    let known = [name, id, "base", "1 vCPU, 1 GiB, 10 GiB"];
+    assert!(shown(&known), "{bill}");
     let corrected = ["correction 20", "(-1.250000000)", "an outage of two hours"];
     assert!(shown(&corrected), "{bill}");
     let events = server.cli(&["events", id]).unwrap();
@@ -121,6 +123,9 @@ fn the_operator_corrects_bills_of_living_and_deleted_instances() {
     }
     api.delete(id).is(204);
     until_says(&server, &["events", id], "purged");
+    let bill = server.cli(&["bill", ANN]).unwrap();
+    let line = bill.lines().find(|line| line.contains(id)).unwrap();
+    known.iter().for_each(|part| has(line, part));
     let ended = total(&server);
     server.terminate().unwrap();
     correct(&server, id, "0.000000001", "rounding").unwrap();

@@ -1,9 +1,9 @@
 //! `GET /api/usage/`.
 
 use crate::bill::{fake_clock, total_of};
-use crate::{Expected, kill, running, uuid, wait_until};
+use crate::{Expected, has, kill, running, until_says, uuid, wait_until};
 use serde_json::{Value, json};
-use wharf_tests::{Api, Ports, Server, simulated_node};
+use wharf_tests::{Api, Ports, Server, Shell, simulated_node};
 
 const ANN: &str = "ann@example.com";
 
@@ -100,10 +100,15 @@ fn purged_instances_and_closed_months_are_billed_on() {
     clock.set("+7200").unwrap();
     server.cli(&["clock", "adopt"]).unwrap();
     api.delete(uuid(&made)).is(204);
-    wait_until("the instance is purged", || {
-        let usage = usage(&api, &format!("?from={month}"));
-        Ok(usage["instances"][0]["name"].is_null().then_some(()))
-    });
+    until_says(&server, &["events", uuid(&made)], "purged");
+    let is_known = |usage: &Value| {
+        let known = &usage["instances"][0];
+        for field in ["uuid", "name", "flavor", "n_vcpus", "disk_size_gib"] {
+            assert_eq!(known[field], made[field], "{usage}");
+        }
+        assert_eq!(known["mem_gib"], 1, "{usage}");
+    };
+    is_known(&usage(&api, &format!("?from={month}")));
     let open = usage(&api, &format!("?from={month}"))["total_usd"].clone();
     assert!(open.as_f64().unwrap() > 0.02, "{open}");
     // 100 days later the ledger is closed at a start.
@@ -119,5 +124,16 @@ fn purged_instances_and_closed_months_are_billed_on() {
     assert_eq!(closed["total_usd"], open, "{closed}");
     assert_eq!(closed["instances"][0]["state"], "deleted");
     assert_eq!(closed["hourly_usd"], json!(0.0));
+    // The events, which retention removes after a day, are not needed for it.
+    is_known(&closed);
+    let bill = server.cli(&["bill", ANN]).unwrap();
+    has(&bill, made["name"].as_str().unwrap());
+    let shell = Shell::signed_in(&server, ANN).unwrap();
+    let cost = shell.ok(&["cost", "--from", &month]).unwrap();
+    let line = cost.lines().find(|line| line.contains("deleted")).unwrap();
+    let name = made["name"].as_str().unwrap();
+    for part in [name, "base", "1 vCPU, 1 GiB, 10 GiB"] {
+        has(line, part);
+    }
     server.finish().unwrap();
 }

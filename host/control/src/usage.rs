@@ -4,10 +4,10 @@ use super::costs::{CorrectionLine, costs};
 use super::{App, Caller};
 use std::collections::BTreeMap;
 use wharf_db::Read;
+use wharf_domain::capacity::Size;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::InstanceId;
 use wharf_domain::month::Month;
-use wharf_domain::name::Name;
 use wharf_domain::state::InstanceState;
 use wharf_domain::time::Timestamp;
 
@@ -29,8 +29,10 @@ pub struct Usage {
 #[derive(Debug)]
 pub struct InstanceUsage {
     pub id: InstanceId,
-    /// `None` if the instance was purged.
-    pub name: Option<Name>,
+    /// `None` if an earlier version purged the instance, and so is its flavor.
+    pub name: Option<String>,
+    pub flavor: Option<String>,
+    pub size: Option<Size>,
     pub state: InstanceState,
     pub nano_usd: i128,
     pub hourly: u128,
@@ -76,13 +78,14 @@ impl App {
                 }
                 usage.nano_usd += total;
                 usage.hourly += cost.hourly;
-                let instance = rows.instance(id)?;
+                let state = rows.instance(id)?.map(|instance| instance.state());
+                let known = rows.billed_as(id)?;
                 usage.instances.push(InstanceUsage {
                     id,
-                    state: instance
-                        .as_ref()
-                        .map_or(InstanceState::Deleted, |instance| instance.state()),
-                    name: instance.map(|instance| instance.name),
+                    state: state.unwrap_or(InstanceState::Deleted),
+                    size: known.as_ref().map(|known| known.size),
+                    name: known.as_ref().and_then(|known| known.name.clone()),
+                    flavor: known.and_then(|known| known.flavor),
                     nano_usd: total,
                     hourly: cost.hourly,
                     months,

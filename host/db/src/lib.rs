@@ -53,6 +53,7 @@ pub use guard::exit_on_damage;
 pub use inspect::{Inspected, inspect, repair};
 pub use keys::ReadKeys;
 pub use metrics::DbMetrics;
+pub use open::rows_in;
 pub use projection::Projection;
 pub use read::Read;
 pub use scrub::Scrubbed;

@@ -2,8 +2,8 @@
 
 use super::codec::internal;
 use super::rows::{
-    AuditHead, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms, MoveRow,
-    NodeRow, ProvisioningSpec, StartRow,
+    AuditHead, BilledAs, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms,
+    MoveRow, NodeRow, ProvisioningSpec, StartRow,
 };
 use super::table::Rows;
 use super::tables as t;
@@ -113,6 +113,23 @@ pub trait Read: Rows {
             f(last.instance, &entries);
         }
         Ok(())
+    }
+
+    /// An instance as its bill shows it, which may be purged.
+    fn billed_as(&self, id: InstanceId) -> Result<Option<BilledAs>, Error> {
+        if let Some(instance) = self.instance(id)? {
+            return Ok(Some((&instance).into()));
+        }
+        if let Some(kept) = self.get(&t::BILLED_AS, &id, ())? {
+            return Ok(Some(kept));
+        }
+        // Earlier versions kept events only.
+        let last = self.event_rows(id)?.pop();
+        Ok(last.map(|row| BilledAs {
+            name: row.name,
+            flavor: None,
+            size: row.event.size,
+        }))
     }
 
     /// The corrections of an instance's bill in order.

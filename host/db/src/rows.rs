@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::blueprint::Blueprint;
-use wharf_domain::capacity::Claim;
+use wharf_domain::capacity::{Claim, Size};
 use wharf_domain::error::Error;
 use wharf_domain::event::{Event, Party};
 use wharf_domain::ids::UserId;
@@ -81,6 +81,27 @@ pub struct EventRow {
     pub name: Option<String>,
     /// The party that caused it.
     pub party: Party,
+}
+
+/// An instance as its owner knew it, on the bill.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BilledAs {
+    /// Its last name; `None` if an earlier version purged the instance.
+    pub name: Option<String>,
+    /// Its flavor; `None` if an earlier version purged the instance.
+    pub flavor: Option<String>,
+    /// Its last size.
+    pub size: Size,
+}
+
+impl From<&Instance> for BilledAs {
+    fn from(instance: &Instance) -> Self {
+        Self {
+            name: Some(instance.name.as_str().to_owned()),
+            flavor: Some(instance.flavor.clone()),
+            size: instance.size,
+        }
+    }
 }
 
 /// The digest of an idempotency key.

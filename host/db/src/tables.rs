@@ -145,3 +145,31 @@ pub const IDEMPOTENT: Table<(), (UserId, IdempotencyDigest), IdempotentCreate> =
 /// The keys of [`IDEMPOTENT`] in order of time, in milliseconds.
 pub const IDEMPOTENT_BY_TIME: Table<(), (u64, (UserId, IdempotencyDigest)), ()> =
     Table::new(b'y', 1);
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_table_has_its_bound_and_its_retention_in_the_documentation() {
+        let source = include_str!("tables.rs");
+        let declared = source.lines().filter_map(|line| {
+            let (name, of) = line.strip_prefix("pub const ")?.split_once(':')?;
+            of.contains("Table<").then_some(name)
+        });
+        let declared: BTreeSet<_> = declared.collect();
+        let page = include_str!("../../../docs/operating.md");
+        let (_, section) = page.split_once("| Tables | Bound | Kept |").unwrap();
+        let (table, _) = section.split_once("\n\n").unwrap();
+        let mut described = BTreeSet::new();
+        for line in table.lines().skip(2) {
+            let cells: Vec<_> = line.split('|').map(str::trim).collect();
+            assert!(cells[2..4].iter().all(|cell| !cell.is_empty()), "{line}");
+            let names = cells[1].split(", ").map(|name| name.trim_matches('`'));
+            for name in names {
+                assert!(described.insert(name), "{name} is described twice");
+            }
+        }
+        assert_eq!(described, declared);
+    }
+}

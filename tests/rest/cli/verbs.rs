@@ -55,7 +55,29 @@ fn the_life_of_a_container() {
     shell
         .json(&["stats", "box"], "GET", "/api/instance/box/stats/", 200)
         .unwrap();
-    assert!(shell.ok(&["stats", "box"]).unwrap().contains("of 1 GiB"));
+    let stats = shell.ok(&["stats", "box"]).unwrap();
+    assert!(stats.contains("of 1 GiB"));
+    let costs = [
+        shell.ok(&["cost"]).unwrap(),
+        shell.ok(&["show", "box"]).unwrap(),
+    ];
+    // People get numbers without exponents, and few decimals.
+    for text in [&stats, &costs[0], &costs[1]] {
+        let words = text.split([' ', '\n', ',', ';']);
+        let numbers = words.filter(|word| word.parse::<f64>().is_ok());
+        for number in numbers {
+            let decimals = number.split_once('.').map_or(0, |(_, rest)| rest.len());
+            assert!(!number.contains('e') && decimals <= 4, "{number}: {text}");
+        }
+    }
+    let has_amount = |of: &str| {
+        let mut lines = stats.lines();
+        let line = lines.find(|line| line.starts_with(of)).unwrap();
+        let amount = line.split_whitespace().nth(1).unwrap();
+        let decimals = amount.split_once('.').unwrap().1;
+        assert!(decimals.len() == 2 && line.contains(" MiB of "), "{line}");
+    };
+    ["RAM", "Disk"].iter().for_each(|of| has_amount(of));
     let resize = ["resize", "box", "--vcpus", "3", "--mem", "2"];
     let resized = shell.json(&resize, "PATCH", &of("box"), 200).unwrap();
     assert_eq!(resized["n_vcpus"], 3);

@@ -77,20 +77,39 @@ impl Bill {
         let mut rows = Vec::new();
         for line in bill.lines {
             let name = line.name.unwrap_or_else(|| "-".to_owned());
-            rows.push([name, line.uuid, usd(line.nano_usd), String::new()]);
+            let flavor = line.flavor.unwrap_or_else(|| "-".to_owned());
+            let size = line.size.map_or("-".to_owned(), |size| {
+                let (vcpus, mem, disk) = (size.n_vcpus, size.mem_gib, size.disk_size_gib);
+                format!("{vcpus} vCPU, {mem} GiB, {disk} GiB")
+            });
+            let cost = usd(line.nano_usd);
+            rows.push([name, line.uuid, flavor, size, cost, String::new()]);
             rows.extend(line.corrections.into_iter().map(|correction| {
                 let at = correction.at.to_rfc3339();
                 let amount = format!("({})", usd(correction.nano_usd));
                 [
                     String::new(),
                     format!("correction {at}"),
+                    String::new(),
+                    String::new(),
                     amount,
                     correction.reason,
                 ]
             }));
         }
-        rows.push(["total".to_owned(), String::new(), usd(sum), String::new()]);
-        table(["NAME", "INSTANCE", "USD", "REASON"], &rows)
+        let empty = String::new;
+        rows.push([
+            "total".to_owned(),
+            empty(),
+            empty(),
+            empty(),
+            usd(sum),
+            empty(),
+        ]);
+        table(
+            ["NAME", "INSTANCE", "FLAVOR", "SIZE", "USD", "REASON"],
+            &rows,
+        )
     }
 }
 

@@ -1,7 +1,7 @@
 //! `wharf cost`.
 
 use super::connection::Connection;
-use super::output::{field, json, line, table};
+use super::output::{field, hourly_usd, json, line, table, time, usd};
 use anyhow::Result;
 use clap::Args;
 use serde_json::Value;
@@ -39,18 +39,34 @@ impl Cost {
                 [
                     name,
                     field(instance, "state"),
-                    field(instance, "hourly_usd"),
-                    field(instance, "total_usd"),
+                    field(instance, "flavor"),
+                    size(instance),
+                    hourly_usd(instance, "hourly_usd"),
+                    usd(instance, "total_usd"),
                 ]
             })
             .collect();
-        table(["INSTANCE", "STATE", "USD PER HOUR", "USD"], &rows)?;
+        table(
+            ["INSTANCE", "STATE", "FLAVOR", "SIZE", "USD PER HOUR", "USD"],
+            &rows,
+        )?;
         line(&format!(
             "Total {} USD from {} to {}; {} USD per hour now.",
-            field(&usage, "total_usd"),
-            field(&usage, "from"),
-            field(&usage, "to"),
-            field(&usage, "hourly_usd")
+            usd(&usage, "total_usd"),
+            time(&usage, "from"),
+            time(&usage, "to"),
+            hourly_usd(&usage, "hourly_usd")
         ))
+    }
+}
+
+fn size(instance: &Value) -> String {
+    let of = |name| field(instance, name);
+    match of("n_vcpus").as_str() {
+        "-" => "-".to_owned(),
+        vcpus => {
+            let (mem, disk) = (of("mem_gib"), of("disk_size_gib"));
+            format!("{vcpus} vCPU, {mem} GiB, {disk} GiB")
+        }
     }
 }

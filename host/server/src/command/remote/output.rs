@@ -80,7 +80,15 @@ fn plain(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 
-/// The colour of a state. `NO_COLOR`, and an output that is no terminal, turn colours off.
+/// Turns colours off if `NO_COLOR` is set, whatever the other variables say.
+pub fn heed_no_color() {
+    if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
+        console::set_colors_enabled(false);
+        console::set_colors_enabled_stderr(false);
+    }
+}
+
+/// The colour of a state. An output that is no terminal turns colours off.
 fn style_of(cell: &str) -> Style {
     match cell {
         "running" => Style::new().green(),
@@ -97,11 +105,9 @@ pub fn cell(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(items) if items.is_empty() => "-".to_owned(),
         Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(","),
-        // Amounts of RAM are whole numbers, which the interface writes as 4.0.
-        Value::Number(number) => number
-            .as_f64()
-            .filter(|number| number.fract() == 0.0 && number.abs() < 1e15)
-            .map_or_else(|| number.to_string(), |whole| format!("{whole:.0}")),
+        // Rust writes 4.0 as 4, which RAM is, and never an exponent.
+        Value::Number(number) if !number.is_f64() => number.to_string(),
+        Value::Number(number) => number.as_f64().unwrap_or_default().to_string(),
         other => other.to_string(),
     }
 }
@@ -109,6 +115,38 @@ pub fn cell(value: &Value) -> String {
 /// A field of an object as the text of a cell.
 pub fn field(object: &Value, name: &str) -> String {
     cell(object.get(name).unwrap_or(&Value::Null))
+}
+
+/// An amount with so many decimals that people read it. An amount that would show as nothing has its bound.
+pub fn rounded(amount: f64, decimals: usize) -> String {
+    let shown = format!("{amount:.decimals$}");
+    let is_zero = shown
+        .bytes()
+        .all(|byte| !byte.is_ascii_digit() || byte == b'0');
+    match is_zero && amount != 0.0 {
+        true => {
+            let sign = if amount < 0.0 { "-" } else { "" };
+            let least = 10_f64.powi(-i32::try_from(decimals).unwrap_or_default());
+            format!("{sign}<{least:.decimals$}")
+        }
+        false => shown,
+    }
+}
+
+/// An amount of USD.
+pub fn usd(object: &Value, name: &str) -> String {
+    rounded(number(object, name), 2)
+}
+
+/// An amount of USD for an hour, which is small.
+pub fn hourly_usd(object: &Value, name: &str) -> String {
+    rounded(number(object, name), 4)
+}
+
+/// A number of an object.
+pub fn number(object: &Value, name: &str) -> f64 {
+    let number = object.get(name).and_then(Value::as_f64);
+    number.unwrap_or_default()
 }
 
 /// A time to the second.
@@ -129,4 +167,32 @@ pub fn progress(text: &str) -> ProgressBar {
         bar.enable_steady_tick(Duration::from_millis(120));
     }
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cell, rounded};
+    use serde_json::json;
+
+    #[test]
+    fn numbers_are_for_people() {
+        for (value, shown) in [
+            (json!(4.0), "4"),
+            (json!(1.5), "1.5"),
+            (json!(7e-6), "0.000007"),
+            (json!(u64::MAX), "18446744073709551615"),
+        ] {
+            assert_eq!(cell(&value), shown);
+        }
+        for (amount, decimals, shown) in [
+            (0.0, 2, "0.00"),
+            (6.974e-6, 2, "<0.01"),
+            (-6.974e-6, 2, "-<0.01"),
+            (0.0174, 4, "0.0174"),
+            (-1.25, 2, "-1.25"),
+            (1234.567, 2, "1234.57"),
+        ] {
+            assert_eq!(rounded(amount, decimals), shown);
+        }
+    }
 }

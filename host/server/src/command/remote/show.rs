@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::names;
-use super::output::{cell, field, json, list};
+use super::output::{cell, field, hourly_usd, json, list, usd};
 use anyhow::Result;
 use clap::Args;
 use serde_json::Value;
@@ -58,10 +58,10 @@ fn cost_rows(usage: &Value, uuid: &str) -> [(&'static str, String); 2] {
         .flatten()
         .find(|cost| cost.get("uuid").and_then(Value::as_str) == Some(uuid));
     // An instance without cost is left out.
-    let of = |name| cost.map_or_else(|| "0".to_owned(), |cost| field(cost, name));
+    let cost = cost.unwrap_or(&Value::Null);
     [
-        ("usd_per_hour", of("hourly_usd")),
-        ("usd_this_month", of("total_usd")),
+        ("usd_per_hour", hourly_usd(cost, "hourly_usd")),
+        ("usd_this_month", usd(cost, "total_usd")),
     ]
 }
 

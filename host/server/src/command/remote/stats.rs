@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::names;
-use super::output::{field, line, list};
+use super::output::{field, line, list, number, rounded};
 use anyhow::Result;
 use clap::Args;
 use serde_json::Value;
@@ -35,7 +35,10 @@ impl Stats {
                 (false, false) => list(&[
                     (
                         "CPU",
-                        format!("{} % of one vCPU", field(&stats, "cpu_percent")),
+                        format!(
+                            "{} % of one vCPU",
+                            rounded(number(&stats, "cpu_percent"), 2)
+                        ),
                     ),
                     ("RAM", amount(&stats, "mem")),
                     ("Disk", amount(&stats, "disk")),
@@ -50,14 +53,21 @@ impl Stats {
 }
 
 fn amount(stats: &Value, name: &str) -> String {
-    let of = |part| field(stats, &format!("{name}_{part}_gib"));
-    format!("{} of {} GiB", of("used"), of("total"))
+    let used = number(stats, &format!("{name}_used_gib"));
+    let used = match used < 1.0 {
+        true => format!("{} MiB", rounded(used * 1024.0, 2)),
+        false => format!("{} GiB", rounded(used, 2)),
+    };
+    format!(
+        "{used} of {} GiB",
+        field(stats, &format!("{name}_total_gib"))
+    )
 }
 
 fn summary(stats: &Value) -> String {
     format!(
         "CPU {} %  RAM {}  disk {}",
-        field(stats, "cpu_percent"),
+        rounded(number(stats, "cpu_percent"), 2),
         amount(stats, "mem"),
         amount(stats, "disk")
     )
