@@ -15,6 +15,45 @@ fn a_node_can_have_its_own_login_host() {
 }
 
 #[test]
+fn ipv6_hosts_are_written_as_urls_and_openssh_have_them() {
+    let own = "ssh_host = \"[2001:DB8::2]\"\nprobe_host = \"::1\"\nsettings";
+    for (spelling, ssh) in [("::1", "[2001:db8::1]"), ("[::1]", "2001:db8::1")] {
+        let Ports { from, to } = Ports::take();
+        let (middle, next) = (from + 10, from + 11);
+        let top = format!(
+            "ssh_host = \"{ssh}\"\n[ssh_ports]\nfrom = {from}\nto = {middle}\n\
+             [web]\nhost = \"{spelling}\"\nfrom = {next}\nto = {to}\n"
+        );
+        let second = simulated_node("two", "")
+            .replace("settings", own)
+            .replace("203.0.113.0", "203.0.113.16")
+            .replace("n_vcpus = 16", "n_vcpus = 20");
+        let server = Server::start(&format!("{top}{}{second}", simulated_node("one", ""))).unwrap();
+        let api = server.user("ann@example.com").unwrap();
+        let body = json!({
+            "resource_type": "container", "n_vcpus": 2, "mem_gib": 4, "disk_size_gib": 20,
+            "flavor": "jupyterlab",
+        });
+        let page = api.create(&body).is(201);
+        let url = page["webapp_url"].as_str().unwrap();
+        assert!(url.starts_with("http://[::1]:"), "{url}");
+        let hosts: std::collections::BTreeSet<_> = (0..8)
+            .map(|_| {
+                let created = api.small_container().unwrap();
+                let command = created["ssh_command"].as_str().unwrap();
+                command.split_once('@').unwrap().1.to_owned()
+            })
+            .collect();
+        assert!(hosts.contains("2001:db8::2"), "{hosts:?}");
+        assert!(
+            hosts.contains("2001:db8::1") && hosts.len() == 2,
+            "{hosts:?}"
+        );
+        server.finish().unwrap();
+    }
+}
+
+#[test]
 fn exhausted_login_ports_are_a_422() {
     let Ports { from, to } = Ports::take();
     let ports = format!(

@@ -12,6 +12,8 @@ use std::marker::PhantomData;
 pub struct Reply<T> {
     status: u16,
     value: Value,
+    /// The server, and the proxy before it.
+    place: String,
     request_id: Option<String>,
     etag: Option<String>,
     next: Option<String>,
@@ -37,6 +39,7 @@ impl<T> Reply<T> {
         Ok(Self {
             status,
             value,
+            place: place.to_owned(),
             request_id,
             etag: header(headers, ETAG.as_str()),
             next: header(headers, LINK.as_str()).and_then(|link| next(&link)),
@@ -79,6 +82,7 @@ impl<T: DeserializeOwned> Reply<T> {
     /// The body.
     pub fn body(&self) -> Result<T, Error> {
         T::deserialize(&self.value).map_err(|source| Error::Answer {
+            place: self.place.clone(),
             source,
             request_id: self.request_id.clone(),
         })

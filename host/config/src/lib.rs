@@ -3,6 +3,7 @@
 mod check;
 mod clock;
 mod flavor;
+pub mod host;
 mod limits;
 mod mirrors;
 mod node;
@@ -54,7 +55,7 @@ pub struct Config {
     #[serde(default)]
     pub trusted_proxies: TrustedProxies,
     /// Login host shown in `ssh_command`. Default `127.0.0.1`. A node may override it.
-    #[serde(default = "loopback")]
+    #[serde(default = "loopback", deserialize_with = "host::read")]
     pub ssh_host: String,
     /// Login account inside every instance. Default `user`.
     #[serde(default = "login_user")]
@@ -148,7 +149,7 @@ impl Default for SshPorts {
 #[serde(deny_unknown_fields)]
 pub struct Web {
     /// Host in `webapp_url`. Default `127.0.0.1`.
-    #[serde(default = "loopback")]
+    #[serde(default = "loopback", deserialize_with = "host::read")]
     pub host: String,
     /// First port. Default 30000.
     #[serde(default = "web_from")]
@@ -265,6 +266,7 @@ impl Config {
             tls.server_cert.as_mut().map(absolute);
         }
         check::check(&config)?;
+        config.quota.share(config.ssh_ports);
         config.authorities = mirrors::read(&config.trust_ca)?;
         Ok(config)
     }

@@ -1,5 +1,6 @@
 //! `[[node]]`: a machine that runs instances.
 
+use crate::host;
 use ipnet::Ipv4Net;
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -31,9 +32,11 @@ pub struct NodeConfig {
     #[serde(default = "both_tiers")]
     pub cpu_tiers: Vec<CpuTier>,
     /// Login host of the node's instances. Default: the global `ssh_host`.
+    #[serde(default, deserialize_with = "host::read_optional")]
     pub ssh_host: Option<String>,
     /// Host at which Wharf probes published ports to see whether an instance is ready. Default: the
     /// login host for SSH and the web host for pages.
+    #[serde(default, deserialize_with = "host::read_optional")]
     pub probe_host: Option<String>,
     /// Network of the instances' private addresses. Nodes with one cluster, driver, `lan_cidr` and
     /// `lan_subnet_prefix` share its addresses. Default `10.80.0.0/16`.

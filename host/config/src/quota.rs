@@ -1,5 +1,6 @@
 //! `[quota]`: the most that the instances of one user hold together.
 
+use super::SshPorts;
 use serde::Deserialize;
 use wharf_domain::quota::Limits;
 
@@ -17,9 +18,9 @@ pub struct Quota {
     pub disk_size_gib: Limit,
     /// GPUs of instances that are not stopped. Default `"unlimited"`.
     pub n_gpus: Limit,
-    /// SSH ports, ports of web pages, and open ports of VMs. Default 9000, which leaves a tenth of the
-    /// default `ssh_ports` to other users.
-    pub n_ports: Limit,
+    /// SSH ports, ports of web pages, and open ports of VMs. Default nine tenths of the number of
+    /// `ssh_ports`, which leaves a tenth of them to other users.
+    pub n_ports: Option<Limit>,
 }
 
 /// A limit; `None` means no limit.
@@ -51,12 +52,20 @@ impl Default for Quota {
             mem_gib: unlimited,
             disk_size_gib: unlimited,
             n_gpus: unlimited,
-            n_ports: Limit(Some(9_000)),
+            n_ports: None,
         }
     }
 }
 
 impl Quota {
+    /// Sets the defaults that are shares of other settings.
+    pub(super) fn share(&mut self, ssh_ports: SshPorts) {
+        let ports = u64::from(ssh_ports.to.saturating_sub(ssh_ports.from)) + 1;
+        // Rounded up, so that a single port can be used.
+        let share = Limit(Some(ports - ports / 10));
+        self.n_ports.get_or_insert(share);
+    }
+
     /// Returns the limits.
     pub fn limits(&self) -> Limits {
         Limits {
@@ -65,7 +74,7 @@ impl Quota {
             mem_gib: self.mem_gib.0,
             disk_size_gib: self.disk_size_gib.0,
             n_gpus: self.n_gpus.0,
-            n_ports: self.n_ports.0,
+            n_ports: self.n_ports.and_then(|limit| limit.0),
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::find::{Selector, find};
 use super::random::random_text;
 use super::{App, Caller};
+use wharf_config::host::plain;
 use wharf_db::{Change, Changes, Read};
 use wharf_domain::audit::AuditRecord;
 use wharf_domain::error::Error;
@@ -89,7 +90,7 @@ impl App {
         let written = self.db.write(move |view| {
             let instance = reachable(view.rows, &caller, &selector)?;
             let record = AuditRecord {
-                at: view.now,
+                at: view.system,
                 origin: caller.origin(),
                 operation: OPERATION.to_owned(),
                 owner: Some(instance.owner),
@@ -107,7 +108,7 @@ impl App {
     fn ssh_target(&self, caller: &Caller, instance: &Instance) -> Result<Target, Error> {
         let probe_host = self.probe_host(&instance.node);
         Ok(Target {
-            host: probe_host.unwrap_or_else(|| instance.ssh_host.clone()),
+            host: probe_host.unwrap_or_else(|| plain(&instance.ssh_host)),
             port: instance.ssh_port,
             user: instance.login_user.clone(),
             password: self.vault.decrypt_text(instance.id, &instance.password)?,

@@ -1,7 +1,8 @@
 //! `wharf config-ssh`, read back by OpenSSH itself.
 
 use crate::{Expected, start};
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use wharf_tests::Shell;
 
 #[test]
@@ -67,5 +68,40 @@ fn openssh_knows_the_instances_until_they_are_removed() {
         fs::read_to_string(&config).unwrap(),
         "Host other\n    User someone\n"
     );
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_configuration_that_people_live_in_stays_theirs() {
+    let (server, _) = start();
+    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    shell.ok(&["create", "box"]).unwrap();
+    let directory = shell.home().join(".ssh");
+    fs::create_dir(&directory).unwrap();
+    // A link to a file that is not there yet, bytes that are not UTF-8, and a mode of its own.
+    let (config, kept) = (directory.join("config"), shell.home().join("dotfiles"));
+    symlink("../dotfiles", &config).unwrap();
+    shell.ok(&["config-ssh"]).unwrap();
+    assert!(config.is_symlink());
+    assert_eq!(fs::read(&kept).unwrap(), b"Include wharf_config\n");
+    let below = b"# caf\xe9\nHost other\n    Include wharf_config\n";
+    fs::write(&kept, below).unwrap();
+    fs::set_permissions(&kept, Permissions::from_mode(0o644)).unwrap();
+    for _ in 0..2 {
+        shell.ok(&["config-ssh"]).unwrap();
+        let text = fs::read(&kept).unwrap();
+        assert_eq!(text, [&b"Include wharf_config\n"[..], below].concat());
+    }
+    let mode = fs::metadata(&kept).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o644);
+    assert!(config.is_symlink());
+    let read = shell
+        .own(
+            "ssh".as_ref(),
+            &["-G", "-F", kept.to_str().unwrap(), "box.wharf"],
+        )
+        .output()
+        .unwrap();
+    assert!(read.status.success(), "{read:?}");
     server.finish().unwrap();
 }

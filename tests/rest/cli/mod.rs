@@ -1,6 +1,7 @@
 //! The commands for users, against a real server with the simulated engine.
 
 mod account;
+mod agent;
 mod completions;
 mod config_ssh;
 mod console;
@@ -8,7 +9,10 @@ mod exit_codes;
 mod follow;
 mod json;
 mod login;
+mod names;
 mod operator;
+mod public_keys;
 mod secrets;
 mod terminal;
+mod unreachable;
 mod verbs;

@@ -54,6 +54,7 @@ fn progress_is_shown_on_a_terminal_only() {
         "{shown}"
     );
     let piped = shell.run(&["create", "second", "--wait"]).unwrap();
-    assert_eq!(piped.succeeded().unwrap().stderr, "");
+    let noted = piped.succeeded().unwrap().stderr;
+    assert_eq!(noted, "second is created and starting.\n");
     server.finish().unwrap();
 }

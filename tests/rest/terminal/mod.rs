@@ -6,7 +6,7 @@ mod host_keys;
 mod refusals;
 mod sessions;
 mod shell;
-mod ssh_server;
+pub mod ssh_server;
 
 use serde_json::Value;
 pub use ssh_server::SshServer;

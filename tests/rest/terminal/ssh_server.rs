@@ -61,6 +61,8 @@ impl SshServer {
         let config = Arc::new(Config {
             keys: vec![PrivateKey::new(key, "")?],
             auth_rejection_time: Duration::from_millis(10),
+            // That of OpenSSH's server.
+            max_auth_attempts: 6,
             window_size: 64 * 1024,
             channel_buffer_size: 2,
             nodelay: true,

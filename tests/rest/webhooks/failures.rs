@@ -61,6 +61,21 @@ fn a_failure_is_repeated_with_growing_pauses_until_the_receiver_answers_with_a_s
 }
 
 #[test]
+fn a_receiver_says_when_the_next_attempt_is_welcome() {
+    let (server, ann) = start();
+    let receiver = Receiver::gated();
+    let (webhook, _) = create(&ann, &receiver, &["created"]);
+    ann.small_container().unwrap();
+    receiver.wait(1);
+    receiver.answer("429 Slow\r\nRetry-After: 600");
+    let failed = until_delivery(&ann, &webhook, |last| last["attempt"] == 1);
+    assert_eq!(failed["status"], 429);
+    let pause = pause(&failed);
+    assert!((600_000..=750_000).contains(&pause), "{failed}");
+    server.finish().unwrap();
+}
+
+#[test]
 fn a_receiver_that_is_gone_disables_its_webhook_and_a_test_enables_it_with_all_events() {
     let (server, ann) = start();
     let receiver = Receiver::gated();

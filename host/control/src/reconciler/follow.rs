@@ -3,6 +3,7 @@
 use super::attempt::{Attempt, FIRST_PAUSE, Next};
 use super::{host_key, reach};
 use std::time::Duration;
+use wharf_config::host::plain;
 use wharf_db::Read;
 use wharf_domain::blueprint::Health;
 use wharf_domain::driver::{Phase, PluginError, Report};
@@ -18,6 +19,13 @@ const REACH: Duration = Duration::from_secs(2);
 impl Attempt<'_> {
     /// Goes on from a driver's report.
     pub async fn follow(&mut self, report: Result<Report, PluginError>) -> Next {
+        if let Err(PluginError::Insufficient(short)) = &report {
+            match self.lost(short) {
+                Ok(Some(lost)) => return self.without(lost).await,
+                Ok(None) => {}
+                Err(error) => return error.into(),
+            }
+        }
         let report = match report {
             Ok(report) => report,
             Err(PluginError::Insufficient(short)) if self.instance.provisioned => {
@@ -38,6 +46,8 @@ impl Attempt<'_> {
             ) => return self.give_up(&error.to_string()).await,
             Err(error) => return error.into(),
         };
+        self.history.refused = 0;
+        self.history.refused_since = None;
         self.history.runs = report.phase == Phase::Ready;
         self.history.seen |= !matches!(report.phase, Phase::Absent | Phase::Pulling(_));
         let again = report.again.unwrap_or(FIRST_PAUSE);
@@ -114,7 +124,7 @@ impl Attempt<'_> {
         if !instance.ssh || features.is_some_and(|f| !f.network) {
             return None;
         }
-        let host = self.probe_host().unwrap_or(instance.ssh_host.clone());
+        let host = self.probe_host().unwrap_or(plain(&instance.ssh_host));
         let key = host_key::learn(&host, instance.ssh_port).await;
         if key.is_none() {
             tracing::warn!(node = %instance.node, "the instance shows no SSH host key");
@@ -141,7 +151,7 @@ impl Attempt<'_> {
         let health = provisioning_spec.map_or(Health::Ssh, |d| d.blueprint.health.clone());
         let config = self.app.config();
         let (host, port) = match health {
-            Health::Ssh => (instance.ssh_host.clone(), Some(instance.ssh_port)),
+            Health::Ssh => (plain(&instance.ssh_host), Some(instance.ssh_port)),
             Health::Http(_) => (config.web.host.clone(), instance.web_port),
         };
         let missing = || Error::internal(format!("{} has no web port", instance.id));

@@ -4,6 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use wharf_config::host::in_url;
 use wharf_domain::blueprint::Health;
 
 /// Timeout of one probe.
@@ -55,6 +56,7 @@ async fn ssh_banner(stream: &mut TcpStream) -> io::Result<bool> {
 }
 
 async fn http_answer(stream: &mut TcpStream, host: &str, target: &str) -> io::Result<bool> {
+    let host = in_url(host);
     let request = format!(
         "GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAccept: */*\r\n\r\n"
     );

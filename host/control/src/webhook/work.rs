@@ -76,6 +76,8 @@ pub struct Attempted {
     pub status: Option<u16>,
     /// Reason of a failure, in words for the user.
     pub error: Option<&'static str>,
+    /// The pause that the receiver asks for.
+    pub retry_after: Option<Duration>,
 }
 
 enum Found {
@@ -123,6 +125,7 @@ impl App {
                     let lost = Attempted {
                         status: None,
                         error: Some("the event is no longer kept"),
+                        retry_after: None,
                     };
                     self.write_attempt(owner, id, (Some(number), None, true), lost)
                         .await?;
@@ -304,7 +307,7 @@ struct Attempt {
 impl Attempt {
     /// Returns the webhook after the attempt, and the changes of its deliveries.
     fn changes(&self, view: &View<'_>, mut webhook: Webhook) -> Result<(Webhook, Changes), Error> {
-        let (now, owner, id) = (view.now, webhook.owner, webhook.id);
+        let (now, system, owner, id) = (view.now, view.system, webhook.owner, webhook.id);
         let number = self.number.unwrap_or(webhook.deliveries + 1);
         let earlier = match self.number {
             Some(number) => view.rows.delivery(owner, id, number)?,
@@ -314,8 +317,8 @@ impl Attempt {
             event: self.event,
             state: DeliveryState::Pending,
             attempt: 0,
-            at: now,
-            begun_at: now,
+            at: system,
+            begun_at: system,
             status: None,
             error: None,
         });
@@ -324,7 +327,7 @@ impl Attempt {
             webhook.after = webhook.after.max(self.event.unwrap_or_default());
         }
         delivery.attempt += u32::from(!self.lost);
-        delivery.at = now;
+        delivery.at = system;
         delivery.status = self.attempted.status;
         delivery.error = self.attempted.error.map(str::to_owned);
         webhook.pending.remove(&number);
@@ -340,9 +343,9 @@ impl Attempt {
             let since = *webhook.failing_since.get_or_insert(now);
             let gone = self.attempted.status == Some(GONE);
             if gone || now.0.saturating_sub(since.0) >= DISABLE_MS {
-                webhook.disabled_at.get_or_insert(now);
+                webhook.disabled_at.get_or_insert(system);
             }
-            let age = now.0.saturating_sub(delivery.begun_at.0);
+            let age = system.0.saturating_sub(delivery.begun_at.0);
             if self.lost || webhook.disabled_at.is_some() || age >= GIVE_UP_MS {
                 delivery.state = DeliveryState::Failed;
             } else {
@@ -364,10 +367,13 @@ impl Attempt {
         Ok((webhook, changes.with(put)))
     }
 
-    /// The pause doubles with each attempt. A random part of up to a quarter spreads retries.
+    /// The pause doubles with each attempt, and is at least the one that the receiver asks for. A random part of up to a quarter spreads retries.
     fn retry_at(&self, now: Timestamp, attempts: u32) -> Timestamp {
         let doublings = attempts.saturating_sub(1).min(20);
         let pause = (FIRST_PAUSE_MS << doublings).min(LONGEST_PAUSE_MS);
+        let asked = self.attempted.retry_after.unwrap_or_default().as_millis();
+        let asked = i64::try_from(asked).unwrap_or(LONGEST_PAUSE_MS);
+        let pause = pause.max(asked.min(LONGEST_PAUSE_MS));
         let jitter = pause / 4 * i64::from(self.random) / 255;
         Timestamp(now.0.saturating_add(pause).saturating_add(jitter))
     }

@@ -16,13 +16,35 @@ pub fn parse(text: &str) -> Result<String, String> {
     if text.contains("PRIVATE KEY") {
         return refuse("is a private key; give the public one, from the file that ends in .pub");
     }
+    if text.contains('\0') {
+        return refuse("is in UTF-16; save the file as ASCII");
+    }
+    if text.starts_with('\u{feff}') {
+        return refuse("begins with a byte order mark; save the file without it, as ASCII");
+    }
+    if text.contains("BEGIN SSH2 PUBLIC KEY") {
+        return refuse(
+            "is in the form of RFC 4716, as PuTTY saves it; give the line that PuTTYgen shows for \
+             authorized_keys, or the output of `ssh-keygen -i -f FILE`",
+        );
+    }
+    if text
+        .trim_start_matches(AROUND)
+        .starts_with("PuTTY-User-Key-File")
+    {
+        return refuse(
+            "is a private key of PuTTY; open it in PuTTYgen, and give the line for authorized_keys",
+        );
+    }
     let line = text.trim_matches(AROUND);
     if line.contains(['\n', '\r']) {
         return refuse("must be a single line");
     }
-    if line.chars().any(char::is_control) {
+    // OpenSSH takes tabs between the words.
+    if line.chars().any(|c| c.is_control() && c != '\t') {
         return refuse("must not contain control characters");
     }
+    let line = line.replace('\t', " ");
     let mut words = line.splitn(2, ' ');
     let algorithm = words.next().unwrap_or_default();
     let rest = words.next().unwrap_or_default().trim_start_matches(' ');
@@ -76,6 +98,28 @@ mod tests {
         assert_eq!(parse(&commented).as_deref(), Ok(commented.as_str()));
         let loose = format!("  {} me \n", ED25519.replace(' ', "   "));
         assert_eq!(parse(&loose), Ok(format!("{ED25519} me")));
+        let tabs = format!("{}\tme\tat home\t", ED25519.replace(' ', "\t"));
+        assert_eq!(parse(&tabs), Ok(format!("{ED25519} me at home")));
+    }
+
+    #[test]
+    fn other_forms_are_refused_with_the_way_to_the_right_one() {
+        let utf_16: String = ED25519.chars().flat_map(|c| [c, '\0']).collect();
+        for (text, remedy) in [
+            (format!("\u{feff}{ED25519}"), "byte order mark"),
+            (utf_16, "UTF-16"),
+            (
+                "---- BEGIN SSH2 PUBLIC KEY ----\nComment: \"a\"\nAAAA\n".to_owned(),
+                "ssh-keygen -i",
+            ),
+            (
+                "PuTTY-User-Key-File-3: ssh-ed25519\n".to_owned(),
+                "PuTTYgen",
+            ),
+        ] {
+            let refused = parse(&text).unwrap_err();
+            assert!(refused.contains(remedy), "{refused}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::render;
 use bytes::Bytes;
 use serde::Serialize;
 use std::net::Ipv4Addr;
+use wharf_config::host;
 use wharf_control::InstanceView;
 use wharf_domain::capacity;
 use wharf_domain::error::Error;
@@ -106,12 +107,17 @@ impl<'a> Instance<'a> {
             storage_cost_hourly_usd: decimal(i.rates.disk),
             gpu_cost_hourly_usd: decimal(i.rates.gpu),
             cpu_tier: i.cpu_tier.as_str(),
-            ssh_command: i
-                .ssh
-                .then(|| format!("ssh -p {} {}@{}", i.ssh_port, i.login_user, i.ssh_host)),
+            ssh_command: i.ssh.then(|| {
+                format!(
+                    "ssh -p {} {}@{}",
+                    i.ssh_port,
+                    i.login_user,
+                    host::plain(&i.ssh_host)
+                )
+            }),
             webapp_url: i
                 .web_port
-                .map(|port| format!("http://{}:{port}/", view.web_host)),
+                .map(|port| format!("http://{}:{port}/", host::in_url(&view.web_host))),
             wan_ports: &i.wan_ports,
         }
     }

@@ -94,6 +94,7 @@ impl Cli {
 
     fn run(self) -> Result<()> {
         wharf_db::exit_on_damage();
+        remote::output::heed_no_color();
         match self.command {
             Command::Remote(remote) => remote.run(),
             Command::Events(events) => events.run(),

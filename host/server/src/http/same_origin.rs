@@ -6,6 +6,7 @@ use http::HeaderName;
 use http::Uri;
 use http::header::{HOST, ORIGIN, UPGRADE};
 use http::uri::Authority;
+use wharf_config::host::in_url;
 use wharf_config::{BaseUrl, Config};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -58,10 +59,10 @@ fn is_console(origin: &str, request: &Request, config: &Config) -> bool {
 }
 
 fn has_host(origin: &str, host: &str) -> bool {
-    let uri = origin.parse::<Uri>();
+    let (uri, host) = (origin.parse::<Uri>(), in_url(host));
     uri.is_ok_and(|uri| {
         uri.host()
-            .is_some_and(|name| name.eq_ignore_ascii_case(host))
+            .is_some_and(|name| name.eq_ignore_ascii_case(&host))
     })
 }
 

@@ -1,7 +1,7 @@
 //! Sends one request to the address of a webhook.
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, redirect};
 use rustls::crypto::ring;
 use rustls_platform_verifier::BuilderVerifierExt;
@@ -57,6 +57,7 @@ impl Sender {
         let failed = |error| Attempted {
             status: None,
             error: Some(error),
+            retry_after: None,
         };
         let Ok(_of_user) = of_user.acquire().await else {
             return failed("the service is ending");
@@ -72,7 +73,7 @@ impl Sender {
         let Ok(_of_all) = self.places.acquire().await else {
             return failed("the service is ending");
         };
-        let (seconds, signatures) = match job.sign() {
+        let (timestamp, signatures) = match job.sign() {
             Ok(signed) => signed,
             Err(error) => {
                 tracing::error!(id = %job.id, error = %error.chain(), "a webhook cannot be signed");
@@ -83,11 +84,11 @@ impl Sender {
             .post(url)
             .header(CONTENT_TYPE, "application/json")
             .header("webhook-id", &job.id)
-            .header("webhook-timestamp", seconds)
+            .header("webhook-timestamp", timestamp)
             .header("webhook-signature", signatures)
             .body(job.body.clone());
-        let status = match request.send().await {
-            Ok(response) => response.status(),
+        let (status, headers) = match request.send().await {
+            Ok(response) => (response.status(), response.headers().clone()),
             Err(error) => {
                 tracing::debug!(id = %job.id, error = %chain(&error), "a webhook was not reached");
                 return failed(reason(&error));
@@ -101,8 +102,15 @@ impl Sender {
         Attempted {
             status: Some(status.as_u16()),
             error,
+            retry_after: headers.get(RETRY_AFTER).and_then(seconds),
         }
     }
+}
+
+/// A number of seconds. The form with a date is rare, and the usual pause follows it.
+fn seconds(value: &HeaderValue) -> Option<Duration> {
+    let seconds = value.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 fn client(app: Arc<App>) -> Result<Client, Box<dyn Error>> {

@@ -41,6 +41,7 @@ impl ConfigSsh {
             true => (None, without_include(&before)),
             false => (Some(self.entries(&mut keys).await?), with_include(&before)),
         };
+        let is_changed = before != after;
         if self.dry_run {
             let file = known_hosts::file()?;
             for (alias, key) in keys
@@ -49,16 +50,16 @@ impl ConfigSsh {
             {
                 line(&format!("{} would have: {alias} {key}", file.display()))?;
             }
-            return print_changes(&own, entries.as_deref(), &config, &before, &after);
+            return print_changes(&own, entries.as_deref(), &config, is_changed);
         }
         wharf_secure_fs::make_dir(&directory)?;
         known_hosts::remember(&keys)?;
         match &entries {
-            Some(text) => write(&own, text)?,
+            Some(text) => write(&own, text.as_bytes())?,
             None if own.exists() => fs::remove_file(&own)?,
             None => {}
         }
-        if before != after {
+        if is_changed {
             write(&config, &after)?;
         }
         match entries {
@@ -101,52 +102,93 @@ impl ConfigSsh {
     }
 }
 
-/// The file behind a link: a configuration may be kept elsewhere.
+/// Links that lead to a file. The kernel follows as many.
+const MAX_LINKS: usize = 40;
+
+/// The file behind links: a configuration may be kept elsewhere, and may not be there yet.
 fn target_of(path: PathBuf) -> PathBuf {
-    fs::canonicalize(&path).unwrap_or(path)
+    let mut target = path;
+    for _ in 0..MAX_LINKS {
+        let Ok(next) = fs::read_link(&target) else {
+            break;
+        };
+        // A relative link begins at its own directory.
+        target = match target.parent() {
+            Some(directory) => directory.join(next),
+            None => next,
+        };
+    }
+    target
 }
 
-fn read(path: &Path) -> Result<String> {
-    match fs::read_to_string(path) {
+/// The bytes of a configuration, whose comments may be in any encoding.
+fn read(path: &Path) -> Result<Vec<u8>> {
+    match fs::read(path) {
         Ok(text) => Ok(text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
     }
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
-    wharf_secure_fs::write(path, &[text.as_bytes()])
-        .with_context(|| format!("cannot write {}", path.display()))
+/// Replaces a file, which keeps its mode.
+fn write(path: &Path, text: &[u8]) -> Result<()> {
+    let mode = fs::metadata(path).map(|metadata| metadata.permissions());
+    let written = wharf_secure_fs::write(path, &[text]).and_then(|()| match mode {
+        Ok(mode) => fs::set_permissions(path, mode),
+        Err(_) => Ok(()),
+    });
+    written.with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The configuration with the line. It is the first one: further down it would belong to a `Host`.
-fn with_include(text: &str) -> String {
-    match text.lines().any(|line| line.trim() == INCLUDE) {
+/// The configuration with the line. It is the first one: below a `Host` it would belong to that.
+fn with_include(text: &[u8]) -> Vec<u8> {
+    let for_all = lines(text).take_while(|line| !["host", "match"].contains(&&*keyword(line)));
+    match { for_all }.any(is_include) {
         true => text.to_owned(),
-        false => format!("{INCLUDE}\n{text}"),
+        false => [INCLUDE.as_bytes(), b"\n", text].concat(),
     }
 }
 
-fn without_include(text: &str) -> String {
-    let lines = text.split_inclusive('\n');
-    lines.filter(|line| line.trim() != INCLUDE).collect()
+fn without_include(text: &[u8]) -> Vec<u8> {
+    let others: Vec<&[u8]> = lines(text).filter(|line| !is_include(line)).collect();
+    others.concat()
 }
 
-fn print_changes(
-    own: &Path,
-    entries: Option<&str>,
-    config: &Path,
-    before: &str,
-    after: &str,
-) -> Result<()> {
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split_inclusive(|byte| *byte == b'\n')
+}
+
+/// The words of a line. OpenSSH takes a `=` after the keyword too.
+fn words(line: &[u8]) -> Vec<String> {
+    let line = String::from_utf8_lossy(line);
+    let words = line.split(|c: char| c.is_whitespace() || c == '=');
+    words
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn keyword(line: &[u8]) -> String {
+    let words = words(line);
+    words
+        .first()
+        .map_or(String::new(), |word| word.to_lowercase())
+}
+
+fn is_include(line: &[u8]) -> bool {
+    let words = words(line);
+    matches!(words.as_slice(), [keyword, file] if keyword.eq_ignore_ascii_case("include") && file == OWN)
+}
+
+fn print_changes(own: &Path, entries: Option<&str>, config: &Path, is_changed: bool) -> Result<()> {
     match entries {
         Some(text) => line(&format!("{} would be:\n{text}", own.display()))?,
         None => line(&format!("{} would be removed.", own.display()))?,
     }
-    let change = match (before == after, entries.is_some()) {
-        (true, _) => "would stay as it is.".to_owned(),
-        (false, true) => format!("would begin with: {INCLUDE}"),
-        (false, false) => format!("would lose the line: {INCLUDE}"),
+    let change = match (is_changed, entries.is_some()) {
+        (false, _) => "would stay as it is.".to_owned(),
+        (true, true) => format!("would begin with: {INCLUDE}"),
+        (true, false) => format!("would lose the line: {INCLUDE}"),
     };
     line(&format!("{} {change}", config.display()))
 }
@@ -157,11 +199,31 @@ mod tests {
 
     #[test]
     fn the_line_is_added_once_and_removed_without_a_trace() {
-        for text in ["", "Host a\n  User b\n", "# no newline at the end"] {
+        for text in [
+            &b""[..],
+            b"Host a\n  User b\n",
+            b"# no newline at the end",
+            b"# caf\xe9\r\nHost a\r\n",
+        ] {
             let with = with_include(text);
-            assert!(with.starts_with("Include wharf_config\n"));
+            assert!(with.starts_with(b"Include wharf_config\n"));
             assert_eq!(with_include(&with), with);
             assert_eq!(without_include(&with), text);
         }
+    }
+
+    #[test]
+    fn a_line_below_a_host_is_for_that_host_only() {
+        for below in [
+            "Host a\n Include wharf_config\n",
+            "match all\ninclude=wharf_config\n",
+        ] {
+            let with = with_include(below.as_bytes());
+            assert!(with.starts_with(b"Include wharf_config\n"), "{below}");
+            assert_eq!(with_include(&with), with);
+        }
+        let above = b"# mine\n\tinclude  wharf_config\nHost a\n";
+        assert_eq!(with_include(above), above);
+        assert_eq!(without_include(above), b"# mine\nHost a\n");
     }
 }

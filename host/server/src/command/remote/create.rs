@@ -105,7 +105,11 @@ impl Create {
             }
             return instance_as(&self.connection, &created);
         }
-        let running = wait_for(&client, name, Awaited::Running, self.limit).await?;
+        // An interrupted wait must not hide the name that the server made.
+        note(&format!("{name} is created and starting."));
+        let id = created.get("uuid").and_then(Value::as_str);
+        let named = (name, id.unwrap_or(name));
+        let running = wait_for(&client, named, Awaited::Running, self.limit).await?;
         instance_as(&self.connection, &running.unwrap_or(created))
     }
 

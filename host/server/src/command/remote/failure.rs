@@ -97,6 +97,10 @@ pub fn describe(error: &Error) -> Option<String> {
     }
     match error.downcast_ref() {
         Some(ClientError::Refused(refusal)) => Some(refused(refusal)),
+        // Its text has the reason. The causes name the inner parts of libraries.
+        Some(error @ (ClientError::Unreachable(_) | ClientError::TimedOut(_))) => {
+            Some(error.to_string())
+        }
         _ => match error.downcast_ref::<Failure>() {
             Some(failure) => Some(failure.to_string()),
             // The error and its causes in one line.

@@ -7,7 +7,7 @@ use super::output::{field, note};
 use anyhow::{Result, bail};
 use clap::Args;
 use std::io::{IsTerminal, stdin};
-use wharf_client::Client;
+use wharf_client::{Client, Error as ClientError};
 
 /// Delete instances and their data
 #[derive(Args)]
@@ -25,25 +25,73 @@ pub struct Remove {
 impl Remove {
     pub async fn run(self) -> Result<()> {
         let client = self.connection.client()?;
-        if !self.yes {
-            confirm(&client, &self.names).await?;
+        let mut left = Left::default();
+        let instances = match self.yes {
+            true => self.names.iter().map(|n| (n.clone(), n.clone())).collect(),
+            false => confirm(&client, &self.names, &mut left).await?,
+        };
+        for (name, id) in &instances {
+            match client.delete_instance(id).send().await {
+                Ok(_) => note(&format!("{name} is deleted.")),
+                Err(error) => left.note(name, error)?,
+            }
         }
-        for name in &self.names {
-            client.delete_instance(name).send().await?;
-            note(&format!("{name} is deleted."));
-        }
-        Ok(())
+        left.into_result()
     }
 }
 
-/// Asks for the name of each instance before any is deleted.
-async fn confirm(client: &Client, names: &[String]) -> Result<()> {
+/// The instances that stay, although their deletion was asked for.
+#[derive(Default)]
+struct Left {
+    names: Vec<String>,
+    /// All of them do not exist.
+    are_unknown: bool,
+}
+
+impl Left {
+    /// Says why an instance stays. An error that others would meet too ends the command.
+    fn note(&mut self, name: &str, error: ClientError) -> Result<()> {
+        match error {
+            ClientError::Refused(refusal) if refusal.status != 401 => {
+                let is_unknown = refusal.status == 404;
+                self.are_unknown = is_unknown && (self.are_unknown || self.names.is_empty());
+                self.names.push(name.to_owned());
+                note(&format!("{name}: {refusal}"));
+                Ok(())
+            }
+            error => Err(error.into()),
+        }
+    }
+
+    fn into_result(self) -> Result<()> {
+        let names = self.names.join(", ");
+        match (names.is_empty(), self.are_unknown) {
+            (true, _) => Ok(()),
+            (false, true) => Err(Failure::NotFound(format!("there is no instance {names}")).into()),
+            (false, false) => bail!("not deleted: {names}"),
+        }
+    }
+}
+
+/// Asks for the name of each instance before any is deleted. Returns the names and the ids.
+async fn confirm(
+    client: &Client,
+    names: &[String],
+    left: &mut Left,
+) -> Result<Vec<(String, String)>> {
     if !stdin().is_terminal() {
         let message = "there is no terminal to confirm on; give --yes to delete without asking";
         return Err(Failure::Usage(message.to_owned()).into());
     }
+    let mut confirmed = Vec::new();
     for given in names {
-        let instance = client.get_instance(given).send().await?.into_value();
+        let instance = match client.get_instance(given).send().await {
+            Ok(reply) => reply.into_value(),
+            Err(error) => {
+                left.note(given, error)?;
+                continue;
+            }
+        };
         let name = field(&instance, "name");
         eprint!("Delete {name} and all its data? Type its name to confirm: ");
         let mut answer = String::new();
@@ -51,6 +99,7 @@ async fn confirm(client: &Client, names: &[String]) -> Result<()> {
         if answer.trim() != name {
             bail!("{:?} is not {name:?}; nothing is deleted", answer.trim());
         }
+        confirmed.push((name, field(&instance, "uuid")));
     }
-    Ok(())
+    Ok(confirmed)
 }

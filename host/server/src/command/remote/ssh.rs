@@ -60,14 +60,18 @@ impl Address {
         }
         Ok(Self {
             user: user.to_owned(),
-            host: host.to_owned(),
+            // A URL has an IPv6 address in brackets, and OpenSSH has it without.
+            host: host.trim_matches(['[', ']']).to_owned(),
             port: port.parse().with_context(strange)?,
             alias: format!("wharf-{uuid}"),
         })
     }
 
     /// Options of OpenSSH, as `Name Value`. A host key that Wharf does not know is accepted once.
-    pub fn options(&self, is_known: bool) -> Result<[String; 6]> {
+    ///
+    /// A server counts each offered key as a failure, and ends the connection after six. So an agent's keys
+    /// are offered only if they are OpenSSH's own choice too: the password, or the right key, gets its turn.
+    pub fn options(&self, is_known: bool) -> Result<[String; 7]> {
         let known_hosts = known_hosts::file()?;
         let known_hosts = known_hosts.to_str().context("the path of known_hosts")?;
         let strict = if is_known { "yes" } else { "accept-new" };
@@ -78,6 +82,7 @@ impl Address {
             format!("HostKeyAlias {}", self.alias),
             format!("UserKnownHostsFile \"{known_hosts}\""),
             format!("StrictHostKeyChecking {strict}"),
+            "IdentitiesOnly yes".to_owned(),
         ])
     }
 }
@@ -135,6 +140,10 @@ mod tests {
             (address.port, address.host.as_str()),
             (20001, "ssh.example.org")
         );
+        for host in ["2001:db8::1", "[2001:db8::1]"] {
+            let address = Address::of(&instance(&format!("ssh -p 1 user@{host}"))).unwrap();
+            assert_eq!(address.host, "2001:db8::1");
+        }
         for strange in [
             "ssh -p 20001 user@-oProxyCommand=x",
             "ssh -p 20001 user@a\nProxyCommand x",

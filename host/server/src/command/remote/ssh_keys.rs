@@ -125,14 +125,25 @@ pub async fn saved_key(client: &Client, name: &str) -> Result<String> {
 
 /// The public key in a file.
 pub fn public_key(file: &Path) -> Result<String> {
-    let text = fs::read_to_string(file)
-        .with_context(|| format!("cannot read the public key {}", file.display()))?;
+    let bytes =
+        fs::read(file).with_context(|| format!("cannot read the public key {}", file.display()))?;
+    let shown = file.display();
+    let refuse = |message| Err(Failure::Usage(message).into());
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") || bytes.contains(&0) {
+        return refuse(format!(
+            "{shown} is in UTF-16, as PowerShell's > writes it; save it as ASCII, such as with \
+             `ssh-keygen -y -f KEY | Out-File -Encoding ascii {shown}`"
+        ));
+    }
+    let Ok(text) = String::from_utf8(bytes) else {
+        return refuse(format!(
+            "{shown} is no text in UTF-8; save the key as ASCII"
+        ));
+    };
     if text.contains("PRIVATE KEY") {
-        let message = format!(
-            "{0} is a private key; give the public one, such as {0}.pub",
-            file.display()
-        );
-        return Err(Failure::Usage(message).into());
+        return refuse(format!(
+            "{shown} is a private key; give the public one, such as {shown}.pub"
+        ));
     }
     Ok(text.trim().to_owned())
 }

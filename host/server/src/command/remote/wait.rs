@@ -72,39 +72,46 @@ impl Awaited {
 impl Wait {
     pub async fn run(self) -> Result<()> {
         let client = self.connection.client()?;
-        match wait_for(&client, &self.name, self.state, self.limit).await? {
+        let named = (self.name.as_str(), self.name.as_str());
+        match wait_for(&client, named, self.state, self.limit).await? {
             Some(instance) => instance_as(&self.connection, &instance),
             None => Ok(()),
         }
     }
 }
 
-/// Waits for a state, and returns the instance; none if it is deleted, as awaited.
+/// Waits for a state of the instance with this name and this id, which may be the name. Returns the
+/// instance; none if it is deleted, as awaited.
 pub async fn wait_for(
     client: &Client,
-    name: &str,
+    (name, id): (&str, &str),
     awaited: Awaited,
     limit: Limit,
 ) -> Result<Option<Value>> {
     let bar = progress(&format!("Waiting until {name} is {}", awaited.name()));
-    let waited = poll(client, name, awaited, limit).await;
+    let waited = poll(client, (name, id), awaited, limit).await;
     bar.finish_and_clear();
     waited
 }
 
+/// Looks at `id` first, a name or a UUID, and then at its UUID: another instance may get the name.
 async fn poll(
     client: &Client,
-    name: &str,
+    (name, id): (&str, &str),
     awaited: Awaited,
     limit: Limit,
 ) -> Result<Option<Value>> {
     let (begin, limit) = (Instant::now(), Duration::from_secs(limit.timeout));
     let mut pause = FIRST_PAUSE;
     let mut state = "unknown".to_owned();
+    let mut id = id.to_owned();
     loop {
-        match client.get_instance(name).send().await {
+        match client.get_instance(&id).send().await {
             Ok(reply) => {
                 let instance = reply.into_value();
+                if let Some(uuid) = instance.get("uuid").and_then(Value::as_str) {
+                    uuid.clone_into(&mut id);
+                }
                 let now = instance.get("state").and_then(Value::as_str);
                 now.unwrap_or_default().clone_into(&mut state);
                 if awaited.is(&state) {
@@ -119,6 +126,9 @@ async fn poll(
                 if refusal.status == 404 && awaited == Awaited::Deleted =>
             {
                 return Ok(None);
+            }
+            Err(ClientError::Refused(refusal)) if refusal.status == 404 && state != "unknown" => {
+                return Err(Failure::NotFound(format!("{name} was deleted")).into());
             }
             // The server may be restarting.
             Err(ClientError::Unreachable(_) | ClientError::TimedOut(_)) if state != "unknown" => {}

@@ -1,0 +1,96 @@
+//! Commands about instances whose names do not exist, change, or are taken again.
+
+use crate::{Expected, has, start, start_with};
+use std::time::Duration;
+use wharf_tests::{Shell, small, until};
+
+/// A command has begun, and looked at the server, after this time.
+const LOOKED: Duration = Duration::from_secs(1);
+
+#[test]
+fn an_unknown_name_does_not_keep_the_others() {
+    let (server, api) = start();
+    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    for name in ["one", "two"] {
+        shell.ok(&["create", name]).unwrap();
+    }
+    let removed = shell
+        .run(&["rm", "--yes", "one", "no-such", "two"])
+        .unwrap();
+    assert_eq!(removed.code, Some(3), "{removed:?}");
+    assert!(api.list().unwrap().is_empty(), "{removed:?}");
+    has(&removed.stderr, "no-such: Instance not found.");
+    has(&removed.stderr, "there is no instance no-such");
+    has(&removed.stderr, "two is deleted.");
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_wait_follows_the_instance_and_not_its_name() {
+    let (server, api) = start();
+    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    shell.ok(&["create", "box", "--wait"]).unwrap();
+    std::thread::scope(|scope| {
+        let wait = ["wait", "box", "--for", "stopped", "--timeout", "60"];
+        let wait = scope.spawn(move || shell.run(&wait).unwrap());
+        // The first look is before the new name.
+        std::thread::sleep(LOOKED);
+        let body = serde_json::json!({ "name": "crate" });
+        api.send("PATCH", "/api/instance/box/", &body).is(200);
+        let mut second = small("container");
+        second["name"] = "box".into();
+        api.create(&second).is(201);
+        std::thread::sleep(LOOKED);
+        api.act("crate", "stop").is(200);
+        let ended = wait.join().unwrap();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        has(&ended.stdout, "crate");
+    });
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_creation_waits_for_its_own_instance() {
+    let (server, api) = start_with("ready_after_ms = 4000");
+    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    std::thread::scope(|scope| {
+        let create = scope.spawn(|| shell.run(&["create", "box", "--wait"]).unwrap());
+        until("the instance exists", || Ok(api.list()?.pop())).unwrap();
+        std::thread::sleep(LOOKED);
+        api.delete("box").is(204);
+        let mut second = small("container");
+        second["name"] = "box".into();
+        api.create(&second).is(201);
+        let ended = create.join().unwrap();
+        assert_eq!(ended.code, Some(3), "{ended:?}");
+        has(&ended.stderr, "box was deleted");
+    });
+    server.finish().unwrap();
+}
+
+#[test]
+fn the_name_is_printed_before_the_wait() {
+    let (server, api) = start_with("ready_after_ms = 60000");
+    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let mut create = shell.command(&["create", "--wait", "-o", "json"]);
+    let mut child = create
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut shown = String::new();
+    let stderr = child.stderr.take().unwrap();
+    let mut lines = std::io::BufReader::new(stderr);
+    let made = until("the instance exists", || Ok(api.list()?.pop())).unwrap();
+    // The line comes at once, and not with the end of the wait.
+    std::io::BufRead::read_line(&mut lines, &mut shown).unwrap();
+    assert_eq!(child.try_wait().unwrap(), None, "{shown}");
+    has(&shown, made["name"].as_str().unwrap());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    api.delete(made["uuid"].as_str().unwrap())
+        .unwrap()
+        .expect(204)
+        .unwrap();
+    server.finish().unwrap();
+}
