@@ -1,6 +1,7 @@
 //! API keys for programs on other machines, as in RFC 8628: the program shows a code, and its user
 //! approves it in the console. Requests are in memory only, since they live for minutes.
 
+use super::Expiry;
 use crate::App;
 use crate::caller::Caller;
 use crate::places::Places;
@@ -178,12 +179,14 @@ impl App {
         caller: &Caller,
         user_code: &str,
         scopes: Scopes,
+        expiry: Expiry,
     ) -> Result<(), Error> {
+        self.require_recent(caller)?;
         let devices = &self.accounts.devices;
         let (digest, name) = devices.decide(user_code, State::Deciding, Instant::now())?;
         let (app, caller) = (Arc::clone(self), caller.clone());
         let task = tokio::spawn(async move {
-            let made = app.keys.derive(&caller, name, Some(scopes), None).await;
+            let made = app.make_key(&caller, name, Some(scopes), expiry).await;
             let (state, result) = match made {
                 Ok((made, new)) => (State::Approved(made.key, new.email), Ok(())),
                 Err(error) => (State::Pending, Err(error)),

@@ -3,9 +3,11 @@
 
 mod browser;
 pub mod device;
+mod end_access;
 mod hashing;
 mod identity;
 mod invite;
+mod lasting;
 mod passkey;
 mod password;
 mod session;
@@ -14,8 +16,10 @@ mod state;
 mod ticket;
 pub(crate) mod ways;
 
+pub use end_access::EndedAccess;
 pub use identity::{Identity, IdentityError, ProvenIdentity};
 pub use invite::{Invitation, Invite};
+pub use lasting::Expiry;
 pub use passkey::{Passkey, RelyingParty};
 pub use session::{NewSession, SessionInfo};
 pub(crate) use session::{name as id_name, parse as parse_id};

@@ -1,24 +1,19 @@
 //! The ways by which a user signs in.
 
 use super::Accounts;
+use super::lasting::is_recent;
 use crate::caller::Caller;
 use wharf_db::{Read, ReadAccounts, ReadWays};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 
-/// The time in milliseconds after a sign-in in which the ways to sign in can be changed: 15 minutes.
-const RECENT_MS: i64 = 15 * 60_000;
-
 impl Accounts {
-    /// Refuses a caller whose sign-in is not recent: a session that was left open or taken must not add
-    /// a way to sign in.
+    /// Refuses a caller whose sign-in is not recent.
     pub(super) fn require_recent(&self, caller: &Caller) -> Result<(), Error> {
         let began = self.begin_of(caller);
-        let is_recent = began.is_some_and(|at| self.clock.now().0 - at.0 < RECENT_MS);
-        if is_recent {
-            Ok(())
-        } else {
-            Err(Error::StaleSignIn)
+        match began.is_some_and(|began| is_recent(began, self.clock.system())) {
+            true => Ok(()),
+            false => Err(Error::StaleSignIn),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The account of a user of the console: `/auth/` and `GET /api/session/`.
 
-use super::{Api, Reply, render};
+use super::{Api, Reply, TIME, render};
 use crate::schema::{Body, Schema};
 use serde::Serialize;
 use serde_json::json;
@@ -79,6 +79,23 @@ pub async fn password(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, 
         .change_password(caller, current, new)
         .await?;
     Ok(Reply::Gone)
+}
+
+/// Ends all sessions of the caller, and revokes keys if the body says so.
+pub async fn sign_out_everywhere(
+    api: &Api,
+    caller: &Caller,
+    body: Option<&[u8]>,
+) -> Result<(), Error> {
+    let mut since = None;
+    if let Some(body) = body {
+        let mut checked = api.schemas.sign_out_everywhere.check(Body::parse(body)?);
+        since = checked.parse("revoke_keys_since", |text| {
+            Timestamp::parse(text).ok_or_else(|| TIME.to_owned())
+        });
+        checked.errors.into_result()?;
+    }
+    api.app.sign_out_everywhere(caller, since).await
 }
 
 /// Reads text fields; a missing one is optional.

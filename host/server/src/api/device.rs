@@ -1,5 +1,6 @@
 //! `/auth/device/`: keys for programs, which a user approves in the console.
 
+use super::keys::expiry;
 use super::{Api, Reply, render};
 use crate::schema::Body;
 use serde::Serialize;
@@ -65,7 +66,7 @@ pub fn token(api: &Api, body: &[u8]) -> Result<Reply, Error> {
 
 /// Approves or denies a request in the name of the caller.
 pub async fn approve(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
-    let checked = api.schemas.device_approval.check(Body::parse(body)?);
+    let mut checked = api.schemas.device_approval.check(Body::parse(body)?);
     let user_code = checked.text("user_code").unwrap_or_default().to_owned();
     let scopes = checked.texts("scopes").map_or_else(
         || [Scope::Read, Scope::Write].into_iter().collect(),
@@ -77,10 +78,14 @@ pub async fn approve(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, E
         },
     );
     let deny = checked.is_true("deny");
+    let expiry = expiry(&mut checked);
     checked.errors.into_result()?;
     match deny {
         true => api.app.deny_device(&user_code)?,
-        false => api.app.approve_device(caller, &user_code, scopes).await?,
+        false => {
+            let approved = api.app.approve_device(caller, &user_code, scopes, expiry);
+            approved.await?;
+        }
     }
     Ok(Reply::Gone)
 }

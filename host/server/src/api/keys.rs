@@ -1,12 +1,15 @@
 //! `GET` and `POST /api/key/`, `DELETE /api/key/{id}/`: the caller's API keys.
 
 use super::{Api, Reply, TIME, render};
-use crate::schema::Body;
+use crate::schema::{Body, Checked};
 use serde::Serialize;
-use wharf_control::{Caller, KeyInfo};
+use wharf_control::{Caller, Expiry, KeyInfo};
 use wharf_domain::error::Error;
 use wharf_domain::scope::{Scope, Scopes};
 use wharf_domain::time::Timestamp;
+
+/// The expiry of a key that does not expire.
+const NEVER: &str = "never";
 
 /// A key; `key` only in the response that creates it.
 #[derive(Serialize)]
@@ -44,17 +47,15 @@ fn wire(key: KeyInfo) -> Wire {
 /// Creates a key with at most the scopes and the lifetime of the caller's key.
 pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
     let mut checked = api.schemas.key.check(Body::parse(body)?);
-    let expires_at = checked.parse("expires_at", |text| {
-        Timestamp::parse(text).ok_or_else(|| TIME.to_owned())
-    });
+    let expiry = expiry(&mut checked);
     let scopes = checked.texts("scopes").map(|scopes| {
         let scopes = scopes.into_iter().filter_map(Scope::parse);
         scopes.collect::<Scopes>()
     });
     let name = checked.text("name").unwrap_or_default().to_owned();
     checked.errors.into_result()?;
-    let keys = api.app.keys();
-    let (created, new) = keys.derive(caller, name, scopes, expires_at).await?;
+    let made = api.app.make_key(caller, name, scopes, expiry);
+    let (created, new) = made.await?;
     let wire = Wire {
         id: created.id,
         name: new.name,
@@ -65,6 +66,18 @@ pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Er
         key: Some(created.key.expose().to_owned()),
     };
     Ok(Reply::KeyCreated(render(&wire, 384)?))
+}
+
+/// Reads the expiry of a new key.
+pub(super) fn expiry(checked: &mut Checked) -> Expiry {
+    let expiry = checked.parse("expires_at", |text| match text {
+        NEVER => Ok(Expiry::Never),
+        time => {
+            let at = Timestamp::parse(time).map(Expiry::At);
+            at.ok_or_else(|| format!("{TIME}, or {NEVER}"))
+        }
+    });
+    expiry.unwrap_or(Expiry::Default)
 }
 
 /// Revokes a key of the caller, possibly the one of this request.

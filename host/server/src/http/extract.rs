@@ -14,6 +14,7 @@ use axum::RequestPartsExt;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use bytes::Bytes;
 use http::HeaderName;
+use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -30,10 +31,16 @@ const MAX_KEY: usize = 128;
 pub(super) struct NoBody;
 
 /// A JSON body, not parsed yet. Its memory is held for its sender until it is dropped.
-pub(super) struct Json(pub(super) Bytes, Hold);
+pub(super) struct Json(
+    pub(super) Bytes,
+    #[expect(dead_code, reason = "memory is held until the drop")] Hold,
+);
 
 /// The memory in bytes of a request that waits for its body, without its head: buffers, tasks and state.
 const WAITING: u64 = 10 * 1024;
+
+/// A JSON body, or none.
+pub(super) struct OptionalJson(pub(super) Option<Json>);
 
 /// An authenticated request. It counts as running until it is dropped.
 pub(super) struct Call<B = NoBody> {
@@ -100,6 +107,18 @@ impl FromRequest<Arc<Interface>> for Json {
         let body = request.into_body();
         let body = body::read(body, most, state.body_timeout, |bytes| hold.grow(bytes)).await?;
         Ok(Self(body, hold))
+    }
+}
+
+impl FromRequest<Arc<Interface>> for OptionalJson {
+    type Rejection = HttpError;
+
+    async fn from_request(request: Request, state: &Arc<Interface>) -> Result<Self, HttpError> {
+        let body = match request.headers().contains_key(CONTENT_TYPE) {
+            true => Some(Json::from_request(request, state).await?),
+            false => NoBody::from_request(request, state).await.map(|_| None)?,
+        };
+        Ok(Self(body))
     }
 }
 

@@ -4,7 +4,7 @@ use super::access_log::Entry;
 use super::attempts::Attempt;
 use super::auth::session;
 use super::client::{Client, client};
-use super::extract::{Json, NoBody, fail};
+use super::extract::{Json, NoBody, OptionalJson, fail};
 use super::interface::Interface;
 use super::respond::{self, HttpError, Response};
 use super::same_origin;
@@ -215,13 +215,9 @@ async fn sign_out(State(interface): Shared, visit: Visit) -> Answer {
     Ok(visit.signed_out(&interface, ended))
 }
 
-async fn sign_out_everywhere(State(interface): Shared, visit: Visit) -> Answer {
-    let ended = interface
-        .api
-        .app()
-        .accounts()
-        .end_sessions(visit.caller()?, None)
-        .await;
+async fn sign_out_everywhere(State(interface): Shared, visit: Visit<OptionalJson>) -> Answer {
+    let body = visit.body.0.as_ref().map(|body| &*body.0);
+    let ended = api::account::sign_out_everywhere(&interface.api, visit.caller()?, body).await;
     Ok(visit.signed_out(&interface, ended))
 }
 

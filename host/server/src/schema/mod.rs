@@ -49,6 +49,8 @@ pub struct Schemas {
     pub passkey_name: Schema,
     /// Schema of `POST /auth/sign-in/`.
     pub sign_in: Schema,
+    /// Schema of `POST /auth/sign-out-everywhere/`.
+    pub sign_out_everywhere: Schema,
     /// Schema of `POST /auth/password/`.
     pub password: Schema,
     /// Schema of `POST /auth/device/`.
@@ -105,6 +107,9 @@ impl Schemas {
         let sign_in = json(include_str!(
             "../../../../schemas/generated/sign-in-request.json"
         ))?;
+        let sign_out_everywhere = json(include_str!(
+            "../../../../schemas/generated/sign-out-everywhere-request.json"
+        ))?;
         let password = json(include_str!(
             "../../../../schemas/generated/password-request.json"
         ))?;
@@ -143,6 +148,7 @@ impl Schemas {
             passkey: Schema::compile(&passkey, &BTreeSet::new())?,
             passkey_name: Schema::compile(&passkey_name, &BTreeSet::new())?,
             sign_in: Schema::compile(&sign_in, &BTreeSet::new())?,
+            sign_out_everywhere: Schema::compile(&sign_out_everywhere, &BTreeSet::new())?,
             password: Schema::compile(&password, &BTreeSet::new())?,
             device: Schema::compile(&device, &BTreeSet::new())?,
             device_token: Schema::compile(&device_token, &BTreeSet::new())?,
