@@ -1,7 +1,7 @@
 //! The events of an owner's instances, in words for the owner.
 
 use super::find::Selector;
-use super::history::{describe, shortages};
+use super::history::{describe, held, shortages};
 use super::reconciler::LATE;
 use super::{App, Caller};
 use serde::Serialize;
@@ -255,6 +255,26 @@ fn message(what: &What) -> String {
         What::PortsChanged => "The open ports of the instance were changed.",
         What::Deleted => "The instance was deleted.",
         What::Purged => "The host has removed the instance.",
+        What::AllocationLost(lost, ways) => {
+            let held = held(lost);
+            return match ways {
+                Some(ways) => format!(
+                    "Another try, as {held}. The time until now costs nothing. The instance has now: {ways}."
+                ),
+                None => format!(
+                    "The instance cannot be made, as {held}, and nothing is free in their place. It costs \
+                     nothing. Delete it and create it again later."
+                ),
+            };
+        }
+        What::RestartShort(short) if short.iter().any(|s| s.quantity.is_allocated()) => {
+            let fields: Vec<_> = short.iter().map(|s| s.quantity.as_str()).collect();
+            return format!(
+                "Something outside Wharf holds on the host what the instance has: {}. The instance stays \
+                 stopped, and its data is kept. Try again later; if that fails too, ask the operator.",
+                fields.join(", ")
+            );
+        }
         What::RestartShort(short) => {
             let short = shortages(short);
             return format!(

@@ -8,6 +8,7 @@ use wharf_db::{Db, EventRow, Read};
 use wharf_domain::error::Error;
 use wharf_domain::event::What;
 use wharf_domain::money::usd;
+use wharf_domain::placement::Allocation;
 use wharf_domain::shortage::Short;
 
 /// One line of an instance's event log.
@@ -98,8 +99,26 @@ pub(super) fn describe(what: &What) -> (&'static str, Option<String>) {
         What::MoveFailed(why) => ("move-failed", Some(why.clone())),
         What::Lost => ("lost", None),
         What::Recreated => ("recreated", None),
+        What::AllocationLost(lost, ways) => {
+            let kind = match ways {
+                Some(_) => "reallocated",
+                None => "failed",
+            };
+            (kind, Some(held(lost)))
+        }
         What::RestartShort(short) => ("restart-failed", Some(shortages(short))),
         What::ResizeShort(short) => ("resize-refused", Some(shortages(short))),
+    }
+}
+
+/// Describes allocations that something outside Wharf holds.
+pub(super) fn held(lost: &[Allocation]) -> String {
+    let names: Vec<String> = lost.iter().map(ToString::to_string).collect();
+    let names = names.join(", ");
+    // Engines do not tell a device that is in use from one that is gone.
+    match lost.iter().all(|what| matches!(what, Allocation::Gpu(_))) {
+        true => format!("the host cannot provide {names}"),
+        false => format!("something outside Wharf holds {names} on the host"),
     }
 }
 

@@ -134,8 +134,13 @@ impl Projection for SharedInventory {
             self.lock().set_drained(&node, true);
         }
         for id in vms {
-            if let Some(vm) = rows.instance(id)? {
-                self.count_ports(vm.owner, 0, vm.wan_ports.len());
+            match rows.instance(id) {
+                Ok(Some(vm)) => self.count_ports(vm.owner, 0, vm.wan_ports.len()),
+                Ok(None) => {}
+                // A damaged row of one user does not keep the server from its start.
+                Err(error) => {
+                    tracing::error!(error = %error.chain(), "open ports do not count to a quota");
+                }
             }
         }
         Ok(())

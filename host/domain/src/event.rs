@@ -3,6 +3,7 @@
 use super::audit::Actor;
 use super::capacity::Size;
 use super::ids::InstanceId;
+use super::placement::Allocation;
 use super::shortage::Short;
 use super::state::InstanceState;
 use super::time::Timestamp;
@@ -118,6 +119,9 @@ pub enum What {
     Lost,
     /// The user created a lost instance again, with a new disk.
     Recreated,
+    /// Something outside Wharf holds these on the node of a new instance. The instance has these ways in
+    /// instead, or fails if none are left.
+    AllocationLost(Vec<Allocation>, Option<Ways>),
 }
 
 /// The ways to an instance.
@@ -153,6 +157,7 @@ impl What {
             | Self::RestartShort(_)
             | Self::ResizeShort(_)
             | Self::Purged
+            | Self::AllocationLost(..)
             | Self::Moved(_) => Party::Node,
             _ => Party::System,
         }

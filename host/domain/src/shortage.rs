@@ -4,6 +4,7 @@
 use super::capacity::Size;
 use super::driver::Shortage;
 use super::error::Shortfall;
+use super::placement::Allocation;
 use serde::{Deserialize, Serialize};
 
 /// A field of a request that can exceed a node's resources.
@@ -13,6 +14,10 @@ pub enum Quantity {
     Mem,
     Disk,
     Gpus,
+    SshPort,
+    WebPort,
+    LanAddress,
+    PublicAddress,
 }
 
 /// A quantity of which the node has too little.
@@ -53,6 +58,22 @@ pub fn of_restart(reported: &[Shortage], size: Size, gpus: usize) -> Vec<Short> 
     named(reported, &[compute, others].concat()).unwrap_or_else(|| all(&compute))
 }
 
+/// Returns the shortages of an instance whose allocations something outside Wharf holds.
+pub fn of_lost(lost: &[Allocation]) -> Vec<Short> {
+    let short = |what: &Allocation| Short {
+        quantity: match what {
+            Allocation::SshPort(_) => Quantity::SshPort,
+            Allocation::WebPort(_) => Quantity::WebPort,
+            Allocation::LanAddress(..) | Allocation::LanSubnet(..) => Quantity::LanAddress,
+            Allocation::PublicAddress(_) => Quantity::PublicAddress,
+            Allocation::Gpu(_) => Quantity::Gpus,
+        },
+        requested: 1,
+        available: 0,
+    };
+    lost.iter().map(short).collect()
+}
+
 /// A quantity, its requested amount, and the amount that is certainly available.
 type Row = (Quantity, u32, u32);
 
@@ -85,7 +106,19 @@ impl Quantity {
             Self::Mem => "mem_gib",
             Self::Disk => "disk_size_gib",
             Self::Gpus => "n_gpus",
+            Self::SshPort => "wan_ssh_port",
+            Self::WebPort => "webapp_url",
+            Self::LanAddress => "lan_ipv4",
+            Self::PublicAddress => "public_ipv4",
         }
+    }
+
+    /// Returns whether Wharf allocates it from its own books.
+    pub fn is_allocated(self) -> bool {
+        matches!(
+            self,
+            Self::SshPort | Self::WebPort | Self::LanAddress | Self::PublicAddress
+        )
     }
 
     fn short(self, requested: u64, available: u64) -> Option<Short> {

@@ -78,6 +78,29 @@ impl Room {
         (!shortages.is_empty()).then(|| (507, json!({ "shortages": shortages })))
     }
 
+    /// Returns the error response if something else holds what only one machine can have.
+    pub fn held(machine: &Machine, held: &[String]) -> Option<(u16, Value)> {
+        let is_held = |name: &str| held.iter().any(|line| line == name);
+        let short = |unique: Unique| match unique {
+            Unique::Port(port) if is_held(&port.to_string()) => {
+                Some(("node_port", u64::from(port)))
+            }
+            Unique::Address(address) if is_held(&address.to_string()) => Some(("lan_ipv4", 1)),
+            Unique::Address(address) => {
+                let address = address.to_string();
+                let is_in = |line: &String| line.ends_with('.') && address.starts_with(line);
+                held.iter().any(is_in).then_some(("lan_subnet", 1))
+            }
+            Unique::Gpu(device) if is_held(&device) => Some(("n_gpus", 1)),
+            Unique::Port(_) | Unique::Gpu(_) => None,
+        };
+        let short = machine.uniques().into_iter().filter_map(short);
+        let short: Vec<_> = short
+            .map(|(field, requested)| json!({ "field": field, "requested": requested, "available": 0 }))
+            .collect();
+        (!short.is_empty()).then(|| (507, json!({ "shortages": short })))
+    }
+
     /// Adds the resources of a machine.
     pub fn hold(&mut self, id: Uuid, machine: &Machine) {
         let share = machine.share();

@@ -38,6 +38,9 @@ pub struct Settings {
     /// A file: while it exists, the engine runs on another store, which is empty at first. A real engine
     /// does so before its data disk is mounted. Default: none.
     pub other_store_while: Option<PathBuf>,
+    /// A file of ports, addresses and GPU devices, a line each, that something else than the machines
+    /// holds. The beginning of addresses up to a dot is their network. Default: none.
+    pub held_in: Option<PathBuf>,
     /// Scripted faults; the first rule that matches a call applies. Default: none.
     pub faults: Vec<FaultRule>,
 }
@@ -136,6 +139,13 @@ impl Settings {
             true => &[],
             false => &self.missing_images,
         }
+    }
+
+    /// The lines of the file of things that something else holds.
+    pub fn held(&self) -> Vec<String> {
+        let held = self.held_in.as_ref().map(std::fs::read_to_string);
+        let held = held.and_then(Result::ok).unwrap_or_default();
+        held.lines().map(str::to_owned).collect()
     }
 
     /// Parses the settings. Unknown keys are errors.

@@ -217,7 +217,8 @@ impl World {
             cpu_ns: 0,
             ports: Vec::new(),
         };
-        if let Some(refusal) = self.room.refusal(id, &machine, Size::default()) {
+        let held = Room::held(&machine, &settings.held());
+        if let Some(refusal) = held.or(self.room.refusal(id, &machine, Size::default())) {
             return refusal;
         }
         self.room.hold(id, &machine);
@@ -250,7 +251,8 @@ impl World {
             }
             changed.wanted.size = size;
         }
-        if let Some(refusal) = self.room.refusal(id, &changed, now_used) {
+        let held = Room::held(&changed, &settings.held());
+        if let Some(refusal) = held.or(self.room.refusal(id, &changed, now_used)) {
             return refusal;
         }
         self.change(id, |machine| *machine = changed);

@@ -258,7 +258,11 @@ fn no_image(image: &str, why: &str) -> String {
 }
 
 fn unmade(spec: &Spec, refusal: &Refusal) -> Result<Report, Error> {
-    if refusal.is_final() || refusal.is_no_disk_limit() || refusal.is_no_device() {
+    if refusal.is_no_device() {
+        log!(Warn, "instance {}: {}", spec.tag.instance, refusal.message);
+        return Err(Error::held("n_gpus"));
+    }
+    if refusal.is_final() || refusal.is_no_disk_limit() {
         return Ok(failed(
             spec,
             format!(

@@ -74,7 +74,7 @@ fn is_operators_own(ctx: &Context, network: &Network) -> bool {
 ///
 /// # Errors
 /// [`Error::Conflict`] if a network with this name belongs to another installation, has other
-/// addresses, or has containers of another owner. [`Error::Other`] if another network has these
+/// addresses, or has containers of another owner. [`Error::Insufficient`] if another network has these
 /// addresses, which is temporary if the engine is making or removing it.
 pub fn create(ctx: &Context, network: &Network) -> Result<(), Error> {
     if is_operators_own(ctx, network) {
@@ -100,11 +100,16 @@ pub fn create(ctx: &Context, network: &Network) -> Result<(), Error> {
     let Some(taken) = taken else {
         return Err(Error::RetryLater(500));
     };
-    Err(Error::Other(format!(
+    log!(
+        Warn,
         "the addresses {} are those of another network on the node ({taken}); give the node another \
          `lan_cidr` or `public_ipv4`",
         network.subnet
-    )))
+    );
+    Err(Error::held(match is_public(network) {
+        true => "public_ipv4",
+        false => "lan_subnet",
+    }))
 }
 
 /// Creates a network again whose bridge has vanished from the node. Containers that do not run find

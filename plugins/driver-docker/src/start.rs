@@ -6,7 +6,7 @@ use crate::create_body::Update;
 use crate::found::Found;
 use crate::product::Product;
 use crate::{libpod, network};
-use wharf_guest::{Error, Network};
+use wharf_guest::{Error, Network, log};
 
 /// Attempts in one call. The deletion of another instance may remove the network between its
 /// creation and the start.
@@ -83,8 +83,8 @@ fn updated(ctx: &Context, found: &Found, limits: &Update) -> Result<bool, Error>
 /// Starts a container on its networks, which are created if they are missing.
 ///
 /// # Errors
-/// [`Error::Other`] for temporary problems, such as a port of the node that is in use; the
-/// container is unchanged.
+/// [`Error::Insufficient`] if something else has a port or an address of the container, and
+/// [`Error::Other`] for temporary problems; the container is unchanged.
 pub fn start(ctx: &Context, name: &str, networks: &[&Network]) -> Result<Started, Error> {
     for attempt in 0..ATTEMPTS {
         let refusal = match ctx.api.start(name)? {
@@ -130,9 +130,20 @@ fn judge(refusal: &Refusal) -> Result<Started, Error> {
         )))
     } else if refusal.is_no_kvm() {
         Ok(Started::NoKvm(refusal.message.clone()))
-    } else if refusal.is_final() || refusal.is_no_device() || refusal.is_forbidden() {
+    } else if refusal.is_no_device() {
+        Err(told(Error::held("n_gpus"), refusal))
+    } else if refusal.is_final() || refusal.is_forbidden() {
         Ok(Started::Never(refusal.message.clone()))
     } else {
-        Err(refusal.during("starting the container"))
+        Err(Error::taken(&refusal.message).map_or_else(
+            || refusal.during("starting the container"),
+            |taken| told(taken, refusal),
+        ))
     }
+}
+
+/// Notes the engine's own words about something that the host is told of in numbers.
+fn told(error: Error, refusal: &Refusal) -> Error {
+    log!(Warn, "starting the container: {}", refusal.message);
+    error
 }

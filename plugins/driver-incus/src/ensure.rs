@@ -8,7 +8,7 @@ use crate::api::{Outcome, Refusal, Reply};
 use crate::bodies::Creation;
 use crate::context::Context;
 use crate::found::{self, Found, again, settled};
-use crate::start::{self, ADDRESS_AGAIN_MS, Started, repeat_interrupted, start_sized};
+use crate::start::{self, Started, repeat_interrupted, start_sized};
 use crate::{ENGINE_KIND, digest, forward, gpu, names, owner_network, phase};
 use std::collections::BTreeSet;
 use wharf_guest::{Error, Phase, Report, ResourceType, Spec, log};
@@ -39,9 +39,10 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         Ok(Outcome::Unknown) => {
             return Ok(again(spec.generation, Phase::Creating, CREATING_AGAIN_MS));
         }
+        // That of a removed instance is free after a moment, so that the host asks more than once.
         Err(refusal) if refusal.is_address_taken() => {
             log!(Warn, "instance {}: {}", spec.tag.instance, refusal.message);
-            return Err(Error::RetryLater(ADDRESS_AGAIN_MS));
+            return Err(Error::held("lan_ipv4"));
         }
         Err(refusal) if refusal.is_name_taken() => {}
         // A creation whose answer was lost goes on.

@@ -53,7 +53,7 @@ impl Forward {
 /// Publishes the ports of an instance.
 ///
 /// # Errors
-/// [`Error::Conflict`] if another network has an address of the instance's ports.
+/// [`Error::Insufficient`] if another network has an address of the instance's ports.
 pub fn publish(ctx: &Context, spec: &Spec) -> Result<(), Error> {
     let Mode::Ovn(ovn) = &ctx.settings.mode else {
         return Ok(());
@@ -65,11 +65,13 @@ pub fn publish(ctx: &Context, spec: &Spec) -> Result<(), Error> {
         match ctx.api.create_forward(&network, &forward)? {
             Ok(()) => {}
             Err(refusal) if refusal.is_overlap() => {
-                let why = format!(
+                log!(
+                    Warn,
                     "{address} for the port {}: {}",
-                    port.node_port, refusal.message
+                    port.node_port,
+                    refusal.message
                 );
-                return Err(Error::Conflict(why));
+                return Err(Error::held_port(port.node_port));
             }
             // Two creations of one forward at once would block it, so there is no other than this one.
             Err(refusal) if refusal.status == 409 => {

@@ -11,7 +11,7 @@ use crate::{found, lifecycle, names};
 use wharf_guest::{Error, Phase, Size, Tag, log};
 
 /// Delay while another instance still has the address, ms.
-pub const ADDRESS_AGAIN_MS: u32 = 2_000;
+const ADDRESS_AGAIN_MS: u32 = 2_000;
 
 /// The result of a start.
 #[derive(Debug, PartialEq, Eq)]
@@ -125,7 +125,15 @@ fn start(ctx: &Context, name: &str) -> Result<Started, Error> {
             log!(Warn, "{name}: {}", refusal.message);
             return Err(Error::RetryLater(ADDRESS_AGAIN_MS));
         }
-        Err(refusal) => return Err(refusal.during("starting the instance")),
+        Err(refusal) => {
+            return Err(match Error::taken(&refusal.message) {
+                Some(taken) => {
+                    log!(Warn, "{name}: {}", refusal.message);
+                    taken
+                }
+                None => refusal.during("starting the instance"),
+            });
+        }
     };
     match ctx.api.note_start(name)? {
         Ok(()) => Ok(started),

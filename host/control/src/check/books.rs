@@ -15,6 +15,10 @@ pub struct Books {
     pub installation: String,
     /// The claims of all instances.
     pub claims: Vec<Claim>,
+    /// The nodes and their ports, addresses and GPUs that something outside Wharf holds. Only a running
+    /// server knows them.
+    #[serde(default)]
+    pub kept_out: Vec<(String, String)>,
 }
 
 impl Books {
@@ -27,6 +31,17 @@ impl Books {
         })?;
         Ok(books)
     }
+}
+
+/// The findings about ports, addresses and GPUs that something outside Wharf holds.
+pub fn held_outside(books: &Books) -> impl Iterator<Item = Finding> {
+    books.kept_out.iter().map(|(node, what)| Finding {
+        severity: Severity::Warning,
+        setting: format!("node.{node}.endpoint"),
+        problem: format!("something outside Wharf holds {what}"),
+        remedy: "end the program that holds it, or leave it out of the ranges of the configuration"
+            .to_owned(),
+    })
 }
 
 /// Compares the claims of all instances with the nodes of a configuration.

@@ -46,6 +46,11 @@ pub struct History {
     pub seen: bool,
     pub first_absent: Option<Instant>,
     pub starts: u32,
+    /// How often the engine refused an allocation that something else holds, and since when.
+    pub refused: u32,
+    pub refused_since: Option<Instant>,
+    /// How often the instance got another allocation.
+    pub replaced: u32,
     /// How often the move to a larger disk broke off.
     pub broke_off: u32,
     /// The generation whose ports the node has, and the number of the start since then.

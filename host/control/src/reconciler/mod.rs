@@ -1,6 +1,7 @@
 //! The reconciler: it makes nodes follow the database. A nudge or a tick only wakes it; the rows say
 //! what to do. Every step is idempotent, so the rows continue what a crash interrupted.
 
+mod allocation;
 mod apply;
 mod attempt;
 mod differences;
@@ -81,10 +82,13 @@ pub async fn run(
                 Some(nudge) => workers.wake(nudge.instance, Some(nudge.request_id)),
                 None => break,
             },
-            _ = tick.tick() => match app.db.read(|rows| rows.pending()) {
-                Ok(pending) => pending.into_iter().for_each(|id| workers.start(id, None)),
-                Err(error) => {
-                    tracing::error!(error = %error.chain(), "cannot read the pending instances");
+            _ = tick.tick() => {
+                app.inventory.offer_again(app.clock.now());
+                match app.db.read(|rows| rows.pending()) {
+                    Ok(pending) => pending.into_iter().for_each(|id| workers.start(id, None)),
+                    Err(error) => {
+                        tracing::error!(error = %error.chain(), "cannot read the pending instances");
+                    }
                 }
             },
         }

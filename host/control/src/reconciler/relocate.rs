@@ -71,7 +71,13 @@ impl Attempt<'_> {
     async fn fetch(&mut self) -> Result<Report, Next> {
         let provisioning_spec = self.provisioning_spec()?;
         let spec = spec::spec(self.target.clone(), self.instance, provisioning_spec, true);
-        match self.driver.move_here(&spec).await {
+        let moved = self.driver.move_here(&spec).await;
+        if let Err(PluginError::Insufficient(short)) = &moved {
+            // The next attempt to move takes others.
+            let lost = self.lost(short)?;
+            self.keep_out(&lost.unwrap_or_default());
+        }
+        match moved {
             Ok(report) => Ok(report),
             Err(
                 error @ (PluginError::Invalid { .. }

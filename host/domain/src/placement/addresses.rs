@@ -33,6 +33,10 @@ pub struct Lan {
     /// The subnets of each owner. An owner has several only by claims from the time when each node of a
     /// cluster had a pool of its own.
     owners: BTreeMap<UserId, BTreeSet<u32>>,
+    /// Subnets that something outside Wharf has.
+    subnets_out: BTreeSet<u32>,
+    /// Offsets in subnets of addresses that something outside Wharf has.
+    addresses_out: BTreeMap<u32, BTreeSet<u32>>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -55,7 +59,26 @@ impl Lan {
             subnets: BTreeMap::new(),
             used: Bits::default(),
             owners: BTreeMap::new(),
+            subnets_out: BTreeSet::new(),
+            addresses_out: BTreeMap::new(),
         }
+    }
+
+    /// Keeps an address of a subnet out, or the whole subnet, or offers it again.
+    pub fn keep_out(&mut self, index: u32, address: Option<Ipv4Addr>, out: bool) {
+        let (set, number) = match address {
+            None => (&mut self.subnets_out, index),
+            Some(address) => {
+                let Some(offset) = self.offset(index, address) else {
+                    return;
+                };
+                (self.addresses_out.entry(index).or_default(), offset)
+            }
+        };
+        match out {
+            true => set.insert(number),
+            false => set.remove(&number),
+        };
     }
 
     /// Returns the subnet with an index.
@@ -70,20 +93,24 @@ impl Lan {
     /// another owner has too gets no further instances.
     pub fn free(&self, owner: UserId) -> Option<(u32, Ipv4Addr)> {
         let own = self.owners.get(&owner).into_iter().flatten().copied();
-        let mut own = own.filter(|index| self.has_one_owner(*index)).peekable();
+        let is_offered =
+            |index: &u32| self.has_one_owner(*index) && !self.subnets_out.contains(index);
+        let mut own = own.filter(is_offered).peekable();
         if own.peek().is_some() {
             return own.find_map(|index| self.free_in(index));
         }
         let count = 1_u32 << (self.prefix - self.cidr.prefix_len());
-        self.free_in(self.used.free(0, count)?)
+        self.free_in(self.used.free_of(0, count, &self.subnets_out)?)
     }
 
     fn free_in(&self, index: u32) -> Option<(u32, Ipv4Addr)> {
         let (first, count) = hosts(self.net(index));
         // Offset 0 is the gateway.
+        let none = BTreeSet::new();
+        let out = self.addresses_out.get(&index).unwrap_or(&none);
         let offset = match self.subnets.get(&index) {
-            Some(subnet) => subnet.taken.free(1, count)?,
-            None => Bits::default().free(1, count)?,
+            Some(subnet) => subnet.taken.free_of(1, count, out)?,
+            None => Bits::default().free_of(1, count, out)?,
         };
         Some((index, Ipv4Addr::from(first + offset)))
     }
@@ -165,27 +192,44 @@ fn offset(net: Ipv4Net, address: Ipv4Addr) -> Option<u32> {
 
 /// The public addresses of a node.
 #[derive(Debug, Clone)]
-pub struct Public(Vec<(Ipv4Net, Bits)>);
+pub struct Public {
+    nets: Vec<(Ipv4Net, Bits)>,
+    /// Addresses that something outside Wharf has.
+    out: BTreeSet<Ipv4Addr>,
+}
 
 impl Public {
     /// Creates a pool with no address taken.
     pub fn new(nets: Vec<Ipv4Net>) -> Self {
-        Self(nets.into_iter().map(|net| (net, Bits::default())).collect())
+        Self {
+            nets: nets.into_iter().map(|net| (net, Bits::default())).collect(),
+            out: BTreeSet::new(),
+        }
     }
 
     /// Returns a free address. The first host address of a network belongs to the router, except in a
     /// /31 or /32 network.
     pub fn free(&self) -> Option<Ipv4Addr> {
-        self.0.iter().find_map(|(net, taken)| {
+        self.nets.iter().find_map(|(net, taken)| {
             let (first, count) = hosts(*net);
-            let offset = taken.free(u32::from(net.prefix_len() < 31), count)?;
+            let out = self.out.iter();
+            let out = out.filter_map(|address| offset(*net, *address)).collect();
+            let offset = taken.free_of(u32::from(net.prefix_len() < 31), count, &out)?;
             Some(Ipv4Addr::from(first + offset))
         })
     }
 
+    /// Keeps an address out, or offers it again.
+    pub fn keep_out(&mut self, address: Ipv4Addr, out: bool) {
+        match out {
+            true => self.out.insert(address),
+            false => self.out.remove(&address),
+        };
+    }
+
     /// Marks an address as taken or free.
     pub fn set(&mut self, address: Ipv4Addr, taken: bool) {
-        for (net, bits) in &mut self.0 {
+        for (net, bits) in &mut self.nets {
             if let Some(offset) = offset(*net, address) {
                 bits.set(offset, taken);
             }

@@ -1,5 +1,7 @@
 //! A bit set of small numbers that finds the lowest free number word by word.
 
+use std::collections::BTreeSet;
+
 /// The set of taken numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Bits {
@@ -20,6 +22,17 @@ impl Bits {
         match taken {
             true => *word |= bit,
             false => *word &= !bit,
+        }
+    }
+
+    /// Returns the lowest free number in `from..to` that is not kept out.
+    pub fn free_of(&self, mut from: u32, to: u32, out: &BTreeSet<u32>) -> Option<u32> {
+        loop {
+            let number = self.free(from, to)?;
+            if !out.contains(&number) {
+                return Some(number);
+            }
+            from = number + 1;
         }
     }
 

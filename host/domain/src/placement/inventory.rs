@@ -1,6 +1,7 @@
 //! All nodes and their claims.
 
 use super::addresses::Lan;
+use super::allocation::KeptOut;
 use super::node::{NodeSetup, NodeState, NodeUsage, Supports};
 use super::ports::PortPool;
 use crate::capacity::Claim;
@@ -28,6 +29,8 @@ pub struct Inventory {
     pub(super) web: PortPool,
     /// Owners with anything.
     owners: HashMap<UserId, Used>,
+    /// Allocations that something outside Wharf holds.
+    pub(super) kept_out: Vec<KeptOut>,
 }
 
 impl Inventory {
@@ -63,6 +66,7 @@ impl Inventory {
                 .collect(),
             web: PortPool::new(pools.web.0, pools.web.1),
             owners: HashMap::new(),
+            kept_out: Vec::new(),
             nodes,
             lans,
         }
@@ -95,7 +99,7 @@ impl Inventory {
         }
     }
 
-    fn node_mut(&mut self, id: &NodeId) -> Option<&mut NodeState> {
+    pub(super) fn node_mut(&mut self, id: &NodeId) -> Option<&mut NodeState> {
         self.nodes.get_mut(*self.numbers.get(id)?)
     }
 

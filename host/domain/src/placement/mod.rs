@@ -2,6 +2,7 @@
 //! from the claims and changes only with them.
 
 mod addresses;
+mod allocation;
 mod bits;
 mod inventory;
 mod moves;
@@ -12,6 +13,7 @@ mod scheduler;
 mod tests;
 
 pub use addresses::gateway;
+pub use allocation::{Allocation, KeptOut};
 pub use inventory::{Inventory, Pools};
 pub use moves::{MovePlace, MoveRequest};
 pub use node::{Cluster, NodeSetup, NodeUsage, Supports};

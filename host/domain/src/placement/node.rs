@@ -73,6 +73,8 @@ pub(super) struct NodeState {
     pub missing_images: BTreeSet<String>,
     pub used: Used,
     pub gpus_used: BTreeSet<String>,
+    /// GPUs that something outside Wharf holds.
+    pub gpus_out: BTreeSet<String>,
     /// The number of its pool of private addresses.
     pub lan: usize,
     pub public: Public,
@@ -99,6 +101,7 @@ impl NodeState {
             missing_images: BTreeSet::new(),
             used: Used::default(),
             gpus_used: BTreeSet::new(),
+            gpus_out: BTreeSet::new(),
             lan,
             public: Public::new(setup.public_ipv4.clone()),
             setup,
@@ -170,10 +173,12 @@ impl NodeState {
         if !self.supports.gpus {
             return None;
         }
-        self.setup
-            .gpus
-            .iter()
-            .find(|gpu| gpu.model == model && !self.gpus_used.contains(&gpu.device))
+        let is_free = |gpu: &&GpuDevice| {
+            gpu.model == model
+                && !self.gpus_used.contains(&gpu.device)
+                && !self.gpus_out.contains(&gpu.device)
+        };
+        self.setup.gpus.iter().find(is_free)
     }
 
     /// Whether the configuration has a GPU, and the driver attaches GPUs.

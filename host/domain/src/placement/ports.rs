@@ -1,6 +1,7 @@
 //! A pool of ports.
 
 use super::bits::Bits;
+use std::collections::BTreeSet;
 
 /// The taken ports of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,6 +9,8 @@ pub struct PortPool {
     from: u16,
     to: u16,
     taken: Bits,
+    /// Offsets of the ports that something outside Wharf holds.
+    out: BTreeSet<u32>,
     /// Start of the next search, so that a freed port is not reused at once.
     next: u32,
 }
@@ -19,6 +22,7 @@ impl PortPool {
             from,
             to,
             taken: Bits::default(),
+            out: BTreeSet::new(),
             next: 0,
         }
     }
@@ -26,9 +30,20 @@ impl PortPool {
     /// Returns a free port.
     pub fn free(&self) -> Option<u16> {
         let length = u32::from(self.to.saturating_sub(self.from)) + 1;
-        let after = self.taken.free(self.next, length);
-        let offset = after.or_else(|| self.taken.free(0, self.next.min(length)))?;
+        let free = |from, to| self.taken.free_of(from, to, &self.out);
+        let offset = free(self.next, length).or_else(|| free(0, self.next.min(length)))?;
         u16::try_from(u32::from(self.from) + offset).ok()
+    }
+
+    /// Keeps a port out, or offers it again.
+    pub fn keep_out(&mut self, port: u16, out: bool) {
+        let Some(offset) = port.checked_sub(self.from).map(u32::from) else {
+            return;
+        };
+        match out {
+            true => self.out.insert(offset),
+            false => self.out.remove(&offset),
+        };
     }
 
     /// Marks a port as taken or free. Ports outside the range, left from an earlier configuration, are

@@ -95,6 +95,11 @@ impl Node {
                     ],
                     &rows,
                 )?;
+                for node in &nodes {
+                    for what in &node.kept_out {
+                        println!("node {}: something outside Wharf holds {what}", node.name);
+                    }
+                }
             }
             NodeCommand::Check { name, config } => check(&name, &config.load()?)?,
             NodeCommand::Drain { name, config } => {

@@ -16,6 +16,12 @@ impl Operation for ListClaims {
     type Reply = Books;
 
     async fn run(self, operator: Operator<'_>) -> Result<Self::Reply, Error> {
-        Books::read(operator.db)
+        let kept_out = operator.inventory.kept_out().into_iter();
+        Ok(Books {
+            kept_out: kept_out
+                .map(|kept| (kept.node.0.clone(), kept.to_string()))
+                .collect(),
+            ..Books::read(operator.db)?
+        })
     }
 }

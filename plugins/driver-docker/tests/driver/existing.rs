@@ -98,7 +98,7 @@ fn a_network_of_another_installation_is_not_used() {
     // Its addresses are taken, under a name that has the end of the other installation's id.
     let taken = network::create(&foreign, &network);
     assert!(
-        matches!(&taken, Err(Error::Other(why)) if why.contains("lan_cidr")),
+        matches!(&taken, Err(Error::Insufficient(short)) if short[0].field == "lan_subnet"),
         "{taken:?}"
     );
     network::create(&ctx, &network).unwrap();

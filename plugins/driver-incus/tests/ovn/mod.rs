@@ -193,7 +193,10 @@ fn an_address_of_another_network_is_a_conflict() {
     other.forwards.insert(ADDRESS.into(), json!({}));
     fake.networks.borrow_mut().insert("other".into(), other);
     let result = call(&fake, |ctx| ensure::ensure(ctx, &spec()));
-    assert!(matches!(result, Err(Error::Conflict(_))), "{result:?}");
+    assert!(
+        matches!(&result, Err(Error::Insufficient(short)) if short[0].field == "node_port"),
+        "{result:?}"
+    );
     assert!(fake.instances.borrow().values().all(|one| !one.running));
 }
 
