@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use wharf_tests::{Api, until};
 
 const OBJECTS: usize = 12;
-const LOG: &str = "cat ~/s3-prefill/s3-prefill.log 2>/dev/null || true";
+const LOG: &str = "cat ~/s3-prefill.log 2>/dev/null || true";
 
 /// Checks that all objects are downloaded once, as the user's own files, and that no secret is
 /// visible.
@@ -39,8 +39,10 @@ pub fn prefill(context: &Context) -> Result<()> {
     is_not_waited_for(context, &api, "marimo", &s3)?;
     downloads_once(context, &api, "jupyterlab")?;
 
+    takes_any_key_and_one_object(context, &api)?;
     let missing = s3.fields("no-such-bucket");
     goes_wrong(context, &api, &missing, "no such bucket")?;
+    goes_wrong(context, &api, &s3.fields("data/nothing"), "no object")?;
     let mut wrong = s3.fields("data");
     wrong["s3_secret_access_key"] = json!("not-the-secret-that-was-given");
     goes_wrong(context, &api, &wrong, "SignatureDoesNotMatch")?;
@@ -64,7 +66,8 @@ pub fn downloads_once(context: &Context, api: &Api, flavor: &str) -> Result<S3Se
 /// Checks that exactly `data/set` is in the home directory; returns the log.
 fn has_arrived(context: &Context, instance: &Value, s3: &S3Server) -> Result<String> {
     let log = log_with(context, instance, "S3 prefill: done")?;
-    ensure!(log.contains(&format!("{OBJECTS} files")), "{log}");
+    // The object with the name of the log comes too.
+    ensure!(log.contains(&format!("{} files", OBJECTS + 1)), "{log}");
     let files = "find ~/s3-prefill/part -type f -user user | wc -l; tail -n 1 ~/s3-prefill/part/7.txt; \
                  find ~/s3-prefill -name 'elsewhere*' | wc -l";
     let files = context.inside_as_user(instance, files)?;
@@ -89,6 +92,26 @@ pub fn is_not_waited_for(context: &Context, api: &Api, flavor: &str, s3: &S3Serv
         .inside(&page.instance, "pgrep -x rclone")
         .context("the download has ended too early")?;
     page.delete(api)
+}
+
+/// Checks secrets that the files of rclone and of other clients read in ways of their own, on a path that is
+/// one object.
+fn takes_any_key_and_one_object(context: &Context, api: &Api) -> Result<()> {
+    for secret in ["a%(b)s%c/1234", "`d\"e'f+5678", "\"quoted=90\""] {
+        let s3 = S3Server::start_with(OBJECTS, Some(secret))?;
+        let page = Page::create(api, "marimo", &s3.fields("data/elsewhere.txt"))?;
+        let log = log_with(context, &page.instance, "S3 prefill: ")?;
+        let log = match log.contains("done") || log.contains("FAILED") {
+            true => log,
+            false => log_with(context, &page.instance, "done")?,
+        };
+        ensure!(log.contains("done, 1 files"), "{secret}: {log}");
+        ensure!(!log.contains(secret), "the secret is in the log");
+        let found = context.inside_as_user(&page.instance, "cat ~/s3-prefill/elsewhere.txt")?;
+        ensure!(found == "not in the prefix", "{found}");
+        page.delete(api)?;
+    }
+    Ok(())
 }
 
 /// Checks that the instance runs after a failed download, and that the log has the reason but no

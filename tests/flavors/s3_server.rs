@@ -24,6 +24,11 @@ impl S3Server {
     /// Starts a server with the bucket `data`, which has `objects` objects below `set/` and one
     /// elsewhere.
     pub fn start(objects: usize) -> Result<Self> {
+        Self::start_with(objects, None)
+    }
+
+    /// Does what [`Self::start`] does, with this secret in place of a random one.
+    pub fn start_with(objects: usize, secret: Option<&str>) -> Result<Self> {
         let here = root().join("tests/flavors");
         let python = Python::ensure(&here.join("requirements.txt"))?;
         let outside = Outside::new()?;
@@ -32,7 +37,8 @@ impl S3Server {
         program
             .arg(here.join("s3_server.py"))
             .arg(&outside.address)
-            .arg(objects.to_string());
+            .arg(objects.to_string())
+            .args(secret);
         let mut process = outside
             .command(&program)
             .stdin(Stdio::piped())

@@ -1,5 +1,5 @@
-//! The region that the S3 prefill signs its requests for. The tests run the images' scripts on this
-//! machine.
+//! The S3 prefill: the region that it signs its requests for, its result, and its keys. The tests run the
+//! images' scripts on this machine.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -82,20 +82,27 @@ fn a_bucket_in_the_servers_name_is_not_repeated() {
 }
 
 /// Creates an instance's home directory with a fake rclone. Its server has one region and names it
-/// in a refusal.
-fn home(name: &str, refusal: &str) -> PathBuf {
+/// in a refusal. A list of its objects is empty or has one.
+fn home(name: &str, refusal: &str, object: &str) -> PathBuf {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     drop(fs::remove_dir_all(&home));
     fs::create_dir_all(&home).unwrap();
     let rclone = home.join("rclone");
     let script = format!(
-        "#!/bin/sh\necho asked >>{0}/asked\ngrep -qx 'region = eu-2' \"$3\" && exit 0\n\
+        "#!/bin/sh\n[ \"$1\" = lsf ] && {{ echo '{object}'; exit; }}\necho asked >>{0}/asked\ngrep -qx 'region = eu-2' \"$3\" && exit 0\n\
          echo \"AuthorizationHeaderMalformed: {refusal}\"\nexit 1\n",
         home.display()
     );
     fs::write(&rclone, script).unwrap();
     fs::set_permissions(&rclone, fs::Permissions::from_mode(0o755)).unwrap();
     fs::write(home.join("rclone.conf"), "[s3]\nregion = \nendpoint = x\n").unwrap();
+    for (file, value) in [
+        ("path", "data/set"),
+        ("access_key_id", "key"),
+        ("secret_access_key", "it"),
+    ] {
+        fs::write(home.join(file), value).unwrap();
+    }
     home
 }
 
@@ -107,7 +114,7 @@ fn download(home: &Path) -> (bool, String, usize) {
         .env("HOME", home)
         .env("PATH", format!("{}:{path}", home.display()));
     let ended = bash.status().unwrap().success();
-    let log = fs::read_to_string(home.join("s3-prefill/s3-prefill.log")).unwrap();
+    let log = fs::read_to_string(home.join("s3-prefill.log")).unwrap();
     let asked = fs::read_to_string(home.join("asked")).unwrap();
     (ended, log, asked.lines().count())
 }
@@ -118,7 +125,7 @@ fn a_region_that_the_server_names_is_used() {
         "The authorization header is malformed; the region is wrong; expecting 'eu-2'",
         "The authorization header is malformed; the region 'us-east-1' is wrong; expecting 'eu-2'",
     ] {
-        let home = home("named-region", refusal);
+        let home = home("named-region", refusal, "1.txt");
         let (ended, log, asked) = download(&home);
         assert!(ended && asked == 2, "{log}");
         assert!(log.contains("of the region eu-2") && log.contains("S3 prefill: done"));
@@ -127,7 +134,69 @@ fn a_region_that_the_server_names_is_used() {
 
 #[test]
 fn other_refusals_end_the_download() {
-    let home = home("other-refusal", "the date is wrong");
+    let home = home("other-refusal", "the date is wrong", "1.txt");
     let (ended, log, asked) = download(&home);
     assert!(!ended && asked == 1 && log.contains("FAILED"), "{log}");
+}
+
+#[test]
+fn a_prefix_without_objects_is_a_failure_that_keeps_the_keys() {
+    let home = home("no-object", "expecting 'eu-2'", "");
+    fs::write(home.join("rclone.conf"), "[s3]\nregion = eu-2\n").unwrap();
+    let (ended, log, asked) = download(&home);
+    assert!(!ended && asked == 1, "{log}");
+    assert!(log.contains("FAILED: there is no such bucket, or no object there"));
+}
+
+#[test]
+fn keys_of_any_characters_reach_rclone_unchanged() {
+    let here = Path::new(env!("CARGO_TARGET_TMPDIR")).join("keys");
+    for (secret, file, line) in [
+        (
+            "a%b`c\"d'e",
+            "rclone.conf",
+            "secret_access_key = \"\"\"a%b`c\"d'e\"\"\"",
+        ),
+        (
+            "\"quoted\"",
+            "rclone.conf",
+            "secret_access_key = \"\"\"\"quoted\"\"\"\"",
+        ),
+        (
+            "a%(b)s`\"",
+            "credentials",
+            "aws_secret_access_key = a%(b)s`\"",
+        ),
+    ] {
+        drop(fs::remove_dir_all(&here));
+        fs::create_dir_all(here.join("s3")).unwrap();
+        for (name, value) in [
+            ("endpoint_url", "http://10.1.2.3:9000"),
+            ("access_key_id", "key"),
+            ("secret_access_key", secret),
+            ("prefill_bucket", "s3://data/set"),
+        ] {
+            fs::write(here.join("s3").join(name), value).unwrap();
+        }
+        let files = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/images/common/files/usr/local/lib/wharf"
+        );
+        let state = here.join("state").display().to_string();
+        let script = fs::read_to_string(Path::new(files).join("first-boot.d/s3-prefill")).unwrap();
+        let script = script.replace("/usr/local/lib/wharf", files);
+        let script = script
+            .replace("/var/lib/wharf", &state)
+            .replace("chown ", ": ");
+        let ended = Command::new("bash")
+            .args(["-c", &script, "s3-prefill", "user"])
+            .env("FIRST_BOOT", &here)
+            .status();
+        assert!(ended.unwrap().success());
+        let written = |name| fs::read_to_string(Path::new(&state).join("s3-prefill").join(name));
+        let text = written(file).unwrap();
+        assert!(text.lines().any(|found| found == line), "{text}");
+        assert_eq!(written("path").unwrap(), "data/set");
+        assert_eq!(written("secret_access_key").unwrap(), secret);
+    }
 }
