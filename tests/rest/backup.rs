@@ -1,7 +1,8 @@
 //! `wharf backup` and `wharf restore`, under load and killed.
 
+use crate::sign_in::{ANN, Browser, PASSWORD};
 use crate::{Expected, has, start, uuid};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -144,6 +145,65 @@ fn only_a_whole_backup_is_restored() {
         assert!(!database.exists(), "{text}");
     }
     server.cli(&["restore", file.to_str().unwrap()]).unwrap();
+    server.run().unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_restore_says_which_access_it_brings_back_and_ends_it_when_asked() {
+    let (mut server, ann) = start();
+    let instance = ann.small_container().unwrap();
+    let mut browser = Browser::new(&server);
+    browser.accept(&server, ANN);
+    let second = server.cli(&["key", "new", ANN, "--name", "lost"]).unwrap();
+    let lost = Api::new(server.base_url(), second.trim());
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("backup");
+    let file = file.to_str().unwrap();
+    server.cli(&["backup", file]).unwrap();
+    let id = second.trim().split('_').nth(1).unwrap();
+    server.cli(&["key", "revoke", id]).unwrap();
+    let new = json!({ "current": PASSWORD, "new": "another long password" });
+    browser.send("POST", "/auth/password/", &new).is(204);
+    let restore = |server: &mut Server, more: &[&str]| {
+        server.terminate().unwrap();
+        fs::remove_file(server.data_dir().join("wharf.redb")).unwrap();
+        let out = server.cli(&[&["restore", file], more].concat()).unwrap();
+        server.run().unwrap();
+        out
+    };
+    let out = restore(&mut server, &[]);
+    for words in [
+        "revoked keys",
+        "earlier passwords",
+        "wharf user end-access --all",
+    ] {
+        has(&out, words);
+    }
+    assert_eq!(server.again(&lost).list().unwrap().len(), 1);
+    Browser::new(&server).sign_in(PASSWORD);
+    let out = restore(&mut server, &["--end-access"]);
+    assert_eq!(
+        out.matches("ended: keys 2, sessions 1, password 1").count(),
+        1,
+        "{out}"
+    );
+    for api in [&ann, &lost] {
+        assert_eq!(server.again(api).get("/api/instance/").unwrap().status, 401);
+    }
+    let body = json!({ "email": ANN, "password": PASSWORD });
+    Browser::new(&server)
+        .send("POST", "/auth/sign-in/", &body)
+        .is(403);
+    let ann = server.user(ANN).unwrap();
+    assert_eq!(uuid(&ann.list().unwrap()[0]), uuid(&instance));
+    // A running server refuses the keys at once.
+    server.cli(&["user", "end-access", ANN]).unwrap();
+    assert_eq!(ann.get("/api/instance/").unwrap().status, 401);
+    let audit = server.cli(&["audit", "list"]).unwrap();
+    assert_eq!(audit.matches("user.end-access").count(), 2, "{audit}");
+    server.terminate().unwrap();
+    server.cli(&["fsck"]).unwrap();
     server.run().unwrap();
     server.finish().unwrap();
 }

@@ -50,6 +50,28 @@ fn assert_over(answer: wharf_tests::Answer, fields: &[(&str, u64, u64)]) {
 }
 
 #[test]
+fn the_default_leaves_a_tenth_of_the_configured_ports_to_others() {
+    let Ports { from, to } = Ports::take();
+    let ports = format!(
+        "[ssh_ports]\nfrom = {from}\nto = {}\n[web]\nfrom = {}\nto = {to}\n",
+        from + 9,
+        from + 10,
+    );
+    let server = Server::start(&format!("{ports}{}", simulated_node("one", ""))).unwrap();
+    let ann = server.user(ANN).unwrap();
+    for _ in 0..9 {
+        ann.small_container().unwrap();
+    }
+    let quota = ann.get("/api/quota/").is(200);
+    assert_eq!(quota["n_ports"], json!({ "used": 9, "limit": 9 }));
+    let over = ann.create(&small("container")).unwrap();
+    assert_over(over, &[("n_ports", 1, 0)]);
+    let bob = server.user("bob@example.com").unwrap();
+    bob.small_container().unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
 fn each_quantity_is_limited_on_create() {
     let gpus = "gpus = [{ model = \"H100\", count = 4 }]\nsettings";
     let node = simulated_node("one", "").replace("settings", gpus);

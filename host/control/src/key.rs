@@ -6,6 +6,7 @@ use super::audit;
 use super::caller::{Caller, Credential};
 use super::clock::Clock;
 use super::condition::Condition;
+use super::key_end::{make_room, unrevoked};
 use super::key_use::{self, LastUse};
 use super::random::{fill, random_text};
 use arc_swap::ArcSwap;
@@ -14,9 +15,9 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
-use wharf_db::{Change, Changes, Db, KeyRow, KeyTerms, Read, ReadKeys, View};
+use wharf_db::{Change, Changes, Db, KeyRow, KeyTerms, Read, View};
 use wharf_domain::audit::Origin;
-use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
+use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::UserId;
 use wharf_domain::scope::{Scope, Scopes};
 use wharf_domain::secret::SecretText;
@@ -29,7 +30,7 @@ const PREFIX: &str = "wharf";
 const MAX_KEYS: usize = 100;
 
 /// The terms of a key without a row of its own, as all keys were before there were terms.
-const UNLIMITED: KeyTerms = KeyTerms {
+pub(super) const UNLIMITED: KeyTerms = KeyTerms {
     scopes: Scopes::ALL,
     expires_at: None,
 };
@@ -74,7 +75,7 @@ pub struct KeyInfo {
 /// The API keys. The database stores all of them; memory holds the valid keys for authentication.
 pub struct Keys {
     clock: Clock,
-    access: Access,
+    pub(super) access: Access,
     pub(super) db: Db,
     /// The map is replaced as a whole on each change, so that authentication needs no lock.
     pub(super) valid: ArcSwap<Valid>,
@@ -87,7 +88,7 @@ pub(super) type Valid = HashMap<String, Arc<ValidKey>>;
 pub(super) struct ValidKey {
     id: Arc<str>,
     sha256: [u8; 32],
-    user: UserId,
+    pub(super) user: UserId,
     email: Arc<str>,
     terms: KeyTerms,
     pub(super) last_use: LastUse,
@@ -137,7 +138,7 @@ impl Keys {
         let digest: [u8; 32] = Sha256::digest(key.as_bytes()).into();
         let valid = self.valid.load();
         let known = valid.get(id)?;
-        let now = self.clock.now();
+        let now = self.clock.system();
         if !bool::from(known.sha256.ct_eq(&digest)) || !self.holds(known, now) {
             return None;
         }
@@ -164,7 +165,7 @@ impl Keys {
         let valid = self.valid.load();
         valid
             .get(id)
-            .is_some_and(|key| self.holds(key, self.clock.now()))
+            .is_some_and(|key| self.holds(key, self.clock.system()))
     }
 
     /// Returns whether a key is not revoked. It may have expired.
@@ -195,7 +196,7 @@ impl Keys {
         origin: &Origin,
         most: Option<usize>,
     ) -> Result<ApiKey, Error> {
-        check(&new, self.clock.now())?;
+        check(&new, self.clock.system())?;
         let (id, key) = random_key()?;
         let sha256: [u8; 32] = Sha256::digest(key.expose().as_bytes()).into();
         let terms = KeyTerms {
@@ -225,7 +226,7 @@ impl Keys {
                 user,
                 name: new.name.clone(),
                 sha256,
-                created_at: view.now,
+                created_at: view.system,
                 revoked_at: None,
             };
             let audited = audit::record(view, &origin, "key.new", Some(user), &row_id, "created");
@@ -356,7 +357,7 @@ impl Keys {
                 if row.revoked_at.is_some() {
                     return Ok(((), Changes::none()));
                 }
-                row.revoked_at = Some(view.now);
+                row.revoked_at = Some(view.system);
                 let user = Some(row.user);
                 let audited = audit::record(view, &origin, "key.revoke", user, &wanted, "revoked");
                 let changes = Changes::none().with(Change::PutKey(row)).with(audited);
@@ -401,34 +402,7 @@ impl Keys {
     }
 }
 
-/// The keys of a user that are not revoked, ordered by id.
-fn unrevoked(rows: &impl ReadKeys, user: UserId) -> Result<Vec<KeyRow>, Error> {
-    let ids = rows.keys_of(user)?.into_iter();
-    let keys = ids.map(|id| rows.key(&id));
-    keys.filter_map(Result::transpose).collect()
-}
-
-/// The expired keys of a user that make room for another one. Fails if all keys are valid.
-fn make_room(view: &View<'_>, user: UserId, most: Option<usize>) -> Result<Vec<String>, Error> {
-    let ids = view.rows.keys_of(user)?;
-    let Some(most) = most.filter(|most| ids.len() >= *most) else {
-        return Ok(Vec::new());
-    };
-    let (all, mut gone) = (ids.len(), Vec::new());
-    for id in ids {
-        let terms = view.rows.key_terms(&id)?.unwrap_or(UNLIMITED);
-        if expired(&terms, view.now) {
-            gone.push(id);
-        }
-    }
-    if all - gone.len() >= most {
-        let message = format!("a user has at most {most} keys; revoke one first");
-        return Err(FieldErrors::one(NON_FIELD_ERRORS, message).into());
-    }
-    Ok(gone)
-}
-
-fn expired(terms: &KeyTerms, now: Timestamp) -> bool {
+pub(super) fn expired(terms: &KeyTerms, now: Timestamp) -> bool {
     terms.expires_at.is_some_and(|at| at <= now)
 }
 

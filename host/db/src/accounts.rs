@@ -23,6 +23,8 @@ pub enum AccountChange {
     DropInvite(UserId),
     /// Writes the password of a user over an earlier one.
     PutPassword(UserId, PasswordRow),
+    /// Removes the password of a user.
+    DropPassword(UserId),
     /// Disables a user.
     Disable(UserId, Timestamp),
     /// Enables a user.
@@ -52,6 +54,9 @@ impl Draft<'_> {
             }
             AccountChange::PutPassword(user, row) => {
                 self.put(&t::PASSWORDS, &user, (), &row)?;
+            }
+            AccountChange::DropPassword(user) => {
+                self.remove(&t::PASSWORDS, &user, ())?;
             }
             AccountChange::Disable(user, at) => {
                 self.put(&t::DISABLED, &user, (), &at)?;

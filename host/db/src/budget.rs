@@ -15,7 +15,7 @@ const DAY: u64 = 24 * 3_600_000;
 #[derive(Default)]
 pub struct Budget {
     /// Rows of a full budget; 0 for no limit.
-    per_day: u64,
+    per_day: u32,
     spent: HashMap<UserId, Spent>,
     /// The rows of the batch under way.
     pending: HashMap<UserId, u64>,
@@ -31,22 +31,23 @@ impl Budget {
     /// Full budgets of this number of rows.
     pub fn new(per_day: u32) -> Self {
         Self {
-            per_day: per_day.into(),
+            per_day,
             ..Self::default()
         }
     }
 
     /// Fails if a user whose rows are changed has no budget left. A single write may go beyond it.
     pub fn admit(&self, changes: &Changes, now: Timestamp) -> Result<(), Error> {
-        let full = self.per_day * DAY;
+        let full = self.full();
         let mut users = BTreeSet::new();
         users.extend(changes.0.iter().filter_map(concerned));
         let most = users.iter().map(|user| self.cost(*user, now)).max();
         match most {
             Some(cost) if self.per_day > 0 && cost >= full => {
-                let ms = (cost - full + DAY).div_ceil(self.per_day);
+                let ms = (cost - full + DAY).div_ceil(self.per_day.into());
                 Err(Error::TooManyRecords {
                     retry_after_s: ms.div_ceil(1000),
+                    per_day: self.per_day,
                 })
             }
             _ => Ok(()),
@@ -67,7 +68,7 @@ impl Budget {
 
     /// Takes the rows of a batch that is committed.
     pub fn keep(&mut self, now: Timestamp) {
-        let most = 2 * self.per_day * DAY;
+        let most = 2 * self.full();
         let users: Vec<_> = self.pending.keys().copied().collect();
         for user in users {
             // Writes that are never refused delay a user's other ones by at most a day.
@@ -77,10 +78,14 @@ impl Budget {
         self.pending.clear();
     }
 
+    fn full(&self) -> u64 {
+        u64::from(self.per_day) * DAY
+    }
+
     fn cost(&self, user: UserId, now: Timestamp) -> u64 {
         let kept = self.spent.get(&user).map_or(0, |spent| {
             let elapsed = u64::try_from(now.0.saturating_sub(spent.at.0)).unwrap_or_default();
-            let regained = elapsed.saturating_mul(self.per_day);
+            let regained = elapsed.saturating_mul(self.per_day.into());
             spent.cost.saturating_sub(regained)
         });
         let pending = self.pending.get(&user).copied().unwrap_or_default();
@@ -134,7 +139,7 @@ mod tests {
     fn wait(budget: &Budget, user: u64, at: i64) -> Option<u64> {
         match budget.admit(&records(user, 1), Timestamp(at)) {
             Ok(()) => None,
-            Err(Error::TooManyRecords { retry_after_s }) => Some(retry_after_s),
+            Err(Error::TooManyRecords { retry_after_s, .. }) => Some(retry_after_s),
             Err(other) => panic!("{other}"),
         }
     }

@@ -140,6 +140,8 @@ pub enum Error {
     TooManyRecords {
         /// Seconds until the next change is taken.
         retry_after_s: u64,
+        /// Rows of a day.
+        per_day: u32,
     },
     /// A fault of the service, for the operator.
     #[error(transparent)]

@@ -68,6 +68,7 @@ impl Accounts {
         let expected = match self.db.read(|rows| target(rows, digest, &identity))? {
             IdentityUser::OtherIdentity => return Err(IdentityError::OtherIdentity),
             IdentityUser::Create if !create => return Err(IdentityError::NoUser),
+            IdentityUser::Create if self.db.disk().is_low() => return Err(Error::DiskFull.into()),
             target => target,
         };
         let session = self.begin_session_of(visitor, "oidc", move |view, origin| {
@@ -93,7 +94,7 @@ impl Accounts {
                 issuer: identity.issuer.clone(),
                 subject: identity.subject.clone(),
                 email: identity.email.clone(),
-                linked_at: view.now,
+                linked_at: view.system,
             };
             let (subject, issuer) = (id_of(digest), &identity.issuer);
             let audited =

@@ -1,18 +1,29 @@
 //! `wharf restore`.
 
+use super::user::ended_line;
 use super::{ConfigFile, runtime};
 use crate::http::AdminClient;
 use crate::log;
+use crate::operation::perform;
+use crate::operation::user::EndAccess;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::path::PathBuf;
 use wharf_control::key_in;
+
+/// The access that a backup brings back.
+const BACK: &str = "access that was ended after the backup is valid again: revoked keys, ended sessions, \
+                    removed passkeys and identities, earlier passwords, and users that were disabled; to \
+                    end the access of all users, run `wharf user end-access --all` before the start";
 
 /// Put a backup in the place of a database that is missing; the server must not be running
 #[derive(Args)]
 pub struct Restore {
     /// A file of `wharf backup`
     file: PathBuf,
+    /// Then end the access of all users, as `wharf user end-access --all` does
+    #[arg(long)]
+    end_access: bool,
     #[command(flatten)]
     config: ConfigFile,
 }
@@ -30,16 +41,23 @@ impl Restore {
         let restored = wharf_db::restore(&self.file, &config.data_dir)?;
         let file = self.file.display();
         println!("restored {file} to {}", config.data_dir.display());
-        let Some(needed) = restored.key else {
+        if let Some(needed) = restored.key {
+            match key_in(&config.data_dir) {
+                Ok(keys) if keys.contains(&needed) => {}
+                Ok(_) => println!(
+                    "its secrets need the key with the fingerprint {needed}, which secret.key does \
+                     not have: restore that file from its backup before the start"
+                ),
+                Err(error) => println!("{error}"),
+            }
+        }
+        if !self.end_access {
+            println!("{BACK}");
             return Ok(());
-        };
-        match key_in(&config.data_dir) {
-            Ok(keys) if keys.contains(&needed) => {}
-            Ok(_) => println!(
-                "its secrets need the key with the fingerprint {needed}, which secret.key does not \
-                 have: restore that file from its backup before the start"
-            ),
-            Err(error) => println!("{error}"),
+        }
+        let ended = runtime()?.block_on(perform(&config, EndAccess { email: None }))?;
+        for user in ended {
+            println!("{}", ended_line(&user));
         }
         Ok(())
     }

@@ -1,10 +1,10 @@
 //! `wharf user`.
 
 use super::ConfigFile;
-use crate::operation::user::{InviteUser, LetMove, LimitUser, ListUsers, SwitchUser};
+use crate::operation::user::{EndAccess, InviteUser, LetMove, LimitUser, ListUsers, SwitchUser};
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use wharf_control::UserQuota;
+use wharf_control::{EndedAccess, UserQuota};
 use wharf_domain::quota::{Amounts, UserLimit};
 
 /// List users, invite, disable and enable them, and set their limits
@@ -40,6 +40,18 @@ enum UserCommand {
     Enable {
         /// The user's e-mail address
         email: String,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Revoke the keys of a user or of all, end the sessions, and remove passwords, passkeys, identities
+    /// and invitations; instances go on
+    EndAccess {
+        /// The user's e-mail address
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        email: Option<String>,
+        /// Do it for all users
+        #[arg(long)]
+        all: bool,
         #[command(flatten)]
         config: ConfigFile,
     },
@@ -112,6 +124,15 @@ impl User {
                 let disabled = false;
                 config.perform(SwitchUser { email, disabled })?;
             }
+            UserCommand::EndAccess {
+                email,
+                all: _,
+                config,
+            } => {
+                for ended in config.perform(EndAccess { email })? {
+                    println!("{}", ended_line(&ended));
+                }
+            }
             UserCommand::AllowMoves { email, config } => {
                 let permitted = true;
                 config.perform(LetMove { email, permitted })?;
@@ -138,6 +159,21 @@ impl User {
         }
         Ok(())
     }
+}
+
+/// A line about the access that ended.
+pub(super) fn ended_line(ended: &EndedAccess) -> String {
+    let counted = [
+        ("keys", ended.keys),
+        ("sessions", ended.sessions),
+        ("passkeys", ended.passkeys),
+        ("identities", ended.identities),
+        ("password", ended.password.into()),
+        ("invitation", ended.invitation.into()),
+    ];
+    let counted = counted.into_iter().filter(|(_, number)| *number > 0);
+    let parts: Vec<_> = counted.map(|(what, n)| format!("{what} {n}")).collect();
+    format!("{}\tended: {}", ended.email, parts.join(", "))
 }
 
 fn line(user: &UserQuota) -> String {

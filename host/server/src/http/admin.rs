@@ -19,7 +19,7 @@ use crate::operation::key::{ListKeys, NewKey, RevokeKey};
 use crate::operation::node::{AcceptNode, DrainNode, ListNodes, LoseNode};
 use crate::operation::secrets::RotateSecrets;
 use crate::operation::suspend::{ListSuspensions, Resume, Suspend};
-use crate::operation::user::{InviteUser, LetMove, LimitUser, ListUsers, SwitchUser};
+use crate::operation::user::{EndAccess, InviteUser, LetMove, LimitUser, ListUsers, SwitchUser};
 use axum::Router;
 use axum::extract::{FromRequest, Request, State};
 use axum::response::IntoResponse;
@@ -106,6 +106,7 @@ fn router(app: Arc<App>) -> Router {
     let router = add::<LimitUser>(router);
     let router = add::<InviteUser>(router);
     let router = add::<SwitchUser>(router);
+    let router = add::<EndAccess>(router);
     let router = add::<LetMove>(router);
     let router = add::<Events>(router);
     let router = add::<Bill>(router);

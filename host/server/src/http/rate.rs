@@ -27,7 +27,7 @@ pub(super) struct Rates<K> {
 /// The rate of the holder of a bucket is exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateExceeded {
-    /// The holder of the bucket: `key`, `user`, `address`, `account` or `session`.
+    /// The holder of the bucket: `key`, `user`, `address`, `account` or `session`; `records` of a user.
     pub what: &'static str,
     /// Seconds until the next request is allowed, rounded up.
     pub retry_after: u64,

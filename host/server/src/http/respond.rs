@@ -296,12 +296,15 @@ pub fn error(error: &Error) -> Response {
         Error::NoTerminalFree => retry_later("No terminal is free; try again shortly."),
         Error::Overloaded => http_error(&HttpError::Busy),
         Error::DiskFull => retry_later(DISK_FULL),
-        Error::TooManyRecords { retry_after_s } => {
-            let text = "Your changes have used up their budget for a day; retry after the time in \
-                        Retry-After. Stops, deletions, revocations and sign-ins are accepted.";
-            let response = detail(StatusCode::TOO_MANY_REQUESTS, text);
-            with(response, RETRY_AFTER, HeaderValue::from(*retry_after_s))
-        }
+        Error::TooManyRecords {
+            retry_after_s,
+            per_day,
+        } => too_many_requests(&RateExceeded {
+            what: "records",
+            retry_after: *retry_after_s,
+            burst: *per_day,
+            window: 24 * 3600,
+        }),
         Error::Internal(_) => internal_error(),
     }
 }
@@ -480,6 +483,10 @@ fn too_many_requests(exceeded: &RateExceeded) -> Response {
         "key" => "This API key has sent too many requests; retry after the time in Retry-After.",
         "user" => {
             "Your API keys and sessions have sent too many requests; retry after the time in Retry-After."
+        }
+        "records" => {
+            "Your changes have used up their budget for a day; retry after the time in Retry-After. \
+             Stops, deletions, revocations and sign-ins are accepted."
         }
         _ => "Too many attempts; retry after the time in Retry-After.",
     };

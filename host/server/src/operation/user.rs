@@ -2,7 +2,8 @@
 
 use super::Operation;
 use serde::{Deserialize, Serialize};
-use wharf_control::{Invitation, Operator, UserQuota};
+use std::time::Duration;
+use wharf_control::{EndedAccess, Invitation, Operator, UserQuota};
 use wharf_domain::error::Error;
 use wharf_domain::quota::{Amounts, UserLimit};
 
@@ -84,5 +85,23 @@ impl Operation for SwitchUser {
 
     async fn run(self, operator: Operator<'_>) -> Result<Self::Reply, Error> {
         operator.set_disabled(&self.email, self.disabled).await
+    }
+}
+
+/// Ends all access of a user, or of all users if none is named.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EndAccess {
+    pub email: Option<String>,
+}
+
+impl Operation for EndAccess {
+    const PATH: &'static str = "/users/end-access";
+    /// Each user is a write.
+    const TIMEOUT: Duration = Duration::from_mins(10);
+    type Reply = Vec<EndedAccess>;
+
+    async fn run(self, operator: Operator<'_>) -> Result<Self::Reply, Error> {
+        operator.end_access(self.email.as_deref()).await
     }
 }
