@@ -61,7 +61,7 @@ pub fn record(
     result: &str,
 ) -> Change {
     Change::Audit(Box::new(AuditRecord {
-        at: view.now,
+        at: view.system,
         origin: origin.clone(),
         operation: operation.to_owned(),
         owner,

@@ -1,5 +1,6 @@
-//! Wharf's time. It follows the wall clock of the system slowly, and ignores its large steps. Bills are
-//! never recomputed, so the time of a wrong clock would stay on them.
+//! Wharf's time, and that of the system's clock. Wharf's own follows the system's clock slowly, and ignores
+//! its large steps. Bills are never recomputed, so the time of a wrong clock would stay on them. People and
+//! other machines get the system's time, which is right as soon as the clock is set right.
 
 use super::Operator;
 use super::audit::record;
@@ -7,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wharf_config::ClockConfig;
-use wharf_db::{Change, Changes, ClockRow, Db, Read};
+use wharf_db::{Change, Changes, ClockRow, Db, Read, Times};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::Error;
 use wharf_domain::time::Timestamp;
@@ -78,6 +79,26 @@ impl Clock {
         self.pace().now(read())
     }
 
+    /// Returns Wharf's own time and that of the system's clock. They are equal while they differ by less
+    /// than a second, so that records of one moment agree.
+    pub fn times(&self) -> Times {
+        let reading = read();
+        let now = self.pace().now(reading);
+        let difference = reading.wall.0.saturating_sub(now.0);
+        match difference.abs() < 1000 {
+            true => Times::agreed(now),
+            false => Times {
+                now,
+                system: reading.wall,
+            },
+        }
+    }
+
+    /// Returns the time for people and for other machines.
+    pub fn system(&self) -> Timestamp {
+        self.times().system
+    }
+
     /// Returns the time and the difference to the system's clock.
     pub fn state(&self) -> ClockState {
         let (reading, mut pace) = (read(), self.pace());
@@ -108,7 +129,7 @@ impl Clock {
     }
 }
 
-/// Returns the time of the system's clock, for people and for other machines.
+/// Returns the time of the system's clock for signatures.
 pub fn system_time() -> Timestamp {
     Timestamp(chrono::Utc::now().timestamp_millis())
 }

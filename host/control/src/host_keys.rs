@@ -59,7 +59,7 @@ async fn is_known(db: &Db, id: InstanceId, origin: Origin, shown: HostKey) -> Re
             _ => return Ok((known.contains(&shown), Changes::none())),
         };
         let record = AuditRecord {
-            at: view.now,
+            at: view.system,
             origin: origin.clone(),
             operation: OPERATION.to_owned(),
             owner: Some(instance.owner),

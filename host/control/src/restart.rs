@@ -213,7 +213,7 @@ pub(super) fn take(mut row: Instance, view: &View<'_>) -> Result<Changes, Error>
 
 fn record(row: &Instance, view: &View<'_>, origin: Origin, result: &str) -> Change {
     Change::Audit(Box::new(AuditRecord {
-        at: view.now,
+        at: view.system,
         origin,
         operation: OPERATION.to_owned(),
         owner: Some(row.owner),

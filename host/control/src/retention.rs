@@ -76,7 +76,7 @@ impl Cutoffs {
 /// Looks at all records once. Returns the number of instances with something removed.
 async fn sweep(app: &App) -> Result<usize, Error> {
     let cutoffs = Cutoffs::new(&app.config().retention, app.clock.now());
-    trim(app, cutoffs.events).await?;
+    trim(app, cutoffs.events, app.clock.now()).await?;
     let (mut after, mut removed) = (None, 0);
     loop {
         let db = app.db.clone();
@@ -116,13 +116,13 @@ async fn sweep(app: &App) -> Result<usize, Error> {
 }
 
 /// Removes old events from the front of the sequence of each owner. The instances keep them.
-async fn trim(app: &App, before: Timestamp) -> Result<(), Error> {
+async fn trim(app: &App, before: Timestamp, now: Timestamp) -> Result<(), Error> {
     for (owner, _) in app.db.read(|rows| rows.users())? {
         loop {
             let through = app.db.read(|rows| {
                 let first = rows.owner_events(owner, rows.trimmed_events(owner)?, TRIM)?;
-                let old = first.iter().take_while(|row| row.event.at < before);
-                Ok(old.last().map(|row| row.seq))
+                let times = first.iter().map(|row| (row.seq, row.event.at));
+                Ok(last_old(times, before, now))
             })?;
             let Some(through) = through else { break };
             let change = move |_: &View<'_>| {
@@ -133,6 +133,19 @@ async fn trim(app: &App, before: Timestamp) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Returns the last of the first records that are old. Records have the system's time, which was in the
+/// future while that clock was wrong; such records go with an old one that follows them.
+fn last_old(
+    records: impl Iterator<Item = (u64, Timestamp)>,
+    before: Timestamp,
+    now: Timestamp,
+) -> Option<u64> {
+    let is_wrong = |at: Timestamp| at.0 > now.0.saturating_add(DAY_MS);
+    let first = records.take_while(|(_, at)| *at < before || is_wrong(*at));
+    let old = first.filter(|(_, at)| *at < before);
+    old.last().map(|(number, _)| number)
 }
 
 /// Records of the audit log that one write removes.
@@ -152,9 +165,9 @@ async fn sweep_audit(app: &App) -> Result<u64, Error> {
             let records = view.rows.audit(before, AUDIT_BATCH)?;
             // The last record of all stays.
             let rest = records.split_last().map_or(&[][..], |(_, rest)| rest);
-            let old = rest.iter().take_while(|(_, record)| record.at < cutoff);
-            Ok(match old.last() {
-                Some((to, _)) => (to - before, Changes::none().with(Change::DropAudit(*to))),
+            let times = rest.iter().map(|(number, record)| (*number, record.at));
+            Ok(match last_old(times, cutoff, view.now) {
+                Some(to) => (to - before, Changes::none().with(Change::DropAudit(to))),
                 None => (0, Changes::none()),
             })
         });
@@ -196,4 +209,27 @@ fn changes(
         changes.push(Change::Forget(owner, id));
     }
     Ok(changes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DAY_MS, last_old};
+    use wharf_domain::time::Timestamp;
+
+    #[test]
+    fn records_of_a_wrong_clock_go_with_their_neighbours() {
+        let (before, now) = (Timestamp(100), Timestamp(200));
+        let (old, new, wrong) = (50, 150, 201 + DAY_MS);
+        for (times, last) in [
+            (&[][..], None),
+            (&[old, old, new, old], Some(1)),
+            (&[old, wrong, old, new], Some(2)),
+            (&[old, wrong, new], Some(0)),
+            (&[wrong, wrong], None),
+            (&[new, old], None),
+        ] {
+            let times = (0..).zip(times.iter().map(|at| Timestamp(*at)));
+            assert_eq!(last_old(times, before, now), last);
+        }
+    }
 }

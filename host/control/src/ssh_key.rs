@@ -63,7 +63,7 @@ impl App {
             let row = SshKeyRow {
                 name: name.clone(),
                 public_key: public_key.clone(),
-                created_at: view.now,
+                created_at: view.system,
             };
             let (subject, owner) = (id_name(id), Some(user));
             let audited = audit::record(view, &origin, "ssh-key.save", owner, &subject, "saved");

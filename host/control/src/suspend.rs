@@ -88,7 +88,7 @@ impl Operator<'_> {
             return Err(FieldErrors::one("reason", why).into());
         }
         let decided = self.db.write_essential(move |view| {
-            let at = view.now;
+            let at = view.system;
             let reason = reason.clone();
             let suspension = Suspension { reason, at };
             let (instances, changes) = begin(view, of.find(view.rows)?, &suspension)?;
@@ -208,7 +208,7 @@ fn end(view: &View<'_>, found: Found) -> Result<(Vec<InstanceId>, Changes), Erro
             match owner {
                 Some(_) => {
                     let audited = Change::Audit(Box::new(wharf_domain::audit::AuditRecord {
-                        at: view.now,
+                        at: view.system,
                         origin: Origin::operator(),
                         operation: "instance.resume".to_owned(),
                         owner: Some(instance.owner),

@@ -200,6 +200,17 @@ impl Changes {
         })))
     }
 
+    /// Sets the times that people read: those of events and audit records. The ledger keeps its own.
+    pub(super) fn stamp(&mut self, system: Timestamp) {
+        for change in &mut self.0 {
+            match change {
+                Change::Event(_, row) => row.event.at = system,
+                Change::Audit(record) => record.at = system,
+                _ => {}
+            }
+        }
+    }
+
     /// Adds the changes of another part of the use case.
     pub fn append(&mut self, mut others: Self) {
         self.0.append(&mut others.0);

@@ -17,15 +17,33 @@ use tokio::sync::{oneshot, watch};
 use wharf_domain::error::Error;
 use wharf_domain::time::Timestamp;
 
+/// The times of one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Times {
+    /// Wharf's own time, for money, deadlines and pauses. Steps of the system's clock do not change it.
+    pub now: Timestamp,
+    /// The time of the system's clock, for people and for other machines.
+    pub system: Timestamp,
+}
+
+impl Times {
+    /// The times while both clocks agree.
+    pub fn agreed(now: Timestamp) -> Self {
+        Self { now, system: now }
+    }
+}
+
 /// Tells the time.
-pub type Clock = Box<dyn Fn() -> Timestamp + Send>;
+pub type Clock = Box<dyn Fn() -> Times + Send>;
 
 /// The data that a use case decides from.
 pub struct View<'a> {
     /// The rows as earlier members of the batch leave them.
     pub rows: &'a Draft<'a>,
-    /// The time of this decision.
+    /// Wharf's own time of this decision, for money, deadlines and pauses.
     pub now: Timestamp,
+    /// The time of the system's clock, for people and for other machines.
+    pub system: Timestamp,
 }
 
 /// A use case on its way through a batch.
@@ -189,7 +207,7 @@ impl Committer {
         match &committed {
             Ok(()) => {
                 self.projected.keep();
-                self.room.budget.keep((self.clock)());
+                self.room.budget.keep((self.clock)().now);
                 self.commits.fetch_add(1, Ordering::SeqCst);
                 self.wakes.wake(&woken);
             }
@@ -206,13 +224,20 @@ impl Committer {
         let mut rows = Draft::open(&txn)?;
         self.room.budget.undo();
         for job in batch {
-            let now = (self.clock)();
-            let view = View { rows: &rows, now };
+            let Times { now, system } = (self.clock)();
+            let view = View {
+                rows: &rows,
+                now,
+                system,
+            };
             // Caught here, because a transaction that a panic drops makes the next opening check
             // the whole file.
             let decided = catch_unwind(AssertUnwindSafe(|| job.decide(&view)));
             let decided = decided.map_err(|_| internal("a use case panicked"))?;
-            let Some(changes) = decided else { continue };
+            let Some(mut changes) = decided else {
+                continue;
+            };
+            changes.stamp(system);
             if !job.is_essential()
                 && let Err(refusal) = self.room.admit(&changes, now)
             {

@@ -2,7 +2,7 @@
 
 use super::backup::check_pages;
 use super::codec::internal;
-use super::commit::{Room, commit_durably};
+use super::commit::{Room, Times, commit_durably};
 use super::findings::Finding;
 use super::fsck::check;
 use super::guard::guarded;
@@ -13,7 +13,6 @@ use std::fs::File;
 use std::io::{self, Seek};
 use std::path::Path;
 use std::sync::Arc;
-use wharf_domain::time::Timestamp;
 
 /// A copy of the database of a directory, and the errors of its pages.
 pub struct Inspected {
@@ -58,15 +57,8 @@ fn rows(
         path: path.to_owned(),
         why,
     };
-    guarded(|| {
-        Db::on(
-            copy,
-            projection,
-            Box::new(Timestamp::default),
-            Room::default(),
-        )
-    })
-    .map_err(damaged)?
+    guarded(|| Db::on(copy, projection, Box::new(Times::default), Room::default()))
+        .map_err(damaged)?
 }
 
 /// Leaves a damaged copy open until the process ends. redb writes when it closes a file. Damaged pages may

@@ -145,7 +145,7 @@ fn a_check_of_the_database_finds_a_secret_that_cannot_be_decrypted() {
     server.terminate().unwrap();
     assert!(server.cli(&["fsck"]).is_ok());
     {
-        let database = redb::Database::open(server.data_dir().join("wharf.redb")).unwrap();
+        let database = wharf_db::rows_in(&server.data_dir().join("wharf.redb")).unwrap();
         let txn = database.begin_write().unwrap();
         {
             let bytes = redb::TableDefinition::<&[u8], &[u8]>::new("rows");

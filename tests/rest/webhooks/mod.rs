@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use wharf_tests::{Api, Server, simulated_node};
 
 /// The settings that let webhooks reach a receiver on loopback.
-const LOOPBACK: &str = "[webhook]\nhttp = true\nallow = [\"127.0.0.0/8\", \"::1/128\"]\n";
+pub const LOOPBACK: &str = "[webhook]\nhttp = true\nallow = [\"127.0.0.0/8\", \"::1/128\"]\n";
 
 /// Starts a server that permits receivers on loopback, and creates a user.
 fn start() -> (Server, Api) {
@@ -33,8 +33,8 @@ fn start_with(webhook: &str) -> (Server, Api) {
 
 /// A request to a receiver.
 #[derive(Debug, Clone)]
-struct Delivered {
-    headers: BTreeMap<String, String>,
+pub struct Delivered {
+    pub headers: BTreeMap<String, String>,
     body: String,
 }
 
@@ -43,7 +43,7 @@ impl Delivered {
         &self.headers["webhook-id"]
     }
 
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap()
     }
 
@@ -89,7 +89,7 @@ print("v1," + mac in given["signatures"].split())
 
 /// An HTTP server on loopback, which runs until the tests end.
 #[derive(Clone)]
-struct Receiver {
+pub struct Receiver {
     url: String,
     requests: Arc<Mutex<Vec<Delivered>>>,
     answers: mpsc::Sender<String>,
@@ -97,7 +97,7 @@ struct Receiver {
 
 impl Receiver {
     /// A receiver that answers 204 to all requests.
-    fn start() -> Self {
+    pub fn start() -> Self {
         Self::with("204", None)
     }
 
@@ -136,7 +136,7 @@ impl Receiver {
     }
 
     /// Waits for this number of requests.
-    fn wait(&self, count: usize) -> Vec<Delivered> {
+    pub fn wait(&self, count: usize) -> Vec<Delivered> {
         wait_until(&format!("{count} requests"), || {
             let requests = self.requests();
             Ok((requests.len() >= count).then_some(requests))
@@ -195,7 +195,7 @@ fn serve(
 }
 
 /// Creates a webhook. Returns its path and its secret.
-fn create(api: &Api, receiver: &Receiver, types: &[&str]) -> (String, Value) {
+pub fn create(api: &Api, receiver: &Receiver, types: &[&str]) -> (String, Value) {
     let body = json!({ "url": receiver.url, "types": types });
     let webhook = api.send("POST", "/api/webhook/", &body).unwrap();
     let webhook = webhook.is(201);

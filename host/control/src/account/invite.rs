@@ -68,7 +68,7 @@ impl Operator<'_> {
                 let message = "this user is disabled: run `wharf user enable` first";
                 return Err(FieldErrors::one("email", message).into());
             }
-            let expires_at = Timestamp(view.now.0.saturating_add(LIFETIME_MS));
+            let expires_at = Timestamp(view.system.0.saturating_add(LIFETIME_MS));
             let row = InviteRow {
                 sha256: digest(&token(user, &part)),
                 expires_at,
@@ -92,7 +92,7 @@ impl Accounts {
     pub fn invite(&self, token: &str) -> Result<Invite, Error> {
         let user = user_of(token).ok_or_else(invalid)?;
         self.db.read(|rows| {
-            let row = valid(rows, user, token, self.clock.now())?;
+            let row = valid(rows, user, token, self.clock.system())?;
             Ok(Invite {
                 user,
                 email: rows.email_of(user)?.unwrap_or_default(),
@@ -114,7 +114,7 @@ impl Accounts {
         let row = self.hashing.hash(new).await?;
         self.forget(user, |_| true);
         let accepted = self.begin_session(visitor, user, "invitation", move |view, _| {
-            valid(view.rows, user, token.expose(), view.now)?;
+            valid(view.rows, user, token.expose(), view.system)?;
             let put = AccountChange::PutPassword(user, row.clone());
             Ok(end_others(view, user, None)?
                 .with(Change::Account(AccountChange::DropInvite(user)))

@@ -143,7 +143,7 @@ impl Accounts {
             }
             let row = SessionRow {
                 sha256,
-                created_at: view.now,
+                created_at: view.system,
             };
             let put = AccountChange::PutSession(user, id, row);
             let (subject, owner) = (name(id), Some(user));
@@ -178,7 +178,7 @@ impl Accounts {
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         let sessions = self.sessions.load();
         let session = sessions.get(&id)?;
-        let now = self.clock.now();
+        let now = self.clock.system();
         if !bool::from(session.row.sha256.ct_eq(&digest)) || !self.holds(session, now, config) {
             return None;
         }
@@ -203,7 +203,7 @@ impl Accounts {
     pub(crate) fn is_valid(&self, id: &str, config: &SessionConfig) -> bool {
         let sessions = self.sessions.load();
         let session = parse(id).and_then(|id| sessions.get(&id));
-        session.is_some_and(|session| self.holds(session, self.clock.now(), config))
+        session.is_some_and(|session| self.holds(session, self.clock.system(), config))
     }
 
     /// Returns whether a session was not ended. It may have expired.

@@ -5,7 +5,7 @@ use super::session::Sessions;
 use crate::App;
 use crate::key_use::{INTERVAL, write};
 use wharf_config::SessionConfig;
-use wharf_db::{AccountChange, Change, Changes};
+use wharf_db::{AccountChange, Change, Changes, Times};
 use wharf_domain::error::Error;
 
 /// The most sessions of one write.
@@ -40,7 +40,9 @@ impl Accounts {
     }
 
     async fn remove_expired(&self, config: &SessionConfig) -> Result<(), Error> {
-        let (now, sessions) = (self.clock.now(), self.sessions.load_full());
+        // A system clock that is wrong for a while removes none.
+        let Times { now, system } = self.clock.times();
+        let (now, sessions) = (now.min(system), self.sessions.load_full());
         let expired: Vec<_> = sessions
             .iter()
             .filter(|(_, session)| session.expires_at(config) <= now)

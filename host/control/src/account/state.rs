@@ -22,7 +22,7 @@ impl Operator<'_> {
             }
             let (change, operation, result) = match disabled {
                 true => {
-                    let change = AccountChange::Disable(user, view.now);
+                    let change = AccountChange::Disable(user, view.system);
                     (change, "user.disable", "disabled")
                 }
                 false => (AccountChange::Enable(user), "user.enable", "enabled"),

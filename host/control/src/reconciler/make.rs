@@ -21,7 +21,10 @@ impl Attempt<'_> {
             Ok(opened) => opened,
             Err(error) => return error.into(),
         };
-        let may_exist = !self.tasks.was_never_requested(self.instance);
+        let may_exist = match self.tasks.was_never_requested(&self.app.db, id) {
+            Ok(never) => !never,
+            Err(error) => return error.into(),
+        };
         self.tasks.requesting(id);
         let spec = spec::spec(
             self.target.clone(),

@@ -50,7 +50,11 @@ impl Attempt<'_> {
     /// The time until an absence proves that the instance will not appear any more.
     fn until_certain(&mut self) -> Option<Duration> {
         let instance = self.instance;
-        if instance.provisioned || self.history.seen || self.tasks.was_never_requested(instance) {
+        if instance.provisioned || self.history.seen {
+            return None;
+        }
+        let never = self.tasks.was_never_requested(&self.app.db, instance.id);
+        if never.unwrap_or_default() {
             return None;
         }
         let first = *self.history.first_absent.get_or_insert_with(Instant::now);

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::AbortHandle;
+use wharf_db::{Db, Read};
+use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, NodeId};
-use wharf_domain::instance::Instance;
 use wharf_domain::time::Timestamp;
 
 /// The fraction of a node's queue of calls that is kept free of new instances: 1 in `KEPT_FREE`. A stop
@@ -151,9 +152,17 @@ impl Tasks {
         self.requested().remove(&id);
     }
 
-    /// Whether no driver was ever asked to create the instance, by this process or an earlier one.
-    pub fn was_never_requested(&self, instance: &Instance) -> bool {
-        instance.created_at >= self.started && !self.requested().contains(&instance.id)
+    /// Whether no driver was ever asked to create the instance, by this process or an earlier one. The
+    /// ledger tells the time of the creation by Wharf's own clock, which does not follow wrong clocks.
+    pub fn was_never_requested(&self, db: &Db, id: InstanceId) -> Result<bool, Error> {
+        if self.requested().contains(&id) {
+            return Ok(false);
+        }
+        let first = db
+            .read(|rows| rows.ledger(id))?
+            .first()
+            .map(|entry| entry.at);
+        Ok(first.is_some_and(|at| at >= self.started))
     }
 }
 

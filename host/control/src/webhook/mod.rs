@@ -74,7 +74,7 @@ impl App {
                 // Encrypted within the write, so that a rotation of the key misses no new row.
                 secret: vault.encrypt_webhook(id, &plain)?,
                 earlier: None,
-                created_at: view.now,
+                created_at: view.system,
                 after: view.rows.last_event(owner)?,
                 deliveries: 0,
                 pending: BTreeMap::new(),
@@ -184,8 +184,14 @@ impl App {
         id: WebhookId,
         limit: usize,
     ) -> Result<(Webhook, Vec<(u64, Delivery)>), Error> {
+        // The next attempts are in Wharf's own time, and their user reads the system's.
+        let times = self.clock.times();
+        let ahead = times.system.0.saturating_sub(times.now.0);
         self.db.read(|rows| {
-            let webhook = rows.webhook(caller.user, id)?.ok_or(WEBHOOK)?;
+            let mut webhook = rows.webhook(caller.user, id)?.ok_or(WEBHOOK)?;
+            for due in webhook.pending.values_mut() {
+                *due = Timestamp(due.0.saturating_add(ahead));
+            }
             let mut deliveries = rows.deliveries(caller.user, id)?;
             deliveries.reverse();
             deliveries.truncate(limit);
@@ -261,8 +267,8 @@ fn request(
         event,
         state: DeliveryState::Pending,
         attempt: 0,
-        at: view.now,
-        begun_at: view.now,
+        at: view.system,
+        begun_at: view.system,
         status: None,
         error: None,
     };

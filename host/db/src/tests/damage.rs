@@ -13,7 +13,7 @@ fn no_flipped_bit_makes_an_opening_or_a_check_panic() {
         Db::open(
             &dir,
             Box::<Taken>::default(),
-            Box::new(wharf_domain::time::Timestamp::default),
+            Box::new(crate::Times::default),
             Bounds::default(),
         )
     };

@@ -18,7 +18,7 @@ mod migration;
 mod power;
 mod versions;
 
-use super::commit::Room;
+use super::commit::{Room, Times};
 use super::pages::{Checked, Pages};
 use super::writer::QUEUE;
 use super::{Bounds, Change, Changes, Db, Read, View, open};
@@ -41,7 +41,7 @@ fn open(disk: &Disk) -> Result<Db, String> {
 fn open_with(disk: &Disk, taken: &Taken) -> Result<Db, String> {
     let file = database(disk, |_| {}).map_err(|e| e.to_string())?;
     open::initialise(Path::new("disk"), &file, true).map_err(|e| e.to_string())?;
-    let clock = Box::new(|| Timestamp(3));
+    let clock = Box::new(|| Times::agreed(Timestamp(3)));
     Db::on(file, Box::new(taken.clone()), clock, Room::default()).map_err(|e| e.to_string())
 }
 
@@ -235,7 +235,7 @@ fn the_last_user_closes_the_database() {
         let db = Db::open(
             &dir,
             Box::new(Taken::default()),
-            Box::new(|| Timestamp(3)),
+            Box::new(|| Times::agreed(Timestamp(3))),
             Bounds::default(),
         )
         .unwrap();
@@ -245,7 +245,7 @@ fn the_last_user_closes_the_database() {
         let refused = Db::open(
             &dir,
             Box::new(Taken::default()),
-            Box::new(|| Timestamp(3)),
+            Box::new(|| Times::agreed(Timestamp(3))),
             Bounds::default(),
         )
         .err()

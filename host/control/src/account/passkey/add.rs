@@ -1,7 +1,7 @@
 //! New passkeys: of an invited user, and of a user who is signed in.
 
 use super::manage::Passkey;
-use super::{RelyingParty, digest, handle, refused};
+use super::{RelyingParty, digest, handle, readable, refused};
 use crate::account::session::end_others;
 use crate::account::{Accounts, NewSession, Visitor, invite};
 use crate::audit;
@@ -111,7 +111,7 @@ impl Accounts {
         let new = self.made(console, user, credential)?;
         self.forget(user, |_| true);
         let accepted = self.begin_session(visitor, user, "invitation", move |view, origin| {
-            invite::valid(view.rows, user, token.expose(), view.now)?;
+            invite::valid(view.rows, user, token.expose(), view.system)?;
             let (_, changes) = added(view, user, NAME, &new)?;
             let subject = Passkey::id_of(new.0);
             let result = "by invitation";
@@ -156,7 +156,7 @@ impl Accounts {
         user: UserId,
         credential: &Value,
     ) -> Result<NewPasskey, Error> {
-        let json = credential.to_string();
+        let json = readable(credential).to_string();
         let made = Registration::from_json_relaxed(json.as_bytes()).map_err(|error| {
             tracing::debug!(%error, "a passkey cannot be read");
             refused("is not the result of a browser that made a passkey")
@@ -218,7 +218,7 @@ fn added(
     }
     let row = PasskeyRow {
         name: name.to_owned(),
-        created_at: view.now,
+        created_at: view.system,
         ..row.clone()
     };
     let put = WayChange::PutPasskey(user, *digest, row.clone());

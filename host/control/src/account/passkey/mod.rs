@@ -11,6 +11,7 @@ pub use manage::Passkey;
 pub(super) use manage::first;
 pub use relying_party::RelyingParty;
 
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::convert::Infallible;
 use uuid::Uuid;
@@ -26,6 +27,36 @@ const CREDENTIAL: &str = "credential";
 /// The refusal of a browser's result.
 fn refused(message: &str) -> Error {
     FieldErrors::one(CREDENTIAL, message).into()
+}
+
+/// The kinds of connection that the standard has today.
+const TRANSPORTS: [&str; 6] = ["ble", "hybrid", "internal", "nfc", "smart-card", "usb"];
+const ATTACHMENTS: [&str; 2] = ["platform", "cross-platform"];
+
+/// The credential as the library reads it. The standard asks servers to accept values that they do not
+/// know, and browsers and extensions send some.
+fn readable(credential: &Value) -> Value {
+    let mut credential = credential.clone();
+    let is_known =
+        |known: &[&str], value: &Value| value.as_str().is_some_and(|v| known.contains(&v));
+    if let Some(response) = credential
+        .get_mut("response")
+        .and_then(Value::as_object_mut)
+    {
+        let transports = response.remove("transports").unwrap_or_default();
+        let transports = transports.as_array().into_iter().flatten();
+        let known = transports.filter(|transport| is_known(&TRANSPORTS, transport));
+        response.insert("transports".to_owned(), known.cloned().collect());
+    }
+    if let Some(credential) = credential.as_object_mut() {
+        let attachment = "authenticatorAttachment";
+        credential.retain(|name, value| name != attachment || is_known(&ATTACHMENTS, value));
+        let results = "clientExtensionResults";
+        if !credential.get(results).is_some_and(Value::is_object) {
+            credential.insert(results.to_owned(), json!({}));
+        }
+    }
+    credential
 }
 
 fn digest(credential: &[u8]) -> PasskeyDigest {

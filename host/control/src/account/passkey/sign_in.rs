@@ -1,6 +1,6 @@
 //! Sign-in with a passkey.
 
-use super::{RelyingParty, digest, handle, refused};
+use super::{RelyingParty, digest, handle, readable, refused};
 use crate::account::{Accounts, NewSession, Visitor};
 use serde_json::Value;
 use webauthn_rp::bin::{Decode, Encode};
@@ -47,7 +47,7 @@ impl Accounts {
         if handle_given.is_none_or(str::is_empty) {
             return Err(unreadable());
         }
-        let json = credential.to_string();
+        let json = readable(credential).to_string();
         let answer = DiscoverableAuthentication16::from_json_relaxed(json.as_bytes());
         let answer = answer.map_err(|error| {
             tracing::debug!(%error, "the use of a passkey cannot be read");
@@ -99,7 +99,7 @@ impl Accounts {
             }
             let used = PasskeyRow {
                 state,
-                last_used_at: Some(view.now),
+                last_used_at: Some(view.system),
                 ..row.clone()
             };
             let put = WayChange::PutPasskey(user, digest, used);
