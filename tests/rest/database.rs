@@ -15,11 +15,11 @@ fn refused(server: &mut Server) -> String {
 
 fn assert_refused(server: &mut Server, parts: &[&str]) {
     let database = server.data_dir().join("wharf.redb");
-    // redb notes in its own tables that it has opened a file.
+    // redb notes in its header and its own tables that it has opened a file.
     let content = || {
         fs::read(&database)
             .ok()
-            .filter(|bytes| !bytes.starts_with(b"redb"))
+            .filter(|bytes| !bytes.starts_with(b"redb") && !bytes.starts_with(b"wharf"))
     };
     let before = content();
     let message = refused(server);
@@ -33,7 +33,7 @@ fn assert_refused(server: &mut Server, parts: &[&str]) {
 }
 
 fn edit(path: &Path, format: Option<u64>) {
-    let database = redb::Database::open(path).unwrap();
+    let database = wharf_db::rows_in(path).unwrap();
     let txn = database.begin_write().unwrap();
     {
         let meta = redb::TableDefinition::<&str, u64>::new("meta");

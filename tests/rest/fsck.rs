@@ -11,7 +11,7 @@ type Rows<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
 
 /// Changes rows of a stopped server.
 fn edit(server: &Server, change: impl FnOnce(&mut Rows<'_>)) {
-    let database = redb::Database::open(server.data_dir().join("wharf.redb")).unwrap();
+    let database = wharf_db::rows_in(&server.data_dir().join("wharf.redb")).unwrap();
     let txn = database.begin_write().unwrap();
     let rows = redb::TableDefinition::<&[u8], &[u8]>::new("rows");
     change(&mut txn.open_table(rows).unwrap());

@@ -29,7 +29,7 @@ fn refused(server: &mut Server) -> String {
 
 /// Makes the database one of format 3, which names no key and has no sequences of events.
 fn forget_key(server: &Server) {
-    let database = redb::Database::open(server.data_dir().join("wharf.redb")).unwrap();
+    let database = wharf_db::rows_in(&server.data_dir().join("wharf.redb")).unwrap();
     let txn = database.begin_write().unwrap();
     {
         let bytes = redb::TableDefinition::<&[u8], &[u8]>::new("rows");
@@ -91,7 +91,7 @@ fn an_instance_whose_secret_cannot_be_decrypted_is_shown_without_it() {
     // One bit of the ciphertext, which is the only text of the row that begins with its mark.
     let damaged = bytes::of_uuid(uuid(&created[1]));
     {
-        let database = redb::Database::open(server.data_dir().join("wharf.redb")).unwrap();
+        let database = wharf_db::rows_in(&server.data_dir().join("wharf.redb")).unwrap();
         let txn = database.begin_write().unwrap();
         {
             let bytes = redb::TableDefinition::<&[u8], &[u8]>::new("rows");

@@ -110,6 +110,12 @@ pub fn open_file(path: &Path, mut file: File) -> Result<Opened, OpenError> {
     }
 }
 
+/// Opens a file of any format as redb's, for tests that change rows of a stopped server.
+pub fn rows_in(path: &Path) -> Result<Database, OpenError> {
+    let file = wharf_secure_fs::open(path).map_err(|error| unreadable(path, error))?;
+    Ok(open_file(path, file)?.rows)
+}
+
 /// Opens or makes a file whose pages have checksums.
 pub fn open_checked(path: &Path, file: File) -> Result<Opened, OpenError> {
     let file = FileBackend::new(file).map_err(|error| of_redb(path, error))?;
