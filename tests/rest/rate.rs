@@ -1,7 +1,8 @@
-//! The rate of requests of one API key.
+//! The rates of requests of API keys and of users.
 
+use crate::sign_in::{ANN, Browser};
 use crate::wait_until;
-use wharf_tests::{Ports, Server, simulated_node};
+use wharf_tests::{Api, Ports, Server, simulated_node};
 
 fn start(limits: &str) -> Server {
     let (node, ports) = (simulated_node("one", ""), Ports::take().settings());
@@ -49,8 +50,54 @@ fn a_key_beyond_its_burst_is_429_and_other_keys_are_not() {
 }
 
 #[test]
+fn all_keys_and_sessions_of_a_user_share_one_rate() {
+    let server = start("requests_per_second_per_user = 1\nrequest_burst_per_user = 12");
+    let bob = server.user("bob@example.com").unwrap();
+    let mut session = Browser::new(&server);
+    session.accept(&server, ANN);
+    let keys = [(); 4].map(|()| server.user(ANN).unwrap());
+    let answers = (0..5).flat_map(|_| keys.iter().map(|key| key.get("/api/instance/").unwrap()));
+    let refused = answers.into_iter().find(|answer| answer.status != 200);
+    let refused = refused.expect("five requests with each of four keys");
+    assert_eq!(refused.status, 429, "{refused:?}");
+    assert_eq!(
+        refused.header("ratelimit-policy"),
+        Some("\"user\";q=12;w=12")
+    );
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert!(
+        refused.body["detail"]
+            .as_str()
+            .unwrap()
+            .contains("API keys and sessions")
+    );
+    assert_eq!(session.get("/auth/passkey/").status, 429);
+    assert_eq!(bob.get("/api/instance/").unwrap().status, 200);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_user_has_a_rate_without_any_setting() {
+    let server = start("");
+    let keys = [(); 10].map(|()| server.user(ANN).unwrap());
+    let refused = std::thread::scope(|scope| {
+        let flood = |key: &Api| {
+            let mut statuses = (0..400).map(|_| key.get("/api/instance/").unwrap().status);
+            statuses.any(|status| status == 429)
+        };
+        let threads = keys.each_ref().map(|key| scope.spawn(move || flood(key)));
+        threads.map(|thread| thread.join().unwrap())
+    });
+    assert!(refused.contains(&true));
+    server.finish().unwrap();
+}
+
+#[test]
 fn zero_is_no_limit() {
-    let server = start("requests_per_second = 0\nrequest_burst = 1");
+    let server = start(
+        "requests_per_second = 0\nrequest_burst = 1\nrequests_per_second_per_user = 0\n\
+                        request_burst_per_user = 1",
+    );
     let api = server.user("ann@example.com").unwrap();
     for _ in 0..50 {
         assert_eq!(api.get("/api/instance/").unwrap().status, 200);

@@ -1,5 +1,6 @@
 //! Sign-in with an account at a provider of OpenID Connect.
 
+mod failures;
 mod forged;
 mod provider;
 mod settings;
@@ -226,7 +227,7 @@ fn accounts_without_a_verified_allowed_address_of_a_user_are_refused() {
         email: None,
         ..account()
     };
-    assert_eq!(setup.refusal(nameless), "unverified");
+    assert_eq!(setup.refusal(nameless), "no-address");
     assert_eq!(
         setup.refusal(Account::new("eve", "eve@example.com")),
         "not-allowed"
@@ -287,11 +288,11 @@ fn an_answer_is_of_one_attempt_in_one_browser() {
     let third = setup.attempt();
     let back = third.back.replace("code=code-", "code=other-");
     let refused = setup.finish_attempt(&back, &third.cookie).err();
-    assert_eq!(refused.as_deref(), Some("token"));
+    assert_eq!(refused.as_deref(), Some("code"));
     let fourth = setup.attempt();
     let back = format!("{}&iss=https%3A%2F%2Fevil.example", fourth.back);
     let refused = setup.finish_attempt(&back, &fourth.cookie).err();
-    assert_eq!(refused.as_deref(), Some("token"));
+    assert_eq!(refused.as_deref(), Some("other-issuer"));
     setup.server.finish().unwrap();
 }
 

@@ -35,6 +35,14 @@ pub struct Account {
     pub spoils_signature: bool,
     /// The token has `none` as its algorithm, and no signature.
     pub unsigned: bool,
+    /// The claims at the endpoint of claims; none without such an endpoint.
+    pub userinfo: Option<Value>,
+    /// The status and the body of the token endpoint instead of its own.
+    pub refusal: Option<(&'static str, Value)>,
+    /// Changes of the provider's document.
+    pub document: Value,
+    /// More members of the provider's key.
+    pub members: Value,
 }
 
 impl Account {
@@ -49,6 +57,10 @@ impl Account {
             shared_secret: None,
             spoils_signature: false,
             unsigned: false,
+            userinfo: None,
+            refusal: None,
+            document: json!({}),
+            members: json!({}),
         }
     }
 }
@@ -183,9 +195,21 @@ fn serve(stream: &TcpStream, state: &Mutex<State>) {
     let answer = match (method.as_str(), path) {
         ("GET", "/.well-known/openid-configuration") => {
             state.documents += 1;
-            ok(document(&state.issuer))
+            let mut document = document(&state.issuer);
+            if state.account.userinfo.is_some() {
+                document["userinfo_endpoint"] = json!(format!("{}/userinfo", state.issuer));
+            }
+            change(&mut document, &state.account.document);
+            ok(document)
         }
-        ("GET", "/keys") => ok(keys(&state.key)),
+        ("GET", "/keys") => {
+            let mut keys = keys(&state.key);
+            change(&mut keys["keys"][0], &state.account.members);
+            ok(keys)
+        }
+        ("GET", "/userinfo") if authorization == "Bearer an access token" => {
+            ok(state.account.userinfo.clone().unwrap())
+        }
         ("GET", "/authorize") => authorize(&mut state, &form(query)),
         ("POST", "/token") => {
             let body = String::from_utf8(body).unwrap();
@@ -227,6 +251,12 @@ fn keys((id, key): &(String, SigningKey)) -> Value {
     }] })
 }
 
+fn change(object: &mut Value, changes: &Value) {
+    for (name, value) in changes.as_object().unwrap() {
+        object[name] = value.clone();
+    }
+}
+
 /// The page on which a user consents; this one consents at once.
 fn authorize(state: &mut State, query: &HashMap<String, String>) -> Answer {
     let right = query["response_type"] == "code"
@@ -259,9 +289,27 @@ fn authorize(state: &mut State, query: &HashMap<String, String>) -> Answer {
 }
 
 fn token(state: &mut State, authorization: &str, body: &HashMap<String, String>) -> Answer {
+    if let Some((status, body)) = state.account.refusal.clone() {
+        return Answer {
+            status,
+            location: None,
+            body,
+        };
+    }
     let encoded = |text: &str| text.replace(' ', "+");
     let basic = BASE64_STANDARD.encode(format!("{CLIENT}:{}", encoded(SECRET)));
-    if authorization != format!("Basic {basic}") {
+    let methods = &state.account.document["token_endpoint_auth_methods_supported"];
+    let is_client = match *methods == json!(["client_secret_post"]) {
+        true => {
+            authorization.is_empty()
+                && body.get("client_id").is_some_and(|id| id == CLIENT)
+                && body
+                    .get("client_secret")
+                    .is_some_and(|secret| secret == SECRET)
+        }
+        false => authorization == format!("Basic {basic}") && !body.contains_key("client_secret"),
+    };
+    if !is_client {
         return bad("invalid_client");
     }
     // A code is valid once.
@@ -305,17 +353,13 @@ fn id_token(state: &State, grant: &Grant) -> String {
     if let Some(verified) = account.verified {
         claims["email_verified"] = json!(verified);
     }
-    for (name, value) in account.claims.as_object().unwrap() {
-        claims[name] = value.clone();
-    }
+    change(&mut claims, &account.claims);
     let (id, key) = &state.key;
     let mut header = match account.unsigned {
         true => json!({ "alg": "none" }),
         false => json!({ "alg": "ES256", "kid": id }),
     };
-    for (name, value) in account.header.as_object().unwrap() {
-        header[name] = value.clone();
-    }
+    change(&mut header, &account.header);
     let encode = |part: &Value| BASE64.encode(part.to_string());
     let signed = format!("{}.{}", encode(&header), encode(&claims));
     let signature: Signature = key.sign(signed.as_bytes());

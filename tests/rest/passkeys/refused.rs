@@ -82,6 +82,44 @@ fn a_challenge_is_answered_once_by_the_passkey_itself_on_the_console() {
 }
 
 #[test]
+fn a_passkey_with_unknown_or_no_transports_is_accepted() {
+    let (server, _) = start();
+    let mut browser = Browser::new(&server);
+    accept(&mut browser, &server, &mut Authenticator::new(&server), ANN);
+    for (transports, attachment) in [
+        (json!([]), json!("platform")),
+        (json!(["", "cable", "hybrid", 7]), Value::Null),
+        (json!(["usb", "usb", "a new one"]), json!("a new one")),
+        (json!(null), json!("")),
+        (json!("usb"), json!(7)),
+    ] {
+        println!("{transports} {attachment}");
+        let mut passkey = Authenticator::new(&server);
+        let mut made = passkey.make(&post(&browser, NEW, &Value::Null).is(200));
+        made["response"]["transports"] = transports.clone();
+        made["authenticatorAttachment"] = attachment.clone();
+        made["unknown"] = json!({});
+        post(&browser, PASSKEYS, &json!({ "credential": made })).is(201);
+        let options = post(&browser, BEGIN, &Value::Null).is(200);
+        let mut used = passkey.sign_in(&options);
+        used["authenticatorAttachment"] = attachment;
+        let credential = json!({ "credential": used });
+        post(&Browser::new(&server), SIGN_IN, &credential).is(204);
+    }
+    let options = post(&browser, NEW, &Value::Null).is(200);
+    let mut made = Authenticator::new(&server).make(&options);
+    for part in ["clientExtensionResults", "authenticatorAttachment"] {
+        made.as_object_mut().unwrap().remove(part);
+    }
+    made["response"]
+        .as_object_mut()
+        .unwrap()
+        .remove("transports");
+    post(&browser, PASSKEYS, &json!({ "credential": made })).is(201);
+    server.finish().unwrap();
+}
+
+#[test]
 fn every_damaged_credential_is_a_wrong_field_and_no_fault() {
     let (server, _) = start();
     let mut browser = Browser::new(&server);

@@ -71,7 +71,6 @@ async fn sign_in(State(interface): Shared, visit: Attempt<Json>) -> Answer {
 
 async fn begin(State(interface): Shared, visit: Visit) -> Answer {
     let caller = visit.caller()?;
-    interface.attempts.take_session(caller)?;
     let console = console(&interface)?;
     Ok(visit.respond(passkeys::begin(
         &interface.api,
@@ -87,7 +86,6 @@ async fn list(State(interface): Shared, visit: Visit) -> Answer {
 
 async fn add(State(interface): Shared, visit: Visit<Json>) -> Answer {
     let caller = visit.caller()?;
-    interface.attempts.take_session(caller)?;
     let console = console(&interface)?;
     let added = passkeys::add(&interface.api, &console, caller, &visit.body.0).await;
     Ok(visit.respond(added))

@@ -1,5 +1,6 @@
 //! Requests to the provider: protected, without redirects, and bounded.
 
+use super::SignInFailure;
 use form_urlencoded::byte_serialize;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{RequestBuilder, redirect};
@@ -7,6 +8,7 @@ use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 use serde::de::DeserializeOwned;
+use std::error::Error as StdError;
 use std::sync::Arc;
 use std::time::Duration;
 use wharf_config::is_protected;
@@ -36,6 +38,34 @@ pub enum FetchError {
     Response(#[from] serde_json::Error),
 }
 
+impl FetchError {
+    /// The failure of a sign-in for this reason.
+    pub(super) fn failure(&self) -> SignInFailure {
+        let Self::Request(error) = self else {
+            return SignInFailure::Unusable;
+        };
+        let mut causes = std::iter::successors(error.source(), |&error| error.source());
+        if causes.any(is_of_certificate) {
+            SignInFailure::Untrusted
+        } else if error.is_builder() {
+            SignInFailure::Unusable
+        } else {
+            SignInFailure::Unreachable
+        }
+    }
+}
+
+/// Whether the provider was reached, and its certificate refused. I/O errors hide their cause.
+fn is_of_certificate(error: &(dyn StdError + 'static)) -> bool {
+    let hidden = error.downcast_ref::<std::io::Error>();
+    let hidden = hidden.and_then(std::io::Error::get_ref);
+    let found = match hidden {
+        Some(hidden) => hidden.downcast_ref::<rustls::Error>(),
+        None => error.downcast_ref::<rustls::Error>(),
+    };
+    matches!(found, Some(rustls::Error::InvalidCertificate(_)))
+}
+
 /// Sends requests.
 pub(super) struct Fetcher(Option<reqwest::Client>);
 
@@ -46,27 +76,38 @@ impl Fetcher {
         Self(client.ok())
     }
 
-    /// Reads a JSON document.
-    pub(super) async fn get<T: DeserializeOwned>(&self, url: &str) -> Result<T, FetchError> {
-        match self.send(url, |client| client.get(url)).await? {
+    /// Reads a JSON document, with an access token if it needs one.
+    pub(super) async fn get<T: DeserializeOwned>(
+        &self,
+        url: &str,
+        access_token: Option<&str>,
+    ) -> Result<T, FetchError> {
+        let request = |client: &reqwest::Client| match access_token {
+            Some(token) => client.get(url).bearer_auth(token),
+            None => client.get(url),
+        };
+        match self.send(url, request).await? {
             (OK, body) => Ok(serde_json::from_slice(&body)?),
             (status, _) => Err(FetchError::Status(status)),
         }
     }
 
-    /// Sends a form as this client. Returns the status and the body.
+    /// Sends a form, with the id and secret of this client unless the form has them. Returns the status
+    /// and the body.
     pub(super) async fn post(
         &self,
         url: &str,
-        (id, secret): (&str, &str),
+        client: Option<(&str, &str)>,
         form: String,
     ) -> Result<(u16, Vec<u8>), FetchError> {
         // The standard has the credentials in the form of a form.
         let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
-        let request = |client: &reqwest::Client| {
-            let request = client
-                .post(url)
-                .basic_auth(encoded(id), Some(encoded(secret)));
+        let request = |http: &reqwest::Client| {
+            let request = http.post(url);
+            let request = match client {
+                Some((id, secret)) => request.basic_auth(encoded(id), Some(encoded(secret))),
+                None => request,
+            };
             let form_type = "application/x-www-form-urlencoded";
             request.header(CONTENT_TYPE, form_type).body(form)
         };

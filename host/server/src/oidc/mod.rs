@@ -9,18 +9,19 @@ mod token;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use document::Document;
-use fetch::{Fetcher, OK};
+use fetch::{FetchError, Fetcher, OK};
 use form_urlencoded::Serializer;
 use pending::{Pending, Waiting};
 use reqwest::Url;
 use serde::Deserialize;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::error::Error as StdError;
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use token::{Claims, Expected, TokenError};
+use token::{Address, Claims, Expected, TokenError};
 use tokio::sync::Mutex;
 use wharf_config::{BaseUrl, OidcConfig};
 use wharf_control::{IdentityError, ProvenIdentity};
@@ -37,20 +38,43 @@ const FRESH: Duration = Duration::from_hours(1);
 /// The time in which a sign-in waits for others that read the document.
 const WAIT: Duration = Duration::from_secs(10);
 
+/// The errors of the standards by which a user or the provider refuses a sign-in.
+const DENIALS: [&str; 5] = [
+    "access_denied",
+    "consent_required",
+    "interaction_required",
+    "login_required",
+    "account_selection_required",
+];
+
 /// The longest secret in bytes.
 const MAX_SECRET: usize = 4096;
 
 /// The reason why a sign-in with the provider fails. The page of the sign-in has words for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignInFailure {
-    /// The provider does not answer, or not as the standard says.
+    /// The provider does not answer.
     Unreachable,
+    /// The certificate of the provider is not trusted.
+    Untrusted,
+    /// The provider answers in another way than the standard has it.
+    Unusable,
+    /// The provider is another issuer than that of the configuration.
+    OtherIssuer,
+    /// The provider does not accept the id or the secret of this client.
+    Client,
+    /// The provider reports an error.
+    Failed,
     /// The request to sign in is unknown, used, of another browser, or has expired.
     Expired,
     /// The provider or the user has refused.
     Denied,
+    /// The provider does not accept the code of the sign-in.
+    Code,
     /// The token of the provider is not valid.
     Token,
+    /// The provider gives no address of the account.
+    NoAddress,
     /// The provider has not verified the address.
     Unverified,
     /// The address is not on the allow-list.
@@ -70,9 +94,16 @@ impl SignInFailure {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unreachable => "unreachable",
+            Self::Untrusted => "untrusted",
+            Self::Unusable => "unusable",
+            Self::OtherIssuer => "other-issuer",
+            Self::Client => "client",
+            Self::Failed => "failed",
             Self::Expired => "expired",
             Self::Denied => "denied",
+            Self::Code => "code",
             Self::Token => "token",
+            Self::NoAddress => "no-address",
             Self::Unverified => "unverified",
             Self::NotAllowed => "not-allowed",
             Self::NoUser => "no-user",
@@ -116,12 +147,15 @@ struct Discovered {
 #[derive(Deserialize)]
 struct TokenResponse {
     id_token: Option<String>,
+    access_token: Option<String>,
 }
 
-/// The refusal of the token endpoint.
+/// The claims about an account at the endpoint of claims.
 #[derive(Deserialize)]
-struct Refusal {
-    error: String,
+struct UserInfo {
+    sub: String,
+    #[serde(flatten)]
+    address: Address,
 }
 
 /// The provider of the configuration.
@@ -151,7 +185,10 @@ impl Provider {
         let [state, nonce, verifier, browser] = [random()?, random()?, random()?, random()?];
         let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.expose()));
         let page = Url::parse(&document.authorization_endpoint);
-        let mut url = page.map_err(|error| unusable("its page has no URL", &error))?;
+        let mut url = page.map_err(|error| {
+            warn("its page has no URL", &error);
+            SignInFailure::Unusable
+        })?;
         url.query_pairs_mut()
             .append_pair("response_type", "code")
             .append_pair("scope", "openid email")
@@ -188,15 +225,27 @@ impl Provider {
             .ok_or(SignInFailure::Expired)?;
         let other_issuer = parameter("iss").is_some_and(|iss| iss != config.issuer.as_str());
         if other_issuer {
-            return Err(SignInFailure::Token);
+            return Err(SignInFailure::OtherIssuer);
         }
-        let Some(code) = parameter("code").filter(|_| parameter("error").is_none()) else {
-            tracing::info!(error = ?parameter("error"), "the provider refused a sign-in");
-            return Err(SignInFailure::Denied);
+        let error = parameter("error");
+        let Some(code) = parameter("code").filter(|_| error.is_none()) else {
+            tracing::info!(?error, "the provider refused a sign-in");
+            let is_denied = error.is_some_and(|error| DENIALS.contains(&&*error));
+            return Err(match is_denied {
+                true => SignInFailure::Denied,
+                false => SignInFailure::Failed,
+            });
         };
         let document = self.document(config, false).await?;
-        let token = self.exchange(config, console, &document, &code, &waiting);
-        let token = token.await?;
+        let tokens = self.exchange(config, console, &document, &code, &waiting);
+        let TokenResponse {
+            id_token,
+            access_token,
+        } = tokens.await?;
+        let token = id_token.ok_or_else(|| {
+            tracing::warn!("the provider gives no ID token; it must support the scope `openid`");
+            SignInFailure::Unusable
+        })?;
         let expected = Expected {
             issuer: config.issuer.as_str(),
             client_id: &config.client_id,
@@ -208,10 +257,38 @@ impl Provider {
             let document = self.document(config, true).await?;
             verified = token::verify(&token, &document.keys, &expected);
         }
-        proven(config, verified.map_err(|error| invalid(&error))?)
+        let mut claims = verified.map_err(|error| invalid(&error))?;
+        let is_whole = claims.address.email.is_some() && claims.address.verified().is_some();
+        if let Some(endpoint) = document.userinfo_endpoint.as_deref().filter(|_| !is_whole)
+            && let Some(token) = access_token
+        {
+            let given = self.address(endpoint, &token, &claims.sub).await?;
+            claims.address = given.or(claims.address);
+        }
+        proven(config, claims)
     }
 
-    /// Exchanges a code for the ID token.
+    /// Reads the address of an account from the endpoint of claims.
+    async fn address(
+        &self,
+        endpoint: &str,
+        access_token: &str,
+        subject: &str,
+    ) -> Result<Address, SignInFailure> {
+        let read = self.fetcher.get(endpoint, Some(access_token)).await;
+        let UserInfo { sub, address } = read.map_err(|error: FetchError| {
+            warn("it gives no claims about an account", &error);
+            error.failure()
+        })?;
+        // The standard asks for this check: the claims could be about another account.
+        if sub != subject {
+            tracing::warn!("the provider gives claims about another account");
+            return Err(SignInFailure::Unusable);
+        }
+        Ok(address)
+    }
+
+    /// Exchanges a code for tokens.
     async fn exchange(
         &self,
         config: &OidcConfig,
@@ -219,29 +296,33 @@ impl Provider {
         document: &Document,
         code: &str,
         waiting: &Waiting,
-    ) -> Result<String, SignInFailure> {
+    ) -> Result<TokenResponse, SignInFailure> {
         let secret = secret(config).await?;
+        let mut client = Some((config.client_id.as_str(), secret.expose()));
+        let in_form = match document.reads_secret_from_form() {
+            true => client.take(),
+            false => None,
+        };
+        let in_form = in_form.map(|(id, secret)| [("client_id", id), ("client_secret", secret)]);
         let form = Serializer::new(String::new())
             .append_pair("grant_type", "authorization_code")
             .append_pair("code", code)
             .append_pair("redirect_uri", &callback(console))
             .append_pair("code_verifier", waiting.verifier.expose())
+            .extend_pairs(in_form.into_iter().flatten())
             .finish();
-        let client = (config.client_id.as_str(), secret.expose());
-        let response = self.fetcher.post(&document.token_endpoint, client, form);
-        let given = |error: &(dyn StdError + 'static)| unusable("it gives no token", error);
-        let (status, body) = response.await.map_err(|error| given(&error))?;
+        let endpoint = &document.token_endpoint;
+        let response = self.fetcher.post(endpoint, client, form).await;
+        let (status, body) = response.map_err(|error| {
+            warn("it gives no token", &error);
+            error.failure()
+        })?;
         if status != OK {
-            let refusal = serde_json::from_slice::<Refusal>(&body);
-            let Refusal { error } = refusal.map_err(|error| given(&error))?;
-            tracing::warn!(error, "the provider refused a code");
-            return Err(SignInFailure::Token);
+            return Err(refusal(status, &body));
         }
-        let response = serde_json::from_slice::<TokenResponse>(&body);
-        let token = response.map_err(|error| given(&error))?.id_token;
-        token.ok_or_else(|| {
-            tracing::warn!("the provider gives no ID token");
-            SignInFailure::Token
+        serde_json::from_slice(&body).map_err(|error| {
+            warn("it gives no token", &error);
+            SignInFailure::Unusable
         })
     }
 
@@ -253,7 +334,10 @@ impl Provider {
     ) -> Result<Arc<Document>, SignInFailure> {
         // Many persons may wait for a provider that does not answer.
         let turn = tokio::time::timeout(WAIT, self.discovered.lock()).await;
-        let mut discovered = turn.map_err(|error| unusable("others wait for it", &error))?;
+        let mut discovered = turn.map_err(|error| {
+            warn("others wait for it", &error);
+            SignInFailure::Unreachable
+        })?;
         let issuer = config.issuer.as_str();
         if let Some(known) = discovered.as_ref()
             && known.issuer == issuer
@@ -263,7 +347,10 @@ impl Provider {
             return Ok(Arc::clone(&known.document));
         }
         let read = Document::read(&self.fetcher, issuer).await;
-        let document = read.map_err(|error| unusable("it does not follow the standard", &error))?;
+        let document = read.map_err(|error| {
+            warn("its document cannot be used", &error);
+            error.failure()
+        })?;
         *discovered = Some(Discovered {
             issuer: issuer.to_owned(),
             at: Instant::now(),
@@ -307,11 +394,17 @@ async fn secret(config: &OidcConfig) -> Result<SecretText, SignInFailure> {
 
 /// The identity of valid claims, if its address is verified and allowed.
 fn proven(config: &OidcConfig, claims: Claims) -> Result<ProvenIdentity, SignInFailure> {
-    let email = claims.email.filter(|_| claims.email_verified == Some(true));
-    let Some(email) = email else {
+    let is_verified = claims.address.verified() == Some(true);
+    let Some(email) = claims.address.email else {
+        tracing::info!(
+            "the provider gives no address of an account; is the scope `email` allowed?"
+        );
+        return Err(SignInFailure::NoAddress);
+    };
+    if !is_verified {
         tracing::info!("the provider has not verified the address of an account");
         return Err(SignInFailure::Unverified);
-    };
+    }
     if !config.allows(&email) {
         tracing::info!("an address is not on the allow-list of `oidc`");
         return Err(SignInFailure::NotAllowed);
@@ -328,9 +421,20 @@ fn invalid(error: &TokenError) -> SignInFailure {
     SignInFailure::Token
 }
 
-fn unusable(what: &str, error: &(dyn StdError + 'static)) -> SignInFailure {
+/// The failure for the refusal of the token endpoint. Its body may have any form.
+fn refusal(status: u16, body: &[u8]) -> SignInFailure {
+    let body = serde_json::from_slice::<Value>(body).unwrap_or_default();
+    let error = body.get("error").and_then(Value::as_str);
+    tracing::warn!(status, error, "the provider refused a code");
+    match error {
+        Some("invalid_grant") => SignInFailure::Code,
+        Some("invalid_client" | "unauthorized_client") => SignInFailure::Client,
+        _ => SignInFailure::Failed,
+    }
+}
+
+fn warn(what: &str, error: &(dyn StdError + 'static)) {
     tracing::warn!(error = %chain(error), "the provider cannot be used: {what}");
-    SignInFailure::Unreachable
 }
 
 fn chain(error: &(dyn StdError + 'static)) -> String {

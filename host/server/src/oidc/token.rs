@@ -4,7 +4,8 @@ use super::pending::hashed;
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::jwk::{Jwk, KeyAlgorithm, PublicKeyUse};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, Header, Validation};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 /// Signatures of the provider's own key. A token signed with the client's secret proves less.
 const ALGORITHMS: [Algorithm; 9] = [
@@ -28,12 +29,58 @@ pub struct Expected<'a> {
     pub nonce: &'a str,
 }
 
+/// The address of an account, from a token or from the endpoint of claims.
+#[derive(Debug, Default, Deserialize)]
+pub struct Address {
+    #[serde(default, deserialize_with = "text")]
+    pub email: Option<String>,
+    #[serde(default, deserialize_with = "boolean")]
+    email_verified: Option<bool>,
+    /// Microsoft's providers have this claim instead: the owner of the domain is verified.
+    #[serde(default, deserialize_with = "boolean")]
+    xms_edov: Option<bool>,
+}
+
+impl Address {
+    /// Whether the provider has verified the address, if it says so.
+    pub fn verified(&self) -> Option<bool> {
+        self.email_verified.or(self.xms_edov)
+    }
+
+    /// The address with what it lacks.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            email: self.email.or(other.email),
+            email_verified: self.email_verified.or(other.email_verified),
+            xms_edov: self.xms_edov.or(other.xms_edov),
+        }
+    }
+}
+
+/// Reads a text. A value of another kind is none.
+fn text<'de, D: Deserializer<'de>>(claim: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(claim)? {
+        Value::String(text) => Some(text),
+        _ => None,
+    })
+}
+
+/// Reads a boolean, which some providers send as a text or a number. Other values are false.
+fn boolean<'de, D: Deserializer<'de>>(claim: D) -> Result<Option<bool>, D::Error> {
+    Ok(match Value::deserialize(claim)? {
+        Value::Null => None,
+        Value::Bool(value) => Some(value),
+        Value::String(text) => Some(text == "1" || text.eq_ignore_ascii_case("true")),
+        other => Some(other == 1),
+    })
+}
+
 /// The claims of a valid token.
 #[derive(Debug, Deserialize)]
 pub struct Claims {
     pub sub: String,
-    pub email: Option<String>,
-    pub email_verified: Option<bool>,
+    #[serde(flatten)]
+    pub address: Address,
     iss: String,
     aud: Audience,
     azp: Option<String>,
