@@ -23,6 +23,11 @@ use wharf_domain::ids::UserId;
 /// The path of the options, which are shown even if nobody can sign in.
 const OPTIONS: &str = "/auth/options/";
 
+/// The paths without a rate of the user. A user signs out although another program uses up the rate.
+const UNLIMITED: [&str; 3] = [OPTIONS, SIGN_OUT, SIGN_OUT_EVERYWHERE];
+const SIGN_OUT: &str = "/auth/sign-out/";
+const SIGN_OUT_EVERYWHERE: &str = "/auth/sign-out-everywhere/";
+
 /// The routes.
 pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<Interface>>); 11] {
     [
@@ -31,8 +36,8 @@ pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<Interface>>); 11] {
         ("/auth/invite/accept/", post(accept)),
         ("/auth/sign-in/", post(sign_in)),
         ("/auth/ticket/", post(ticket)),
-        ("/auth/sign-out/", post(sign_out)),
-        ("/auth/sign-out-everywhere/", post(sign_out_everywhere)),
+        (SIGN_OUT, post(sign_out)),
+        (SIGN_OUT_EVERYWHERE, post(sign_out_everywhere)),
         ("/auth/password/", post(password)),
         ("/auth/device/", post(device)),
         ("/auth/device/token/", post(device_token)),
@@ -156,6 +161,7 @@ pub(super) async fn guard(
     };
     let caller = session(&interface, &request);
     if let Some(caller) = &caller
+        && !UNLIMITED.contains(&request.uri().path())
         && let Err(exceeded) = interface.rates.take(caller)
     {
         return HttpError::TooManyRequests(exceeded).into_response();
