@@ -194,7 +194,7 @@ fn a_restore_says_which_access_it_brings_back_and_ends_it_when_asked() {
     let body = json!({ "email": ANN, "password": PASSWORD });
     Browser::new(&server)
         .send("POST", "/auth/sign-in/", &body)
-        .is(403);
+        .is(400);
     let ann = server.user(ANN).unwrap();
     assert_eq!(uuid(&ann.list().unwrap()[0]), uuid(&instance));
     // A running server refuses the keys at once.

@@ -20,6 +20,7 @@ mod events;
 mod features;
 mod find;
 mod forget;
+mod growing;
 pub mod history;
 mod host_keys;
 mod idempotency;
@@ -102,7 +103,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 use wharf_config::Config;
@@ -140,6 +141,7 @@ pub struct App {
     pub(crate) vault: Vault,
     pub(crate) installation: String,
     pub(crate) settled: Settled,
+    pub(crate) growing: growing::Growing,
     pub(crate) features: NodeFeatures,
     /// The images of flavors, by the last survey of a node.
     pub(crate) flavor_images: ArcSwap<Vec<check::FlavorImages>>,
@@ -150,7 +152,7 @@ pub struct App {
     keys: Keys,
     pub(crate) accounts: Accounts,
     terminals: Arc<Terminals>,
-    webhooks: watch::Sender<()>,
+    webhooks: webhook::NewWebhooks,
     own_addresses: webhook::OwnAddresses,
     guests: Handle,
     nudge: mpsc::Sender<Nudge>,
@@ -195,7 +197,7 @@ impl App {
             keys,
             installation: parts.installation,
             terminals: Arc::default(),
-            webhooks: watch::Sender::default(),
+            webhooks: webhook::NewWebhooks::default(),
             own_addresses: webhook::OwnAddresses::default(),
             web_host: parts.config.web.host.as_str().into(),
             config: ArcSwap::new(parts.config),
@@ -208,6 +210,7 @@ impl App {
             drivers: parts.drivers,
             vault: parts.vault,
             settled: Settled::default(),
+            growing: growing::Growing::default(),
             features: NodeFeatures::default(),
             flavor_images: ArcSwap::default(),
             guests: parts.guests,

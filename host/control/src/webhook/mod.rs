@@ -16,6 +16,7 @@ use super::{App, Caller};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use uuid::Uuid;
 use wharf_config::Config;
@@ -36,6 +37,25 @@ const OVERLAP_MS: i64 = 24 * 3_600_000;
 
 const WEBHOOK: Error = Error::Missing("Webhook");
 const DELIVERY: Error = Error::Missing("Delivery");
+
+/// The webhooks that were created, for the task that begins their deliveries. So it need not read the
+/// webhooks of all users at each creation.
+#[derive(Debug, Default)]
+pub(super) struct NewWebhooks {
+    made: Mutex<Vec<(UserId, WebhookId)>>,
+    notice: watch::Sender<()>,
+}
+
+impl NewWebhooks {
+    fn made(&self) -> MutexGuard<'_, Vec<(UserId, WebhookId)>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, owner: UserId, id: WebhookId) {
+        self.made().push((owner, id));
+        self.notice.send_replace(());
+    }
+}
 
 impl App {
     /// Creates a webhook. Returns it with its secret, which is not shown again.
@@ -86,7 +106,7 @@ impl App {
             Ok((webhook, changes.with(audited)))
         });
         let webhook = written.await?;
-        self.webhooks.send_replace(());
+        self.webhooks.add(caller.user, id);
         Ok((webhook, secret))
     }
 
@@ -122,9 +142,7 @@ impl App {
             ("webhook.delete", "deleted"),
             drop,
         );
-        self.db.write_essential(change).await?;
-        self.webhooks.send_replace(());
-        Ok(())
+        self.db.write_essential(change).await
     }
 
     /// Gives a webhook a new secret. The one before signs too for a day.
@@ -199,9 +217,19 @@ impl App {
         })
     }
 
-    /// Changes after each change of a webhook by its user.
-    pub fn webhooks_changed(&self) -> watch::Receiver<()> {
-        self.webhooks.subscribe()
+    /// Changes after each creation of a webhook.
+    pub fn webhooks_made(&self) -> watch::Receiver<()> {
+        self.webhooks.notice.subscribe()
+    }
+
+    /// Takes the owners and ids of the webhooks that were created since the last call.
+    pub fn take_new_webhooks(&self) -> Vec<(UserId, WebhookId)> {
+        std::mem::take(&mut *self.webhooks.made())
+    }
+
+    /// Returns whether a user is disabled, whose webhooks wait.
+    pub fn is_disabled(&self, user: UserId) -> bool {
+        self.keys.access().is_disabled(user)
     }
 
     async fn change_webhook<T: Send + 'static>(
@@ -213,9 +241,7 @@ impl App {
     ) -> Result<T, Error> {
         let of = (caller.user, caller.origin(), id);
         let change = webhook_change(of, operation, decide);
-        let value = self.db.write(change).await?;
-        self.webhooks.send_replace(());
-        Ok(value)
+        self.db.write(change).await
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tasks::Tasks;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{interval, sleep};
 use wharf_control::App;
 use wharf_control::webhook::Work;
 use wharf_domain::error::Error;
@@ -23,12 +23,18 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// Runs until `stop` changes. The next start repeats requests that were under way.
 pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     let sender = Sender::new(Arc::clone(&app));
-    let mut changed = app.webhooks_changed();
+    let mut made = app.webhooks_made();
+    let mut looks = interval(LOOK_EVERY);
+    let mut looks_at_all = true;
     let mut tasks = Tasks::new(LOOK_EVERY);
     let mut places: HashMap<UserId, Places> = HashMap::new();
     loop {
-        changed.mark_unchanged();
-        match app.webhook_ids() {
+        made.mark_unchanged();
+        let found = match looks_at_all {
+            true => app.webhook_ids(),
+            false => Ok(app.take_new_webhooks()),
+        };
+        match found {
             Ok(webhooks) => {
                 places.retain(|_, places| Arc::strong_count(places) > 1);
                 for (owner, id) in webhooks {
@@ -46,26 +52,28 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
             }
             Err(error) => tracing::error!(error = %error.chain(), "cannot read the webhooks"),
         }
-        tokio::select! {
+        looks_at_all = tokio::select! {
             _ = stop.changed() => return,
-            _ = changed.changed() => {}
-            () = sleep(LOOK_EVERY) => {}
-            () = tasks.ended() => {}
-        }
+            _ = made.changed() => false,
+            _ = looks.tick() => true,
+            has_failed = tasks.ended() => has_failed,
+        };
     }
 }
 
 /// Delivers to a webhook until it is deleted.
 async fn serve(app: Arc<App>, sender: Sender, of_user: Places, owner: UserId, id: WebhookId) {
     let mut events = app.events_of(owner);
-    let mut webhooks = app.webhooks_changed();
+    let mut webhooks = app.topics_of(owner);
     let mut access = app.access_changed();
     let mut passed = 0;
     loop {
         // Marked before the rows are read, or a change in between would be lost.
-        for changes in [&mut events, &mut webhooks, &mut access] {
+        for changes in [&mut events, &mut access] {
             changes.mark_unchanged();
         }
+        webhooks.mark_unchanged();
+        let was_disabled = app.is_disabled(owner);
         let pause = match step(&app, (&sender, &of_user), (owner, id), &mut passed).await {
             Ok(Step::Done) => continue,
             Ok(Step::Gone) => return,
@@ -76,10 +84,18 @@ async fn serve(app: Arc<App>, sender: Sender, of_user: Places, owner: UserId, id
                 continue;
             }
         };
+        // Others end keys and sessions too.
+        let switched = async {
+            while app.is_disabled(owner) == was_disabled {
+                if access.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
         tokio::select! {
             _ = events.changed() => {}
             _ = webhooks.changed() => {}
-            _ = access.changed() => {}
+            () = switched => {}
             () = sleep(pause) => {}
         }
     }

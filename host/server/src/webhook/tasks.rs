@@ -48,21 +48,23 @@ impl Tasks {
         self.running.insert(task.id(), id);
     }
 
-    /// Completes when a task has ended; never while there is none.
-    pub(super) async fn ended(&mut self) {
+    /// Completes when a task has ended; never while there is none. Returns whether it panicked.
+    pub(super) async fn ended(&mut self) -> bool {
         let (task, failure) = match self.set.join_next_with_id().await {
             Some(Ok((task, ()))) => (task, None),
             Some(Err(error)) => (error.id(), Some(error)),
             None => return std::future::pending().await,
         };
         let Some(id) = self.running.remove(&task) else {
-            return;
+            return false;
         };
         self.ids.remove(&id);
+        let has_failed = failure.is_some();
         if let Some(error) = failure {
             self.failed.insert(id);
             tracing::error!(webhook = %id, %error, "the task of a webhook ended, starting it again");
         }
+        has_failed
     }
 }
 
