@@ -1,9 +1,10 @@
 //! A damaged page of the database is an error of the requests that need it, and nothing else.
 
-use crate::kept::{api, errors_beside_recorded, stopped_server};
-use crate::{Expected, has, until_logged};
+use crate::kept::{errors_beside_recorded, stopped_server};
+use crate::{Expected, has, start, until_logged, with};
+use serde_json::json;
 use std::fs;
-use wharf_tests::{Server, metric, write_private};
+use wharf_tests::{Api, Server, metric, write_private};
 
 const PAGE: usize = 4096;
 
@@ -56,41 +57,54 @@ fn no_flipped_bit_is_served() {
 
 #[test]
 fn a_damaged_page_ends_no_other_request_and_raises_an_alarm() {
-    let (mut server, whole) = migrated();
-    let name = b"alpha-renamed";
-    let places: Vec<_> = (0..whole.len())
-        .filter(|at| whole[*at..].starts_with(name))
-        .collect();
-    // The name is in indices and in the audit log too, on pages that a start needs.
-    let is_of_instance = |server: &mut Server, at: usize| {
-        damage(server, &whole, at, 0);
-        let is_of_instance = server.run().is_ok()
-            && api(server, "ann").instance("marimo-two").unwrap().status == 200
-            && api(server, "ann").instance("alpha-renamed").unwrap().status == 500;
+    let (mut server, ann) = start();
+    let bob = server.user("bob@example.com").unwrap();
+    let create = |api: &Api, name: String| {
+        let body = with("container", json!({ "name": name }));
+        api.create(&body).is(201);
+        api.wait_for(&name, "running").unwrap();
+    };
+    for n in 0..6 {
+        create(&ann, format!("first-{n}"));
+    }
+    for n in 0..6 {
+        create(&bob, format!("second-{n}"));
+    }
+    server.terminate().unwrap();
+    let whole = fs::read(server.data_dir().join("wharf.redb")).unwrap();
+    let name = b"first-0";
+    let mut places = (0..whole.len()).filter(|at| whole[*at..].starts_with(name));
+    // The name is in an index and in the audit log too, on pages that a start needs.
+    let mut is_of_instance = |at: usize| {
+        damage(&server, &whole, at, 0);
+        let started = server.run().is_ok();
+        let shown = || server.again(&ann).instance("first-0").unwrap().status;
+        let is_of_instance = started && shown() == 500;
         if !is_of_instance {
             server.kill().unwrap();
         }
         is_of_instance
     };
-    let found = places
-        .into_iter()
-        .find(|at| is_of_instance(&mut server, *at));
-    assert!(found.is_some());
+    assert!(places.any(&mut is_of_instance));
     let log = server.log();
     has(&log, "a page of the database does not have its checksum");
     has(&log, "of the tables `i` cannot be read");
-    let (ann, bob) = (api(&server, "ann"), api(&server, "bob"));
-    for _ in 0..3 {
+    let (ann, bob) = (server.again(&ann), server.again(&bob));
+    for n in 0..2 {
         // Neither a list without it nor a change of it.
         ann.get("/api/instance/").is(500);
-        ann.act("alpha-renamed", "stop").is(500);
-        ann.delete("alpha-renamed").is(500);
-        ann.small_container().unwrap();
-        bob.small_container().unwrap();
-        assert_eq!(bob.list().unwrap()[0]["name"], "bobs-fast");
+        ann.act("first-0", "stop").is(500);
+        ann.delete("first-0").is(500);
+        ann.instance("first-5").is(200);
+        create(&ann, format!("third-{n}"));
+        create(&bob, format!("fourth-{n}"));
+        bob.act("second-5", "stop").is(200);
+        bob.act("second-5", "restart").is(200);
+        assert_eq!(bob.list().unwrap().len(), 7 + n);
     }
     until_logged(&server, "the scrub found damaged pages in the database");
-    let metrics = server.user("op@example.com").unwrap();
+    let key = server.cli(&["key", "new", "op@example.com"]).unwrap();
+    let metrics = Api::new(server.base_url(), key.trim());
     assert!(metric(&metrics, "wharf_db_damaged_pages").unwrap() >= 1.0);
     has(ann.get("/readyz").is(200).to_string(), "is damaged");
     server.terminate().unwrap();

@@ -112,7 +112,7 @@ impl Data {
 
 /// The thread of the database closes the file a moment after its last use.
 fn wait_until_closed(file: &Path) -> Result<()> {
-    let closed = || redb::Database::open(file).is_ok();
+    let closed = || wharf_db::rows_in(file).is_ok();
     ensure!(
         wait_until(Duration::from_secs(30), closed),
         "the database stays open"
