@@ -108,8 +108,15 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
         || address.is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
+/// The error and its causes. Those of the standard library hide an error that they carry.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |&error| error.source())
+    std::iter::successors(Some(error), |&error| {
+        let carried = error.downcast_ref().and_then(io::Error::get_ref);
+        match carried {
+            Some(carried) => Some(carried as &(dyn Error + 'static)),
+            None => error.source(),
+        }
+    })
 }
 
 const IS_PLAIN: &str = "; if it has no TLS, its URL begins with http://";
@@ -138,7 +145,8 @@ fn reason(error: &reqwest::Error, is_https: bool) -> String {
         let hint = if is_https { "" } else { IS_TLS };
         return format!("its answer is not HTTP{hint}");
     }
-    let kind = causes(error).find_map(|cause| Some(cause.downcast_ref::<io::Error>()?.kind()));
+    let of_io = |cause: &(dyn Error + 'static)| Some(cause.downcast_ref::<io::Error>()?.kind());
+    let kind = causes(error).filter_map(of_io).last();
     let hint = match (is_https, error.is_connect()) {
         (true, true) => IS_PLAIN,
         (false, false) => IS_TLS,
@@ -156,10 +164,8 @@ fn reason(error: &reqwest::Error, is_https: bool) -> String {
     }
 }
 
-/// The words for an error of TLS, which the standard library's errors hide.
 fn of_tls(cause: &(dyn Error + 'static)) -> Option<String> {
-    let hidden = || cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref();
-    let error: &TlsError = cause.downcast_ref().or_else(hidden)?;
+    let error: &TlsError = cause.downcast_ref()?;
     let words = match error {
         TlsError::InvalidMessage(_) => return Some(format!("its answer is not TLS{IS_PLAIN}")),
         TlsError::InvalidCertificate(certificate) => match certificate {

@@ -57,17 +57,23 @@ fn the_life_of_a_container() {
         .unwrap();
     let stats = shell.ok(&["stats", "box"]).unwrap();
     assert!(stats.contains("of 1 GiB"));
-    let costs = [
+    let (cost, shown) = (
         shell.ok(&["cost"]).unwrap(),
         shell.ok(&["show", "box"]).unwrap(),
-    ];
-    // People get numbers without exponents, and few decimals.
-    for text in [&stats, &costs[0], &costs[1]] {
+    );
+    let costs = shown.lines().filter(|line| line.starts_with("usd_"));
+    let costs: Vec<_> = costs.collect();
+    assert_eq!(costs.len(), 2, "{shown}");
+    // People get numbers without exponents, and few decimals. Rates are exact.
+    for (text, most) in [(&stats, 2), (&cost, 4), (&costs.join("\n"), 4), (&shown, 9)] {
         let words = text.split([' ', '\n', ',', ';']);
         let numbers = words.filter(|word| word.parse::<f64>().is_ok());
         for number in numbers {
             let decimals = number.split_once('.').map_or(0, |(_, rest)| rest.len());
-            assert!(!number.contains('e') && decimals <= 4, "{number}: {text}");
+            assert!(
+                !number.contains('e') && decimals <= most,
+                "{number}: {text}"
+            );
         }
     }
     let has_amount = |of: &str| {
@@ -75,9 +81,13 @@ fn the_life_of_a_container() {
         let line = lines.find(|line| line.starts_with(of)).unwrap();
         let amount = line.split_whitespace().nth(1).unwrap();
         let decimals = amount.split_once('.').unwrap().1;
-        assert!(decimals.len() == 2 && line.contains(" MiB of "), "{line}");
+        let has_unit = [" MiB of ", " GiB of "]
+            .iter()
+            .any(|unit| line.contains(unit));
+        assert!(decimals.len() == 2 && has_unit, "{line}");
     };
     ["RAM", "Disk"].iter().for_each(|of| has_amount(of));
+    assert!(stats.contains(" MiB of "), "{stats}");
     let resize = ["resize", "box", "--vcpus", "3", "--mem", "2"];
     let resized = shell.json(&resize, "PATCH", &of("box"), 200).unwrap();
     assert_eq!(resized["n_vcpus"], 3);
