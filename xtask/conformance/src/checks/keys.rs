@@ -3,7 +3,7 @@
 use super::auth::{additional_endpoints, instance_endpoints};
 use super::webhooks::{MISSING, webhook_endpoints};
 use crate::check::{Check, decision};
-use crate::client::{Client, INSTANCES, Response};
+use crate::client::{Client, INSTANCES, Response, instance_path};
 use crate::context::{Context, text, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -71,11 +71,13 @@ pub(super) fn checks() -> Vec<Check> {
         }),
         decision(
             "5",
-            "a key without a scope is refused with 403 on every endpoint",
+            "a key with the scope `write` reads nothing, and changes no webhook",
             |c| {
-                let (client, id) = create(c, &json!({ "scopes": ["metrics"] }))?;
+                let (client, id) = create(c, &json!({ "scopes": ["write"] }))?;
                 let mut endpoints = instance_endpoints(&c.name());
                 endpoints.extend(other_endpoints(c));
+                endpoints.retain(|(method, _, _)| *method == "GET");
+                endpoints.extend(webhook_endpoints(MISSING));
                 for (method, path, body) in endpoints {
                     let response = client.send(method, &path, &body)?;
                     ensure!(response.status == 403, "{method} {path}: {response}");
@@ -84,6 +86,25 @@ pub(super) fn checks() -> Vec<Check> {
                 revoke(c, &id)
             },
         ),
+        decision("5", "an answer has the parts that its key may read", |c| {
+            let created = c.running("container")?;
+            let (path, password) = (instance_path(uuid(&created)?), "original_service_password");
+            let (reader, of_reader) = create(c, &json!({ "scopes": ["read"] }))?;
+            let shown = reader.get(&path)?.expect(200)?;
+            ensure!(shown[password] == "", "a reader sees the password");
+            let whole = c.me().get(&path)?;
+            ensure!(whole.header("cache-control") == Some("no-store"), "{whole}");
+            ensure!(
+                whole.expect(200)?[password] != "",
+                "its owner sees no password"
+            );
+            let (writer, of_writer) = create(c, &json!({ "scopes": ["write"] }))?;
+            let changed = writer.send("PATCH", &path, &json!({}))?.expect(200)?;
+            let only = json!({ "uuid": created["uuid"], "state": "running" });
+            ensure!(changed == only, "{changed}");
+            revoke(c, &of_reader)?;
+            revoke(c, &of_writer)
+        }),
         decision("5", "a key with the scope `read` changes nothing", |c| {
             let (client, id) = create(c, &json!({ "scopes": ["read"] }))?;
             client.get(INSTANCES)?.is(200)?;
