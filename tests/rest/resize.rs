@@ -1,8 +1,8 @@
 //! Resizes on nodes that cannot grow or change everything while an instance runs.
 
-use crate::{Expected, running, start_with, uuid};
+use crate::{Expected, running, start_under, start_with, uuid, wait_until};
 use serde_json::{Value, json};
-use wharf_tests::{Answer, Api, Ports, Server, simulated_node};
+use wharf_tests::{Answer, Api, Ports, Server, Shell, simulated_node};
 
 fn patch(api: &Api, selector: &str, body: Value) -> Answer {
     api.send("PATCH", &format!("/api/instance/{selector}/"), &body)
@@ -108,6 +108,8 @@ fn a_restart_does_not_wait_for_a_slow_disk_growth() {
     patch(&api, id, json!({ "disk_size_gib": 20 })).is(200);
     let restarted = api.act(id, "restart").is(200);
     assert_eq!(restarted["state"], "running");
+    let message = restarted["message"].as_str().unwrap();
+    assert!(message.contains("moves to its larger disk"), "{message}");
     let shown = api.instance(id).is(200);
     assert_eq!(shown["state"], "running");
     assert_eq!(shown["disk_size_gib"], 20);
@@ -116,6 +118,45 @@ fn a_restart_does_not_wait_for_a_slow_disk_growth() {
     let stop = api.act(id, "stop").is(200);
     assert_eq!(stop["state"], "shut_off");
     api.delete(id).is(204);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_move_to_a_larger_disk_is_told_everywhere() {
+    let slow = "disk_grow = 'stopped', faults = [{ call = 'grow', nth = 1, error = 'retry', after_ms = 4000 }]";
+    let (server, api) = start_under("", slow);
+    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let created = stopped(&api);
+    let id = uuid(&created);
+    let name = created["name"].as_str().unwrap();
+    patch(&api, id, json!({ "disk_size_gib": 20 })).is(200);
+    let restart = std::thread::scope(|scope| {
+        let restart = scope.spawn(|| api.act(id, "restart").is(200));
+        let event = || {
+            let path = format!("/api/event/?instance={id}");
+            let events = api.get(&path)?.expect(200)?;
+            let last = events.as_array().and_then(|all| all.last().cloned());
+            Ok(last.filter(|event| event["type"] == "disk-growing"))
+        };
+        let told = wait_until("an event tells of the move", event);
+        assert_eq!(told["state"], "running");
+        assert!(
+            told["message"]
+                .as_str()
+                .unwrap()
+                .contains("moves to its larger disk")
+        );
+        assert_eq!(api.instance(id).is(200)["state"], "running");
+        let refused = api.get(&format!("/api/instance/{id}/stats/")).is(400);
+        assert!(refused.to_string().contains("larger disk"), "{refused}");
+        let waited = shell.run(&["wait", name]).unwrap();
+        assert!(waited.stderr.contains("larger disk"), "{}", waited.stderr);
+        let events = api.get(&format!("/api/event/?instance={id}")).is(200);
+        assert_eq!(events.as_array().unwrap().last().unwrap()["type"], "ready");
+        restart.join().unwrap()
+    });
+    assert_eq!(restart["state"], "running");
+    api.get(&format!("/api/instance/{id}/stats/")).is(200);
     server.finish().unwrap();
 }
 

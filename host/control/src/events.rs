@@ -1,6 +1,7 @@
 //! The events of an owner's instances, in words for the owner.
 
 use super::find::Selector;
+use super::growing::moves;
 use super::history::{describe, held, shortages};
 use super::reconciler::LATE;
 use super::{App, Caller};
@@ -255,6 +256,7 @@ fn message(what: &What) -> String {
         What::PortsChanged => "The open ports of the instance were changed.",
         What::Deleted => "The instance was deleted.",
         What::Purged => "The host has removed the instance.",
+        What::DiskGrowing(progress) => return moves(progress),
         What::AllocationLost(lost, ways) => {
             let held = held(lost);
             return match ways {

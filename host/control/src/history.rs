@@ -106,6 +106,7 @@ pub(super) fn describe(what: &What) -> (&'static str, Option<String>) {
             };
             (kind, Some(held(lost)))
         }
+        What::DiskGrowing(progress) => ("disk-growing", Some(progress.clone())),
         What::RestartShort(short) => ("restart-failed", Some(shortages(short))),
         What::ResizeShort(short) => ("resize-refused", Some(shortages(short))),
     }

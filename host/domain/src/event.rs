@@ -122,6 +122,8 @@ pub enum What {
     /// Something outside Wharf holds these on the node of a new instance. The instance has these ways in
     /// instead, or fails if none are left.
     AllocationLost(Vec<Allocation>, Option<Ways>),
+    /// The content of the started instance moves to a larger disk, with the progress.
+    DiskGrowing(String),
 }
 
 /// The ways to an instance.
@@ -158,6 +160,7 @@ impl What {
             | Self::ResizeShort(_)
             | Self::Purged
             | Self::AllocationLost(..)
+            | Self::DiskGrowing(_)
             | Self::Moved(_) => Party::Node,
             _ => Party::System,
         }

@@ -103,7 +103,7 @@ function Shown({ instance: i }: { instance: InstanceInList }) {
         {since && i.state !== "provisioning" && (
           <span class="muted">{forTime(now.value - Date.parse(since))}</span>
         )}
-        {(i.state === "error" || i.state === "provisioning") && (
+        {(i.state === "error" || i.state === "provisioning" || events.value[0]?.type === "disk-growing") && (
           <span class="muted">{reasonOf(i.state, events.value)?.message}</span>
         )}
       </p>

@@ -53,6 +53,8 @@ pub struct History {
     pub replaced: u32,
     /// How often the move to a larger disk broke off.
     pub broke_off: u32,
+    /// The time since which the content moves to a larger disk, and the time of the next event about it.
+    pub told: Option<(Instant, Instant)>,
     /// The generation whose ports the node has, and the number of the start since then.
     pub ports: Option<(Generation, u32)>,
     /// The driver's last report said that the instance runs.

@@ -65,6 +65,8 @@ impl Attempt<'_> {
                 if let Err(next) = self.taken().await {
                     return next;
                 }
+                self.app.growing.end(self.instance.id);
+                self.history.told = None;
                 // A boot removes the ports.
                 if phase == Phase::Booting {
                     self.history.ports = None;

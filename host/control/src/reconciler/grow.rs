@@ -2,15 +2,40 @@
 
 use super::attempt::{Attempt, FIRST_PAUSE, Next};
 use super::spec;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use wharf_db::Changes;
 use wharf_domain::driver::{Phase, PluginError, Report};
+use wharf_domain::error::Error;
 use wharf_domain::event::What;
 use wharf_domain::shortage::of_restart;
 
 /// A move that breaks off more often than this will not complete.
 const MAX_BROKE_OFF: u32 = 3;
+/// The time until the second event of a move. Each later one comes after twice the time, so that the
+/// events of a move of hours are few.
+const TELL_AGAIN: Duration = Duration::from_secs(10);
 
 impl Attempt<'_> {
+    /// Tells the owner how far the move is, from time to time.
+    async fn tell(&mut self, progress: &str) -> Result<(), Error> {
+        let now = Instant::now();
+        let next = match self.history.told {
+            Some((_, next)) if now < next => return Ok(()),
+            Some((begun, _)) => now + begun.elapsed(),
+            None => now + TELL_AGAIN,
+        };
+        let begun = self.history.told.map_or(now, |(begun, _)| begun);
+        self.history.told = Some((begun, next));
+        let progress = progress.to_owned();
+        self.apply
+            .on_row(move |row, view| {
+                let what = What::DiskGrowing(progress.clone());
+                Ok(Changes::none().record(row, view.now, what))
+            })
+            .await
+            .map(drop)
+    }
+
     /// Moves the content a step on. The instance starts once the driver has nothing left to move.
     pub async fn grow(&mut self) -> Next {
         let spec = match self.provisioning_spec() {
@@ -26,10 +51,14 @@ impl Attempt<'_> {
                 ..
             }) => {
                 tracing::debug!(progress, "moving to a larger disk");
+                self.app.growing.note(self.instance.id, &progress);
                 if let Err(next) = self.taken().await {
                     return next;
                 }
                 self.extend_deadline();
+                if let Err(error) = self.tell(&progress).await {
+                    return error.into();
+                }
                 Next::After(again.unwrap_or(FIRST_PAUSE))
             }
             // The next start finds out what there is now.
@@ -45,12 +74,16 @@ impl Attempt<'_> {
                 self.apply.not_grown(kept, why).await.into()
             }
             // Other moves come first.
-            Err(error @ PluginError::RetryLater(_)) => {
+            Err(later @ PluginError::RetryLater(_)) => {
+                self.app.growing.note(self.instance.id, "");
                 if let Err(next) = self.taken().await {
                     return next;
                 }
                 self.extend_deadline();
-                error.into()
+                match self.tell("").await {
+                    Ok(()) => later.into(),
+                    Err(error) => error.into(),
+                }
             }
             Err(
                 error @ (PluginError::Invalid { .. }

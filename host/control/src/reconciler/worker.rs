@@ -57,6 +57,10 @@ impl Worker {
                 Ok(Some((instance, moving))) => match plan(&instance, moving.as_ref()) {
                     Step::Nothing => None,
                     step => {
+                        if step != Step::Start {
+                            self.app.growing.end(self.id);
+                            self.history.told = None;
+                        }
                         // A move is carried out by the node to which the instance goes.
                         let instance = match moving.filter(|_| step == Step::Move) {
                             Some(moving) => {
@@ -90,7 +94,10 @@ impl Worker {
             self.app.settled.notify(self.id);
             let mut stood_still = false;
             match next {
-                None if self.tasks.finish(self.id) => return,
+                None if self.tasks.finish(self.id) => {
+                    self.app.growing.end(self.id);
+                    return;
+                }
                 None | Some(Next::Look) => self.backoff = FIRST_PAUSE,
                 Some(Next::After(pause)) => {
                     self.backoff = FIRST_PAUSE;

@@ -61,6 +61,11 @@ impl App {
                 needed: "running",
             });
         }
+        if self.growing.has(instance.id) {
+            return Err(Error::NotApplicable(
+                "the content of the instance moves to its larger disk; its stats follow when that is done",
+            ));
+        }
         let sample = self.newest(&instance).await.map_err(unreachable)?;
         let measured = sample.measured;
         Ok(Stats {

@@ -10,6 +10,10 @@ pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Repl
     let view = api.app.restart(caller, selector).await?;
     let state = InstanceState::Running.as_str();
     let sight = Sight::of(caller.scopes);
-    let body = wire::action(&view, sight, "restarted", state)?;
+    let done = match api.app.growing(view.instance.id) {
+        Some(moves) => format!("restarted. {}", moves.trim_end_matches('.')),
+        None => "restarted".to_owned(),
+    };
+    let body = wire::action(&view, sight, &done, state)?;
     Ok(Reply::Done(body))
 }

@@ -3,13 +3,14 @@
 use super::connection::Connection;
 use super::failure::Failure;
 use super::names;
-use super::output::progress;
+use super::output::{field, note, progress};
 use super::show::instance_as;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use wharf_client::{Client, Error as ClientError};
+use wharf_client::{Client, Error as ClientError, Method};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -89,9 +90,36 @@ pub async fn wait_for(
     limit: Limit,
 ) -> Result<Option<Value>> {
     let bar = progress(&format!("Waiting until {name} is {}", awaited.name()));
-    let waited = poll(client, (name, id), awaited, limit).await;
+    let waited = poll(client, (name, id), awaited, limit, &bar).await;
     bar.finish_and_clear();
     waited
+}
+
+/// The events of an instance, which tell whether its content moves to a larger disk. The state is `running`
+/// then.
+#[derive(Default)]
+struct Moves {
+    last: Option<u64>,
+    message: Option<String>,
+}
+
+impl Moves {
+    /// Reads the events since the last look. Returns the words of the newest one, if the content moves.
+    async fn look(&mut self, client: &Client, id: &str) -> Result<Option<&str>> {
+        let first = client.list_events(None, self.last, Some(id), None);
+        let mut page = first.send().await?;
+        loop {
+            for event in page.value().as_array().into_iter().flatten() {
+                self.last = event.get("id").and_then(Value::as_u64).or(self.last);
+                let grows = event.get("type").and_then(Value::as_str) == Some("disk-growing");
+                self.message = grows.then(|| field(event, "message"));
+            }
+            let Some(next) = page.next().map(str::to_owned) else {
+                return Ok(self.message.as_deref());
+            };
+            page = client.request(Method::GET, &next).send().await?;
+        }
+    }
 }
 
 /// Looks at `id` first, a name or a UUID, and then at its UUID: another instance may get the name.
@@ -100,11 +128,13 @@ async fn poll(
     (name, id): (&str, &str),
     awaited: Awaited,
     limit: Limit,
+    bar: &ProgressBar,
 ) -> Result<Option<Value>> {
     let (begin, limit) = (Instant::now(), Duration::from_secs(limit.timeout));
     let mut pause = FIRST_PAUSE;
     let mut state = "unknown".to_owned();
     let mut id = id.to_owned();
+    let (mut moves, mut message) = (Moves::default(), None::<String>);
     loop {
         match client.get_instance(&id).send().await {
             Ok(reply) => {
@@ -115,7 +145,19 @@ async fn poll(
                 let now = instance.get("state").and_then(Value::as_str);
                 now.unwrap_or_default().clone_into(&mut state);
                 if awaited.is(&state) {
-                    return Ok(Some(instance));
+                    let moves = match awaited {
+                        Awaited::Running => moves.look(client, &id).await?,
+                        _ => None,
+                    };
+                    let Some(moves) = moves else {
+                        return Ok(Some(instance));
+                    };
+                    if bar.is_hidden() && message.as_deref() != Some(moves) {
+                        note(moves);
+                    }
+                    bar.set_message(moves.to_owned());
+                    message = Some(moves.to_owned());
+                    "running, and cannot be reached yet".clone_into(&mut state);
                 }
                 // An instance in error changes only if its user restarts or deletes it.
                 if state == "error" && awaited == Awaited::Running {
