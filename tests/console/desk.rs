@@ -126,6 +126,18 @@ impl Desk {
         self.click("Sign in")
     }
 
+    /// Sends a request as a page does, and returns the status and the body.
+    pub fn fetch(&self, method: &str, path: &str) -> Result<(u64, Value)> {
+        let script = format!(
+            "const headers = {{ 'Wharf-Session': localStorage.getItem('session-part') }};
+             const response = await fetch('{path}', {{ method: '{method}', headers }});
+             return [response.status, await response.json().catch(() => null)];"
+        );
+        let answer = self.browser.run_async(&script)?;
+        let status = answer[0].as_u64().context("no status")?;
+        Ok((status, answer[1].clone()))
+    }
+
     /// Makes the server listen on its present port at its next start too, so that pages find it.
     pub fn keep_port(&self) -> Result<()> {
         let listen = self.server.base_url().replace("http://", "");

@@ -214,10 +214,7 @@ fn signs_out(desk: &Desk) {
     desk.click("Sign out").unwrap();
     desk.wait_for_title("Sign in to Wharf").unwrap();
     desk.picture("sign-in").unwrap();
-    let status = desk
-        .browser
-        .run_async("return (await fetch('/api/instance/')).status")
-        .unwrap();
+    let (status, _) = desk.fetch("GET", "/api/instance/").unwrap();
     assert_eq!(status, 401);
     // A page that needs a session leads back to it after the sign-in.
     desk.open("/usage", "input[type=password]").unwrap();

@@ -21,6 +21,7 @@ mod live;
 mod many;
 mod npm;
 mod pages;
+mod plain_http;
 mod preferences;
 mod serving;
 mod sign_in;

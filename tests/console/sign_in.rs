@@ -46,6 +46,7 @@ fn a_user_signs_in_with_a_passkey_and_sees_the_ways_to_sign_in() {
     adds_and_renames(&desk);
     signs_in(&desk);
     removes(&desk);
+    takes_the_objects_of_an_extension(&desk);
     accepts_an_invitation(&desk);
     desk.finish().unwrap();
 }
@@ -94,10 +95,8 @@ fn signs_in(desk: &Desk) {
     desk.picture("provider-out-of-reach").unwrap();
     desk.click("Sign in with a passkey").unwrap();
     desk.wait_for_title("Instances").unwrap();
-    let email = browser
-        .run_async("return (await (await fetch('/api/session/')).json()).email")
-        .unwrap();
-    assert_eq!(email, EMAIL);
+    let (_, session) = desk.fetch("GET", "/api/session/").unwrap();
+    assert_eq!(session["email"], EMAIL);
 }
 
 fn removes(desk: &Desk) {
@@ -118,6 +117,53 @@ fn removes(desk: &Desk) {
             "return document.querySelector('[role=alert]')?.textContent.includes('removed')",
         )
         .unwrap();
+}
+
+/// Password managers put objects of their own in place of the browser's, without native methods.
+const EXTENSION: &str = "
+    const own = (object, names) => Object.fromEntries(names.map((name) => [name, object[name]]));
+    const bytes = ['clientDataJSON', 'attestationObject', 'authenticatorData', 'signature', 'userHandle'];
+    for (const method of ['create', 'get']) {
+        const native = navigator.credentials[method].bind(navigator.credentials);
+        navigator.credentials[method] = async (options) => {
+            const made = await native(options);
+            const response = own(made.response, bytes.filter((name) => name in made.response));
+            return { ...own(made, ['id', 'rawId', 'type']), response };
+        };
+    }";
+
+fn takes_the_objects_of_an_extension(desk: &Desk) {
+    let browser = &desk.browser;
+    desk.sign_in().unwrap();
+    desk.wait_for_title("Instances").unwrap();
+    desk.open("/settings/account", "h1").unwrap();
+    browser.run(EXTENSION).unwrap();
+    desk.click("Add a passkey").unwrap();
+    browser
+        .wait_for(
+            "the passkey",
+            "return document.querySelector('[aria-label=\"Rename Passkey\"]') !== null",
+        )
+        .unwrap();
+    sign_out(desk);
+    browser.run(EXTENSION).unwrap();
+    desk.click("Sign in with a passkey").unwrap();
+    desk.wait_for_title("Instances").unwrap();
+    // A fault of an extension is words on the page, in a form and elsewhere.
+    desk.open("/settings/account", "h1").unwrap();
+    browser
+        .run("navigator.credentials.create = async () => ({ response: null })")
+        .unwrap();
+    desk.click("Add a passkey").unwrap();
+    browser
+        .wait_for_text("The page could not go on (TypeError")
+        .unwrap();
+    browser
+        .run("setTimeout(() => Promise.reject(new Error('a fault of a test')))")
+        .unwrap();
+    browser.wait_for_text("(Error: a fault of a test)").unwrap();
+    desk.click("Close").unwrap();
+    sign_out(desk);
 }
 
 /// An account without a password keeps its last passkey.

@@ -25,9 +25,7 @@ fn the_end_of_a_session_shows_the_sign_in_with_the_reason() {
     desk.open("/usage", "h1").unwrap();
     desk.wait_for_title("Usage").unwrap();
     // As another browser of the user does.
-    browser
-        .run_async("await fetch('/auth/sign-out-everywhere/', { method: 'POST' })")
-        .unwrap();
+    desk.fetch("POST", "/auth/sign-out-everywhere/").unwrap();
     desk.wait_for_title("Sign in to Wharf").unwrap();
     browser
         .wait_for_text("Your session was ended elsewhere")
@@ -46,9 +44,7 @@ fn the_pages_without_a_session_are_accessible_and_fit_a_phone() {
     };
     let browser = &desk.browser;
     browser.wait_for_text("No instances yet").unwrap();
-    browser
-        .run_async("await fetch('/auth/sign-out/', { method: 'POST' })")
-        .unwrap();
+    desk.fetch("POST", "/auth/sign-out/").unwrap();
     desk.wait_for_title("Sign in to Wharf").unwrap();
     let link = desk.server.cli(&["user", "invite", EMAIL]).unwrap();
     let (_, token) = link.trim().split_once('#').unwrap();

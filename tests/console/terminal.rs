@@ -52,9 +52,7 @@ fn a_terminal_opens_in_the_page_and_comes_back_after_a_reload() {
     browser.type_keys(ENTER).unwrap();
     browser.wait_for("a narrower terminal", NARROW).unwrap();
     // A sign-out elsewhere ends the shell, and the page asks for a new sign-in.
-    let status = browser
-        .run_async("return (await fetch('/auth/sign-out/', { method: 'POST' })).status")
-        .unwrap();
+    let (status, _) = desk.fetch("POST", "/auth/sign-out/").unwrap();
     assert_eq!(status, 204);
     desk.wait_for_title("Sign in to Wharf").unwrap();
     wharf_tests::until("the shell has ended", || Ok((open() == 0).then_some(()))).unwrap();

@@ -1,7 +1,9 @@
 //! Sign-in to the console: invitations, passwords, sessions, and disabled users.
 
 mod browser;
+mod lasting;
 mod plain_http;
+mod spellings;
 mod work;
 
 pub use browser::{ANN, Browser, PASSWORD, invitation};

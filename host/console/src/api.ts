@@ -15,6 +15,13 @@ export class Problem extends Error {
   }
 }
 
+/** A fault of the page itself, or of an extension of the browser, as a problem with words. */
+export function asProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return new Problem(0, `The page could not go on (${reason}). Reload it and try again.`);
+}
+
 /** Runs when a request needs a session and there is none. */
 export const signedOut = { handler: () => {} };
 /** Whether this tab signs its user out, so that the end of the session is no news. */

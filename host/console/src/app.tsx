@@ -20,7 +20,7 @@ import { Webhooks } from "./pages/webhooks";
 import { Settings, Shell } from "./shell";
 import { Head } from "./parts/basics";
 import { go, path, returnTo } from "./router";
-import { loadError, notice, session, start } from "./store";
+import { fault, loadError, notice, session, start } from "./store";
 
 const FIXED: Record<string, () => ComponentChild> = {
   "/": () => <Instances />,
@@ -62,8 +62,27 @@ function page(at: string): ComponentChild {
 }
 
 export function App() {
-  const at = path.value;
   useEffect(listen, []);
+  return (
+    <>
+      {fault.value && (
+        <aside class="notice" aria-label="A fault of this page">
+          <p class="bar" role="alert">
+            {fault.value}{" "}
+            <button type="button" class="small" onClick={() => (fault.value = null)}>
+              Close
+            </button>
+          </p>
+        </aside>
+      )}
+      <Place />
+    </>
+  );
+}
+
+/** The page of the address, or the sign-in. */
+function Place() {
+  const at = path.value;
   if (at === "/invite") return <Invite />;
   if (session.value === undefined) return <Waiting />;
   if (session.value === null || at === "/sign-in") {

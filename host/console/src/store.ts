@@ -35,6 +35,8 @@ export const usage = signal<Usage | null>(null);
 export const online = signal(true);
 /** Why the user was signed out, for the page that signs in again. */
 export const notice = signal<string | null>(null);
+/** The words about a fault that no form or list shows. */
+export const fault = signal<string | null>(null);
 /** The time, twice a minute. */
 export const now = signal(Date.now());
 

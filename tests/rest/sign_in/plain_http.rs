@@ -4,6 +4,7 @@
 use super::{ANN, Browser, PASSWORD};
 use crate::{Expected, start};
 use serde_json::{Value, json};
+use wharf_testkit::workspace::wharf_binary;
 use wharf_tests::{Ports, Server, simulated_node};
 
 const SAME_ORIGIN: (&str, &str) = ("Sec-Fetch-Site", "same-origin");
@@ -127,4 +128,37 @@ fn the_origin_of_the_console_is_exactly_that_of_base_url() {
         .send_from("POST", "/api/instance/", &from(&[own]), &create)
         .is(201);
     server.finish().unwrap();
+}
+
+#[test]
+fn a_console_on_a_host_of_instances_is_warned_about() {
+    let node = format!("{}ssh_host = \"127.0.0.1\"\n", simulated_node("one", ""));
+    let dir = tempfile::tempdir().unwrap();
+    let check = |base_url: &str, hosts: &str| {
+        let config = format!(
+            "listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\nbase_url = \"{base_url}\"\n{hosts}"
+        );
+        crate::check::checked(&wharf_binary(), &dir.path().join("wharf.toml"), &config)
+    };
+    let other = "ssh_host = \"ssh.example.org\"\n[web]\nhost = \"pages.example.org\"\n";
+    let plain = simulated_node("one", "");
+    for (base_url, hosts, setting) in [
+        (
+            "http://localhost:8080",
+            format!("{other}{node}"),
+            "node.one.ssh_host",
+        ),
+        (
+            "https://SSH.example.org",
+            format!("{other}{plain}"),
+            "`ssh_host =",
+        ),
+        ("https://wharf.example.org", format!("{other}{plain}"), ""),
+    ] {
+        let (status, text) = check(base_url, &hosts);
+        assert_eq!(status, Some(0), "{text}");
+        let warned = text.contains("warning: setting `base_url`: the console at");
+        assert_eq!(warned, !setting.is_empty(), "{base_url}: {text}");
+        assert!(text.contains(setting), "{text}");
+    }
 }

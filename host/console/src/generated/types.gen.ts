@@ -1118,7 +1118,7 @@ export type ListAuditErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -1179,7 +1179,7 @@ export type EstimateInstanceErrors = {
      */
     415: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -1261,7 +1261,7 @@ export type ListEventsErrors = {
      */
     413: Detail;
     /**
-     * The user has reached the limit on event streams, or the API key has sent too many requests.
+     * The user has reached the limit on event streams, or on requests.
      */
     429: Detail;
     /**
@@ -1318,7 +1318,7 @@ export type ListFlavorsErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -1396,7 +1396,7 @@ export type ListInstancesErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -1473,7 +1473,7 @@ export type CreateInstanceErrors = {
      */
     422: CreateRefusal;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -1547,7 +1547,7 @@ export type DeleteInstanceErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -1625,7 +1625,7 @@ export type GetInstanceErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -1709,7 +1709,7 @@ export type UpdateInstanceErrors = {
      */
     422: InsufficientResources;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -1797,7 +1797,7 @@ export type AddPortErrors = {
      */
     422: InsufficientResources;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -1863,7 +1863,7 @@ export type ListHostKeysErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -1941,7 +1941,7 @@ export type RecreateInstanceErrors = {
      */
     422: InsufficientResources;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -2021,7 +2021,7 @@ export type RemovePortErrors = {
      */
     415: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -2099,7 +2099,7 @@ export type RestartInstanceErrors = {
      */
     422: InsufficientResources;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -2167,7 +2167,7 @@ export type GetStatsErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -2245,7 +2245,7 @@ export type StopInstanceErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -2376,7 +2376,7 @@ export type ListKeysErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -2437,7 +2437,7 @@ export type CreateKeyErrors = {
      */
     415: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -2501,7 +2501,7 @@ export type RevokeKeyErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -2558,7 +2558,7 @@ export type GetOfferErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -2615,7 +2615,7 @@ export type GetPreferencesErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -2676,7 +2676,7 @@ export type UpdatePreferencesErrors = {
      */
     415: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -2733,7 +2733,7 @@ export type GetQuotaErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -2790,7 +2790,7 @@ export type GetSessionErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -2847,7 +2847,7 @@ export type ListSshKeysErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -2908,7 +2908,7 @@ export type SaveSshKeyErrors = {
      */
     415: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -2972,7 +2972,7 @@ export type DeleteSshKeyErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -3036,7 +3036,7 @@ export type GetUsageErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -3093,7 +3093,7 @@ export type ListWebhooksErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -3154,7 +3154,7 @@ export type CreateWebhookErrors = {
      */
     415: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -3218,7 +3218,7 @@ export type DeleteWebhookErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -3284,7 +3284,7 @@ export type GetWebhookErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -3353,7 +3353,7 @@ export type ListWebhookDeliveriesErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -3421,7 +3421,7 @@ export type RedeliverWebhookErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -3485,7 +3485,7 @@ export type RotateWebhookErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -3549,7 +3549,7 @@ export type TestWebhookErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**
@@ -3604,7 +3604,7 @@ export type BeginDeviceErrors = {
      */
     415: Detail;
     /**
-     * Too many attempts from this address, or on this account.
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
      */
     429: Detail;
     /**
@@ -3665,7 +3665,7 @@ export type ApproveDeviceErrors = {
      */
     415: Detail;
     /**
-     * Too many attempts from this address, or on this account.
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
      */
     429: Detail;
     /**
@@ -3722,6 +3722,10 @@ export type FetchDeviceKeyErrors = {
      *
      */
     415: Detail;
+    /**
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
+     */
+    429: Detail;
     /**
      * An internal error. The server logs its cause with the request id.
      */
@@ -3783,6 +3787,10 @@ export type UnlinkIdentityErrors = {
      */
     413: Detail;
     /**
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
+     */
+    429: Detail;
+    /**
      * An internal error. The server logs its cause with the request id.
      */
     500: Detail;
@@ -3834,7 +3842,7 @@ export type GetInvitationErrors = {
      */
     415: Detail;
     /**
-     * Too many attempts from this address, or on this account.
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
      */
     429: Detail;
     /**
@@ -3889,7 +3897,7 @@ export type AcceptInvitationErrors = {
      */
     415: Detail;
     /**
-     * Too many attempts from this address, or on this account.
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
      */
     429: Detail;
     /**
@@ -3948,7 +3956,7 @@ export type AcceptInvitationWithPasskeyErrors = {
      */
     415: Detail;
     /**
-     * Too many attempts from this address, or on this account.
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
      */
     429: Detail;
     /**
@@ -4007,7 +4015,7 @@ export type BeginInvitedPasskeyErrors = {
      */
     415: Detail;
     /**
-     * Too many attempts from this address, or on this account.
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
      */
     429: Detail;
     /**
@@ -4062,7 +4070,7 @@ export type BeginProviderSignInErrors = {
      */
     413: Detail;
     /**
-     * Too many attempts from this address, or on this account.
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
      */
     429: Detail;
     /**
@@ -4121,7 +4129,7 @@ export type FinishProviderSignInErrors = {
      */
     413: Detail;
     /**
-     * Too many attempts from this address, or on this account.
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
      */
     429: Detail;
     /**
@@ -4206,6 +4214,10 @@ export type ListPasskeysErrors = {
      */
     413: Detail;
     /**
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
+     */
+    429: Detail;
+    /**
      * An internal error. The server logs its cause with the request id.
      */
     500: Detail;
@@ -4267,7 +4279,7 @@ export type AddPasskeyErrors = {
      */
     415: Detail;
     /**
-     * Too many attempts from this address, or on this account.
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
      */
     429: Detail;
     /**
@@ -4328,7 +4340,7 @@ export type BeginPasskeyErrors = {
      */
     413: Detail;
     /**
-     * Too many attempts from this address, or on this account.
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
      */
     429: Detail;
     /**
@@ -4387,7 +4399,7 @@ export type SignInWithPasskeyErrors = {
      */
     415: Detail;
     /**
-     * Too many attempts from this address, or on this account.
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
      */
     429: Detail;
     /**
@@ -4442,7 +4454,7 @@ export type BeginPasskeySignInErrors = {
      */
     413: Detail;
     /**
-     * Too many attempts from this address, or on this account.
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
      */
     429: Detail;
     /**
@@ -4505,6 +4517,10 @@ export type RemovePasskeyErrors = {
      * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
      */
     413: Detail;
+    /**
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
+     */
+    429: Detail;
     /**
      * An internal error. The server logs its cause with the request id.
      */
@@ -4570,6 +4586,10 @@ export type RenamePasskeyErrors = {
      */
     415: Detail;
     /**
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
+     */
+    429: Detail;
+    /**
      * An internal error. The server logs its cause with the request id.
      */
     500: Detail;
@@ -4627,7 +4647,7 @@ export type ChangePasswordErrors = {
      */
     415: Detail;
     /**
-     * Too many attempts from this address, or on this account.
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
      */
     429: Detail;
     /**
@@ -4682,7 +4702,7 @@ export type SignInErrors = {
      */
     415: Detail;
     /**
-     * Too many attempts from this address, or on this account.
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
      */
     429: Detail;
     /**
@@ -4843,6 +4863,10 @@ export type IssueTicketErrors = {
      */
     413: Detail;
     /**
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
+     */
+    429: Detail;
+    /**
      * An internal error. The server logs its cause with the request id.
      */
     500: Detail;
@@ -4935,7 +4959,7 @@ export type GetMetricsErrors = {
      */
     413: Detail;
     /**
-     * The API key has sent too many requests.
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
      */
     429: Detail;
     /**

@@ -12,6 +12,17 @@ import { go } from "../router";
 import type { Preferences, Session } from "../shapes";
 import { forget, session } from "../store";
 
+/** The API keys that signing out everywhere revokes too, by the time since which they were made. */
+const REVOKED: [string, (signedIn: string | null) => string | null][] = [
+  ["Keep all API keys", () => null],
+  ["Revoke those made since this sign-in", (signedIn) => signedIn],
+  ["Revoke those of the last day", () => daysAgo(1)],
+  ["Revoke those of the last 30 days", () => daysAgo(30)],
+  ["Revoke all API keys", () => new Date(0).toISOString()],
+];
+
+const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
+
 const readSession = async () => {
   session.value = await get<Session>("/api/session/");
 };
@@ -19,10 +30,11 @@ const readSession = async () => {
 export function Account() {
   const me = session.value;
   const everywhere = useSignal(false);
+  const revoked = useSignal(0);
   const action = useAction();
   if (!me) return null;
-  const leave = (path: string) => async () => {
-    await send("POST", path);
+  const leave = (path: string, body?: () => unknown) => async () => {
+    await send("POST", path, body?.());
     forget();
     go("/sign-in");
   };
@@ -56,7 +68,7 @@ export function Account() {
       {bySession && (
         <section class="panel form">
           <h2>Sessions</h2>
-          <p class="muted">Signing out everywhere ends this session and those in other browsers. API keys stay.</p>
+          <p class="muted">Signing out everywhere ends this session and those in other browsers.</p>
           <div class="buttons">
             <button type="button" onClick={() => (everywhere.value = true)}>
               Sign out everywhere
@@ -69,9 +81,26 @@ export function Account() {
           title="Sign out everywhere"
           verb="Sign out everywhere"
           onClose={() => (everywhere.value = false)}
-          work={leave("/auth/sign-out-everywhere/")}
+          work={leave("/auth/sign-out-everywhere/", () => ({
+            revoke_keys_since: REVOKED[revoked.value]?.[1](me.created_at) ?? null,
+          }))}
         >
-          All of your sessions end, this one too.
+          All of your sessions end, this one too. If someone else was signed in, that person may have made API keys.
+          <Field label="API keys">
+            {(attributes) => (
+              <select
+                {...attributes}
+                value={revoked.value}
+                onChange={(event) => (revoked.value = Number(event.currentTarget.value))}
+              >
+                {REVOKED.map(([words], at) => (
+                  <option key={words} value={at}>
+                    {words}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
         </Confirm>
       )}
     </>

@@ -3,8 +3,10 @@
 import { useSignal } from "@preact/signals";
 import { send } from "../api";
 import { commands } from "../commands";
-import { rest, useAction } from "../parts/action";
-import { Alert, Command, Field, Head } from "../parts/basics";
+import { useAction } from "../parts/action";
+import { Command, Field, Head } from "../parts/basics";
+import { Expires, expiresAt, USUAL } from "../parts/expiry";
+import { Refused } from "../parts/sign-ins";
 import type { Scope } from "../shapes";
 import { session } from "../store";
 
@@ -16,13 +18,17 @@ const SCOPES: [Scope, string][] = [
 export function Device() {
   const code = useSignal(decodeURIComponent(location.hash.slice(1)));
   const scopes = useSignal<Scope[]>(["read", "write"]);
+  const days = useSignal<number | null>(USUAL);
   const done = useSignal<"approved" | "denied" | null>(null);
   const action = useAction();
   const answer = (deny: boolean) => (event: Event) => {
     event.preventDefault();
     void action.run(async () => {
       const user_code = code.value.trim().toUpperCase();
-      await send("POST", "/auth/device/approve/", { user_code, scopes: scopes.value, deny });
+      // A sign-in that the server asks for comes back to this code.
+      history.replaceState(null, "", `#${encodeURIComponent(user_code)}`);
+      const body = { user_code, scopes: scopes.value, expires_at: expiresAt(days.value), deny };
+      await send("POST", "/auth/device/approve/", body);
       done.value = deny ? "denied" : "approved";
     });
   };
@@ -77,7 +83,8 @@ export function Device() {
             </label>
           ))}
         </fieldset>
-        <Alert words={rest(action.problem, ["user_code"])} />
+        <Expires days={days} errors={action.problem?.fields["expires_at"]} />
+        <Refused action={action} fields={["user_code", "expires_at"]} />
         <div class="buttons">
           <button type="button" disabled={action.busy || !code.value} onClick={answer(true)}>
             Refuse

@@ -3,9 +3,11 @@
 import { useSignal } from "@preact/signals";
 import { send } from "../api";
 import { commands } from "../commands";
-import { rest, useAction } from "../parts/action";
+import { useAction } from "../parts/action";
 import { Ago, Alert, Command, Field, Head } from "../parts/basics";
 import { useData } from "../parts/data";
+import { Expires, expiresAt, USUAL } from "../parts/expiry";
+import { Refused } from "../parts/sign-ins";
 import { Confirm } from "../parts/remove";
 import { Secret } from "../parts/secret";
 import type { CreatedKey, Key, Scope } from "../shapes";
@@ -13,16 +15,7 @@ import type { CreatedKey, Key, Scope } from "../shapes";
 const SCOPES: [Scope, string, string][] = [
   ["read", "Read", "show instances, usage and events"],
   ["write", "Write", "create, change and delete"],
-  ["metrics", "Metrics", "read the metrics of the service"],
 ];
-const DAY = 86_400_000;
-const EXPIRIES: [string, number | null][] = [
-  ["Never", null],
-  ["In 30 days", 30],
-  ["In 90 days", 90],
-  ["In a year", 365],
-];
-
 export function Keys() {
   const keys = useData<Key[]>("/api/key/", "keys");
   const made = useSignal<CreatedKey | null>(null);
@@ -125,13 +118,11 @@ function Expiry({ at }: { at: string }) {
 function NewKey({ onMade }: { onMade: (key: CreatedKey) => void }) {
   const name = useSignal("");
   const scopes = useSignal<Scope[]>(["read", "write"]);
-  const days = useSignal<number | null>(null);
+  const days = useSignal<number | null>(USUAL);
   const action = useAction();
-  const expiry = () => (days.value ? new Date(Date.now() + days.value * DAY).toISOString() : null);
   const make = (event: Event) => {
     event.preventDefault();
-    const expires_at = expiry();
-    const body = { name: name.value, scopes: scopes.value, ...(expires_at ? { expires_at } : {}) };
+    const body = { name: name.value, scopes: scopes.value, expires_at: expiresAt(days.value) };
     void action.run(async () => {
       onMade(await send<CreatedKey>("POST", "/api/key/", body));
       name.value = "";
@@ -157,21 +148,7 @@ function NewKey({ onMade }: { onMade: (key: CreatedKey) => void }) {
             />
           )}
         </Field>
-        <Field label="Expires" errors={fields["expires_at"]}>
-          {(attributes) => (
-            <select
-              {...attributes}
-              value={days.value ?? ""}
-              onChange={(event) => (days.value = Number(event.currentTarget.value) || null)}
-            >
-              {EXPIRIES.map(([word, n]) => (
-                <option key={word} value={n ?? ""}>
-                  {word}
-                </option>
-              ))}
-            </select>
-          )}
-        </Field>
+        <Expires days={days} errors={fields["expires_at"]} />
       </div>
       <fieldset class="checks">
         <legend>Scope</legend>
@@ -189,8 +166,8 @@ function NewKey({ onMade }: { onMade: (key: CreatedKey) => void }) {
         ))}
         {fields["scopes"] && <p class="error">Scope {fields["scopes"].join("; ")}.</p>}
       </fieldset>
-      <Alert words={rest(action.problem, ["name", "expires_at", "scopes"])} />
-      <Command line={commands.newKey(name.value, scopes.value, expiry()?.replace(/T.*/, "T00:00:00Z") ?? null)} />
+      <Refused action={action} fields={["name", "expires_at", "scopes"]} />
+      <Command line={commands.newKey(name.value, scopes.value, days.value ? expiresAt(days.value).replace(/T.*/, "T00:00:00Z") : null)} />
       <div class="buttons">
         <button class="primary" disabled={action.busy || scopes.value.length === 0}>
           Create API key

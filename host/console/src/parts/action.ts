@@ -1,7 +1,7 @@
 // A request of a form or a button: whether it is on its way, and why it was refused.
 
 import { useSignal } from "@preact/signals";
-import { Problem } from "../api";
+import { asProblem, type Problem } from "../api";
 
 export interface Action {
   busy: boolean;
@@ -27,8 +27,7 @@ export function useAction(): Action {
         await work();
         return true;
       } catch (error) {
-        if (!(error instanceof Problem)) throw error;
-        problem.value = error;
+        problem.value = asProblem(error);
         return false;
       } finally {
         busy.value = false;

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { get, Problem } from "../api";
+import { asProblem, get } from "../api";
 import type { List } from "../live/stream";
 import { onChange } from "../store";
 
@@ -21,8 +21,7 @@ export function useData<T>(path: string, list?: List): Data<T> {
       value.value = await get<T>(path);
       error.value = null;
     } catch (problem) {
-      if (!(problem instanceof Problem)) throw problem;
-      error.value = problem.message;
+      error.value = asProblem(problem).message;
     }
   };
   useEffect(() => {

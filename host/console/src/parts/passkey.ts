@@ -1,6 +1,6 @@
 // Passkeys of the browser.
 
-import { Problem, send } from "../api";
+import { asProblem, Problem, send } from "../api";
 import type { Credential, PasskeyOptions } from "../shapes";
 
 /** Whether the browser knows passkeys and their JSON forms. */
@@ -43,8 +43,52 @@ async function ask(dialog: () => Promise<unknown>): Promise<Credential> {
   } catch (error) {
     throw new Problem(0, words(error));
   }
-  if (!(answer instanceof PublicKeyCredential)) throw new Problem(0, CANCELLED);
-  return { ...answer.toJSON() };
+  if (!answer) throw new Problem(0, CANCELLED);
+  try {
+    return json(answer as PublicKeyCredential);
+  } catch (error) {
+    throw asProblem(error);
+  }
+}
+
+/**
+ * The JSON form of a credential, from its parts. Password managers are extensions that make objects of
+ * their own, without the methods of the browser's.
+ */
+function json(credential: PublicKeyCredential): Credential {
+  const { response } = credential;
+  const made = response as AuthenticatorAttestationResponse;
+  const used = response as AuthenticatorAssertionResponse;
+  const parts: Record<string, unknown> = { clientDataJSON: base64url(response.clientDataJSON) };
+  if (made.attestationObject) {
+    parts["attestationObject"] = base64url(made.attestationObject);
+    parts["transports"] = typeof made.getTransports === "function" ? made.getTransports() : [];
+  } else {
+    parts["authenticatorData"] = base64url(used.authenticatorData);
+    parts["signature"] = base64url(used.signature);
+    if (used.userHandle) parts["userHandle"] = base64url(used.userHandle);
+  }
+  const rawId = base64url(credential.rawId);
+  const results =
+    typeof credential.getClientExtensionResults === "function" ? credential.getClientExtensionResults() : {};
+  return {
+    id: rawId,
+    rawId,
+    type: credential.type ?? "public-key",
+    authenticatorAttachment: credential.authenticatorAttachment ?? null,
+    clientExtensionResults: results,
+    response: parts,
+  };
+}
+
+/** Bytes as base64url; text of that form stays. */
+function base64url(bytes: BufferSource | string): string {
+  if (typeof bytes === "string") return bytes;
+  const view = ArrayBuffer.isView(bytes)
+    ? new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    : new Uint8Array(bytes);
+  const text = btoa(String.fromCharCode(...view));
+  return text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
 function words(error: unknown): string {

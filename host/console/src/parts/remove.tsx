@@ -20,7 +20,7 @@ export function Confirm({ title, verb, command, children, work, onClose }: Props
   };
   return (
     <Dialog title={title} onClose={onClose}>
-      <p>{children}</p>
+      <div>{children}</div>
       <Alert words={action.problem?.message ?? null} />
       {command && <Command line={command} />}
       <div class="buttons">

@@ -14,17 +14,19 @@ import { Confirm } from "./remove";
 
 const NAME = "Name of the passkey";
 
-/** A refused change; one that needs a recent sign-in has a button for it. */
+/** A refused change; one that needs a recent sign-in has a button for it, which comes back to the page. */
 export function Refused({ action, fields }: { action: Action; fields: string[] }) {
-  const again = async () => {
-    await send("POST", "/auth/sign-out/");
-    forget();
-    returnTo.value = "/settings/account";
-    go("/sign-in");
-  };
+  const leaving = useAction();
+  const again = () =>
+    leaving.run(async () => {
+      await send("POST", "/auth/sign-out/");
+      forget();
+      returnTo.value = location.pathname + location.search + location.hash;
+      go("/sign-in");
+    });
   return (
     <>
-      <Alert words={rest(action.problem, fields)} />
+      <Alert words={leaving.problem?.message ?? rest(action.problem, fields)} />
       {action.problem?.status === 403 && (
         <div class="buttons">
           <button type="button" onClick={() => void again()}>
