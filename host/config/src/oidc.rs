@@ -5,6 +5,7 @@ use serde::Deserialize;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use wharf_domain::email::canonical;
 
 /// A provider of OpenID Connect, and the persons who sign in with it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -38,11 +39,15 @@ impl OidcConfig {
 
     /// Whether a verified address may sign in.
     pub fn allows(&self, email: &str) -> bool {
-        let (_, domain) = email.rsplit_once('@').unwrap_or_default();
-        let mut domains = self.allow_domains.iter();
-        let mut emails = self.allow_emails.iter();
-        domains.any(|allowed| allowed.eq_ignore_ascii_case(domain))
-            || emails.any(|allowed| allowed.eq_ignore_ascii_case(email))
+        let Ok(email) = canonical(email) else {
+            return false;
+        };
+        let local = email.rsplit_once('@').map_or("", |(local, _)| local);
+        let domains = self.allow_domains.iter();
+        let mut allowed = domains
+            .map(|domain| canonical(&format!("{local}@{domain}")))
+            .chain(self.allow_emails.iter().map(|email| canonical(email)));
+        allowed.any(|allowed| allowed.is_ok_and(|allowed| allowed == email))
     }
 
     /// The first rule that the settings break: the key and the rule.

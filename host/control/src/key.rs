@@ -17,6 +17,7 @@ use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use wharf_db::{Change, Changes, Db, KeyRow, KeyTerms, Read, View};
 use wharf_domain::audit::Origin;
+use wharf_domain::email::canonical;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::UserId;
 use wharf_domain::scope::{Scope, Scopes};
@@ -203,7 +204,7 @@ impl Keys {
             scopes: new.scopes,
             expires_at: new.expires_at,
         };
-        let (row_id, email, origin) = (id.clone(), new.email.clone(), origin.clone());
+        let (row_id, origin) = (id.clone(), origin.clone());
         let decide = move |view: &View<'_>| {
             let mut changes = Changes::none();
             let mut expired = Vec::new();
@@ -213,8 +214,8 @@ impl Keys {
                     user
                 }
                 None => {
-                    let user = view.rows.next_user()?;
-                    changes = changes.with(Change::PutUser(user, new.email.clone()));
+                    let (user, put) = new_user(view, &new.email)?;
+                    changes = changes.with(put);
                     user
                 }
             };
@@ -242,7 +243,9 @@ impl Keys {
             None => self.db.write_essential(decide).await?,
         };
         let created_at = row.created_at;
-        let made = Arc::new(ValidKey::new(&row, &email, terms, None));
+        let email = self.db.read(|rows| rows.email_of(row.user))?;
+        let made = ValidKey::new(&row, &email.unwrap_or_default(), terms, None);
+        let made = Arc::new(made);
         self.change_valid(|valid| {
             expired.iter().for_each(|id| drop(valid.remove(id)));
             valid.insert(id.clone(), Arc::clone(&made));
@@ -420,26 +423,17 @@ fn random_key() -> Result<(String, SecretText), Error> {
     Ok((id, SecretText::new(key)))
 }
 
-/// Checks the address of a user. The check is loose, since the address only identifies a user and
-/// receives no mail.
-pub(super) fn check_email(email: &str, errors: &mut FieldErrors) {
-    let plain = |text: &str| !text.chars().any(|c| c.is_control() || c.is_whitespace());
-    let address = email
-        .rsplit_once('@')
-        .is_some_and(|(local, domain)| !local.is_empty() && !domain.is_empty());
-    if !address || !plain(email) || email.len() > 254 {
-        errors.add(
-            "email",
-            "must be an e-mail address of at most 254 characters",
-        );
-    }
+/// Returns a new user with an address, and the change that makes the user.
+pub(super) fn new_user(view: &View<'_>, email: &str) -> Result<(UserId, Change), Error> {
+    let email = canonical(email).map_err(|rule| FieldErrors::one("email", rule))?;
+    let user = view.rows.next_user()?;
+    Ok((user, Change::PutUser(user, email)))
 }
 
 /// Checks the fields of a new key.
 fn check(new: &NewKey, now: Timestamp) -> Result<(), Error> {
     let name = &new.name;
     let mut errors = FieldErrors::default();
-    check_email(&new.email, &mut errors);
     if name.chars().any(char::is_control) || name.chars().count() > 100 {
         errors.add("name", "must be at most 100 printable characters");
     }

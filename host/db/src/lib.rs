@@ -13,6 +13,7 @@ mod careful;
 mod codec;
 mod commit;
 mod disk;
+mod emails;
 mod events;
 mod findings;
 mod fsck;

@@ -44,6 +44,10 @@ const STEPS: &[Step] = &[
         done: "took the scope `metrics` from keys that users made",
         run: |rows| rows.take_metrics_from_users(),
     },
+    Step {
+        done: "wrote the addresses of users in one form",
+        run: |rows| rows.write_canonical_addresses(),
+    },
 ];
 
 /// The format before the first of [`STEPS`].

@@ -10,6 +10,7 @@ use super::tables as t;
 use uuid::Uuid;
 use wharf_domain::audit::AuditRecord;
 use wharf_domain::capacity::Claim;
+use wharf_domain::email::canonical;
 use wharf_domain::error::Error;
 use wharf_domain::event::Event;
 use wharf_domain::host_key::HostKey;
@@ -190,9 +191,13 @@ pub trait Read: Rows {
         Ok(self.get(&t::NODES, &*node.0, ())?.unwrap_or_default())
     }
 
-    /// The user with an e-mail address.
+    /// The user with an e-mail address, in any spelling. The exact one is first: an earlier version may
+    /// have stored two users with spellings of one address.
     fn user_of_email(&self, email: &str) -> Result<Option<UserId>, Error> {
-        self.get(&t::EMAILS, email, ())
+        match (self.get(&t::EMAILS, email, ())?, canonical(email)) {
+            (None, Ok(canonical)) => self.get(&t::EMAILS, &*canonical, ()),
+            (user, _) => Ok(user),
+        }
     }
 
     /// The number for a new user.

@@ -5,6 +5,7 @@ pub mod blueprint;
 pub mod capacity;
 pub mod draft;
 pub mod driver;
+pub mod email;
 pub mod error;
 pub mod event;
 pub mod flavor;

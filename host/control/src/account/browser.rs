@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use wharf_db::{PasswordRow, ReadAccounts};
+use wharf_db::{PasswordRow, Read, ReadAccounts};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_domain::secret::SecretText;
@@ -38,7 +38,7 @@ impl Accounts {
 
     /// Whether a user signs in with an address.
     pub fn has_address(&self, user: UserId, email: &str) -> bool {
-        let found = self.db.read(|rows| super::password::user_of(rows, email));
+        let found = self.db.read(|rows| rows.user_of_email(email));
         found.is_ok_and(|found| found == Some(user))
     }
 }

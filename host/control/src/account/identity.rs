@@ -5,6 +5,7 @@ use super::ways::is_last;
 use super::{Accounts, NewSession, RelyingParty, Visitor, id_name};
 use crate::audit;
 use crate::caller::Caller;
+use crate::key::new_user;
 use sha2::{Digest, Sha256};
 use wharf_db::{Change, Changes, IdentityDigest, IdentityRow, Read, ReadWays, WayChange};
 use wharf_domain::error::Error;
@@ -82,11 +83,11 @@ impl Accounts {
                 IdentityUser::Link(user) => user,
                 IdentityUser::OtherIdentity => return Err(Error::SignInRefused),
                 IdentityUser::Create => {
-                    let user = view.rows.next_user()?;
-                    let email = identity.email.to_ascii_lowercase();
+                    let (user, put) = new_user(view, &identity.email)?;
+                    let email = &identity.email;
                     let audited =
-                        audit::record(view, origin, "user.create", Some(user), &email, "oidc");
-                    changes = changes.with(Change::PutUser(user, email)).with(audited);
+                        audit::record(view, origin, "user.create", Some(user), email, "oidc");
+                    changes = changes.with(put).with(audited);
                     user
                 }
             };
@@ -159,11 +160,7 @@ fn target(
     if let Some(user) = rows.user_of_identity(digest)? {
         return Ok(IdentityUser::Linked(user));
     }
-    let known = match rows.user_of_email(&identity.email)? {
-        None => rows.user_of_email(&identity.email.to_ascii_lowercase())?,
-        known => known,
-    };
-    let Some(user) = known else {
+    let Some(user) = rows.user_of_email(&identity.email)? else {
         return Ok(IdentityUser::Create);
     };
     // A provider may give the address of one person to another person later.

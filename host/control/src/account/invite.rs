@@ -4,7 +4,7 @@
 use super::session::end_others;
 use super::{Accounts, NewSession, Visitor, password};
 use crate::audit;
-use crate::key::check_email;
+use crate::key::new_user;
 use crate::operator::Operator;
 use crate::random::random_text;
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,6 @@ impl Operator<'_> {
     /// becomes invalid.
     pub async fn invite(&self, email: &str) -> Result<Invitation, Error> {
         let mut errors = FieldErrors::default();
-        check_email(email, &mut errors);
         if !self.config.session.enabled {
             errors.add("session.enabled", "is false, so nobody can sign in");
         }
@@ -59,8 +58,8 @@ impl Operator<'_> {
             let user = match view.rows.user_of_email(&email)? {
                 Some(user) => user,
                 None => {
-                    let user = view.rows.next_user()?;
-                    changes = changes.with(Change::PutUser(user, email.clone()));
+                    let (user, put) = new_user(view, &email)?;
+                    changes = changes.with(put);
                     user
                 }
             };

@@ -6,7 +6,6 @@ use crate::audit;
 use crate::caller::Caller;
 use wharf_db::{AccountChange, Change, Changes, Read, ReadAccounts};
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::ids::UserId;
 use wharf_domain::secret::SecretText;
 
 /// The shortest password in characters.
@@ -28,14 +27,6 @@ pub(super) fn check(field: &str, password: &SecretText) -> Result<(), FieldError
     Ok(())
 }
 
-/// The user with an address as a person types it.
-pub(super) fn user_of(rows: &impl Read, email: &str) -> Result<Option<UserId>, Error> {
-    match rows.user_of_email(email)? {
-        None => rows.user_of_email(&email.to_ascii_lowercase()),
-        known => Ok(known),
-    }
-}
-
 impl Accounts {
     /// Signs a user in. An unknown address, a wrong password and a disabled user take equal work.
     pub async fn sign_in(
@@ -45,7 +36,7 @@ impl Accounts {
         password: SecretText,
     ) -> Result<NewSession, Error> {
         let (user, row) = self.db.read(|rows| {
-            let user = user_of(rows, email)?;
+            let user = rows.user_of_email(email)?;
             let row = user.map(|user| rows.password(user)).transpose()?;
             Ok((user, row.flatten()))
         })?;

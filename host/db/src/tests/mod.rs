@@ -13,6 +13,7 @@ mod damage;
 mod fixture;
 mod formats;
 mod idempotency;
+mod emails;
 mod key_scopes;
 mod migration;
 mod power;

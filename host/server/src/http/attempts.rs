@@ -16,6 +16,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 use wharf_control::Caller;
+use wharf_domain::email::canonical;
 use wharf_domain::ids::UserId;
 
 /// The most proofs of one request. A page on another port of the host can add some.
@@ -57,7 +58,7 @@ impl Attempts {
     /// Takes an attempt on an account, whether it exists or not. An attempt beyond the rate of its network
     /// takes none from other networks.
     fn take_account(&self, email: &str, network: Option<IpAddr>) -> Result<(), RateExceeded> {
-        let account: Arc<str> = email.to_ascii_lowercase().into();
+        let account: Arc<str> = canonical(email).map_or_else(|_| email.into(), Into::into);
         let in_network = (Arc::clone(&account), network);
         let taken = self.accounts_in_networks.take(&in_network);
         taken.and_then(|()| self.accounts.take(&account))

@@ -25,6 +25,7 @@ use token::{Address, Claims, Expected, TokenError};
 use tokio::sync::Mutex;
 use wharf_config::{BaseUrl, OidcConfig};
 use wharf_control::{IdentityError, ProvenIdentity};
+use wharf_domain::email::canonical;
 use wharf_domain::secret::SecretText;
 
 pub use pending::LIFETIME;
@@ -405,6 +406,10 @@ fn proven(config: &OidcConfig, claims: Claims) -> Result<ProvenIdentity, SignInF
         tracing::info!("the provider has not verified the address of an account");
         return Err(SignInFailure::Unverified);
     }
+    let Ok(email) = canonical(&email) else {
+        tracing::info!("the address of an account is not valid");
+        return Err(SignInFailure::NotAllowed);
+    };
     if !config.allows(&email) {
         tracing::info!("an address is not on the allow-list of `oidc`");
         return Err(SignInFailure::NotAllowed);
