@@ -9,6 +9,7 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 use serde::de::DeserializeOwned;
 use std::error::Error as StdError;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use wharf_config::is_protected;
@@ -57,13 +58,14 @@ impl FetchError {
 
 /// Whether the provider was reached, and its certificate refused. I/O errors hide their cause.
 fn is_of_certificate(error: &(dyn StdError + 'static)) -> bool {
-    let hidden = error.downcast_ref::<std::io::Error>();
-    let hidden = hidden.and_then(std::io::Error::get_ref);
-    let found = match hidden {
-        Some(hidden) => hidden.downcast_ref::<rustls::Error>(),
-        None => error.downcast_ref::<rustls::Error>(),
-    };
-    matches!(found, Some(rustls::Error::InvalidCertificate(_)))
+    let hidden = error.downcast_ref::<io::Error>();
+    match hidden.and_then(io::Error::get_ref) {
+        Some(hidden) => is_of_certificate(hidden),
+        None => matches!(
+            error.downcast_ref(),
+            Some(rustls::Error::InvalidCertificate(_))
+        ),
+    }
 }
 
 /// Sends requests.
