@@ -144,12 +144,12 @@ fn unsent_responses_are_bounded_in_all() {
     let (server, api) = start_limited("unsent_mib = 1");
     let others: Vec<_> = (0..8)
         .map(|n| server.user(&format!("{n}@example.com")).unwrap())
+        .inspect(|other| drop(other.small_container().unwrap()))
         .collect();
     // A list of an instance has about 900 bytes, a response costs 1 KiB more, and a user has 128 KiB.
     let unread: Vec<_> = others
         .iter()
         .flat_map(|other| {
-            other.small_container().unwrap();
             let list = |n| head(n, "GET", "/api/instance/", other.key(), true);
             [(); 6].map(|()| connection(&server, &no_window(), 100, list))
         })

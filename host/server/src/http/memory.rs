@@ -71,23 +71,34 @@ impl Memory {
     /// Holds bytes for a party; none if its share is full. The last bytes of a share may exceed it, so
     /// that a response can be larger than the share.
     pub(super) fn hold(self: &Arc<Self>, party: Party, bytes: u64) -> Option<Hold> {
-        let mut hold = self.empty(party);
+        let mut hold = self.holding(party, 0);
         hold.grow(bytes).then_some(hold)
+    }
+
+    /// Holds bytes of a refusal, for which a party has an eighth more than its share; none if that is full
+    /// too. Other parties cannot use it up.
+    pub(super) fn hold_refusal(self: &Arc<Self>, party: Party, bytes: u64) -> Option<Hold> {
+        let limit = self.limit.saturating_add(self.limit / 8);
+        let mut held = self.held();
+        if held.share_is_full(party, limit) {
+            return None;
+        }
+        held.change(party, |held| held.saturating_add(bytes));
+        Some(self.holding(party, bytes))
     }
 
     /// Holds bytes for a party even if its share is full.
     pub(super) fn hold_anyway(self: &Arc<Self>, party: Party, bytes: u64) -> Hold {
-        let mut hold = self.empty(party);
         self.held().change(party, |held| held.saturating_add(bytes));
-        hold.bytes = bytes;
-        hold
+        self.holding(party, bytes)
     }
 
-    fn empty(self: &Arc<Self>, party: Party) -> Hold {
+    /// The owner of bytes that are counted.
+    fn holding(self: &Arc<Self>, party: Party, bytes: u64) -> Hold {
         Hold {
             memory: Arc::clone(self),
             party,
-            bytes: 0,
+            bytes,
         }
     }
 
@@ -98,12 +109,15 @@ impl Memory {
 
 impl Held {
     fn is_full(&self, party: Party, limit: u64) -> bool {
+        self.share_is_full(party, limit) || self.all >= limit
+    }
+
+    fn share_is_full(&self, party: Party, limit: u64) -> bool {
         let own = self.parties.get(&party).copied().unwrap_or_default();
-        let share_is_full = match party {
+        match party {
             Party::User(_) => own >= limit / USER,
             Party::Network(_) => own >= limit / NETWORK || self.strangers >= limit / STRANGERS,
-        };
-        share_is_full || self.all >= limit
+        }
     }
 
     fn change(&mut self, party: Party, change: impl Fn(u64) -> u64) {
@@ -166,12 +180,14 @@ mod tests {
         // The last bytes exceed the share.
         assert!(of_ann.grow(1_000) && !of_ann.grow(1));
         assert!(memory.is_full(ann) && memory.hold(ann, 1).is_none());
+        assert!(memory.hold_refusal(ann, 1).is_none());
         let _of_bob = memory.hold(bob, 1).unwrap();
         let anyway = memory.hold_anyway(ann, 5);
         drop(of_ann);
         assert!(!memory.is_full(ann));
         let of_network = memory.hold(network(1), 100).unwrap();
         assert!(memory.hold(network(1), 1).is_none());
+        assert!(memory.hold_refusal(network(1), 1).is_some());
         drop((anyway, of_network));
         assert!(memory.hold(network(1), 1).is_some());
     }
@@ -187,6 +203,8 @@ mod tests {
             .map_while(|n| memory.hold(Party::User(UserId(n)), 800))
             .collect();
         assert_eq!(users.len(), 6);
+        let other = Party::User(UserId(100));
+        assert!(memory.hold(other, 1).is_none() && memory.hold_refusal(other, 1).is_some());
         drop((strangers, users));
         let held = memory.held();
         assert_eq!((held.all, held.strangers, held.parties.len()), (0, 0, 0));

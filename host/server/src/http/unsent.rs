@@ -9,7 +9,7 @@ use super::respond::{HttpError, Response};
 use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
-use http::{Extensions, Request, StatusCode};
+use http::{Extensions, Request};
 use hyper::body::{Body as _, Frame, SizeHint};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -88,8 +88,8 @@ impl Asked {
     }
 }
 
-/// The share of a client without a key is full. The stream or the connection ends without a response,
-/// since each would need memory.
+/// The share of a party is full, with its part for refusals. The stream or the connection ends without a
+/// response, since each would need memory.
 #[derive(Debug, thiserror::Error)]
 #[error("the client does not read its responses")]
 pub(super) struct Unread;
@@ -158,8 +158,8 @@ pub(super) struct UnsentBody {
 }
 
 impl UnsentBody {
-    /// Counts the body of a response on a connection. If the share of its user is full, a refusal takes
-    /// the place of the response, unless the request may have changed something.
+    /// Counts the body of a response on a connection. If the share of its party is full, a refusal takes
+    /// the place of the response, unless the request has changed something. Refusals have a bound too.
     pub(super) fn track(
         mut response: Response,
         asked: &Asked,
@@ -168,24 +168,25 @@ impl UnsentBody {
     ) -> Result<http::Response<Self>, Unread> {
         let user = response.extensions().get::<UserId>().copied();
         let party = Party::new(user, asked.client);
-        if user.is_some() && asked.is_safe && !is_static(&response) {
-            let is_full = unsent.is_full(party, asked.own.as_deref());
-            if is_full && response.status() == StatusCode::OK {
-                let id = response.headers_mut().remove(X_REQUEST_ID);
-                response = HttpError::Busy.into_response();
-                id.map(|id| response.headers_mut().insert(X_REQUEST_ID, id));
+        let is_success = response.status().is_success();
+        let is_done = is_success && !asked.is_safe;
+        if is_success && !is_done && unsent.is_full(party, asked.own.as_deref()) {
+            let id = response.headers_mut().remove(X_REQUEST_ID);
+            response = HttpError::Busy.into_response();
+            if let Some(id) = id {
+                response.headers_mut().insert(X_REQUEST_ID, id);
             }
         }
         if response.body().is_end_stream() {
             return Ok(Self::wrap(response, activity, None, None));
         }
-        let bytes = match is_static(&response) {
-            true => RESPONSE,
-            false => RESPONSE.saturating_add(response.body().size_hint().lower()),
+        let bytes = match response.extensions().get::<Static>() {
+            Some(Static) => RESPONSE,
+            None => RESPONSE.saturating_add(response.body().size_hint().lower()),
         };
-        let held = match user {
-            Some(_) => unsent.memory.hold_anyway(party, bytes),
-            None => unsent.memory.hold(party, bytes).ok_or(Unread)?,
+        let held = match is_done {
+            true => unsent.memory.hold_anyway(party, bytes),
+            false => unsent.memory.hold_refusal(party, bytes).ok_or(Unread)?,
         };
         let sending = Sending {
             activity: Arc::clone(activity),
@@ -212,10 +213,6 @@ impl UnsentBody {
             streamed,
         })
     }
-}
-
-fn is_static(response: &Response) -> bool {
-    response.extensions().get::<Static>().is_some()
 }
 
 impl hyper::body::Body for UnsentBody {
@@ -268,19 +265,42 @@ impl hyper::body::Body for UnsentBody {
 
 #[cfg(test)]
 mod tests {
-    use super::{CHUNK, Static, Unsent, UnsentBody};
+    use super::{Asked, CHUNK, RESPONSE, Static, Unsent, UnsentBody};
     use crate::http::activity::Activity;
+    use crate::http::memory::Party;
+    use crate::http::respond::Response;
     use axum::response::IntoResponse;
     use http_body_util::BodyExt;
     use hyper::body::Body as _;
     use std::sync::Arc;
+    use wharf_domain::ids::UserId;
+
+    /// The part of the bound for a client without a key.
+    const SHARE: u64 = 64;
+
+    fn track(
+        response: Response,
+        activity: &Arc<Activity>,
+        unsent: &Arc<Unsent>,
+    ) -> Option<http::Response<UnsentBody>> {
+        let asked = Asked {
+            client: None,
+            own: Some(Arc::clone(activity)),
+            is_safe: true,
+        };
+        UnsentBody::track(response, &asked, activity, unsent).ok()
+    }
+
+    fn is_full(unsent: &Unsent) -> bool {
+        unsent.is_full(Party::new(None, None), None)
+    }
 
     #[tokio::test]
     async fn a_body_counts_until_its_last_piece_is_dropped() {
         let (activity, unsent) = (Arc::<Activity>::default(), Unsent::new(100_000));
         let long = "x".repeat(2 * CHUNK + 1);
-        let response = UnsentBody::track(long.clone().into_response(), &activity, &unsent);
-        assert!(unsent.is_full() && !activity.bodies().is_empty());
+        let response = track(long.clone().into_response(), &activity, &unsent).unwrap();
+        assert!(is_full(&unsent) && !activity.bodies().is_empty());
         let mut body = response.into_body();
         let mut pieces = Vec::new();
         while let Some(frame) = body.frame().await {
@@ -293,40 +313,76 @@ mod tests {
         assert_eq!(pieces.concat(), long.as_bytes());
         assert_eq!(pieces.len(), 3);
         pieces.truncate(1);
-        assert!(unsent.is_full() && !activity.bodies().is_empty());
+        assert!(is_full(&unsent) && !activity.bodies().is_empty());
         pieces.clear();
-        assert!(!unsent.is_full() && activity.bodies().is_empty());
+        assert!(!is_full(&unsent) && activity.bodies().is_empty());
     }
 
     #[tokio::test]
-    async fn static_bytes_and_empty_bodies_cost_nothing() {
-        let (activity, unsent) = (Arc::<Activity>::default(), Unsent::new(1));
+    async fn static_bytes_and_empty_bodies_cost_no_more_than_their_responses() {
+        let (activity, unsent) = (
+            Arc::<Activity>::default(),
+            Unsent::new(2 * SHARE * RESPONSE),
+        );
         let mut response = "static".into_response();
         response.extensions_mut().insert(Static);
-        let response = UnsentBody::track(response, &activity, &unsent);
-        assert!(!unsent.is_full() && !activity.bodies().is_empty());
+        let response = track(response, &activity, &unsent);
+        assert!(!is_full(&unsent) && !activity.bodies().is_empty());
         drop(response);
-        let _empty = UnsentBody::track(().into_response(), &activity, &unsent);
+        let _empty = track(().into_response(), &activity, &unsent);
         assert!(activity.bodies().is_empty());
     }
 
     #[tokio::test]
     async fn a_streamed_body_is_watched_to_its_end_and_counts_what_is_not_sent() {
-        let (activity, unsent) = (Arc::<Activity>::default(), Unsent::new(3));
+        let (activity, unsent) = (
+            Arc::<Activity>::default(),
+            Unsent::new(SHARE * (RESPONSE + 3)),
+        );
         let frames = ["one", "two"].map(Ok::<_, std::convert::Infallible>);
         let body = axum::body::Body::from_stream(futures_util::stream::iter(frames));
         let mut response = axum::response::Response::new(body);
         response.extensions_mut().insert(super::Streamed);
-        let mut body = UnsentBody::track(response, &activity, &unsent).into_body();
+        let mut body = track(response, &activity, &unsent).unwrap().into_body();
         for _ in 0..2 {
-            assert!(!unsent.is_full() && !activity.bodies().is_empty());
+            assert!(!is_full(&unsent) && !activity.bodies().is_empty());
             let frame = body.frame().await.unwrap().unwrap();
-            assert!(unsent.is_full());
+            assert!(is_full(&unsent));
             drop(frame);
         }
         assert!(body.frame().await.is_none());
         assert!(!activity.bodies().is_empty());
         drop(body);
         assert!(activity.bodies().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_full_share_refuses_further_responses_and_then_ends_streams() {
+        let (activity, unsent) = (
+            Arc::<Activity>::default(),
+            Unsent::new(SHARE * RESPONSE * 10),
+        );
+        let of_stranger = |_| {
+            let tracked = track("a".into_response(), &activity, &unsent)?;
+            Some((tracked.status().as_u16(), tracked))
+        };
+        // The share has ten responses, and two refusals more.
+        let held: Vec<_> = (0..20).map_while(of_stranger).collect();
+        let of = |status| held.iter().filter(|held| held.0 == status).count();
+        assert_eq!((held.len(), of(200), of(503)), (12, 10, 2));
+        drop(held);
+        let of_user = |_| {
+            let mut response = "x".repeat(10_000).into_response();
+            response.extensions_mut().insert(UserId(1));
+            track(response, &activity, &unsent).unwrap()
+        };
+        // A connection has a thirty-second, which two lists exceed.
+        let held = [1, 2, 3].map(of_user);
+        assert_eq!(
+            held.each_ref().map(|held| held.status().as_u16()),
+            [200, 200, 503]
+        );
+        drop(held);
+        assert_eq!(of_user(4).status(), 200);
     }
 }

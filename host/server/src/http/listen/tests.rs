@@ -47,6 +47,7 @@ async fn start(limits: Limits) -> (SocketAddr, watch::Sender<bool>, JoinHandle<(
 fn limits() -> Limits {
     Limits {
         header_timeout_ms: 200,
+        idle_timeout_ms: 200,
         ..Limits::default()
     }
 }
@@ -188,6 +189,7 @@ async fn connections_beyond_the_limit_wait_for_those_with_a_key() {
     let one_place = Limits {
         max_connections: 1,
         header_timeout_ms: 5_000,
+        idle_timeout_ms: 5_000,
         ..limits()
     };
     let (address, _stop, _task) = start(one_place).await;
@@ -205,6 +207,7 @@ async fn connections_without_a_key_make_room() {
     let (address, _stop, _task) = start(Limits {
         max_connections: 3,
         header_timeout_ms: 60_000,
+        idle_timeout_ms: 60_000,
         ..limits()
     })
     .await;
