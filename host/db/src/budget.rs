@@ -36,15 +36,15 @@ impl Budget {
         }
     }
 
-    /// Fails if a user whose rows are changed has no budget left. A single write may go beyond it.
+    /// Fails if a user whose rows are changed has less than a row of the budget left. A single write may go beyond it.
     pub fn admit(&self, changes: &Changes, now: Timestamp) -> Result<(), Error> {
         let full = self.full();
         let mut users = BTreeSet::new();
         users.extend(changes.0.iter().filter_map(concerned));
         let most = users.iter().map(|user| self.cost(*user, now)).max();
         match most {
-            Some(cost) if self.per_day > 0 && cost >= full => {
-                let ms = (cost - full + DAY).div_ceil(self.per_day.into());
+            Some(cost) if self.per_day > 0 && cost + DAY > full => {
+                let ms = (cost + DAY - full).div_ceil(self.per_day.into());
                 Err(Error::TooManyRecords {
                     retry_after_s: ms.div_ceil(1000),
                     per_day: self.per_day,
