@@ -72,13 +72,13 @@ fn a_damaged_page_ends_no_other_request_and_raises_an_alarm() {
     }
     server.terminate().unwrap();
     let whole = fs::read(server.data_dir().join("wharf.redb")).unwrap();
-    let name = b"first-0";
+    let name = b"first-3";
     let mut places = (0..whole.len()).filter(|at| whole[*at..].starts_with(name));
     // The name is in an index and in the audit log too, on pages that a start needs.
     let mut is_of_instance = |at: usize| {
         damage(&server, &whole, at, 0);
         let started = server.run().is_ok();
-        let shown = || server.again(&ann).instance("first-0").unwrap().status;
+        let shown = || server.again(&ann).instance("first-3").unwrap().status;
         let is_of_instance = started && shown() == 500;
         if !is_of_instance {
             server.kill().unwrap();
@@ -93,9 +93,9 @@ fn a_damaged_page_ends_no_other_request_and_raises_an_alarm() {
     for n in 0..2 {
         // Neither a list without it nor a change of it.
         ann.get("/api/instance/").is(500);
-        ann.act("first-0", "stop").is(500);
-        ann.delete("first-0").is(500);
-        ann.instance("first-5").is(200);
+        ann.act("first-3", "stop").is(500);
+        ann.delete("first-3").is(500);
+        ann.instance("first-0").is(200);
         create(&ann, format!("third-{n}"));
         create(&bob, format!("fourth-{n}"));
         bob.act("second-5", "stop").is(200);

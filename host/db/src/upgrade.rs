@@ -13,11 +13,16 @@ use std::path::{Path, PathBuf};
 /// Room in bytes that is left beside the new file.
 const SPARE: u64 = 16 << 20;
 
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(".");
+    name.push(suffix);
+    name.into()
+}
+
 /// The name of the file of an earlier format.
 fn kept_as(path: &Path, format: u64) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(format!(".format-{format}"));
-    name.into()
+    with_suffix(path, &format!("format-{format}"))
 }
 
 /// Copies a database of an earlier format into a new file, migrates the copy, and puts it in the place of
@@ -35,7 +40,9 @@ pub fn upgrade(path: &Path, from: Opened, found: u64) -> Result<Opened, OpenErro
         bytes = length,
         "the database is migrated to a new file"
     );
-    let draft = wharf_secure_fs::draft(path);
+    // A crash may have left one, and the lock of the file keeps other processes from it.
+    let draft = with_suffix(path, "migrating");
+    remove(&draft).map_err(failed)?;
     let made = copy(path, &from, found, &draft).and_then(|made| {
         // The earlier version may have left one before the upgrade was taken back.
         remove(&kept).map_err(failed)?;
