@@ -82,5 +82,12 @@ fn many_keys_of_an_agent_leave_the_password_its_turn() {
     let ended = end(&mut openssh, "exit 0\r").unwrap();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ssh.logins(), 3);
+    // An agent with few keys goes on.
+    let offers_files_only = |socket: &str| {
+        let mut openssh = shell.own("ssh".as_ref(), &["-G", "-F", config, "box.wharf"]);
+        let ended = end(openssh.env("SSH_AUTH_SOCK", socket), "").unwrap();
+        ended.stdout.contains("identitiesonly yes")
+    };
+    assert!(offers_files_only(variables[0].1) && !offers_files_only("/nowhere"));
     server.finish().unwrap();
 }

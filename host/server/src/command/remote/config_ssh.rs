@@ -4,7 +4,7 @@ use super::connection::Connection;
 use super::known_hosts::{self, Keys};
 use super::output::{field, line, note};
 use super::profiles::home;
-use super::ssh::{Address, is_safe};
+use super::ssh::{AGENT_KEYS, Address, FILES_ONLY, is_safe};
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::Value;
@@ -98,6 +98,11 @@ impl ConfigSsh {
             }
             keys.insert(address.alias, known);
         }
+        text.push_str(&format!(
+            "\n# A server ends the connection after six keys, and the password needs its turn.\n\
+             Match originalhost *.{DOMAIN} exec \"sh -c 'test $(ssh-add -L 2>/dev/null | wc -l) -gt \
+             {AGENT_KEYS}'\"\n    {FILES_ONLY}\n"
+        ));
         Ok(text)
     }
 }

@@ -68,10 +68,7 @@ impl Address {
     }
 
     /// Options of OpenSSH, as `Name Value`. A host key that Wharf does not know is accepted once.
-    ///
-    /// A server counts each offered key as a failure, and ends the connection after six. So an agent's keys
-    /// are offered only if they are OpenSSH's own choice too: the password, or the right key, gets its turn.
-    pub fn options(&self, is_known: bool) -> Result<[String; 7]> {
+    pub fn options(&self, is_known: bool) -> Result<[String; 6]> {
         let known_hosts = known_hosts::file()?;
         let known_hosts = known_hosts.to_str().context("the path of known_hosts")?;
         let strict = if is_known { "yes" } else { "accept-new" };
@@ -82,9 +79,21 @@ impl Address {
             format!("HostKeyAlias {}", self.alias),
             format!("UserKnownHostsFile \"{known_hosts}\""),
             format!("StrictHostKeyChecking {strict}"),
-            "IdentitiesOnly yes".to_owned(),
         ])
     }
+}
+
+/// The keys of an agent that leave room for those in files and for the password. A server counts each
+/// offered key as a failure, and ends the connection after six.
+pub const AGENT_KEYS: usize = 3;
+
+/// The option with which OpenSSH offers no keys of an agent but those that are in files too.
+pub const FILES_ONLY: &str = "IdentitiesOnly yes";
+
+/// Whether the agent has more keys than a server takes.
+fn is_agent_full() -> bool {
+    let keys = Command::new("ssh-add").arg("-L").output();
+    keys.is_ok_and(|keys| keys.stdout.split(|byte| *byte == b'\n').count() > AGENT_KEYS + 1)
 }
 
 /// Whether a part of an address is safe in arguments and configurations of OpenSSH.
@@ -118,6 +127,9 @@ impl Ssh {
         }
         if let Some(identity) = &self.identity {
             ssh.arg("-i").arg(identity);
+        }
+        if self.identity.is_some() || is_agent_full() {
+            ssh.arg("-o").arg(FILES_ONLY);
         }
         ask_password::prepare(&mut ssh, &self.connection, &field(&instance, "uuid"))?;
         ssh.arg("--").arg(&address.alias).args(&self.command);
