@@ -24,6 +24,7 @@ mod engine_restart;
 mod gpus;
 mod grow;
 mod grow_killed;
+mod held;
 #[path = "../incus/mod.rs"]
 mod incus;
 mod inside;
@@ -119,6 +120,7 @@ fn waiting() -> Vec<Chain<Context>> {
             "sizes_and_host_keys_stay_over_a_restart" => look(resize::restart),
         ],
         ["an_image_of_the_operators_is_built_and_logged_in_to" => own_image::is_built_and_logged_in_to],
+        ["another_port_is_taken_for_one_that_a_program_has" => held::port],
         ["operations_complete_after_kills_of_the_server" => crash::kills],
         ["create_answers_before_the_instance_is_up" => lifecycle::create_answers_at_once],
         ["running_means_that_ssh_accepts" => lifecycle::running_means_ssh_accepts],

@@ -103,6 +103,10 @@ fn adopt(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error> {
             booting(spec, &Started::Starting)
         }
         Phase::Creating => first_start(ctx, spec, found),
+        // The engine dates a start before it runs the instance, and the start was interrupted in between.
+        Phase::Stopped(_) if start::has_begun(found) => {
+            booting(spec, &start_sized(ctx, found, &spec.size)?)
+        }
         phase @ (Phase::Ready | Phase::Booting) => {
             match repeat_interrupted(ctx, found, &spec.size)? {
                 None => Ok(settled(spec.generation, phase)),

@@ -28,6 +28,8 @@ pub fn move_here(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         Place::Absent => Ok(settled(spec.generation, Phase::Absent)),
         Place::Here(found) => readdress(ctx, spec, &found),
         Place::Elsewhere(found) if found.is_up() => Ok(settled(spec.generation, found.phase())),
+        // A second copy beside one under way would meet the disk of the first.
+        Place::Elsewhere(_) if is_operated(ctx, spec)? => moving("the engine is at work"),
         Place::Elsewhere(found) => match ctx.api.move_here(&found.name)? {
             Ok(Outcome::Done) => match found::look(ctx, &spec.tag)? {
                 Place::Here(found) => readdress(ctx, spec, &found),
@@ -35,6 +37,10 @@ pub fn move_here(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
             },
             Ok(Outcome::Unknown) => moving("the engine copies the disk"),
             Err(refusal) if refusal.is_busy() || refusal.is_still_running() => {
+                moving("the engine is at work")
+            }
+            // The copy of an interrupted call began or is being removed since the look.
+            Err(refusal) if refusal.is_copied_already() && is_operated(ctx, spec)? => {
                 moving("the engine is at work")
             }
             Err(refusal) if refusal.is_not_found() => Ok(settled(spec.generation, Phase::Absent)),

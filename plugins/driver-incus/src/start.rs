@@ -62,7 +62,8 @@ pub fn is_under_way(ctx: &Context, tag: &Tag, found: &Found) -> Result<bool, Err
 }
 
 /// Whether a start has begun and not ended.
-fn has_begun(found: &Found) -> bool {
+#[must_use]
+pub fn has_begun(found: &Found) -> bool {
     let note = found.details.config.get(names::START);
     note.is_some_and(|note| note == names::BEGUN)
 }

@@ -265,8 +265,38 @@ fn an_instance_in_an_interrupted_start_is_not_stopped() {
     let report = call(&fake, |ctx| ensure::ensure(ctx, &spec)).unwrap();
     assert!(matches!(report.phase, Phase::Booting) && report.again_ms.is_some());
     fake.operating.set(false);
+    // The engine has given it up, and it is repeated.
     let report = call(&fake, |ctx| ensure::ensure(ctx, &spec)).unwrap();
-    assert!(matches!(report.phase, Phase::Stopped(_)));
+    assert!(matches!(report.phase, Phase::Booting), "{report:?}");
+    assert!(matches!(settle(&fake, true), Phase::Ready));
+    // A start that has ended is not repeated.
+    for one in fake.instances.borrow_mut().values_mut() {
+        one.running = false;
+    }
+    let report = call(&fake, |ctx| ensure::ensure(ctx, &spec)).unwrap();
+    assert!(matches!(report.phase, Phase::Stopped(_)), "{report:?}");
+}
+
+/// The engine copies under another name, so that the instance is still on its old member.
+#[test]
+fn a_repeated_move_waits_for_the_copy_of_an_interrupted_one() {
+    let fake = Fake::default();
+    settle(&fake, false);
+    for one in fake.instances.borrow_mut().values_mut() {
+        (one.running, one.location) = (false, "m2".into());
+    }
+    fake.operating.set(true);
+    let report = call(&fake, |ctx| relocate::move_here(ctx, &spec())).unwrap();
+    assert!(matches!(report.phase, Phase::Elsewhere(_)), "{report:?}");
+    assert!(
+        fake.instances
+            .borrow()
+            .values()
+            .all(|one| one.location == "m2")
+    );
+    fake.operating.set(false);
+    let report = call(&fake, |ctx| relocate::move_here(ctx, &spec())).unwrap();
+    assert!(matches!(report.phase, Phase::Stopped(_)), "{report:?}");
 }
 
 #[test]

@@ -138,6 +138,12 @@ impl Refusal {
         self.says(&["overlaps with another"])
     }
 
+    /// The target of a move has the disk of another attempt.
+    #[must_use]
+    pub fn is_copied_already(&self) -> bool {
+        self.says(&["already exists on migration target storage"])
+    }
+
     /// Another instance still has the address.
     #[must_use]
     pub fn is_address_taken(&self) -> bool {
