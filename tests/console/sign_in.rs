@@ -159,7 +159,11 @@ fn takes_the_objects_of_an_extension(desk: &Desk) {
         .wait_for_text("The page could not go on (TypeError")
         .unwrap();
     browser
-        .run("setTimeout(() => Promise.reject(new Error('a fault of a test')))")
+        .run(
+            "const reason = new Error('a fault of a test');
+             const promise = Promise.resolve();
+             dispatchEvent(new PromiseRejectionEvent('unhandledrejection', { promise, reason }))",
+        )
         .unwrap();
     browser.wait_for_text("(Error: a fault of a test)").unwrap();
     desk.click("Close").unwrap();
