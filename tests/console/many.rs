@@ -3,7 +3,7 @@
 use crate::desk::Desk;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wharf_tests::browser::Browser;
-use wharf_tests::{simulated_node, small};
+use wharf_tests::{WITHOUT_RATES, simulated_node, small};
 
 const COUNT: usize = 1000;
 
@@ -53,7 +53,7 @@ fn a_list_of_a_thousand_instances_scrolls_and_filters() {
     );
     // The simulated engine opens no ports.
     let ports = "[ssh_ports]\nfrom = 20000\nto = 21999\n[web]\nfrom = 30000\nto = 30999\n";
-    let Some(desk) = Desk::start_with(&format!("{ports}{node}")).unwrap() else {
+    let Some(desk) = Desk::start_with(&format!("{WITHOUT_RATES}{ports}{node}")).unwrap() else {
         return;
     };
     let left = AtomicUsize::new(COUNT);

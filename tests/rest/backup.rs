@@ -1,7 +1,7 @@
 //! `wharf backup` and `wharf restore`, under load and killed.
 
 use crate::sign_in::{ANN, Browser, PASSWORD};
-use crate::{Expected, has, start, uuid};
+use crate::{Expected, has, start, start_under, uuid};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wharf_testkit::workspace::wharf_binary;
-use wharf_tests::{Api, Server};
+use wharf_tests::{Api, Server, WITHOUT_RATES};
 
 fn names(api: &Api) -> BTreeSet<String> {
     let list = api.list().unwrap();
@@ -34,7 +34,7 @@ fn restore(server: &mut Server, file: &Path) {
 
 #[test]
 fn a_backup_under_load_is_a_database_of_one_moment() {
-    let (mut server, api) = start();
+    let (mut server, api) = start_under(WITHOUT_RATES, "");
     let dir = tempfile::tempdir().unwrap();
     // Before a backup begins, and after it has ended.
     let acknowledged = Mutex::new(Vec::<Value>::new());

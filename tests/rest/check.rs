@@ -37,6 +37,20 @@ pub fn checked(program: &Path, file: &Path, config: &str) -> (Option<i32>, Strin
 }
 
 #[test]
+fn a_console_behind_a_proxy_without_a_name_is_warned_about() {
+    let node = simulated_node("one", "");
+    let proxied = format!("base_url = \"https://wharf.example\"\n{node}");
+    let named = format!("trusted_proxies = [\"127.0.0.1\", \"10.0.0.0/8\"]\n{proxied}");
+    let warned = |nodes: &str| check_nodes(nodes).contains("setting `trusted_proxies`");
+    assert!(warned(&proxied));
+    assert!(!warned(&named) && !warned(&node));
+    let wrong = check_nodes(&named.replace("10.0.0.0/8", "proxy.example"));
+    for part in ["`trusted_proxies`", "\"proxy.example\"", "10.0.0.0/24"] {
+        assert!(wrong.contains(part), "{wrong}");
+    }
+}
+
+#[test]
 fn contradictions_with_claims_name_the_setting_and_the_remedy() {
     let (node, _engine) =
         lasting_node("one", "gpus = [{ model = \"L4\", device = \"L4#0\" }]").unwrap();

@@ -3,7 +3,7 @@
 use crate::bill::fake_clock;
 use crate::{Expected, has, wait_until};
 use std::fs;
-use wharf_tests::{Server, metric, simulated_node, small};
+use wharf_tests::{Server, WITHOUT_RATES, metric, simulated_node, small};
 
 const ANN: &str = "ann@example.com";
 /// Instances that are created and deleted.
@@ -21,7 +21,7 @@ fn a_closed_month_is_exact_and_its_records_are_gone() {
     );
     // The simulated engine opens no ports.
     let ports = "[ssh_ports]\nfrom = 20000\nto = 29999\n[web]\nfrom = 30000\nto = 30999\n";
-    let settings = format!("{ports}{node}");
+    let settings = format!("{WITHOUT_RATES}{ports}{node}");
     let mut server = Server::start_in(&settings, &clock.environment()).unwrap();
     let mut api = server.user(ANN).unwrap();
     let kept = api.small_container().unwrap()["uuid"]

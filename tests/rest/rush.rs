@@ -2,7 +2,7 @@
 
 use crate::{Expected, start_under, until_says, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use wharf_tests::{Server, simulated_node, small};
+use wharf_tests::{Server, WITHOUT_RATES, simulated_node, small};
 
 /// Most creates. The first instances run long before the last create.
 const MOST: usize = 9_000;
@@ -18,7 +18,7 @@ fn a_burst_of_creates_is_provisioned_during_and_after_it() {
     );
     // The simulated engine opens no ports.
     let ports = "[ssh_ports]\nfrom = 20000\nto = 29999\n[web]\nfrom = 30000\nto = 30999\n";
-    let server = Server::start(&format!("{ports}{node}")).unwrap();
+    let server = Server::start(&format!("{WITHOUT_RATES}{ports}{node}")).unwrap();
     let api = server.user("ann@example.com").unwrap();
     let (made, over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let running = || {

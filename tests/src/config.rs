@@ -49,6 +49,10 @@ impl Ports {
     }
 }
 
+/// The settings without rates of requests, for tests of load.
+pub const WITHOUT_RATES: &str =
+    "[limits]\nrequests_per_second = 0\nrequests_per_second_per_user = 0\n";
+
 /// A `[[node]]` on the simulated engine, with room for a handful of instances.
 pub fn simulated_node(name: &str, settings: &str) -> String {
     format!(

@@ -28,7 +28,7 @@ mod wait;
 pub use api::{Answer, Api, small};
 pub use certificates::{Authority, Certificate};
 pub use cli::{Ended, OnTerminal, Shell, end};
-pub use config::{Ports, docker_node, lasting_node, simulated_node};
+pub use config::{Ports, WITHOUT_RATES, docker_node, lasting_node, simulated_node};
 pub use document::{check as agrees_with_document, check_body as body_agrees, documented};
 pub use fake_clock::FakeClock;
 pub use network::{free_network, free_network_beside};

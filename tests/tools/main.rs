@@ -16,7 +16,7 @@ mod wharf_vm;
 
 use std::path::PathBuf;
 use wharf_testkit::workspace::root;
-use wharf_tests::{Python, Server};
+use wharf_tests::{Python, Server, WITHOUT_RATES};
 
 /// Returns the path of a file in this directory.
 fn source(name: &str) -> PathBuf {
@@ -49,5 +49,5 @@ fn start() -> Server {
     );
     // Simulated instances open no ports, so these numbers conflict with nothing.
     let ports = "[ssh_ports]\nfrom = 20000\nto = 25999\n[web]\nfrom = 26000\nto = 31999\n";
-    Server::start(&format!("{ports}{roomy}{small}")).unwrap()
+    Server::start(&format!("{WITHOUT_RATES}{ports}{roomy}{small}")).unwrap()
 }

@@ -74,8 +74,24 @@ pub async fn all(config: &Config) -> Result<Vec<Finding>> {
         });
     }
     findings.extend(shared_host::find(config));
+    findings.extend(unnamed_proxy(config));
     findings.sort_by_key(|finding| finding.severity);
     Ok(findings)
+}
+
+/// Warns if the clients of a proxy cannot be told apart. A proxy has the TLS of an https console.
+fn unnamed_proxy(config: &Config) -> Option<Finding> {
+    let is_behind_proxy = config.tls.is_none() && config.base_url().is_https();
+    (is_behind_proxy && config.trusted_proxies.is_empty()).then(|| Finding {
+        severity: Severity::Warning,
+        setting: "trusted_proxies".to_owned(),
+        problem: "`base_url` is that of a proxy, whose clients share one address: one of them can use up \
+                  the attempts of all to sign in"
+            .to_owned(),
+        remedy: "name the proxy, such as trusted_proxies = [\"127.0.0.1\"], and let it append its \
+                 client's address to X-Forwarded-For"
+            .to_owned(),
+    })
 }
 
 /// Reads the claims from the running server, or else from a copy of the database.
@@ -120,7 +136,9 @@ pub async fn log(app: &App) {
         on_machine,
     } = judged;
     let rules = tokio::task::spawn_blocking(move || node_rules::missing(&on_machine, false)).await;
-    for finding in findings.into_iter().chain(rules.unwrap_or_default()) {
+    let others = rules.unwrap_or_default().into_iter();
+    let others = others.chain(unnamed_proxy(&app.config()));
+    for finding in findings.into_iter().chain(others) {
         let Finding {
             setting,
             problem,

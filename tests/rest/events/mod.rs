@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
 use ureq::Agent;
 use ureq::http::Request;
-use wharf_tests::{Api, Server, simulated_node};
+use wharf_tests::{Api, Server, WITHOUT_RATES, simulated_node};
 
 /// A message of a stream: event, id, data.
 type Message = (String, u64, Value);
@@ -120,6 +120,6 @@ fn roomy(environment: &[(String, String)]) -> (Server, tempfile::TempDir) {
         );
     // The simulated engine opens no ports.
     let ports = "[ssh_ports]\nfrom = 20000\nto = 29999\n[web]\nfrom = 30000\nto = 30999\n";
-    let server = Server::start_in(&format!("{ports}{node}"), environment).unwrap();
+    let server = Server::start_in(&format!("{WITHOUT_RATES}{ports}{node}"), environment).unwrap();
     (server, dir)
 }

@@ -85,7 +85,8 @@ impl Page {
     fn cookie(&self, name: &str) -> Option<String> {
         let is_named = |cookie: &&String| {
             let full = cookie.split('=').next().unwrap_or_default();
-            full.rsplit_once('-').is_some_and(|(found, _)| found == name)
+            full == name
+                || full.rsplit_once('-').is_some_and(|(found, id)| found == name && id.len() == 12)
         };
         let mut found = self.cookies.iter().filter(is_named);
         let cookie = found.next()?;

@@ -125,7 +125,7 @@ fn wait_until_closed(file: &Path) -> Result<()> {
 fn configuration(nodes: usize, engines: Option<(&Path, Duration)>) -> String {
     let mut text = "listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n\
          [ssh_ports]\nfrom = 20000\nto = 29999\n[quota]\nn_ports = \"unlimited\"\n\
-         [limits]\nrequests_per_second = 10000000\nrequest_burst = 10000000\n\
+         [limits]\nrequests_per_second = 0\nrequests_per_second_per_user = 0\n\
          records_per_user_per_day = 0\n"
         .to_owned();
     // Writing into a String cannot fail.

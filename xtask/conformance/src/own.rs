@@ -120,6 +120,7 @@ fn configuration(port: u16) -> String {
     );
     format!(
         "listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\nssh_host = \"127.0.0.1\"\n\
+         [limits]\nrequests_per_second = 0\nrequests_per_second_per_user = 0\n\
          [ssh_ports]\nfrom = {port}\nto = {ssh_to}\n\
          [web]\nfrom = {web_from}\nto = {web_to}\n\
          [[node]]\nname = \"east\"\ndriver = \"simulated\"\nendpoint = \"simulated:\"\n\
