@@ -1,6 +1,6 @@
 //! The console over plain HTTP, beside a page that a server in an instance shows on the console's host.
 
-use crate::desk::Desk;
+use crate::desk::{Desk, EMAIL, PASSWORD};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -127,5 +127,36 @@ fn a_key_expires_in_90_days_unless_its_user_chooses_and_signing_out_can_revoke_i
         1,
         "the operator's key stays"
     );
+    desk.finish().unwrap();
+}
+
+#[test]
+fn a_visit_at_the_provider_comes_back_with_the_part_and_a_link_elsewhere_gives_none() {
+    let Some(desk) = Desk::start().unwrap() else {
+        return;
+    };
+    let browser = &desk.browser;
+    let credentials = json!({ "email": EMAIL, "password": PASSWORD });
+    // As the callback of the provider does, with the cookie and the fragment.
+    let back = |flag: &str| {
+        desk.open("/healthz", "body").unwrap();
+        let script = format!(
+            "localStorage.clear();
+             sessionStorage.clear();
+             {flag}
+             const headers = {{ 'content-type': 'application/json' }};
+             const body = JSON.stringify({credentials});
+             const response = await fetch('/auth/sign-in/', {{ method: 'POST', headers, body }});
+             location.assign('/sign-in#session=' + response.headers.get('wharf-session'));
+             return response.status;"
+        );
+        assert_eq!(browser.run_async(&script).unwrap(), json!(204));
+    };
+    back("");
+    browser.wait_for_text("The sign-in took too long").unwrap();
+    assert_eq!(browser.run("return localStorage.length").unwrap(), json!(0));
+    back("sessionStorage.setItem('at-provider', 'yes');");
+    desk.wait_for_title("Instances").unwrap();
+    assert!(!browser.address().unwrap().contains('#'));
     desk.finish().unwrap();
 }

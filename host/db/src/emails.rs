@@ -39,8 +39,8 @@ impl Draft<'_> {
                 tracing::warn!(
                     user = user.0,
                     other = other.0,
-                    "the addresses of two users are spellings of one: {email:?} and {canonical:?}; give the \
-                     keys and instances of one user to the other, and disable that user"
+                    "the addresses of two users are spellings of one: {email:?} and {canonical:?}; only its \
+                     exact spelling names the first user"
                 );
                 continue;
             }
