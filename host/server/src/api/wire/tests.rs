@@ -141,14 +141,14 @@ fn answers_are_what_the_document_says() {
         ),
         (
             include_str!("../../../../../schemas/generated/instance-list.json"),
-            list(std::slice::from_ref(&view)),
+            list(std::slice::from_ref(&view), Sight::Whole),
         ),
         (
-            include_str!("../../../../../schemas/generated/action-result.json"),
+            include_str!("../../../../../schemas/generated/action-result-or-state.json"),
             action(&view, Sight::Whole, "stopped", "shut_off"),
         ),
         (
-            include_str!("../../../../../schemas/generated/ports-result.json"),
+            include_str!("../../../../../schemas/generated/ports-result-or-state.json"),
             ports(&view, Sight::Whole, String::new()),
         ),
     ] {
