@@ -1,7 +1,7 @@
 // State of the server, as signals that the event stream keeps current.
 
 import { batch, computed, signal } from "@preact/signals";
-import { get, leaving, pages, Problem, signedOut } from "./api";
+import { asProblem, get, leaving, pages, Problem, signedOut } from "./api";
 import { connect, type Disconnect } from "./live/connect";
 import type { List, Message, Reason } from "./live/stream";
 import { rateNow } from "./format";
@@ -73,7 +73,8 @@ export async function start(): Promise<void> {
   try {
     session.value = await get<Session>("/api/session/");
   } catch (error) {
-    if (error instanceof Problem && error.status !== 401) loadError.value = error.message;
+    const problem = asProblem(error);
+    if (problem.status !== 401) loadError.value = problem.message;
     return;
   }
   loadError.value = null;
@@ -156,7 +157,7 @@ export async function reload(): Promise<void> {
       loadError.value = null;
     });
   } catch (error) {
-    if (error instanceof Problem) loadError.value = error.message;
+    loadError.value = asProblem(error).message;
   }
   await readUsage();
 }

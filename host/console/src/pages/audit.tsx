@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { nextPage, Problem, request } from "../api";
+import { asProblem, nextPage, request } from "../api";
 import { commands } from "../commands";
 import { clock, exact, shortId } from "../format";
 import { Alert, Command, Head } from "../parts/basics";
@@ -24,7 +24,7 @@ export function Audit() {
       // A later look at the first page finds new records alone.
       if (known.size === 0 || path !== FIRST) next.value = nextPage(headers);
     } catch (problem) {
-      if (problem instanceof Problem) error.value = problem.message;
+      error.value = asProblem(problem).message;
     }
   };
   useEffect(() => {

@@ -176,7 +176,8 @@ function usePrice(
         estimate.value = await send<Estimate>("POST", "/api/estimate/", request, { signal: ended.signal });
         refused.value = null;
       } catch (error) {
-        if (!(error instanceof Problem)) return;
+        if (ended.signal.aborted) return;
+        if (!(error instanceof Problem)) throw error;
         estimate.value = null;
         refused.value = error.status === 400 ? error : null;
       }

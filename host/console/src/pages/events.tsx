@@ -1,7 +1,7 @@
 // All events of the user, newest first, live.
 
 import { useSignal } from "@preact/signals";
-import { get, Problem } from "../api";
+import { asProblem, get } from "../api";
 import { commands } from "../commands";
 import { Alert, Command, Head } from "../parts/basics";
 import { actor, EventList } from "../parts/event-list";
@@ -28,7 +28,7 @@ export function Events() {
       older.value = [...older.value, ...page.filter((e) => e.id < first && e.type !== "reset").reverse()];
       if (reset && page.length < 2) error.value = "Older events are no longer kept.";
     } catch (problem) {
-      if (problem instanceof Problem) error.value = problem.message;
+      error.value = asProblem(problem).message;
     }
   };
   const parts = text.value.toLowerCase().split(/\s+/).filter(Boolean);

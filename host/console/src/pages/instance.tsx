@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
-import { get, Problem } from "../api";
+import { asProblem, get } from "../api";
 import { commands } from "../commands";
 import { diskRate, duration, fullRate, gib, isStopped, money, rate, rateNow } from "../format";
 import { DeleteDialog, RecreateButton, StartButton, StopDialog } from "../parts/actions";
@@ -31,7 +31,7 @@ export function InstancePage({ name }: { name: string }) {
       return;
     }
     get<Instance>(`/api/instance/${encodeURIComponent(uuid.value ?? name)}/`).then(put, (error: unknown) => {
-      if (error instanceof Problem) missing.value = error.message;
+      missing.value = asProblem(error).message;
     });
   }, [name, instance?.uuid, instance?.name, loaded.value]);
   if (instance) return <Shown instance={instance} />;

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { get, Problem, send } from "../api";
+import { asProblem, get, send } from "../api";
 import { exact } from "../format";
 import icon from "../icon.svg";
 import { rest, useAction } from "../parts/action";
@@ -26,7 +26,7 @@ export function Invite() {
     history.replaceState(null, "", location.pathname);
     send<{ email: string; expires_at: string }>("POST", "/auth/invite/", { token: token.current }).then(
       (found) => (invitation.value = found),
-      (error: unknown) => (refused.value = error instanceof Problem ? error.message : String(error)),
+      (error: unknown) => (refused.value = asProblem(error).message),
     );
     get<SignInOptions>("/auth/options/").then(
       (options) => (offersPasskey.value = options.passkey && knowsPasskeys),

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { get, Problem, send } from "../api";
+import { asProblem, get, send } from "../api";
 import icon from "../icon.svg";
 import { useAction } from "../parts/action";
 import { Alert } from "../parts/basics";
@@ -88,7 +88,7 @@ export function SignIn() {
     }
     get<SignInOptions>("/auth/options/").then(
       (options) => (offers.value = options),
-      (error: unknown) => (unreachable.value = error instanceof Problem ? error.message : String(error)),
+      (error: unknown) => (unreachable.value = asProblem(error).message),
     );
   }, []);
   const submit = (event: Event) => {

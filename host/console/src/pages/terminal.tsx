@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { get, Problem } from "../api";
+import { asProblem, get, Problem } from "../api";
 import { commands } from "../commands";
 import { Command, Copy, Head, State } from "../parts/basics";
 import { ticket } from "../part";
@@ -31,7 +31,7 @@ export function TerminalPage({ name }: { name: string }) {
   useEffect(() => {
     if (instance) return;
     get<Instance>(`/api/instance/${encodeURIComponent(name)}/`).then(put, (error: unknown) => {
-      if (error instanceof Problem) missing.value = error.message;
+      missing.value = asProblem(error).message;
     });
   }, [name]);
   return (

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { get, Problem } from "../api";
+import { asProblem, get } from "../api";
 import { commands } from "../commands";
 import { exact, money, monthWord, perMonth, rate, shortId, size, stateWord } from "../format";
 import { Alert, Command, Head } from "../parts/basics";
@@ -35,7 +35,7 @@ export function UsagePage() {
   const chosen = useSignal<Usage | null>(null);
   const error = useSignal<string | null>(null);
   const fail = (problem: unknown) => {
-    error.value = problem instanceof Problem ? problem.message : String(problem);
+    error.value = asProblem(problem).message;
   };
   useEffect(() => {
     const [from] = span(all.at(-1) ?? now);
