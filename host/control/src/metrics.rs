@@ -234,18 +234,24 @@ impl App {
             return Ok(());
         }
         let mut states: BTreeMap<&str, usize> = BTreeMap::new();
-        self.db.read(|rows| {
+        let read = self.db.read(|rows| {
             rows.each_instance(|instance| {
                 *states.entry(instance.state().as_str()).or_default() += 1;
             })
-        })?;
+        });
+        *counted = Some(Instant::now());
+        // The other figures tell of the damage.
+        if let Err(error) = read {
+            tracing::error!(error = %error.chain(), "cannot count the instances");
+            self.metrics.instances.clear();
+            return Ok(());
+        }
         for state in STATES {
             let state = state.as_str();
             let count = states.get(state).copied().unwrap_or(0);
             let gauge = self.metrics.instances.get_or_create(&State { state });
             gauge.set(signed(count));
         }
-        *counted = Some(Instant::now());
         Ok(())
     }
 }

@@ -85,8 +85,12 @@ async fn sweep(app: &App) -> Result<usize, Error> {
                 let batch = rows.recorded_after(after, BATCH)?;
                 let mut due = Vec::new();
                 for (owner, id) in &batch {
-                    if !changes(rows, *owner, *id, cutoffs)?.is_empty() {
-                        due.push((*owner, *id));
+                    match changes(rows, *owner, *id, cutoffs) {
+                        Ok(changes) if changes.is_empty() => {}
+                        Ok(_) => due.push((*owner, *id)),
+                        Err(error) => {
+                            tracing::error!(%id, error = %error.chain(), "retention failed");
+                        }
                     }
                 }
                 Ok::<_, Error>((batch.last().copied(), due))
@@ -123,8 +127,12 @@ async fn trim(app: &App, before: Timestamp, now: Timestamp) -> Result<(), Error>
                 let first = rows.owner_events(owner, rows.trimmed_events(owner)?, TRIM)?;
                 let times = first.iter().map(|row| (row.seq, row.event.at));
                 Ok(last_old(times, before, now))
-            })?;
-            let Some(through) = through else { break };
+            });
+            // Damaged rows of one owner do not keep those of others.
+            let through = through.inspect_err(
+                |error| tracing::error!(owner = owner.0, error = %error.chain(), "retention failed"),
+            );
+            let Ok(Some(through)) = through else { break };
             let change = move |_: &View<'_>| {
                 let trimmed = Change::TrimEvents(owner, through);
                 Ok(((), Changes::none().with(trimmed)))

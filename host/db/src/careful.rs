@@ -14,7 +14,7 @@ const OF_INSTANCES: [u8; 2] = *b"ip";
 pub fn careful<T>(key: &[u8], work: impl FnOnce() -> Result<T, StorageError>) -> Result<T, Error> {
     match guarded(work) {
         Ok(done) => done.map_err(|error| at(key, error)),
-        Err(why) => Err(at(key, format!("redb found no page: {why}"))),
+        Err(why) => Err(at(key, format!("the page is damaged: {why}"))),
     }
 }
 

@@ -61,7 +61,8 @@ pub fn differences(
                 return Err(Error::internal("aborted"));
             }
             let mut observed = there.remove(&id);
-            let Some(row) = rows.instance(id)? else {
+            // An instance whose row is damaged is left alone, and the others are compared.
+            let Some(row) = readable(rows.instance(id)).flatten() else {
                 continue;
             };
             if let Some(old) = observed.take_if(|old| old.tag.incarnation < row.incarnation) {
@@ -80,19 +81,23 @@ pub fn differences(
         // The rest has no row on this node. A row may be newer than the list, and only objects that
         // this database has made may be removed.
         for (id, observed) in there {
-            if rows.instance(id)?.is_some() {
-                older.push(observed);
-                continue;
+            match readable(rows.instance(id)) {
+                Some(None) => {}
+                Some(Some(_)) => {
+                    older.push(observed);
+                    continue;
+                }
+                None => continue,
             }
-            if rows.was_made(id)? {
-                found.orphans.push(observed.tag);
-            } else {
-                found.unknown.push(id);
+            match readable(rows.was_made(id)) {
+                Some(true) => found.orphans.push(observed.tag),
+                Some(false) => found.unknown.push(id),
+                None => {}
             }
         }
         // An instance that was lost with this node is created again with a later incarnation.
         for observed in older {
-            let row = rows.instance(observed.tag.instance)?;
+            let row = readable(rows.instance(observed.tag.instance)).flatten();
             if row.is_some_and(|row| observed.tag.incarnation < row.incarnation) {
                 found.orphans.push(observed.tag);
             }
@@ -100,6 +105,12 @@ pub fn differences(
         Ok(())
     })?;
     Ok(found)
+}
+
+/// A row, or `None` if it is damaged, which the log has with its page.
+fn readable<T>(row: Result<T, Error>) -> Option<T> {
+    row.inspect_err(|error| tracing::debug!(error = %error.chain(), "an instance is left alone"))
+        .ok()
 }
 
 /// A digest of the list that does not depend on its order.

@@ -62,7 +62,8 @@ impl Drainer {
         let (under_way, movable) = self.app.db.read(|rows| {
             let (mut under_way, mut movable) = (0, Vec::new());
             for id in rows.on_node(node)? {
-                let Some(row) = rows.instance(id)? else {
+                // A damaged row does not keep the others on the node.
+                let Ok(Some(row)) = rows.instance(id) else {
                     continue;
                 };
                 let (moving, consents) = (rows.moving(id)?, rows.lets_move(row.owner)?);
