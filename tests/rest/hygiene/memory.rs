@@ -303,7 +303,7 @@ fn unread_responses_on_one_connection_refuse_no_other_of_the_user() {
 fn unread_responses_of_strangers_end_their_streams_and_refuse_no_user() {
     const RST_STREAM: u8 = 3;
     let (server, ann) = start_limited("unsent_mib = 4");
-    // A network has 64 KiB, and an eighth more for refusals. A response costs more than 1 KiB.
+    // A network has 72 KiB, and each connection 16 KiB anyway. A response costs more than 1 KiB.
     let unread = || {
         let stream = connection(&server, &no_window(), 100, |n| {
             head(n, "GET", "/api/instance/", "", true)
