@@ -72,6 +72,37 @@ fn the_default_leaves_a_tenth_of_the_configured_ports_to_others() {
 }
 
 #[test]
+fn a_limit_on_ports_leaves_a_tenth_of_the_web_ports_to_others() {
+    let Ports { from, to } = Ports::take();
+    let ports = format!(
+        "[ssh_ports]\nfrom = {from}\nto = {}\n[web]\nfrom = {}\nto = {to}\n",
+        to - 10,
+        to - 9,
+    );
+    let server = Server::start(&format!("{ports}{}", simulated_node("one", ""))).unwrap();
+    let (ann, bob) = (
+        server.user(ANN).unwrap(),
+        server.user("bob@example.com").unwrap(),
+    );
+    let page = with(
+        "container",
+        json!({ "flavor": "marimo", "mem_gib": 2, "disk_size_gib": 20 }),
+    );
+    for _ in 0..9 {
+        ann.create(&page).is(201);
+    }
+    assert_over(ann.create(&page).unwrap(), &[("n_ports", 2, 1)]);
+    ann.small_container().unwrap();
+    bob.create(&page).is(201);
+    server
+        .cli(&["user", "limit", ANN, "--ports", "unlimited"])
+        .unwrap();
+    let full = ann.create(&page).is(422)["detail"].clone();
+    assert_eq!(full["bottleneck"], json!(["webapp_url"]), "{full}");
+    server.finish().unwrap();
+}
+
+#[test]
 fn each_quantity_is_limited_on_create() {
     let gpus = "gpus = [{ model = \"H100\", count = 4 }]\nsettings";
     let node = simulated_node("one", "").replace("settings", gpus);

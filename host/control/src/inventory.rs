@@ -17,16 +17,29 @@ use wharf_domain::time::Timestamp;
 /// The inventory. A decision holds only within the use case that asks for it. The database runs
 /// use cases one at a time, and applies the claims of one before it runs the next.
 #[derive(Debug, Clone)]
-pub struct SharedInventory(Arc<Mutex<Inventory>>);
+pub struct SharedInventory {
+    inventory: Arc<Mutex<Inventory>>,
+    /// Owners of VMs whose rows are damaged: the ports that they hold are not known.
+    unknown: Arc<Mutex<BTreeSet<UserId>>>,
+}
 
 impl SharedInventory {
     /// Nothing is claimed yet: the database adds the claims when it is opened.
     pub fn new(empty: Inventory) -> Self {
-        Self(Arc::new(Mutex::new(empty)))
+        Self {
+            inventory: Arc::new(Mutex::new(empty)),
+            unknown: Arc::default(),
+        }
+    }
+
+    fn unknown(&self) -> MutexGuard<'_, BTreeSet<UserId>> {
+        self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inventory> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inventory
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A place for a new instance.
@@ -63,9 +76,23 @@ impl SharedInventory {
         self.lock().grow(claim, to).map_err(Error::Insufficient)
     }
 
-    /// The quantities that an owner's instances hold.
+    /// The quantities that an owner's instances hold. Fails if they are not known, since the row of a VM is
+    /// damaged.
+    pub fn known_used(&self, owner: UserId) -> Result<Used, Error> {
+        match self.unknown().contains(&owner) {
+            true => Err(Error::internal("the ports of a damaged VM are not known")),
+            false => Ok(self.used(owner)),
+        }
+    }
+
+    /// The quantities that an owner's instances hold, without the ports of damaged VMs.
     pub fn used(&self, owner: UserId) -> Used {
         self.lock().used(owner)
+    }
+
+    /// Whether another web port of an owner leaves a tenth of them to others.
+    pub fn shares_web_ports(&self, owner: UserId) -> bool {
+        self.lock().shares_web_ports(owner)
     }
 
     /// The capacity of each node and its claims.
@@ -123,7 +150,7 @@ impl Projection for SharedInventory {
             rows.each_claim(|id, claim| {
                 add(&claim);
                 if claim.public_ipv4.is_some() {
-                    vms.push(id);
+                    vms.push((id, claim.owner));
                 }
             })
         })?;
@@ -133,13 +160,14 @@ impl Projection for SharedInventory {
         for node in rows.drained()? {
             self.lock().set_drained(&node, true);
         }
-        for id in vms {
+        for (id, owner) in vms {
             match rows.instance(id) {
                 Ok(Some(vm)) => self.count_ports(vm.owner, 0, vm.wan_ports.len()),
                 Ok(None) => {}
                 // A damaged row of one user does not keep the server from its start.
                 Err(error) => {
-                    tracing::error!(error = %error.chain(), "open ports do not count to a quota");
+                    tracing::error!(owner = owner.0, error = %error.chain(), "the quota of a user is not known");
+                    self.unknown().insert(owner);
                 }
             }
         }

@@ -27,8 +27,13 @@ pub(super) fn place(
     limits: Limits,
     request: &PlacementRequest,
 ) -> Result<Placement, Error> {
-    let (used, wanted) = (inventory.used(request.owner), wanted(request));
+    let (used, wanted) = (inventory.known_used(request.owner)?, wanted(request));
     let mut fields = over(limits, used, Used::default(), wanted);
+    // A limit on ports is a share of the web ports too.
+    if request.web && limits.n_ports.is_some() && !inventory.shares_web_ports(request.owner) {
+        let without_page = wanted.n_ports.saturating_sub(1);
+        merge(&mut fields, vec![("n_ports", wanted.n_ports, without_page)]);
+    }
     if fields.is_empty() {
         return inventory.place(request);
     }
@@ -110,7 +115,7 @@ fn change(
     old: &Claim,
     new: &Claim,
 ) -> Result<(), Error> {
-    let used = inventory.used(old.owner);
+    let used = inventory.known_used(old.owner)?;
     into_result(over(limits, used, Used::of_claim(old), Used::of_claim(new)))
 }
 
@@ -123,7 +128,8 @@ pub(super) fn open(
 ) -> Result<(), Error> {
     let (before, after) = (before.len(), after.len());
     let opened = Used::of_ports(after.saturating_sub(before));
-    into_result(over(limits, inventory.used(owner), Used::default(), opened))
+    let used = inventory.known_used(owner)?;
+    into_result(over(limits, used, Used::default(), opened))
 }
 
 fn into_result(fields: Vec<Over>) -> Result<(), Error> {
@@ -150,7 +156,7 @@ impl App {
     pub fn quota(&self, caller: &Caller) -> Result<(Used, Limits), Error> {
         let defaults = self.config().quota.limits();
         let limits = self.db.read(|rows| limits(rows, caller.user, defaults))?;
-        Ok((self.inventory.used(caller.user), limits))
+        Ok((self.inventory.known_used(caller.user)?, limits))
     }
 }
 

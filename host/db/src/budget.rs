@@ -43,8 +43,11 @@ impl Budget {
         users.extend(changes.0.iter().filter_map(concerned));
         let most = users.iter().map(|user| self.cost(*user, now)).max();
         match most {
-            Some(cost) if self.per_day > 0 && cost + DAY > full => {
-                let ms = (cost + DAY - full).div_ceil(self.per_day.into());
+            Some(cost) if self.per_day > 0 && cost.saturating_add(DAY) > full => {
+                let ms = cost
+                    .saturating_add(DAY)
+                    .saturating_sub(full)
+                    .div_ceil(self.per_day.into());
                 Err(Error::TooManyRecords {
                     retry_after_s: ms.div_ceil(1000),
                     per_day: self.per_day,

@@ -27,6 +27,8 @@ pub struct Inventory {
     pub(super) lans: Vec<Lan>,
     pub(super) ssh: BTreeMap<String, PortPool>,
     pub(super) web: PortPool,
+    /// Number of web ports of each owner with one.
+    web_ports: HashMap<UserId, u32>,
     /// Owners with anything.
     owners: HashMap<UserId, Used>,
     /// Allocations that something outside Wharf holds.
@@ -65,6 +67,7 @@ impl Inventory {
                 })
                 .collect(),
             web: PortPool::new(pools.web.0, pools.web.1),
+            web_ports: HashMap::new(),
             owners: HashMap::new(),
             kept_out: Vec::new(),
             nodes,
@@ -132,6 +135,12 @@ impl Inventory {
     /// Returns the quantities that an owner's instances hold.
     pub fn used(&self, owner: UserId) -> Used {
         self.owners.get(&owner).copied().unwrap_or_default()
+    }
+
+    /// Returns whether another web port of an owner leaves a tenth of them to others.
+    pub fn shares_web_ports(&self, owner: UserId) -> bool {
+        let all = self.web.length();
+        self.web_ports.get(&owner).copied().unwrap_or_default() < all - all / 10
     }
 
     /// Follows a change of the number of open ports of an owner's VM.
@@ -212,6 +221,14 @@ impl Inventory {
         }
         if let Some(port) = claim.web_port {
             self.web.set(port, taken);
+            let owned = self.web_ports.entry(claim.owner).or_default();
+            *owned = match taken {
+                true => owned.saturating_add(1),
+                false => owned.saturating_sub(1),
+            };
+            if *owned == 0 {
+                self.web_ports.remove(&claim.owner);
+            }
         }
     }
 }

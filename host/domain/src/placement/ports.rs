@@ -27,9 +27,14 @@ impl PortPool {
         }
     }
 
+    /// Returns the number of ports, taken ones included.
+    pub fn length(&self) -> u32 {
+        u32::from(self.to.saturating_sub(self.from)) + 1
+    }
+
     /// Returns a free port.
     pub fn free(&self) -> Option<u16> {
-        let length = u32::from(self.to.saturating_sub(self.from)) + 1;
+        let length = self.length();
         let free = |from, to| self.taken.free_of(from, to, &self.out);
         let offset = free(self.next, length).or_else(|| free(0, self.next.min(length)))?;
         u16::try_from(u32::from(self.from) + offset).ok()
