@@ -3,11 +3,13 @@
 
 use super::backend::Disk;
 use super::{assert_consistent, ids, open};
-use crate::Read;
+use crate::{Change, Changes, Read, View};
 use flate2::read::GzDecoder;
 use std::io::Read as _;
+use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_domain::instance::Intent;
+use wharf_domain::ledger::months;
 
 /// A database of a version of Wharf that was killed. It has two instances, one of which is stopped,
 /// and a third one was deleted.
@@ -55,4 +57,44 @@ fn format_3() {
 #[test]
 fn format_4() {
     assert_opens(include_bytes!("fixtures/format-4.redb.gz"));
+}
+
+/// Retention removes the events of a purged instance before its ledger, or its ledger before its events.
+#[test]
+fn an_instance_that_an_earlier_version_purged_stays_on_the_bill_as_long_as_its_costs() {
+    let owner = UserId(1);
+    for ledger_first in [false, true] {
+        for is_free in [false, true] {
+            let disk = file(include_bytes!("fixtures/format-4.redb.gz"));
+            let db = open(&disk).unwrap();
+            let gone = db.read(|rows| {
+                let mut recorded = rows.recorded_of(owner)?.into_iter();
+                let id = recorded.find(|id| matches!(rows.instance(*id), Ok(None)));
+                Ok::<_, Error>(id.unwrap())
+            });
+            let id = gone.unwrap();
+            let known = || db.read(|rows| rows.billed_as(id)).unwrap();
+            let before = known().unwrap();
+            assert!(before.size.n_vcpus > 0 && before.flavor.is_none());
+            let ledger = db.read(|rows| rows.ledger(id)).unwrap();
+            let months = if is_free {
+                Vec::new()
+            } else {
+                months(&ledger, &[])
+            };
+            assert!(is_free || !months.is_empty());
+            for closes in [ledger_first, !ledger_first] {
+                let months = months.clone();
+                let write = move |_: &View<'_>| {
+                    let change = match closes {
+                        true => Change::CloseLedger(owner, id, months.clone()),
+                        false => Change::DropEvents(id),
+                    };
+                    Ok(((), Changes::none().with(change)))
+                };
+                db.write_blocking(write).unwrap();
+            }
+            assert_eq!(known(), (!is_free).then_some(before));
+        }
+    }
 }
