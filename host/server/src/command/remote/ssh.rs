@@ -83,14 +83,14 @@ impl Address {
     }
 }
 
-/// The keys of an agent that leave room for those in files and for the password. A server counts each
+/// The keys of an ssh-agent that leave room for those in files and for the password. A server counts each
 /// offered key as a failure, and ends the connection after six.
 pub const AGENT_KEYS: usize = 3;
 
-/// The option with which OpenSSH offers no keys of an agent but those that are in files too.
+/// The option with which OpenSSH offers no keys of an ssh-agent but those that are in files too.
 pub const FILES_ONLY: &str = "IdentitiesOnly yes";
 
-/// Whether the agent has more keys than a server takes.
+/// Whether the ssh-agent has more keys than a server takes.
 fn is_agent_full() -> bool {
     let keys = Command::new("ssh-add").arg("-L").output();
     keys.is_ok_and(|keys| keys.stdout.split(|byte| *byte == b'\n').count() > AGENT_KEYS + 1)
