@@ -5,6 +5,7 @@ use crate::operation::user::{EndAccess, InviteUser, LetMove, LimitUser, ListUser
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use wharf_control::{EndedAccess, UserQuota};
+use wharf_domain::email::canonical;
 use wharf_domain::quota::{Amounts, UserLimit};
 
 /// List users, invite, disable and enable them, and set their limits
@@ -189,5 +190,15 @@ fn line(user: &UserQuota) -> String {
         false => format!("\tsign-in by {}", user.ways.join(", ")),
     };
     let disabled = if user.disabled { "\tdisabled" } else { "" };
-    format!("{}{}{ways}{disabled}", user.email, fields.concat())
+    // An earlier version stored addresses as they were typed.
+    let spelling = match canonical(&user.email) {
+        Ok(canonical) if canonical == user.email => String::new(),
+        Ok(canonical) => format!("\tanother spelling of {canonical}"),
+        Err(_) => "\tno valid address".to_owned(),
+    };
+    format!(
+        "{}{}{ways}{spelling}{disabled}",
+        user.email,
+        fields.concat()
+    )
 }

@@ -55,7 +55,7 @@ pub(super) async fn authenticate(
             && same_origin::needs_proof(&request)
             && !same_origin::is_proven(&request, &app.config())
         {
-            let console = same_origin::of_console(&request, &app.config());
+            let console = same_origin::shown(&request, &app.config());
             return HttpError::Origin(console).into_response();
         }
         let needed: &[Scope] = match request.method().is_safe() {

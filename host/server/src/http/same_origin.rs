@@ -39,7 +39,7 @@ pub(super) fn is_foreign(request: &Request, config: &Config) -> bool {
 
 /// The origin of the console's pages: that of `base_url`. Where it is not set, it is the scheme, host and
 /// port of the request.
-pub(super) fn of_console(request: &Request, config: &Config) -> BaseUrl {
+fn of_console(request: &Request, config: &Config) -> BaseUrl {
     let own = || {
         let scheme = if config.tls.is_some() {
             "https"
@@ -52,6 +52,15 @@ pub(super) fn of_console(request: &Request, config: &Config) -> BaseUrl {
     };
     let set = config.base_url.clone();
     set.or_else(own).unwrap_or_else(|| config.base_url())
+}
+
+/// The address of the console for a page that is refused. None signs in on the host of instances' pages.
+pub(super) fn shown(request: &Request, config: &Config) -> BaseUrl {
+    let console = of_console(request, config);
+    match console.host().eq_ignore_ascii_case(&config.web.host) {
+        true => config.base_url(),
+        false => console,
+    }
 }
 
 fn is_console(origin: &str, request: &Request, config: &Config) -> bool {

@@ -149,7 +149,7 @@ pub(super) async fn guard(
         return HttpError::SignInOff.into_response();
     }
     if !request.method().is_safe() && same_origin::is_foreign(&request, &config) {
-        let console = same_origin::of_console(&request, &config);
+        let console = same_origin::shown(&request, &config);
         return HttpError::Origin(console).into_response();
     }
     let extensions = request.extensions();
@@ -170,7 +170,7 @@ pub(super) async fn guard(
         && same_origin::needs_proof(&request)
         && !same_origin::is_proven(&request, &config)
     {
-        let console = same_origin::of_console(&request, &config);
+        let console = same_origin::shown(&request, &config);
         return HttpError::Origin(console).into_response();
     }
     request.extensions_mut().insert(Visiting(visitor, caller));
