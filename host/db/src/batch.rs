@@ -130,7 +130,7 @@ impl Changes {
     }
 
     /// Adds an instance's new row with the event that led to it and, where what is billed
-    /// changes, a ledger entry. Time never runs backwards within one instance.
+    /// changes, a ledger entry. The ledger's time never runs backwards within one instance.
     #[must_use]
     pub fn record(mut self, mut instance: Instance, now: Timestamp, what: What) -> Self {
         let (at, state) = (now.max(instance.last_event_at), instance.state());
@@ -166,7 +166,8 @@ impl Changes {
             name: Some(instance.name.as_str().to_owned()),
             party: what.usual_party(),
             event: Event {
-                at: now.max(instance.last_event_at),
+                // The write replaces it by the system's time.
+                at: now,
                 instance: instance.id,
                 what,
                 state: instance.state(),

@@ -1,4 +1,4 @@
-//! The event log of an instance, in order of time. The ledger is derived from it.
+//! The event log of an instance, in the order of the writes. The ledger is derived from it.
 
 use super::audit::Actor;
 use super::capacity::Size;
@@ -14,7 +14,7 @@ use std::net::Ipv4Addr;
 /// One entry of the event log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Time of the event. It never decreases within one instance.
+    /// Time of the event by the system's clock, which may be set back. Numbers have the order.
     pub at: Timestamp,
     pub instance: InstanceId,
     pub what: What,
