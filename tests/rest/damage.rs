@@ -12,7 +12,7 @@ const PAGE: usize = 4096;
 fn migrated() -> (Server, Vec<u8>) {
     let mut server = stopped_server();
     server.run().unwrap();
-    assert_eq!(errors_beside_recorded(&server), 0);
+    assert_eq!(errors_beside_recorded(&server).unwrap(), 0);
     server.terminate().unwrap();
     let database = fs::read(server.data_dir().join("wharf.redb")).unwrap();
     (server, database)
@@ -39,8 +39,18 @@ fn no_flipped_bit_is_served() {
         damage(&server, &whole, page * PAGE + at, (seed % 8) as u8);
         match server.run() {
             Ok(()) => match errors_beside_recorded(&server) {
-                0 => harmless += 1,
-                found => errors += found,
+                Ok(0) => harmless += 1,
+                Ok(found) => errors += found,
+                // A write in the background met a page of redb's own tables.
+                Err(error) => {
+                    refused += 1;
+                    let log = server.log();
+                    let last = log.lines().rfind(|line| line.starts_with("wharf: "));
+                    assert!(
+                        last.is_some_and(|line| line.contains("is damaged")),
+                        "{error}"
+                    );
+                }
             },
             Err(error) => {
                 refused += 1;
@@ -98,8 +108,8 @@ fn a_damaged_page_ends_no_other_request_and_raises_an_alarm() {
         ann.instance("first-0").is(200);
         create(&ann, format!("third-{n}"));
         create(&bob, format!("fourth-{n}"));
-        bob.act("second-5", "stop").is(200);
-        bob.act("second-5", "restart").is(200);
+        bob.act(&format!("fourth-{n}"), "stop").is(200);
+        bob.act(&format!("fourth-{n}"), "restart").is(200);
         assert_eq!(bob.list().unwrap().len(), 7 + n);
     }
     until_logged(&server, "the scrub found damaged pages in the database");
@@ -122,7 +132,7 @@ fn the_scrub_reads_every_page_and_finds_nothing_in_a_whole_database() {
     assert_eq!(metric(&metrics, "wharf_db_scrub_pages").unwrap(), pages);
     assert!(metric(&metrics, "wharf_db_scrub_end_timestamp_seconds").unwrap() > 1e9);
     assert_eq!(metric(&metrics, "wharf_db_damaged_pages").unwrap(), 0.0);
-    assert_eq!(errors_beside_recorded(&server), 0);
+    assert_eq!(errors_beside_recorded(&server).unwrap(), 0);
     server.finish().unwrap();
 }
 
@@ -138,12 +148,12 @@ fn an_upgrade_can_be_taken_back_until_the_database_is_compacted() {
     // It is taken back, and made again.
     fs::rename(&kept, &database).unwrap();
     server.run().unwrap();
-    assert_eq!(errors_beside_recorded(&server), 0);
+    assert_eq!(errors_beside_recorded(&server).unwrap(), 0);
     server.terminate().unwrap();
     assert!(kept.exists());
     server.cli(&["compact"]).unwrap();
     assert!(!kept.exists());
     server.run().unwrap();
-    assert_eq!(errors_beside_recorded(&server), 0);
+    assert_eq!(errors_beside_recorded(&server).unwrap(), 0);
     server.finish().unwrap();
 }
