@@ -9,6 +9,7 @@ use super::respond::HttpError;
 use super::session_cookie::Cookies;
 use super::sign_in::Visit;
 use axum::extract::{FromRequest, Request};
+use sha2::{Digest, Sha256};
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::num::NonZero;
@@ -22,12 +23,15 @@ use wharf_domain::ids::UserId;
 /// The most proofs of one request. A page on another port of the host can add some.
 const MOST_PROOFS: usize = 4;
 
+/// The digest of an account's address, which may be long.
+type Account = [u8; 32];
+
 /// The rates of attempts.
 pub(super) struct Attempts {
     networks: Rates<IpAddr>,
     local_network: Rates<IpAddr>,
-    accounts_in_networks: Rates<(Arc<str>, Option<IpAddr>)>,
-    accounts: Rates<Arc<str>>,
+    accounts_in_networks: Rates<(Account, Option<IpAddr>)>,
+    accounts: Rates<Account>,
     known_browsers: Rates<UserId>,
     sessions: Rates<Arc<str>>,
 }
@@ -58,9 +62,9 @@ impl Attempts {
     /// Takes an attempt on an account, whether it exists or not. An attempt beyond the rate of its network
     /// takes none from other networks.
     fn take_account(&self, email: &str, network: Option<IpAddr>) -> Result<(), RateExceeded> {
-        let account: Arc<str> = canonical(email).map_or_else(|_| email.into(), Into::into);
-        let in_network = (Arc::clone(&account), network);
-        let taken = self.accounts_in_networks.take(&in_network);
+        let address = canonical(email).unwrap_or_else(|_| email.to_owned());
+        let account = Sha256::digest(address.as_bytes()).into();
+        let taken = self.accounts_in_networks.take(&(account, network));
         taken.and_then(|()| self.accounts.take(&account))
     }
 
@@ -132,4 +136,26 @@ fn known_user(request: &Request, interface: &Interface) -> Option<UserId> {
     let cookies = Cookies::of(app, &app.config());
     let mut proofs = cookies.browsers(request.headers()).take(MOST_PROOFS);
     proofs.find_map(|proof| app.accounts().user_of_browser(proof))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Attempts;
+    use std::net::IpAddr;
+
+    #[test]
+    fn an_account_is_closed_to_a_network_before_it_is_closed_to_all() {
+        let attempts = Attempts::new();
+        let network = |n: u8| Some(IpAddr::from([192, 0, 2, n]));
+        let take = |n: u8| attempts.take_account("ann@example.com", network(n));
+        for n in 0..10 {
+            assert!((0..10).all(|_| take(n).is_ok()));
+            // Attempts beyond the rate of the network take none from others.
+            for _ in 0..100 {
+                assert_eq!(take(n).unwrap_err().burst, 10);
+            }
+        }
+        assert_eq!(take(10).unwrap_err().burst, 100);
+        assert!(attempts.take_account("bob@example.com", network(0)).is_ok());
+    }
 }
