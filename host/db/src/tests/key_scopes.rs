@@ -83,7 +83,8 @@ fn keys_of_users_lose_the_scope_of_metrics_and_those_of_the_operator_keep_it() {
         assert_eq!(reader, only(Scope::Read));
         let lost = records.iter().map(|(_, record)| record);
         let lost: Vec<_> = lost.filter(|r| r.operation == "key.scopes").collect();
-        let subjects: Vec<_> = lost.iter().filter_map(|r| r.subject.as_deref()).collect();
+        let mut subjects: Vec<_> = lost.iter().filter_map(|r| r.subject.as_deref()).collect();
+        subjects.sort_unstable();
         assert_eq!(subjects, ["browsers", "derived"]);
         assert!(lost.iter().all(|r| r.owner == Some(UserId(1))));
         assert_consistent(&db);
