@@ -16,6 +16,7 @@ mod idempotency;
 mod emails;
 mod key_scopes;
 mod migration;
+mod pages;
 mod power;
 mod versions;
 

@@ -1,0 +1,94 @@
+//! Pages and their checksums, below redb.
+
+use super::backend::Disk;
+use crate::pages::{Checked, PAGE, Pages};
+use redb::StorageBackend;
+
+const GROUP: u64 = 1024;
+
+fn content(seed: u64, pages: u64) -> Vec<u8> {
+    (0..pages * PAGE)
+        .map(|n| ((n + seed) % 251) as u8)
+        .collect()
+}
+
+/// The place of a page on the disk.
+fn place(page: u64) -> u64 {
+    (2 + page / GROUP * (GROUP + 1) + page % GROUP) * PAGE
+}
+
+fn read(pages: &Checked, page: u64, count: u64) -> Vec<u8> {
+    let mut found = vec![7; usize::try_from(count * PAGE).unwrap()];
+    pages.read(page * PAGE, &mut found).unwrap();
+    found
+}
+
+#[test]
+fn pages_of_several_groups_are_read_as_they_were_written() {
+    let disk = Disk::new();
+    let pages = Checked(Pages::open(disk.clone()).unwrap());
+    let count = 2 * GROUP + 5;
+    pages.set_len(count * PAGE).unwrap();
+    for first in [1, GROUP - 2, 2 * GROUP - 1] {
+        pages.write(first * PAGE, &content(first, 4)).unwrap();
+    }
+    pages.sync_data().unwrap();
+    pages.close().unwrap();
+    let again = Checked(Pages::open(disk.clone()).unwrap());
+    assert_eq!(again.len().unwrap(), count * PAGE);
+    for first in [1, GROUP - 2, 2 * GROUP - 1] {
+        assert_eq!(read(&again, first, 4), content(first, 4));
+    }
+    // A page that was cut off does not come back with its checksum.
+    again.set_len(GROUP * PAGE).unwrap();
+    again.set_len(count * PAGE).unwrap();
+    again.sync_data().unwrap();
+    assert_eq!(read(&again, GROUP, 1), vec![0; PAGE as usize]);
+    assert_eq!(read(&again, GROUP - 2, 1), content(GROUP - 2, 1));
+    assert_eq!(again.0.damaged(), 0);
+    let wrong = (0..count).filter(|page| !again.0.is_right(*page).unwrap());
+    assert_eq!(wrong.count(), 0);
+}
+
+#[test]
+fn a_page_that_is_altered_or_in_the_place_of_another_is_not_read_until_it_is_written() {
+    let disk = Disk::new();
+    let pages = Checked(Pages::open(disk.clone()).unwrap());
+    pages.set_len(8 * PAGE).unwrap();
+    pages.write(PAGE, &content(1, 6)).unwrap();
+    pages.sync_data().unwrap();
+    disk.write(place(3) + 100, &[255]).unwrap();
+    disk.write(place(5), &content(1, 1)).unwrap();
+    let nothing = vec![0; 2 * PAGE as usize];
+    // A run of pages is one page of redb.
+    for (page, count) in [(3, 1), (2, 2), (5, 1)] {
+        assert_eq!(
+            read(&pages, page, count),
+            nothing[..(count * PAGE) as usize]
+        );
+        assert!(!pages.0.is_right(if page == 2 { 3 } else { page }).unwrap());
+    }
+    assert_eq!(read(&pages, 1, 2), content(1, 2));
+    assert_eq!(pages.0.damaged(), 2);
+    pages.write(3 * PAGE, &content(9, 3)).unwrap();
+    assert_eq!(read(&pages, 3, 3), content(9, 3));
+    assert_eq!(pages.0.damaged(), 0);
+}
+
+#[test]
+fn a_file_that_was_closed_with_another_header_is_refused() {
+    let disk = Disk::new();
+    let pages = Checked(Pages::open(disk.clone()).unwrap());
+    pages.set_len(2 * PAGE).unwrap();
+    pages.write(0, b"header").unwrap();
+    pages.close().unwrap();
+    disk.write(place(0) + 2, b"x").unwrap();
+    let refused = Pages::open(disk.clone()).unwrap_err().to_string();
+    assert!(refused.contains("header"), "{refused}");
+    disk.write(place(0) + 2, b"a").unwrap();
+    // While it is open, redb writes its header in place, and checks it itself.
+    let pages = Checked(Pages::open(disk.clone()).unwrap());
+    pages.write(0, b"later!").unwrap();
+    drop(pages);
+    assert!(Pages::open(disk).is_ok());
+}
