@@ -23,6 +23,7 @@ mod event_stream;
 mod events;
 mod extract;
 mod forwarded;
+mod http_error;
 mod interface;
 mod linger;
 mod list;

@@ -18,9 +18,7 @@ use http::{StatusCode, header::HeaderName};
 use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
-use wharf_config::BaseUrl;
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::scope::Scope;
 
 /// The reason for refused creations while the disk is nearly full. `/readyz` shows it too.
 pub const DISK_FULL: &str = "The service is short of disk space: it accepts no new instances and no changes, except stops, \
@@ -30,63 +28,14 @@ pub const DISK_FULL: &str = "The service is short of disk space: it accepts no n
 pub const DAMAGED: &str = "A part of the database is damaged: requests that need it get a 500, all others are served. The log \
      of the server names it.";
 
+pub use super::http_error::HttpError;
+
 /// A response; its body is one piece.
 pub use axum::response::Response;
 
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
-
-/// A request that is refused before any use case sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HttpError {
-    /// No valid key.
-    Unauthorized,
-    /// The request needs a valid session.
-    SignedOut,
-    /// The request may come from a page elsewhere; the URL of the console.
-    Origin(BaseUrl),
-    /// Nobody can sign in.
-    SignInOff,
-    /// Browsers know no passkeys at the address of the console.
-    NoPasskeys,
-    /// The configuration has no provider of OpenID Connect.
-    NoProvider,
-    /// The key lacks this scope.
-    Scope(Scope),
-    /// No route has this path.
-    UnknownPath,
-    /// The route has other methods; the router adds `Allow`.
-    Method,
-    /// The path lacks its final slash; the path with it.
-    Slash(String),
-    /// The body is not declared as JSON.
-    MediaType,
-    /// The body has a content coding.
-    ContentCoding,
-    /// The body is larger than this number of bytes.
-    TooLarge(usize),
-    /// The body took too long.
-    BodyTimeout,
-    /// The body broke off or was garbled.
-    BodyBroken,
-    /// HTTP/1.1 requires exactly one `Host`.
-    Host,
-    /// A header with entity tags has another form.
-    EntityTags(HeaderName),
-    /// The `Idempotency-Key` is not valid.
-    IdempotencyKey,
-    /// The request needs a WebSocket.
-    NoUpgrade,
-    /// The key has sent too many requests.
-    TooManyRequests(RateExceeded),
-    /// The user has reached the limit on event streams.
-    TooManyStreams(usize),
-    /// Too many requests are running, or too much is unsent.
-    Busy,
-    /// The service does not accept requests now.
-    NotReady,
-}
 
 impl IntoResponse for HttpError {
     fn into_response(self) -> Response {
