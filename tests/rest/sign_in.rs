@@ -117,7 +117,10 @@ fn a_session_does_what_a_key_does_if_the_request_comes_from_the_console() {
     for headers in [
         &[("Sec-Fetch-Site", "same-origin")][..],
         &[("Origin", origin.as_str())],
-        &[("Sec-Fetch-Site", "same-origin"), ("Origin", origin.as_str())],
+        &[
+            ("Sec-Fetch-Site", "same-origin"),
+            ("Origin", origin.as_str()),
+        ],
     ] {
         let made = browser.send_from("POST", "/api/instance/", headers, &body);
         made.is(201);
@@ -129,8 +132,14 @@ fn a_session_does_what_a_key_does_if_the_request_comes_from_the_console() {
             ("Sec-Fetch-Site", "cross-site"),
             ("Origin", "https://evil.example"),
         ],
-        &[("Sec-Fetch-Site", "cross-site"), ("Origin", origin.as_str())],
-        &[("Sec-Fetch-Site", "same-origin"), ("Origin", secure.as_str())],
+        &[
+            ("Sec-Fetch-Site", "cross-site"),
+            ("Origin", origin.as_str()),
+        ],
+        &[
+            ("Sec-Fetch-Site", "same-origin"),
+            ("Origin", secure.as_str()),
+        ],
         &[("Origin", secure.as_str())],
         &[("Origin", elsewhere.as_str())],
         &[("Origin", "null")],
