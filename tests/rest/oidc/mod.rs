@@ -86,7 +86,9 @@ impl Page {
         let is_named = |cookie: &&String| {
             let full = cookie.split('=').next().unwrap_or_default();
             full == name
-                || full.rsplit_once('-').is_some_and(|(found, id)| found == name && id.len() == 12)
+                || full
+                    .rsplit_once('-')
+                    .is_some_and(|(found, id)| found == name && id.len() == 12)
         };
         let mut found = self.cookies.iter().filter(is_named);
         let cookie = found.next()?;
