@@ -34,18 +34,18 @@ impl OwnAddresses {
             .as_ref()
             .is_some_and(|(of, at)| of.as_ptr() == Arc::as_ptr(config) && at.elapsed() < KEPT);
         if !is_fresh {
-            known.by_host = resolve(hosts(config), std::mem::take(&mut known.by_host)).await;
+            let base_url = config.base_url.as_ref().map(ToString::to_string);
+            let endpoints = config.node.iter().map(|node| node.endpoint.clone());
+            let hosts = hosts(base_url.into_iter().chain(endpoints));
+            known.by_host = resolve(hosts, std::mem::take(&mut known.by_host)).await;
             known.of = Some((Arc::downgrade(config), Instant::now()));
         }
         known.by_host.values().flatten().copied().collect()
     }
 }
 
-/// The hosts of the public URL and of engines on other machines.
-fn hosts(config: &Config) -> Vec<String> {
-    let base_url = config.base_url.as_ref().map(ToString::to_string);
-    let endpoints = config.node.iter().map(|node| node.endpoint.clone());
-    let urls = base_url.into_iter().chain(endpoints);
+/// The hosts of URLs. Engines on this machine have none.
+fn hosts(urls: impl Iterator<Item = String>) -> Vec<String> {
     urls.filter_map(|text| match Url::parse(&text).ok()?.host()? {
         Host::Ipv6(address) => Some(address.to_string()),
         host => Some(host.to_string()),
@@ -97,7 +97,7 @@ pub fn is_of_this_machine(address: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_of_this_machine, resolve};
+    use super::{hosts, is_of_this_machine, resolve};
     use std::collections::HashMap;
     use std::net::IpAddr;
 
@@ -107,6 +107,27 @@ mod tests {
         for other in ["1.1.1.1", "198.51.100.1", "2606:4700::1111"] {
             assert!(!is_of_this_machine(other.parse().unwrap()), "{other}");
         }
+    }
+
+    #[test]
+    fn the_public_url_and_engines_on_other_machines_have_hosts() {
+        let urls = [
+            "https://wharf.example.org",
+            "http://1.2.3.4:8080",
+            "https://node-1.example.org:2376",
+            "https://[2a00::1]:8443",
+            "unix:///run/engine.sock",
+            "simulated:",
+            "simulated:///data/engine",
+        ];
+        let found = hosts(urls.map(str::to_owned).into_iter());
+        let expected = [
+            "wharf.example.org",
+            "1.2.3.4",
+            "node-1.example.org",
+            "2a00::1",
+        ];
+        assert_eq!(found, expected);
     }
 
     #[tokio::test]
