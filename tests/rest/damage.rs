@@ -1,5 +1,6 @@
 //! A damaged page of the database is an error of the requests that need it, and nothing else.
 
+use crate::disk::Mount;
 use crate::kept::{errors_beside_recorded, stopped_server};
 use crate::{Expected, has, start, until_logged, with};
 use serde_json::json;
@@ -153,6 +154,34 @@ fn an_upgrade_can_be_taken_back_until_the_database_is_compacted() {
     assert!(kept.exists());
     server.cli(&["compact"]).unwrap();
     assert!(!kept.exists());
+    server.run().unwrap();
+    assert_eq!(errors_beside_recorded(&server).unwrap(), 0);
+    server.finish().unwrap();
+}
+
+#[test]
+fn an_upgrade_that_does_not_fit_the_disk_is_refused_and_changes_nothing() {
+    if !rustix::process::geteuid().is_root() {
+        assert!(std::env::var_os("CI").is_none(), "this test needs root");
+        eprintln!("SKIPPED: mounting needs root");
+        return;
+    }
+    let mut server = stopped_server();
+    let data = server.data_dir();
+    let files = ["wharf.redb", "secret.key", "engine"];
+    let content = files.map(|name| fs::read(data.join(name)).unwrap());
+    let mount = Mount::new(&data);
+    for (name, content) in files.iter().zip(&content) {
+        write_private(&data.join(name), content).unwrap();
+    }
+    mount.fill(8 << 20);
+    let refused = server.run().unwrap_err().to_string();
+    has(&refused, "must be migrated to a new file");
+    has(&refused, "MiB are free");
+    server.kill().unwrap();
+    assert!(fs::read(data.join(files[0])).unwrap().starts_with(b"redb"));
+    assert!(!data.join("wharf.redb.migrating").exists());
+    mount.clear();
     server.run().unwrap();
     assert_eq!(errors_beside_recorded(&server).unwrap(), 0);
     server.finish().unwrap();

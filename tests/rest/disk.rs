@@ -15,10 +15,10 @@ use wharf_tests::{Api, Ports, Server, simulated_node, small, until};
 const MIB: usize = 1 << 20;
 
 /// A small file system. Dropping it removes it.
-struct Mount(PathBuf);
+pub struct Mount(PathBuf);
 
 impl Mount {
-    fn new(path: &Path) -> Self {
+    pub fn new(path: &Path) -> Self {
         let mount = ["-t", "tmpfs", "-o", "size=96m,mode=700", "tmpfs"];
         let mounted = Command::new("mount").args(mount).arg(path).status();
         assert!(mounted.unwrap().success());
@@ -35,13 +35,13 @@ impl Mount {
     }
 
     /// Leaves this number of bytes free.
-    fn fill(&self, rest: usize) {
+    pub fn fill(&self, rest: usize) {
         let mut file = fs::File::create(self.filler()).unwrap();
         let zeros = vec![1; 4096];
         while self.free() > rest && file.write_all(&zeros).is_ok() {}
     }
 
-    fn clear(&self) {
+    pub fn clear(&self) {
         fs::remove_file(self.filler()).unwrap();
     }
 }
