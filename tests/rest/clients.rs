@@ -151,7 +151,7 @@ fn close_account(server: &Server, number: u8) {
     let is_closed = |network: u8| {
         let address = format!("203.0.{number}.{network}");
         let stranger = Client::new(server, &address);
-        let mut guess = || stranger.sign_in("not the password").status;
+        let guess = || stranger.sign_in("not the password").status;
         let is_first_refused = guess() == 429;
         for _ in 1..10 {
             guess();

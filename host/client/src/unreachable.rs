@@ -27,10 +27,6 @@ impl Unreachable {
         self.source.is_connect()
     }
 
-    pub(crate) fn source(&self) -> &reqwest::Error {
-        &self.source
-    }
-
     /// The server, and the proxy before it.
     pub(crate) fn place(&self) -> String {
         place(&self.url, self.proxy.as_deref())

@@ -61,8 +61,8 @@ pub mod webhook;
 
 pub use access::{Access, Invalid};
 pub use account::{
-    Accounts, EndedAccess, Expiry, Identity, IdentityError, Invitation, Invite, NewSession, Passkey, ProvenIdentity,
-    RelyingParty, SessionInfo, Visitor, device,
+    Accounts, EndedAccess, Expiry, Identity, IdentityError, Invitation, Invite, NewSession,
+    Passkey, ProvenIdentity, RelyingParty, SessionInfo, Visitor, device,
 };
 pub use audit::{AuditEntry, Order as AuditOrder, page as audit_page, record as audit_record};
 pub use caller::{Caller, Credential};
@@ -316,7 +316,9 @@ impl App {
         operation: &'static str,
         decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
     ) -> Result<T, Error> {
-        self.db.write(audited(caller.origin(), operation, decide)).await
+        self.db
+            .write(audited(caller.origin(), operation, decide))
+            .await
     }
 
     /// [`Self::change`] that is never refused for lack of room, because it frees something.

@@ -102,7 +102,9 @@ impl Operator<'_> {
     /// Ends a suspension. The instances stay stopped until their owner starts them. Returns the
     /// instances.
     pub async fn resume(&self, of: Suspended) -> Result<Vec<InstanceId>, Error> {
-        let decided = self.db.write_essential(move |view| end(view, of.find(view.rows)?));
+        let decided = self
+            .db
+            .write_essential(move |view| end(view, of.find(view.rows)?));
         decided.await
     }
 

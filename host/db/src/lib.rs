@@ -57,12 +57,12 @@ pub use metrics::DbMetrics;
 pub use open::rows_in;
 pub use projection::Projection;
 pub use read::Read;
-pub use scrub::Scrubbed;
 pub use rows::{
     AuditHead, BilledAs, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, IdentityDigest,
     IdentityRow, InviteRow, KeyRow, KeyTerms, MoveRow, NodeRow, PasskeyDigest, PasskeyRow,
     PasswordRow, ProvisioningSpec, SessionId, SessionRow, SshKeyId, SshKeyRow, StartRow,
 };
+pub use scrub::Scrubbed;
 pub use sign_in_ways::{ReadWays, WayChange};
 pub use ssh_keys::ReadSshKeys;
 pub use table::Snapshot;

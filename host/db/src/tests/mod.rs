@@ -10,10 +10,10 @@
 mod audit;
 mod backend;
 mod damage;
+mod emails;
 mod fixture;
 mod formats;
 mod idempotency;
-mod emails;
 mod key_scopes;
 mod migration;
 mod pages;

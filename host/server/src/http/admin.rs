@@ -49,7 +49,13 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for AdminJson<T> {
     type Rejection = Response;
 
     async fn from_request(request: Request, _: &Arc<App>) -> Result<Self, Response> {
-        let body = body::read(request.into_body(), body::MAX_BYTES, REQUEST_TIMEOUT, |_| true).await;
+        let body = body::read(
+            request.into_body(),
+            body::MAX_BYTES,
+            REQUEST_TIMEOUT,
+            |_| true,
+        )
+        .await;
         let body = body.map_err(IntoResponse::into_response)?;
         let value = serde_json::from_slice(&body).map_err(|error| {
             respond::error(&FieldErrors::one(NON_FIELD_ERRORS, error.to_string()).into())

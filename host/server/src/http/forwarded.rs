@@ -71,7 +71,10 @@ impl Drop for Counted {
 }
 
 /// A response body whose request is counted until the body is sent or given up.
-struct CountedBody(Body, Counted);
+struct CountedBody {
+    body: Body,
+    _counted: Counted,
+}
 
 impl HttpBody for CountedBody {
     type Data = Bytes;
@@ -81,15 +84,15 @@ impl HttpBody for CountedBody {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.get_mut().0).poll_frame(context)
+        Pin::new(&mut self.get_mut().body).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.is_end_stream()
+        self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.size_hint()
+        self.body.size_hint()
     }
 }
 
@@ -104,9 +107,9 @@ pub(super) async fn count(
         return next.run(request).await;
     };
     match interface.forwarded.begin(client.network()) {
-        Some(counted) => {
+        Some(_counted) => {
             let response = next.run(request).await;
-            response.map(|body| Body::new(CountedBody(body, counted)))
+            response.map(|body| Body::new(CountedBody { body, _counted }))
         }
         None => HttpError::Busy.into_response(),
     }
