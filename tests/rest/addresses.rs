@@ -62,10 +62,11 @@ fn exhausted_login_ports_are_a_422() {
     );
     let node = simulated_node("one", "");
     let server = Server::start(&format!("{ports}{node}")).unwrap();
-    let api = server.user("ann@example.com").unwrap();
-    let only = api.small_container().unwrap();
-    assert_eq!(only["wan_ssh_port"], from);
-    let detail = api.create(&small("container")).is(422);
+    let only = server.user("ann@example.com").unwrap().small_container();
+    assert_eq!(only.unwrap()["wan_ssh_port"], from);
+    // Ann has her whole quota.
+    let bob = server.user("bob@example.com").unwrap();
+    let detail = bob.create(&small("container")).is(422);
     assert_eq!(detail["detail"]["bottleneck"], json!(["wan_ssh_port"]));
     assert_eq!(
         detail["detail"]["nearest_available"],
