@@ -2,6 +2,8 @@
 
 use crate::{Expected, start, wait_until};
 use serde_json::json;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use wharf_tests::{Api, small};
 
 #[test]
@@ -198,5 +200,33 @@ fn a_user_has_at_most_100_keys_also_when_they_are_made_at_once() {
     assert_eq!(statuses.iter().filter(|status| **status == 400).count(), 17);
     let list = ann.get("/api/key/").is(200);
     assert_eq!(list.as_array().unwrap().len(), 100);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_key_that_is_revoked_during_its_request_makes_no_other_key() {
+    let (server, ann) = start();
+    let address = server.base_url().strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let (key, body) = (ann.key(), r#"{ "name": "late" }"#);
+    write!(
+        stream,
+        "POST /api/key/ HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\
+         Expect: 100-continue\r\nConnection: close\r\n\r\n",
+        body.len()
+    )
+    .unwrap();
+    // The server asks for the body once it knows the caller.
+    let mut asked = [0; "HTTP/1.1 100 Continue\r\n\r\n".len()];
+    stream.read_exact(&mut asked).unwrap();
+    let id = key.split('_').nth(1).unwrap();
+    server.cli(&["key", "revoke", id]).unwrap();
+    stream.write_all(body.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+    let list = server.cli(&["key", "list"]).unwrap();
+    assert_eq!(list.lines().count(), 1, "{list}");
     server.finish().unwrap();
 }

@@ -1,7 +1,8 @@
 //! The rates of requests of API keys and of users.
 
 use crate::sign_in::{ANN, Browser};
-use crate::wait_until;
+use crate::{Expected, wait_until};
+use serde_json::Value;
 use wharf_tests::{Api, Ports, Server, simulated_node};
 
 fn start(limits: &str) -> Server {
@@ -72,6 +73,11 @@ fn all_keys_and_sessions_of_a_user_share_one_rate() {
             .contains("API keys and sessions")
     );
     assert_eq!(session.get("/auth/passkey/").status, 429);
+    // Another key, which may have been stolen, does not keep the user from an end.
+    keys[0].act("no-such", "stop").unwrap().is(404);
+    let id = keys[3].key().split('_').nth(1).unwrap();
+    let revoked = keys[0].send("DELETE", &format!("/api/key/{id}/"), &Value::Null);
+    revoked.unwrap().is(204);
     assert_eq!(bob.get("/api/instance/").unwrap().status, 200);
     server.finish().unwrap();
 }

@@ -12,7 +12,7 @@ let held: string | null = null;
 /** The part; none over https, where the cookie is the whole token. */
 export function part(): string | null {
   try {
-    return localStorage.getItem(PLACE);
+    return held ?? localStorage.getItem(PLACE);
   } catch {
     return held;
   }
@@ -20,12 +20,12 @@ export function part(): string | null {
 
 /** Keeps another part, or none. */
 export function keep(next: string | null): void {
-  held = next;
+  held = null;
   try {
+    localStorage.removeItem(PLACE);
     if (next) localStorage.setItem(PLACE, next);
-    else localStorage.removeItem(PLACE);
   } catch {
-    // It is held in memory.
+    held = next;
   }
 }
 

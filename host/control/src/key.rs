@@ -2,6 +2,7 @@
 //! of the whole key. A slow hash would add nothing, since the secret has 256 random bits.
 
 use super::access::Access;
+use super::account::lasting::require_access;
 use super::audit;
 use super::caller::{Caller, Credential};
 use super::clock::Clock;
@@ -190,12 +191,13 @@ impl Keys {
         self.create(new, origin, None).await
     }
 
-    /// Creates a key; with a limit, only for a user with fewer keys. Expired ones make room.
+    /// Creates a key. That of a caller is only for a user with less than the limit of keys, of which
+    /// expired ones make room.
     async fn create(
         &self,
         new: NewKey,
         origin: &Origin,
-        most: Option<usize>,
+        caller: Option<&Caller>,
     ) -> Result<ApiKey, Error> {
         check(&new, self.clock.system())?;
         let (id, key) = random_key()?;
@@ -204,8 +206,12 @@ impl Keys {
             scopes: new.scopes,
             expires_at: new.expires_at,
         };
-        let (row_id, origin) = (id.clone(), origin.clone());
+        let (row_id, origin, by) = (id.clone(), origin.clone(), caller.cloned());
+        let most = caller.map(|_| MAX_KEYS);
         let decide = move |view: &View<'_>| {
+            if let Some(caller) = &by {
+                require_access(view, caller)?;
+            }
             let mut changes = Changes::none();
             let mut expired = Vec::new();
             let user = match view.rows.user_of_email(&new.email)? {
@@ -250,6 +256,11 @@ impl Keys {
             expired.iter().for_each(|id| drop(valid.remove(id)));
             valid.insert(id.clone(), Arc::clone(&made));
         });
+        // A revocation between the write and the insertion has found nothing in memory.
+        let row = self.db.read(|rows| rows.key(&id))?;
+        if row.is_none_or(|row| row.revoked_at.is_some()) {
+            self.change_valid(|valid| drop(valid.remove(&id)));
+        }
         Ok(ApiKey {
             id,
             key,
@@ -299,7 +310,7 @@ impl Keys {
             expires_at,
         };
         let key = self
-            .create(new.clone(), &caller.origin(), Some(MAX_KEYS))
+            .create(new.clone(), &caller.origin(), Some(caller))
             .await?;
         Ok((key, new))
     }
@@ -367,9 +378,15 @@ impl Keys {
                 Ok(((), changes))
             })
             .await;
-        // If the write failed, only the call that removed the key restores it.
-        if let (Err(_), Some(still_valid)) = (&written, before.get(id)) {
-            self.put_valid(id, still_valid);
+        match (&written, before.get(id)) {
+            // If the write failed, only the call that removed the key restores it.
+            (Err(_), Some(still_valid)) => self.put_valid(id, still_valid),
+            (Err(_), None) => {}
+            // The creation of the key may have put it into memory meanwhile.
+            (Ok(()), _) => {
+                self.change_valid(|valid| drop(valid.remove(id)));
+                self.access.notify();
+            }
         }
         written
     }

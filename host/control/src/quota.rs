@@ -126,8 +126,11 @@ pub(super) fn open(
     owner: UserId,
     [before, after]: [&[u16]; 2],
 ) -> Result<(), Error> {
-    let (before, after) = (before.len(), after.len());
-    let opened = Used::of_ports(after.saturating_sub(before));
+    let opened = after.len().saturating_sub(before.len());
+    if opened == 0 {
+        return Ok(());
+    }
+    let opened = Used::of_ports(opened);
     let used = inventory.known_used(owner)?;
     into_result(over(limits, used, Used::default(), opened))
 }

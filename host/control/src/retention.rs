@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::interval;
 use wharf_config::Retention;
-use wharf_db::{Change, Changes, EventRow, Read, View};
+use wharf_db::{Change, Changes, EventRow, Read, Times, View};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::ledger::months;
@@ -47,7 +47,7 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
             Err(error) => tracing::error!(error = %error.chain(), "retention failed"),
         }
         let days = i64::from(app.config().retention.keys_days);
-        let ended_before = Timestamp(app.clock.now().0.saturating_sub(days * DAY_MS));
+        let ended_before = Timestamp(app.clock.times().earlier().0.saturating_sub(days * DAY_MS));
         match app.keys.remove_dead(ended_before).await {
             Ok(0) => {}
             Ok(keys) => tracing::info!(keys, "removed revoked and expired keys"),
@@ -64,18 +64,18 @@ struct Cutoffs {
 }
 
 impl Cutoffs {
-    fn new(retention: &Retention, now: Timestamp) -> Self {
+    fn new(retention: &Retention, times: Times) -> Self {
         let days = i64::from(retention.events_days) * DAY_MS;
         Self {
-            events: Timestamp(now.0.saturating_sub(days)),
-            ledgers: Month::of(now).before(retention.ledger_months).start(),
+            events: Timestamp(times.earlier().0.saturating_sub(days)),
+            ledgers: Month::of(times.now).before(retention.ledger_months).start(),
         }
     }
 }
 
 /// Looks at all records once. Returns the number of instances with something removed.
 async fn sweep(app: &App) -> Result<usize, Error> {
-    let cutoffs = Cutoffs::new(&app.config().retention, app.clock.now());
+    let cutoffs = Cutoffs::new(&app.config().retention, app.clock.times());
     trim(app, cutoffs.events, app.clock.now()).await?;
     let (mut after, mut removed) = (None, 0);
     loop {
@@ -167,7 +167,7 @@ async fn sweep_audit(app: &App) -> Result<u64, Error> {
         return Ok(removed);
     }
     loop {
-        let cutoff = Timestamp(app.clock.now().0.saturating_sub(days * DAY_MS));
+        let cutoff = Timestamp(app.clock.times().earlier().0.saturating_sub(days * DAY_MS));
         let decided = app.db.write_essential(move |view| {
             let before = view.rows.audit_anchor()?.number;
             let records = view.rows.audit(before, AUDIT_BATCH)?;

@@ -31,6 +31,11 @@ impl Times {
     pub fn agreed(now: Timestamp) -> Self {
         Self { now, system: now }
     }
+
+    /// The earlier of both. One wrong clock must not end or remove anything for good.
+    pub fn earlier(self) -> Timestamp {
+        self.now.min(self.system)
+    }
 }
 
 /// Tells the time.

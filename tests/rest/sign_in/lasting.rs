@@ -26,6 +26,7 @@ fn a_key_and_a_program_need_a_recent_sign_in() {
     for (path, body) in [
         ("/api/key/", json!({ "scopes": ["read"] })),
         (approve, json!({ "user_code": code })),
+        ("/api/webhook/", json!({ "url": "https://example.org/" })),
     ] {
         let refused = browser.send("POST", path, &body).is(403);
         let detail = refused["detail"].as_str().unwrap();

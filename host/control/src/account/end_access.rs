@@ -48,8 +48,9 @@ impl Operator<'_> {
             .db
             .write_essential(move |view| end(view, user, email.clone()));
         let written = written.await;
-        if written.is_err() {
-            self.keys.remember(keys);
+        match written {
+            Ok(_) => drop(self.keys.forget(user)),
+            Err(_) => self.keys.remember(keys),
         }
         self.accounts.refresh(user)?;
         written

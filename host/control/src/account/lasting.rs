@@ -1,9 +1,12 @@
 //! One rule for everything that gives lasting access to an account: a session needs a recent sign-in for
 //! it. A session that was left open or taken must not outlive itself.
 
+use super::session::parse;
 use crate::App;
 use crate::caller::{Caller, Credential};
 use crate::key::{ApiKey, NewKey};
+use std::sync::Arc;
+use wharf_db::{Read, ReadAccounts, View};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::scope::Scopes;
 use wharf_domain::time::Timestamp;
@@ -59,13 +62,31 @@ impl App {
         self.keys.derive(caller, name, scopes, expires_at).await
     }
 
-    /// Ends all sessions of a caller, and revokes the keys that were made since a time.
+    /// Ends all sessions of a caller, and revokes the keys that were made since a time. The sessions end
+    /// after the keys, so that the request can be repeated if a revocation fails.
+    ///
+    /// The work goes on if the caller goes away.
     pub async fn sign_out_everywhere(
+        self: &Arc<Self>,
+        caller: &Caller,
+        keys_since: Option<Timestamp>,
+    ) -> Result<(), Error> {
+        let (app, caller) = (Arc::clone(self), caller.clone());
+        let task = tokio::spawn(async move {
+            app.revoke_since(&caller, keys_since).await?;
+            app.accounts.end_sessions(&caller, None).await?;
+            // Sessions may have made keys until their end.
+            app.revoke_since(&caller, keys_since).await
+        });
+        let aborted = |error| Error::caused("the sign-out was aborted", error);
+        task.await.map_err(aborted)?
+    }
+
+    async fn revoke_since(
         &self,
         caller: &Caller,
         keys_since: Option<Timestamp>,
     ) -> Result<(), Error> {
-        self.accounts.end_sessions(caller, None).await?;
         let Some(since) = keys_since else {
             return Ok(());
         };
@@ -88,7 +109,26 @@ impl App {
     }
 }
 
+/// Refuses a caller whose key or session has ended since the request began. The body of a request may
+/// arrive long after its head.
+pub(crate) fn require_access(view: &View<'_>, caller: &Caller) -> Result<(), Error> {
+    match caller.credential {
+        Credential::Key => {
+            let key = view.rows.key(&caller.key_id)?;
+            let is_valid = key.is_some_and(|key| key.revoked_at.is_none());
+            is_valid.then_some(()).ok_or(Error::KeyNotFound)
+        }
+        Credential::Session => {
+            let sessions = view.rows.sessions_of(caller.user)?;
+            let own = parse(&caller.key_id);
+            let is_valid = sessions.iter().any(|(id, _)| Some(*id) == own);
+            is_valid.then_some(()).ok_or(Error::StaleSignIn)
+        }
+    }
+}
+
 /// Whether a sign-in at a time is recent.
 pub(super) fn is_recent(began: Timestamp, now: Timestamp) -> bool {
-    now.0 - began.0 < RECENT_MS
+    // The system's clock may have been set back since.
+    (now.0 - began.0).abs() < RECENT_MS
 }

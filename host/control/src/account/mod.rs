@@ -7,7 +7,7 @@ mod end_access;
 mod hashing;
 mod identity;
 mod invite;
-mod lasting;
+pub(crate) mod lasting;
 mod passkey;
 mod password;
 mod session;

@@ -88,6 +88,10 @@ impl Attempt<'_> {
             Err(error) => return error.into(),
         }
         self.history.replaced += 1;
+        // What is known of the earlier incarnation says nothing about the next.
+        self.history.seen = false;
+        self.history.first_absent = None;
+        self.history.starts = 0;
         let give_up = self.history.replaced > MAX_REPLACED;
         let inventory = (!give_up).then(|| self.app.inventory.clone());
         self.apply.replaced(lost, inventory).await.into()
@@ -177,12 +181,15 @@ fn millis(time: Duration) -> i64 {
 
 /// Takes the cost since a time off the bill, at most since the last entry of the ledger.
 fn unbilled(row: &Instance, view: &View<'_>, since: Timestamp) -> Result<Changes, Error> {
-    let (entries, corrections) = (view.rows.ledger(row.id)?, view.rows.corrections(row.id)?);
+    let (entries, all) = (view.rows.ledger(row.id)?, view.rows.corrections(row.id)?);
     let Some(last) = entries.last() else {
         return Ok(Changes::none());
     };
     let since = since.max(last.at);
-    let cost = Cost::of(&entries, &corrections, since, view.now).nano_usd();
+    // The operator's corrections stay.
+    let own = all.iter().filter(|one| one.reason == UNBILLED);
+    let own: Vec<_> = own.cloned().collect();
+    let cost = Cost::of(&entries, &own, since, view.now).nano_usd();
     if cost <= 0 {
         return Ok(Changes::none());
     }
@@ -192,6 +199,6 @@ fn unbilled(row: &Instance, view: &View<'_>, since: Timestamp) -> Result<Changes
         nano_usd: -cost,
         reason: UNBILLED.to_owned(),
     };
-    let number = u32::try_from(corrections.len()).map_err(Error::internal)?;
+    let number = u32::try_from(all.len()).map_err(Error::internal)?;
     Ok(Changes::none().with(Change::Correction(row.id, number, correction)))
 }

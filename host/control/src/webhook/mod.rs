@@ -9,6 +9,7 @@ pub use address::{check_url, permits};
 pub use own::OwnAddresses;
 pub use work::{Attempted, Job, Work};
 
+use super::account::lasting::require_access;
 use super::audit::record;
 use super::events::KINDS;
 use super::vault::Vault;
@@ -65,6 +66,7 @@ impl App {
         url: String,
         types: Vec<String>,
     ) -> Result<(Webhook, SecretText), Error> {
+        self.require_recent(caller)?;
         let mut errors = FieldErrors::default();
         let (config, own) = self.webhook_rules().await;
         if let Err(message) = check_url(&config.webhook, &own, &url) {
@@ -79,8 +81,9 @@ impl App {
         errors.into_result()?;
         let (id, secret) = (WebhookId(Uuid::new_v4()), secret::generate()?);
         let (vault, owner, origin) = (self.vault.clone(), caller.user, caller.origin());
-        let plain = secret.clone();
+        let (plain, by) = (secret.clone(), caller.clone());
         let written = self.db.write(move |view| {
+            require_access(view, &by)?;
             if view.rows.webhooks_of(owner)?.len() >= MAX_WEBHOOKS {
                 let message =
                     format!("a user has at most {MAX_WEBHOOKS} webhooks; delete one first");
@@ -151,6 +154,7 @@ impl App {
         caller: &Caller,
         id: WebhookId,
     ) -> Result<(Webhook, SecretText), Error> {
+        self.require_recent(caller)?;
         let (vault, secret) = (self.vault.clone(), secret::generate()?);
         let plain = secret.clone();
         let rotate = move |view: &View<'_>, mut webhook: Webhook| {

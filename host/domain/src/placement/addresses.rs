@@ -119,7 +119,12 @@ impl Lan {
     pub fn keeps(&self, index: u32, address: Ipv4Addr) -> bool {
         let subnet = self.subnets.get(&index);
         let claims = subnet.and_then(|subnet| subnet.addresses.get(&address));
-        claims == Some(&1) && self.has_one_owner(index) && self.offset(index, address).is_some()
+        let out = self.addresses_out.get(&index);
+        let is_in = |offset: u32| !out.is_some_and(|out| out.contains(&offset));
+        claims == Some(&1)
+            && self.has_one_owner(index)
+            && !self.subnets_out.contains(&index)
+            && self.offset(index, address).is_some_and(is_in)
     }
 
     fn has_one_owner(&self, index: u32) -> bool {

@@ -73,10 +73,12 @@ impl Inventory {
     /// The claim on a node; `None` if a GPU, a port or an address is missing.
     fn move_to(&self, node: &NodeState, request: &MoveRequest<'_>) -> Option<MovePlace> {
         let (claim, ssh_host) = (request.claim, &node.setup.ssh_host);
-        let keeps_ssh_port = ssh_host == request.ssh_host;
+        let ports = self.ssh.get(ssh_host);
+        let is_out = ports.is_some_and(|ports| ports.is_out(claim.ssh_port));
+        let keeps_ssh_port = ssh_host == request.ssh_host && !is_out;
         let ssh_port = match keeps_ssh_port {
             true => claim.ssh_port,
-            false => self.ssh.get(ssh_host).and_then(PortPool::free)?,
+            false => ports.and_then(PortPool::free)?,
         };
         let lan = self.lan(node)?;
         let in_pool = self

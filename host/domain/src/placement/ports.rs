@@ -51,6 +51,12 @@ impl PortPool {
         };
     }
 
+    /// Returns whether a port is kept out.
+    pub fn is_out(&self, port: u16) -> bool {
+        let offset = port.checked_sub(self.from).map(u32::from);
+        offset.is_some_and(|offset| self.out.contains(&offset))
+    }
+
     /// Marks a port as taken or free. Ports outside the range, left from an earlier configuration, are
     /// ignored.
     pub fn set(&mut self, port: u16, taken: bool) {

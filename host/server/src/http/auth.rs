@@ -48,7 +48,7 @@ pub(super) async fn authenticate(
         let Some(caller) = caller else {
             return HttpError::Unauthorized.into_response();
         };
-        if let Err(exceeded) = interface.rates.take(&caller) {
+        if let Err(exceeded) = interface.rates.take(&caller, &request) {
             return HttpError::TooManyRequests(exceeded).into_response();
         }
         if caller.credential == Credential::Session

@@ -39,9 +39,18 @@ impl Client {
         client
     }
 
-    /// The network of the client, which budgets and rates count.
+    /// The network of the client, which rates count.
     pub(super) fn network(self) -> IpAddr {
         network(self.address)
+    }
+
+    /// The wider network of the client, which budgets of memory count: an IPv6 /48, of which one party may
+    /// have all /64 networks.
+    pub(super) fn site(self) -> IpAddr {
+        match self.network() {
+            IpAddr::V6(network) => Ipv6Addr::from_bits(network.to_bits() >> 80 << 80).into(),
+            network @ IpAddr::V4(_) => network,
+        }
     }
 }
 

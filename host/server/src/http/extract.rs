@@ -7,6 +7,7 @@ use super::conditional::if_match;
 use super::entity_tags::Tags;
 use super::interface::Interface;
 use super::memory::{Hold, Party};
+use super::rate::ends_something;
 use super::respond::{self, HttpError, Response};
 use super::unsent::own_connection;
 use crate::api::{Reply, Sight, tag};
@@ -140,7 +141,9 @@ where
         }
         let party = Party::User(caller.user);
         let connection = own_connection(request.extensions());
-        let is_full = || state.unsent.is_full(party, connection.as_deref());
+        // Responses that another key has left unread must not delay the end of something.
+        let ends = ends_something(&request);
+        let is_full = || !ends && state.unsent.is_full(party, connection.as_deref());
         if is_full() {
             return Err(HttpError::Busy);
         }

@@ -33,7 +33,7 @@ impl Party {
     pub(super) fn new(user: Option<UserId>, client: Option<Client>) -> Self {
         match (user, client) {
             (Some(user), _) => Self::User(user),
-            (None, Some(client)) => Self::Network(client.network()),
+            (None, Some(client)) => Self::Network(client.site()),
             // The socket of the admin service, whose memory has no bound.
             (None, None) => Self::Network(Ipv4Addr::UNSPECIFIED.into()),
         }

@@ -1,7 +1,9 @@
 //! Token buckets: of each API key or session and of its user, and of each party that signs in.
 
+use axum::extract::Request;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultDirectRateLimiter, Quota};
+use http::Method;
 use quick_cache::sync::Cache;
 use std::hash::Hash;
 use std::num::NonZero;
@@ -97,14 +99,24 @@ impl CallerRates {
         }
     }
 
-    /// Takes a request of a caller.
-    pub(super) fn take(&self, caller: &Caller) -> Result<(), RateExceeded> {
+    /// Takes a request of a caller. One that ends something counts to its key or session alone, because
+    /// another key of the user, which may have been stolen, must not delay it.
+    pub(super) fn take(&self, caller: &Caller, request: &Request) -> Result<(), RateExceeded> {
         let key = self.keys.as_ref().map(|keys| keys.take(&caller.key_id));
         key.transpose()?;
-        let user = self.users.as_ref().map(|users| users.take(&caller.user));
+        let users = self.users.as_ref().filter(|_| !ends_something(request));
+        let user = users.map(|users| users.take(&caller.user));
         user.transpose()?;
         Ok(())
     }
+}
+
+/// Whether a request stops or deletes something, ends access, or needs no session that it has.
+pub(super) fn ends_something(request: &Request) -> bool {
+    let path = request.uri().path();
+    request.method() == Method::DELETE
+        || path.ends_with("/stop/")
+        || ["/auth/password/", "/auth/sign-in/"].contains(&path)
 }
 
 /// At least one second, because `Retry-After` has no fractions.

@@ -276,7 +276,8 @@ pub fn http_error(error: &HttpError) -> Response {
         ),
         HttpError::Origin(console) => {
             let text = format!(
-                "The request does not come from a page of the console, whose address is {console}."
+                "The request does not come from a page of the console, whose address is {console}. If the \
+                 browser shows another one, the operator sets `base_url` to it."
             );
             detail(StatusCode::FORBIDDEN, &text)
         }

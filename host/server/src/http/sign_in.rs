@@ -162,7 +162,7 @@ pub(super) async fn guard(
     let caller = session(&interface, &request);
     if let Some(caller) = &caller
         && !UNLIMITED.contains(&request.uri().path())
-        && let Err(exceeded) = interface.rates.take(caller)
+        && let Err(exceeded) = interface.rates.take(caller, &request)
     {
         return HttpError::TooManyRequests(exceeded).into_response();
     }

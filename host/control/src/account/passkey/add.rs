@@ -2,6 +2,7 @@
 
 use super::manage::Passkey;
 use super::{RelyingParty, digest, handle, readable, refused};
+use crate::account::lasting::require_access;
 use crate::account::session::end_others;
 use crate::account::{Accounts, NewSession, Visitor, invite};
 use crate::audit;
@@ -137,8 +138,9 @@ impl Accounts {
         let (user, origin) = (caller.user, caller.origin());
         let new = self.made(console, user, credential)?;
         let name = name.unwrap_or_else(|| NAME.to_owned());
-        let host = console.host().to_owned();
+        let (host, by) = (console.host().to_owned(), caller.clone());
         let added = self.db.write(move |view| {
+            require_access(view, &by)?;
             let (row, change) = added(view, user, &name, &new)?;
             let subject = Passkey::id_of(new.0);
             let audited =
