@@ -1,9 +1,10 @@
 //! Concurrent requests of several clients.
 
-use crate::{Expected, start, uuid};
+use crate::{Expected, start, start_under, uuid};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use wharf_tests::WITHOUT_RATES;
 
 #[test]
 fn concurrent_creates_share_no_port_and_no_address() {
@@ -39,7 +40,7 @@ fn a_read_is_never_older_than_earlier_answers() {
     const RENAMES: u64 = 200;
     // The readers have their own end, in case the writer fails before it can stop them.
     let end = Instant::now() + Duration::from_secs(120);
-    let (server, api) = start();
+    let (server, api) = start_under(WITHOUT_RATES, "");
     let created = api.small_container().unwrap();
     let id = uuid(&created);
     api.wait_for(id, "running").unwrap();

@@ -59,12 +59,14 @@ fn a_closed_month_is_exact_and_its_records_are_gone() {
         let lines = bill
             .lines()
             .filter(|l| !l.starts_with("total") && !l.contains(&kept));
-        // The name goes with the events.
-        let cells = lines.map(|l| l.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
-        let costs = cells.filter_map(|cells| Some([cells.get(1)?.clone(), cells.get(2)?.clone()]));
-        let mut lines: Vec<_> = costs
-            .filter(|[_, usd]| usd.parse::<f64>().is_ok())
-            .collect();
+        // The name goes with the events. The line of a correction ends with its reason.
+        let costs = lines.filter_map(|line| {
+            let cells: Vec<_> = line.split_whitespace().collect();
+            let (uuid, usd) = (cells.get(1)?, cells.last()?);
+            usd.parse::<f64>().ok()?;
+            Some([(*uuid).to_owned(), (*usd).to_owned()])
+        });
+        let mut lines: Vec<_> = costs.collect();
         lines.sort();
         lines
     };

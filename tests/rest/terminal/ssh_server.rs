@@ -6,15 +6,18 @@ use russh::keys::ssh_key::private::{Ed25519Keypair, KeypairData};
 use russh::server::{Auth, ChannelOpenHandle, Config, Handler, Msg, Session, run_stream};
 use russh::{Channel, ChannelId, ChannelMsg, ChannelWriteHalf, Pty};
 use serde_json::Value;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 
 /// The lines of `flood`.
 pub const LINE: &[u8; 16] = b"0123456789abcde\n";
+/// From the end of a server to the next on its port.
+const FREED_LIMIT: Duration = Duration::from_secs(5);
 
 /// An SSH server. Dropping it closes its connections.
 pub struct SshServer {
@@ -82,7 +85,7 @@ impl SshServer {
             .worker_threads(1)
             .enable_all()
             .build()?;
-        let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", port)))?;
+        let listener = runtime.block_on(listen(port))?;
         runtime.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (config, login) = (Arc::clone(&config), login.clone());
@@ -100,6 +103,20 @@ impl SshServer {
             logins,
             hears,
         })
+    }
+}
+
+/// Listens on a port that an earlier server has had. A process that another test starts has the earlier
+/// socket for a moment, between fork and exec.
+async fn listen(port: u16) -> Result<TcpListener> {
+    let end = Instant::now() + FREED_LIMIT;
+    loop {
+        match TcpListener::bind(("127.0.0.1", port)).await {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < end => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            bound => return Ok(bound?),
+        }
     }
 }
 
