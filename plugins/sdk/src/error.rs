@@ -31,8 +31,10 @@ impl Error {
             return None;
         }
         let port = |part: &str| {
-            let end = part.find(|c: char| !c.is_ascii_digit());
-            let digits = end.map_or(part, |end| part.get(..end).unwrap_or_default());
+            let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+            // An address follows a colon too.
+            let is_address = rest.strip_prefix('.').is_some_and(begins_with_digit);
+            let digits = part.strip_suffix(rest).filter(|_| !is_address)?;
             digits.parse::<u16>().ok()
         };
         let ports: Vec<_> = words.split(':').skip(1).filter_map(port).collect();
@@ -55,6 +57,10 @@ impl Error {
     pub fn held(field: &str) -> Self {
         Self::Insufficient(vec![held(field, 1)])
     }
+}
+
+fn begins_with_digit(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
 }
 
 fn held(field: &str, requested: u64) -> Shortage {
