@@ -54,6 +54,8 @@ REASONS = {
         (400, r"port: port 22 \(SSH\) cannot be removed"),
     ],
     "createKey": [
+        # A format would exclude `never`; the field's description has both.
+        (400, r"expires_at: must be an ISO 8601 time or date, such as 2027-01-01T00:00:00Z, or never"),
         (400, r"expires_at: must be in the future"),
         (400, r"non_field_errors: a user has at most 100 keys; revoke one first"),
     ],
