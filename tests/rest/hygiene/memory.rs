@@ -133,10 +133,16 @@ fn unfinished_bodies_of_one_user_refuse_no_other() {
     let path = "/api/instance/";
     let unfinished = Unfinished::send(&server, 2, path, Some(ann.key()), 60_000);
     assert!(unfinished.statuses[&503] > 150, "{:?}", unfinished.statuses);
-    ann.send("POST", path, &crate::small("container")).is(503);
+    // Refused requests give their memory back, which may leave room for a small one.
+    let mut more = Vec::new();
+    while ann.send("POST", path, &json!({})).unwrap().status != 503 {
+        assert!(more.len() < 10, "the share of a user has no end");
+        more.push(Unfinished::send(&server, 1, path, Some(ann.key()), 100));
+    }
     bob.send("POST", path, &crate::small("container")).is(201);
     // A request without a body needs no share.
     assert!(ann.list().unwrap().is_empty());
+    more.into_iter().for_each(Unfinished::end);
     unfinished.end();
     server.finish().unwrap();
 }
