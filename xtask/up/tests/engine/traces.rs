@@ -59,7 +59,10 @@ pub fn none(words: &[String]) -> Result<()> {
     let lxcfs = File::create(LXCFS[0])?;
     let is_in_order = || {
         let is_right = lxcfs.try_lock().is_err() || !Path::new(LXCFS[1]).exists();
-        is_right || lxcfs.unlock().is_err()
+        if !is_right {
+            let _ = lxcfs.unlock();
+        }
+        is_right
     };
     // Tests beside this one kill engines. Lxcfs then ends with `down` or with the next engine.
     ensure!(
