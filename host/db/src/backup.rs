@@ -3,7 +3,7 @@
 use super::OpenError;
 use super::codec::internal;
 use super::commit::commit_durably;
-use super::guard::guarded;
+use super::guard::{guarded, opening};
 use super::migrate::FORMAT;
 use super::open::{FORMAT_KEY, META, format, lock, open_checked, open_file, unreadable};
 use super::read::Read as _;
@@ -103,6 +103,7 @@ fn copy_file(from: &Path, source: &mut fs::File, draft: &Path) -> Result<Copied,
     let failed = |error| unreadable(draft, error);
     let mut file = wharf_secure_fs::open_new(draft).map_err(failed)?;
     io::copy(source, &mut file).map_err(failed)?;
+    opening(from);
     let mut copy = open_file(from, file.try_clone().map_err(failed)?)?.rows;
     check_pages(from, &mut copy)?;
     let key = match format(&copy)? {

@@ -89,6 +89,9 @@ pub fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, String> {
 #[cfg(test)]
 mod tests {
     use super::{exit_on_damage, guarded};
+    use crate::backup::backup;
+    use crate::open::{open, path_in};
+    use std::path::Path;
     use std::process::Command;
 
     const CHILD: &str = "WHARF_TEST_OF_A_SECOND_PANIC";
@@ -103,7 +106,11 @@ mod tests {
 
     #[test]
     fn a_second_panic_ends_the_process_with_a_message() {
-        if std::env::var_os(CHILD).is_some() {
+        if let Some(dir) = std::env::var_os(CHILD) {
+            let dir = Path::new(&dir);
+            let file = open(dir, 0).unwrap();
+            // Neither its draft nor a backup is the file that the message names.
+            backup(&file.rows, &dir.join("backup"), || true).unwrap();
             exit_on_damage();
             let first = guarded(|| -> () { panic!("first") });
             assert!(first.unwrap_err().contains("first"));
@@ -115,11 +122,16 @@ mod tests {
         }
         let name = "guard::tests::a_second_panic_ends_the_process_with_a_message";
         let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args([name, "--exact", "--nocapture"]).env(CHILD, "1");
+        let dir = std::env::temp_dir().join(format!("wharf-db-guard-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        child.args([name, "--exact", "--nocapture"]);
+        child.env(CHILD, &dir);
         let ended = child.output().unwrap();
         assert_eq!(ended.status.code(), Some(1), "{ended:?}");
         let said = String::from_utf8_lossy(&ended.stderr);
-        assert!(said.contains("wharf: the database is damaged"), "{said}");
+        let first = format!("wharf: the database {} is damaged", path_in(&dir).display());
+        assert!(said.contains(&first), "{said}");
         assert!(said.contains("`wharf fsck`"), "{said}");
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 }

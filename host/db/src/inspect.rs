@@ -5,7 +5,7 @@ use super::codec::internal;
 use super::commit::{Room, Times, commit_durably};
 use super::findings::Finding;
 use super::fsck::check;
-use super::guard::guarded;
+use super::guard::{guarded, opening};
 use super::open::{initialise, lock, open, open_file, path_in, unreadable};
 use super::table::Draft;
 use super::{Db, OpenError, Projection};
@@ -33,6 +33,7 @@ pub fn inspect(dir: &Path, projection: Box<dyn Projection>) -> Result<Inspected,
     std::fs::remove_file(&draft).map_err(failed)?;
     io::copy(&mut file, &mut copy).map_err(failed)?;
     copy.rewind().map_err(failed)?;
+    opening(&path);
     let mut copy = open_file(&path, copy)?.rows;
     let damage = check_pages(&path, &mut copy).err();
     let pages: Vec<_> = damage.iter().map(ToString::to_string).collect();
@@ -87,7 +88,7 @@ impl Db {
 /// their number.
 pub fn repair(dir: &Path) -> Result<usize, OpenError> {
     let path = path_in(dir);
-    let file = open(dir)?.rows;
+    let file = open(dir, 0)?.rows;
     let repaired = guarded(|| {
         let txn = file.begin_write().map_err(internal)?;
         let mut rows = Draft::open(&txn)?;

@@ -146,13 +146,13 @@ pub enum OpenError {
     /// A migration does not fit the disk.
     #[error(
         "the database {path} must be migrated to a new file, for which {needed} MiB are needed beside it \
-         and {free} MiB are free: make room, or give the space of removed rows back with `wharf compact` \
+         with the reserve of the disk, and {free} MiB are free: make room, or give the space of removed rows back with `wharf compact` \
          of the version before"
     )]
     NoRoom {
         /// The file.
         path: PathBuf,
-        /// Size of the new file in MiB.
+        /// Size of the new file in MiB, with the reserve of the disk.
         needed: u64,
         /// Free space in MiB.
         free: u64,
@@ -210,7 +210,7 @@ impl Db {
         clock: Clock,
         bounds: Bounds,
     ) -> Result<Self, OpenError> {
-        let open::Opened { rows, pages } = open::open(dir)?;
+        let open::Opened { rows, pages } = open::open(dir, bounds.disk_reserve_mib)?;
         let damaged = |why| OpenError::Damaged {
             path: open::path_in(dir),
             why,
@@ -249,14 +249,17 @@ impl Db {
         })
     }
 
-    /// Gives the space of removed rows back to the file system, and that of the files that migrations
-    /// kept. No process may have the database open. Returns the size in bytes before and after.
+    /// Gives the space of removed rows back to the file system, and that of the files that earlier
+    /// migrations kept. No process may have the database open. Returns the size in bytes before and after.
     pub fn compact(dir: &Path) -> Result<(u64, u64), OpenError> {
-        let mut file = open::open(dir)?.rows;
-        let before = Self::bytes_in(dir) + upgrade::remove_kept(dir)?;
+        let inode = upgrade::inode(dir);
+        let mut file = open::open(dir, 0)?.rows;
+        let before = Self::bytes_in(dir);
         while file.compact().map_err(codec::internal)? {}
+        // A file that this opening kept is the way back from it.
+        let removed = upgrade::remove_kept(dir, inode)?;
         drop(file);
-        Ok((before, Self::bytes_in(dir)))
+        Ok((before + removed, Self::bytes_in(dir)))
     }
 
     /// Reads a consistent view of the last commit.

@@ -47,12 +47,13 @@ pub struct Opened {
 }
 
 /// Opens the database of a directory, or makes it in a directory without remains of one. A database of an
-/// earlier format is migrated to a new file.
-pub fn open(dir: &Path) -> Result<Opened, OpenError> {
+/// earlier format is migrated to a new file if that leaves a reserve in MiB free.
+pub fn open(dir: &Path, reserve_mib: u64) -> Result<Opened, OpenError> {
     let path = path_in(dir);
+    opening(&path);
     match fs::metadata(&path) {
         Ok(found) if found.len() == 0 => Err(OpenError::Empty(path)),
-        Ok(_) => open_present(dir, &path),
+        Ok(_) => open_present(dir, &path, reserve_mib),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let remains = REMAINS.map(|name| dir.join(name));
             let remains: Vec<_> = remains.into_iter().filter(|path| path.exists()).collect();
@@ -73,12 +74,12 @@ fn list(paths: &[PathBuf]) -> String {
     paths.join(" and ")
 }
 
-fn open_present(dir: &Path, path: &Path) -> Result<Opened, OpenError> {
+fn open_present(dir: &Path, path: &Path, reserve_mib: u64) -> Result<Opened, OpenError> {
     let file = wharf_secure_fs::open(path).map_err(|error| unreadable(path, error))?;
     let mut file = open_file(path, file)?;
     let found = found_format(path, &file.rows)?;
     if found < FORMAT || file.pages.is_none() {
-        file = upgrade::upgrade(path, file, found)?;
+        file = upgrade::upgrade(path, file, found, reserve_mib)?;
     }
     // A crash may have come between a migration and the removal.
     migrate::remove_journal(dir);
@@ -129,7 +130,6 @@ pub fn open_checked(path: &Path, file: File) -> Result<Opened, OpenError> {
 }
 
 fn open_rows(path: &Path, file: impl StorageBackend) -> Result<Database, OpenError> {
-    opening(path);
     // Every commit has the allocator's state, so redb repairs only a file whose closing panicked.
     let repairs = |_: &mut redb::RepairSession| tracing::warn!("checking the whole database");
     let opened = guarded(|| {

@@ -44,7 +44,7 @@ pub struct Pages {
     noted: AtomicBool,
     /// The metrics of scrubs of these pages.
     pub scrubs: Scrubs,
-    /// Held while pages are written.
+    /// Held while pages are written, and while the length changes.
     writing: Mutex<()>,
 }
 
@@ -52,6 +52,9 @@ pub struct Pages {
 struct State {
     /// The checksum of each page; 0 of one that was never written.
     sums: Vec<u32>,
+    /// Whether each page was written or found right since the opening. If it is wrong later, the disk has
+    /// changed it, and redb may have it in memory.
+    known: Vec<bool>,
     /// Groups whose checksums are not on the disk.
     unwritten: BTreeSet<u64>,
     /// Pages that a reading found damaged.
@@ -127,6 +130,7 @@ impl Pages {
                 state.sums.extend(sums);
             }
             state.sums.truncate(index(pages));
+            state.known.resize(index(pages), false);
         }
         let found = Self {
             file: Box::new(file),
@@ -153,19 +157,32 @@ impl Pages {
         self.state().damaged.len()
     }
 
-    /// Whether a page on the disk has its checksum, or none. A write may be under way the first time.
+    /// Whether a page on the disk has its checksum, or none. Reports a page that was right before.
     pub fn is_right(&self, page: u64) -> io::Result<bool> {
         let mut content = vec![0; index(PAGE)];
-        self.file.read(page_at(page), &mut content)?;
-        let matches =
-            |state: &State, content: &[u8]| page == HEADER || state.matches(page, content);
-        if matches(&self.state(), &content) {
+        let mut matches = || -> io::Result<bool> {
+            // The file may have become shorter.
+            if page >= self.count() {
+                return Ok(true);
+            }
+            self.file.read(page_at(page), &mut content)?;
+            Ok(page == HEADER || self.state().matches(page, &content))
+        };
+        // A write may be under way the first time.
+        if matches!(matches(), Ok(true)) {
             return Ok(true);
         }
-        let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.file.read(page_at(page), &mut content)?;
-        drop(writing);
-        Ok(matches(&self.state(), &content))
+        let _writing = self.writing();
+        let right = matches()?;
+        let known = self.state().known.get(index(page)) == Some(&true);
+        if !right && known {
+            self.report(page);
+        }
+        Ok(right)
+    }
+
+    fn writing(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn header_sum(&self) -> io::Result<u32> {
@@ -235,7 +252,7 @@ impl Pages {
     /// Reads whole pages of one group. Returns the first one that is damaged.
     fn read_run(&self, first: u64, out: &mut [u8]) -> io::Result<Option<u64>> {
         self.file.read(page_at(first), out)?;
-        let state = self.state();
+        let mut state = self.state();
         let mut pages = (first..).zip(out.chunks(index(PAGE)));
         let wrong = pages.find(|(page, content)| *page != HEADER && !state.matches(*page, content));
         Ok(wrong.map(|(page, _)| page))
@@ -262,7 +279,7 @@ impl Pages {
     }
 
     fn write_run(&self, first: u64, content: &[u8]) -> io::Result<()> {
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writing = self.writing();
         let pages = (first..).zip(content.chunks(index(PAGE)));
         let sums: Vec<_> = pages
             .map(|(page, content)| (page, sum(page, content)))
@@ -282,17 +299,28 @@ impl Pages {
 }
 
 impl State {
-    fn matches(&self, page: u64, content: &[u8]) -> bool {
-        match self.sums.get(index(page)) {
+    fn matches(&mut self, page: u64, content: &[u8]) -> bool {
+        let right = match self.sums.get(index(page)) {
             Some(0) => content.iter().all(|byte| *byte == 0),
             Some(expected) => *expected == sum(page, content),
             None => false,
+        };
+        if right {
+            self.know(page);
+        }
+        right
+    }
+
+    fn know(&mut self, page: u64) {
+        if let Some(known) = self.known.get_mut(index(page)) {
+            *known = true;
         }
     }
 
     fn set(&mut self, page: u64, sum: u32) {
         if let Some(place) = self.sums.get_mut(index(page)) {
             *place = sum;
+            self.know(page);
             self.unwritten.insert(page / GROUP);
             self.damaged.remove(&page);
         }
@@ -301,6 +329,7 @@ impl State {
     fn resize(&mut self, pages: u64) {
         let before = self.sums.len() as u64;
         self.sums.resize(index(pages), 0);
+        self.known.resize(index(pages), false);
         // Pages that were cut off must not come back with their checksums.
         if pages < before && pages > 0 {
             self.unwritten.retain(|group| group * GROUP < pages);
@@ -368,6 +397,7 @@ impl StorageBackend for Checked {
             return Err(not_whole());
         }
         self.0.drop_note()?;
+        let _writing = self.0.writing();
         self.0.file.set_len(length_of(len / PAGE))?;
         self.0.state().resize(len / PAGE);
         Ok(())

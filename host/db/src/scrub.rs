@@ -3,7 +3,6 @@
 use super::Db;
 use super::careful::Careful;
 use super::codec::internal;
-use super::pages::Pages;
 use super::table::{Rows as _, Snapshot};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -20,7 +19,7 @@ const ROWS: usize = 2048;
 pub struct Scrubbed {
     /// Pages that were read.
     pub pages: u64,
-    /// Pages that are damaged, of which at least one has rows of the last commit.
+    /// Pages that are damaged, of which at least one was right before or has rows of the last commit.
     pub damaged: usize,
     /// Pages without their checksum of which none has a row. A crash leaves some.
     pub remains: usize,
@@ -97,7 +96,7 @@ impl Db {
             let to = pages.count().min(page + PAGES);
             pages.scrubs.pages.set(number(pages.count()));
             for page in page..to {
-                suspects += usize::from(!is_right(pages, page)?);
+                suspects += usize::from(!pages.is_right(page).map_err(internal)?);
             }
             page = to;
             pages.scrubs.read.set(number(page));
@@ -105,12 +104,13 @@ impl Db {
                 return Ok(None);
             }
         }
-        // Which of them matter is known once the rows are read.
-        if suspects > 0 && !self.read_rows(&mut pause)? {
+        // None of them was right since the opening, so redb has none in memory. Whether they are of the last
+        // commit is known once the rows are read.
+        if suspects > 0 && pages.damaged() == 0 && !self.read_rows(&mut pause)? {
             return Ok(None);
         }
         pages.scrubs.ended.set(now.0 / 1000);
-        // One damaged page with rows casts doubt on the others.
+        // One damaged page casts doubt on the others.
         let (damaged, remains) = match pages.damaged() {
             0 => (0, suspects),
             found => (suspects.max(found), 0),
@@ -146,13 +146,5 @@ impl Db {
                 return Ok(false);
             }
         }
-    }
-}
-
-fn is_right(pages: &Pages, page: u64) -> Result<bool, Error> {
-    // The file may have become shorter.
-    match pages.is_right(page) {
-        Err(_) if page >= pages.count() => Ok(true),
-        right => right.map_err(internal),
     }
 }

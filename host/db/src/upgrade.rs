@@ -8,10 +8,11 @@ use super::open::{Opened, initialise, open_checked, open_file, path_in, unreadab
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Room in bytes that is left beside the new file.
-const SPARE: u64 = 16 << 20;
+/// Room in MiB beside the new file and the reserve of the disk.
+const SPARE_MIB: u64 = 64;
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
@@ -27,13 +28,18 @@ fn kept_as(path: &Path, format: u64) -> PathBuf {
 
 /// Copies a database of an earlier format into a new file, migrates the copy, and puts it in the place of
 /// the earlier file, which gets another name.
-pub fn upgrade(path: &Path, from: Opened, found: u64) -> Result<Opened, OpenError> {
+pub fn upgrade(
+    path: &Path,
+    from: Opened,
+    found: u64,
+    reserve_mib: u64,
+) -> Result<Opened, OpenError> {
     if found < TREES {
         return Err(OpenError::Older { found });
     }
     let failed = |error| unreadable(path, error);
     let length = fs::metadata(path).map_err(failed)?.len();
-    refuse_small_disk(path, length)?;
+    refuse_small_disk(path, length, reserve_mib)?;
     let kept = kept_as(path, found);
     tracing::info!(
         format = found,
@@ -90,13 +96,18 @@ fn migrated_in_place(path: &Path, draft: &Path) -> Result<Opened, OpenError> {
     Ok(copy)
 }
 
-fn refuse_small_disk(path: &Path, length: u64) -> Result<(), OpenError> {
+fn refuse_small_disk(path: &Path, length: u64, reserve_mib: u64) -> Result<(), OpenError> {
+    // Below the reserve the server would refuse the changes of users.
+    let needed = length
+        .div_ceil(1 << 20)
+        .saturating_add(reserve_mib)
+        .saturating_add(SPARE_MIB);
     let free = rustix::fs::statvfs(path).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
-    match free {
-        Ok(free) if free < length.saturating_add(SPARE) => Err(OpenError::NoRoom {
+    match free.map(|free| free >> 20) {
+        Ok(free) if free < needed => Err(OpenError::NoRoom {
             path: path.to_owned(),
-            needed: (length + SPARE) >> 20,
-            free: free >> 20,
+            needed,
+            free,
         }),
         // The copy itself finds out where the operating system does not say.
         _ => Ok(()),
@@ -114,15 +125,23 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the earlier files of a directory. Returns the number of bytes in them.
-pub fn remove_kept(dir: &Path) -> Result<u64, OpenError> {
+/// The number of the database's file on its disk. An upgrade gives the number to the file that it keeps.
+pub fn inode(dir: &Path) -> Option<u64> {
+    fs::metadata(path_in(dir)).ok().map(|file| file.ino())
+}
+
+/// Removes the earlier files of a directory, except one. Returns the number of bytes in them.
+pub fn remove_kept(dir: &Path, except: Option<u64>) -> Result<u64, OpenError> {
     let path = path_in(dir);
     let failed = |error| unreadable(&path, error);
     let mut bytes = 0;
     for format in TREES..=FORMAT {
         let kept = kept_as(&path, format);
-        bytes += fs::metadata(&kept).map_or(0, |file| file.len());
-        remove(&kept).map_err(failed)?;
+        let found = fs::metadata(&kept).ok();
+        if let Some(found) = found.filter(|found| Some(found.ino()) != except) {
+            bytes += found.len();
+            remove(&kept).map_err(failed)?;
+        }
     }
     Ok(bytes)
 }

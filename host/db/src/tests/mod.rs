@@ -221,11 +221,11 @@ fn the_file_is_for_its_owner_alone() {
     let dir = directory("modes");
     let path = dir.join("wharf.redb");
     let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
-    drop(open::open(&dir).unwrap());
+    drop(open::open(&dir, 0).unwrap());
     assert_eq!(mode(), 0o600);
     // As something else has made it.
     std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
-    drop(open::open(&dir).unwrap());
+    drop(open::open(&dir, 0).unwrap());
     assert_eq!(mode(), 0o600);
     std::fs::remove_dir_all(&dir).unwrap();
 }

@@ -1,8 +1,16 @@
 //! Pages and their checksums, below redb.
 
 use super::backend::Disk;
+use super::directory;
+use super::fixture::{Taken, create};
 use crate::pages::{Checked, PAGE, Pages};
+use crate::{Bounds, Db, open};
 use redb::StorageBackend;
+use redb::backends::FileBackend;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use wharf_domain::time::Timestamp;
 
 const GROUP: u64 = 1024;
 
@@ -91,4 +99,61 @@ fn a_file_that_was_closed_with_another_header_is_refused() {
     pages.write(0, b"later!").unwrap();
     drop(pages);
     assert!(Pages::open(disk).is_ok());
+}
+
+#[test]
+fn a_scrub_finds_damage_of_pages_that_are_in_memory() {
+    let dir = directory("scrub");
+    let clock = Box::new(crate::Times::default);
+    let db = Db::open(&dir, Box::<Taken>::default(), clock, Bounds::default()).unwrap();
+    for _ in 0..30 {
+        db.write_blocking(create()).unwrap();
+    }
+    let scrub = || db.scrub(Timestamp(0), || true).unwrap().unwrap();
+    assert_eq!((scrub().damaged, scrub().remains), (0, 0));
+    let mut file = File::options();
+    let file = file.read(true).write(true).open(open::path_in(&dir));
+    let file = file.unwrap();
+    let flip = || {
+        let mut flipped = 0;
+        for page in 1..scrub().pages {
+            let mut byte = [0];
+            file.read_exact_at(&mut byte, place(page) + 9).unwrap();
+            file.write_all_at(&[byte[0] ^ 4], place(page) + 9).unwrap();
+            flipped += 1;
+        }
+        flipped
+    };
+    let flipped = flip();
+    let found = scrub();
+    assert_eq!((found.damaged, found.remains), (flipped, 0));
+    assert_eq!(db.damaged_pages(), flipped);
+    flip();
+    drop(db);
+    fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn a_file_that_shrinks_under_a_scrub_is_right() {
+    let dir = directory("shrinking");
+    let file = FileBackend::new(File::create_new(dir.join("file")).unwrap()).unwrap();
+    let pages = Checked(Pages::open(file).unwrap());
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..2000 {
+                pages.set_len(64 * PAGE).unwrap();
+                pages.write(32 * PAGE, &content(1, 32)).unwrap();
+                pages.set_len(8 * PAGE).unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        while !done.load(Ordering::Relaxed) {
+            for page in 0..64 {
+                assert!(pages.0.is_right(page).unwrap(), "{page}");
+            }
+        }
+    });
+    assert_eq!(pages.0.damaged(), 0);
+    fs::remove_dir_all(&dir).unwrap();
 }
