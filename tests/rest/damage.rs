@@ -190,7 +190,7 @@ fn an_upgrade_that_does_not_fit_the_disk_is_refused_and_changes_nothing() {
     mount.fill(content[0].len() + (68 << 20));
     let refused = server.run().unwrap_err().to_string();
     let needed = content[0].len().div_ceil(1 << 20) + 72;
-    has(&refused, &format!("for which {needed} MiB are needed"));
+    has(&refused, format!("for which {needed} MiB are needed"));
     server.kill().unwrap();
     assert!(fs::read(data.join(files[0])).unwrap().starts_with(b"redb"));
     assert!(!data.join("wharf.redb.migrating").exists());
