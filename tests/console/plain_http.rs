@@ -41,7 +41,7 @@ fn a_page_on_another_port_gets_a_cookie_that_opens_nothing() {
         .unwrap();
     assert!(cookie.contains("wharf-"), "{head}");
 
-    // Whatever the server in the instance sends with it, it is not signed in.
+    // The server in the instance is not signed in with any header.
     let own = format!(
         "http://localhost:{}",
         desk.console.rsplit(':').next().unwrap()

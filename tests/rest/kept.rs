@@ -1,5 +1,5 @@
-//! What an operator has from the version with format 5 goes on: a database with its engine, and a
-//! configuration with every setting. That version recorded the expected answers.
+//! A database of the version with format 5 goes on with its engine, and so does a configuration with every
+//! setting. That version recorded the expected answers.
 
 use crate::Expected;
 use flate2::read::GzDecoder;

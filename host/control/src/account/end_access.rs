@@ -10,7 +10,7 @@ use wharf_domain::audit::Origin;
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 
-/// What ended of a user.
+/// The access of a user that ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct EndedAccess {
     pub email: String,

@@ -88,7 +88,7 @@ impl Attempt<'_> {
             Err(error) => return error.into(),
         }
         self.history.replaced += 1;
-        // What is known of the earlier incarnation says nothing about the next.
+        // Observations of the earlier incarnation say nothing about the next one.
         self.history.seen = false;
         self.history.first_absent = None;
         self.history.starts = 0;
