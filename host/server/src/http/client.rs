@@ -130,4 +130,19 @@ mod tests {
         assert_eq!(network("::1"), "127.0.0.1");
         assert_eq!(network("::ffff:10.0.0.1"), "10.0.0.1");
     }
+
+    #[test]
+    fn one_party_may_have_all_networks_of_a_site() {
+        let site = |address: &str| {
+            let client = Client {
+                address: address.parse().unwrap(),
+                is_forwarded: false,
+            };
+            client.site().to_string()
+        };
+        assert_eq!(site("2001:db8:1:2::7"), "2001:db8:1::");
+        assert_eq!(site("2001:db8:1:ffff::7"), "2001:db8:1::");
+        assert_eq!(site("2001:db8:2::7"), "2001:db8:2::");
+        assert_eq!(site("192.0.2.7"), "192.0.2.7");
+    }
 }
