@@ -1,7 +1,7 @@
 //! `wharf bill`, its corrections, and the clock that it depends on.
 
 use crate::{Expected, has, running, start, start_under, until_logged, until_says, uuid};
-use wharf_tests::{FakeClock, Ports, Server, simulated_node};
+use wharf_tests::{FakeClock, Server};
 
 pub const ANN: &str = "ann@example.com";
 /// USD of an hour of the smallest container, and of its disk alone.
@@ -33,9 +33,7 @@ pub fn fake_clock() -> Option<FakeClock> {
 #[test]
 fn a_step_of_the_clock_is_not_billed_before_the_operator_adopts_it() {
     let Some(clock) = fake_clock() else { return };
-    let node = simulated_node("one", "");
-    let settings = format!("{}{node}", Ports::take().settings());
-    let mut server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let mut server = clock.server("").unwrap();
     let api = server.user(ANN).unwrap();
     let made = running(&api);
     let refused = |server: &Server| server.cli(&["clock", "show"]).unwrap().contains("refused");

@@ -5,7 +5,7 @@ use crate::sign_in::{ANN, Browser, PASSWORD};
 use crate::{Expected, start_on, uuid, wait_until};
 use serde_json::{Value, json};
 use std::process::Command;
-use wharf_tests::{Answer, Api, Ports, Server, simulated_node, small};
+use wharf_tests::{Answer, Api, Server, simulated_node, small};
 
 const BOB: &str = "bob@example.com";
 
@@ -106,9 +106,7 @@ fn expired_keys_make_room_for_new_ones_and_are_gone() {
 fn dead_keys_are_removed_after_a_while_and_the_audit_log_has_them() {
     let Some(clock) = fake_clock() else { return };
     clock.set("-31d").unwrap();
-    let (node, ports) = (simulated_node("one", ""), Ports::take().settings());
-    let settings = format!("{ports}{node}");
-    let mut server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let mut server = clock.server("").unwrap();
     let ann = server.user(ANN).unwrap();
     let revoked = new_key(&ann, &json!({ "name": "revoked" })).is(201);
     let path = format!("/api/key/{}/", revoked["id"].as_str().unwrap());

@@ -13,7 +13,7 @@ use crate::{Expected, start, start_lasting, wait_until};
 use serde_json::{Value, json};
 use std::process::Command;
 use wharf_testkit::workspace::wharf_binary;
-use wharf_tests::{Api, Ports, Server, simulated_node};
+use wharf_tests::Api;
 
 #[test]
 fn an_invitation_is_accepted_once_and_begins_a_session() {
@@ -287,9 +287,7 @@ fn tokens_and_passwords_are_not_on_disk_and_sessions_survive_a_kill() {
 fn sessions_and_invitations_expire() {
     let Some(clock) = fake_clock() else { return };
     clock.set("-60d").unwrap();
-    let node = simulated_node("one", "");
-    let settings = format!("{}{node}", Ports::take().settings());
-    let server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let server = clock.server("").unwrap();
     let mut browser = Browser::new(&server);
     browser.accept(&server, ANN);
     let token = invitation(&server, "bob@example.com");

@@ -6,7 +6,7 @@ use crate::webhooks::{LOOPBACK, Receiver, create as new_webhook};
 use crate::{Expected, uuid, wait_until};
 use serde_json::json;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use wharf_tests::{Api, Ports, Server, simulated_node};
+use wharf_tests::Api;
 
 const HOUR: i64 = 3600;
 
@@ -38,9 +38,7 @@ fn a_clock_that_is_set_right_is_followed_at_once_except_by_bills() {
     let Some(clock) = fake_clock() else { return };
     for wrong in ["-1h", "+1h"] {
         clock.set(wrong).unwrap();
-        let node = simulated_node("one", "");
-        let settings = format!("{LOOPBACK}{}{node}", Ports::take().settings());
-        let mut server = Server::start_in(&settings, &clock.environment()).unwrap();
+        let mut server = clock.server(LOOPBACK).unwrap();
         let ann = server.user("ann@example.com").unwrap();
         let before = ann.small_container().unwrap();
         assert!(age(&before["created_at"]).abs() > HOUR / 2);

@@ -1,20 +1,26 @@
 //! The `[tls]` section of the configuration.
 
+use std::path::Path;
 use std::process::Command;
 use wharf_tests::{Ports, Server, simulated_node};
+
+/// The settings of a new certificate of its own authority, for 127.0.0.1.
+pub fn self_signed(dir: &Path) -> String {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let (cert, key) = (dir.join("cert.pem"), dir.join("key.pem"));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    format!(
+        "[tls]\ncert = \"{}\"\nkey = \"{}\"\n",
+        cert.display(),
+        key.display()
+    )
+}
 
 #[test]
 fn with_a_certificate_the_interface_is_https() {
     let dir = tempfile::tempdir().unwrap();
-    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    let (cert, key) = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
-    std::fs::write(&cert, made.cert.pem()).unwrap();
-    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let tls = format!(
-        "[tls]\ncert = \"{}\"\nkey = \"{}\"\n",
-        cert.display(),
-        key.display()
-    );
+    let tls = self_signed(dir.path());
     let settings = format!(
         "{tls}{}{}",
         Ports::take().settings(),
@@ -32,7 +38,7 @@ fn with_a_certificate_the_interface_is_https() {
                 " %{http_code} %{http_version}",
                 "--cacert",
             ])
-            .arg(&cert)
+            .arg(dir.path().join("cert.pem"))
             .args(["-H", &format!("Authorization: Bearer {}", wharf_key.trim())])
             .arg(format!("{}/api/instance/", server.base_url()))
             .output()

@@ -3,7 +3,7 @@
 use crate::bill::{fake_clock, total_of};
 use crate::{Expected, has, kill, running, until_says, uuid, wait_until};
 use serde_json::{Value, json};
-use wharf_tests::{Api, Ports, Server, Shell, simulated_node};
+use wharf_tests::{Api, Server, Shell};
 
 const ANN: &str = "ann@example.com";
 
@@ -20,9 +20,7 @@ fn bill(server: &Server, from: &str) -> f64 {
 #[test]
 fn costs_are_those_of_the_bill_by_month_and_instance() {
     let Some(clock) = fake_clock() else { return };
-    let node = simulated_node("one", "");
-    let settings = format!("{}{node}", Ports::take().settings());
-    let server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let server = clock.server("").unwrap();
     let api = server.user(ANN).unwrap();
     let empty = usage(&api, "");
     assert_eq!(empty["total_usd"], 0.0);
@@ -90,10 +88,9 @@ fn costs_are_those_of_the_bill_by_month_and_instance() {
 #[test]
 fn purged_instances_and_closed_months_are_billed_on() {
     let Some(clock) = fake_clock() else { return };
-    let node = simulated_node("one", "");
-    let retention = "[retention]\nevents_days = 1\nledger_months = 1\n";
-    let settings = format!("{retention}{}{node}", Ports::take().settings());
-    let mut server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let mut server = clock
+        .server("[retention]\nevents_days = 1\nledger_months = 1\n")
+        .unwrap();
     let api = server.user(ANN).unwrap();
     let made = running(&api);
     let month = usage(&api, "")["from"].as_str().unwrap().to_owned();

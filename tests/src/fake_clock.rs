@@ -1,5 +1,6 @@
 //! A clock for one server. The machine's own is untouched.
 
+use crate::{Ports, Server, simulated_node};
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -27,6 +28,12 @@ impl FakeClock {
         let new = self.dir.path().join("new");
         std::fs::write(&new, format!("{offset}\n"))?;
         Ok(std::fs::rename(&new, self.offset())?)
+    }
+
+    /// Starts a server with these settings and one simulated node under this clock.
+    pub fn server(&self, settings: &str) -> Result<Server> {
+        let (node, ports) = (simulated_node("one", ""), Ports::take().settings());
+        Server::start_in(&format!("{settings}{ports}{node}"), &self.environment())
     }
 
     /// The environment of a server that sees this clock. The monotonic clocks never change.

@@ -1,11 +1,20 @@
 //! Commands about instances whose names do not exist, change, or are taken again.
 
 use crate::{Expected, has, start, start_with};
-use std::time::Duration;
-use wharf_tests::{Shell, small, until};
+use wharf_tests::{Server, Shell, small, until};
 
-/// A command has begun, and looked at the server, after this time.
-const LOOKED: Duration = Duration::from_secs(1);
+/// Waits until a command looks at an instance after this moment.
+fn looked(server: &Server) {
+    let looks = || {
+        let log = server.log();
+        let looks = log
+            .lines()
+            .filter(|line| line.contains("method=\"GET\" route=\"/api/instance/{"));
+        looks.count()
+    };
+    let before = looks();
+    until("the command looks", || Ok((looks() > before).then_some(()))).unwrap();
+}
 
 #[test]
 fn an_unknown_name_does_not_keep_the_others() {
@@ -34,13 +43,13 @@ fn a_wait_follows_the_instance_and_not_its_name() {
         let wait = ["wait", "box", "--for", "stopped", "--timeout", "60"];
         let wait = scope.spawn(move || shell.run(&wait).unwrap());
         // The first look is before the new name.
-        std::thread::sleep(LOOKED);
+        looked(&server);
         let body = serde_json::json!({ "name": "crate" });
         api.send("PATCH", "/api/instance/box/", &body).is(200);
         let mut second = small("container");
         second["name"] = "box".into();
         api.create(&second).is(201);
-        std::thread::sleep(LOOKED);
+        looked(&server);
         api.act("crate", "stop").is(200);
         let ended = wait.join().unwrap();
         assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -56,7 +65,7 @@ fn a_creation_waits_for_its_own_instance() {
     std::thread::scope(|scope| {
         let create = scope.spawn(|| shell.run(&["create", "box", "--wait"]).unwrap());
         until("the instance exists", || Ok(api.list()?.pop())).unwrap();
-        std::thread::sleep(LOOKED);
+        looked(&server);
         api.delete("box").is(204);
         let mut second = small("container");
         second["name"] = "box".into();

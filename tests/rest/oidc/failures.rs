@@ -204,15 +204,7 @@ fn only_a_provider_that_was_not_reached_is_unreachable() {
 #[test]
 fn a_provider_with_an_unknown_certificate_is_not_trusted() {
     let dir = tempfile::tempdir().unwrap();
-    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    let (cert, key) = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
-    std::fs::write(&cert, made.cert.pem()).unwrap();
-    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let tls = format!(
-        "[tls]\ncert = \"{}\"\nkey = \"{}\"\n",
-        cert.display(),
-        key.display()
-    );
+    let tls = crate::tls::self_signed(dir.path());
     // Another Wharf stands for a provider with TLS.
     let ports = wharf_tests::Ports::take().settings();
     let node = wharf_tests::simulated_node("one", "");

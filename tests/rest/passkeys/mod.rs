@@ -195,9 +195,7 @@ fn a_user_adds_names_and_removes_passkeys_but_not_the_last_way_in() {
 fn a_change_of_the_ways_to_sign_in_needs_a_recent_sign_in() {
     let Some(clock) = fake_clock() else { return };
     clock.set("-10d").unwrap();
-    let node = simulated_node("one", "");
-    let settings = format!("{}{node}", Ports::take().settings());
-    let server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let server = clock.server("").unwrap();
     let mut browser = Browser::new(&server);
     let mut passkey = Authenticator::new(&server);
     accept(&mut browser, &server, &mut passkey, ANN);

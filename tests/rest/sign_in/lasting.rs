@@ -6,15 +6,13 @@ use crate::{Expected, start};
 use serde_json::{Value, json};
 use std::process::Command;
 use std::time::Duration;
-use wharf_tests::{Api, Ports, Server, interval, simulated_node};
+use wharf_tests::{Api, interval};
 
 #[test]
 fn a_key_and_a_program_need_a_recent_sign_in() {
     let Some(clock) = fake_clock() else { return };
     clock.set("-10d").unwrap();
-    let node = simulated_node("one", "");
-    let settings = format!("{}{node}", Ports::take().settings());
-    let server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let server = clock.server("").unwrap();
     let mut browser = Browser::new(&server);
     browser.accept(&server, ANN);
     clock.set("-9d").unwrap();

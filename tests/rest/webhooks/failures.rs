@@ -6,7 +6,6 @@ use super::{
 use crate::bill::fake_clock;
 use crate::{running, uuid};
 use serde_json::Value;
-use wharf_tests::{Ports, Server, simulated_node};
 
 /// Milliseconds between two times of a delivery.
 fn pause(delivery: &Value) -> i64 {
@@ -118,9 +117,7 @@ fn a_receiver_that_is_gone_disables_its_webhook_and_a_test_enables_it_with_all_e
 fn a_delivery_is_given_up_after_three_days_and_a_webhook_is_disabled_after_five() {
     let Some(clock) = fake_clock() else { return };
     clock.set("-20d").unwrap();
-    let node = simulated_node("one", "");
-    let settings = format!("{LOOPBACK}{}{node}", Ports::take().settings());
-    let server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let server = clock.server(LOOPBACK).unwrap();
     let ann = server.user("ann@example.com").unwrap();
     let to = |offset: &str| {
         clock.set(offset).unwrap();
