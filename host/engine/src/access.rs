@@ -7,12 +7,12 @@ use super::message::{
 use super::node::EngineNode;
 use super::outgoing::Outgoing;
 use super::policy::CheckedRequest;
-use super::scope::CallScope;
 use super::trace::traced;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::{debug, warn};
 use wharf_domain::secret::Secrets;
+use wharf_requests::CallScope;
 
 /// Subtracted from the call's deadline, so that the guest has time to return.
 const MARGIN: Duration = Duration::from_millis(250);

@@ -15,7 +15,6 @@ mod message;
 mod node;
 mod outgoing;
 mod policy;
-mod scope;
 mod tar_pipe;
 mod tar_stream;
 #[cfg(test)]
@@ -31,5 +30,5 @@ pub use message::{Body, EngineError, JobState, Request, Response, Transfer};
 pub use node::{EngineNode, OpenError};
 pub use outgoing::Outgoing;
 pub use policy::PolicyFile;
-pub use scope::{CallScope, CreateScope, Limits, Subject};
 pub use transport::{InProcessEngine, Transport};
+pub use wharf_requests::{CallScope, CreateScope, Limits, Subject};

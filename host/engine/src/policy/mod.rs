@@ -3,7 +3,7 @@
 //! engine has a file, [`PolicyFile`].
 //!
 //! Unlisted requests are refused. A listed request is allowed for the instance of the call only:
-//! [`CallScope`](super::scope::CallScope).
+//! [`CallScope`](wharf_requests::CallScope).
 
 mod data;
 mod docker;

@@ -3,8 +3,8 @@
 use super::document::{Learn, Rule};
 use super::names::{self, Names};
 use crate::message::Response;
-use crate::scope::CallScope;
 use serde_json::Value;
+use wharf_requests::CallScope;
 
 /// The most ids of one name that a call keeps.
 const MAX_IDS: usize = 64;

@@ -16,7 +16,6 @@ use super::docker::Docker;
 use super::path::RequestTarget;
 use super::{CheckedRequest, Refusal, Sent};
 use crate::message::{Body, Request, Response, Transfer};
-use crate::scope::CallScope;
 use document::{BodyRule, Calls, Code, Document, QueryValue, Rule, TransferRule};
 use http::Method;
 use names::Names;
@@ -24,6 +23,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wharf_domain::blueprint::File;
+use wharf_requests::CallScope;
 
 /// A policy file, read and checked.
 #[derive(Debug, Clone)]

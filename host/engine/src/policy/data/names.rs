@@ -5,11 +5,11 @@ use super::publish;
 use super::template::{ANY, Part, Placeholder, Template};
 use crate::policy::Refusal;
 use crate::policy::docker::{self, Docker};
-use crate::scope::{CallScope, CreateScope, Subject};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_domain::blueprint::File;
 use wharf_domain::driver::{Network, PublishedPort};
+use wharf_requests::{CallScope, CreateScope, Subject};
 
 /// Characters of the short form of an installation's id.
 const INSTALLATION_END: usize = 8;

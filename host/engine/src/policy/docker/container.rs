@@ -5,8 +5,8 @@ use super::settings::Settings;
 use super::{creation, network, required as walls, subject};
 use crate::policy::Refusal;
 use crate::policy::json::{Node, required};
-use crate::scope::{CallScope, CreateScope};
 use serde_json::Value;
+use wharf_requests::{CallScope, CreateScope};
 
 /// The directory of the node's lxcfs.
 const LXCFS: &str = "/var/lib/lxcfs";

@@ -3,8 +3,8 @@
 
 use super::Docker;
 use crate::message::Response;
-use crate::scope::{CallScope, Limits};
 use serde::Deserialize;
+use wharf_requests::{CallScope, Limits};
 
 /// The facts that the policy file has noted from answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -3,8 +3,8 @@
 use super::own_name;
 use crate::policy::Refusal;
 use crate::policy::json::Node;
-use crate::scope::CallScope;
 use serde_json::{Map, Value, json};
+use wharf_requests::CallScope;
 
 /// The body in Docker's form. Its name must be that of the call's container.
 pub fn as_docker(body: &Value, scope: &CallScope) -> Result<Value, Refusal> {

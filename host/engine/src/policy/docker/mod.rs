@@ -12,12 +12,12 @@ mod tests;
 
 use super::Refusal;
 use super::path::RequestTarget;
-use crate::scope::{CallScope, CreateScope, Subject};
 pub use learned::Note;
 use serde::Deserialize;
 use serde_json::Value;
 use settings::Settings;
 use std::fmt::Display;
+use wharf_requests::{CallScope, CreateScope, Subject};
 
 /// Prefix of the names of this installation's objects.
 const PREFIX: &str = "wharf-";

@@ -4,10 +4,10 @@ use super::settings::Settings;
 use super::{PREFIX, own_container, refuse, subject};
 use crate::policy::Refusal;
 use crate::policy::json::{Node, required};
-use crate::scope::CallScope;
 use serde_json::Value;
 use std::net::Ipv4Addr;
 use wharf_domain::driver::Network;
+use wharf_requests::CallScope;
 
 /// The network of the call.
 pub fn of(scope: &CallScope) -> Result<&Network, Refusal> {

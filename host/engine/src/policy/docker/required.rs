@@ -5,9 +5,9 @@ use super::settings::Settings;
 use super::{creation as creation_of, network, refuse, subject};
 use crate::policy::Refusal;
 use crate::policy::json::{Node, exact};
-use crate::scope::{CallScope, CreateScope, Limits, Subject};
 use serde_json::{Value, json};
 use wharf_domain::capacity::Size;
+use wharf_requests::{CallScope, CreateScope, Limits, Subject};
 
 /// The scheduling period in microseconds; the kernel's default.
 const CPU_PERIOD: u64 = 100_000;

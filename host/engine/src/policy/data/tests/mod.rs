@@ -6,15 +6,14 @@ mod published;
 use super::PolicyFile;
 use crate::message::{Body, Request, Response};
 use crate::policy::{CheckedRequest, Policy, Refusal};
-use crate::scope::{CallScope, CreateScope, Subject};
 use http::Method;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use wharf_domain::blueprint::{Content, File};
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{Network, PublishedPort, Tag};
 use wharf_domain::ids::InstanceId;
 use wharf_domain::secret::SecretKind;
+use wharf_requests::{CallScope, CreateScope, Subject};
 
 const ID: &str = "0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f";
 
@@ -110,7 +109,6 @@ fn scope() -> CallScope {
         incarnation: 3,
     };
     CallScope {
-        installation: "c8ba4720-ac4f-4603-8aa4-a08d240a1045".into(),
         changes: true,
         subject: Some(Subject {
             size: Some(Size {
@@ -135,10 +133,7 @@ fn scope() -> CallScope {
             }),
             ..Subject::new(tag)
         }),
-        mark: None,
-        survey: None,
-        moves: false,
-        learnt: BTreeMap::new(),
+        ..CallScope::node("c8ba4720-ac4f-4603-8aa4-a08d240a1045")
     }
 }
 

@@ -4,12 +4,12 @@ use super::{ID, scope};
 use crate::message::{Body, Request, Response};
 use crate::policy::data::PolicyFile;
 use crate::policy::{Policy, Refusal};
-use crate::scope::CallScope;
 use http::Method;
 use serde_json::{Value, json};
 use wharf_domain::driver::Target;
 use wharf_domain::ids::Generation;
 use wharf_domain::instance::ResourceType;
+use wharf_requests::CallScope;
 
 /// Forwards of addresses, as an engine with networks for owners has them.
 const FORWARDS: &str = r#"

@@ -11,23 +11,21 @@ mod vms;
 mod volumes;
 
 use crate::policy::{CheckedRequest, Policy, PolicyFile, Refusal};
-use crate::scope::{CallScope, CreateScope, Subject};
 use crate::{Body, Request};
 use http::Method;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use wharf_domain::blueprint::{Content, File};
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{Network, PublishedPort, Tag};
 use wharf_domain::ids::InstanceId;
 use wharf_domain::secret::SecretKind;
+use wharf_requests::{CallScope, CreateScope, Subject};
 
 const ID: &str = "0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f";
 const OTHER: &str = "11111111-3c1e-4f43-9d2b-2c1c1f8f8f8f";
 
 fn scope() -> CallScope {
     CallScope {
-        installation: "home".into(),
         changes: true,
         subject: Some(Subject {
             tag: Tag {
@@ -63,10 +61,7 @@ fn scope() -> CallScope {
             image_bytes: 0,
             no_disk_limit: false,
         }),
-        mark: None,
-        survey: None,
-        moves: false,
-        learnt: BTreeMap::new(),
+        ..CallScope::node("home")
     }
 }
 

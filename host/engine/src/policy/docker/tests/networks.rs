@@ -2,8 +2,8 @@
 
 use super::{ID, ask, creation, scope};
 use crate::Body;
-use crate::scope::CallScope;
 use serde_json::{Value, json};
+use wharf_requests::CallScope;
 
 #[test]
 fn networks_are_the_owners() {

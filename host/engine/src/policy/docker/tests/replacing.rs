@@ -1,8 +1,8 @@
 //! The container that replaces another.
 
 use super::{ID, OTHER, ask, creation, policy, scope};
-use crate::scope::CallScope;
 use crate::{Body, Transfer};
+use wharf_requests::CallScope;
 
 fn named(suffix: &str) -> String {
     format!("wharf-{ID}{suffix}")

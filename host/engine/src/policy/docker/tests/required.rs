@@ -4,10 +4,10 @@ use super::gpus::libpod;
 use super::vms::{machine, vm};
 use super::{ID, ask, create, creation, docker, policy, scope};
 use crate::policy::{CheckedRequest, Refusal};
-use crate::scope::CallScope;
 use crate::{Body, Response};
 use http::Method;
 use serde_json::{Value, json};
+use wharf_requests::CallScope;
 
 const ADDRESS: &str = "NetworkingConfig.EndpointsConfig.wharf-n0a500100ome.IPAMConfig.IPv4Address";
 

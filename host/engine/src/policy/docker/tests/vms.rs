@@ -1,11 +1,11 @@
 //! Containers of virtual machines.
 
 use super::{ID, OTHER, ask, creation, docker, scope};
-use crate::scope::CallScope;
 use crate::{Body, Response};
 use http::Method;
 use serde_json::{Value, json};
 use wharf_domain::driver::Network;
+use wharf_requests::CallScope;
 
 pub fn vm() -> CallScope {
     let mut scope = scope();

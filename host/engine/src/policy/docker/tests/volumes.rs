@@ -2,8 +2,8 @@
 
 use super::{ask, scope};
 use crate::Body;
-use crate::scope::CallScope;
 use serde_json::{Value, json};
+use wharf_requests::CallScope;
 
 fn volume() -> Value {
     json!({

@@ -1,7 +1,7 @@
-//! The scope of a call. The policy allows a guest nothing beyond it: a call about one instance cannot
-//! reach the container of another.
+//! The scope of a call. A request has no other values: a call about one instance cannot reach the
+//! container of another.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wharf_domain::blueprint::File;
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{Network, PublishedPort, Spec, Tag, Target};
@@ -22,8 +22,12 @@ pub struct CallScope {
     pub survey: Option<Vec<String>>,
     /// Whether the call brings the instance from another node of the cluster.
     pub moves: bool,
-    /// Ids that the engine has told in this call, by their name in the policy file.
+    /// Ids that the engine has told in this call, by their name in the file.
     pub learnt: BTreeMap<String, Vec<String>>,
+    /// Numbers that the engine has told in this call, by their name in the file.
+    pub numbers: BTreeMap<String, u64>,
+    /// Facts that the engine has told in this call, as the file names them.
+    pub facts: BTreeSet<String>,
 }
 
 /// The instance of a call.
@@ -61,7 +65,8 @@ pub struct Limits {
 }
 
 impl Subject {
-    pub(crate) fn new(tag: Tag) -> Self {
+    /// An instance with this tag, of which nothing else is known.
+    pub fn new(tag: Tag) -> Self {
         Self {
             tag,
             size: None,
@@ -106,6 +111,8 @@ impl CallScope {
             survey: None,
             moves: false,
             learnt: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            facts: BTreeSet::new(),
         }
     }
 
@@ -136,6 +143,8 @@ impl CallScope {
             survey: None,
             moves: false,
             learnt: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            facts: BTreeSet::new(),
         }
     }
 
@@ -156,6 +165,8 @@ impl CallScope {
             survey: None,
             moves: false,
             learnt: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            facts: BTreeSet::new(),
         }
     }
 
