@@ -1,0 +1,449 @@
+//! What the answers of an engine tell a call, for its later requests: ids, numbers and facts.
+
+use crate::CallScope;
+use regex::Regex;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The most ids of one name that a call keeps.
+const MAX_IDS: usize = 64;
+
+/// Something that an answer tells.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "Written")]
+pub struct Learn {
+    /// The statuses of an answer that tells it.
+    pub statuses: Vec<u16>,
+    /// Its place and form.
+    pub told: Told,
+}
+
+/// The kinds of learnt values.
+#[derive(Debug, Clone)]
+pub enum Told {
+    /// An id, which becomes a part of a path.
+    Id {
+        /// Where the list stands in the answer, if there is a list.
+        items: Option<String>,
+        /// The required values of an item of the list, by JSON pointer. They are templates.
+        conditions: BTreeMap<String, String>,
+        /// Where the id stands in the answer, or in the item.
+        pointer: String,
+        /// The form of the whole text. Its first group is the id, if it has one.
+        pattern: Regex,
+    },
+    /// A number above zero. Later answers change nothing: a request of the call may be their cause.
+    FirstNumber {
+        /// Where it stands.
+        pointer: String,
+    },
+    /// The sum of the positive numbers in a list.
+    Sum {
+        /// Where the list stands.
+        items: String,
+        /// Where the number stands in an item.
+        pointer: String,
+    },
+    /// The fact that an answer contains one of these words, in any case.
+    Fact {
+        /// The words, in lower case.
+        words: Vec<String>,
+    },
+}
+
+/// The forms of a learnt value in a condition or a template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Any number of texts.
+    Ids,
+    /// A number, or none.
+    Number,
+    /// True or false.
+    Fact,
+}
+
+/// A part of an answer, under its name in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// Ids.
+    Ids(Vec<String>),
+    /// A number that holds from now on.
+    FirstNumber(u64),
+    /// A sum.
+    Sum(u64),
+    /// A fact.
+    Fact,
+}
+
+/// As the file has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(deserialize_with = "one_or_more")]
+    status: Vec<u16>,
+    items: Option<String>,
+    #[serde(default, rename = "where")]
+    conditions: BTreeMap<String, String>,
+    pointer: Option<String>,
+    pattern: Option<String>,
+    number: Option<Number>,
+    sum: Option<String>,
+    says: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Number {
+    First,
+}
+
+fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u16>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "must be a status, or a list of statuses")]
+    enum Statuses {
+        One(u16),
+        More(Vec<u16>),
+    }
+    Ok(match Statuses::deserialize(deserializer)? {
+        Statuses::One(status) => vec![status],
+        Statuses::More(statuses) => statuses,
+    })
+}
+
+impl TryFrom<Written> for Learn {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        let Written {
+            status: statuses,
+            items,
+            conditions,
+            pointer,
+            pattern,
+            number,
+            sum,
+            says,
+        } = written;
+        let pointers = conditions.keys().chain(&items).chain(&pointer).chain(&sum);
+        for pointer in pointers {
+            if !pointer.is_empty() && !pointer.starts_with('/') {
+                return Err(format!(
+                    "{pointer:?} is not a JSON pointer, which begins with /"
+                ));
+            }
+        }
+        if items.is_none() && !conditions.is_empty() {
+            return Err("`where` needs `items`".to_owned());
+        }
+        let told = match (items, pointer, pattern, number, sum, says) {
+            (items, Some(pointer), Some(pattern), None, None, None) => Told::Id {
+                items,
+                conditions,
+                pointer,
+                pattern: Regex::new(&format!("^(?:{pattern})$"))
+                    .map_err(|error| format!("not a pattern: {error}").replace('\n', " "))?,
+            },
+            (None, Some(pointer), None, Some(Number::First), None, None) => {
+                Told::FirstNumber { pointer }
+            }
+            (Some(items), None, None, None, Some(pointer), None) if conditions.is_empty() => {
+                Told::Sum { items, pointer }
+            }
+            (None, None, None, None, None, Some(words)) if !words.is_empty() => Told::Fact {
+                words: words.iter().map(|word| word.to_lowercase()).collect(),
+            },
+            _ => {
+                return Err(
+                    "has `pointer` and `pattern` for ids, `pointer` and `number` for a number, \
+                     `items` and `sum` for a sum, or `says` for a fact"
+                        .to_owned(),
+                );
+            }
+        };
+        Ok(Self { statuses, told })
+    }
+}
+
+impl Learn {
+    /// The form of the value.
+    pub fn form(&self) -> Form {
+        match self.told {
+            Told::Id { .. } => Form::Ids,
+            Told::FirstNumber { .. } | Told::Sum { .. } => Form::Number,
+            Told::Fact { .. } => Form::Fact,
+        }
+    }
+
+    /// The required values of an item of a list, by JSON pointer: templates.
+    pub fn conditions(&self) -> impl Iterator<Item = (&str, &str)> {
+        let conditions = match &self.told {
+            Told::Id { conditions, .. } => Some(conditions),
+            _ => None,
+        };
+        let all = conditions.into_iter().flatten();
+        all.map(|(pointer, template)| (pointer.as_str(), template.as_str()))
+    }
+
+    fn find(&self, body: &Value, text: &dyn Fn(&str) -> Option<String>) -> Option<Found> {
+        match &self.told {
+            Told::Id {
+                items,
+                conditions,
+                pointer,
+                pattern,
+            } => {
+                let is_met = |item: &Value| {
+                    conditions.iter().all(|(pointer, template)| {
+                        let given = item.pointer(pointer).and_then(scalar);
+                        given.is_some() && given == text(template)
+                    })
+                };
+                let ids = match items {
+                    None => id(body, pointer, pattern).into_iter().collect(),
+                    Some(items) => list(body, items)
+                        .filter(|item| is_met(item))
+                        .filter_map(|item| id(item, pointer, pattern))
+                        .collect(),
+                };
+                Some(Found::Ids(ids))
+            }
+            Told::FirstNumber { pointer } => {
+                let number = body.pointer(pointer)?.as_u64()?;
+                (number > 0).then_some(Found::FirstNumber(number))
+            }
+            Told::Sum { items, pointer } => {
+                body.pointer(items)?.as_array()?;
+                let numbers = list(body, items).filter_map(|item| item.pointer(pointer)?.as_u64());
+                Some(Found::Sum(numbers.fold(0, u64::saturating_add)))
+            }
+            Told::Fact { .. } => None,
+        }
+    }
+}
+
+/// Finds the values in an answer to a request with these entries. `text` writes a template of a condition.
+pub fn find(
+    entries: &BTreeMap<String, Learn>,
+    status: u16,
+    body: &[u8],
+    text: &dyn Fn(&str) -> Option<String>,
+) -> Vec<(String, Found)> {
+    let told: Vec<_> = entries
+        .iter()
+        .filter(|(_, learn)| learn.statuses.contains(&status))
+        .collect();
+    let mut found = Vec::new();
+    let mut json: Option<Value> = None;
+    for (name, learn) in told {
+        let one = if let Told::Fact { words } = &learn.told {
+            let said = String::from_utf8_lossy(body).to_lowercase();
+            let is_said = words.iter().any(|word| said.contains(word.as_str()));
+            is_said.then_some(Found::Fact)
+        } else {
+            let json = json.get_or_insert_with(|| serde_json::from_slice(body).unwrap_or_default());
+            learn.find(json, text)
+        };
+        found.extend(one.map(|one| (name.clone(), one)));
+    }
+    found
+}
+
+/// Keeps values for the rest of the call.
+pub fn keep(scope: &mut CallScope, found: Vec<(String, Found)>) {
+    for (name, one) in found {
+        match one {
+            Found::Ids(ids) => {
+                let kept = scope.learnt.entry(name).or_default();
+                for id in ids {
+                    if kept.len() < MAX_IDS && !kept.contains(&id) {
+                        kept.push(id);
+                    }
+                }
+            }
+            Found::FirstNumber(number) => {
+                scope.numbers.entry(name).or_insert(number);
+            }
+            Found::Sum(number) => {
+                scope.numbers.insert(name, number);
+            }
+            Found::Fact => {
+                scope.facts.insert(name);
+            }
+        }
+    }
+}
+
+fn list<'a>(body: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
+    let items = body.pointer(pointer).and_then(Value::as_array);
+    items.into_iter().flatten()
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+fn id(from: &Value, pointer: &str, pattern: &Regex) -> Option<String> {
+    let text = from.pointer(pointer)?.as_str()?;
+    let found = pattern.captures(text)?;
+    let id = found.get(1).or_else(|| found.get(0))?.as_str();
+    // An id becomes a part of a path.
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
+    (!id.is_empty() && id.bytes().all(plain)).then(|| id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn entries(text: &str) -> BTreeMap<String, Learn> {
+        toml::from_str(text).unwrap()
+    }
+
+    /// What a call knows after these answers.
+    fn after(text: &str, answers: &[(u16, Value)]) -> CallScope {
+        let mut scope = CallScope::node("home");
+        let name = |template: &str| Some(template.replace("{installation}", "home"));
+        for (status, body) in answers {
+            let body = body.to_string();
+            let found = find(&entries(text), *status, body.as_bytes(), &name);
+            keep(&mut scope, found);
+        }
+        scope
+    }
+
+    const LIST: &str = r#"
+        machine = { status = 200, items = "/rows", where = { "/owner" = "{installation}", "/n" = "3" }, pointer = "/id", pattern = "[0-9a-f/]{8}" }
+    "#;
+
+    #[test]
+    fn ids_of_a_list_fit_its_conditions_and_its_pattern() {
+        let rows = json!({ "rows": [
+            { "owner": "home", "n": 3, "id": "0000000a" },
+            { "owner": "home", "n": "3", "id": "0000000a" },
+            { "owner": "home", "n": 3, "id": "0000000b" },
+            { "owner": "other", "n": 3, "id": "0000000c" },
+            { "owner": "home", "id": "0000000d" },
+            { "owner": "home", "n": 3, "id": "0000000e0" },
+            { "owner": "home", "n": 3, "id": "000/000f" },
+            { "owner": "home", "n": 3, "id": 5 },
+            "none",
+        ]});
+        let scope = after(LIST, &[(200, rows.clone()), (200, json!("?")), (404, rows)]);
+        let ids = scope.learnt.get("machine").unwrap();
+        assert_eq!(ids, &["0000000a", "0000000b"]);
+    }
+
+    #[test]
+    fn a_call_keeps_a_bounded_number_of_ids() {
+        let rows: Vec<_> = (0..100)
+            .map(|n| json!({ "owner": "home", "n": 3, "id": format!("{n:08}") }))
+            .collect();
+        let scope = after(LIST, &[(200, json!({ "rows": rows }))]);
+        assert_eq!(scope.learnt.get("machine").unwrap().len(), MAX_IDS);
+    }
+
+    #[test]
+    fn an_id_may_be_a_group_of_its_pattern() {
+        let text = r#"operation = { status = 202, pointer = "/operation", pattern = "/1\\.0/operations/([0-9a-f-]{4,36})(\\?.*)?" }"#;
+        for (given, wanted) in [
+            ("/1.0/operations/01-ab?project=x", Some("01-ab")),
+            ("/1.0/operations/01-ab/cancel", None),
+            ("/2.0/operations/01-ab", None),
+        ] {
+            let scope = after(text, &[(202, json!({ "operation": given }))]);
+            let ids = scope.learnt.get("operation").unwrap();
+            assert_eq!(ids.first().map(String::as_str), wanted);
+        }
+    }
+
+    #[test]
+    fn the_first_number_above_zero_counts() {
+        let text = r#"memory = { status = 200, pointer = "/HostConfig/Memory", number = "first" }"#;
+        let of = |memory: Value| (200, json!({ "HostConfig": { "Memory": memory } }));
+        let answers = [
+            of(json!(0)),
+            of(json!("5")),
+            of(json!(-1)),
+            of(json!(7)),
+            of(json!(9)),
+        ];
+        let scope = after(text, &answers);
+        assert_eq!(scope.numbers.get("memory"), Some(&7));
+        assert!(after(text, &answers[..3]).numbers.is_empty());
+    }
+
+    #[test]
+    fn a_sum_is_of_the_positive_numbers_of_the_last_list() {
+        let text = r#"image = { status = 200, items = "", sum = "/Size" }"#;
+        let sizes = json!([{ "Size": 5 }, { "Size": -1 }, {}, { "Size": 7 }]);
+        let scope = after(
+            text,
+            &[
+                (200, json!([{ "Size": 1 }])),
+                (200, sizes),
+                (200, json!({})),
+            ],
+        );
+        assert_eq!(scope.numbers.get("image"), Some(&12));
+        let most = json!([{ "Size": u64::MAX }, { "Size": 1 }]);
+        assert_eq!(
+            after(text, &[(200, most)]).numbers.get("image"),
+            Some(&u64::MAX)
+        );
+    }
+
+    #[test]
+    fn words_of_an_answer_are_a_fact() {
+        let text = r#"no-limit = { status = [400, 500], says = ["Project Quota", "storage-opt"] }"#;
+        for (status, body, said) in [
+            (400, "use a PROJECT quota", true),
+            (500, "--storage-opt is not supported", true),
+            (201, "storage-opt", false),
+            (500, "no space", false),
+        ] {
+            let scope = after(text, &[(status, json!({ "message": body }))]);
+            assert_eq!(scope.facts.contains("no-limit"), said, "{body}");
+        }
+    }
+
+    #[test]
+    fn an_entry_has_one_kind_of_value_and_json_pointers() {
+        for (entry, words) in [
+            ("status = 200", "`says` for a fact"),
+            (r#"status = 200, pointer = "/a""#, "`says` for a fact"),
+            (
+                r#"status = 200, pointer = "/a", pattern = "x", number = "first""#,
+                "`says` for a fact",
+            ),
+            (r#"status = 200, sum = "/a""#, "`says` for a fact"),
+            ("status = 200, says = []", "`says` for a fact"),
+            (
+                r#"status = 200, pointer = "a", pattern = "x""#,
+                "\"a\" is not a JSON pointer",
+            ),
+            (
+                r#"status = 200, pointer = "/a", pattern = "(""#,
+                "not a pattern",
+            ),
+            (
+                r#"status = 200, pointer = "/a", pattern = "x", where = { "/b" = "c" }"#,
+                "`where` needs `items`",
+            ),
+            (r#"status = 200, pointer = "/a", number = "last""#, "last"),
+            (r#"status = "200", says = ["a"]"#, "a status, or a list"),
+            (r#"status = 200, says = ["a"], more = 1"#, "more"),
+        ] {
+            let text = format!("x = {{ {entry} }}");
+            let error = toml::from_str::<BTreeMap<String, Learn>>(&text)
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(words), "{entry}: {error}");
+        }
+    }
+}

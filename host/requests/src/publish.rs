@@ -1,0 +1,109 @@
+//! The addresses of published ports, where each port has one: the address of `settings.publish_cidr`
+//! whose number is the port less `settings.publish_from`. Such a range is routed and no link has it, so
+//! its first and its last address count too.
+
+use ipnet::Ipv4Net;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// The setting with the range, which is empty if ports have no addresses.
+const RANGE: &str = "publish_cidr";
+/// The setting with the port of the range's first address.
+const FIRST: &str = "publish_from";
+/// The placeholder of the address.
+pub const ADDRESS: &str = "published.address";
+/// The settings that the placeholder uses.
+pub const SETTINGS: [&str; 2] = [RANGE, FIRST];
+
+/// Checks the range of a node.
+pub fn check(settings: &BTreeMap<String, Value>) -> Result<(), String> {
+    range(settings).map(drop)
+}
+
+/// The address of a port. An error names the setting that gives it none.
+pub fn address(settings: &BTreeMap<String, Value>, port: u16) -> Result<Ipv4Addr, String> {
+    let range =
+        range(settings)?.ok_or("settings.publish_cidr is empty, so no port has an address")?;
+    let first = settings.get(FIRST).and_then(Value::as_u64);
+    let first = first.ok_or("settings.publish_from is missing")?;
+    let number = u64::from(port)
+        .checked_sub(first)
+        .ok_or_else(|| format!("the port {port} is less than settings.publish_from, {first}"))?;
+    let address = u64::from(u32::from(range.network())).saturating_add(number);
+    u32::try_from(address)
+        .map(Ipv4Addr::from)
+        .ok()
+        .filter(|address| range.contains(address))
+        .ok_or_else(|| {
+            format!(
+                "settings.publish_cidr, {range}, has no address for the port {port}, as its first one \
+                 is of port {first}"
+            )
+        })
+}
+
+/// The range; none if the setting is empty.
+fn range(settings: &BTreeMap<String, Value>) -> Result<Option<Ipv4Net>, String> {
+    let text = settings.get(RANGE).and_then(Value::as_str);
+    let text = text.unwrap_or_default();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    // An engine could read another spelling as another range.
+    let range = text.parse::<Ipv4Net>().ok();
+    let range = range.filter(|range| range.trunc().to_string() == text);
+    range.map(Some).ok_or_else(|| {
+        format!(
+            "{RANGE}: {text:?} is not an IPv4 range from its first address, such as 198.18.64.0/18"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn settings(range: &str) -> BTreeMap<String, Value> {
+        let pair = [(RANGE, json!(range)), (FIRST, json!(20_000))];
+        pair.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    #[test]
+    fn each_port_of_the_range_has_an_address() {
+        let settings = settings("198.18.64.0/30");
+        let of = |port| address(&settings, port).map(|address| address.to_string());
+        assert_eq!(of(20_000).unwrap(), "198.18.64.0");
+        assert_eq!(of(20_003).unwrap(), "198.18.64.3");
+        assert!(
+            of(20_004)
+                .unwrap_err()
+                .contains("has no address for the port 20004")
+        );
+        assert!(
+            of(19_999)
+                .unwrap_err()
+                .contains("less than settings.publish_from")
+        );
+    }
+
+    #[test]
+    fn a_range_begins_with_its_first_address_or_is_empty() {
+        assert!(check(&settings("198.18.64.0/18")).is_ok());
+        assert!(check(&settings("")).is_ok());
+        assert!(
+            address(&settings(""), 20_000)
+                .unwrap_err()
+                .contains("is empty")
+        );
+        for range in [
+            "198.18.64.1/18",
+            "198.18.064.0/18",
+            "198.18.64.0",
+            "fd00::/64",
+        ] {
+            assert!(check(&settings(range)).is_err(), "{range}");
+        }
+    }
+}
