@@ -123,5 +123,4 @@ impl Survey for Docker {
     }
 }
 
-wharf_guest::export_driver_with_ports_and_identity!(Docker);
-wharf_guest::export_survey!(Docker);
+wharf_guest::export!(Docker: Driver + Ports + Identity + Survey);

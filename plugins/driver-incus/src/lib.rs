@@ -118,6 +118,4 @@ impl Survey for Incus {
     }
 }
 
-wharf_guest::export_driver_with_identity!(Incus);
-wharf_guest::export_survey!(Incus);
-wharf_guest::export_moves!(Incus);
+wharf_guest::export!(Incus: Driver + Identity + Survey + Moves);

@@ -115,9 +115,7 @@ impl Survey for Simulated {
     }
 }
 
-wharf_guest::export_driver_with_ports_and_identity!(Simulated);
-wharf_guest::export_survey!(Simulated);
-wharf_guest::export_moves!(Simulated);
+wharf_guest::export!(Simulated: Driver + Ports + Identity + Survey + Moves);
 
 fn info(engine: &dyn Engine) -> Result<answer::Info, Error> {
     answer::body(&Call::get(&Path::new("/info")).send(engine)?)

@@ -75,7 +75,7 @@ impl FlavorProvider for Example {
     }
 }
 
-wharf_guest::export_flavors!(Example);
+wharf_guest::export!(Example: FlavorProvider);
 
 fn file(path: &str, mode: u32, content: Content) -> File {
     File {

@@ -27,4 +27,4 @@ impl FlavorProvider for Standard {
     }
 }
 
-wharf_guest::export_flavors!(Standard);
+wharf_guest::export!(Standard: FlavorProvider);

@@ -189,11 +189,7 @@ impl Call {
     /// # Errors
     /// When there is no answer; see [`Engine::job`].
     pub fn job(&self, engine: &dyn Engine, key: &str) -> Result<Job, EngineError> {
-        Ok(match engine.job(key, &self.0)? {
-            JobState::Running(line) => Job::Running(line),
-            JobState::Done(response) => Job::Done(Answer::new(response)),
-            JobState::Failed(error) => return Err(error),
-        })
+        Job::new(engine.job(key, &self.0)?)
     }
 }
 
@@ -204,6 +200,16 @@ pub enum Job {
     Running(Option<String>),
     /// Ended, with the end of the body.
     Done(Answer),
+}
+
+impl Job {
+    pub(crate) fn new(state: JobState) -> Result<Self, EngineError> {
+        Ok(match state {
+            JobState::Running(line) => Self::Running(line),
+            JobState::Done(response) => Self::Done(Answer::new(response)),
+            JobState::Failed(error) => return Err(error),
+        })
+    }
 }
 
 /// An engine's answer.
@@ -218,7 +224,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    fn new(response: Response) -> Self {
+    pub(crate) fn new(response: Response) -> Self {
         Self {
             status: response.status,
             headers: response.headers,

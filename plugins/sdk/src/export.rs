@@ -85,119 +85,40 @@ impl<T: FlavorProvider> flavor_provider::exports::wharf::plugin::flavors::Guest 
     }
 }
 
-/// Makes this crate a plugin of the world `node-driver`, implemented by the named [`Driver`].
+/// Makes this crate a plugin: `export!(MyDriver: Driver + Ports)`. Names the type and the traits whose
+/// interfaces it exports. One of them is [`Driver`] or [`FlavorProvider`].
 #[macro_export]
-macro_rules! export_driver {
-    ($driver:ident) => {
+macro_rules! export {
+    (@Driver $answering:ident) => {
+        $crate::export::node_driver::export_node_driver!(
+            $answering with_types_in $crate::export::node_driver
+        );
+    };
+    (@Ports $answering:ident) => {
+        $crate::export::ports::export_ports!($answering with_types_in $crate::export::ports);
+    };
+    (@Identity $answering:ident) => {
+        $crate::export::identity::export_identity!(
+            $answering with_types_in $crate::export::identity
+        );
+    };
+    (@Survey $answering:ident) => {
+        $crate::export::survey::export_survey!($answering with_types_in $crate::export::survey);
+    };
+    (@Moves $answering:ident) => {
+        $crate::export::moves::export_moves!($answering with_types_in $crate::export::moves);
+    };
+    (@FlavorProvider $answering:ident) => {
+        $crate::export::flavor_provider::export_flavor_provider!(
+            $answering with_types_in $crate::export::flavor_provider
+        );
+    };
+    ($plugin:ident: $first:ident $(+ $other:ident)*) => {
         #[cfg(target_family = "wasm")]
         mod wharf_export {
-            type Answering = $crate::export::Exported<super::$driver>;
-            $crate::export::node_driver::export_node_driver!(
-                Answering with_types_in $crate::export::node_driver
-            );
-        }
-    };
-}
-
-/// Makes this crate a plugin of the world `node-driver-with-ports`, implemented by the named type,
-/// which is a [`Driver`] and has [`Ports`].
-#[macro_export]
-macro_rules! export_driver_with_ports {
-    ($driver:ident) => {
-        #[cfg(target_family = "wasm")]
-        mod wharf_export {
-            type Answering = $crate::export::Exported<super::$driver>;
-            $crate::export::node_driver::export_node_driver!(
-                Answering with_types_in $crate::export::node_driver
-            );
-            $crate::export::ports::export_ports!(
-                Answering with_types_in $crate::export::ports
-            );
-        }
-    };
-}
-
-/// Makes this crate a plugin with the exports of `node-driver-with-ports` and
-/// `node-driver-with-identity`, implemented by the named type, which is a [`Driver`] and has [`Ports`]
-/// and [`Identity`].
-#[macro_export]
-macro_rules! export_driver_with_ports_and_identity {
-    ($driver:ident) => {
-        #[cfg(target_family = "wasm")]
-        mod wharf_export {
-            type Answering = $crate::export::Exported<super::$driver>;
-            $crate::export::node_driver::export_node_driver!(
-                Answering with_types_in $crate::export::node_driver
-            );
-            $crate::export::ports::export_ports!(
-                Answering with_types_in $crate::export::ports
-            );
-            $crate::export::identity::export_identity!(
-                Answering with_types_in $crate::export::identity
-            );
-        }
-    };
-}
-
-/// Makes this crate a plugin with the exports of `node-driver-with-identity`, implemented by the named
-/// type, which is a [`Driver`] and has [`Identity`].
-#[macro_export]
-macro_rules! export_driver_with_identity {
-    ($driver:ident) => {
-        #[cfg(target_family = "wasm")]
-        mod wharf_export {
-            type Answering = $crate::export::Exported<super::$driver>;
-            $crate::export::node_driver::export_node_driver!(
-                Answering with_types_in $crate::export::node_driver
-            );
-            $crate::export::identity::export_identity!(
-                Answering with_types_in $crate::export::identity
-            );
-        }
-    };
-}
-
-/// Adds the export of `node-driver-with-survey` to a plugin with another export macro, implemented by the
-/// named type, which is a [`Driver`] and has [`Survey`].
-#[macro_export]
-macro_rules! export_survey {
-    ($driver:ident) => {
-        #[cfg(target_family = "wasm")]
-        mod wharf_export_survey {
-            type Answering = $crate::export::Exported<super::$driver>;
-            $crate::export::survey::export_survey!(
-                Answering with_types_in $crate::export::survey
-            );
-        }
-    };
-}
-
-/// Adds the export of `node-driver-with-moves` to a plugin with another export macro, implemented by the
-/// named type, which is a [`Driver`] and has [`Moves`].
-#[macro_export]
-macro_rules! export_moves {
-    ($driver:ident) => {
-        #[cfg(target_family = "wasm")]
-        mod wharf_export_moves {
-            type Answering = $crate::export::Exported<super::$driver>;
-            $crate::export::moves::export_moves!(
-                Answering with_types_in $crate::export::moves
-            );
-        }
-    };
-}
-
-/// Makes this crate a plugin of the world `flavor-provider`, implemented by the named
-/// [`FlavorProvider`].
-#[macro_export]
-macro_rules! export_flavors {
-    ($provider:ident) => {
-        #[cfg(target_family = "wasm")]
-        mod wharf_export {
-            type Answering = $crate::export::Exported<super::$provider>;
-            $crate::export::flavor_provider::export_flavor_provider!(
-                Answering with_types_in $crate::export::flavor_provider
-            );
+            type Answering = $crate::export::Exported<super::$plugin>;
+            $crate::export!(@$first Answering);
+            $($crate::export!(@$other Answering);)*
         }
     };
 }

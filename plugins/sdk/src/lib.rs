@@ -8,21 +8,14 @@
 //!
 //! impl wharf_guest::FlavorProvider for MyFlavors { /* … */ }
 //!
-//! wharf_guest::export_flavors!(MyFlavors);
+//! wharf_guest::export!(MyFlavors: FlavorProvider);
 //! ```
 //!
-//! | world | trait | macro |
-//! |---|---|---|
-//! | `flavor-provider` | [`FlavorProvider`] | [`export_flavors!`] |
-//! | `node-driver` | [`Driver`] | [`export_driver!`] |
-//! | `node-driver-with-ports` | [`Driver`] and [`Ports`] | [`export_driver_with_ports!`] |
-//! | `node-driver-with-identity` | [`Driver`] and [`Identity`] | [`export_driver_with_identity!`] |
-//! | `node-driver-with-survey` | [`Driver`] and [`Survey`] | [`export_survey!`] beside another |
-//! | `node-driver-with-moves` | [`Driver`] and [`Moves`] | [`export_moves!`] beside another |
-//! | ports and identity | all three | [`export_driver_with_ports_and_identity!`] |
+//! A driver names [`Driver`], and the traits of the optional interfaces that it has: [`Ports`],
+//! [`Identity`], [`Survey`], [`Moves`]. A provider of flavors names [`FlavorProvider`].
 //!
-//! Build it with `cargo build --release --target wasm32-wasip2`. On other targets the export macros
-//! expand to nothing, so `cargo test` and `cargo clippy` run natively. A driver that takes its
+//! Build it with `cargo build --release --target wasm32-wasip2`. On other targets [`export!`]
+//! expands to nothing, so `cargo test` and `cargo clippy` run natively. A driver that takes its
 //! engine as `&dyn` [`Engine`] can be tested there against a fake engine.
 //!
 //! A guest lives for one call: the host instantiates it, calls it, and discards it. All input comes

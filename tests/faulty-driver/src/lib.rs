@@ -95,7 +95,7 @@ impl Driver for Faulty {
     }
 }
 
-wharf_guest::export_driver!(Faulty);
+wharf_guest::export!(Faulty: Driver);
 
 fn spin() -> String {
     let mut n = 0_u64;
