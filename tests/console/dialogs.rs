@@ -47,9 +47,10 @@ fn dialogs_are_accessible() {
             for button in buttons {
                 desk.click(button).unwrap();
             }
-            let shown = match name.starts_with("dialog") {
-                true => "return document.querySelector('dialog[open]') !== null",
-                false => "return document.querySelector('.lines li') !== null",
+            let shown = if name.starts_with("dialog") {
+                "return document.querySelector('dialog[open]') !== null"
+            } else {
+                "return document.querySelector('.lines li') !== null"
             };
             browser.wait_for(&page, shown).unwrap();
             desk.picture(&page).unwrap();

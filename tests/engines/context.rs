@@ -9,6 +9,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use wharf_subnets::Ipv4Net;
 use wharf_testkit::engine::{Allowed, Kind, Options, PrivateEngine, TlsListener};
 use wharf_testkit::http::{Client, Endpoint, Request};
 use wharf_tests::{Authority, Ports, Server, docker_node, free_network_beside};
@@ -214,14 +215,14 @@ impl Context {
     }
 
     /// The address ranges of the engine's networks. One without containers may outlive its instances.
-    fn ranges(&self) -> Result<Vec<String>> {
+    fn ranges(&self) -> Result<Vec<Ipv4Net>> {
         let networks = self.client().get("/networks")?;
         let networks = networks.as_array().context("a list of networks")?.iter();
         let ranges = networks.filter_map(|network| network["IPAM"]["Config"].as_array());
         let subnets = ranges
             .flatten()
             .filter_map(|range| range["Subnet"].as_str());
-        Ok(subnets.map(str::to_owned).collect())
+        Ok(subnets.filter_map(|subnet| subnet.parse().ok()).collect())
     }
 
     /// Returns whether each new container copies its image's top layer.

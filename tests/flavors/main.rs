@@ -162,8 +162,9 @@ fn run(mut arguments: Arguments, cases: &[&'static Case]) -> ExitCode {
         .iter()
         .map(|case| trial(case.name, &context, case.test));
     let ended = libtest_mimic::run(&arguments, trials.collect()).exit_code();
-    match wharf_tests::stop(context, Context::stop) {
-        true => ended,
-        false => ExitCode::FAILURE,
+    if wharf_tests::stop(context, Context::stop) {
+        ended
+    } else {
+        ExitCode::FAILURE
     }
 }

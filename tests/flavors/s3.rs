@@ -101,9 +101,10 @@ fn takes_any_key_and_one_object(context: &Context, api: &Api) -> Result<()> {
         let s3 = S3Server::start_with(OBJECTS, Some(secret))?;
         let page = Page::create(api, "marimo", &s3.fields("data/elsewhere.txt"))?;
         let log = log_with(context, &page.instance, "S3 prefill: ")?;
-        let log = match log.contains("done") || log.contains("FAILED") {
-            true => log,
-            false => log_with(context, &page.instance, "done")?,
+        let log = if log.contains("done") || log.contains("FAILED") {
+            log
+        } else {
+            log_with(context, &page.instance, "done")?
         };
         ensure!(log.contains("done, 1 files"), "{secret}: {log}");
         ensure!(!log.contains(secret), "the secret is in the log");

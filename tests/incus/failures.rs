@@ -32,9 +32,10 @@ pub fn killed_daemon(context: &Context) -> Result<()> {
     let old = running(&api)?;
     let began = since(&old)?;
     // Among them: the unpacking of the image, the files, and the start.
-    let after_ms = match is_whole_run() {
-        true => &[50, 500, 900, 1_300, 1_700][..],
-        false => &[500, 900, 1_700],
+    let after_ms = if is_whole_run() {
+        &[50, 500, 900, 1_300, 1_700][..]
+    } else {
+        &[500, 900, 1_700]
     };
     for after_ms in after_ms.iter().copied() {
         let young = api.small_container()?;

@@ -92,9 +92,10 @@ impl Context {
     pub fn forwards(&self, network: &str) -> Result<Vec<Value>> {
         let mut networks = self.all("networks")?;
         networks.retain(|one| one["name"] == network);
-        match networks.is_empty() {
-            true => Ok(Vec::new()),
-            false => self.all(&format!("networks/{network}/forwards")),
+        if networks.is_empty() {
+            Ok(Vec::new())
+        } else {
+            self.all(&format!("networks/{network}/forwards"))
         }
     }
 

@@ -171,9 +171,10 @@ fn a_running_instance_stays_unless_its_owner_permits_the_move() {
 fn an_instance_waits_for_room_elsewhere() {
     let cluster = Cluster::start_with(&[("one", ""), ("two", "")], |node| {
         let node = format!("{node}cluster = \"east\"\n");
-        match node.contains("name = \"two\"") {
-            true => node.replace("disk_size_gib = 500", "disk_size_gib = 50"),
-            false => node,
+        if node.contains("name = \"two\"") {
+            node.replace("disk_size_gib = 500", "disk_size_gib = 50")
+        } else {
+            node
         }
     });
     // Node one has more headroom for both.

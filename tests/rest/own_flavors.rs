@@ -126,9 +126,10 @@ fn an_error_names_its_field() {
         ),
     ] {
         // Keys of the file come before its tables.
-        let message = refused(&match given.starts_with('[') {
-            true => settings(&given),
-            false => format!("{given}{}", settings("")),
+        let message = refused(&if given.starts_with('[') {
+            settings(&given)
+        } else {
+            format!("{given}{}", settings(""))
         });
         has(&message, expected);
         assert!(!message.contains("secret"), "{message}");

@@ -127,9 +127,10 @@ impl<C: Sync> Run for Suite<C> {
                                 let name = format!("{kind}::{name}");
                                 let (outcome, took) = timed(|| test(&context));
                                 println!("{took:>6.1} s  {name}");
-                                match is_single {
-                                    true => *lock(&held) = outcome,
-                                    false => tell(&name, outcome),
+                                if is_single {
+                                    *lock(&held) = outcome
+                                } else {
+                                    tell(&name, outcome)
                                 }
                             }
                         }

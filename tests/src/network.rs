@@ -3,10 +3,8 @@
 use crate::share;
 use anyhow::{Context, Result};
 use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
-use wharf_subnets::reserved;
-use wharf_testkit::process::output;
+use wharf_subnets::{InUse, Ipv4Net, free, reserved, routes};
 
 const FIRST: u16 = 100;
 const COUNT: u16 = 150;
@@ -20,21 +18,19 @@ pub fn free_network() -> Result<u8> {
 }
 
 /// [`free_network`] that overlaps none of these ranges. Podman has no route to a network without containers.
-pub fn free_network_beside(ranges: Vec<String>) -> Result<u8> {
-    let routes = output(Command::new("ip").args(["-4", "route", "show"]))?;
-    let mut taken = ranges;
-    taken.extend(routes.lines().map(str::to_owned));
-    taken.extend(
-        reserved(Path::new(""))
-            .iter()
-            .map(|at| at.subnet.to_string()),
-    );
-    let taken = |prefix: &str| taken.iter().any(|range| range.starts_with(prefix));
+pub fn free_network_beside(ranges: Vec<Ipv4Net>) -> Result<u8> {
+    let owner = String::new();
+    let beside = ranges.into_iter().map(|subnet| InUse {
+        subnet,
+        owner: owner.clone(),
+    });
+    let on_machine = routes().into_iter().chain(reserved(Path::new("")));
+    // A route to a whole organization yields to the more specific routes of the tests.
+    let on_machine = on_machine.filter(|found| found.subnet.prefix_len() >= 16);
+    let in_use: Vec<_> = on_machine.chain(beside).collect();
     let (first, count) = share::of(COUNT);
-    let next = || FIRST + first + NEXT.fetch_add(1, Ordering::Relaxed) % count;
-    let free = (0..count)
-        .map(|_| next())
-        .find(|n| !taken(&format!("10.{n}.")));
-    let free = free.and_then(|n| u8::try_from(n).ok());
+    let next = |_| FIRST + first + NEXT.fetch_add(1, Ordering::Relaxed) % count;
+    let numbers = (0..count).map(next).filter_map(|n| u8::try_from(n).ok());
+    let free = free(numbers, &in_use).map(|network| network.addr().octets()[1]);
     free.context("the machine has routes into all networks of the tests")
 }

@@ -11,9 +11,12 @@ pub type Test<C> = fn(&C) -> Result<()>;
 
 /// Returns whether the command line selects a test.
 pub fn is_wanted(arguments: &Arguments, name: &str) -> bool {
-    let is = |filter: &String| match arguments.exact {
-        true => name == filter,
-        false => name.contains(filter.as_str()),
+    let is = |filter: &String| {
+        if arguments.exact {
+            name == filter
+        } else {
+            name.contains(filter.as_str())
+        }
     };
     arguments.filter.as_ref().is_none_or(is) && !arguments.skip.iter().any(is)
 }

@@ -46,9 +46,10 @@ pub fn binaries(workspace: &Workspace, names: &[&str]) -> Result<()> {
         cargo.args(["--bin", name]);
     }
     run(&mut cargo)?;
-    match names.contains(&"wharf") {
-        true => precompile(workspace),
-        false => Ok(()),
+    if names.contains(&"wharf") {
+        precompile(workspace)
+    } else {
+        Ok(())
     }
 }
 

@@ -49,9 +49,10 @@ impl Cluster {
     /// Takes the engine of the node with this number out of reach, or back.
     pub fn away(&self, node: usize, away: bool) {
         let file = self.dirs[2 * node + 1].path().join("away");
-        match away {
-            true => std::fs::write(file, "").unwrap(),
-            false => std::fs::remove_file(file).unwrap(),
+        if away {
+            std::fs::write(file, "").unwrap()
+        } else {
+            std::fs::remove_file(file).unwrap()
         }
     }
 

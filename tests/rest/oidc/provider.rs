@@ -299,15 +299,14 @@ fn token(state: &mut State, authorization: &str, body: &HashMap<String, String>)
     let encoded = |text: &str| text.replace(' ', "+");
     let basic = BASE64_STANDARD.encode(format!("{CLIENT}:{}", encoded(SECRET)));
     let methods = &state.account.document["token_endpoint_auth_methods_supported"];
-    let is_client = match *methods == json!(["client_secret_post"]) {
-        true => {
-            authorization.is_empty()
-                && body.get("client_id").is_some_and(|id| id == CLIENT)
-                && body
-                    .get("client_secret")
-                    .is_some_and(|secret| secret == SECRET)
-        }
-        false => authorization == format!("Basic {basic}") && !body.contains_key("client_secret"),
+    let is_client = if *methods == json!(["client_secret_post"]) {
+        authorization.is_empty()
+            && body.get("client_id").is_some_and(|id| id == CLIENT)
+            && body
+                .get("client_secret")
+                .is_some_and(|secret| secret == SECRET)
+    } else {
+        authorization == format!("Basic {basic}") && !body.contains_key("client_secret")
     };
     if !is_client {
         return bad("invalid_client");
@@ -355,9 +354,10 @@ fn id_token(state: &State, grant: &Grant) -> String {
     }
     change(&mut claims, &account.claims);
     let (id, key) = &state.key;
-    let mut header = match account.unsigned {
-        true => json!({ "alg": "none" }),
-        false => json!({ "alg": "ES256", "kid": id }),
+    let mut header = if account.unsigned {
+        json!({ "alg": "none" })
+    } else {
+        json!({ "alg": "ES256", "kid": id })
     };
     change(&mut header, &account.header);
     let encode = |part: &Value| BASE64.encode(part.to_string());
@@ -371,9 +371,10 @@ fn id_token(state: &State, grant: &Grant) -> String {
         let secret = secret(&keys(&state.key)["keys"][0]);
         signature = hmac(&secret, signed.as_bytes());
     }
-    match account.unsigned {
-        true => format!("{signed}."),
-        false => format!("{signed}.{}", BASE64.encode(signature)),
+    if account.unsigned {
+        format!("{signed}.")
+    } else {
+        format!("{signed}.{}", BASE64.encode(signature))
     }
 }
 

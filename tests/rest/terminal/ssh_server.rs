@@ -125,9 +125,10 @@ impl Handler for Login {
 
     async fn auth_password(&mut self, user: &str, password: &str) -> Result<Auth, Self::Error> {
         self.logins.fetch_add(1, Ordering::SeqCst);
-        match user == self.user && password == self.password {
-            true => Ok(Auth::Accept),
-            false => Ok(Auth::reject()),
+        if user == self.user && password == self.password {
+            Ok(Auth::Accept)
+        } else {
+            Ok(Auth::reject())
         }
     }
 

@@ -63,9 +63,10 @@ fn decades(figures: impl Iterator<Item = f64>) -> (f64, f64) {
         (f64::INFINITY, f64::NEG_INFINITY),
         |(least, most), figure| (least.min(figure.floor()), most.max(figure.ceil())),
     );
-    match least.is_finite() {
-        true => (least, most.max(least + 1.0)),
-        false => (0.0, 1.0),
+    if least.is_finite() {
+        (least, most.max(least + 1.0))
+    } else {
+        (0.0, 1.0)
     }
 }
 

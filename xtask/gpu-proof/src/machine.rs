@@ -46,9 +46,10 @@ pub(crate) fn describe(report: &mut Report) {
 
 fn control_groups() -> String {
     let controllers = line("/sys/fs/cgroup/cgroup.controllers");
-    match controllers.is_empty() {
-        true => "version 1".to_owned(),
-        false => format!("version 2: {controllers}"),
+    if controllers.is_empty() {
+        "version 1".to_owned()
+    } else {
+        format!("version 2: {controllers}")
     }
 }
 

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use wharf_subnets::{Ipv4Net, Reservation, overlap, reserved, routes};
+use wharf_subnets::{Reservation, free, reserved, routes};
 use wharf_testkit::engine::{Allowed, Kind, Options, PrivateEngine};
 use wharf_testkit::http::{Client, Endpoint, Request, Response};
 use wharf_testkit::process::{output, wait_until};
@@ -63,9 +63,10 @@ impl Engine {
                 .and_then(Value::as_str)
                 .map(str::to_owned)
         };
-        let enforced = match self.0.enforces_disk_size() {
-            true => "on btrfs",
-            false => "without disk limits",
+        let enforced = if self.0.enforces_disk_size() {
+            "on btrfs"
+        } else {
+            "without disk limits"
         };
         let version = of("/Version").context("the engine has no version")?;
         Ok(format!("Podman {version}, {enforced}"))
@@ -190,9 +191,10 @@ impl Wharf {
         Ok(Instance {
             uuid,
             port: u16::try_from(port.context("no wan_ssh_port")?)?,
-            shown: match waited > Duration::from_millis(100) {
-                true => format!("free after {} ms, ", waited.as_millis()),
-                false => String::new(),
+            shown: if waited > Duration::from_millis(100) {
+                format!("free after {} ms, ", waited.as_millis())
+            } else {
+                String::new()
             } + &format!("running after {} ms", start.elapsed().as_millis()),
         })
     }
@@ -313,14 +315,10 @@ fn text(data: &Path, socket: &Path, network: &str, gpu: &Gpu, settings: &str) ->
 /// A network that nothing else on this machine uses, reserved.
 fn free_network(data: &Path) -> Result<(String, Reservation)> {
     let in_use: Vec<_> = routes().into_iter().chain(reserved(data)).collect();
-    for second in SECONDS {
-        let network: Ipv4Net = format!("10.{second}.0.0/16").parse()?;
-        if !in_use.iter().any(|found| overlap(&found.subnet, &network)) {
-            let reservation = Reservation::of_subnet(&network, data)?;
-            return Ok((network.to_string(), reservation));
-        }
-    }
-    bail!("the machine uses all networks from 10.80.0.0 to 10.127.255.255")
+    let network = free(SECONDS, &in_use);
+    let network =
+        network.context("the machine uses all networks from 10.80.0.0 to 10.127.255.255")?;
+    Ok((network.to_string(), Reservation::of_subnet(&network, data)?))
 }
 
 fn text_of(object: &Value, field: &str) -> Result<String> {

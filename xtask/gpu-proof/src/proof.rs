@@ -41,9 +41,10 @@ fn prove(fake: bool, dir: &Path, report: &mut Report) -> Result<()> {
     machine::describe(report);
     let mut gpu = report.step("The GPU is found", || {
         let scratch = dir.join("driver");
-        let gpu = match fake {
-            true => Gpu::fake(&scratch)?,
-            false => Gpu::first(&scratch)?,
+        let gpu = if fake {
+            Gpu::fake(&scratch)?
+        } else {
+            Gpu::first(&scratch)?
         };
         let seen = gpu.describe();
         Ok((gpu, seen))

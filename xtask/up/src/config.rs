@@ -173,9 +173,10 @@ impl Earlier {
 /// The settings of a node with Docker's driver. Published ports are for this machine only; an installation
 /// would leave that out.
 pub(super) fn docker_settings(allowed: &Allowed) -> String {
-    let dns = match allowed.name_servers_are_link_local() {
-        true => ", dns = [\"1.1.1.1\", \"8.8.8.8\"]",
-        false => "",
+    let dns = if allowed.name_servers_are_link_local() {
+        ", dns = [\"1.1.1.1\", \"8.8.8.8\"]"
+    } else {
+        ""
     };
     format!("publish_address = \"{HOST}\"{dns}")
 }

@@ -75,12 +75,13 @@ pub(super) fn subnets(networks: &Value, installation: &str) -> (Vec<Ipv4Net>, Ve
             .flatten()
             .filter_map(|config| config.get("Subnet"));
         let subnets = subnets.filter_map(|subnet| subnet.as_str()?.parse().ok());
-        match is_own {
-            true => own.extend(subnets),
-            false => others.extend(subnets.map(|subnet| InUse {
+        if is_own {
+            own.extend(subnets)
+        } else {
+            others.extend(subnets.map(|subnet| InUse {
                 subnet,
                 owner: format!("the engine's network {}", text("/Name").unwrap_or("?")),
-            })),
+            }))
         }
     }
     (own, others)

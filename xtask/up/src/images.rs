@@ -15,9 +15,10 @@ pub(super) fn run_incus(mut names: Vec<String>, endpoint: &str, project: &str) -
     let client = Client::new(Endpoint::parse(endpoint)?);
     let (mut plain, mut derived) = (Vec::new(), Vec::new());
     for name in names {
-        match images::recipes().is_derived(&name)? {
-            true => derived.push(name),
-            false => plain.push(name),
+        if images::recipes().is_derived(&name)? {
+            derived.push(name)
+        } else {
+            plain.push(name)
         }
     }
     incus::image::ensure(&client, project, &plain)?;

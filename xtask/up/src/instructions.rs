@@ -30,9 +30,10 @@ pub(super) fn print(
         ),
         None => String::new(),
     };
-    let reach = match host.is_loopback() {
-        true => String::new(),
-        false => format!("Instances are at {host}, an address that only this machine reaches.\n"),
+    let reach = if host.is_loopback() {
+        String::new()
+    } else {
+        format!("Instances are at {host}, an address that only this machine reaches.\n")
     };
     println!(
         "

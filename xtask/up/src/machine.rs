@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use std::net::TcpListener;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use wharf_subnets::{InUse, Ipv4Net, Reservation, overlap, reserved, routes};
+use wharf_subnets::{InUse, Ipv4Net, Reservation, free, overlap, reserved, routes};
 use wharf_testkit::engine::short_hash;
 use wharf_testkit::process::{command, output};
 
@@ -113,12 +113,8 @@ impl Networks {
     pub fn pick(&mut self) -> Result<String> {
         let hash = short_hash(self.holder.as_os_str().as_encoded_bytes());
         let start = usize::from_str_radix(&hash, 16).unwrap_or(0) % SECONDS.len();
-        let mut all = SECONDS.cycle().skip(start).take(SECONDS.len());
-        let network = all.find_map(|second| {
-            let network = format!("10.{second}.0.0/16");
-            self.owner(&network).is_none().then_some(network)
-        });
-        let network = network.context(NO_NETWORK)?;
+        let all = SECONDS.cycle().skip(start).take(SECONDS.len());
+        let network = free(all, &self.in_use).context(NO_NETWORK)?.to_string();
         self.reserve(&network)?;
         Ok(network)
     }

@@ -159,9 +159,10 @@ fn end_of(log: &Path) -> String {
     let lines = lines.filter(|line| !line.contains("wharf::request"));
     let lines: Vec<_> = lines.take(LAST_LINES).collect();
     let lines: Vec<_> = lines.into_iter().rev().collect();
-    match lines.is_empty() {
-        true => String::new(),
-        false => format!("The end of Wharf's log:\n{}", lines.join("\n")),
+    if lines.is_empty() {
+        String::new()
+    } else {
+        format!("The end of Wharf's log:\n{}", lines.join("\n"))
     }
 }
 

@@ -20,10 +20,11 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     } else {
         &[1, 10, 100, 1_000, 10_000]
     };
-    let (settle, watched) = match options.quick {
-        true => (Duration::from_millis(500), Duration::from_secs(1)),
+    let (settle, watched) = if options.quick {
+        (Duration::from_millis(500), Duration::from_secs(1))
+    } else {
         // One or two observations after the last change.
-        false => (Duration::from_secs(5), Duration::from_secs(20)),
+        (Duration::from_secs(5), Duration::from_secs(20))
     };
     let mut line = Vec::new();
     for size in sizes {

@@ -29,9 +29,10 @@ type Reading = (Duration, usize);
 
 /// Measures.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {
-    let (nodes, per_node, span, spans) = match options.quick {
-        true => (2, 10, Duration::from_secs(2), 1),
-        false => (20, 1_000, Duration::from_secs(20), 5),
+    let (nodes, per_node, span, spans) = if options.quick {
+        (2, 10, Duration::from_secs(2), 1)
+    } else {
+        (20, 1_000, Duration::from_secs(20), 5)
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -87,15 +88,12 @@ fn side(runtime: &Runtime, nodes: usize, per_node: usize, tls: bool) -> Result<S
         let replay = Engine::new(&installation, &ids, &lists);
         let socket = file.with_extension("sock");
         let simulated = format!("endpoint = \"simulated://{}\"", file.display());
-        let endpoint = match tls {
-            true => {
-                let endpoint = runtime.block_on(replay.on_port(&certificates))?;
-                format!("endpoint = \"{endpoint}\"\ntls = {}", certificates.node)
-            }
-            false => {
-                replay.on_socket(&socket)?;
-                format!("endpoint = \"unix://{}\"", socket.display())
-            }
+        let endpoint = if tls {
+            let endpoint = runtime.block_on(replay.on_port(&certificates))?;
+            format!("endpoint = \"{endpoint}\"\ntls = {}", certificates.node)
+        } else {
+            replay.on_socket(&socket)?;
+            format!("endpoint = \"unix://{}\"", socket.display())
         };
         config = config.replace(&simulated, &endpoint);
     }

@@ -32,9 +32,10 @@ pub(super) fn checks() -> Vec<Check> {
                     for kind in ["container", "vm"].map(|kind| json!(kind)) {
                         body["resource_type"] = kind.clone();
                         let estimate = c.me().post(ESTIMATE, &body)?;
-                        match kinds.contains(&kind) {
-                            true => estimate.is(200)?,
-                            false => estimate.refuses("flavor")?,
+                        if kinds.contains(&kind) {
+                            estimate.is(200)?
+                        } else {
+                            estimate.refuses("flavor")?
                         }
                     }
                     body["resource_type"] = kinds[0].clone();

@@ -201,18 +201,20 @@ impl Docker {
 
     /// Removes Podman's rules for networks without containers.
     fn forget_rules_of(&self, networks: &Networks) -> Result<()> {
-        match self.options.kind.is_podman() {
-            true => podman::netavark::forget(networks),
-            false => Ok(()),
+        if self.options.kind.is_podman() {
+            podman::netavark::forget(networks)
+        } else {
+            Ok(())
         }
     }
 }
 
 impl Engine for Docker {
     fn end_earlier(&mut self) -> Result<()> {
-        let account = match self.options.kind.is_podman() {
-            true => &userns::PODMAN,
-            false => &userns::DOCKERD,
+        let account = if self.options.kind.is_podman() {
+            &userns::PODMAN
+        } else {
+            &userns::DOCKERD
         };
         userns::ensure(account)?;
         if let Some(pid) = processes::old_daemon(&self.layout) {
@@ -226,9 +228,10 @@ impl Engine for Docker {
 
     fn rules(&self) -> Result<Option<NodeRules>> {
         let (id, allowed) = (&self.layout.id, &self.options.allowed);
-        let rules = match self.options.kind.is_podman() {
-            true => NodeRules::for_private_podman(id, allowed),
-            false => NodeRules::for_private_engine(id, allowed),
+        let rules = if self.options.kind.is_podman() {
+            NodeRules::for_private_podman(id, allowed)
+        } else {
+            NodeRules::for_private_engine(id, allowed)
         };
         rules.map(Some)
     }
@@ -268,9 +271,10 @@ impl Engine for Docker {
         }
         // A disposable file system is removed as a whole: removing single containers takes minutes on
         // btrfs with quotas.
-        let grace = match self.options.disposable {
-            true => 0,
-            false => objects::GRACE_S,
+        let grace = if self.options.disposable {
+            0
+        } else {
+            objects::GRACE_S
         };
         Objects::all(client).stop(grace)
     }

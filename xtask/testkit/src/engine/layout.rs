@@ -150,16 +150,15 @@ impl Abandoned {
         let layout = Layout { id, dir, run };
         // Without its directory an engine has no lock, and its data are lost.
         let is_lost = !layout.dir.is_dir();
-        let lock = match is_lost {
-            true => {
-                let owner = note.get("owner")?.as_u64()?;
-                if Path::new("/proc").join(owner.to_string()).exists() {
-                    return None;
-                }
-                None
+        let lock = if is_lost {
+            let owner = note.get("owner")?.as_u64()?;
+            if Path::new("/proc").join(owner.to_string()).exists() {
+                return None;
             }
+            None
+        } else {
             // A living run holds it.
-            false => Some(layout.lock().ok()?),
+            Some(layout.lock().ok()?)
         };
         let note = Note {
             kind: note.get("kind")?.as_str()?.to_owned(),

@@ -146,9 +146,10 @@ impl Scene {
         scene.at("beyond", "-6 route add default via 2001:db8:ff::1");
         for address in DENIED.iter().chain(&PUBLIC) {
             let six = address.contains(':');
-            let (length, via, flags) = match six {
-                true => (128, "2001:db8:ff::2", "nodad"),
-                false => (32, "198.51.100.2", ""),
+            let (length, via, flags) = if six {
+                (128, "2001:db8:ff::2", "nodad")
+            } else {
+                (32, "198.51.100.2", "")
             };
             scene.at(
                 "beyond",

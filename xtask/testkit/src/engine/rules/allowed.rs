@@ -50,10 +50,7 @@ impl Allowed {
         });
         // The rules keep instances from link-local addresses.
         let own: Vec<_> = v4.filter(|server| !server.is_link_local()).collect();
-        match own.is_empty() {
-            true => PUBLIC.to_vec(),
-            false => own,
-        }
+        if own.is_empty() { PUBLIC.to_vec() } else { own }
     }
 
     /// The family of nftables and the members of its set, for each set with members.
