@@ -1,0 +1,207 @@
+//! Samples of calls, for a review of the requests of a file and for tests.
+
+use crate::{CallScope, CreateScope, Subject};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use wharf_domain::blueprint::{Content, File};
+use wharf_domain::capacity::Size;
+use wharf_domain::driver::{Network, PublishedPort, Tag};
+use wharf_domain::ids::InstanceId;
+use wharf_domain::instance::ResourceType;
+use wharf_domain::secret::SecretKind;
+
+/// The members of a sample that has none: the creation of a container.
+const DEFAULT: &str = include_str!("sample.json");
+
+/// A call as a request sees it.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// The scope of the call.
+    pub scope: CallScope,
+    /// The settings of its node.
+    pub settings: Value,
+}
+
+/// As JSON. The members have the names of the placeholders.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    call: Call,
+    installation: String,
+    mark: String,
+    instance: String,
+    incarnation: u64,
+    kind: ResourceType,
+    hostname: String,
+    size: WrittenSize,
+    network: WrittenNetwork,
+    public: Option<WrittenNetwork>,
+    images: Vec<String>,
+    environment: Vec<String>,
+    command: Vec<String>,
+    gpus: Vec<String>,
+    published: Vec<WrittenPort>,
+    ports: Vec<u16>,
+    files: Vec<WrittenFile>,
+    learnt: BTreeMap<String, WrittenLearnt>,
+    settings: Value,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Call {
+    Node,
+    Survey,
+    Mark,
+    Instance,
+    Change,
+    Create,
+    Move,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenSize {
+    vcpus: u32,
+    mem_gib: u32,
+    disk_gib: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenNetwork {
+    id: String,
+    subnet: ipnet::Ipv4Net,
+    gateway: Ipv4Addr,
+    address: Ipv4Addr,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenPort {
+    node_port: u16,
+    instance_port: u16,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenFile {
+    path: String,
+    /// The content; a file without it has a secret.
+    text: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenLearnt {
+    Fact(bool),
+    Number(u64),
+    Ids(Vec<String>),
+}
+
+impl Sample {
+    /// Reads a sample. Its members replace those of the default one.
+    pub fn parse(json: &str) -> Result<Self, String> {
+        let read = |json| serde_json::from_str::<Map<String, Value>>(json);
+        let read = |json| read(json).map_err(|error| error.to_string());
+        let mut members = read(DEFAULT)?;
+        members.extend(read(json)?);
+        let written = Written::deserialize(Value::Object(members));
+        written.map_err(|error| error.to_string())?.into_sample()
+    }
+}
+
+impl Written {
+    fn into_sample(self) -> Result<Sample, String> {
+        let instance = InstanceId::parse(&self.instance).ok_or("instance: must be a UUID")?;
+        let tag = Tag {
+            instance,
+            incarnation: self.incarnation,
+        };
+        let mut scope = match self.call {
+            Call::Node => CallScope::node(&self.installation),
+            Call::Survey => CallScope::survey(&self.installation, &self.images),
+            Call::Mark => CallScope::mark(&self.installation, &self.mark),
+            _ => CallScope::read(&self.installation, tag),
+        };
+        scope.changes |= matches!(self.call, Call::Change | Call::Create | Call::Move);
+        scope.moves = self.call == Call::Move;
+        for (name, learnt) in self.learnt {
+            match learnt {
+                WrittenLearnt::Ids(ids) => drop(scope.learnt.insert(name, ids)),
+                WrittenLearnt::Number(number) => drop(scope.numbers.insert(name, number)),
+                WrittenLearnt::Fact(true) => drop(scope.facts.insert(name)),
+                WrittenLearnt::Fact(false) => {}
+            }
+        }
+        if scope.subject.is_some() && scope.changes {
+            let variable = |text: String| match text.split_once('=') {
+                Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+                None => Err(format!("environment: {text:?} is not NAME=VALUE")),
+            };
+            let environment = self.environment.into_iter().map(variable);
+            let creation = CreateScope {
+                hostname: self.hostname,
+                images: self.images,
+                environment: environment.collect::<Result<_, _>>()?,
+                command: self.command,
+                published: self.published.into_iter().map(Into::into).collect(),
+                gpu_devices: self.gpus,
+                files: self.files.into_iter().map(Into::into).collect(),
+            };
+            scope.subject = Some(Subject {
+                size: Some(Size {
+                    n_vcpus: self.size.vcpus,
+                    mem_gib: self.size.mem_gib,
+                    disk_size_gib: self.size.disk_gib,
+                }),
+                network: Some(self.network.into()),
+                public_network: self.public.map(Into::into),
+                vm_ports: (self.kind == ResourceType::Vm).then_some(self.ports),
+                creation: (self.call != Call::Change).then_some(creation),
+                ..Subject::new(tag)
+            });
+        }
+        Ok(Sample {
+            scope,
+            settings: self.settings,
+        })
+    }
+}
+
+impl From<WrittenNetwork> for Network {
+    fn from(written: WrittenNetwork) -> Self {
+        Self {
+            id: written.id,
+            subnet: written.subnet,
+            gateway: written.gateway,
+            address: written.address,
+        }
+    }
+}
+
+impl From<WrittenPort> for PublishedPort {
+    fn from(written: WrittenPort) -> Self {
+        Self {
+            node_port: written.node_port,
+            instance_port: written.instance_port,
+        }
+    }
+}
+
+impl From<WrittenFile> for File {
+    fn from(written: WrittenFile) -> Self {
+        Self {
+            path: written.path,
+            mode: 0o644,
+            uid: 0,
+            gid: 0,
+            content: match written.text {
+                Some(text) => Content::Bytes(text.into_bytes()),
+                None => Content::Secret(SecretKind::Password),
+            },
+        }
+    }
+}
