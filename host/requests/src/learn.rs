@@ -88,8 +88,7 @@ struct Written {
     pointer: Option<String>,
     pattern: Option<String>,
     number: Option<Number>,
-    #[serde(default)]
-    sum: bool,
+    sum: Option<String>,
     says: Option<Vec<String>>,
 }
 
@@ -126,7 +125,7 @@ impl TryFrom<Written> for Learn {
             sum,
             says,
         } = written;
-        let pointers = conditions.keys().chain(&items).chain(&pointer);
+        let pointers = conditions.keys().chain(&items).chain(&pointer).chain(&sum);
         for pointer in pointers {
             if !pointer.is_empty() && !pointer.starts_with('/') {
                 return Err(format!(
@@ -138,26 +137,26 @@ impl TryFrom<Written> for Learn {
             return Err("`where` needs `items`".to_owned());
         }
         let told = match (items, pointer, pattern, number, sum, says) {
-            (items, Some(pointer), Some(pattern), None, false, None) => Told::Id {
+            (items, Some(pointer), Some(pattern), None, None, None) => Told::Id {
                 items,
                 conditions,
                 pointer,
                 pattern: Regex::new(&format!("^(?:{pattern})$"))
                     .map_err(|error| format!("not a pattern: {error}").replace('\n', " "))?,
             },
-            (None, Some(pointer), None, Some(Number::First), false, None) => {
+            (None, Some(pointer), None, Some(Number::First), None, None) => {
                 Told::FirstNumber { pointer }
             }
-            (Some(items), Some(pointer), None, None, true, None) if conditions.is_empty() => {
+            (Some(items), None, None, None, Some(pointer), None) if conditions.is_empty() => {
                 Told::Sum { items, pointer }
             }
-            (None, None, None, None, false, Some(words)) if !words.is_empty() => Told::Fact {
+            (None, None, None, None, None, Some(words)) if !words.is_empty() => Told::Fact {
                 words: words.iter().map(|word| word.to_lowercase()).collect(),
             },
             _ => {
                 return Err(
                     "has `pointer` and `pattern` for ids, `pointer` and `number` for a number, \
-                     `items`, `pointer` and `sum` for a sum, or `says` for a fact"
+                     `items` and `sum` for a sum, or `says` for a fact"
                         .to_owned(),
                 );
             }
@@ -381,7 +380,7 @@ mod tests {
 
     #[test]
     fn a_sum_is_of_the_positive_numbers_of_the_last_list() {
-        let text = r#"image = { status = 200, items = "", pointer = "/Size", sum = true }"#;
+        let text = r#"image = { status = 200, items = "", sum = "/Size" }"#;
         let sizes = json!([{ "Size": 5 }, { "Size": -1 }, {}, { "Size": 7 }]);
         let scope = after(
             text,
@@ -422,10 +421,7 @@ mod tests {
                 r#"status = 200, pointer = "/a", pattern = "x", number = "first""#,
                 "`says` for a fact",
             ),
-            (
-                r#"status = 200, pointer = "/a", sum = true"#,
-                "`says` for a fact",
-            ),
+            (r#"status = 200, sum = "/a""#, "`says` for a fact"),
             ("status = 200, says = []", "`says` for a fact"),
             (
                 r#"status = 200, pointer = "a", pattern = "x""#,
