@@ -31,6 +31,7 @@ mod engine;
 mod error;
 mod flavor;
 mod log;
+pub mod named;
 mod path;
 mod settings;
 mod types;

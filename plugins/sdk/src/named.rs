@@ -1,0 +1,203 @@
+//! Calls to the node's engine by the names of requests, which the host writes.
+
+use crate::bindings::requests::wharf::plugin::requests;
+use crate::types::{EngineError, Error, JobState, Response};
+use crate::{Answer, Job};
+
+pub use requests::{Request, Written};
+
+/// The engine of a driver's node. [`HostEngine`] is the real one; tests supply their own.
+pub trait Engine {
+    /// Sends one request and reads the complete answer.
+    ///
+    /// # Errors
+    /// Those of the interface. After a timeout or a broken connection, the engine may have done the
+    /// work.
+    fn send(&self, request: &Request) -> Result<Response, EngineError>;
+
+    /// Writes a request as `send` would send it, and does not send it.
+    ///
+    /// # Errors
+    /// When the host refuses the request.
+    fn show(&self, request: &Request) -> Result<Written, EngineError>;
+
+    /// Starts a long request in the host, or reports its state.
+    ///
+    /// # Errors
+    /// When the host cannot accept the job.
+    fn job(&self, request: &Request) -> Result<JobState, EngineError>;
+
+    /// Begins a transfer for the call's instance.
+    ///
+    /// # Errors
+    /// When the host cannot accept the transfer.
+    fn begin_transfer(&self, request: &Request) -> Result<(), EngineError>;
+
+    /// Reports the state of the transfer of the call's instance, if there is one.
+    ///
+    /// # Errors
+    /// In a call without an instance.
+    fn transfer_state(&self) -> Result<Option<JobState>, EngineError>;
+
+    /// Ends the transfer of the call's instance, if there is one.
+    ///
+    /// # Errors
+    /// In a call without an instance.
+    fn end_transfer(&self) -> Result<(), EngineError>;
+}
+
+/// The engine behind the host's import.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HostEngine;
+
+#[cfg(target_family = "wasm")]
+impl Engine for HostEngine {
+    fn send(&self, request: &Request) -> Result<Response, EngineError> {
+        requests::send(request)
+    }
+
+    fn show(&self, request: &Request) -> Result<Written, EngineError> {
+        requests::show(request)
+    }
+
+    fn job(&self, request: &Request) -> Result<JobState, EngineError> {
+        requests::job(request)
+    }
+
+    fn begin_transfer(&self, request: &Request) -> Result<(), EngineError> {
+        requests::begin_transfer(request)
+    }
+
+    fn transfer_state(&self) -> Result<Option<JobState>, EngineError> {
+        requests::transfer_state()
+    }
+
+    fn end_transfer(&self) -> Result<(), EngineError> {
+        requests::end_transfer()
+    }
+}
+
+/// Outside a host, every request fails.
+#[cfg(not(target_family = "wasm"))]
+impl Engine for HostEngine {
+    fn send(&self, _: &Request) -> Result<Response, EngineError> {
+        Err(no_host())
+    }
+
+    fn show(&self, _: &Request) -> Result<Written, EngineError> {
+        Err(no_host())
+    }
+
+    fn job(&self, _: &Request) -> Result<JobState, EngineError> {
+        Err(no_host())
+    }
+
+    fn begin_transfer(&self, _: &Request) -> Result<(), EngineError> {
+        Err(no_host())
+    }
+
+    fn transfer_state(&self) -> Result<Option<JobState>, EngineError> {
+        Err(no_host())
+    }
+
+    fn end_transfer(&self) -> Result<(), EngineError> {
+        Err(no_host())
+    }
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn no_host() -> EngineError {
+    EngineError::Unreachable("not running in a host".into())
+}
+
+/// A request to the engine, built step by step.
+///
+/// ```ignore
+/// Call::named("stop").with("grace", grace_seconds).timeout_ms(20_000).send(engine)?
+/// ```
+#[derive(Debug, Clone)]
+pub struct Call(Request);
+
+impl Call {
+    /// Creates a call of the request with this name, without arguments.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self(Request {
+            name: name.to_owned(),
+            arguments: Vec::new(),
+            timeout_ms: None,
+        })
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl ToString) -> Self {
+        self.0.arguments.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Adds an argument, if there is a value.
+    #[must_use]
+    pub fn with_some(self, name: &str, value: Option<impl ToString>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    /// Sets a flag, if it is true.
+    #[must_use]
+    pub fn flag(self, name: &str, value: bool) -> Self {
+        self.with_some(name, value.then_some(true))
+    }
+
+    /// Sets a time limit in place of the 10 seconds of the interface.
+    #[must_use]
+    pub fn timeout_ms(mut self, ms: u32) -> Self {
+        self.0.timeout_ms = Some(ms);
+        self
+    }
+
+    /// Sends the request. Every status counts as an answer.
+    ///
+    /// # Errors
+    /// When there is no answer; see [`Engine::send`].
+    pub fn send(&self, engine: &dyn Engine) -> Result<Answer, EngineError> {
+        engine.send(&self.0).map(Answer::new)
+    }
+
+    /// Writes the request as the host would send it.
+    ///
+    /// # Errors
+    /// When the host refuses the request.
+    pub fn show(&self, engine: &dyn Engine) -> Result<Written, EngineError> {
+        engine.show(&self.0)
+    }
+
+    /// Starts the request as a job, or reports the job's state.
+    ///
+    /// # Errors
+    /// When the host cannot accept the job, or the job failed.
+    pub fn job(&self, engine: &dyn Engine) -> Result<Job, EngineError> {
+        Job::new(engine.job(&self.0)?)
+    }
+
+    /// Begins the transfer with this name.
+    ///
+    /// # Errors
+    /// When the host cannot accept the transfer.
+    pub fn begin_transfer(&self, engine: &dyn Engine) -> Result<(), EngineError> {
+        engine.begin_transfer(&self.0)
+    }
+}
+
+impl Written {
+    /// Parses the body as JSON; null if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Other`] if the body does not match `T`.
+    pub fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, Error> {
+        serde_json::from_str(self.body.as_deref().unwrap_or("null"))
+            .map_err(|problem| Error::Other(format!("the written request: {problem}")))
+    }
+}
