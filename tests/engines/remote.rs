@@ -45,7 +45,8 @@ pub fn three_machines(_: &Context) -> Result<()> {
     let mut nodes = String::new();
     for (number, name) in (2..).zip(["ann", "bea", "cleo"]) {
         let mut machine = Machine::on(&switch, number)?;
-        let certificate = authority.issue(name, &[machine.address()])?;
+        let names = [machine.address(), &format!("{name}.example")];
+        let certificate = authority.issue(name, &names)?;
         match machines.first() {
             Some(first) => machine.take_images_of(first)?,
             None => {
@@ -54,7 +55,10 @@ pub fn three_machines(_: &Context) -> Result<()> {
                 machine.stop()?;
             }
         }
-        nodes.push_str(&node(name, &machine, &tls)?);
+        // One node names its engine's certificate otherwise than by the address.
+        let named = tls.replace(" }\n", ", server_name = \"cleo.example\" }\n");
+        let tls = if name == "cleo" { &named } else { &tls };
+        nodes.push_str(&node(name, &machine, tls)?);
         certificates.push(certificate);
         machines.push(machine);
     }
@@ -62,6 +66,12 @@ pub fn three_machines(_: &Context) -> Result<()> {
         machine.start(&authority, certificate)?;
     }
     let server = Server::start(&format!("{}{nodes}", Ports::take().settings()))?;
+    let recipes = wharf_testkit::images::recipes().directory;
+    let images = server.cli(&["images", "--recipes", &recipes.display().to_string()])?;
+    ensure!(
+        images.matches("current").count() == machines.len(),
+        "{images}"
+    );
     let api = server.user("ann@example.com")?;
     let key = KeyPair::new()?;
     let mut body = small("container");

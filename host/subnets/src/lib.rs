@@ -12,6 +12,8 @@ pub use routes::routes;
 
 pub use ipnet::Ipv4Net;
 
+use std::net::Ipv4Addr;
+
 /// A range in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InUse {
@@ -19,6 +21,16 @@ pub struct InUse {
     pub subnet: Ipv4Net,
     /// Its owner, for people.
     pub owner: String,
+}
+
+/// Finds a range `10.N.0.0/16` that overlaps no range in use, with the first N that has one.
+#[must_use]
+pub fn free(numbers: impl IntoIterator<Item = u8>, in_use: &[InUse]) -> Option<Ipv4Net> {
+    let is_free = |range: &Ipv4Net| !in_use.iter().any(|found| overlap(&found.subnet, range));
+    numbers
+        .into_iter()
+        .filter_map(|n| Ipv4Net::new(Ipv4Addr::new(10, n, 0, 0), 16).ok())
+        .find(is_free)
 }
 
 /// Whether two ranges have an address in common.

@@ -2,21 +2,13 @@
 
 use super::{Body, Endpoint, Request, Response};
 use anyhow::{Context, Result, anyhow};
-use bytes::Bytes;
-use http_body_util::channel::{Channel, Sender};
-use http_body_util::{BodyExt, Either, Empty, Full};
-use hyper::client::conn::http1;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use hyper_util::rt::TokioIo;
-use std::path::Path;
-use std::sync::Arc;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
-use tokio_rustls::TlsConnector;
-
-type Outgoing = Either<Either<Empty<Bytes>, Full<Bytes>>, Channel<Bytes, std::io::Error>>;
+use reqwest::header::{CONTENT_TYPE, HOST};
+use tokio_util::io::ReaderStream;
 
 /// Bytes read from a file at a time.
 const CHUNK: usize = 256 * 1024;
+/// The content type of an archive.
+const TAR: &str = "application/x-tar";
 
 /// Sends requests to one [`Endpoint`].
 #[derive(Debug, Clone)]
@@ -82,107 +74,31 @@ impl Client {
 async fn exchange(
     endpoint: &Endpoint,
     request: Request<'_>,
-    each: impl FnMut(&[u8]) -> Result<()>,
-) -> Result<u16> {
-    match endpoint {
-        Endpoint::Unix(path) => {
-            let stream = tokio::net::UnixStream::connect(path).await?;
-            converse(stream, endpoint, request, each).await
-        }
-        Endpoint::Tcp(address) => {
-            let stream = tokio::net::TcpStream::connect(address.as_str()).await?;
-            converse(stream, endpoint, request, each).await
-        }
-        Endpoint::Tls {
-            address,
-            server_name,
-            config,
-        } => {
-            let tcp = tokio::net::TcpStream::connect(address.as_str()).await?;
-            let connector = TlsConnector::from(Arc::clone(config));
-            let stream = connector.connect(server_name.clone(), tcp).await?;
-            converse(stream, endpoint, request, each).await
-        }
-    }
-}
-
-async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    stream: S,
-    endpoint: &Endpoint,
-    request: Request<'_>,
     mut each: impl FnMut(&[u8]) -> Result<()>,
 ) -> Result<u16> {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let driver = tokio::spawn(connection);
-    let mut head = hyper::Request::builder()
-        .method(request.method)
-        .uri(request.path)
+    let client = endpoint.client().await?;
+    let mut message = client
+        .request(request.method.parse()?, endpoint.url(request.path))
         .header(HOST, endpoint.authority());
-    if let Some(kind) = content_type(&request.body) {
-        head = head.header(CONTENT_TYPE, kind);
-    }
     if let Some(key) = request.key {
-        head = head.header(AUTHORIZATION, format!("Bearer {key}"));
+        message = message.bearer_auth(key);
     }
-    let response = sender
-        .send_request(head.body(outgoing(request.body)?)?)
-        .await?;
-    let status = response.status().as_u16();
-    let mut body = response.into_body();
-    while let Some(frame) = body.frame().await {
-        if let Ok(data) = frame?.into_data() {
-            each(&data)?;
-        }
-    }
-    driver.abort();
-    Ok(status)
-}
-
-fn content_type(body: &Body) -> Option<&'static str> {
-    match body {
-        Body::Empty => None,
-        Body::Json(_) => Some("application/json"),
-        Body::Tar(_) | Body::TarFile(_) => Some("application/x-tar"),
-    }
-}
-
-fn outgoing(body: Body) -> Result<Outgoing> {
-    Ok(match body {
-        Body::Empty => Either::Left(Either::Left(Empty::new())),
-        Body::Json(value) => full(serde_json::to_vec(&value)?),
-        Body::Tar(bytes) => full(bytes),
+    message = match request.body {
+        Body::Empty => message,
+        Body::Json(value) => message
+            .header(CONTENT_TYPE, "application/json")
+            .body(value.to_string()),
+        Body::Tar(bytes) => message.header(CONTENT_TYPE, TAR).body(bytes),
         Body::TarFile(path) => {
-            let (sender, channel) = Channel::new(2);
-            tokio::spawn(async move { send_file(&path, sender).await });
-            Either::Right(channel)
-        }
-    })
-}
-
-fn full(bytes: Vec<u8>) -> Outgoing {
-    Either::Left(Either::Right(Full::new(Bytes::from(bytes))))
-}
-
-async fn send_file(path: &Path, mut sender: Sender<Bytes, std::io::Error>) {
-    let result = async {
-        let mut file = tokio::fs::File::open(path).await?;
-        loop {
-            let mut chunk = Vec::with_capacity(CHUNK);
-            if (&mut file)
-                .take(CHUNK as u64)
-                .read_to_end(&mut chunk)
-                .await?
-                == 0
-            {
-                return Ok(());
-            }
-            // The server has closed the connection; its response says why.
-            if sender.send_data(Bytes::from(chunk)).await.is_err() {
-                return Ok(());
-            }
+            let file = tokio::fs::File::open(path).await?;
+            let pieces = ReaderStream::with_capacity(file, CHUNK);
+            let body = reqwest::Body::wrap_stream(pieces);
+            message.header(CONTENT_TYPE, TAR).body(body)
         }
     };
-    if let Err(error) = result.await {
-        sender.abort(error);
+    let mut response = message.send().await?;
+    while let Some(chunk) = response.chunk().await? {
+        each(&chunk)?;
     }
+    Ok(response.status().as_u16())
 }

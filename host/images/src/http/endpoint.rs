@@ -1,11 +1,13 @@
 //! The address of a server.
 
 use anyhow::{Result, bail};
+use reqwest::redirect;
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::ServerName;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio_rustls::rustls::ClientConfig;
 
 /// `unix:///path`, `http://host:port`, or an address with certificates.
 #[derive(Debug, Clone)]
@@ -39,6 +41,50 @@ impl Endpoint {
         bail!("endpoint {text:?}: must be unix:///absolute/path or http://host:port");
     }
 
+    /// A client of this server alone. It keeps no connection, follows no redirect and uses no proxy.
+    pub(super) async fn client(&self) -> Result<reqwest::Client> {
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(redirect::Policy::none())
+            .http1_only();
+        let client = match self {
+            Self::Unix(path) => client.unix_socket(path.as_path()),
+            Self::Tcp(_) => client,
+            Self::Tls {
+                address,
+                server_name,
+                ..
+            } => {
+                let found: Vec<_> = tokio::net::lookup_host(address).await?.collect();
+                client.resolve_to_addrs(&server_name.to_str(), &found)
+            }
+        };
+        let tls = match self {
+            Self::Tls { config, .. } => ClientConfig::clone(config),
+            Self::Unix(_) | Self::Tcp(_) => unused_tls()?,
+        };
+        Ok(client.tls_backend_preconfigured(tls).build()?)
+    }
+
+    /// The URL of a path. Its host is the name in the server's certificate, which TLS compares.
+    pub(super) fn url(&self, path: &str) -> String {
+        match self {
+            Self::Unix(_) => format!("http://localhost{path}"),
+            Self::Tcp(address) => format!("http://{address}{path}"),
+            Self::Tls {
+                address,
+                server_name,
+                ..
+            } => {
+                let (_, port) = address.rsplit_once(':').unwrap_or_default();
+                match server_name.to_str() {
+                    name if name.contains(':') => format!("https://[{name}]:{port}{path}"),
+                    name => format!("https://{name}:{port}{path}"),
+                }
+            }
+        }
+    }
+
     /// The value of the `Host` header.
     pub(super) fn authority(&self) -> &str {
         match self {
@@ -46,6 +92,14 @@ impl Endpoint {
             Self::Tcp(address) | Self::Tls { address, .. } => address,
         }
     }
+}
+
+/// The client needs a configuration of TLS even for a server without TLS. This one trusts no server.
+fn unused_tls() -> Result<ClientConfig> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions()?;
+    let trusting = builder.with_root_certificates(RootCertStore::empty());
+    Ok(trusting.with_no_client_auth())
 }
 
 /// Two endpoints are equal if they are written alike, whatever their certificates.
