@@ -1,8 +1,170 @@
 //! The requests to an engine. A driver names a request of its kind's file and gives a few arguments;
 //! this crate writes method, path, query and body from the file and the scope of the call.
 
+mod argument;
+mod call;
+mod check;
+mod condition;
+mod file;
 mod learn;
+mod names;
+mod node;
+mod path;
 mod publish;
+mod request;
 mod scope;
+mod setting;
+mod template;
+mod values;
+mod writer;
 
 pub use scope::{CallScope, CreateScope, Limits, Subject};
+
+use file::Document;
+use http::Method;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use template::Template;
+use wharf_domain::blueprint::File;
+use writer::Writer;
+
+/// A file of requests, read and checked.
+#[derive(Debug, Clone)]
+pub struct RequestFile(Arc<Document>);
+
+/// The requests of a file for one node.
+#[derive(Debug)]
+pub struct Requests {
+    document: Arc<Document>,
+    settings: BTreeMap<String, Value>,
+}
+
+/// The use that a driver wants to make of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To send it and to await the answer.
+    Send,
+    /// To run it as a long request.
+    Job,
+    /// To begin a transfer.
+    Transfer,
+    /// To see it.
+    Show,
+}
+
+/// A written request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// The method; GET for a transfer.
+    pub method: Method,
+    /// Path and query; empty for a transfer.
+    pub target: String,
+    /// Headers beside the usual ones.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Body,
+    /// The targets of a transfer.
+    pub transfer: Option<Targets>,
+}
+
+/// The targets of a transfer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Targets {
+    /// Of the GET for the content.
+    pub read: String,
+    /// Of the GET for the changes to the image.
+    pub changes: String,
+    /// Of the PUT that writes the content.
+    pub write: String,
+}
+
+/// The body of a written request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// Nothing.
+    None,
+    /// JSON, with sorted keys.
+    Json(String),
+    /// An archive of these files.
+    Archive(Vec<File>),
+    /// The content of one file.
+    File(File),
+}
+
+/// The reason of a refusal, for the driver and the operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal(pub String);
+
+impl RequestFile {
+    /// Reads and checks a file. An error names the place in it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        Document::parse(text).map(|document| Self(Arc::new(document)))
+    }
+
+    /// The kind of engine that it is for.
+    pub fn kind(&self) -> &str {
+        &self.0.kind
+    }
+
+    /// Whether its engine runs in this process.
+    pub fn in_process(&self) -> bool {
+        self.0.in_process
+    }
+}
+
+impl Requests {
+    /// Binds a file to the settings of a node. An error names the setting.
+    pub fn new(file: &RequestFile, given: &Value) -> Result<Self, String> {
+        let none = Map::new();
+        let given = match given {
+            Value::Null => &none,
+            Value::Object(given) => given,
+            _ => return Err("must be a table".to_owned()),
+        };
+        let document = Arc::clone(&file.0);
+        let mut settings = BTreeMap::new();
+        for (name, setting) in &document.settings {
+            let value = match (given.get(name), &setting.default) {
+                (Some(value), _) | (None, Some(value)) => value,
+                (None, None) if setting.optional => continue,
+                (None, None) => return Err(format!("{name}: required: {}", setting.about)),
+            };
+            let value = setting
+                .accept(value)
+                .map_err(|why| format!("{name}: {why}"))?;
+            settings.insert(name.clone(), value);
+        }
+        if document.has_addresses() {
+            publish::check(&settings)?;
+        }
+        Ok(Self { document, settings })
+    }
+
+    /// Whether the file has a setting with this name.
+    pub fn has_setting(&self, name: &str) -> bool {
+        self.document.settings.contains_key(name)
+    }
+
+    /// Learns from the answer to a request that has been written with these arguments.
+    pub fn learn(
+        &self,
+        scope: &mut CallScope,
+        name: &str,
+        arguments: &[(String, String)],
+        status: u16,
+        body: &[u8],
+    ) {
+        let Some(request) = self.document.request.get(name) else {
+            return;
+        };
+        let text = |template: &str| {
+            let template = Template::parse(template).ok()?;
+            let mut writer = Writer::new(self.values(scope));
+            writer.arguments = argument::check(&mut writer, &request.arguments, arguments).ok()?;
+            writer.text(&template).ok()
+        };
+        let found = learn::find(&request.learn, status, body, &text);
+        learn::keep(scope, found);
+    }
+}

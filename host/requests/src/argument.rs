@@ -1,0 +1,224 @@
+//! The arguments of a request: their declarations, and the check of the given ones.
+
+use super::condition::Condition;
+use super::file::optional_pattern;
+use super::setting::shown;
+use super::template::Template;
+use super::values::Member;
+use super::writer::{Fault, Writer};
+use regex::Regex;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The most bytes of a name or a value.
+const MAX_TEXT: usize = 4096;
+
+/// An argument of a request.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "Written")]
+pub struct Argument {
+    /// Its permitted values.
+    pub form: Form,
+    /// Whether it may be left out.
+    pub optional: bool,
+    /// When it may be given.
+    pub when: Option<Condition>,
+}
+
+/// The permitted values of an argument.
+#[derive(Debug, Clone)]
+pub enum Form {
+    /// One of these texts.
+    OneOf(Vec<Template>),
+    /// `true` or `false`.
+    Flag,
+    /// An integer up to this one.
+    Max(u64),
+    /// Text of this form.
+    Pattern(Regex),
+    /// A member of a list of the call.
+    Of(Members),
+}
+
+/// A list of the call of which an argument names a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Members {
+    /// The published ports, by the port of the node.
+    Published,
+    /// The blueprint's files, by their path.
+    Files,
+    /// The networks of the call, by their id.
+    Networks,
+}
+
+impl Members {
+    /// The name of the list.
+    pub fn list(self) -> &'static str {
+        match self {
+            Self::Published => "published",
+            Self::Files => "files",
+            Self::Networks => "networks",
+        }
+    }
+}
+
+/// As the file has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Written {
+    one_of: Option<Vec<Template>>,
+    flag: Option<bool>,
+    max: Option<u64>,
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pattern: Option<Regex>,
+    of: Option<Members>,
+    #[serde(default)]
+    optional: bool,
+    when: Option<Condition>,
+}
+
+impl TryFrom<Written> for Argument {
+    type Error = &'static str;
+
+    fn try_from(written: Written) -> Result<Self, Self::Error> {
+        let Written {
+            one_of,
+            flag,
+            max,
+            pattern,
+            of,
+            optional,
+            when,
+        } = written;
+        let form = match (one_of, flag, max, pattern, of) {
+            (Some(texts), None, None, None, None) if !texts.is_empty() => Form::OneOf(texts),
+            (None, Some(true), None, None, None) => Form::Flag,
+            (None, None, Some(max), None, None) => Form::Max(max),
+            (None, None, None, Some(pattern), None) => Form::Pattern(pattern),
+            (None, None, None, None, Some(list)) => Form::Of(list),
+            _ => return Err("has one of `one-of`, `flag = true`, `max`, `pattern` and `of`"),
+        };
+        Ok(Self {
+            form,
+            optional,
+            when,
+        })
+    }
+}
+
+/// The values of arguments by their names.
+pub type Values<'a> = BTreeMap<&'a str, Member<'a>>;
+
+/// Checks the given arguments of a request.
+pub fn check<'a>(
+    writer: &mut Writer<'a>,
+    declared: &'a BTreeMap<String, Argument>,
+    given: &[(String, String)],
+) -> Result<Values<'a>, Fault> {
+    let mut values = Values::new();
+    for (at, (name, text)) in given.iter().enumerate() {
+        if name.len() > MAX_TEXT || text.len() > MAX_TEXT {
+            return Err(Fault::refused(format!(
+                "an argument has more than {MAX_TEXT} bytes"
+            )));
+        }
+        if !declared.contains_key(name) {
+            return Err(Fault::refused(format!("there is no argument {name:?}")));
+        }
+        let before = given.get(..at).unwrap_or_default();
+        if before.iter().any(|(other, _)| other == name) {
+            return Err(Fault::refused(format!("the argument {name:?} twice")));
+        }
+    }
+    for (name, argument) in declared {
+        let text = given.iter().find(|(given, _)| given == name);
+        let text = text.map(|(_, text)| text.as_str());
+        let value = argument
+            .value(writer, text)
+            .map_err(|fault| fault.required().at(&format!("argument {name}")))?;
+        values.extend(value.map(|value| (name.as_str(), value)));
+    }
+    Ok(values)
+}
+
+impl Argument {
+    fn value<'a>(
+        &'a self,
+        writer: &mut Writer<'a>,
+        given: Option<&str>,
+    ) -> Result<Option<Member<'a>>, Fault> {
+        let may_be_given = match &self.when {
+            Some(when) => writer.holds(when)?,
+            None => true,
+        };
+        let Some(given) = given else {
+            return match &self.form {
+                _ if self.optional || !may_be_given => Ok(None),
+                Form::Flag => Ok(None),
+                Form::OneOf(_) => {
+                    let first = self.permitted(writer)?.into_iter().next();
+                    Ok(first.map(|text| Member::Value(text.into())))
+                }
+                _ => Err(Fault::refused("required".to_owned())),
+            };
+        };
+        let wrong = |what: String| Fault::refused(format!("{given:?}; it must be {what}"));
+        let value = match &self.form {
+            Form::OneOf(templates) => {
+                if !self.permitted(writer)?.iter().any(|text| text == given) {
+                    let all: Vec<_> = templates.iter().map(Template::as_str).collect();
+                    return Err(wrong(all.join(" or ")));
+                }
+                Some(Member::Value(given.into()))
+            }
+            Form::Flag => match given {
+                "true" => Some(Member::Value(Value::Bool(true))),
+                "false" => None,
+                _ => return Err(wrong("true or false".to_owned())),
+            },
+            Form::Max(max) => {
+                let number = given.parse::<u64>().ok();
+                match number.filter(|number| number <= max && number.to_string() == given) {
+                    Some(number) => Some(Member::Value(number.into())),
+                    None => return Err(wrong(format!("an integer up to {max}"))),
+                }
+            }
+            Form::Pattern(pattern) => {
+                // In a path, a slash would begin another part of it.
+                let is_plain = !given.contains(|c: char| c == '/' || c.is_control());
+                if !is_plain || !pattern.is_match(given) {
+                    return Err(wrong(format!("text of the form {}", shown(pattern))));
+                }
+                Some(Member::Value(given.into()))
+            }
+            Form::Of(list) => {
+                let members = writer.members(list.list())?;
+                let found = members.into_iter().find(|member| member.is_called(given));
+                let wanted = || wrong(format!("one of the call's {}", list.list()));
+                Some(found.ok_or_else(wanted)?)
+            }
+        };
+        if let (Some(_), Some(when), false) = (&value, &self.when, may_be_given) {
+            return Err(Fault::refused(format!("only when {when}")));
+        }
+        Ok(value)
+    }
+
+    /// The permitted texts. Learnt ids are any number of them.
+    fn permitted<'a>(&'a self, writer: &mut Writer<'a>) -> Result<Vec<String>, Fault> {
+        let mut permitted = Vec::new();
+        let Form::OneOf(templates) = &self.form else {
+            return Ok(permitted);
+        };
+        for template in templates {
+            match writer.texts(template) {
+                Ok(texts) => permitted.extend(texts),
+                Err(fault) if fault.is_absent() => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(permitted)
+    }
+}

@@ -1,0 +1,333 @@
+//! The checks of a file that need no node.
+
+use super::argument::{Argument, Form, Members};
+use super::call::CallSet;
+use super::file::{Body, Document, Request, Transfer};
+use super::names::{Known, Type};
+use super::node::{MAX_DEPTH, Node, Use, place};
+use super::publish;
+use super::template::Template;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Document {
+    /// Checks the named values, and gives their types.
+    pub fn check_values(&self) -> Result<BTreeMap<String, Type>, String> {
+        let mut order = Order {
+            document: self,
+            path: Vec::new(),
+            depths: BTreeMap::new(),
+            types: self.clone(),
+        };
+        for name in self.values.keys() {
+            order.visit(name).map_err(|why| format!("values.{why}"))?;
+        }
+        Ok(order.types.types)
+    }
+
+    /// Checks everything else.
+    pub fn check(&self) -> Result<(), String> {
+        if self.kind.is_empty() {
+            return Err("kind: must not be empty".to_owned());
+        }
+        let names = self.settings.keys().chain(self.values.keys());
+        let names = names.chain(self.request.keys()).chain(self.transfer.keys());
+        let learnt = self
+            .request
+            .values()
+            .flat_map(|request| request.learn.keys());
+        let arguments = self.arguments().flat_map(BTreeMap::keys);
+        for name in names.chain(learnt).chain(arguments) {
+            let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
+            if name.is_empty() || !name.bytes().all(is_plain) {
+                return Err(format!("{name:?}: a name has letters, digits, - and _"));
+            }
+        }
+        for (name, setting) in &self.settings {
+            setting
+                .check()
+                .map_err(|why| format!("settings.{name}: {why}"))?;
+        }
+        let replacements = self
+            .settings
+            .values()
+            .filter(|setting| setting.replaces.is_some());
+        if replacements.count() > 1 {
+            return Err("settings: only one `replaces`".to_owned());
+        }
+        for (name, value) in &self.values {
+            self.check_node(value, Known::All, CallSet::ALL)
+                .map_err(|why| format!("values.{}", place(name, &why)))?;
+        }
+        for (name, request) in &self.request {
+            if self.transfer.contains_key(name) {
+                return Err(format!("transfer.{name}: a request has this name"));
+            }
+            self.check_request(request)
+                .map_err(|why| format!("request.{name}.{why}"))?;
+        }
+        for (name, transfer) in &self.transfer {
+            self.check_transfer(transfer)
+                .map_err(|why| format!("transfer.{name}.{why}"))?;
+        }
+        Ok(())
+    }
+
+    fn check_request(&self, request: &Request) -> Result<(), String> {
+        let here = Here {
+            document: self,
+            known: Known::Of(&request.arguments),
+            calls: request.call_set(),
+        };
+        here.arguments(&request.arguments)?;
+        here.path("path", &request.path)?;
+        if let Some(query) = &request.query {
+            let kind = self.type_of_node(query, &mut Vec::new());
+            let checked = here.node(query).and(kind.permits(Use::Members));
+            checked.map_err(|why| format!("query.{why}"))?;
+        }
+        for (name, template) in &request.headers {
+            // Other headers have a meaning for HTTP, or identify the host.
+            if !name.to_ascii_lowercase().starts_with("x-") {
+                return Err(format!("headers.{name}: must begin with \"X-\""));
+            }
+            http::HeaderName::try_from(name.as_str())
+                .map_err(|_| format!("headers.{name}: not the name of a header"))?;
+            here.text(template)
+                .map_err(|why| format!("headers.{name}: {why}"))?;
+        }
+        match &request.body {
+            Body::None => {}
+            Body::Archive => here
+                .calls_have("files")
+                .map_err(|why| format!("body: {why}"))?,
+            Body::File => {
+                let is_file =
+                    |argument: &&Argument| matches!(argument.form, Form::Of(Members::Files));
+                let files: Vec<_> = request.arguments.values().filter(is_file).collect();
+                if files.len() != 1
+                    || files
+                        .iter()
+                        .any(|file| file.optional || file.when.is_some())
+                {
+                    return Err(
+                        "body: needs one argument `of = \"files\"`, always given".to_owned()
+                    );
+                }
+            }
+            Body::Json(body) => here.node(body).map_err(|why| format!("body.{why}"))?,
+        }
+        for (name, learn) in &request.learn {
+            let forms = self
+                .request
+                .values()
+                .filter_map(|other| other.learn.get(name));
+            if forms.into_iter().any(|other| other.form() != learn.form()) {
+                return Err(format!(
+                    "learn.{name}: another request learns another kind of value"
+                ));
+            }
+            for (pointer, template) in learn.conditions() {
+                let checked = Template::parse(template).and_then(|template| here.text(&template));
+                checked.map_err(|why| format!("learn.{name}.where.{pointer:?}: {why}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_transfer(&self, transfer: &Transfer) -> Result<(), String> {
+        let here = Here {
+            document: self,
+            known: Known::Of(&transfer.arguments),
+            calls: transfer.calls.set(),
+        };
+        here.arguments(&transfer.arguments)?;
+        here.path("read", &transfer.read)?;
+        here.path("changes", &transfer.changes)?;
+        here.path("write", &transfer.write)
+    }
+
+    fn check_node(&self, node: &Node, known: Known<'_>, calls: CallSet) -> Result<(), String> {
+        let here = Here {
+            document: self,
+            known,
+            calls,
+        };
+        node.walk(&mut Vec::new(), &mut |name, of, around| {
+            here.name(name, of, around)
+        })
+    }
+}
+
+/// The order of the named values, in which each comes after those that it uses.
+struct Order<'a> {
+    document: &'a Document,
+    path: Vec<&'a str>,
+    depths: BTreeMap<&'a str, usize>,
+    /// The document with the types so far.
+    types: Document,
+}
+
+impl<'a> Order<'a> {
+    /// How deep the values of a value are.
+    fn visit(&mut self, name: &'a str) -> Result<usize, String> {
+        if let Some(depth) = self.depths.get(name) {
+            return Ok(*depth);
+        }
+        if self.path.contains(&name) {
+            return Err(format!("{name}: is a part of itself"));
+        }
+        let Some(node) = self.document.values.get(name) else {
+            return Ok(0);
+        };
+        let too_deep = || format!("{name}: values of values are deeper than {MAX_DEPTH}");
+        if self.path.len() > MAX_DEPTH {
+            return Err(too_deep());
+        }
+        self.path.push(name);
+        let mut depth = 1;
+        for used in uses(node) {
+            let known = self.document.values.get_key_value(used.as_str());
+            if let Some((used, _)) = known {
+                depth = depth.max(1 + self.visit(used)?);
+            }
+        }
+        self.path.pop();
+        if depth > MAX_DEPTH {
+            return Err(too_deep());
+        }
+        self.depths.insert(name, depth);
+        let found = self.types.type_of_node(node, &mut Vec::new());
+        self.types.types.insert(name.to_owned(), found);
+        Ok(depth)
+    }
+}
+
+/// The named values that a tree uses.
+pub fn uses(node: &Node) -> BTreeSet<String> {
+    let mut used = BTreeSet::new();
+    let walked = node.walk(&mut Vec::new(), &mut |name, _, _| {
+        used.extend(name.strip_prefix("value.").map(str::to_owned));
+        Ok(())
+    });
+    // The walk itself finds no error.
+    walked.map(|()| used).unwrap_or_default()
+}
+
+/// A place of a file.
+struct Here<'a> {
+    document: &'a Document,
+    known: Known<'a>,
+    calls: CallSet,
+}
+
+impl Here<'_> {
+    fn name(&self, name: &str, of: Use, around: &[&str]) -> Result<(), String> {
+        let found = self.document.type_of(name, self.known, around);
+        let Some(found) = found else {
+            return Err(format!("there is no {{{name}}} here"));
+        };
+        found
+            .permits(of)
+            .map_err(|why| format!("{{{name}}} {why}"))?;
+        if name.ends_with(".address")
+            && name.starts_with("published")
+            && !self.document.has_addresses()
+        {
+            let [range, first] = publish::SETTINGS;
+            return Err(format!(
+                "{{{name}}} needs the settings `{range}`, a text, and `{first}`, an integer"
+            ));
+        }
+        let is_local = around
+            .iter()
+            .any(|list| name.split('.').next() == Some(super::names::word(list)));
+        match is_local {
+            true => Ok(()),
+            false => self.calls_have(name),
+        }
+    }
+
+    /// Refuses a value that a call of the request does not have.
+    fn calls_have(&self, name: &str) -> Result<(), String> {
+        // Values alone are in no request.
+        if matches!(self.known, Known::All) {
+            return Ok(());
+        }
+        let having = self.document.calls_of(name);
+        match having.includes(self.calls) {
+            true => Ok(()),
+            false => Err(format!(
+                "only calls of {} have {{{name}}}; the request's `calls` must be among them",
+                having.words()
+            )),
+        }
+    }
+
+    fn arguments(&self, arguments: &BTreeMap<String, Argument>) -> Result<(), String> {
+        let alone = Here {
+            known: Known::Nothing,
+            ..*self
+        };
+        for (name, argument) in arguments {
+            let at = |why: String| format!("arguments.{name}: {why}");
+            if let Some(when) = &argument.when {
+                alone.walk(&mut |see| when.walk(&[], see)).map_err(at)?;
+            }
+            match &argument.form {
+                Form::OneOf(templates) => {
+                    for template in templates {
+                        alone
+                            .walk(&mut |see| match template.alone() {
+                                Some(_) => template.walk(&[], see),
+                                None => template.walk_text(&[], see),
+                            })
+                            .map_err(at)?;
+                    }
+                }
+                Form::Of(list) => self.calls_have(list.list()).map_err(at)?,
+                Form::Flag | Form::Max(_) | Form::Pattern(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn path(&self, key: &str, path: &Template) -> Result<(), String> {
+        // A value may be the path's beginning.
+        if !path.as_str().starts_with(['/', '{']) {
+            return Err(format!("{key}: must begin with /"));
+        }
+        self.text(path).map_err(|why| format!("{key}: {why}"))
+    }
+
+    fn text(&self, template: &Template) -> Result<(), String> {
+        self.walk(&mut |see| template.walk_text(&[], see))
+    }
+
+    fn node(&self, node: &Node) -> Result<(), String> {
+        self.walk(&mut |see| node.walk(&mut Vec::new(), see))
+    }
+
+    /// Checks the names of a part of the file, and those of the named values that it uses.
+    fn walk(
+        &self,
+        part: &mut dyn FnMut(&mut super::node::See<'_>) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let mut used = BTreeSet::new();
+        part(&mut |name, of, around| {
+            used.extend(name.strip_prefix("value.").map(str::to_owned));
+            self.name(name, of, around)
+        })?;
+        let mut seen = BTreeSet::new();
+        while let Some(name) = used.pop_first() {
+            let Some(node) = self.document.values.get(&name) else {
+                continue;
+            };
+            self.document
+                .check_node(node, self.known, self.calls)
+                .map_err(|why| format!("values.{}", place(&name, &why)))?;
+            seen.insert(name);
+            used.extend(uses(node).difference(&seen).cloned());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,199 @@
+//! A file as written.
+
+use super::argument::Argument;
+use super::call::{CallSet, Calls};
+use super::learn::Learn;
+use super::names::Type;
+use super::node::Node;
+use super::setting::Setting;
+use super::template::Template;
+use http::Method;
+use regex::Regex;
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+
+/// The most bytes of a file.
+const MAX_FILE: usize = 64 << 10;
+
+/// A file of requests.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Document {
+    /// The kind of engine, as the driver names it.
+    pub kind: String,
+    /// One sentence for its reader.
+    pub about: String,
+    /// Whether the engine runs in Wharf's own process.
+    #[serde(default)]
+    pub in_process: bool,
+    /// Settings of a node.
+    #[serde(default)]
+    pub settings: BTreeMap<String, Setting>,
+    /// Named values.
+    #[serde(default)]
+    pub values: BTreeMap<String, Node>,
+    /// The requests.
+    #[serde(default)]
+    pub request: BTreeMap<String, Request>,
+    /// The copies of content.
+    #[serde(default)]
+    pub transfer: BTreeMap<String, Transfer>,
+    /// The types of the named values.
+    #[serde(skip)]
+    pub types: BTreeMap<String, Type>,
+}
+
+/// A request that a driver may name.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// One sentence for the reader.
+    pub about: String,
+    /// The method.
+    #[serde(deserialize_with = "method")]
+    pub method: Method,
+    /// The path.
+    pub path: Template,
+    /// The object of the query's keys.
+    #[serde(default)]
+    pub query: Option<Node>,
+    /// Headers beside the usual ones.
+    #[serde(default)]
+    pub headers: BTreeMap<String, Template>,
+    /// The calls that may send it; none: all.
+    #[serde(default)]
+    pub calls: Option<Calls>,
+    /// Its arguments.
+    #[serde(default)]
+    pub arguments: BTreeMap<String, Argument>,
+    /// The body.
+    #[serde(default)]
+    pub body: Body,
+    /// Whether it is a long request, for `job` in place of `send`.
+    #[serde(default)]
+    pub job: bool,
+    /// Values that the answer tells.
+    #[serde(default)]
+    pub learn: BTreeMap<String, Learn>,
+}
+
+/// A copy of the content of one container to another.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transfer {
+    /// One sentence for the reader.
+    pub about: String,
+    /// The path and query of the GET for the content.
+    pub read: Template,
+    /// Those of the GET for the changes to the image.
+    pub changes: Template,
+    /// Those of the PUT that writes the content.
+    pub write: Template,
+    /// The calls that may begin it.
+    pub calls: Calls,
+    /// Its arguments.
+    #[serde(default)]
+    pub arguments: BTreeMap<String, Argument>,
+}
+
+/// The body of a request.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(try_from = "toml::Value")]
+pub enum Body {
+    /// Nothing.
+    #[default]
+    None,
+    /// An archive of the blueprint's files.
+    Archive,
+    /// The file of the argument that names one.
+    File,
+    /// JSON.
+    Json(Node),
+}
+
+impl TryFrom<toml::Value> for Body {
+    type Error = String;
+
+    fn try_from(value: toml::Value) -> Result<Self, String> {
+        match value.as_str() {
+            Some("archive") => Ok(Self::Archive),
+            Some("file") => Ok(Self::File),
+            Some(text) if !text.contains('{') => Err(format!(
+                "{text:?} is not \"archive\", \"file\" or a JSON body"
+            )),
+            _ => Node::try_from(value).map(Self::Json),
+        }
+    }
+}
+
+impl Document {
+    /// Reads and checks a file. An error names the place in it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text.len() > MAX_FILE {
+            return Err(format!("has more than {} KiB", MAX_FILE >> 10));
+        }
+        let mut document: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        document.types = document.check_values()?;
+        document.check()?;
+        Ok(document)
+    }
+
+    /// The beginning of names of images, and the setting in its place.
+    pub fn replacement(&self) -> Option<(&str, &str)> {
+        self.settings
+            .iter()
+            .find_map(|(name, setting)| Some((setting.replaces.as_deref()?, name.as_str())))
+    }
+
+    /// The arguments of all requests and transfers.
+    pub fn arguments(&self) -> impl Iterator<Item = &BTreeMap<String, Argument>> {
+        let requests = self.request.values().map(|request| &request.arguments);
+        requests.chain(self.transfer.values().map(|transfer| &transfer.arguments))
+    }
+}
+
+impl Request {
+    /// The kinds of calls that may send it.
+    pub fn call_set(&self) -> CallSet {
+        self.calls.as_ref().map_or(CallSet::ALL, Calls::set)
+    }
+
+    /// Whether it changes nothing.
+    pub fn is_read(&self) -> bool {
+        matches!(self.method, Method::GET | Method::HEAD)
+    }
+}
+
+/// A pattern that always stands for a whole text.
+pub fn compile(text: &str) -> Result<Regex, String> {
+    Regex::new(&format!("^(?:{text})$"))
+        .map_err(|error| format!("not a pattern: {error}").replace('\n', " "))
+}
+
+/// Deserializes a pattern.
+pub fn optional_pattern<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Regex>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    compile(&text).map(Some).map_err(serde::de::Error::custom)
+}
+
+fn method<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Method, D::Error> {
+    const KNOWN: [Method; 6] = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+    ];
+    let text = String::deserialize(deserializer)?;
+    KNOWN
+        .into_iter()
+        .find(|method| method.as_str() == text)
+        .ok_or_else(|| {
+            serde::de::Error::custom(format!(
+                "{text:?} is not one of GET, HEAD, POST, PUT, PATCH, DELETE"
+            ))
+        })
+}

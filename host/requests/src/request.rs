@@ -1,0 +1,176 @@
+//! Writes a request of a file: its target, its headers and its body.
+
+use super::argument;
+use super::file::{Body as BodyOf, Request, Transfer};
+use super::path;
+use super::values::{Member, Values};
+use super::writer::{Fault, Writer, scalar};
+use super::{Body, CallScope, Purpose, Refusal, Rendered, Requests, Targets};
+use http::Method;
+use serde_json::Value;
+use std::fmt::Write as _;
+use wharf_domain::blueprint::File;
+
+/// The most bytes of a body of JSON.
+const MAX_BODY: usize = 1 << 20;
+
+impl Requests {
+    /// Writes a request with these arguments for a call, or refuses it with a reason.
+    pub fn render(
+        &self,
+        scope: &CallScope,
+        name: &str,
+        arguments: &[(String, String)],
+        purpose: Purpose,
+    ) -> Result<Rendered, Refusal> {
+        let writer = Writer::new(self.values(scope));
+        let document = &self.document;
+        let written = match (document.request.get(name), document.transfer.get(name)) {
+            (Some(request), _) => request.write(writer, arguments, purpose),
+            (_, Some(transfer)) => transfer.write(writer, arguments, purpose),
+            (None, None) => return Err(Refusal(format!("there is no request {name:?}"))),
+        };
+        written.map_err(|fault| Refusal(format!("{name}: {}", fault.words())))
+    }
+
+    /// The values of a call.
+    pub(crate) fn values<'a>(&'a self, scope: &'a CallScope) -> Values<'a> {
+        Values {
+            document: &self.document,
+            settings: &self.settings,
+            scope,
+        }
+    }
+}
+
+impl Request {
+    fn write<'a>(
+        &'a self,
+        mut writer: Writer<'a>,
+        arguments: &[(String, String)],
+        purpose: Purpose,
+    ) -> Result<Rendered, Fault> {
+        let scope = writer.values().scope;
+        match purpose {
+            Purpose::Transfer => return Err(Fault::refused("is no transfer")),
+            Purpose::Job if !self.job => return Err(Fault::refused("must not be a job")),
+            Purpose::Send if self.job => return Err(Fault::refused("must be a job")),
+            Purpose::Send | Purpose::Job if !self.is_read() && !scope.changes => {
+                let why = format!("{} in a call that changes nothing", self.method);
+                return Err(Fault::refused(why));
+            }
+            Purpose::Send | Purpose::Job | Purpose::Show => {}
+        }
+        if let Some(calls) = &self.calls {
+            calls.include(scope).map_err(Fault::refused)?;
+        }
+        writer.arguments = argument::check(&mut writer, &self.arguments, arguments)?;
+        let mut target = writer.path(&self.path).map_err(|fault| fault.at("path"))?;
+        if let Some(query) = &self.query {
+            let written = writer
+                .node(query)
+                .map_err(|fault| fault.required().at("query"))?;
+            push_query(&mut target, &written)?;
+        }
+        path::check(&target).map_err(Fault::refused)?;
+        let mut headers = Vec::with_capacity(self.headers.len());
+        for (name, template) in &self.headers {
+            let at = |fault: Fault| fault.required().at(&format!("headers.{name}"));
+            let value = writer.text(template).map_err(at)?;
+            if http::HeaderValue::from_str(&value).is_err() {
+                return Err(at(Fault::refused("not the value of a header")));
+            }
+            headers.push((name.clone(), value));
+        }
+        Ok(Rendered {
+            method: self.method.clone(),
+            target,
+            headers,
+            body: self
+                .body(&mut writer)
+                .map_err(|fault| fault.required().at("body"))?,
+            transfer: None,
+        })
+    }
+
+    fn body<'a>(&'a self, writer: &mut Writer<'a>) -> Result<Body, Fault> {
+        Ok(match &self.body {
+            BodyOf::None => Body::None,
+            BodyOf::Archive => Body::Archive(writer.values().files()?.to_vec()),
+            BodyOf::File => {
+                let file = writer
+                    .arguments
+                    .values()
+                    .find_map(|argument| match argument {
+                        Member::File(file) => Some(File::clone(file)),
+                        _ => None,
+                    });
+                Body::File(file.ok_or_else(|| Fault::refused("no argument names a file"))?)
+            }
+            BodyOf::Json(node) => {
+                let text = writer.node(node)?.to_string();
+                if text.len() > MAX_BODY {
+                    return Err(Fault::refused("has more than 1 MiB"));
+                }
+                Body::Json(text)
+            }
+        })
+    }
+}
+
+impl Transfer {
+    fn write<'a>(
+        &'a self,
+        mut writer: Writer<'a>,
+        arguments: &[(String, String)],
+        purpose: Purpose,
+    ) -> Result<Rendered, Fault> {
+        if purpose != Purpose::Transfer {
+            return Err(Fault::refused("is a transfer"));
+        }
+        let scope = writer.values().scope;
+        self.calls.include(scope).map_err(Fault::refused)?;
+        if !scope.changes {
+            return Err(Fault::refused("a transfer in a call that changes nothing"));
+        }
+        writer.arguments = argument::check(&mut writer, &self.arguments, arguments)?;
+        let mut target = |key: &str, template| {
+            let target = writer.path(template).map_err(|fault| fault.at(key))?;
+            path::check(&target).map_err(|why| Fault::refused(why).at(key))?;
+            Ok(target)
+        };
+        Ok(Rendered {
+            method: Method::GET,
+            target: String::new(),
+            headers: Vec::new(),
+            body: Body::None,
+            transfer: Some(Targets {
+                read: target("read", &self.read)?,
+                changes: target("changes", &self.changes)?,
+                write: target("write", &self.write)?,
+            }),
+        })
+    }
+}
+
+/// Adds a query with the values in percent-encoding. A list or an object is JSON.
+fn push_query(target: &mut String, query: &Value) -> Result<(), Fault> {
+    let pairs = query
+        .as_object()
+        .ok_or_else(|| Fault::refused("query: is no table"))?;
+    for (at, (key, value)) in pairs.iter().enumerate() {
+        let text = scalar(value).unwrap_or_else(|| value.to_string());
+        target.push(if at == 0 { '?' } else { '&' });
+        target.push_str(key);
+        target.push('=');
+        for byte in text.bytes() {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                target.push(char::from(byte));
+            } else {
+                // Writing to a text cannot fail.
+                let _ = write!(target, "%{byte:02X}");
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,508 @@
+//! Writes values, trees and texts of a file for one call, within bounds.
+
+use super::argument;
+use super::condition::{Condition, Wanted};
+use super::names::word;
+use super::node::{Each, MAX_DEPTH, Node, Object, place};
+use super::path::is_plain;
+use super::template::{Expression, Operator, Part, Placeholder, Template};
+use super::values::{Member, Values};
+use serde_json::{Map, Value};
+
+/// The most values of one request.
+const MAX_VALUES: usize = 20_000;
+/// The most bytes of all its texts, which may become parts of each other.
+const MAX_BYTES: usize = 4 << 20;
+
+/// A value is missing, or the request is refused.
+#[derive(Debug)]
+pub struct Fault {
+    absent: bool,
+    place: String,
+    why: String,
+}
+
+impl Fault {
+    /// There is no value.
+    pub fn absent(why: String) -> Self {
+        let place = String::new();
+        Self {
+            absent: true,
+            place,
+            why,
+        }
+    }
+
+    /// The request is refused.
+    pub fn refused(why: impl Into<String>) -> Self {
+        let (place, why) = (String::new(), why.into());
+        Self {
+            absent: false,
+            place,
+            why,
+        }
+    }
+
+    /// Whether there is no value.
+    pub fn is_absent(&self) -> bool {
+        self.absent
+    }
+
+    /// The fault where the value is needed.
+    pub fn required(self) -> Self {
+        Self {
+            absent: false,
+            ..self
+        }
+    }
+
+    /// The fault within a member of an object or a list.
+    pub fn at(mut self, key: &str) -> Self {
+        let separator = match self.place.as_str() {
+            "" => "",
+            inner if inner.starts_with('[') => "",
+            _ => ".",
+        };
+        self.place = format!("{key}{separator}{}", self.place);
+        self
+    }
+
+    /// The place and the reason.
+    pub fn words(self) -> String {
+        match self.place.is_empty() {
+            true => self.why,
+            false => place(&self.place, &self.why),
+        }
+    }
+
+    fn of(name: &str, mut self_: Self) -> Self {
+        self_.why = format!("{{{name}}}: {}", self_.why);
+        self_
+    }
+}
+
+/// Writes parts of a file for one call.
+#[derive(Debug)]
+pub struct Writer<'a> {
+    values: Values<'a>,
+    pub arguments: argument::Values<'a>,
+    each: Vec<Bound<'a>>,
+    depth: usize,
+    written: usize,
+    bytes: usize,
+}
+
+/// A member of a list, within `each`.
+#[derive(Debug)]
+struct Bound<'a> {
+    word: &'static str,
+    number: usize,
+    member: Member<'a>,
+}
+
+impl<'a> Writer<'a> {
+    /// Creates a writer without arguments.
+    pub fn new(values: Values<'a>) -> Self {
+        Self {
+            values,
+            arguments: argument::Values::new(),
+            each: Vec::new(),
+            depth: 0,
+            written: 0,
+            bytes: 0,
+        }
+    }
+
+    /// The host's values.
+    pub fn values(&self) -> Values<'a> {
+        self.values
+    }
+
+    /// Writes a tree.
+    pub fn node(&mut self, node: &'a Node) -> Result<Value, Fault> {
+        if self.depth > MAX_DEPTH {
+            return Err(Fault::refused(format!("is deeper than {MAX_DEPTH}")));
+        }
+        self.depth += 1;
+        let written = self.node_here(node);
+        self.depth -= 1;
+        written
+    }
+
+    fn node_here(&mut self, node: &'a Node) -> Result<Value, Fault> {
+        match node {
+            Node::Constant(value) => self.counted(value.clone()),
+            Node::Template(template) => self.template(template),
+            Node::List(items) => {
+                self.count(0)?;
+                let mut list = Vec::new();
+                for (at, item) in items.iter().enumerate() {
+                    let at = |fault: Fault| fault.required().at(&format!("[{at}]"));
+                    splice(&mut list, self.node(item).map_err(at)?);
+                }
+                Ok(list.into())
+            }
+            Node::Cases(cases) => {
+                self.count(0)?;
+                for case in cases {
+                    let holds = match &case.when {
+                        Some(when) => self.holds(when)?,
+                        None => true,
+                    };
+                    if let (true, Some(is)) = (holds, &case.is) {
+                        return self.node(is);
+                    }
+                    if holds {
+                        return Err(Fault::absent("the case that holds has no value".to_owned()));
+                    }
+                }
+                Err(Fault::absent("no case holds".to_owned()))
+            }
+            Node::Object(object) => self.object(object),
+            Node::Each(each) => self.each(each),
+        }
+    }
+
+    fn object(&mut self, object: &'a Object) -> Result<Value, Fault> {
+        self.count(0)?;
+        let mut members = Map::new();
+        let twice = |key: &str| Fault::refused(format!("the key {key:?} twice"));
+        for name in &object.with {
+            match self.name(name).map_err(Fault::required)? {
+                Value::Object(others) => {
+                    for (key, value) in others {
+                        if members.insert(key.clone(), value).is_some() {
+                            return Err(twice(&key));
+                        }
+                    }
+                }
+                _ => return Err(Fault::of(name, Fault::refused("is no table"))),
+            }
+        }
+        for member in &object.members {
+            let key = self.text(&member.key);
+            let pair = key.and_then(|key| match self.node(&member.value) {
+                Ok(value) => Ok((key, value)),
+                Err(fault) => Err(fault.at(&key)),
+            });
+            let (key, value) = match pair {
+                Err(fault) if fault.absent && member.optional => continue,
+                other => other.map_err(Fault::required)?,
+            };
+            if member.optional && is_empty(&value) {
+                continue;
+            }
+            if members.contains_key(&key) {
+                return Err(twice(&key));
+            }
+            members.insert(key, value);
+        }
+        Ok(members.into())
+    }
+
+    fn each(&mut self, each: &'a Each) -> Result<Value, Fault> {
+        self.count(0)?;
+        let (mut list, mut members) = (Vec::new(), Map::new());
+        let word = word(&each.list);
+        for (number, member) in self.members(&each.list)?.into_iter().enumerate() {
+            self.each.push(Bound {
+                word,
+                number,
+                member,
+            });
+            let key = each.key.as_ref().map(|key| self.text(key)).transpose();
+            let item = self.node(&each.item);
+            self.each.pop();
+            let at = |fault: Fault| fault.required().at(&format!("[{number}]"));
+            let (key, item) = (key.map_err(at)?, item.map_err(at)?);
+            let Some(key) = key else {
+                splice(&mut list, item);
+                continue;
+            };
+            match (members.get_mut(&key), item) {
+                (None, item) => {
+                    members.insert(key, item);
+                }
+                (Some(Value::Array(list)), Value::Array(more)) => list.extend(more),
+                (Some(one), other) if *one == other => {}
+                _ => return Err(Fault::refused(format!("the key {key:?} twice"))),
+            }
+        }
+        Ok(match each.key {
+            Some(_) => members.into(),
+            None => list.into(),
+        })
+    }
+
+    /// The members of a list. Those of a table have a name and a value.
+    pub fn members(&mut self, list: &str) -> Result<Vec<Member<'a>>, Fault> {
+        let host = self
+            .values
+            .members(list)
+            .map_err(|fault| Fault::of(list, fault))?;
+        if let Some(members) = host {
+            return Ok(members);
+        }
+        let members: Vec<_> = match self.name(list)? {
+            Value::Array(items) => items.into_iter().map(Member::Value).collect(),
+            Value::Object(members) => {
+                let pair = |(name, value): (String, Value)| {
+                    let pair = [
+                        ("name".to_owned(), name.into()),
+                        ("value".to_owned(), value),
+                    ];
+                    Member::Value(Value::Object(pair.into_iter().collect()))
+                };
+                members.into_iter().map(pair).collect()
+            }
+            _ => return Err(Fault::of(list, Fault::refused("is no list"))),
+        };
+        Ok(members)
+    }
+
+    /// Whether a condition holds.
+    pub fn holds(&mut self, condition: &'a Condition) -> Result<bool, Fault> {
+        for test in &condition.0 {
+            let value = match self.has_members(&test.name) {
+                Some(has) => Some(has.into()),
+                None => match self.name(&test.name) {
+                    Ok(value) => Some(value),
+                    Err(fault) if fault.absent => None,
+                    Err(fault) => return Err(fault),
+                },
+            };
+            let is_something = value
+                .as_ref()
+                .is_some_and(|value| !is_empty(value) && *value != Value::Bool(false));
+            let holds = match &test.wanted {
+                Wanted::Something => is_something,
+                Wanted::Nothing => !is_something,
+                Wanted::Text(wanted) => value
+                    .and_then(|value| scalar(&value))
+                    .is_some_and(|text| text == *wanted),
+            };
+            if !holds {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether a list of the host has members, if the name is such a list.
+    fn has_members(&self, name: &str) -> Option<bool> {
+        let members = self.values.members(name).transpose()?;
+        Some(members.is_ok_and(|members| !members.is_empty()))
+    }
+
+    /// Writes a template. A placeholder alone keeps the type of its value.
+    fn template(&mut self, template: &'a Template) -> Result<Value, Fault> {
+        match template.alone() {
+            Some(alone) => self.placeholder(alone),
+            None => self.text(template).map(Value::from),
+        }
+    }
+
+    /// Writes a template as one text.
+    pub fn text(&mut self, template: &'a Template) -> Result<String, Fault> {
+        self.text_with(template, |_| true)
+    }
+
+    /// Writes a template as one text. The parts in place of placeholders must be permitted.
+    fn text_with(
+        &mut self,
+        template: &'a Template,
+        is_permitted: impl Fn(&str) -> bool,
+    ) -> Result<String, Fault> {
+        let mut text = String::new();
+        for part in template.parts() {
+            match part {
+                Part::Literal(literal) => text.push_str(literal),
+                Part::Placeholder(placeholder) => {
+                    let value = self.placeholder(placeholder)?;
+                    let refused =
+                        |why: &str| Err(Fault::refused(format!("{template}: a value {why}")));
+                    let Some(value) = scalar(&value).or_else(|| only_id(placeholder, &value))
+                    else {
+                        return refused("is a list or a table");
+                    };
+                    if !is_permitted(&value) {
+                        return refused("has characters that may not stand here");
+                    }
+                    text.push_str(&value);
+                    self.count(value.len())?;
+                }
+            }
+        }
+        self.count(text.len())?;
+        Ok(text)
+    }
+
+    /// Writes a path. A value adds nothing but plain characters and parts of the path.
+    pub fn path(&mut self, template: &'a Template) -> Result<String, Fault> {
+        self.text_with(template, |value| {
+            value.bytes().all(|b| b == b'/' || is_plain(b))
+        })
+        .map_err(Fault::required)
+    }
+
+    /// The texts of a template: several, if it is a list alone.
+    pub fn texts(&mut self, template: &'a Template) -> Result<Vec<String>, Fault> {
+        let is_list = template.alone().is_some();
+        if is_list && let Value::Array(items) = self.template(template)? {
+            return Ok(items.iter().filter_map(scalar).collect());
+        }
+        self.text(template).map(|text| vec![text])
+    }
+
+    fn placeholder(&mut self, placeholder: &'a Placeholder) -> Result<Value, Fault> {
+        let value = match &placeholder.of {
+            Expression::Name(name) => self.name(name)?,
+            calculation => self.number(calculation)?.into(),
+        };
+        Ok(match (placeholder.text, value) {
+            (true, Value::Array(items)) => items
+                .iter()
+                .map(|item| scalar(item).map_or_else(|| item.clone(), Value::from))
+                .collect(),
+            (true, value) => scalar(&value).map_or(value, Value::from),
+            (false, value) => value,
+        })
+    }
+
+    fn number(&mut self, expression: &'a Expression) -> Result<u64, Fault> {
+        let overflow = || Fault::refused("a calculation exceeds 64 bits");
+        match expression {
+            Expression::Number(number) => Ok(*number),
+            Expression::Name(name) => {
+                let value = self.name(name)?;
+                value
+                    .as_u64()
+                    .ok_or_else(|| Fault::of(name, Fault::refused("is no number")))
+            }
+            Expression::Sum(parts) => parts.iter().try_fold(0u64, |sum, part| {
+                sum.checked_add(self.number(part)?).ok_or_else(overflow)
+            }),
+            Expression::Product(parts) => {
+                parts.iter().try_fold(1u64, |product, (operator, part)| {
+                    let part = self.number(part)?;
+                    match operator {
+                        Operator::Multiply => product.checked_mul(part).ok_or_else(overflow),
+                        Operator::Divide => product
+                            .checked_div(part)
+                            .ok_or_else(|| Fault::refused("a division by zero")),
+                    }
+                })
+            }
+        }
+    }
+
+    /// The value of a name.
+    fn name(&mut self, name: &str) -> Result<Value, Fault> {
+        let value = self
+            .name_here(name)
+            .map_err(|fault| match fault.place.is_empty() {
+                true => Fault::of(name, fault),
+                false => fault.at(&format!("{{{name}}}")),
+            })?;
+        self.counted(value)
+    }
+
+    fn name_here(&mut self, name: &str) -> Result<Value, Fault> {
+        let (table, key) = name.split_once('.').unwrap_or((name, ""));
+        if name == "n"
+            && let Some(bound) = self.each.last()
+        {
+            return Ok(bound.number.into());
+        }
+        if let Some(bound) = self.each.iter().rev().find(|bound| bound.word == table) {
+            return match key {
+                "" => Ok(bound.member.whole()),
+                key => self.values.part(&bound.member, key),
+            };
+        }
+        match table {
+            "argument" => {
+                let (argument, key) = key.split_once('.').unwrap_or((key, ""));
+                let missing = || Fault::absent("the argument is not given".to_owned());
+                let member = self.arguments.get(argument).ok_or_else(missing)?;
+                match key {
+                    "" => Ok(member.whole()),
+                    key => self.values.part(member, key),
+                }
+            }
+            "value" => {
+                let missing = || Fault::absent("there is no such value".to_owned());
+                let node = self.values.document.values.get(key).ok_or_else(missing)?;
+                // A value has no members of an `each` around its use.
+                let around = std::mem::take(&mut self.each);
+                let value = self.node(node);
+                self.each = around;
+                value
+            }
+            _ => self.values.get(name),
+        }
+    }
+
+    /// Counts a value with all of its members.
+    fn counted(&mut self, value: Value) -> Result<Value, Fault> {
+        match &value {
+            Value::String(text) => self.count(text.len())?,
+            Value::Array(items) => {
+                let bytes = items.iter().filter_map(Value::as_str).map(str::len).sum();
+                self.written += items.len();
+                self.count(bytes)?;
+            }
+            Value::Object(members) => {
+                self.written += members.len();
+                self.count(0)?;
+            }
+            _ => self.count(0)?,
+        }
+        Ok(value)
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.written += 1;
+        self.bytes += bytes;
+        match self.written > MAX_VALUES || self.bytes > MAX_BYTES {
+            true => Err(Fault::refused("has too many values")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Adds a part to a list, or the members of a part that is a list.
+fn splice(list: &mut Vec<Value>, part: Value) {
+    match part {
+        Value::Array(items) => list.extend(items),
+        item => list.push(item),
+    }
+}
+
+/// Learnt ids are a text if there is one.
+fn only_id(placeholder: &Placeholder, value: &Value) -> Option<String> {
+    let is_learnt =
+        matches!(&placeholder.of, Expression::Name(name) if name.starts_with("learnt."));
+    match value.as_array().map(Vec::as_slice) {
+        Some([id]) if is_learnt => scalar(id),
+        _ => None,
+    }
+}
+
+/// The text of a value that is neither a list nor an object.
+pub fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    }
+}
