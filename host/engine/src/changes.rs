@@ -4,9 +4,9 @@
 use super::outgoing::Progress;
 use super::tar_stream::{MAX_AT_TOP, MAX_NAME, Malformed};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use std::borrow::Cow;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use tracing::warn;
 
 /// Longest entry of the list, bytes. The longest path has 4096, each written as `\u00xx`.
@@ -47,7 +47,7 @@ impl Changes {
     /// Top-level entries of the image that were deleted. The archive replaces all other entries, but
     /// does not mention these.
     pub fn gone(&self) -> Result<Vec<String>, Malformed> {
-        let mut scan = self.locked();
+        let mut scan = self.0.lock();
         if scan.crowded {
             return Err(Malformed::Crowded);
         }
@@ -59,15 +59,11 @@ impl Changes {
         }
         Ok(std::mem::take(&mut scan.gone))
     }
-
-    fn locked(&self) -> MutexGuard<'_, Scan> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Progress for Changes {
     fn chunk(&self, bytes: &[u8]) {
-        let mut scan = self.locked();
+        let mut scan = self.0.lock();
         let room = MAX_KEPT.saturating_sub(scan.kept.len());
         let beginning = bytes.get(..room).unwrap_or(bytes);
         scan.kept.extend_from_slice(beginning);
@@ -77,7 +73,7 @@ impl Progress for Changes {
     }
 
     fn kept(&self) -> Bytes {
-        std::mem::take(&mut self.locked().kept).into()
+        std::mem::take(&mut self.0.lock().kept).into()
     }
 }
 
@@ -164,7 +160,7 @@ mod tests {
         for _ in 0..100 {
             changes.chunk(&[b'x'; 10_000]);
         }
-        assert!(changes.locked().entry.len() <= MAX_ENTRY + 1);
+        assert!(changes.0.lock().entry.len() <= MAX_ENTRY + 1);
         assert!(changes.kept().len() <= MAX_KEPT);
 
         let changes = Changes::default();
@@ -173,7 +169,7 @@ mod tests {
             changes.chunk(format!("{{\"Path\":\"/{n}\",\"Kind\":2}},").as_bytes());
         }
         changes.chunk(b"]");
-        assert!(changes.locked().gone.len() <= MAX_AT_TOP + 1);
+        assert!(changes.0.lock().gone.len() <= MAX_AT_TOP + 1);
         assert_eq!(changes.gone(), Err(Malformed::Crowded));
     }
 }

@@ -1,8 +1,9 @@
 //! Detects lost contact with an engine. A restart of the engine ends all connections, however short it
 //! is; otherwise an engine ends only some idle ones.
 
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// The connections to one engine.
 #[derive(Debug, Default)]
@@ -34,7 +35,7 @@ impl Contact {
     }
 
     fn count(&self, change: impl FnOnce(usize) -> usize) -> usize {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         *open = change(*open);
         *open
     }

@@ -7,9 +7,10 @@ use super::trace::traced;
 use super::transfer;
 use super::transport::Transport;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tracing::Instrument;
@@ -74,8 +75,27 @@ impl Jobs {
                 "a job's key has 1 to {MAX_KEY} bytes"
             )));
         }
-        let mut jobs = locked(&self.0);
-        if let Some(state) = told(&mut jobs, key) {
+        self.run(key.to_owned(), outgoing, transport)
+    }
+
+    /// The state of the job with this request, which starts if there is none. A result is returned once.
+    pub fn poll_equal(
+        &self,
+        outgoing: Outgoing,
+        transport: &Transport,
+    ) -> Result<JobState, EngineError> {
+        let key = format!("{outgoing:?}");
+        self.run(key, outgoing, transport)
+    }
+
+    fn run(
+        &self,
+        key: String,
+        outgoing: Outgoing,
+        transport: &Transport,
+    ) -> Result<JobState, EngineError> {
+        let mut jobs = self.0.lock();
+        if let Some(state) = told(&mut jobs, &key) {
             return Ok(state);
         }
         has_room(&mut jobs, MAX_JOBS, "jobs")?;
@@ -84,7 +104,7 @@ impl Jobs {
             let (method, path) = (outgoing.method.clone(), outgoing.path.clone());
             traced(&method, &path, transport.stream(outgoing, &*tail)).await
         });
-        jobs.insert(key.to_owned(), job);
+        jobs.insert(key, job);
         Ok(JobState::Running(None))
     }
 
@@ -95,7 +115,7 @@ impl Jobs {
         what: Transfer,
         transport: &Transport,
     ) -> Result<(), EngineError> {
-        let mut jobs = locked(&self.0);
+        let mut jobs = self.0.lock();
         jobs.remove(key);
         has_room(&mut jobs, MAX_TRANSFERS, "transfers")?;
         let transport = transport.clone();
@@ -108,12 +128,12 @@ impl Jobs {
 
     /// The state of the job with this key, if there is one. A result is returned once.
     pub fn state(&self, key: &str) -> Option<JobState> {
-        told(&mut locked(&self.0), key)
+        told(&mut self.0.lock(), key)
     }
 
     /// Ends the job with this key, if there is one.
     pub fn end(&self, key: &str) {
-        locked(&self.0).remove(key);
+        self.0.lock().remove(key);
     }
 }
 
@@ -122,7 +142,7 @@ fn told(jobs: &mut HashMap<String, Job>, key: &str) -> Option<JobState> {
     jobs.retain(|_, job| !job.is_stale());
     let job = jobs.get(key)?;
     let is_over = job.task.is_finished();
-    let result = locked(&job.result).take();
+    let result = job.result.lock().take();
     Some(match result {
         None if is_over => {
             jobs.remove(key);
@@ -157,11 +177,11 @@ fn has_room(jobs: &mut HashMap<String, Job>, most: usize, what: &str) -> Result<
 
 impl Job {
     fn is_finished(&self) -> bool {
-        self.task.is_finished() || locked(&self.result).is_some()
+        self.task.is_finished() || self.result.lock().is_some()
     }
 
     fn ended(&self) -> Option<Instant> {
-        locked(&self.result).as_ref().map(|finished| finished.at)
+        self.result.lock().as_ref().map(|finished| finished.at)
     }
 
     fn is_stale(&self) -> bool {
@@ -177,7 +197,7 @@ impl Job {
         let (work, slot) = (work(Arc::clone(&tail)), Arc::clone(&result));
         let run = async move {
             let answer = tokio::time::timeout(most, work).await;
-            *locked(&slot) = Some(Finished {
+            *slot.lock() = Some(Finished {
                 at: Instant::now(),
                 how: answer.unwrap_or(Err(EngineError::Timeout)),
             });
@@ -198,7 +218,7 @@ struct Tail(Mutex<Vec<u8>>);
 
 impl Progress for Tail {
     fn chunk(&self, bytes: &[u8]) {
-        let mut tail = locked(&self.0);
+        let mut tail = self.0.lock();
         tail.extend_from_slice(bytes);
         // Cut rarely, so that not every small piece moves the rest.
         if tail.len() > 2 * TAIL {
@@ -208,7 +228,7 @@ impl Progress for Tail {
     }
 
     fn kept(&self) -> Bytes {
-        let tail = locked(&self.0);
+        let tail = self.0.lock();
         let from = tail.len().saturating_sub(TAIL);
         Bytes::copy_from_slice(tail.get(from..).unwrap_or_default())
     }
@@ -217,7 +237,7 @@ impl Progress for Tail {
 impl Tail {
     /// The last complete line.
     fn line(&self) -> Option<String> {
-        let tail = locked(&self.0);
+        let tail = self.0.lock();
         let end = tail.iter().rposition(|byte| *byte == b'\n')?;
         let whole = tail.get(..end)?;
         let start = whole
@@ -228,11 +248,6 @@ impl Tail {
         let line = line.get(..line.len().min(MAX_LINE))?;
         Some(String::from_utf8_lossy(line).trim().to_owned())
     }
-}
-
-/// Ignores poisoning: no panic leaves a guarded value half written.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -7,12 +7,13 @@ use super::outgoing::{Outgoing, Progress};
 use super::tar_pipe::TransferProgress;
 use super::tls::ClientTls;
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use rustls_pki_types::ServerName;
 use std::fmt::Debug;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// An engine that lives inside this process, such as the simulated one.
@@ -80,7 +81,7 @@ impl Transport {
     /// The time of the engine's last answer to any request. None if a later request found it out of
     /// reach.
     pub fn last_answer(&self) -> Option<Instant> {
-        *self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.answered.lock()
     }
 
     fn note(&self, answer: &Result<Response, EngineError>) {
@@ -89,7 +90,7 @@ impl Transport {
             Err(EngineError::Unreachable(_)) => None,
             Err(_) => return,
         };
-        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = last;
+        *self.answered.lock() = last;
     }
 
     /// Replaces the certificates of an engine behind TLS. Open connections keep the earlier ones.

@@ -9,8 +9,9 @@ use super::guest::Guest;
 use super::load::DriverPlugin;
 use super::metrics::Queued;
 use super::queue::Queue;
+use parking_lot::Mutex;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wasmtime::Store;
 use wharf_domain::driver::{
@@ -92,7 +93,7 @@ impl NodeDriver {
         &self.0.plugin.engine_kind
     }
 
-    /// Whether the driver has a setting with this name in the node's `settings`, by its policy.
+    /// Whether the driver has a setting with this name in the node's `settings`, by its file.
     pub fn has_setting(&self, name: &str) -> bool {
         self.0.engine.has_setting(name)
     }
@@ -128,18 +129,13 @@ impl NodeDriver {
             .await?;
         let text = convert::probe_cache(&mut health)?;
         let health = convert::health(health)?;
-        *self.probe_cache() = (interruptions, text);
+        *self.0.probe_cache.lock() = (interruptions, text);
         Ok(health)
-    }
-
-    fn probe_cache(&self) -> MutexGuard<'_, (u64, String)> {
-        let cache = &self.0.probe_cache;
-        cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The text of the last probe; empty if contact was lost since.
     fn cached_probe(&self) -> String {
-        let cache = self.probe_cache();
+        let cache = self.0.probe_cache.lock();
         let (interruptions, text) = &*cache;
         match *interruptions == self.interruptions() {
             true => text.clone(),

@@ -2,8 +2,9 @@
 
 use crate::bindings::log;
 use crate::convert::text::clean;
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use tracing::{debug, error, info, warn};
 
 /// Lines of one call that are logged.
@@ -45,11 +46,7 @@ impl LogSink {
     /// is there.
     pub fn printed(&self, line: &str, error: bool) {
         if error {
-            let mut words = self
-                .0
-                .last_words
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut words = self.0.last_words.lock();
             if words.len() < MAX_LINE {
                 if !words.is_empty() {
                     words.push_str(" / ");
@@ -69,10 +66,6 @@ impl LogSink {
 
     /// The guest's standard error so far.
     pub fn last_words(&self) -> String {
-        self.0
-            .last_words
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.last_words.lock().clone()
     }
 }

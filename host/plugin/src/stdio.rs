@@ -3,9 +3,10 @@
 
 use super::log_sink::{LogSink, MAX_LINE};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
@@ -33,7 +34,7 @@ impl Stdio {
     }
 
     fn take(&self, bytes: &[u8]) {
-        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut line = self.line.lock();
         for byte in bytes {
             if *byte == b'\n' {
                 self.emit(&mut line);

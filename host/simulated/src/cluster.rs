@@ -2,9 +2,10 @@
 
 use super::settings::Settings;
 use super::world::World;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use uuid::Uuid;
 
 /// The engines of this process that are members of a cluster, by its name.
@@ -25,7 +26,7 @@ impl Member {
             unreachable_while: settings.unreachable_while.clone(),
         });
         if let Some(cluster) = cluster {
-            let mut members = lock(&MEMBERS);
+            let mut members = MEMBERS.lock();
             let members = members.entry(cluster.to_owned()).or_default();
             members.retain(|member| member.strong_count() > 0);
             members.push(Arc::downgrade(&member));
@@ -35,7 +36,7 @@ impl Member {
 
     /// Its machines. At most one member is locked at a time.
     pub fn world(&self) -> MutexGuard<'_, World> {
-        lock(&self.world)
+        self.world.lock()
     }
 
     /// Whether the engine is out of reach, for the cluster too.
@@ -45,15 +46,11 @@ impl Member {
 
     /// The other members of its cluster that have a machine.
     pub fn others_with(self: &Arc<Self>, cluster: &str, id: Uuid) -> Vec<Arc<Self>> {
-        let members = lock(&MEMBERS).get(cluster).cloned().unwrap_or_default();
+        let members = MEMBERS.lock().get(cluster).cloned().unwrap_or_default();
         let members = members.iter().filter_map(Weak::upgrade);
         let others = members.filter(|member| !Arc::ptr_eq(member, self));
         others
             .filter(|member| member.world().machine(id).is_some())
             .collect()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

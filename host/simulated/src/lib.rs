@@ -19,6 +19,7 @@ use cluster::Member;
 use dice::Dice;
 use journal::{Journal, Kept};
 use machine::{Fate, Machine, Millis, Wanted};
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
 use settings::{Fault, FaultRule, Settings};
@@ -26,7 +27,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 use wharf_engine::{EngineError, InProcessEngine, Outgoing, Response};
@@ -250,7 +251,7 @@ impl SimulatedEngine {
         if machine.runs() {
             return (200, machine.report(now()));
         }
-        let mut moves = self.moves.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut moves = self.moves.lock();
         let begun = *moves.entry(id).or_insert_with(now);
         let left = (begun + self.settings.move_ms).saturating_sub(now());
         if left > 0 {
@@ -280,9 +281,9 @@ impl SimulatedEngine {
         }
     }
 
-    fn locked(&self) -> std::sync::MutexGuard<'_, World> {
+    fn locked(&self) -> parking_lot::MutexGuard<'_, World> {
         match exists(self.settings.other_store_while.as_deref()) {
-            true => self.other.lock().unwrap_or_else(PoisonError::into_inner),
+            true => self.other.lock(),
             false => self.own.world(),
         }
     }

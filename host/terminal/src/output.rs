@@ -2,8 +2,8 @@
 
 use super::End;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -78,7 +78,7 @@ impl Output {
     /// Adds output of the shell. Waits while an attached client lags behind.
     pub async fn put(&self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            let taken = self.state().put(bytes);
+            let taken = self.state.lock().put(bytes);
             if taken == 0 {
                 self.room.notified().await;
             } else {
@@ -91,7 +91,7 @@ impl Output {
     /// Attaches a client in place of the present one. Returns its number, and the number of earlier
     /// bytes that it gets.
     pub fn attach(&self) -> (u64, u64) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.clients += 1;
         let number = state.clients;
         let next = state.dropped + state.first_line();
@@ -105,7 +105,7 @@ impl Output {
 
     /// Detaches a client if it still is the attached one. The shell then runs on without a client.
     pub fn detach(&self, number: u64) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.client.is_some_and(|client| client.number == number) {
             state.client = None;
             state.unattended_since = Instant::now();
@@ -134,7 +134,7 @@ impl Output {
         loop {
             // Registered before the check, or a change in between would be lost.
             let changed = self.changed.notified();
-            if let Some(found) = find(&mut self.state()) {
+            if let Some(found) = find(&mut self.state.lock()) {
                 return found;
             }
             changed.await;
@@ -143,7 +143,7 @@ impl Output {
 
     /// Sets the end; an earlier one stays. Returns whether it was set.
     pub fn end(&self, end: End) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let first = state.end.is_none();
         state.end.get_or_insert(end);
         drop(state);
@@ -153,18 +153,14 @@ impl Output {
 
     /// Whether the terminal has ended.
     pub fn has_ended(&self) -> bool {
-        self.state().end.is_some()
+        self.state.lock().end.is_some()
     }
 
     /// The time since the last client was detached; none while one is attached.
     pub fn unattended(&self) -> Option<Duration> {
-        let state = self.state();
+        let state = self.state.lock();
         let since = state.client.is_none().then_some(state.unattended_since);
         since.map(|since| since.elapsed())
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

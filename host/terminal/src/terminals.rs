@@ -2,8 +2,9 @@
 
 use super::session::{Receivers, Session};
 use super::{Attachment, End, Size, Target};
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tracing::Instrument;
 use wharf_domain::audit::Actor;
@@ -55,7 +56,7 @@ pub struct Admitted {
 impl Terminals {
     /// Checks that a further terminal of a user has a place.
     pub fn check(&self, user: UserId, bounds: Bounds) -> Result<(), Full> {
-        self.all().check(user, bounds)
+        self.0.lock().check(user, bounds)
     }
 
     /// Takes a place for a terminal.
@@ -66,7 +67,7 @@ impl Terminals {
         size: Size,
         bounds: Bounds,
     ) -> Result<Admitted, Full> {
-        let mut all = self.all();
+        let mut all = self.0.lock();
         all.check(opener.user, bounds)?;
         let (session, receivers) = Session::new(id.clone(), opener, size);
         all.sessions.insert(id, Arc::clone(&session));
@@ -79,19 +80,19 @@ impl Terminals {
 
     /// Returns whether the opener has the terminal.
     pub fn has(&self, id: &str, opener: &Opener) -> bool {
-        self.all().of(id, opener).is_some()
+        self.0.lock().of(id, opener).is_some()
     }
 
     /// Attaches to a terminal of the opener, in place of the client that is attached.
     pub fn attach(self: &Arc<Self>, id: &str, opener: &Opener, size: Size) -> Option<Attachment> {
-        let session = self.all().of(id, opener)?;
+        let session = self.0.lock().of(id, opener)?;
         session.size.send_replace(size);
         Some(Attachment::new(Arc::clone(self), session))
     }
 
     /// Ends the terminals without a client for `unattended`, and those for which `end` has a reason.
     pub fn sweep(&self, unattended: Duration, mut end: impl FnMut(&Opener) -> Option<End>) {
-        let sessions: Vec<_> = self.all().sessions.values().cloned().collect();
+        let sessions: Vec<_> = self.0.lock().sessions.values().cloned().collect();
         for session in sessions {
             let is_left = |time: Duration| time >= unattended;
             if session.output.unattended().is_some_and(is_left) {
@@ -107,12 +108,12 @@ impl Terminals {
 
     /// Returns whether there are no terminals.
     pub fn is_empty(&self) -> bool {
-        self.all().sessions.is_empty()
+        self.0.lock().sessions.is_empty()
     }
 
     /// Ends all terminals and admits no further ones.
     pub fn stop(&self) {
-        let mut all = self.all();
+        let mut all = self.0.lock();
         all.stopped = true;
         for (_, session) in all.sessions.drain() {
             session.end(End::Shutdown);
@@ -121,14 +122,10 @@ impl Terminals {
 
     /// Removes a terminal that has ended, unless a client is attached that has to learn of it.
     pub(super) fn remove_unattended(&self, session: &Session) {
-        let mut all = self.all();
+        let mut all = self.0.lock();
         if session.output.unattended().is_some() {
             all.sessions.remove(&session.id);
         }
-    }
-
-    fn all(&self) -> MutexGuard<'_, All> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -166,7 +163,7 @@ impl Admitted {
 impl Drop for Admitted {
     fn drop(&mut self) {
         if self.receivers.is_some() {
-            self.terminals.all().sessions.remove(&self.session.id);
+            self.terminals.0.lock().sessions.remove(&self.session.id);
         }
     }
 }
