@@ -7,10 +7,12 @@
     reason = "a test fails by panicking"
 )]
 
+mod builders;
 mod creation;
 mod existing;
 mod fake;
 mod growing;
 mod identity;
 mod podman;
+mod scopes;
 mod vms;
