@@ -8,7 +8,8 @@ use std::process::{Command, ExitCode};
 const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "plugin";
 
-/// The beginnings of the names of embedded packages below `plugins`. A driver has its policy beside it.
+/// The beginnings of the names of embedded packages below `plugins`. A driver has the file of its requests
+/// beside it.
 const EMBEDDED: [&str; 2] = ["driver-", "flavors-"];
 
 /// A directory with components that were built before, such as `target/plugins/wasm32-wasip2/plugin`:
@@ -72,7 +73,7 @@ fn build() -> Result<(), String> {
         Some(directory) => workspace.join(directory),
         None => compile(workspace, &packages)?,
     };
-    let (mut plugins, mut policies) = (String::new(), String::new());
+    let (mut plugins, mut policies, mut requests) = (String::new(), String::new(), String::new());
     for package in &packages {
         let file = format!("{}.wasm", package.replace('-', "_"));
         let component = components.join(file);
@@ -88,14 +89,25 @@ fn build() -> Result<(), String> {
         }
         plugins.push_str(&format!("({package:?}, include_bytes!({component:?})),\n"));
         if package.starts_with("driver-") {
-            let policy = workspace.join("plugins").join(package).join("policy.toml");
-            println!("cargo::rerun-if-changed={}", policy.display());
-            policies.push_str(&format!("({package:?}, include_str!({policy:?})),\n"));
+            let directory = workspace.join("plugins").join(package);
+            // The form that the driver has: one that still writes its requests has a policy.
+            let (name, list) = if directory.join("policy.toml").is_file() {
+                ("policy.toml", &mut policies)
+            } else {
+                ("requests.toml", &mut requests)
+            };
+            let file = directory.join(name);
+            println!("cargo::rerun-if-changed={}", file.display());
+            list.push_str(&format!(
+                "({package:?}, include_str!({file:?})),
+"
+            ));
         }
     }
     let list = format!(
         "pub const EMBEDDED: &[(&str, &[u8])] = &[\n{plugins}];\n\
-         pub const POLICIES: &[(&str, &str)] = &[\n{policies}];\n"
+         pub const POLICIES: &[(&str, &str)] = &[\n{policies}];\n\
+         pub const REQUESTS: &[(&str, &str)] = &[\n{requests}];\n"
     );
     let path = PathBuf::from(variable("OUT_DIR")?).join("embedded.rs");
     std::fs::write(&path, list).map_err(|error| format!("{}: {error}", path.display()))

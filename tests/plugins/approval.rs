@@ -40,8 +40,8 @@ fn a_policy_needs_its_hash() {
     fs::remove_file(policy).unwrap();
     let settings = format!("plugins_dir = \"{}\"\n{}", plugins.display(), celld.node());
     let Err(error) = Server::start(&settings) else {
-        panic!("Wharf started without a policy");
+        panic!("Wharf started without the file");
     };
     let error = format!("{error:#}");
-    assert!(error.contains("no policy for \"cells\" engines"), "{error}");
+    assert!(error.contains("no request file for \"cells\" engines"), "{error}");
 }

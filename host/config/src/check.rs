@@ -37,7 +37,7 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     for (file, pin) in &config.plugins {
         let hex = pin.strip_prefix("sha256:").unwrap_or_default();
         let is_hash = hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit());
-        let is_plugin = [".wasm", ".policy.toml"]
+        let is_plugin = [".wasm", ".requests.toml", ".policy.toml"]
             .iter()
             .any(|end| file.ends_with(end));
         if !is_hash || !is_plugin {

@@ -6,7 +6,7 @@ use super::message::{
 };
 use super::node::EngineNode;
 use super::outgoing::Outgoing;
-use super::policy::CheckedRequest;
+use super::policy::{CheckedRequest, Refusal};
 use super::trace::traced;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,19 +17,21 @@ use wharf_requests::CallScope;
 /// Subtracted from the call's deadline, so that the guest has time to return.
 const MARGIN: Duration = Duration::from_millis(250);
 /// Refusals of one call that are logged; more would let a guest fill the log.
-const LOGGED_REFUSALS: u32 = 20;
+pub(super) const LOGGED_REFUSALS: u32 = 20;
+/// The refusal of a request that its driver writes, where the host has a request file.
+const NAMED_ONLY: &str = "requests to this kind of engine are named";
 /// Logged characters of a path.
 const MAX_LOGGED_PATH: usize = 500;
 
 /// The engine, as a guest reaches it during one call.
 #[derive(Debug)]
 pub struct Access {
-    node: Arc<EngineNode>,
-    scope: CallScope,
-    secrets: Secrets,
-    hashes: Hashes,
+    pub(super) node: Arc<EngineNode>,
+    pub(super) scope: CallScope,
+    pub(super) secrets: Secrets,
+    pub(super) hashes: Hashes,
     deadline: Instant,
-    refusals: u32,
+    pub(super) refusals: u32,
     refused_transfers: u32,
 }
 
@@ -54,17 +56,26 @@ impl Access {
 
     /// Sends one request, if the policy allows it.
     pub async fn send(&mut self, request: Request) -> Result<Response, EngineError> {
-        let timeout = request.timeout.unwrap_or(DEFAULT_TIMEOUT).min(self.left());
+        let timeout = request.timeout.unwrap_or(DEFAULT_TIMEOUT);
         let (outgoing, rule) = self.prepare(request, false)?;
-        let (method, path) = (outgoing.method.clone(), outgoing.path.clone());
-        let transport = &self.node.transport;
-        let answer = tokio::time::timeout(timeout, transport.send(outgoing));
-        let answer = async { answer.await.unwrap_or(Err(EngineError::Timeout)) };
-        let answer = traced(&method, &path, answer).await;
-        if let Ok(response) = &answer {
-            self.node.policy.learn(&mut self.scope, &rule, response);
+        let answer = self.exchange(outgoing, timeout).await;
+        if let (Ok(response), Some(policy)) = (&answer, &self.node.policy) {
+            policy.learn(&mut self.scope, &rule, response);
         }
         answer
+    }
+
+    /// Sends a request and reads its answer, within the time of the call.
+    pub(super) async fn exchange(
+        &self,
+        outgoing: Outgoing,
+        timeout: Duration,
+    ) -> Result<Response, EngineError> {
+        let (method, path) = (outgoing.method.clone(), outgoing.path.clone());
+        let answer = self.node.transport.send(outgoing);
+        let answer = tokio::time::timeout(timeout.min(self.left()), answer);
+        let answer = async { answer.await.unwrap_or(Err(EngineError::Timeout)) };
+        traced(&method, &path, answer).await
     }
 
     /// Starts a long request or reports its progress.
@@ -76,7 +87,11 @@ impl Access {
     /// Begins the transfer of the call's instance, if the policy allows it.
     pub fn begin_transfer(&mut self, transfer: Transfer) -> Result<(), EngineError> {
         let key = self.transfer_key()?;
-        if let Err(refusal) = self.node.policy.check_transfer(&self.scope, &transfer) {
+        let checked = match &self.node.policy {
+            Some(policy) => policy.check_transfer(&self.scope, &transfer),
+            None => Err(Refusal(NAMED_ONLY.to_owned())),
+        };
+        if let Err(refusal) = checked {
             if is_logged(&mut self.refused_transfers) {
                 let last_logged = self.refused_transfers == LOGGED_REFUSALS;
                 warn!(
@@ -106,7 +121,7 @@ impl Access {
     }
 
     /// The key of the transfer of the call's instance. A call that changes nothing has none.
-    fn transfer_key(&self) -> Result<String, EngineError> {
+    pub(super) fn transfer_key(&self) -> Result<String, EngineError> {
         let subject = self.scope.subject.as_ref().filter(|_| self.scope.changes);
         let subject = subject.ok_or_else(|| {
             EngineError::Refused("a transfer in a call that changes no instance".into())
@@ -166,7 +181,7 @@ impl Access {
         warn!(
             method = %request.method,
             path,
-            instance = self.scope.subject.as_ref().map(|subject| subject.tag.instance.to_string()),
+            instance = self.instance(),
             %error,
             last_logged = self.refusals == LOGGED_REFUSALS,
             "a driver's request was not sent"
@@ -181,15 +196,22 @@ impl Access {
                 "a JSON body of more than {MAX_JSON} bytes"
             )));
         }
-        self.node
-            .policy
-            .check(&self.scope, request, job)
-            .map_err(|refusal| EngineError::Refused(refusal.0))
+        match &self.node.policy {
+            Some(policy) => policy.check(&self.scope, request, job),
+            None => Err(Refusal(NAMED_ONLY.to_owned())),
+        }
+        .map_err(|refusal| EngineError::Refused(refusal.0))
+    }
+
+    /// The id of the call's instance, for the log.
+    pub(super) fn instance(&self) -> Option<String> {
+        let subject = self.scope.subject.as_ref();
+        subject.map(|subject| subject.tag.instance.to_string())
     }
 }
 
 /// Counts a refusal. True if it is to be logged.
-fn is_logged(refusals: &mut u32) -> bool {
+pub(super) fn is_logged(refusals: &mut u32) -> bool {
     *refusals = refusals.saturating_add(1);
     *refusals <= LOGGED_REFUSALS
 }

@@ -12,6 +12,7 @@ mod endpoint;
 
 mod job;
 mod message;
+mod named;
 mod node;
 mod outgoing;
 mod policy;
@@ -27,7 +28,8 @@ mod transport;
 pub use access::Access;
 pub use endpoint::{Endpoint, EndpointError};
 pub use message::{Body, EngineError, JobState, Request, Response, Transfer};
-pub use node::{EngineNode, OpenError};
+pub use named::{NamedRequest, WrittenRequest};
+pub use node::{DriverFile, EngineNode, OpenError};
 pub use outgoing::Outgoing;
 pub use policy::PolicyFile;
 pub use transport::{InProcessEngine, Transport};

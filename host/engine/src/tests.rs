@@ -1,7 +1,7 @@
 //! The unix transport and jobs against a small HTTP server.
 
 use super::message::{Body, EngineError, JobState, Request};
-use super::{Access, CallScope, EngineNode, PolicyFile, Transport};
+use super::{Access, CallScope, DriverFile, EngineNode, PolicyFile, Transport};
 use http::Method;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -37,9 +37,9 @@ fn serve(path: &std::path::Path, answer: Vec<u8>) {
 }
 
 /// The policy for Docker.
-fn policy() -> PolicyFile {
+fn policy() -> DriverFile {
     let text = include_str!("../../../plugins/driver-docker/policy.toml");
-    PolicyFile::of_program(text).unwrap()
+    DriverFile::Policy(PolicyFile::of_program(text).unwrap())
 }
 
 fn access(path: &std::path::Path) -> Access {

@@ -22,7 +22,7 @@ use wharf_domain::ids::{Generation, InstanceId, NodeId};
 use wharf_domain::instance::ResourceType;
 use wharf_domain::secret::Secrets;
 use wharf_engine::{
-    Access, CallScope, EngineNode, JobState, PolicyFile, Response, Transfer, Transport,
+    Access, CallScope, DriverFile, EngineNode, JobState, PolicyFile, Response, Transfer, Transport,
 };
 
 const ID: &str = "0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f";
@@ -132,7 +132,7 @@ fn access(path: &Path) -> Access {
     let node = EngineNode::open(
         NodeId("n".into()),
         Transport::unix(path),
-        &PolicyFile::of_program(policy).unwrap(),
+        &DriverFile::Policy(PolicyFile::of_program(policy).unwrap()),
         &Value::Null,
     );
     let spec = Spec {

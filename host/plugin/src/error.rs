@@ -44,13 +44,13 @@ pub enum LoadError {
         /// The plugin.
         plugin: String,
     },
-    /// A policy file whose name is not that of a driver.
-    #[error("plugins_dir: {name}: a policy is called driver-NAME.policy.toml, as its driver")]
+    /// A request file whose name is not that of a driver.
+    #[error("plugins_dir: {name}: the file is called driver-NAME.requests.toml, as its driver")]
     PolicyName {
         /// The file's name.
         name: String,
     },
-    /// A policy file that the operator has not approved.
+    /// A request file that the operator has not approved.
     #[error(
         "plugins_dir: {file} is not approved. Review it with `wharf plugin check {path}`, then set in \
          `[plugins]`: {file:?} = {found:?}",
@@ -64,16 +64,16 @@ pub enum LoadError {
         /// Its hash.
         found: String,
     },
-    /// A policy file that is not one.
-    #[error("policy {file}: {why}")]
+    /// A request file that is not one.
+    #[error("{file}: {why}")]
     Policy {
         /// Its name.
         file: String,
         /// The error, with its place.
         why: String,
     },
-    /// A policy file for another kind of engine.
-    #[error("policy {file}: kind: must be {needed:?}, the kind of its driver, not {kind:?}")]
+    /// A request file for another kind of engine.
+    #[error("{file}: kind: must be {needed:?}, the kind of its driver, not {kind:?}")]
     PolicyKind {
         /// Its name.
         file: String,
@@ -82,9 +82,9 @@ pub enum LoadError {
         /// The kind of the driver.
         needed: String,
     },
-    /// A driver for a kind of engine without a policy.
+    /// A driver for a kind of engine without a request file.
     #[error(
-        "plugin {plugin}: there is no policy for {kind:?} engines: put {plugin}.policy.toml into \
+        "plugin {plugin}: there is no request file for {kind:?} engines: put {plugin}.requests.toml into \
          plugins_dir and approve it in `[plugins]`"
     )]
     NoPolicy {

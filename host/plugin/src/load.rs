@@ -11,7 +11,7 @@ use super::embedded::EMBEDDED;
 use super::error::LoadError;
 use super::guest::Guest;
 use super::imports;
-use super::pin::{self, Sources, is_policy};
+use super::pin::{self, Sources, is_request_file};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,11 @@ use wasmtime::component::{Component, InstancePre, Linker};
 /// Imports of every plugin.
 const ALL: &[&str] = &["wharf:plugin/types", "wharf:plugin/log"];
 /// Further imports of drivers.
-const DRIVERS: &[&str] = &["wharf:plugin/driver-types", "wharf:plugin/engine"];
+const DRIVERS: &[&str] = &[
+    "wharf:plugin/driver-types",
+    "wharf:plugin/engine",
+    "wharf:plugin/requests",
+];
 /// Optional exports of drivers.
 const PORTS: &str = "wharf:plugin/ports";
 const IDENTITY: &str = "wharf:plugin/identity";
@@ -62,7 +66,7 @@ pub fn sources(
         pin::check(pins, &sources)?;
         return Ok(sources);
     };
-    let pinned = pins.keys().any(|file| !is_policy(file));
+    let pinned = pins.keys().any(|file| !is_request_file(file));
     for path in read_directory(directory)? {
         if path.extension().is_none_or(|extension| extension != "wasm") {
             continue;

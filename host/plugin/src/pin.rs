@@ -5,8 +5,10 @@ use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+/// The end of the name of a driver's request file.
+pub const REQUESTS: &str = ".requests.toml";
 /// The end of a policy file's name.
-pub const SUFFIX: &str = ".policy.toml";
+pub const POLICY: &str = ".policy.toml";
 
 /// A plugin's name and component, by name.
 pub type Sources = BTreeMap<String, Cow<'static, [u8]>>;
@@ -14,7 +16,7 @@ pub type Sources = BTreeMap<String, Cow<'static, [u8]>>;
 /// Compares each pinned plugin with its hash.
 pub fn check(pins: &BTreeMap<String, String>, sources: &Sources) -> Result<(), LoadError> {
     for (file, pinned) in pins {
-        if is_policy(file) {
+        if is_request_file(file) {
             continue;
         }
         let name = file.strip_suffix(".wasm").unwrap_or(file);
@@ -40,7 +42,7 @@ pub fn hash(content: &[u8]) -> String {
     format!("sha256:{}", digits.collect::<String>())
 }
 
-/// Whether a file in the configuration's `[plugins]` is a policy.
-pub fn is_policy(file: &str) -> bool {
-    file.ends_with(SUFFIX)
+/// Whether a file in the configuration's `[plugins]` has the requests of a driver, in either form.
+pub fn is_request_file(file: &str) -> bool {
+    file.ends_with(REQUESTS) || file.ends_with(POLICY)
 }

@@ -93,8 +93,8 @@ impl Plugins {
                 known: inner.drivers.keys().cloned().collect(),
             })?;
         let node = config.name.0.clone();
-        let policy = inner.policies.of(&plugin.name, &plugin.engine_kind)?;
-        let engine = EngineNode::open(config.name, config.transport, policy, &config.settings)
+        let file = inner.policies.of(&plugin.name, &plugin.engine_kind)?;
+        let engine = EngineNode::open(config.name, config.transport, file, &config.settings)
             .map_err(|source| LoadError::Node { node, source })?;
         let settings = if config.settings.is_null() {
             "{}".to_owned()

@@ -27,19 +27,6 @@ pub mod node_driver {
     });
 }
 
-/// The import of requests by name.
-pub mod requests {
-    wit_bindgen::generate!({
-        inline: "package wharf:guest; world requests { import wharf:plugin/requests@0.1.0; }",
-        path: "../../wit/v0.1",
-        with: {
-            "wharf:plugin/types@0.1.0": crate::bindings::node_driver::wharf::plugin::types,
-            "wharf:plugin/engine@0.1.0": crate::bindings::node_driver::wharf::plugin::engine,
-        },
-        generate_all,
-    });
-}
-
 /// The part of the world `node-driver-with-ports` that `node-driver` lacks. The linker merges both
 /// into one component.
 pub mod ports {

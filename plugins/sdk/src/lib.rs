@@ -29,6 +29,8 @@ mod digest;
 mod driver;
 mod engine;
 mod error;
+#[cfg(feature = "fake")]
+pub mod fake;
 mod flavor;
 mod log;
 pub mod named;

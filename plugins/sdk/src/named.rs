@@ -1,6 +1,6 @@
 //! Calls to the node's engine by the names of requests, which the host writes.
 
-use crate::bindings::requests::wharf::plugin::requests;
+use crate::bindings::node_driver::wharf::plugin::requests;
 use crate::types::{EngineError, Error, JobState, Response};
 use crate::{Answer, Job};
 

@@ -61,7 +61,7 @@ fn transfer_from_guest(transfer: wit::Transfer) -> host::Transfer {
 }
 
 /// The error of a call at load time, which has no engine.
-fn no_engine() -> wit::EngineError {
+pub(super) fn no_engine() -> wit::EngineError {
     wit::EngineError::Refused("this call has no engine".into())
 }
 
@@ -95,7 +95,7 @@ fn request_from_guest(request: wit::Request) -> host::Request {
     }
 }
 
-fn response_to_guest(response: host::Response) -> wit::Response {
+pub(super) fn response_to_guest(response: host::Response) -> wit::Response {
     wit::Response {
         status: response.status,
         headers: response
@@ -107,7 +107,7 @@ fn response_to_guest(response: host::Response) -> wit::Response {
     }
 }
 
-fn state_to_guest(state: host::JobState) -> wit::JobState {
+pub(super) fn state_to_guest(state: host::JobState) -> wit::JobState {
     match state {
         host::JobState::Running(line) => wit::JobState::Running(line),
         host::JobState::Done(response) => wit::JobState::Done(response_to_guest(response)),
@@ -115,7 +115,7 @@ fn state_to_guest(state: host::JobState) -> wit::JobState {
     }
 }
 
-fn error_to_guest(error: host::EngineError) -> wit::EngineError {
+pub(super) fn error_to_guest(error: host::EngineError) -> wit::EngineError {
     match error {
         host::EngineError::Refused(why) => wit::EngineError::Refused(why),
         host::EngineError::Unreachable(why) => wit::EngineError::Unreachable(why),

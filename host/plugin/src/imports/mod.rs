@@ -1,7 +1,8 @@
-//! The imports of guests: `log`, `engine` for drivers, and a WASI that reaches nothing.
+//! The imports of guests: `log`, `engine` and `requests` for drivers, and a WASI that reaches nothing.
 
 mod engine;
 mod log;
+mod requests;
 
 use super::bindings::{FlavorProvider, NodeDriver, driver_types, types};
 use super::guest::Guest;
