@@ -4,6 +4,7 @@
 mod check;
 pub mod context;
 mod failures;
+mod ids;
 mod inside;
 mod moves;
 mod out_of_band;
@@ -41,6 +42,7 @@ fn waiting() -> Vec<Chain<Context>> {
         ["an_instance_stopped_or_started_by_hand_follows_the_intent" => by_hand::stopped_and_started],
         ["an_instance_moved_by_hand_is_fetched_back" => out_of_band::moved],
         ["orphans_are_removed_and_unknown_objects_stay" => out_of_band::orphans],
+        ["instances_created_at_once_share_no_ids" => ids::of_creations_at_once],
         ["a_wrong_member_is_named_by_node_check" => check::wrong_nodes],
     }
 }

@@ -1,6 +1,7 @@
 //! Moves between members of the cluster.
 
 use super::context::Context;
+use super::ids::are_own;
 use crate::lab::{Lab, inside, running, text, user, uuid};
 use anyhow::{Result, ensure};
 use serde_json::Value;
@@ -37,6 +38,7 @@ pub fn of_a_drained_node(context: &Context) -> Result<()> {
     ensure!(inside(&there, "cat kept")? == "precious");
     let addresses = inside(&there, "ip -brief address show eth0")?;
     ensure!(addresses.contains(text(&there["lan_ipv4"])), "{addresses}");
+    are_own(context, &there)?;
 
     // One that runs is stopped and started again, with its owner's consent.
     server.cli(&["user", "allow-moves", "ann@example.com"])?;
@@ -44,6 +46,7 @@ pub fn of_a_drained_node(context: &Context) -> Result<()> {
     let back = api.wait_for(uuid(&there), "running")?;
     user(&back).wait_for_login(&back)?;
     ensure!(inside(&back, "cat kept")? == "precious");
+    are_own(context, &back)?;
     context.remove(&api, &back)?;
     server.finish()
 }

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::owner_network::prefix;
 use crate::settings::{Bridge, Mode};
-use crate::{digest, names};
+use crate::{digest, id_range, names};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use wharf_guest::{PublishedPort, Size, Spec};
@@ -45,6 +45,22 @@ impl Default for StartDone {
     fn default() -> Self {
         Self {
             config: [(names::START, names::DONE)].into(),
+        }
+    }
+}
+
+/// `PATCH /1.0/instances/NAME` for another range of ids.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Isolation<'a> {
+    config: BTreeMap<&'static str, &'a str>,
+}
+
+impl<'a> Isolation<'a> {
+    /// One of [`id_range::TEXTS`].
+    #[must_use]
+    pub fn new(text: &'a str) -> Self {
+        Self {
+            config: [(id_range::ISOLATED, text)].into(),
         }
     }
 }
@@ -111,7 +127,7 @@ impl Creation {
                 // The database alone says what runs.
                 ("boot.autostart", "false".to_owned()),
                 // Root of one instance is nobody for the others.
-                ("security.idmap.isolated", "true".to_owned()),
+                (id_range::ISOLATED, "true".to_owned()),
                 (names::INSTALLATION, ctx.installation.to_owned()),
                 (names::HOSTNAME, spec.hostname.clone()),
                 (names::START, names::BEGUN.to_owned()),

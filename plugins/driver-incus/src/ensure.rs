@@ -9,7 +9,7 @@ use crate::bodies::Creation;
 use crate::context::Context;
 use crate::found::{self, Found, again, settled};
 use crate::start::{self, Started, repeat_interrupted, start_sized};
-use crate::{ENGINE_KIND, digest, forward, gpu, names, owner_network, phase};
+use crate::{ENGINE_KIND, digest, forward, gpu, id_range, names, owner_network, phase};
 use std::collections::BTreeSet;
 use wharf_guest::{Error, Phase, Report, ResourceType, Spec, log};
 
@@ -31,9 +31,10 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     if spec.may_exist
         && let Some(found) = found::find(ctx, &spec.tag)?
     {
-        return adopt(ctx, spec, &found);
+        return adopt(ctx, spec, &found, &BTreeSet::new());
     }
     owner_network::ensure(ctx, &spec.network)?;
+    let running = id_range::running(ctx)?;
     match ctx.api.create(&Creation::new(ctx, spec, image))? {
         Ok(Outcome::Done) => {}
         Ok(Outcome::Unknown) => {
@@ -55,7 +56,7 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         Err(refusal) => return unmade(spec, image, &refusal),
     }
     match found::find(ctx, &spec.tag)? {
-        Some(found) => adopt(ctx, spec, &found),
+        Some(found) => adopt(ctx, spec, &found, &running),
         None => Err(Error::RetryLater(LOOK_AGAIN_MS)),
     }
 }
@@ -87,8 +88,13 @@ fn image(spec: &Spec) -> Option<&str> {
     Some(&image.reference)
 }
 
-/// Continues with an existing instance.
-fn adopt(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error> {
+/// Continues with an existing instance, which does not share ids with those of `running`.
+fn adopt(
+    ctx: &Context,
+    spec: &Spec,
+    found: &Found,
+    running: &BTreeSet<String>,
+) -> Result<Report, Error> {
     let label = found.details.config.get(names::SPEC);
     if label.is_some_and(|label| *label != digest::of(spec)) {
         let why = format!("{} has another specification", found.name);
@@ -102,7 +108,10 @@ fn adopt(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error> {
         Phase::Creating | Phase::Stopped(_) if start::is_under_way(ctx, &spec.tag, found)? => {
             booting(spec, &Started::Starting)
         }
-        Phase::Creating => first_start(ctx, spec, found),
+        Phase::Creating => match id_range::compare(ctx, &spec.tag, found, running)? {
+            Some(again_ms) => Ok(again(spec.generation, Phase::Creating, again_ms)),
+            None => first_start(ctx, spec, found),
+        },
         // The engine dates a start before it runs the instance, and the start was interrupted in between.
         Phase::Stopped(_) if start::has_begun(found) => {
             booting(spec, &start_sized(ctx, found, &spec.size)?)

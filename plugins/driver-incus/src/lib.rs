@@ -25,6 +25,7 @@ pub mod ensure;
 pub mod forward;
 pub mod found;
 pub mod gpu;
+pub mod id_range;
 pub mod identity;
 pub mod inspect;
 pub mod lifecycle;

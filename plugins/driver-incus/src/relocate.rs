@@ -5,7 +5,8 @@ use crate::bodies::Change;
 use crate::context::Context;
 use crate::ensure::supported;
 use crate::found::{self, Found, Place, again, settled};
-use crate::{forward, names, owner_network};
+use crate::{forward, id_range, names, owner_network};
+use std::collections::BTreeSet;
 use wharf_guest::{Error, Phase, Report, Spec};
 
 /// Delay while the engine copies the disk, ms.
@@ -55,10 +56,13 @@ fn is_operated(ctx: &Context, spec: &Spec) -> Result<bool, Error> {
     operated.map_err(|refusal| refusal.during("listing the operations"))
 }
 
-/// Gives an instance of this member its addresses and ports here.
+/// Gives an instance of this member its ids, addresses and ports here.
 fn readdress(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error> {
     if found.is_up() {
         return Ok(settled(spec.generation, found.phase()));
+    }
+    if let Some(again_ms) = id_range::compare(ctx, &spec.tag, found, &BTreeSet::new())? {
+        return Err(Error::RetryLater(again_ms));
     }
     // Old forwards are of ports that another instance may get.
     let old = found.network(ctx.installation);

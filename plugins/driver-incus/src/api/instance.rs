@@ -2,7 +2,7 @@
 
 use super::model::{Instance, State};
 use super::{Api, Outcome, Reply};
-use crate::bodies::{Action, Change, Creation, Move, StartDone};
+use crate::bodies::{Action, Change, Creation, Isolation, Move, StartDone};
 use wharf_guest::{Call, Error, File, Path};
 
 /// The engine unpacks an image into its pool at the first use, which takes many seconds.
@@ -51,6 +51,13 @@ impl Api<'_> {
     pub fn note_start(&self, name: &str) -> Result<Reply<()>, Error> {
         let path = self.in_project(Self::instance(name));
         let body = StartDone::default();
+        self.send(&Call::patch(&path).json(&body)?.timeout_ms(CHANGE_MS))
+    }
+
+    /// Lets the engine choose another range of ids, if the text differs from the present one.
+    pub fn choose_ids(&self, name: &str, text: &str) -> Result<Reply<()>, Error> {
+        let path = self.in_project(Self::instance(name));
+        let body = Isolation::new(text);
         self.send(&Call::patch(&path).json(&body)?.timeout_ms(CHANGE_MS))
     }
 

@@ -22,6 +22,8 @@ pub struct Instance {
     pub complete: bool,
     /// The member that has it, the driver's own if empty.
     pub location: String,
+    /// The first id of its range.
+    pub base: u64,
 }
 
 /// A member that has the image, and carries out operations at once.
@@ -45,6 +47,8 @@ pub struct Fake {
     pub operating: Cell<bool>,
     /// The first start has removed the place of the files.
     pub files_gone: Cell<bool>,
+    /// At the next choices of a range, the engine creates another instance, which gets it too.
+    pub rivals: Cell<u32>,
 }
 
 impl Engine for Fake {
@@ -89,7 +93,44 @@ fn no(status: u16, error: &str) -> (u16, Value) {
     )
 }
 
+/// The first range.
+const BASE: u64 = 1_065_536;
+/// The ids of a range.
+const RANGE: u64 = 65_536;
+
 impl Fake {
+    /// Chooses a range for an instance of the driver's member.
+    fn choose_base(&self, instances: &mut BTreeMap<String, Instance>, name: &str) -> u64 {
+        let others = instances.iter().filter(|(other, _)| *other != name);
+        let taken: Vec<_> = others.map(|(_, one)| one.base).collect();
+        let mut free = (0..).map(|nth| BASE + nth * RANGE);
+        let base = free.find(|base| !taken.contains(base)).unwrap();
+        if let Some(left) = self.rivals.get().checked_sub(1) {
+            self.rivals.set(left);
+            let body = json!({ "config": {}, "devices": {} });
+            let rival = Instance {
+                body,
+                base,
+                ..Instance::default()
+            };
+            instances.insert(format!("rival-{left}"), rival);
+        }
+        base
+    }
+
+    /// The range that an instance gets with a change, if it gets another one.
+    fn new_base(
+        &self,
+        instances: &mut BTreeMap<String, Instance>,
+        name: &str,
+        body: &Value,
+    ) -> Option<u64> {
+        let new = body["config"].get("security.idmap.isolated")?;
+        assert!(new == "true" || new == "1", "{new}");
+        let old = &instances.get(name)?.body["config"]["security.idmap.isolated"];
+        (new != old).then(|| self.choose_base(instances, name))
+    }
+
     /// Ends an operation, and tells its id.
     fn operation(&self, result: Result<(), &str>) -> (u16, Value) {
         *self.ended.borrow_mut() = match result {
@@ -132,7 +173,8 @@ impl Fake {
                         "/1.0/storage-pools/default/volumes/container/{name}?project=wharf&target=m1"
                     )
                 };
-                sync(instances.keys().map(path).collect())
+                let here = instances.iter().filter(|(_, one)| one.location.is_empty());
+                sync(here.map(|(name, _)| path(name)).collect())
             }
             (Method::Get, ["metrics"]) => {
                 let running = instances.iter().filter(|(_, one)| one.running);
@@ -161,12 +203,15 @@ impl Fake {
                 let made = Instance {
                     body,
                     complete,
+                    base: self.choose_base(&mut instances, &name),
                     ..Instance::default()
                 };
                 instances.insert(name, made);
                 self.operation(Ok(()))
             }
             (method, ["instances", name, rest @ ..]) => {
+                let chosen = self.new_base(&mut instances, name, &body);
+                let shares = shares_base(&instances, name);
                 let Some(one) = instances.get_mut(*name) else {
                     return no(404, "Instance not found");
                 };
@@ -179,6 +224,7 @@ impl Fake {
                         sync(Value::Null)
                     }
                     (Method::Patch, []) => {
+                        one.base = chosen.unwrap_or(one.base);
                         for part in ["config", "devices"] {
                             for (key, value) in body[part].as_object().into_iter().flatten() {
                                 one.body[part][key] = value.clone();
@@ -192,6 +238,7 @@ impl Fake {
                             ("stop", false) => no(400, "The instance is already stopped"),
                             (action, _) => {
                                 assert!(action == "stop" || one.complete, "without a disk");
+                                assert!(action == "stop" || !shares, "with shared ids");
                                 one.running = action == "start";
                                 one.published = one.running && !self.dies.get();
                                 one.has_run = true;
@@ -218,8 +265,18 @@ impl Fake {
     }
 }
 
+/// Whether another instance of the member has the range of this one.
+fn shares_base(instances: &BTreeMap<String, Instance>, name: &str) -> bool {
+    let Some(one) = instances.get(name) else {
+        return false;
+    };
+    let mut others = instances.iter().filter(|(other, _)| *other != name);
+    others.any(|(_, other)| (&other.location, other.base) == (&one.location, one.base))
+}
+
 fn details(one: &Instance) -> Value {
     let mut config = one.body["config"].clone();
+    config["volatile.idmap.base"] = one.base.to_string().into();
     if one.complete && !one.has_run {
         config["volatile.apply_template"] = "create".into();
     }

@@ -6,8 +6,8 @@ use crate::message::Response;
 use serde_json::Value;
 use wharf_requests::CallScope;
 
-/// The most ids of one name that a call keeps.
-const MAX_IDS: usize = 64;
+/// The most ids of one name that a call keeps. A list has an id for each instance of the node.
+const MAX_IDS: usize = 4096;
 
 /// Ids by the name under which the policy uses them.
 pub type Learnt = Vec<(String, Vec<String>)>;
