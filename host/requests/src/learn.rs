@@ -4,10 +4,10 @@ use crate::CallScope;
 use regex::Regex;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-/// The most ids of one name that a call keeps.
-const MAX_IDS: usize = 64;
+/// The most ids of one name that a call keeps. A list has an id for each instance of the node.
+const MAX_IDS: usize = 4096;
 
 /// Something that an answer tells.
 #[derive(Debug, Clone, Deserialize)]
@@ -255,11 +255,10 @@ pub fn keep(scope: &mut CallScope, found: Vec<(String, Found)>) {
         match one {
             Found::Ids(ids) => {
                 let kept = scope.learnt.entry(name).or_default();
-                for id in ids {
-                    if kept.len() < MAX_IDS && !kept.contains(&id) {
-                        kept.push(id);
-                    }
-                }
+                let mut known: HashSet<String> = kept.iter().cloned().collect();
+                let new = ids.into_iter().filter(|id| known.insert(id.clone()));
+                kept.extend(new);
+                kept.truncate(MAX_IDS);
             }
             Found::FirstNumber(number) => {
                 scope.numbers.entry(name).or_insert(number);
@@ -341,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_call_keeps_a_bounded_number_of_ids() {
-        let rows: Vec<_> = (0..100)
+        let rows: Vec<_> = (0..MAX_IDS + 10)
             .map(|n| json!({ "owner": "home", "n": 3, "id": format!("{n:08}") }))
             .collect();
         let scope = after(LIST, &[(200, json!({ "rows": rows }))]);

@@ -5,19 +5,26 @@ mod argument;
 mod call;
 mod check;
 mod condition;
+mod explain;
 mod file;
 mod learn;
+mod lint;
 mod names;
 mod node;
 mod path;
 mod publish;
 mod request;
+mod sample;
 mod scope;
 mod setting;
+mod show;
 mod template;
+#[cfg(test)]
+mod tests;
 mod values;
 mod writer;
 
+pub use sample::Sample;
 pub use scope::{CallScope, CreateScope, Limits, Subject};
 
 use file::Document;

@@ -11,9 +11,7 @@ use std::net::Ipv4Addr;
 const RANGE: &str = "publish_cidr";
 /// The setting with the port of the range's first address.
 const FIRST: &str = "publish_from";
-/// The placeholder of the address.
-pub const ADDRESS: &str = "published.address";
-/// The settings that the placeholder uses.
+/// The settings that the addresses need.
 pub const SETTINGS: [&str; 2] = [RANGE, FIRST];
 
 /// Checks the range of a node.

@@ -1,0 +1,242 @@
+//! A file of requests in words, for an operator who decides on it.
+
+use super::RequestFile;
+use super::argument::{Argument, Form};
+use super::file::{Body, Document, Request, Transfer};
+use super::node::{Case, Member, Node};
+use super::setting::shown;
+use super::template::Template;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+/// The depth of the details of a request.
+const DETAIL: usize = 3;
+
+impl RequestFile {
+    /// Says what a driver could do to a node.
+    pub fn explain(&self) -> String {
+        explain(&self.0)
+    }
+}
+
+fn explain(document: &Document) -> String {
+    let mut text = Lines::default();
+    let Document { kind, about, .. } = document;
+    text.add(0, format!("Engines of kind {kind:?}. {about}"));
+    if document.in_process {
+        text.add(0, "The engine runs in Wharf's own process.");
+    }
+    let requests = |reads: bool| {
+        let all = document.request.iter();
+        all.filter(move |(_, request)| request.is_read() == reads)
+    };
+    let read = "The driver may read:";
+    text.section(read, requests(true), |text, (name, request)| {
+        text.request(name, request);
+    });
+    let change = "The driver may change:";
+    text.section(change, requests(false), |text, (name, request)| {
+        text.request(name, request);
+    });
+    let copy = "The driver may copy:";
+    text.section(copy, &document.transfer, |text, (name, transfer)| {
+        text.transfer(name, transfer);
+    });
+    text.section("Values:", &document.values, |text, (name, value)| {
+        text.node(1, &format!("{{value.{name}}}"), value);
+    });
+    let settings = "Settings of a node:";
+    text.section(settings, &document.settings, |text, (name, setting)| {
+        let default = match &setting.default {
+            Some(default) => format!("default {default}"),
+            None if setting.optional => "optional".to_owned(),
+            None => "required".to_owned(),
+        };
+        text.add(1, format!("{name}: {} ({default})", setting.about));
+    });
+    text.0
+}
+
+/// Indented lines.
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, depth: usize, words: impl Display) {
+        self.0.push_str(&"  ".repeat(depth));
+        self.0.push_str(&words.to_string());
+        self.0.push('\n');
+    }
+
+    /// Adds a section, unless it is empty.
+    fn section<T>(
+        &mut self,
+        title: &str,
+        items: impl IntoIterator<Item = T>,
+        mut add: impl FnMut(&mut Self, T),
+    ) {
+        let mut items = items.into_iter().peekable();
+        if items.peek().is_some() {
+            self.add(0, format!("\n{title}"));
+            items.for_each(|item| add(self, item));
+        }
+    }
+
+    fn request(&mut self, name: &str, request: &Request) {
+        self.add(1, format!("{name}: {}", request.about));
+        let members = match &request.query {
+            Some(Node::Object(query)) => query.members.as_slice(),
+            _ => &[],
+        };
+        let keys: Vec<_> = members.iter().map(key_of_query).collect();
+        let mark = if keys.is_empty() { "" } else { "?" };
+        let target = format!("{}{mark}{}", request.path, keys.join("&"));
+        self.add(DETAIL, format!("{} {target}", request.method));
+        for member in members
+            .iter()
+            .filter(|member| plain(&member.value).is_none())
+        {
+            self.member(DETAIL, member);
+        }
+        if let Some(calls) = &request.calls {
+            self.add(DETAIL, format!("only in {}", calls.described()));
+        }
+        if request.job {
+            self.add(DETAIL, "as a long request, which outlasts a call");
+        }
+        self.arguments(&request.arguments);
+        for (name, value) in &request.headers {
+            self.add(DETAIL, format!("header {name}: {value}"));
+        }
+        match &request.body {
+            Body::None => {}
+            Body::Archive => self.add(DETAIL, "with an archive of the blueprint's files"),
+            Body::File => self.add(DETAIL, "with one file of the blueprint"),
+            Body::Json(body) => self.node(DETAIL, "with the body", body),
+        }
+        for (name, learn) in &request.learn {
+            let statuses: Vec<_> = learn.statuses.iter().map(u16::to_string).collect();
+            let statuses = statuses.join(" or ");
+            self.add(
+                DETAIL,
+                format!("its answer {statuses} tells {{learnt.{name}}}"),
+            );
+        }
+    }
+
+    fn transfer(&mut self, name: &str, transfer: &Transfer) {
+        self.add(1, format!("{name}: {}", transfer.about));
+        self.add(
+            DETAIL,
+            format!("from {} to {}", transfer.read, transfer.write),
+        );
+        self.add(DETAIL, format!("only in {}", transfer.calls.described()));
+        self.arguments(&transfer.arguments);
+    }
+
+    fn arguments(&mut self, arguments: &BTreeMap<String, Argument>) {
+        for (name, argument) in arguments {
+            let form = match &argument.form {
+                Form::OneOf(templates) => {
+                    let all: Vec<_> = templates.iter().map(Template::as_str).collect();
+                    all.join(" or ")
+                }
+                Form::Flag => "true or false".to_owned(),
+                Form::Max(max) => format!("an integer up to {max}"),
+                Form::Pattern(pattern) => format!("text of the form {}", shown(pattern)),
+                Form::Of(list) => format!("one of the call's {}", list.list()),
+            };
+            let optional = if argument.optional {
+                ", or nothing"
+            } else {
+                ""
+            };
+            let when = argument.when.as_ref();
+            let when = when.map_or_else(String::new, |when| format!(", when {when}"));
+            self.add(
+                DETAIL,
+                format!("the driver chooses {{argument.{name}}}: {form}{optional}{when}"),
+            );
+        }
+    }
+
+    fn member(&mut self, depth: usize, member: &Member) {
+        let optional = if member.optional {
+            " (left out if empty)"
+        } else {
+            ""
+        };
+        self.node(depth, &format!("{}{optional}", member.key), &member.value);
+    }
+
+    /// Adds a part of a body with its name.
+    fn node(&mut self, depth: usize, name: &str, node: &Node) {
+        if let Some(text) = plain(node) {
+            return self.add(depth, format!("{name}: {text}"));
+        }
+        let inner = depth.saturating_add(1);
+        match node {
+            Node::Constant(_) | Node::Template(_) => {}
+            Node::List(items) => {
+                self.add(depth, format!("{name}: a list of"));
+                items.iter().for_each(|item| self.node(inner, "-", item));
+            }
+            Node::Cases(cases) => {
+                self.add(depth, format!("{name}:"));
+                cases.iter().for_each(|case| self.case(inner, case));
+            }
+            Node::Object(object) => {
+                self.add(depth, format!("{name}:"));
+                for value in &object.with {
+                    self.add(inner, format!("the members of {{{value}}}"));
+                }
+                let members = object.members.iter();
+                members.for_each(|member| self.member(inner, member));
+            }
+            Node::Each(each) => {
+                let key = each.key.as_ref().map_or("-", Template::as_str);
+                self.add(depth, format!("{name}: for each of {{{}}}", each.list));
+                self.node(inner, key, &each.item);
+            }
+        }
+    }
+
+    fn case(&mut self, depth: usize, case: &Case) {
+        let name = match &case.when {
+            Some(when) => format!("when {when}"),
+            None => "otherwise".to_owned(),
+        };
+        match &case.is {
+            Some(is) => self.node(depth, &name, is),
+            None => self.add(depth, format!("{name}: nothing")),
+        }
+    }
+}
+
+fn key_of_query(member: &Member) -> String {
+    let value = plain(&member.value).unwrap_or_else(|| "…".to_owned());
+    let optional = if member.optional { "?" } else { "" };
+    format!("{}{optional}={value}", member.key)
+}
+
+/// The value, if it fits into a line.
+fn plain(node: &Node) -> Option<String> {
+    match node {
+        Node::Constant(Value::String(text)) if text.is_empty() => Some("empty text".to_owned()),
+        Node::Constant(Value::String(text)) => Some(text.clone()),
+        Node::Constant(other) => Some(other.to_string()),
+        Node::Template(template) => Some(template.to_string()),
+        Node::List(items) if items.is_empty() => Some("an empty list".to_owned()),
+        Node::List(items) => {
+            let is_text = |item: &&Node| matches!(item, Node::Constant(_) | Node::Template(_));
+            let items: Vec<_> = items.iter().filter(is_text).map_while(plain).collect();
+            let all = matches!(node, Node::List(list) if list.len() == items.len());
+            all.then(|| items.join(", "))
+        }
+        Node::Object(object) if object.members.is_empty() && object.with.is_empty() => {
+            Some("an empty object".to_owned())
+        }
+        _ => None,
+    }
+}

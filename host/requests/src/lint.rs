@@ -1,0 +1,191 @@
+//! The parts of a file of requests that need a second look, such as those left to the driver.
+
+use super::RequestFile;
+use super::argument::{Argument, Form};
+use super::file::{Body, Document, Request, Transfer};
+use super::learn::{Learn, Told};
+use super::node::Node;
+use super::publish;
+use super::template::Template;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Names that tie a request to the instance of the call, or to this installation's mark.
+const OWN: [&str; 2] = ["instance", "mark"];
+/// A text that only a pattern for any text fits.
+const ANY: &str = "Any text? \u{2026}=*";
+
+impl RequestFile {
+    /// Says which parts need a second look, a sentence for each.
+    pub fn lint(&self) -> Vec<String> {
+        lint(&self.0)
+    }
+}
+
+fn lint(document: &Document) -> Vec<String> {
+    let mut findings = Vec::new();
+    let mut used = BTreeSet::new();
+    for (name, request) in &document.request {
+        let names = names(document, request);
+        let mut add = |what: String| findings.push(format!("request.{name}: {what}"));
+        arguments(&request.arguments, &names, &mut add);
+        for placeholder in request.path.names() {
+            let argument = placeholder.strip_prefix("argument.");
+            let argument = argument.and_then(|argument| request.arguments.get(argument));
+            if argument.is_some_and(|argument| matches!(argument.form, Form::Pattern(_))) {
+                add(format!(
+                    "the path {} leaves a part to the driver",
+                    request.path
+                ));
+            }
+        }
+        if !request.is_read() && !is_tied(request, &names) {
+            add("nothing ties this change to the instance of the call".to_owned());
+        }
+        for (id, learn) in &request.learn {
+            let Learn { told, .. } = learn;
+            if matches!(told, Told::Id { items: Some(_), conditions, .. } if conditions.is_empty())
+            {
+                add(format!("every item of the answer becomes {{learnt.{id}}}"));
+            }
+        }
+        used.extend(names);
+    }
+    for (name, transfer) in &document.transfer {
+        let names = names_of_transfer(document, transfer);
+        let mut add = |what: String| findings.push(format!("transfer.{name}: {what}"));
+        arguments(&transfer.arguments, &names, &mut add);
+        used.extend(names);
+    }
+    unused(document, &used, &mut findings);
+    findings
+}
+
+/// Finds arguments that may be anything, and those without a use.
+fn arguments(
+    arguments: &BTreeMap<String, Argument>,
+    names: &BTreeSet<String>,
+    add: &mut dyn FnMut(String),
+) {
+    for (name, argument) in arguments {
+        if matches!(&argument.form, Form::Pattern(pattern) if pattern.is_match(ANY)) {
+            add(format!("the argument {name:?} may be any text"));
+        }
+        if !is_used(names, &format!("argument.{name}")) {
+            add(format!("the argument {name:?} has no use"));
+        }
+    }
+}
+
+/// Whether a request can only be about the instance of the call, or this installation's mark.
+fn is_tied(request: &Request, names: &BTreeSet<String>) -> bool {
+    names.iter().any(|name| match name.split_once('.') {
+        Some(("learnt" | "network" | "public", _)) => true,
+        // Elsewhere, members of a list may be none.
+        Some(("argument", rest)) => {
+            let argument = rest.split('.').next().unwrap_or(rest);
+            let argument = request.arguments.get(argument);
+            argument.is_some_and(|argument| matches!(argument.form, Form::Of(_)))
+        }
+        _ => OWN.contains(&name.as_str()),
+    })
+}
+
+/// The names in a request and in the values that it uses.
+fn names(document: &Document, request: &Request) -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = request.path.names().collect();
+    names.extend(request.headers.values().flat_map(Template::names));
+    names.extend(names_of_arguments(&request.arguments));
+    for learn in request.learn.values() {
+        for (_, template) in learn.conditions() {
+            names.extend(Template::parse(template).iter().flat_map(Template::names));
+        }
+    }
+    names.extend(request.query.iter().flat_map(Node::names));
+    if let Body::Json(body) = &request.body {
+        names.extend(body.names());
+    }
+    with_values(document, names)
+}
+
+fn names_of_transfer(document: &Document, transfer: &Transfer) -> BTreeSet<String> {
+    let templates = [&transfer.read, &transfer.changes, &transfer.write];
+    let mut names: BTreeSet<String> = templates.into_iter().flat_map(Template::names).collect();
+    names.extend(names_of_arguments(&transfer.arguments));
+    with_values(document, names)
+}
+
+fn names_of_arguments(arguments: &BTreeMap<String, Argument>) -> Vec<String> {
+    let mut names = Vec::new();
+    for argument in arguments.values() {
+        if let Form::OneOf(templates) = &argument.form {
+            names.extend(templates.iter().flat_map(Template::names));
+        }
+        let tests = argument.when.iter().flat_map(|when| &when.0);
+        names.extend(tests.map(|test| test.name.clone()));
+    }
+    names
+}
+
+/// Adds the names in the values among the names.
+fn with_values(document: &Document, mut names: BTreeSet<String>) -> BTreeSet<String> {
+    let mut rest: Vec<String> = names.iter().cloned().collect();
+    while let Some(name) = rest.pop() {
+        let value = name.strip_prefix("value.");
+        let value = value.and_then(|value| document.values.get(value));
+        let inner = value.into_iter().flat_map(Node::names);
+        rest.extend(inner.filter(|name| names.insert(name.clone())));
+    }
+    names
+}
+
+fn unused(document: &Document, used: &BTreeSet<String>, findings: &mut Vec<String>) {
+    let has_addresses = used.iter().any(|name| name.ends_with(".address"));
+    for (name, setting) in &document.settings {
+        let by_images = setting.replaces.is_some();
+        let by_addresses = has_addresses && publish::SETTINGS.contains(&name.as_str());
+        if !by_images && !by_addresses && !is_used(used, &format!("settings.{name}")) {
+            findings.push(format!("settings.{name}: no request uses it"));
+        }
+    }
+    for name in document.values.keys() {
+        if !is_used(used, &format!("value.{name}")) {
+            findings.push(format!("values.{name}: no request uses it"));
+        }
+    }
+}
+
+/// Whether a name or a part of it is among the names.
+fn is_used(names: &BTreeSet<String>, name: &str) -> bool {
+    let is_part = |used: &String| {
+        let rest = used.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    names.iter().any(is_part)
+}
+
+impl Template {
+    /// The names of its values.
+    fn names(&self) -> impl Iterator<Item = String> + use<> {
+        let mut names = Vec::new();
+        let mut see = |name: &str, _, _: &[&str]| {
+            names.push(name.to_owned());
+            Ok(())
+        };
+        // The closure has no error.
+        let _ = self.walk(&[], &mut see);
+        names.into_iter()
+    }
+}
+
+impl Node {
+    /// The names of its values.
+    fn names(&self) -> impl Iterator<Item = String> + use<> {
+        let mut names = Vec::new();
+        let mut see = |name: &str, _, _: &[&str]| {
+            names.push(name.to_owned());
+            Ok(())
+        };
+        let _ = self.walk(&mut Vec::new(), &mut see);
+        names.into_iter()
+    }
+}

@@ -1,0 +1,231 @@
+//! The review of a file: its words, its findings, and requests of sample calls.
+
+use wharf_requests::{Purpose, RequestFile, Requests, Sample};
+
+const FILE: &str = r#"
+kind = "sample"
+about = "An engine of the tests."
+
+[settings.project]
+about = "The project."
+default = "wharf"
+
+[settings.key]
+about = "Its key."
+type = "string"
+optional = true
+
+[values]
+name = "m-{instance}"
+size = [{ when = "kind = vm", is = "{size.mem_mib + 384}" }, { is = "{size.mem_mib}" }]
+
+[request.list]
+about = "Lists machines."
+method = "GET"
+path = "/machines"
+query = { project = "{settings.project}", "page?" = "{argument.page}", filters = { owner = ["{installation}"] } }
+arguments.page = { max = 9, optional = true }
+learn.machine = { status = [200, 206], items = "", where = { "/owner" = "{installation}" }, pointer = "/id", pattern = "[0-9]+" }
+
+[request.create]
+about = "Creates the machine."
+method = "POST"
+path = "/machines/{value.name}"
+calls = "create"
+headers = { X-Digest = "{argument.digest}" }
+
+[request.create.arguments]
+digest = { pattern = "[0-9a-f]{4}" }
+fast = { flag = true, when = "kind = vm" }
+
+[request.create.body]
+memory = "{value.size}"
+"fast?" = "{argument.fast}"
+labels = { each = "environment", key = "{variable.name}", item = "{variable.value}" }
+ports = { each = "published", item = { node = "{published.node_port}", host = "{settings.project}" } }
+
+[request.files]
+about = "Writes the files."
+method = "PUT"
+path = "/machines/{value.name}/files"
+calls = "create"
+body = "archive"
+
+[request.delete]
+about = "Deletes a machine that the engine has listed."
+method = "DELETE"
+path = "/machines/{argument.machine}"
+arguments.machine = { one-of = ["{learnt.machine}"] }
+calls = "change"
+
+[transfer.content]
+about = "Copies the content."
+read = "/machines/{value.name}/export"
+changes = "/machines/{value.name}/changes"
+write = "/machines/{value.name}-part"
+calls = "create"
+"#;
+
+const WORDS: &str = r#"Engines of kind "sample". An engine of the tests.
+
+The driver may read:
+  list: Lists machines.
+      GET /machines?filters=…&page?={argument.page}&project={settings.project}
+      filters:
+        owner: {installation}
+      the driver chooses {argument.page}: an integer up to 9, or nothing
+      its answer 200 or 206 tells {learnt.machine}
+
+The driver may change:
+  create: Creates the machine.
+      POST /machines/{value.name}
+      only in the call that creates an instance
+      the driver chooses {argument.digest}: text of the form [0-9a-f]{4}
+      the driver chooses {argument.fast}: true or false, when kind = vm
+      header X-Digest: {argument.digest}
+      with the body:
+        fast (left out if empty): {argument.fast}
+        labels: for each of {environment}
+          {variable.name}: {variable.value}
+        memory: {value.size}
+        ports: for each of {published}
+          -:
+            host: {settings.project}
+            node: {published.node_port}
+  delete: Deletes a machine that the engine has listed.
+      DELETE /machines/{argument.machine}
+      only in a call that changes one instance
+      the driver chooses {argument.machine}: {learnt.machine}
+  files: Writes the files.
+      PUT /machines/{value.name}/files
+      only in the call that creates an instance
+      with an archive of the blueprint's files
+
+The driver may copy:
+  content: Copies the content.
+      from /machines/{value.name}/export to /machines/{value.name}-part
+      only in the call that creates an instance
+
+Values:
+  {value.name}: m-{instance}
+  {value.size}:
+    when kind = vm: {size.mem_mib + 384}
+    otherwise: {size.mem_mib}
+
+Settings of a node:
+  key: Its key. (optional)
+  project: The project. (default "wharf")
+"#;
+
+#[test]
+fn the_words_have_every_request_choice_value_and_setting() {
+    let file = RequestFile::parse(FILE).unwrap();
+    let words = file.explain();
+    assert_eq!(words, WORDS, "{words}");
+}
+
+#[test]
+fn openings_and_unused_parts_are_found() {
+    let file = RequestFile::parse(FILE).unwrap();
+    assert_eq!(file.lint(), ["settings.key: no request uses it"]);
+    for (old, new, finding) in [
+        (
+            r#"path = "/machines/{value.name}/files""#,
+            r#"path = "/machines/files""#,
+            "request.files: nothing ties this change to the instance of the call",
+        ),
+        (
+            r#"one-of = ["{learnt.machine}"]"#,
+            r#"pattern = "[0-9]+""#,
+            "request.delete: the path /machines/{argument.machine} leaves a part to the driver",
+        ),
+        (
+            r#"pattern = "[0-9a-f]{4}""#,
+            r#"pattern = ".*""#,
+            "request.create: the argument \"digest\" may be any text",
+        ),
+        (
+            r#""fast?" = "{argument.fast}""#,
+            "",
+            "request.create: the argument \"fast\" has no use",
+        ),
+        (
+            r#"where = { "/owner" = "{installation}" }, "#,
+            "",
+            "request.list: every item of the answer becomes {learnt.machine}",
+        ),
+        (
+            r#"memory = "{value.size}""#,
+            "",
+            "values.size: no request uses it",
+        ),
+    ] {
+        assert!(FILE.contains(old), "{old}");
+        let file = RequestFile::parse(&FILE.replace(old, new)).unwrap();
+        let findings = file.lint();
+        assert!(findings.iter().any(|one| one == finding), "{findings:?}");
+    }
+}
+
+#[test]
+fn a_request_is_shown_with_its_files_and_no_secret() {
+    let requests = Requests::new(&RequestFile::parse(FILE).unwrap(), &serde_json::Value::Null);
+    let (requests, sample) = (requests.unwrap(), Sample::parse("{}").unwrap());
+    let show = |name: &str, arguments: &[(&str, &str)], purpose| {
+        let text = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
+        let arguments: Vec<_> = arguments.iter().map(text).collect();
+        requests.render(&sample.scope, name, &arguments, purpose)
+    };
+    let name = "m-0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f";
+    let created = show("create", &[("digest", "00ff")], Purpose::Show).unwrap();
+    assert_eq!(
+        created.to_string(),
+        format!(
+            "POST /machines/{name}\nX-Digest: 00ff\n\n{}\n",
+            r#"{
+  "labels": {
+    "LANG": "C.UTF-8"
+  },
+  "memory": 1024,
+  "ports": [
+    {
+      "host": "wharf",
+      "node": 20001
+    }
+  ]
+}"#
+        )
+    );
+    let files = show("files", &[], Purpose::Show).unwrap().to_string();
+    assert_eq!(
+        files,
+        format!(
+            "PUT /machines/{name}/files\n\nAn archive of these files:\n  \
+             /etc/wharf/first-boot/password, a secret\n  /etc/motd, 8 bytes\n"
+        )
+    );
+    let copy = show("content", &[], Purpose::Transfer).unwrap().to_string();
+    assert!(
+        copy.ends_with(&format!("PUT /machines/{name}-part\n")),
+        "{copy}"
+    );
+    let refusal = show("create", &[], Purpose::Show).unwrap_err().0;
+    assert_eq!(refusal, "create: argument digest: required");
+}
+
+#[test]
+fn a_sample_has_the_default_members_and_no_unknown_ones() {
+    let sample = Sample::parse(r#"{ "call": "change", "kind": "vm", "ports": [80] }"#).unwrap();
+    let subject = sample.scope.subject.unwrap();
+    assert!(sample.scope.changes && subject.creation.is_none());
+    assert_eq!(subject.vm_ports, Some(vec![80]));
+    for (text, words) in [
+        ("[]", "map"),
+        (r#"{ "cores": 2 }"#, "cores"),
+        (r#"{ "instance": "one" }"#, "instance: must be a UUID"),
+        (r#"{ "environment": ["LANG"] }"#, "NAME=VALUE"),
+    ] {
+        let error = Sample::parse(text).unwrap_err();
+        assert!(error.contains(words), "{error}");
+    }
+}

@@ -1,0 +1,440 @@
+//! Docker and Podman. A virtual machine is QEMU in a container.
+
+use super::{Call, Creation, DIGEST, GIB};
+use serde_json::{Value, json};
+
+/// Memory of QEMU beside the RAM of its machine.
+const MACHINE: u64 = 384 << 20;
+/// The owner's network: its first address, and the end of the installation's id.
+const NETWORK: &str = "n0a500100045";
+
+/// A container with everything that a node's settings can add.
+fn container() -> Value {
+    json!({
+        "environment": ["LANG=C.UTF-8", "EMPTY="],
+        "command": ["serve", "--all"],
+        "gpus": ["a.example/gpu=1"],
+        "published": [
+            { "node_port": 20001, "instance_port": 22 },
+            { "node_port": 20002, "instance_port": 80 },
+        ],
+        "settings": {
+            "publish_address": "192.0.2.1",
+            "dns": ["192.0.2.53"],
+            "ulimits": { "nofile": 1024 },
+            "userns": "keep-id:uid=1000",
+        },
+    })
+}
+
+/// A virtual machine, whose limit includes its image.
+fn machine() -> Value {
+    json!({
+        "kind": "vm",
+        "learnt": { "image_bytes": 160 << 20 },
+        "ports": [80],
+        "public": { "id": "0p1", "subnet": "198.51.100.0/24", "gateway": "198.51.100.1", "address": "198.51.100.7" },
+    })
+}
+
+/// Containers with other limits of their disk: the member of the body, and the label. The network of one has
+/// its earlier name.
+fn disks(labels_at: &'static str, limit_at: &'static str) -> Vec<Call> {
+    let call = |name, arguments: &[_], sample, limit, more| Call {
+        name,
+        arguments: [&[DIGEST], arguments].concat(),
+        sample,
+        walls: vec![(labels_at, labels(more)), (limit_at, limit)],
+    };
+    let size = |size: &str| json!({ "size": size });
+    vec![
+        call(
+            "a disk that counts its image",
+            &[("network", "earlier"), ("grown-from", "5G")],
+            json!({ "learnt": { "image_bytes": 160 << 20 } }),
+            size("10474M"),
+            json!({
+                "io.wharf.view": "machine",
+                "io.wharf.disk": "10G",
+                "io.wharf.grown-from": "5G",
+                "io.wharf.network": "n0a50010018",
+            }),
+        ),
+        call(
+            "a disk with simple quotas",
+            &[],
+            json!({ "settings": { "btrfs_quotas": "simple" } }),
+            size("10304M"),
+            json!({ "io.wharf.view": "machine", "io.wharf.disk": "10G" }),
+        ),
+        call(
+            "a disk that the engine cannot limit",
+            &[("no-disk-limit", "true")],
+            json!({ "learnt": { "no-disk-limit": true } }),
+            Value::Null,
+            json!({ "io.wharf.view": "machine" }),
+        ),
+        call(
+            "a disk without a limit",
+            &[],
+            json!({ "settings": { "disk_limit": "off" }, "learnt": { "image_bytes": 160 << 20 } }),
+            Value::Null,
+            json!({ "io.wharf.view": "machine" }),
+        ),
+        call(
+            "a disk that grows without a limit",
+            &[("grown-from", "5G")],
+            json!({ "settings": { "disk_limit": "off" } }),
+            size("10G"),
+            json!({ "io.wharf.view": "machine", "io.wharf.disk": "10G", "io.wharf.grown-from": "5G" }),
+        ),
+    ]
+}
+
+/// The names and the endpoint of a public network, which no creation has.
+const PUBLIC: [&str; 7] = [
+    "values/endpoint/0",
+    "values/endpoint/0/is",
+    "values/endpoint/0/is/IPAMConfig",
+    "values/endpoint/0/is/IPAMConfig/IPv4Address",
+    "values/endpoint/0/is/MacAddress",
+    "values/own/0",
+    "values/own/0/is",
+];
+
+fn labels(more: Value) -> Value {
+    let mut labels = json!({
+        "io.wharf.installation": "c8ba4720-ac4f-4603-8aa4-a08d240a1045",
+        "io.wharf.instance": "0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f",
+        "io.wharf.incarnation": "3",
+        "io.wharf.owner": "o1",
+        "io.wharf.network": NETWORK,
+        "io.wharf.spec": DIGEST.1,
+    });
+    let all = labels.as_object_mut().unwrap();
+    all.extend(more.as_object().unwrap().clone());
+    labels
+}
+
+fn networking() -> Value {
+    let endpoint = json!({
+        "IPAMConfig": { "IPv4Address": "10.80.1.7" },
+        "MacAddress": "02:42:0a:50:01:07",
+    });
+    json!({ "EndpointsConfig": { format!("wharf-{NETWORK}"): endpoint } })
+}
+
+/// The files of lxcfs that show a container its own size.
+const SIZES: [&str; 8] = [
+    "/proc/cpuinfo",
+    "/proc/diskstats",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/swaps",
+    "/proc/uptime",
+    "/sys/devices/system/cpu/online",
+];
+
+pub fn docker() -> Creation {
+    let mounts = SIZES.map(|file| {
+        let source = format!("/var/lib/lxcfs{file}");
+        json!({ "Type": "bind", "Source": source, "Target": file, "ReadOnly": true })
+    });
+    let binding = |port: &str| json!([{ "HostIp": "192.0.2.1", "HostPort": port }]);
+    let common = || {
+        vec![
+            ("/Image", json!("localhost/wharf/base:1")),
+            ("/Hostname", json!("demo")),
+            ("/NetworkingConfig", networking()),
+            ("/HostConfig/NetworkMode", json!(format!("wharf-{NETWORK}"))),
+            ("/HostConfig/CpuPeriod", json!(100_000)),
+            ("/HostConfig/CpuQuota", json!(200_000)),
+            ("/HostConfig/PidsLimit", json!(4096)),
+            ("/HostConfig/RestartPolicy", json!({ "Name": "no" })),
+            (
+                "/HostConfig/LogConfig",
+                json!({ "Type": "json-file", "Config": { "max-size": "10m" } }),
+            ),
+        ]
+    };
+    let container_walls = [
+        (
+            "/Labels",
+            labels(json!({ "io.wharf.view": "own", "io.wharf.disk": "10G" })),
+        ),
+        ("/Env", json!(["LANG=C.UTF-8", "EMPTY="])),
+        ("/Cmd", json!(["serve", "--all"])),
+        ("/ExposedPorts", json!({ "22/tcp": {}, "80/tcp": {} })),
+        (
+            "/HostConfig/PortBindings",
+            json!({ "22/tcp": binding("20001"), "80/tcp": binding("20002") }),
+        ),
+        ("/HostConfig/Memory", json!(GIB)),
+        ("/HostConfig/MemorySwap", json!(GIB)),
+        ("/HostConfig/ShmSize", json!(GIB / 2)),
+        ("/HostConfig/CapDrop", json!(["NET_RAW"])),
+        (
+            "/HostConfig/Sysctls",
+            json!({ "net.ipv4.ping_group_range": "0 65535" }),
+        ),
+        ("/HostConfig/Mounts", json!(mounts)),
+        (
+            "/HostConfig/DeviceRequests",
+            json!([{ "Driver": "cdi", "DeviceIDs": ["a.example/gpu=1"] }]),
+        ),
+        ("/HostConfig/StorageOpt", json!({ "size": "10G" })),
+        ("/HostConfig/Dns", json!(["192.0.2.53"])),
+        (
+            "/HostConfig/Ulimits",
+            json!([{ "Name": "nofile", "Soft": 1024, "Hard": 1024 }]),
+        ),
+        ("/HostConfig/UsernsMode", json!("keep-id:uid=1000")),
+    ];
+    let machine_walls = [
+        (
+            "/Labels",
+            labels(json!({ "io.wharf.disk": "13G", "io.wharf.public-network": "0p1" })),
+        ),
+        ("/HostConfig/Memory", json!(GIB + MACHINE)),
+        ("/HostConfig/MemorySwap", json!(GIB + MACHINE)),
+        ("/HostConfig/CapDrop", json!(["ALL"])),
+        ("/HostConfig/SecurityOpt", json!(["no-new-privileges"])),
+        (
+            "/HostConfig/Sysctls",
+            json!({ "net.ipv4.ip_unprivileged_port_start": "0" }),
+        ),
+        (
+            "/HostConfig/Devices",
+            json!([{ "PathOnHost": "/dev/kvm", "PathInContainer": "/dev/kvm", "CgroupPermissions": "rw" }]),
+        ),
+        ("/HostConfig/StorageOpt", json!({ "size": "13G" })),
+    ];
+    Creation {
+        driver: "driver-docker",
+        request: "create",
+        calls: [
+            vec![
+                Call {
+                    name: "container",
+                    arguments: vec![DIGEST, ("own-view", "true")],
+                    sample: container(),
+                    walls: common().into_iter().chain(container_walls).collect(),
+                },
+                Call {
+                    name: "machine",
+                    arguments: vec![DIGEST, ("kvm", "true")],
+                    sample: machine(),
+                    walls: common().into_iter().chain(machine_walls).collect(),
+                },
+            ],
+            disks("/Labels", "/HostConfig/StorageOpt"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        members: vec![
+            (
+                "",
+                vec![
+                    "Cmd",
+                    "Env",
+                    "ExposedPorts",
+                    "HostConfig",
+                    "Hostname",
+                    "Image",
+                    "Labels",
+                    "NetworkingConfig",
+                ],
+            ),
+            (
+                "/HostConfig",
+                vec![
+                    "CapDrop",
+                    "CpuPeriod",
+                    "CpuQuota",
+                    "DeviceRequests",
+                    "Devices",
+                    "Dns",
+                    "LogConfig",
+                    "Memory",
+                    "MemorySwap",
+                    "Mounts",
+                    "NetworkMode",
+                    "PidsLimit",
+                    "PortBindings",
+                    "RestartPolicy",
+                    "SecurityOpt",
+                    "ShmSize",
+                    "StorageOpt",
+                    "Sysctls",
+                    "Ulimits",
+                    "UsernsMode",
+                ],
+            ),
+        ],
+        free: PUBLIC.into(),
+        doors: vec![
+            ("request/create/body/HostConfig/Privileged", true.into()),
+            (
+                "request/create/body/HostConfig/CapAdd",
+                vec!["SYS_ADMIN"].into(),
+            ),
+            (
+                "request/create/body/HostConfig/Binds",
+                vec!["/:/mnt"].into(),
+            ),
+            ("request/create/body/HostConfig/PidMode", "host".into()),
+            ("request/create/body/HostConfig/CgroupParent", "/".into()),
+            ("request/create/body/HostConfig/NetworkMode", "host".into()),
+            ("request/create/body/HostConfig/Memory", 0.into()),
+            (
+                "request/create/body/HostConfig/SecurityOpt",
+                vec!["seccomp=unconfined"].into(),
+            ),
+            ("request/create/body/User", "root".into()),
+            ("request/create/body/Volumes", toml::Table::new().into()),
+        ],
+    }
+}
+
+pub fn podman() -> Creation {
+    let mounts = SIZES.map(|file| {
+        let source = format!("/var/lib/lxcfs{file}");
+        json!({ "type": "bind", "source": source, "destination": file, "options": ["ro"] })
+    });
+    let mapping = |node: u16, instance: u16| json!({ "container_port": instance, "host_port": node, "host_ip": "192.0.2.1", "protocol": "tcp" });
+    let limits = |memory: u64| {
+        json!({
+            "cpu": { "period": 100_000, "quota": 200_000 },
+            "memory": { "limit": memory, "swap": memory },
+            "pids": { "limit": 4096 },
+        })
+    };
+    let endpoint = json!({ "static_ips": ["10.80.1.7"], "static_mac": "02:42:0a:50:01:07" });
+    let common = || {
+        vec![
+            ("/name", json!("wharf-0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f")),
+            ("/image", json!("localhost/wharf/base:1")),
+            ("/hostname", json!("demo")),
+            ("/netns", json!({ "nsmode": "bridge" })),
+            (
+                "/networks",
+                json!({ format!("wharf-{NETWORK}"): endpoint.clone() }),
+            ),
+            ("/restart_policy", json!("no")),
+            (
+                "/log_configuration",
+                json!({ "driver": "json-file", "size": 10 << 20 }),
+            ),
+        ]
+    };
+    let container_walls = [
+        (
+            "/labels",
+            labels(json!({ "io.wharf.view": "own", "io.wharf.disk": "10G" })),
+        ),
+        ("/env", json!({ "LANG": "C.UTF-8", "EMPTY": "" })),
+        ("/command", json!(["serve", "--all"])),
+        (
+            "/portmappings",
+            json!([mapping(20001, 22), mapping(20002, 80)]),
+        ),
+        ("/resource_limits", limits(GIB)),
+        ("/shm_size", json!(GIB / 2)),
+        ("/cap_drop", json!(["NET_RAW"])),
+        ("/sysctl", json!({ "net.ipv4.ping_group_range": "0 65535" })),
+        ("/mounts", json!(mounts)),
+        ("/devices", json!([{ "path": "a.example/gpu=1" }])),
+        ("/storage_opts", json!({ "size": "10G" })),
+        ("/dns_server", json!(["192.0.2.53"])),
+        (
+            "/r_limits",
+            json!([{ "type": "nofile", "soft": 1024, "hard": 1024 }]),
+        ),
+        (
+            "/userns",
+            json!({ "nsmode": "keep-id", "value": "uid=1000" }),
+        ),
+    ];
+    let machine_walls = [
+        (
+            "/labels",
+            labels(json!({ "io.wharf.disk": "13G", "io.wharf.public-network": "0p1" })),
+        ),
+        ("/resource_limits", limits(GIB + MACHINE)),
+        ("/cap_drop", json!(["ALL"])),
+        ("/no_new_privileges", json!(true)),
+        (
+            "/sysctl",
+            json!({ "net.ipv4.ip_unprivileged_port_start": "0" }),
+        ),
+        ("/storage_opts", json!({ "size": "13G" })),
+    ];
+    Creation {
+        driver: "driver-docker",
+        request: "create-podman",
+        calls: [
+            vec![
+                Call {
+                    name: "container",
+                    arguments: vec![DIGEST, ("own-view", "true")],
+                    sample: container(),
+                    walls: common().into_iter().chain(container_walls).collect(),
+                },
+                Call {
+                    name: "machine",
+                    arguments: vec![DIGEST],
+                    sample: machine(),
+                    walls: common().into_iter().chain(machine_walls).collect(),
+                },
+            ],
+            disks("/labels", "/storage_opts"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        members: vec![(
+            "",
+            vec![
+                "cap_drop",
+                "command",
+                "devices",
+                "dns_server",
+                "env",
+                "hostname",
+                "image",
+                "labels",
+                "log_configuration",
+                "mounts",
+                "name",
+                "netns",
+                "networks",
+                "no_new_privileges",
+                "portmappings",
+                "r_limits",
+                "resource_limits",
+                "restart_policy",
+                "shm_size",
+                "storage_opts",
+                "sysctl",
+                "userns",
+            ],
+        )],
+        free: vec!["values/own/0", "values/own/0/is"],
+        doors: vec![
+            ("request/create-podman/body/privileged", true.into()),
+            (
+                "request/create-podman/body/cap_add",
+                vec!["SYS_ADMIN"].into(),
+            ),
+            ("request/create-podman/body/volumes", vec!["/:/mnt"].into()),
+            ("request/create-podman/body/cgroup_parent", "/".into()),
+            ("request/create-podman/body/netns/nsmode", "host".into()),
+            (
+                "request/create-podman/body/resource_limits/memory/limit",
+                0.into(),
+            ),
+        ],
+    }
+}

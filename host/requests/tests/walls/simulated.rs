@@ -1,0 +1,35 @@
+//! The simulated engine.
+
+use super::{Call, Creation};
+use serde_json::json;
+
+pub fn create() -> Creation {
+    Creation {
+        driver: "driver-simulated",
+        request: "create",
+        calls: vec![Call {
+            name: "machine",
+            arguments: Vec::new(),
+            sample: json!({ "kind": "vm", "gpus": ["gpu0"] }),
+            walls: vec![(
+                "",
+                json!({
+                    "installation": "c8ba4720-ac4f-4603-8aa4-a08d240a1045",
+                    "incarnation": 3,
+                    "kind": "vm",
+                    "hostname": "demo",
+                    "image": "localhost/wharf/base:1",
+                    "address": "10.80.1.7",
+                    "node_ports": [20001],
+                    "gpus": ["gpu0"],
+                    "n_vcpus": 2,
+                    "mem_gib": 1,
+                    "disk_size_gib": 10,
+                }),
+            )],
+        }],
+        members: Vec::new(),
+        free: Vec::new(),
+        doors: vec![("values/machine/privileged", true.into())],
+    }
+}
