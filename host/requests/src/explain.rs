@@ -1,4 +1,4 @@
-//! A file of requests in words, for an operator who decides on it.
+//! A request file in words, for an operator who decides on it.
 
 use super::RequestFile;
 use super::argument::{Argument, Form};

@@ -1,4 +1,4 @@
-//! The parts of a file of requests that need a second look, such as those left to the driver.
+//! The parts of a request file that need a second look, such as those left to the driver.
 
 use super::RequestFile;
 use super::argument::{Argument, Form};

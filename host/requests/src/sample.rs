@@ -1,6 +1,6 @@
 //! Samples of calls, for a review of the requests of a file and for tests.
 
-use crate::{CallScope, CreateScope, Subject};
+use crate::{CallScope, CreateScope, Purpose, Rendered, RequestFile, Requests, Subject};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -203,5 +203,25 @@ impl From<WrittenFile> for File {
                 None => Content::Secret(SecretKind::Password),
             },
         }
+    }
+}
+
+impl Sample {
+    /// Writes a request, or a transfer, of a file in this call.
+    pub fn render(
+        &self,
+        file: &RequestFile,
+        name: &str,
+        arguments: &[(String, String)],
+    ) -> Result<Rendered, String> {
+        let requests = Requests::new(file, &self.settings);
+        let requests = requests.map_err(|why| format!("settings.{why}"))?;
+        let purpose = if file.0.transfer.contains_key(name) {
+            Purpose::Transfer
+        } else {
+            Purpose::Show
+        };
+        let rendered = requests.render(&self.scope, name, arguments, purpose);
+        rendered.map_err(|refusal| refusal.0)
     }
 }

@@ -1,4 +1,4 @@
-//! The walls of each creation, written by hand: a second opinion on the files of requests. A creation has
+//! The walls of each creation, written by hand: a second opinion on the request files. A creation has
 //! every limit and wall with the value of its call, and no member that is not named here.
 
 mod docker;

@@ -1,12 +1,13 @@
 //! `wharf plugin`.
 
+use super::operator::OperatorCommand;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wharf_plugin::Review;
 
-/// Review the policy of a driver before it is approved
+/// Review the requests of a driver before they are approved
 #[derive(Args)]
 pub struct Plugin {
     #[command(subcommand)]
@@ -15,12 +16,27 @@ pub struct Plugin {
 
 #[derive(Subcommand)]
 enum PluginCommand {
-    /// Say in words what a driver with this policy could do to a node, and what in it needs a second look
+    /// Say in words what a driver could do to a node, and what in its requests needs a second look
     ///
-    /// No server needs to run. The exit status is 1 when the file is not a policy, and 0 with warnings.
+    /// No server needs to run. The exit status is 1 when the file is not valid, and 0 with warnings.
     Check {
-        /// A file such as driver-x.policy.toml, or the name of a driver that is part of Wharf
+        /// A file such as driver-x.requests.toml, or the name of a driver that is part of Wharf
         file: PathBuf,
+    },
+    /// Print a request as Wharf would send it in a sample of a call
+    ///
+    /// No server needs to run. Files are shown with their sizes, and no secret is.
+    Render {
+        /// A file such as driver-x.requests.toml, or the name of a driver that is part of Wharf
+        file: PathBuf,
+        /// The name of the request
+        request: String,
+        /// A JSON file with members of the sample; without it, the creation of a container
+        #[arg(long, value_name = "FILE")]
+        call: Option<PathBuf>,
+        /// An argument of the request; may be repeated
+        #[arg(long, value_name = "NAME=VALUE", value_parser = argument)]
+        set: Vec<(String, String)>,
     },
     /// Compile the plugins that are part of Wharf, for packages
     ///
@@ -33,40 +49,63 @@ enum PluginCommand {
     },
 }
 
-impl Plugin {
-    pub fn run(self) -> Result<()> {
-        let file = match self.command {
-            PluginCommand::Check { file } => file,
-            PluginCommand::Precompile { directory } => {
-                return Ok(wharf_plugin::precompile(&directory)?);
+impl OperatorCommand for Plugin {
+    fn run(self) -> Result<()> {
+        match self.command {
+            PluginCommand::Check { file } => check(&file),
+            PluginCommand::Render {
+                file,
+                request,
+                call,
+                set,
+            } => {
+                let sample = match &call {
+                    Some(path) => std::fs::read_to_string(path)
+                        .with_context(|| format!("cannot read {}", path.display()))?,
+                    None => "{}".to_owned(),
+                };
+                let written = review(&file)?.render(&request, &sample, &set);
+                let written = written.map_err(|why| anyhow!("{}: {why}", file.display()))?;
+                std::io::stdout().lock().write_all(written.as_bytes())?;
+                Ok(())
             }
-        };
-        let review = review(&file)?;
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "{}\n", review.words.trim_end())?;
-        if let Some((name, hash)) = &review.approval {
-            writeln!(out, "To approve this policy, set in the configuration:")?;
-            writeln!(out, "  [plugins]\n  {name:?} = {hash:?}\n")?;
+            PluginCommand::Precompile { directory } => Ok(wharf_plugin::precompile(&directory)?),
         }
-        for finding in &review.findings {
-            writeln!(out, "warning: {finding}")?;
-        }
-        let warnings = review.findings.len();
-        writeln!(out, "the policy is valid, with {warnings} warnings")?;
-        Ok(())
     }
 }
 
-fn review(file: &PathBuf) -> Result<Review> {
+fn argument(text: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn check(file: &Path) -> Result<()> {
+    let review = review(file)?;
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}\n", review.words().trim_end())?;
+    if let Some((name, hash)) = &review.approval {
+        writeln!(out, "To approve these requests, set in the configuration:")?;
+        writeln!(out, "  [plugins]\n  {name:?} = {hash:?}\n")?;
+    }
+    let findings = review.findings();
+    for finding in &findings {
+        writeln!(out, "warning: {finding}")?;
+    }
+    let warnings = findings.len();
+    writeln!(out, "the file is valid, with {warnings} warnings")?;
+    Ok(())
+}
+
+fn review(file: &Path) -> Result<Review> {
     let shown = file.display();
     if file
         .extension()
         .is_some_and(|extension| extension == "wasm")
     {
-        let policy = file.with_extension("policy.toml");
+        let requests = file.with_extension("requests.toml");
         return Err(anyhow!(
-            "{shown} is a driver; its policy is in {}",
-            policy.display()
+            "{shown} is a driver; its requests are in {}",
+            requests.display()
         ));
     }
     if !file.exists()
