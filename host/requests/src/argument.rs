@@ -1,11 +1,12 @@
 //! The arguments of a request: their declarations, and the check of the given ones.
 
 use super::condition::Condition;
+use super::fault::Fault;
 use super::file::optional_pattern;
 use super::setting::shown;
 use super::template::Template;
 use super::values::Member;
-use super::writer::{Fault, Writer};
+use super::writer::Writer;
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,30 +1,30 @@
 //! The checks of a file that need no node.
 
 use super::argument::{Argument, Form, Members};
-use super::call::CallSet;
+use super::call::Calls;
 use super::file::{Body, Document, Request, Transfer};
-use super::names::{Known, Type};
+use super::names::Known;
 use super::node::{MAX_DEPTH, Node, Use, place};
 use super::publish;
 use super::template::Template;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Document {
-    /// Checks the named values, and gives their types.
-    pub fn check_values(&self) -> Result<BTreeMap<String, Type>, String> {
+    /// The named values, each after those that it uses.
+    pub fn ordered(&self) -> Result<Vec<String>, String> {
         let mut order = Order {
             document: self,
             path: Vec::new(),
             depths: BTreeMap::new(),
-            types: self.clone(),
+            names: Vec::new(),
         };
         for name in self.values.keys() {
             order.visit(name).map_err(|why| format!("values.{why}"))?;
         }
-        Ok(order.types.types)
+        Ok(order.names)
     }
 
-    /// Checks everything else.
+    /// Checks everything but the order of the values.
     pub fn check(&self) -> Result<(), String> {
         if self.kind.is_empty() {
             return Err("kind: must not be empty".to_owned());
@@ -55,7 +55,7 @@ impl Document {
             return Err("settings: only one `replaces`".to_owned());
         }
         for (name, value) in &self.values {
-            self.check_node(value, Known::All, CallSet::ALL)
+            self.check_node(value, Known::All, Calls::ALL)
                 .map_err(|why| format!("values.{}", place(name, &why)))?;
         }
         for (name, request) in &self.request {
@@ -83,7 +83,7 @@ impl Document {
         if let Some(query) = &request.query {
             let kind = self.type_of_node(query, &mut Vec::new());
             let checked = here.node(query).and(kind.permits(Use::Members));
-            checked.map_err(|why| format!("query.{why}"))?;
+            checked.map_err(|why| place("query", &why))?;
         }
         for (name, template) in &request.headers {
             // Other headers have a meaning for HTTP, or identify the host.
@@ -138,7 +138,7 @@ impl Document {
         let here = Here {
             document: self,
             known: Known::Of(&transfer.arguments),
-            calls: transfer.calls.set(),
+            calls: transfer.calls,
         };
         here.arguments(&transfer.arguments)?;
         here.path("read", &transfer.read)?;
@@ -146,7 +146,7 @@ impl Document {
         here.path("write", &transfer.write)
     }
 
-    fn check_node(&self, node: &Node, known: Known<'_>, calls: CallSet) -> Result<(), String> {
+    fn check_node(&self, node: &Node, known: Known<'_>, calls: Calls) -> Result<(), String> {
         let here = Here {
             document: self,
             known,
@@ -158,13 +158,12 @@ impl Document {
     }
 }
 
-/// The order of the named values, in which each comes after those that it uses.
+/// A search for the order of the named values.
 struct Order<'a> {
     document: &'a Document,
     path: Vec<&'a str>,
     depths: BTreeMap<&'a str, usize>,
-    /// The document with the types so far.
-    types: Document,
+    names: Vec<String>,
 }
 
 impl<'a> Order<'a> {
@@ -179,25 +178,23 @@ impl<'a> Order<'a> {
         let Some(node) = self.document.values.get(name) else {
             return Ok(0);
         };
-        let too_deep = || format!("{name}: values of values are deeper than {MAX_DEPTH}");
-        if self.path.len() > MAX_DEPTH {
-            return Err(too_deep());
-        }
-        self.path.push(name);
         let mut depth = 1;
-        for used in uses(node) {
-            let known = self.document.values.get_key_value(used.as_str());
-            if let Some((used, _)) = known {
-                depth = depth.max(1 + self.visit(used)?);
+        self.path.push(name);
+        if self.path.len() <= MAX_DEPTH {
+            for used in uses(node) {
+                if let Some((used, _)) = self.document.values.get_key_value(&used) {
+                    depth = depth.max(self.visit(used)?.saturating_add(1));
+                }
             }
         }
-        self.path.pop();
-        if depth > MAX_DEPTH {
-            return Err(too_deep());
+        if self.path.len().max(depth) > MAX_DEPTH {
+            return Err(format!(
+                "{name}: values of values are deeper than {MAX_DEPTH}"
+            ));
         }
+        self.path.pop();
         self.depths.insert(name, depth);
-        let found = self.types.type_of_node(node, &mut Vec::new());
-        self.types.types.insert(name.to_owned(), found);
+        self.names.push(name.to_owned());
         Ok(depth)
     }
 }
@@ -217,7 +214,7 @@ pub fn uses(node: &Node) -> BTreeSet<String> {
 struct Here<'a> {
     document: &'a Document,
     known: Known<'a>,
-    calls: CallSet,
+    calls: Calls,
 }
 
 impl Here<'_> {
@@ -257,8 +254,8 @@ impl Here<'_> {
         match having.includes(self.calls) {
             true => Ok(()),
             false => Err(format!(
-                "only calls of {} have {{{name}}}; the request's `calls` must be among them",
-                having.words()
+                "only {} has {{{name}}}; the request's `calls` must name such calls",
+                having.described()
             )),
         }
     }

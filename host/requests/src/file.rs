@@ -1,7 +1,7 @@
 //! A file as written.
 
 use super::argument::Argument;
-use super::call::{CallSet, Calls};
+use super::call::Calls;
 use super::learn::Learn;
 use super::names::Type;
 use super::node::Node;
@@ -133,7 +133,12 @@ impl Document {
             return Err(format!("has more than {} KiB", MAX_FILE >> 10));
         }
         let mut document: Self = toml::from_str(text).map_err(|error| error.to_string())?;
-        document.types = document.check_values()?;
+        for name in document.ordered()? {
+            if let Some(node) = document.values.get(&name) {
+                let found = document.type_of_node(node, &mut Vec::new());
+                document.types.insert(name, found);
+            }
+        }
         document.check()?;
         Ok(document)
     }
@@ -154,8 +159,8 @@ impl Document {
 
 impl Request {
     /// The kinds of calls that may send it.
-    pub fn call_set(&self) -> CallSet {
-        self.calls.as_ref().map_or(CallSet::ALL, Calls::set)
+    pub fn call_set(&self) -> Calls {
+        self.calls.unwrap_or(Calls::ALL)
     }
 
     /// Whether it changes nothing.

@@ -6,6 +6,7 @@ mod call;
 mod check;
 mod condition;
 mod explain;
+mod fault;
 mod file;
 mod learn;
 mod lint;

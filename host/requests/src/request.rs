@@ -1,10 +1,11 @@
 //! Writes a request of a file: its target, its headers and its body.
 
 use super::argument;
+use super::fault::Fault;
 use super::file::{Body as BodyOf, Request, Transfer};
 use super::path;
 use super::values::{Member, Values};
-use super::writer::{Fault, Writer, scalar};
+use super::writer::{Writer, scalar};
 use super::{Body, CallScope, Purpose, Refusal, Rendered, Requests, Targets};
 use http::Method;
 use serde_json::Value;
@@ -61,9 +62,7 @@ impl Request {
             }
             Purpose::Send | Purpose::Job | Purpose::Show => {}
         }
-        if let Some(calls) = &self.calls {
-            calls.include(scope).map_err(Fault::refused)?;
-        }
+        self.call_set().include(scope).map_err(Fault::refused)?;
         writer.arguments = argument::check(&mut writer, &self.arguments, arguments)?;
         let mut target = writer.path(&self.path).map_err(|fault| fault.at("path"))?;
         if let Some(query) = &self.query {
@@ -159,6 +158,10 @@ fn push_query(target: &mut String, query: &Value) -> Result<(), Fault> {
         .as_object()
         .ok_or_else(|| Fault::refused("query: is no table"))?;
     for (at, (key, value)) in pairs.iter().enumerate() {
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
+        if !key.bytes().all(is_plain) {
+            return Err(Fault::refused(format!("the query key {key:?}")));
+        }
         let text = scalar(value).unwrap_or_else(|| value.to_string());
         target.push(if at == 0 { '?' } else { '&' });
         target.push_str(key);

@@ -1,9 +1,9 @@
 //! The host's values in one call.
 
+use super::fault::Fault;
 use super::file::Document;
 use super::publish;
 use super::scope::{CallScope, CreateScope, Subject};
-use super::writer::Fault;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -71,7 +71,7 @@ impl<'a> Values<'a> {
             ("public", _) => {
                 let public = self.subject()?.public_network.as_ref();
                 network(
-                    public.ok_or_else(|| absent("this call has no such network"))?,
+                    public.ok_or_else(|| Fault::absent("this call has no such network"))?,
                     key,
                 )?
             }
@@ -80,7 +80,7 @@ impl<'a> Values<'a> {
             ("installation", _) => end(&self.scope.installation, INSTALLATION_END_SHORT).into(),
             ("mark", _) => match &self.scope.mark {
                 Some(mark) => mark.as_str().into(),
-                None => return Err(absent("the call does not mark the store")),
+                None => return Err(Fault::absent("the call does not mark the store")),
             },
             ("instance", _) => self.subject()?.tag.instance.to_string().into(),
             ("incarnation", _) => self.subject()?.tag.incarnation.into(),
@@ -91,7 +91,11 @@ impl<'a> Values<'a> {
             ("hostname", _) => self.creation()?.hostname.as_str().into(),
             ("image", _) => match self.creation()?.images.first() {
                 Some(image) => self.image(image).into(),
-                None => return Err(absent("the blueprint has no image for this kind of engine")),
+                None => {
+                    return Err(Fault::absent(
+                        "the blueprint has no image for this kind of engine",
+                    ));
+                }
             },
             ("images", _) => {
                 let images = match &self.scope.survey {
@@ -105,10 +109,10 @@ impl<'a> Values<'a> {
             ("directories", _) => directories(&self.creation()?.files),
             ("ports", _) => {
                 let ports = self.subject()?.vm_ports.as_deref();
-                let ports = ports.ok_or_else(|| absent("the instance is not a VM"))?;
+                let ports = ports.ok_or_else(|| Fault::absent("the instance is not a VM"))?;
                 ports.iter().copied().collect()
             }
-            _ => return Err(absent("the host does not know it")),
+            _ => return Err(Fault::absent("the host does not know it")),
         })
     }
 
@@ -151,7 +155,7 @@ impl<'a> Values<'a> {
             (Member::Variable((_, value)), _) => value.as_str().into(),
             (Member::Value(value), _) => match value.get(key) {
                 Some(part) => part.clone(),
-                None => return Err(absent("the member has no such part")),
+                None => return Err(Fault::absent("the member has no such part")),
             },
         })
     }
@@ -162,7 +166,7 @@ impl<'a> Values<'a> {
     }
 
     fn setting(&self, name: &str) -> Result<Value, Fault> {
-        let missing = || absent("the node has no such setting");
+        let missing = || Fault::absent("the node has no such setting");
         let (name, group) = name.split_once('.').unwrap_or((name, ""));
         let value = self.settings.get(name).ok_or_else(missing)?;
         if group.is_empty() {
@@ -171,7 +175,7 @@ impl<'a> Values<'a> {
         let setting = self.document.settings.get(name);
         let part = setting.and_then(|setting| setting.group(group, value));
         part.map(Value::from)
-            .ok_or_else(|| absent("the setting has no such part"))
+            .ok_or_else(|| Fault::absent("the setting has no such part"))
     }
 
     fn learnt(&self, name: &str) -> Result<Value, Fault> {
@@ -183,28 +187,28 @@ impl<'a> Values<'a> {
         }
         match self.scope.learnt.get(name) {
             Some(ids) if !ids.is_empty() => Ok(texts(ids)),
-            _ => Err(absent("the engine has not told it in this call")),
+            _ => Err(Fault::absent("the engine has not told it in this call")),
         }
     }
 
     fn subject(&self) -> Result<&'a Subject, Fault> {
         let subject = self.scope.subject.as_ref();
-        subject.ok_or_else(|| absent("a call about the whole node touches no instance"))
+        subject.ok_or_else(|| Fault::absent("a call about the whole node touches no instance"))
     }
 
     fn creation(&self) -> Result<&'a CreateScope, Fault> {
         let creation = self.subject()?.creation.as_ref();
-        creation.ok_or_else(|| absent("only ensure creates"))
+        creation.ok_or_else(|| Fault::absent("only ensure creates"))
     }
 
     fn network(&self) -> Result<&'a Network, Fault> {
         let network = self.subject()?.network.as_ref();
-        network.ok_or_else(|| absent("this call has no such network"))
+        network.ok_or_else(|| Fault::absent("this call has no such network"))
     }
 
     fn size(&self, key: &str) -> Result<u64, Fault> {
         let size = self.subject()?.size;
-        let size = size.ok_or_else(|| absent("this call has no size"))?;
+        let size = size.ok_or_else(|| Fault::absent("this call has no size"))?;
         let (mem, disk) = (u64::from(size.mem_gib), u64::from(size.disk_size_gib));
         Ok(match key {
             "vcpus" => size.n_vcpus.into(),
@@ -230,10 +234,6 @@ impl<'a> Values<'a> {
     }
 }
 
-fn absent(why: &str) -> Fault {
-    Fault::absent(why.to_owned())
-}
-
 fn network(network: &Network, key: &str) -> Result<Value, Fault> {
     let subnet = network.subnet;
     Ok(match key {
@@ -245,7 +245,7 @@ fn network(network: &Network, key: &str) -> Result<Value, Fault> {
         "gateway" => network.gateway.to_string().into(),
         "mac" => mac(network.address).into(),
         "public" if network.is_public() => true.into(),
-        "public" => return Err(absent("the network is the owner's")),
+        "public" => return Err(Fault::absent("the network is the owner's")),
         _ => network.address.to_string().into(),
     })
 }

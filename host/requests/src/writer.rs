@@ -2,8 +2,9 @@
 
 use super::argument;
 use super::condition::{Condition, Wanted};
+use super::fault::Fault;
 use super::names::word;
-use super::node::{Each, MAX_DEPTH, Node, Object, place};
+use super::node::{Each, MAX_DEPTH, Node, Object};
 use super::path::is_plain;
 use super::template::{Expression, Operator, Part, Placeholder, Template};
 use super::values::{Member, Values};
@@ -13,73 +14,6 @@ use serde_json::{Map, Value};
 const MAX_VALUES: usize = 20_000;
 /// The most bytes of all its texts, which may become parts of each other.
 const MAX_BYTES: usize = 4 << 20;
-
-/// A value is missing, or the request is refused.
-#[derive(Debug)]
-pub struct Fault {
-    absent: bool,
-    place: String,
-    why: String,
-}
-
-impl Fault {
-    /// There is no value.
-    pub fn absent(why: String) -> Self {
-        let place = String::new();
-        Self {
-            absent: true,
-            place,
-            why,
-        }
-    }
-
-    /// The request is refused.
-    pub fn refused(why: impl Into<String>) -> Self {
-        let (place, why) = (String::new(), why.into());
-        Self {
-            absent: false,
-            place,
-            why,
-        }
-    }
-
-    /// Whether there is no value.
-    pub fn is_absent(&self) -> bool {
-        self.absent
-    }
-
-    /// The fault where the value is needed.
-    pub fn required(self) -> Self {
-        Self {
-            absent: false,
-            ..self
-        }
-    }
-
-    /// The fault within a member of an object or a list.
-    pub fn at(mut self, key: &str) -> Self {
-        let separator = match self.place.as_str() {
-            "" => "",
-            inner if inner.starts_with('[') => "",
-            _ => ".",
-        };
-        self.place = format!("{key}{separator}{}", self.place);
-        self
-    }
-
-    /// The place and the reason.
-    pub fn words(self) -> String {
-        match self.place.is_empty() {
-            true => self.why,
-            false => place(&self.place, &self.why),
-        }
-    }
-
-    fn of(name: &str, mut self_: Self) -> Self {
-        self_.why = format!("{{{name}}}: {}", self_.why);
-        self_
-    }
-}
 
 /// Writes parts of a file for one call.
 #[derive(Debug)]
@@ -153,10 +87,10 @@ impl<'a> Writer<'a> {
                         return self.node(is);
                     }
                     if holds {
-                        return Err(Fault::absent("the case that holds has no value".to_owned()));
+                        return Err(Fault::absent("the case that holds has no value"));
                     }
                 }
-                Err(Fault::absent("no case holds".to_owned()))
+                Err(Fault::absent("no case holds"))
             }
             Node::Object(object) => self.object(object),
             Node::Each(each) => self.each(each),
@@ -176,7 +110,7 @@ impl<'a> Writer<'a> {
                         }
                     }
                 }
-                _ => return Err(Fault::of(name, Fault::refused("is no table"))),
+                _ => return Err(Fault::refused("is no table").of(name)),
             }
         }
         for member in &object.members {
@@ -186,7 +120,7 @@ impl<'a> Writer<'a> {
                 Err(fault) => Err(fault.at(&key)),
             });
             let (key, value) = match pair {
-                Err(fault) if fault.absent && member.optional => continue,
+                Err(fault) if fault.is_absent() && member.optional => continue,
                 other => other.map_err(Fault::required)?,
             };
             if member.optional && is_empty(&value) {
@@ -236,10 +170,7 @@ impl<'a> Writer<'a> {
 
     /// The members of a list. Those of a table have a name and a value.
     pub fn members(&mut self, list: &str) -> Result<Vec<Member<'a>>, Fault> {
-        let host = self
-            .values
-            .members(list)
-            .map_err(|fault| Fault::of(list, fault))?;
+        let host = self.values.members(list).map_err(|fault| fault.of(list))?;
         if let Some(members) = host {
             return Ok(members);
         }
@@ -255,7 +186,7 @@ impl<'a> Writer<'a> {
                 };
                 members.into_iter().map(pair).collect()
             }
-            _ => return Err(Fault::of(list, Fault::refused("is no list"))),
+            _ => return Err(Fault::refused("is no list").of(list)),
         };
         Ok(members)
     }
@@ -267,7 +198,7 @@ impl<'a> Writer<'a> {
                 Some(has) => Some(has.into()),
                 None => match self.name(&test.name) {
                     Ok(value) => Some(value),
-                    Err(fault) if fault.absent => None,
+                    Err(fault) if fault.is_absent() => None,
                     Err(fault) => return Err(fault),
                 },
             };
@@ -377,7 +308,7 @@ impl<'a> Writer<'a> {
                 let value = self.name(name)?;
                 value
                     .as_u64()
-                    .ok_or_else(|| Fault::of(name, Fault::refused("is no number")))
+                    .ok_or_else(|| Fault::refused("is no number").of(name))
             }
             Expression::Sum(parts) => parts.iter().try_fold(0u64, |sum, part| {
                 sum.checked_add(self.number(part)?).ok_or_else(overflow)
@@ -398,12 +329,7 @@ impl<'a> Writer<'a> {
 
     /// The value of a name.
     fn name(&mut self, name: &str) -> Result<Value, Fault> {
-        let value = self
-            .name_here(name)
-            .map_err(|fault| match fault.place.is_empty() {
-                true => Fault::of(name, fault),
-                false => fault.at(&format!("{{{name}}}")),
-            })?;
+        let value = self.name_here(name).map_err(|fault| fault.of(name))?;
         self.counted(value)
     }
 
@@ -423,7 +349,7 @@ impl<'a> Writer<'a> {
         match table {
             "argument" => {
                 let (argument, key) = key.split_once('.').unwrap_or((key, ""));
-                let missing = || Fault::absent("the argument is not given".to_owned());
+                let missing = || Fault::absent("the argument is not given");
                 let member = self.arguments.get(argument).ok_or_else(missing)?;
                 match key {
                     "" => Ok(member.whole()),
@@ -431,7 +357,7 @@ impl<'a> Writer<'a> {
                 }
             }
             "value" => {
-                let missing = || Fault::absent("there is no such value".to_owned());
+                let missing = || Fault::absent("there is no such value");
                 let node = self.values.document.values.get(key).ok_or_else(missing)?;
                 // A value has no members of an `each` around its use.
                 let around = std::mem::take(&mut self.each);

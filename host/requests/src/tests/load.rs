@@ -1,0 +1,181 @@
+//! Files that are refused, each with a part of its error.
+
+use super::{REQUEST, file, rows};
+
+const TABLES: &str = r#"
+    [settings]
+    text = { about = "x", default = "a" }
+    list = { about = "x", default = ["a"] }
+    limits = { about = "x", default = { a = 1 } }
+    [values]
+    word = "x"
+    table = { a = 1 }
+    mixed = [{ when = "settings.text = a", is = 1 }, { is = "x" }]
+"#;
+
+/// Bodies of a request.
+const BODIES: &str = r#"
+    a = "{sise.vcpus}" => request.r.body.a: {sise.vcpus}: there is no {sise.vcpus} here
+    a = "{size.cpus}" => there is no {size.cpus} here
+    a = "{settings.none}" => there is no {settings.none} here
+    a = "{settings.text.part}" => there is no {settings.text.part} here
+    a = "{value.none}" => there is no {value.none} here
+    a = "{learnt.none}" => there is no {learnt.none} here
+    a = "{argument.none}" => there is no {argument.none} here
+    a = "{network.public}" => there is no {network.public} here
+    a = "{item}" => there is no {item} here
+    a = "{n}" => there is no {n} here
+    a = "{published.node_port}" => there is no {published.node_port} here
+    a = { each = "published", item = "{item}" } => there is no {item} here
+    a = { each = "gpus", item = "{item.name}" } => there is no {item.name} here
+    a = { each = "settings.limits", item = "{item.size}" } => there is no {item.size} here
+    a = { when = "nothing", is = "x" } => there is no {nothing} here
+    a = { each = "nothing", item = "x" } => each: there is no {nothing} here
+    with = ["value.none"] => with: there is no {value.none} here
+    "{nothing}" = 1 => there is no {nothing} here
+    a = { each = "published", item = "{published.address}" } => needs the settings `publish_cidr`, a text
+    a = "{mark}" => only the call that marks the store has {mark}
+    a = "{hostname + 1}" => {hostname} is a text, and calculations are with numbers
+    a = "{settings.text * 2}" => {settings.text} is a text
+    a = "{value.mixed + 1}" => {value.mixed} is of different types in different cases
+    a = "{gpus + 1}" => {gpus} is a list
+    a = "x{gpus}" => {gpus} is a list, and a text consists of
+    a = "x{value.table}" => {value.table} is a table, and a text consists of
+    a = "{value.table:text}" => {value.table} is a table, and only
+    a = { each = "published", item = "{published}" } => {published} is a member with parts
+    a = { each = "hostname", item = "x" } => {hostname} is a text, and `each` takes a list
+    a = { when = "gpus = 1", is = "x" } => {gpus} is a list, and a text is not compared with that
+    with = ["value.word"] => {value.word} is a text, and `with` takes a table
+    "a?" = 1 => a constant is never left out
+    "a?" = { b = ["x", { c = true }] } => a constant is never left out
+    a = [{ is = 1 }, { when = "kind = vm", is = 2 }] => a case without `when` is the last one
+    a = [{ is = 1 }, "x"] => a list has either cases or items
+    a = { each = "gpus" } => `each` needs an `item`
+    a = { each = "gpus", item = 1, other = 2 } => "other": beside `each` stand only
+    a = { each = 1, item = 1 } => each: must be a text
+    a = { when = [], is = 1 } => a condition needs a test
+    a = { when = "!kind = vm", is = 1 } => "!kind = vm" is no condition
+    a = { when = "kind =", is = 1 } => is no condition
+    a = { when = "kind vm", is = 1 } => is no condition
+    a = { when = 1, is = 1 } => 1 is not the text of a condition
+    with = "value.table" => with: must be a list of names
+    a = 1.5 => neither a text, an integer nor a flag
+    a = 2026-01-01 => neither a text, an integer nor a flag
+    a = "{" => an opening brace without a closing one
+"#;
+
+/// Members of a request that any call may send.
+const REQUESTS: &str = r#"
+    path = "a" => request.r.path: must begin with /
+    path = "/{images}"\ncalls = "survey" => {images} is a list
+    calls = "ensure" => node, survey, mark, instance, change, create, move
+    calls = [] => a request needs a call
+    other = 1 => unknown field `other`
+    body = "files" => "files" is not "archive"
+    body = "archive" => only the call that creates an instance has {files}
+    body = "file" => body: needs one argument `of = "files"`
+    query = ["a"] => query: is a list, and `with` takes a table
+    headers = { Host = "x" } => headers.Host: must begin with "X-"
+    headers = { "X- " = "x" } => not the name of a header
+    arguments.a = { flag = false } => has one of `one-of`
+    arguments.a = { one-of = [] } => has one of `one-of`
+    arguments.a = { max = 1, flag = true } => has one of `one-of`
+    arguments.a = { pattern = "(" } => not a pattern
+    arguments.a = { of = "published" } => arguments.a: only the call that creates an instance or the call that moves an instance here has {published}
+    arguments = { a = { flag = true, when = "argument.b" }, b = { flag = true } } => arguments.a: when: there is no {argument.b} here
+    arguments = { a = { one-of = ["{value.v}"] }, b = { max = 1 } }\n[values]\nv = "{argument.b}" => there is no {argument.b} here
+    path = "/{value.v}"\n[values]\nv = "{argument.b}"\n[request.s]\nabout = "x"\nmethod = "GET"\npath = "/"\narguments.b = { max = 1 } => request.r.path: values.v: {argument.b}: there is no {argument.b} here
+    learn.a = { status = 200, items = "", where = { "/a" = "{nothing}" }, pointer = "/b", pattern = "x" } => learn.a.where."/a": {nothing}: there is no
+    learn.a = { status = 200, says = ["x"] }\n[request.s]\nabout = "x"\nmethod = "GET"\npath = "/"\nlearn.a = { status = 200, pointer = "/b", number = "first" } => another request learns another kind of value
+    [transfer.t]\nabout = "x"\nread = "/a"\nchanges = "b"\nwrite = "/c"\ncalls = "create" => transfer.t.changes: must begin with /
+    [transfer.r]\nabout = "x"\nread = "/a"\nchanges = "/b"\nwrite = "/c"\ncalls = "create" => transfer.r: a request has this name
+    [values]\na = "{value.b}"\nb = ["{value.a}"] => is a part of itself
+    [values]\na = { when = "value.a", is = 1 } => values.a: is a part of itself
+    [values]\na = { each = "value.b", item = 1 }\nb = { with = ["value.a"] } => is a part of itself
+    [values]\na = "{nothing}" => values.a: {nothing}: there is no {nothing} here
+    [values]\n"a b" = 1 => "a b": a name has letters
+    [settings]\na = { about = "x" } => settings.a: needs a default or a type
+    [settings]\na = { about = "x", default = 1, optional = true } => an optional setting has no default
+    [settings]\na = { about = "x", default = "x", pattern = "y" } => settings.a: default: "x" does not fit the pattern y
+    [settings]\na = { about = "x", default = 1, min = 2 } => settings.a: default: must be at least 2
+    [settings]\na = { about = "x", default = 1, replaces = "y" } => replaces: only for a text
+    [settings]\na = { about = "x", default = "", replaces = "y" }\nb = { about = "x", default = "", replaces = "z" } => only one `replaces`
+    [other] => unknown field `other`
+"#;
+
+fn error(tables: &str) -> String {
+    match file(tables) {
+        Ok(_) => panic!("accepted: {tables}"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn a_file_is_refused_for_a_body() {
+    for (body, words) in rows(BODIES) {
+        let error = error(&format!("{TABLES}{REQUEST}[request.r.body]\n{body}"));
+        assert!(error.contains(words), "{body}: {error}");
+    }
+}
+
+#[test]
+fn a_file_is_refused_for_a_request_or_a_table() {
+    for (rest, words) in rows(REQUESTS) {
+        let path = if rest.starts_with("path") {
+            ""
+        } else {
+            "path = \"/\"\n"
+        };
+        let error = error(&format!(
+            "[request.r]\nabout = \"x\"\nmethod = \"GET\"\n{path}{rest}"
+        ));
+        assert!(error.contains(words), "{rest}: {error}");
+    }
+    let method = error("[request.r]\nabout = \"x\"\nmethod = \"TRACE\"\npath = \"/\"");
+    assert!(method.contains("is not one of GET, HEAD"), "{method}");
+    let empty = crate::RequestFile::parse("kind = \"\"\nabout = \"x\"").unwrap_err();
+    assert!(empty.contains("kind: must not be empty"), "{empty}");
+}
+
+#[test]
+fn a_value_must_be_one_of_the_requests_calls() {
+    const INSTANCE: &str = "a call about one instance";
+    const CHANGE: &str = "a call that changes one instance";
+    const CREATE: &str =
+        "the call that creates an instance or the call that moves an instance here";
+    let of = |calls: &str, path: &str| {
+        file(&format!(
+            "[values]\nname = \"x-{{hostname}}\"\nwrapped = \"{{value.name}}\"\n\
+             [request.r]\nabout = \"x\"\nmethod = \"GET\"\npath = \"{path}\"\n{calls}"
+        ))
+    };
+    for (calls, path, having) in [
+        ("", "/{instance}", INSTANCE),
+        ("calls = \"node\"", "/{instance}", INSTANCE),
+        ("calls = \"instance\"", "/{size.vcpus}", CHANGE),
+        ("calls = \"instance\"", "/{network.hex}", CHANGE),
+        ("calls = \"change\"", "/{hostname}", CREATE),
+        (
+            "calls = [\"create\", \"change\"]",
+            "/{value.wrapped}",
+            CREATE,
+        ),
+        (
+            "calls = \"create\"",
+            "/{mark}",
+            "the call that marks the store",
+        ),
+    ] {
+        let error = of(calls, path).unwrap_err();
+        assert!(error.contains(&format!("only {having} has {{")), "{error}");
+    }
+    for (calls, path) in [
+        ("", "/{installation}"),
+        ("calls = \"instance\"", "/{instance}"),
+        ("calls = [\"create\", \"move\"]", "/{value.wrapped}"),
+        ("calls = \"move\"", "/{image}"),
+        ("calls = \"mark\"", "/{mark}"),
+    ] {
+        assert!(of(calls, path).is_ok(), "{calls} {path}");
+    }
+}

@@ -1,0 +1,303 @@
+//! Targets, calls, purposes, transfers and settings.
+
+use super::{container, file, send, write};
+use crate::{Body, Purpose, Requests, Targets};
+use serde_json::json;
+
+#[test]
+fn a_query_is_encoded_and_sorted() {
+    let tables = r#"
+        [settings]
+        none = { about = "x", type = "string", optional = true }
+        [values]
+        shared = { project = "p", target = "{settings.none}x" }
+        more = { project = "p" }
+        [request.r]
+        about = "x"
+        method = "GET"
+        path = "/images/{image}/json"
+        calls = "create"
+        arguments = { all = { flag = true }, grace = { max = 9 } }
+        [request.r.query]
+        with = ["value.more"]
+        "z?" = "{argument.all}"
+        "none?" = "{settings.none}"
+        grace = "{argument.grace}"
+        filters = { label = ["a={installation.end}", "ä b"], "n?" = "{settings.none}" }
+    "#;
+    let tables = tables.replace(r#", target = "{settings.none}x""#, "");
+    let written = write(&tables, &container(), &[("all", "true"), ("grace", "3")]).unwrap();
+    assert_eq!(
+        written.target,
+        "/images/localhost/wharf/base:1/json?filters=%7B%22label%22%3A%5B%22a%3D240a1045%22%2C%22%C3%A4%20b%22%5D%7D\
+         &grace=3&project=p&z=true"
+    );
+    assert_eq!(written.body, Body::None);
+    let written = write(&tables, &container(), &[("grace", "0")]).unwrap();
+    assert!(!written.target.contains("&z="), "{}", written.target);
+}
+
+#[test]
+fn a_value_cannot_change_the_form_of_a_target() {
+    let tables = r#"
+        [settings]
+        s = { about = "x", default = "a" }
+        [request.r]
+        about = "x"
+        method = "GET"
+        path = "/a/{settings.s}/b"
+        query = { "{settings.s}" = "1" }
+    "#;
+    for s in [
+        "", "..", ".", "x?y=1", "x#y", "x%2fy", "x y", "ä", "x\n", "a//b", "a/../b", "/", "x&y",
+    ] {
+        let refusal = write(tables, &json!({ "settings": { "s": s } }), &[]);
+        assert!(refusal.is_err(), "{s:?}: {refusal:?}");
+    }
+    let in_key = tables.replace("/{settings.s}/", "/x/");
+    for s in ["x&y", "x=y", "", "ä", "x%3d"] {
+        let refusal = write(&in_key, &json!({ "settings": { "s": s } }), &[]);
+        assert!(refusal.is_err(), "{s:?}: {refusal:?}");
+    }
+    let in_value = in_key.replace("\"{settings.s}\" = \"1\"", "k = \"{settings.s}\"");
+    let refusal = write(&in_value, &json!({ "settings": { "s": "a\nb" } }), &[]).unwrap_err();
+    assert_eq!(refusal, "r: the value of query key \"k\"");
+    let in_header = in_key.replace(
+        "query = { \"{settings.s}\" = \"1\" }",
+        "headers = { X-a = \"{settings.s}\" }",
+    );
+    let refusal = write(&in_header, &json!({ "settings": { "s": "a\r\nb" } }), &[]).unwrap_err();
+    assert_eq!(refusal, "r: headers.X-a: not the value of a header");
+}
+
+#[test]
+fn a_request_is_for_its_calls_and_its_purpose() {
+    let of = |method: &str, rest: &str| {
+        file(&format!(
+            "[request.r]\nabout = \"x\"\nmethod = \"{method}\"\npath = \"/r\"\n{rest}"
+        ))
+        .unwrap()
+    };
+    let all = [
+        "node", "survey", "mark", "instance", "change", "create", "move",
+    ];
+    for (calls, permitted) in [
+        ("", "node survey mark instance change create move"),
+        ("calls = \"node\"", "node survey mark"),
+        ("calls = \"survey\"", "survey"),
+        ("calls = \"mark\"", "mark"),
+        ("calls = \"instance\"", "instance change create move"),
+        ("calls = \"change\"", "change create move"),
+        ("calls = \"create\"", "create"),
+        ("calls = \"move\"", "move"),
+        ("calls = [\"create\", \"move\"]", "create move"),
+    ] {
+        for call in all {
+            let written = send(
+                &of("GET", calls),
+                "r",
+                &json!({ "call": call }),
+                &[],
+                Purpose::Send,
+            );
+            let is_permitted = permitted.split(' ').any(|one| one == call);
+            assert_eq!(
+                written.is_ok(),
+                is_permitted,
+                "{calls} in {call}: {written:?}"
+            );
+        }
+    }
+    let refusal = |method: &str, rest: &str, call: &str, purpose| {
+        send(
+            &of(method, rest),
+            "r",
+            &json!({ "call": call }),
+            &[],
+            purpose,
+        )
+        .unwrap_err()
+    };
+    for (method, rest, call, purpose, words) in [
+        (
+            "GET",
+            "calls = [\"mark\", \"move\"]",
+            "create",
+            Purpose::Send,
+            "r: only for the call that marks the store or the call that moves an instance here",
+        ),
+        (
+            "POST",
+            "",
+            "instance",
+            Purpose::Send,
+            "r: POST in a call that changes nothing",
+        ),
+        (
+            "DELETE",
+            "job = true",
+            "survey",
+            Purpose::Job,
+            "r: DELETE in a call that changes nothing",
+        ),
+        ("GET", "", "create", Purpose::Job, "r: must not be a job"),
+        (
+            "GET",
+            "job = true",
+            "create",
+            Purpose::Send,
+            "r: must be a job",
+        ),
+        ("GET", "", "create", Purpose::Transfer, "r: is no transfer"),
+    ] {
+        assert_eq!(refusal(method, rest, call, purpose), words);
+    }
+    let read = json!({ "call": "instance" });
+    assert!(send(&of("POST", "job = true"), "r", &read, &[], Purpose::Show).is_ok());
+    assert!(send(&of("HEAD", ""), "r", &read, &[], Purpose::Send).is_ok());
+    let unknown = send(&of("GET", ""), "other", &read, &[], Purpose::Send).unwrap_err();
+    assert_eq!(unknown, "there is no request \"other\"");
+}
+
+#[test]
+fn a_transfer_has_three_targets() {
+    let file = file(
+        r#"
+        [transfer.content]
+        about = "x"
+        read = "/c/{argument.c}/export"
+        changes = "/c/{argument.c}/changes"
+        write = "/c/{instance}-part/archive?path=/"
+        calls = "create"
+        arguments.c = { one-of = ["{hostname}"] }
+        "#,
+    )
+    .unwrap();
+    let written = send(&file, "content", &container(), &[], Purpose::Transfer).unwrap();
+    let wanted = Targets {
+        read: "/c/demo/export".to_owned(),
+        changes: "/c/demo/changes".to_owned(),
+        write: "/c/0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f-part/archive?path=/".to_owned(),
+    };
+    assert_eq!(written.transfer, Some(wanted));
+    for (call, arguments, purpose, words) in [
+        (container(), vec![], Purpose::Show, "content: is a transfer"),
+        (container(), vec![], Purpose::Send, "content: is a transfer"),
+        (
+            json!({ "call": "move" }),
+            vec![],
+            Purpose::Transfer,
+            "content: only for the call that creates an instance",
+        ),
+        (
+            container(),
+            vec![("c", "other")],
+            Purpose::Transfer,
+            "content: argument c: \"other\"; it must be {hostname}",
+        ),
+    ] {
+        assert_eq!(
+            send(&file, "content", &call, &arguments, purpose).unwrap_err(),
+            words
+        );
+    }
+}
+
+#[test]
+fn bodies_are_an_archive_or_the_mark() {
+    let tables = "[request.r]\nabout = \"x\"\nmethod = \"PUT\"\npath = \"/r\"\n";
+    let archive = write(
+        &format!("{tables}calls = \"create\"\nbody = \"archive\""),
+        &container(),
+        &[],
+    );
+    match archive.unwrap().body {
+        Body::Archive(files) => assert_eq!(files.len(), 2),
+        other => panic!("{other:?}"),
+    }
+    let mark = write(
+        &format!("{tables}calls = \"mark\"\nbody = \"{{mark}}\""),
+        &json!({ "call": "mark" }),
+        &[],
+    );
+    assert_eq!(
+        mark.unwrap().body,
+        Body::Json("\"5d1c5a5e-8e7c-4a57-9f0e-2f4b8f1f6a11\"".to_owned())
+    );
+}
+
+#[test]
+fn settings_have_their_types_and_forms() {
+    let file = file(
+        r#"
+        [settings]
+        member = { about = "The server's name.", type = "string", pattern = "[a-z]+" }
+        none = { about = "x", type = "address", optional = true }
+        pids = { about = "x", default = 5, min = 1 }
+        at = { about = "x", type = "address", default = "0.0.0.0" }
+        dns = { about = "x", type = "addresses", default = [] }
+        words = { about = "x", default = [], pattern = "[a-z]+" }
+        limits = { about = "x", default = {}, min = 1 }
+        publish_cidr = { about = "x", default = "" }
+        publish_from = { about = "x", default = 20000 }
+        "#,
+    )
+    .unwrap();
+    let bound = |mut given: serde_json::Value| {
+        given
+            .as_object_mut()
+            .unwrap()
+            .entry("member")
+            .or_insert(json!("a"));
+        Requests::new(&file, &given)
+    };
+    let requests = bound(json!({ "dns": ["2001:DB8::1"], "unknown": 1 })).unwrap();
+    assert_eq!(requests.settings["dns"], json!(["2001:db8::1"]));
+    assert!(requests.has_setting("none") && !requests.has_setting("unknown"));
+    assert_eq!(
+        Requests::new(&file, &json!({})).unwrap_err(),
+        "member: required: The server's name."
+    );
+    assert_eq!(
+        Requests::new(&file, &json!([])).unwrap_err(),
+        "must be a table"
+    );
+    for (given, error) in [
+        (
+            json!({ "member": "A" }),
+            "member: \"A\" does not fit the pattern [a-z]+",
+        ),
+        (json!({ "member": 5 }), "member: must be text"),
+        (
+            json!({ "none": "somewhere" }),
+            "none: \"somewhere\" is not an IP address",
+        ),
+        (json!({ "pids": 0 }), "pids: must be at least 1"),
+        (
+            json!({ "pids": -1 }),
+            "pids: must be a whole number that is not negative",
+        ),
+        (json!({ "dns": ["x"] }), "dns: \"x\" is not an IP address"),
+        (
+            json!({ "dns": "10.0.0.1" }),
+            "dns: must be a list of IP addresses",
+        ),
+        (
+            json!({ "words": ["a", "1"] }),
+            "words: \"1\" does not fit the pattern [a-z]+",
+        ),
+        (json!({ "words": [1] }), "words: must be a list of texts"),
+        (
+            json!({ "limits": { "a": 0 } }),
+            "limits: a: must be at least 1",
+        ),
+        (
+            json!({ "limits": { "a": "x" } }),
+            "limits: a: must be a table of whole numbers that are not negative",
+        ),
+    ] {
+        assert_eq!(bound(given).unwrap_err(), error);
+    }
+    let range = bound(json!({ "publish_cidr": "198.18.0.1/18" })).unwrap_err();
+    assert!(range.starts_with("publish_cidr: "), "{range}");
+}
