@@ -8,6 +8,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, Method};
 use reqwest::Url;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -84,6 +85,14 @@ impl<'c, T> Request<'c, T> {
         let bytes = response.bytes().await;
         let bytes = bytes.map_err(|error| way.unreachable(error))?;
         Reply::new(status, &headers, &bytes, &way.place())
+    }
+
+    /// Sends the request, and returns the body of the response.
+    pub async fn fetch(self) -> Result<T, Error>
+    where
+        T: DeserializeOwned,
+    {
+        self.send().await?.body()
     }
 
     /// Sends the request for a stream of events (`text/event-stream`).

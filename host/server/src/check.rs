@@ -3,15 +3,17 @@
 mod shared_host;
 
 use crate::http::AdminClient;
-use crate::operation::claims::ListClaims;
+use crate::operation::Operation;
 use crate::server::{self, StartError};
 use crate::{node_rules, trust};
 use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
 use wharf_config::Config;
-use wharf_control::App;
+use wharf_control::{App, Operator};
 use wharf_control::check::{Books, Finding, Judged, Machine, Networks, Severity};
 use wharf_db::Db;
 use wharf_domain::driver::NodeHealth;
+use wharf_domain::error::Error;
 use wharf_domain::ids::NodeId;
 
 /// Probes one node, and judges its configuration. A server of this configuration may be running.
@@ -96,13 +98,33 @@ fn unnamed_proxy(config: &Config) -> Option<Finding> {
 
 /// Reads the claims from the running server, or else from a copy of the database.
 async fn books(config: &Config) -> Result<Books> {
-    if let Some(mut server) = AdminClient::connect(&config.admin_socket()).await? {
-        return Ok(server.perform(ListClaims {}).await?);
+    if let Some(server) = AdminClient::connect(&config.admin_socket())? {
+        return Ok(server.perform(&ListClaims {}).await?);
     }
     if Db::bytes_in(&config.data_dir) == 0 {
         return Ok(Books::default());
     }
     Ok(Books::read(&server::inspect_db(config)?.db)?)
+}
+
+/// Lists the claims of all instances.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListClaims {}
+
+impl Operation for ListClaims {
+    const PATH: &'static str = "/claims/list";
+    type Reply = Books;
+
+    async fn run(&self, operator: Operator<'_>) -> Result<Books, Error> {
+        let kept_out = operator.inventory.kept_out().into_iter();
+        Ok(Books {
+            kept_out: kept_out
+                .map(|kept| (kept.node.0.clone(), kept.to_string()))
+                .collect(),
+            ..Books::read(operator.db)?
+        })
+    }
 }
 
 /// Refuses a node without instances whose private network something else has. The result holds the

@@ -5,7 +5,7 @@
 //! - [`server`]: start and shutdown.
 //! - [`http`], [`api`], [`schema`]: connections, endpoints, and rules for bodies.
 //! - `oidc`: the provider of sign-ins.
-//! - [`operation`]: operations for the operator.
+//! - [`operation`]: operations for the operator, which are subcommands.
 //! - [`log`]: the log.
 
 pub mod api;

@@ -1,10 +1,16 @@
 //! `wharf bill`.
 
-use super::ConfigFile;
-use super::remote::output::{note, table};
-use crate::operation::bill;
+use super::operator::{OperatorCommand, Perform, Settings, operator_commands, timestamp};
+use crate::http::AdminRouter;
+use crate::operation::Operation;
 use anyhow::{Context, Result};
-use clap::{Args, Subcommand};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use wharf_cli::output::Column::{Number, Text};
+use wharf_cli::output::{line, note, or_none, table};
+use wharf_control::bill::{self, BillLine};
+use wharf_control::{Operator, Selector};
+use wharf_domain::error::Error;
 use wharf_domain::money::{parse_usd, usd};
 use wharf_domain::time::Timestamp;
 
@@ -14,105 +20,125 @@ use wharf_domain::time::Timestamp;
 pub struct Bill {
     #[command(subcommand)]
     command: Option<BillCommand>,
+    #[command(flatten)]
+    show: Option<ShowBill>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+operator_commands! {
+    pub enum BillCommand {
+        Correct(Perform<CorrectBill>),
+    }
+}
+
+impl OperatorCommand for Bill {
+    fn run(self) -> Result<()> {
+        match self.command {
+            Some(command) => command.run(),
+            // clap requires the address without a subcommand.
+            None => self
+                .settings
+                .perform(self.show.context("an e-mail address is required")?),
+        }
+    }
+
+    fn serve(admin: AdminRouter) -> AdminRouter {
+        BillCommand::serve(admin.with::<ShowBill>())
+    }
+}
+
+#[derive(Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShowBill {
     /// The user's e-mail address
-    #[arg(required = true)]
-    email: Option<String>,
+    email: String,
     /// Start of the period, an ISO 8601 date or time; default: no limit
     #[arg(long, value_parser = timestamp)]
     from: Option<Timestamp>,
     /// End of the period, exclusive, an ISO 8601 date or time; default, and at most: now
     #[arg(long, value_parser = timestamp)]
     to: Option<Timestamp>,
-    #[command(flatten)]
-    config: ConfigFile,
 }
 
-#[derive(Subcommand)]
-enum BillCommand {
-    /// Add an amount to the bill of an instance
-    Correct {
-        /// Name or UUID of the instance; a UUID if it is deleted
-        instance: String,
-        /// Amount in USD, such as -1.25 in the user's favour
-        #[arg(allow_negative_numbers = true, value_parser = parse_usd)]
-        amount: i128,
-        /// The reason, shown on the bill and in the instance's events
-        #[arg(long)]
-        reason: String,
-        #[command(flatten)]
-        config: ConfigFile,
-    },
-}
+impl Operation for ShowBill {
+    const PATH: &'static str = "/bill";
+    type Reply = bill::Bill;
 
-impl Bill {
-    pub fn run(self) -> Result<()> {
-        if let Some(BillCommand::Correct {
-            instance,
-            amount,
-            reason,
-            config,
-        }) = self.command
-        {
-            let id = config.perform(bill::CorrectBill {
-                instance,
-                nano_usd: amount,
-                reason,
-            })?;
-            println!("{id}\t{}", usd(amount));
-            return Ok(());
-        }
-        let bill = self.config.perform(bill::Bill {
-            // clap requires it without a subcommand.
-            email: self.email.context("an e-mail address is required")?,
-            from: self.from.unwrap_or_default(),
-            to: self.to,
-        })?;
+    async fn run(&self, operator: Operator<'_>) -> Result<bill::Bill, Error> {
+        let from = self.from.unwrap_or_default();
+        // A bill reads a row for each instance that the user ever had.
+        tokio::task::block_in_place(|| operator.bill(&self.email, from, self.to))
+    }
+
+    fn print(&self, bill: &bill::Bill) -> Result<()> {
         if let Some(end) = bill.cut_at {
             note(&format!(
                 "--to is in the future; the bill ends now, at {}",
                 end.to_rfc3339()
             ));
         }
+        let columns = [
+            Text("NAME"),
+            Text("INSTANCE"),
+            Text("FLAVOR"),
+            Text("SIZE"),
+            Number("USD"),
+            Text("REASON"),
+        ];
         let sum = bill.lines.iter().map(|line| line.nano_usd).sum();
-        let mut rows = Vec::new();
-        for line in bill.lines {
-            let name = line.name.unwrap_or_else(|| "-".to_owned());
-            let flavor = line.flavor.unwrap_or_else(|| "-".to_owned());
-            let size = line.size.map_or("-".to_owned(), |size| {
-                let (vcpus, mem, disk) = (size.n_vcpus, size.mem_gib, size.disk_size_gib);
-                format!("{vcpus} vCPU, {mem} GiB, {disk} GiB")
-            });
-            let cost = usd(line.nano_usd);
-            rows.push([name, line.uuid, flavor, size, cost, String::new()]);
-            rows.extend(line.corrections.into_iter().map(|correction| {
-                let at = correction.at.to_rfc3339();
-                let amount = format!("({})", usd(correction.nano_usd));
-                [
-                    String::new(),
-                    format!("correction {at}"),
-                    String::new(),
-                    String::new(),
-                    amount,
-                    correction.reason,
-                ]
-            }));
-        }
-        let empty = String::new;
-        rows.push([
-            "total".to_owned(),
-            empty(),
-            empty(),
-            empty(),
-            usd(sum),
-            empty(),
-        ]);
-        table(
-            ["NAME", "INSTANCE", "FLAVOR", "SIZE", "USD", "REASON"],
-            &rows,
-        )
+        let total = ["total", "", "", "", &usd(sum), ""].map(str::to_owned);
+        table(columns, bill.lines.iter().flat_map(rows).chain([total]))
     }
 }
 
-pub(super) fn timestamp(text: &str) -> Result<Timestamp, &'static str> {
-    Timestamp::parse(text).ok_or("must be like 2026-11-20 or 2026-11-20T19:55:44Z")
+/// The cost of an instance, and the corrections in it.
+fn rows(cost: &BillLine) -> impl Iterator<Item = [String; 6]> {
+    let size = cost.size.map(|size| {
+        let (vcpus, mem, disk) = (size.n_vcpus, size.mem_gib, size.disk_size_gib);
+        format!("{vcpus} vCPU, {mem} GiB, {disk} GiB")
+    });
+    let of_instance = [
+        or_none(cost.name.as_ref()),
+        cost.uuid.clone(),
+        or_none(cost.flavor.as_ref()),
+        or_none(size),
+        usd(cost.nano_usd),
+        String::new(),
+    ];
+    let corrections = cost.corrections.iter().map(|correction| {
+        let at = format!("correction {}", correction.at.to_rfc3339());
+        let amount = format!("({})", usd(correction.nano_usd));
+        ["", &at, "", "", &amount, &correction.reason].map(str::to_owned)
+    });
+    [of_instance].into_iter().chain(corrections)
+}
+
+/// Add an amount to the bill of an instance
+#[derive(Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CorrectBill {
+    /// Name or UUID of the instance; a UUID if it is deleted
+    instance: String,
+    /// Amount in USD, such as -1.25 in the user's favour
+    #[arg(value_name = "AMOUNT", allow_negative_numbers = true, value_parser = parse_usd)]
+    nano_usd: i128,
+    /// The reason, shown on the bill and in the instance's events
+    #[arg(long)]
+    reason: String,
+}
+
+impl Operation for CorrectBill {
+    const PATH: &'static str = "/bill/correct";
+    type Reply = String;
+
+    async fn run(&self, operator: Operator<'_>) -> Result<String, Error> {
+        let selector = Selector::parse(&self.instance);
+        let id = operator.correct_bill(&selector, self.nano_usd, &self.reason);
+        Ok(id.await?.to_string())
+    }
+
+    fn print(&self, id: &String) -> Result<()> {
+        line(&format!("{id}\t{}", usd(self.nano_usd)))
+    }
 }

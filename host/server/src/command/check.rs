@@ -1,5 +1,6 @@
 //! `wharf check`.
 
+use super::operator::OperatorCommand;
 use super::{ConfigFile, runtime};
 use crate::check;
 use crate::log;
@@ -16,8 +17,8 @@ pub struct Check {
     config: ConfigFile,
 }
 
-impl Check {
-    pub fn run(self) -> Result<()> {
+impl OperatorCommand for Check {
+    fn run(self) -> Result<()> {
         let _log = log::to_stderr(false);
         let config = self.config.load()?;
         let findings = runtime()?.block_on(check::all(&config))?;

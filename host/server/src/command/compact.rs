@@ -1,6 +1,7 @@
 //! `wharf compact`.
 
 use super::ConfigFile;
+use super::operator::OperatorCommand;
 use crate::log;
 use anyhow::Result;
 use clap::Args;
@@ -13,8 +14,8 @@ pub struct Compact {
     config: ConfigFile,
 }
 
-impl Compact {
-    pub fn run(self) -> Result<()> {
+impl OperatorCommand for Compact {
+    fn run(self) -> Result<()> {
         let _log = log::to_stderr(false);
         let (before, after) = Db::compact(&self.config.load()?.data_dir)?;
         println!("{before} bytes before, {after} bytes after");

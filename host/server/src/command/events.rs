@@ -1,47 +1,66 @@
 //! `wharf events`, the operator's with `--config` and the user's without.
 
 use super::ConfigFile;
-use super::remote::{self, Connection};
-use crate::operation::events;
+use super::operator::{OperatorCommand, Settings};
+use crate::http::AdminRouter;
+use crate::operation::Operation;
 use anyhow::Result;
 use clap::Args;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use wharf_cli::UserEvents;
+use wharf_cli::output::line;
+use wharf_control::history::{self, EventLine};
+use wharf_control::{Operator, Selector};
+use wharf_domain::error::Error;
 
 /// Show the events of your instances: time, name, event, state, message
 ///
 /// With --config, the operator's view of one instance: time, event, state, size, actor, reason.
 #[derive(Args)]
 pub struct Events {
-    /// Name or UUID of an instance; default: all of yours
-    #[arg(add = remote::instances())]
-    instance: Option<String>,
-    /// Show events as they happen, until Ctrl-C
-    #[arg(short, long)]
-    follow: bool,
-    /// Show events after the one with this number
-    #[arg(long, value_name = "NUMBER")]
-    after: Option<u64>,
-    /// Configuration file (TOML) of the server: ask it as the operator
-    #[arg(long, value_name = "FILE", requires = "instance", conflicts_with_all = ["follow", "after", "profile", "output"])]
-    config: Option<PathBuf>,
     #[command(flatten)]
-    connection: Connection,
+    user: UserEvents,
+    /// Configuration file (TOML) of the server: ask it as the operator
+    #[arg(long, value_name = "FILE", requires = "instance", conflicts_with_all = ["follow", "after", "profile"])]
+    config: Option<PathBuf>,
 }
 
-impl Events {
-    pub fn run(self) -> Result<()> {
-        let instance = self.instance.as_deref();
-        let (Some(config), Some(instance)) = (self.config, instance) else {
-            let shown = remote::events(&self.connection, instance, self.after, self.follow);
-            return remote::block_on(shown);
+impl OperatorCommand for Box<Events> {
+    fn run(self) -> Result<()> {
+        let Events { user, config } = *self;
+        let (Some(_), Some(instance)) = (&config, user.instance.clone()) else {
+            return user.run();
         };
-        let instance = instance.to_owned();
-        let config = ConfigFile {
-            config: Some(config),
+        let settings = Settings {
+            config: ConfigFile { config },
+            output: user.output(),
         };
-        for line in config.perform(events::Events { instance })? {
-            println!("{line}");
-        }
-        Ok(())
+        settings.perform(ShowEvents { instance })
+    }
+
+    fn serve(admin: AdminRouter) -> AdminRouter {
+        admin.with::<ShowEvents>()
+    }
+}
+
+/// Shows the event log of an instance.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShowEvents {
+    /// The UUID of an instance, or the name of one that is not deleted.
+    instance: String,
+}
+
+impl Operation for ShowEvents {
+    const PATH: &'static str = "/events";
+    type Reply = Vec<EventLine>;
+
+    async fn run(&self, operator: Operator<'_>) -> Result<Vec<EventLine>, Error> {
+        history::events(operator.db, &Selector::parse(&self.instance))
+    }
+
+    fn print(&self, events: &Vec<EventLine>) -> Result<()> {
+        events.iter().try_for_each(|event| line(&event.to_string()))
     }
 }

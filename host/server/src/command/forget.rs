@@ -1,30 +1,38 @@
 //! `wharf forget`.
 
-use super::ConfigFile;
-use crate::operation::forget;
+use crate::operation::Operation;
 use anyhow::Result;
 use clap::Args;
+use serde::{Deserialize, Serialize};
+use wharf_cli::output::line;
+use wharf_control::{Operator, Selector};
+use wharf_domain::error::Error;
+use wharf_domain::ids::InstanceId;
 
 /// Remove an instance that will never come back, without its node
 ///
 /// Its billing ends, and its resources, ports and addresses are free. An object that does come back is
 /// removed from its node.
-#[derive(Args)]
+#[derive(Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Forget {
     /// The UUID of an instance, or the name of one that is not deleted
     instance: String,
     /// Forget it even if its node may still have it
     #[arg(long)]
     force: bool,
-    #[command(flatten)]
-    config: ConfigFile,
 }
 
-impl Forget {
-    pub fn run(self) -> Result<()> {
-        let (instance, force) = (self.instance, self.force);
-        let uuid = self.config.perform(forget::Forget { instance, force })?;
-        println!("{uuid} is forgotten");
-        Ok(())
+impl Operation for Forget {
+    const PATH: &'static str = "/forget";
+    type Reply = InstanceId;
+
+    async fn run(&self, operator: Operator<'_>) -> Result<InstanceId, Error> {
+        let selector = Selector::parse(&self.instance);
+        operator.forget(&selector, self.force).await
+    }
+
+    fn print(&self, id: &InstanceId) -> Result<()> {
+        line(&format!("{id} is forgotten"))
     }
 }

@@ -1,5 +1,6 @@
 //! `wharf fsck`.
 
+use super::operator::OperatorCommand;
 use super::{ConfigFile, runtime};
 use crate::log;
 use crate::server::{compare_engines, inspect_db};
@@ -24,8 +25,8 @@ pub struct Fsck {
     config: ConfigFile,
 }
 
-impl Fsck {
-    pub fn run(self) -> Result<()> {
+impl OperatorCommand for Fsck {
+    fn run(self) -> Result<()> {
         let _log = log::to_stderr(false);
         let config = self.config.load()?;
         let Inspected { db, pages } = inspect_db(&config)?;

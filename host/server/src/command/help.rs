@@ -1,13 +1,13 @@
 //! The help of `wharf`, with its commands under two headings.
 
 use super::Cli;
-use super::remote::Remote;
 use clap::{Command, CommandFactory, Subcommand};
+use wharf_cli::UserCommand;
 
 /// The command line with its help.
 pub fn command() -> Command {
     let command = Cli::command();
-    let users = Remote::augment_subcommands(Command::new("users"));
+    let users = UserCommand::augment_subcommands(Command::new("users"));
     let is_for_users = |command: &&Command| {
         let name = command.get_name();
         name == "events" || users.find_subcommand(name).is_some()

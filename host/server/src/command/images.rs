@@ -1,6 +1,7 @@
 //! `wharf images`.
 
 use super::ConfigFile;
+use super::operator::OperatorCommand;
 use crate::node_tls::{self, NodeTls};
 use anyhow::{Context, Error, Result, bail};
 use clap::{Args, Subcommand};
@@ -67,8 +68,8 @@ struct Engine {
     client: Client,
 }
 
-impl Images {
-    pub fn run(self) -> Result<()> {
+impl OperatorCommand for Images {
+    fn run(self) -> Result<()> {
         let recipes = Recipes {
             directory: self.recipes.clone().unwrap_or_else(shipped),
             cache: self.cache.clone(),
@@ -87,7 +88,9 @@ impl Images {
             },
         }
     }
+}
 
+impl Images {
     fn engines(&self) -> Result<Vec<Engine>> {
         if let Some(endpoint) = &self.engine {
             let client = Client::new(Endpoint::parse(endpoint).context("--engine")?);

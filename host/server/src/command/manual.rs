@@ -1,6 +1,7 @@
 //! `wharf manual`, for packages.
 
 use super::help;
+use super::operator::OperatorCommand;
 use anyhow::{Context, Result};
 use clap::Args;
 use std::fs;
@@ -14,8 +15,8 @@ pub struct Manual {
     directory: PathBuf,
 }
 
-impl Manual {
-    pub fn run(self) -> Result<()> {
+impl OperatorCommand for Manual {
+    fn run(self) -> Result<()> {
         let directory = self.directory;
         fs::create_dir_all(&directory)
             .and_then(|()| clap_mangen::generate_to(help::command(), &directory))

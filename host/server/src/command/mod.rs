@@ -1,4 +1,5 @@
-//! The command line of `wharf`, one file for each subcommand. Commands for users are in `remote`.
+//! The command line of `wharf`: the commands of [`wharf_cli`] for users, and those of the operator, one file
+//! for each.
 
 mod audit;
 mod backup;
@@ -14,21 +15,22 @@ mod images;
 mod key;
 mod manual;
 mod node;
+mod operator;
 mod plugin;
-mod remote;
 mod restore;
 mod secrets;
 mod serve;
 mod suspend;
 mod user;
 
-use crate::log;
-use crate::operation::{Operation, perform};
+use crate::http::AdminRouter;
 use anyhow::{Context, Result, bail};
 use clap::{Args, FromArgMatches, Parser, Subcommand};
+use operator::{OperatorCommand, Perform, operator_commands};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use wharf_cli::UserCommand;
 use wharf_config::{Config, ConfigError};
 
 /// The arguments of the program.
@@ -46,47 +48,70 @@ pub struct Cli {
 #[derive(Subcommand)]
 enum Command {
     #[command(flatten)]
-    Remote(remote::Remote),
-    Events(Box<events::Events>),
-    Serve(serve::Serve),
-    Check(check::Check),
-    Key(key::Key),
-    User(user::User),
-    Bill(bill::Bill),
-    Node(node::Node),
-    Plugin(plugin::Plugin),
-    Images(images::Images),
-    Forget(forget::Forget),
-    Suspend(suspend::Suspend),
-    Resume(suspend::Resume),
-    Audit(audit::Audit),
-    Clock(clock::Clock),
-    Fsck(fsck::Fsck),
-    Compact(compact::Compact),
-    Secrets(secrets::Secrets),
-    Backup(backup::Backup),
-    Restore(restore::Restore),
-    Manual(manual::Manual),
+    User(UserCommand),
+    #[command(flatten)]
+    Operator(OperatorCommands),
+}
+
+operator_commands! {
+    /// The commands of the operator, and `events`, which users have too.
+    pub enum OperatorCommands {
+        Events(Box<events::Events>),
+        Serve(serve::Serve),
+        Check(check::Check),
+        /// Create, list and revoke the API keys of any user
+        #[command(subcommand)]
+        Key(key::Key),
+        /// List users, invite, disable and enable them, and set their limits
+        #[command(subcommand)]
+        User(user::User),
+        Bill(bill::Bill),
+        /// List and drain nodes, accept an engine after an outage, and give up a node that has failed
+        #[command(subcommand)]
+        Node(node::Node),
+        Plugin(plugin::Plugin),
+        Images(images::Images),
+        Forget(Perform<forget::Forget>),
+        Suspend(Perform<suspend::Suspend>),
+        Resume(Perform<suspend::Resume>),
+        Audit(audit::Audit),
+        /// Show Wharf's time, or set it to the system's clock
+        #[command(subcommand)]
+        Clock(clock::Clock),
+        Fsck(fsck::Fsck),
+        Compact(compact::Compact),
+        /// Rotate the key of the secrets in the database
+        #[command(subcommand)]
+        Secrets(secrets::Secrets),
+        Backup(Perform<backup::Backup>),
+        Restore(restore::Restore),
+        Manual(manual::Manual),
+    }
+}
+
+/// Adds the operations of all commands to the admin service.
+pub fn serve_operations(admin: AdminRouter) -> AdminRouter {
+    OperatorCommands::serve(admin)
 }
 
 impl Cli {
     /// Reads the arguments and runs the subcommand.
     pub fn main() -> ExitCode {
-        if let Some(asked) = remote::answer_if_asked() {
+        if let Some(asked) = wharf_cli::answer_if_asked() {
             return asked;
         }
         clap_complete::CompleteEnv::with_factory(help::command)
-            .var(remote::COMPLETE_VARIABLE)
+            .var(wharf_cli::COMPLETE_VARIABLE)
             .complete();
         let matches = help::command().get_matches();
         let parsed = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
         let Err(error) = parsed.run() else {
             return ExitCode::SUCCESS;
         };
-        match remote::describe(&error) {
+        match wharf_cli::describe(&error) {
             Some(message) => {
                 eprintln!("wharf: {message}");
-                remote::exit_code(&error).into()
+                wharf_cli::exit_code(&error).into()
             }
             None => ExitCode::SUCCESS,
         }
@@ -94,29 +119,10 @@ impl Cli {
 
     fn run(self) -> Result<()> {
         wharf_db::exit_on_damage();
-        remote::output::heed_no_color();
+        wharf_cli::output::heed_no_color();
         match self.command {
-            Command::Remote(remote) => remote.run(),
-            Command::Events(events) => events.run(),
-            Command::Serve(serve) => serve.run(),
-            Command::Check(check) => check.run(),
-            Command::Key(key) => key.run(),
-            Command::User(user) => user.run(),
-            Command::Bill(bill) => bill.run(),
-            Command::Node(node) => node.run(),
-            Command::Plugin(plugin) => plugin.run(),
-            Command::Images(images) => images.run(),
-            Command::Forget(forget) => forget.run(),
-            Command::Suspend(suspend) => suspend.run(),
-            Command::Resume(resume) => resume.run(),
-            Command::Audit(audit) => audit.run(),
-            Command::Clock(clock) => clock.run(),
-            Command::Compact(compact) => compact.run(),
-            Command::Fsck(fsck) => fsck.run(),
-            Command::Secrets(secrets) => secrets.run(),
-            Command::Backup(backup) => backup.run(),
-            Command::Restore(restore) => restore.run(),
-            Command::Manual(manual) => manual.run(),
+            Command::User(command) => command.run(),
+            Command::Operator(command) => command.run(),
         }
     }
 }
@@ -127,7 +133,7 @@ const CONFIG: &str = "/etc/wharf/wharf.toml";
 const CONFIG_VARIABLE: &str = "WHARF_CONFIG";
 
 #[derive(Args)]
-struct ConfigFile {
+pub struct ConfigFile {
     /// Configuration file (TOML); default: the variable WHARF_CONFIG, else /etc/wharf/wharf.toml
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -155,33 +161,6 @@ impl ConfigFile {
             ),
             loaded => Ok(loaded?),
         }
-    }
-
-    /// Runs an operation, in the server if it runs.
-    fn perform<O: Operation>(&self, operation: O) -> Result<O::Reply> {
-        self.session()?.perform(operation)
-    }
-
-    /// Prepares several operations. A process has one session at most, since it has one log.
-    fn session(&self) -> Result<Session> {
-        Ok(Session {
-            runtime: runtime()?,
-            _log: log::to_stderr(false),
-            config: self.load()?,
-        })
-    }
-}
-
-/// Runs operations, in the server if it runs.
-struct Session {
-    runtime: tokio::runtime::Runtime,
-    _log: log::Log,
-    config: Config,
-}
-
-impl Session {
-    fn perform<O: Operation>(&self, operation: O) -> Result<O::Reply> {
-        self.runtime.block_on(perform(&self.config, operation))
     }
 }
 

@@ -1,11 +1,11 @@
 //! `wharf restore`.
 
-use super::user::ended_line;
+use super::operator::OperatorCommand;
+use super::user::EndAccess;
 use super::{ConfigFile, runtime};
 use crate::http::AdminClient;
 use crate::log;
-use crate::operation::perform;
-use crate::operation::user::EndAccess;
+use crate::operation::{Operation, perform};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::path::PathBuf;
@@ -28,12 +28,11 @@ pub struct Restore {
     config: ConfigFile,
 }
 
-impl Restore {
-    pub fn run(self) -> Result<()> {
+impl OperatorCommand for Restore {
+    fn run(self) -> Result<()> {
         let _log = log::to_stderr(false);
         let config = self.config.load()?;
-        let connected = runtime()?.block_on(AdminClient::connect(&config.admin_socket()))?;
-        if connected.is_some() {
+        if AdminClient::connect(&config.admin_socket())?.is_some() {
             bail!("the server is running: stop it first");
         }
         wharf_secure_fs::make_dir(&config.data_dir)
@@ -55,10 +54,7 @@ impl Restore {
             println!("{BACK}");
             return Ok(());
         }
-        let ended = runtime()?.block_on(perform(&config, EndAccess { email: None }))?;
-        for user in ended {
-            println!("{}", ended_line(&user));
-        }
-        Ok(())
+        let ended = runtime()?.block_on(perform(&config, &EndAccess::ALL))?;
+        EndAccess::ALL.print(&ended)
     }
 }

@@ -1,39 +1,49 @@
 //! `wharf secrets`.
 
-use super::ConfigFile;
-use crate::operation::secrets::RotateSecrets;
+use super::operator::{Perform, operator_commands};
+use crate::operation::Operation;
 use anyhow::Result;
-use clap::{Args, Subcommand};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use wharf_cli::output::line;
+use wharf_control::{Operator, Rotation};
+use wharf_domain::error::Error;
 
-/// Rotate the key of the secrets in the database
-#[derive(Args)]
-pub struct Secrets {
-    #[command(subcommand)]
-    command: SecretsCommand,
+operator_commands! {
+    pub enum Secrets {
+        Rotate(Perform<RotateSecrets>),
+    }
 }
 
-#[derive(Subcommand)]
-enum SecretsCommand {
-    /// Make a new key, encrypt all secrets again and remove the earlier key; completes a rotation that
-    /// was interrupted
-    Rotate {
-        #[command(flatten)]
-        config: ConfigFile,
-    },
-}
+/// Make a new key, encrypt all secrets again and remove the earlier key; completes a rotation that was
+/// interrupted
+#[derive(Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RotateSecrets {}
 
-impl Secrets {
-    pub fn run(self) -> Result<()> {
-        let SecretsCommand::Rotate { config } = self.command;
-        let rotation = config.perform(RotateSecrets {})?;
-        println!(
+impl Operation for RotateSecrets {
+    const PATH: &'static str = "/secrets/rotate";
+    /// Enough for millions of instances.
+    const TIMEOUT: Duration = Duration::from_secs(3600);
+    type Reply = Rotation;
+
+    async fn run(&self, operator: Operator<'_>) -> Result<Rotation, Error> {
+        let vault = operator.vault().await;
+        let vault = vault.map_err(|error| Error::caused("cannot open the key file", error))?;
+        vault.rotate(operator.db).await
+    }
+
+    fn print(&self, rotation: &Rotation) -> Result<()> {
+        line(&format!(
             "secret.key has a new key with the fingerprint {}; the secrets of {} instances were \
              encrypted again",
             rotation.fingerprint, rotation.instances
-        );
-        for id in rotation.unreadable {
-            println!("{id}: its secrets could not be decrypted and were left as they were");
-        }
-        Ok(())
+        ))?;
+        rotation.unreadable.iter().try_for_each(|id| {
+            line(&format!(
+                "{id}: its secrets could not be decrypted and were left as they were"
+            ))
+        })
     }
 }

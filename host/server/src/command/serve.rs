@@ -1,5 +1,6 @@
 //! `wharf serve`.
 
+use super::operator::OperatorCommand;
 use super::{ConfigFile, runtime};
 use crate::{log, server};
 use anyhow::Result;
@@ -18,8 +19,8 @@ pub struct Serve {
     log_json: bool,
 }
 
-impl Serve {
-    pub fn run(self) -> Result<()> {
+impl OperatorCommand for Serve {
+    fn run(self) -> Result<()> {
         let runtime = runtime()?;
         let log = log::to_stderr(self.log_json);
         let config = self.config.load()?;

@@ -1,16 +1,20 @@
 //! `wharf suspend` and `wharf resume`.
 
-use super::ConfigFile;
-use crate::operation::suspend::{self, ListSuspensions};
+use crate::operation::Operation;
 use anyhow::Result;
 use clap::Args;
-use wharf_control::Suspended;
+use serde::{Deserialize, Serialize};
+use wharf_cli::output::line;
+use wharf_control::{Operator, Suspended, SuspensionLine};
+use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::ids::InstanceId;
 
 /// Stop an instance or all of a user, and keep the owner from starting them; or list suspensions
 ///
 /// The data stays, storage is billed, and the owner may delete them. Without arguments: list the
 /// suspensions.
-#[derive(Args)]
+#[derive(Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Suspend {
     /// The UUID or the name of an instance
     #[arg(conflicts_with = "user", requires = "reason")]
@@ -21,30 +25,49 @@ pub struct Suspend {
     /// Words that the owner reads
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    #[command(flatten)]
-    config: ConfigFile,
 }
 
-impl Suspend {
-    pub fn run(self) -> Result<()> {
-        let (Some(of), Some(reason)) = (suspended(self.instance, self.user), self.reason) else {
-            for line in self.config.perform(ListSuspensions {})? {
-                let (Suspended::Instance(of) | Suspended::User(of)) = line.of;
-                println!("{of}\t{}\t{}", line.since, line.reason);
-            }
-            return Ok(());
+/// The instances that are suspended now, or all suspensions.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum SuspendReply {
+    Suspended(Vec<InstanceId>),
+    All(Vec<SuspensionLine>),
+}
+
+impl Operation for Suspend {
+    const PATH: &'static str = "/suspend";
+    type Reply = SuspendReply;
+
+    async fn run(&self, operator: Operator<'_>) -> Result<SuspendReply, Error> {
+        let of = named(self.instance.as_ref(), self.user.as_ref());
+        let (Some(of), Some(reason)) = (of, &self.reason) else {
+            return Ok(SuspendReply::All(operator.suspensions()?));
         };
-        for id in self.config.perform(suspend::Suspend { of, reason })? {
-            println!("{id} is suspended");
+        Ok(SuspendReply::Suspended(operator.suspend(of, reason).await?))
+    }
+
+    fn print(&self, reply: &SuspendReply) -> Result<()> {
+        match reply {
+            SuspendReply::Suspended(ids) => ids
+                .iter()
+                .try_for_each(|id| line(&format!("{id} is suspended"))),
+            SuspendReply::All(all) => all.iter().try_for_each(|suspension| {
+                let (Suspended::Instance(of) | Suspended::User(of)) = &suspension.of;
+                line(&format!(
+                    "{of}\t{}\t{}",
+                    suspension.since, suspension.reason
+                ))
+            }),
         }
-        Ok(())
     }
 }
 
 /// End the suspension of an instance or a user
 ///
 /// Instances stay stopped until their owner starts them.
-#[derive(Args)]
+#[derive(Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Resume {
     /// The UUID or the name of an instance
     #[arg(conflicts_with = "user", required_unless_present = "user")]
@@ -52,23 +75,25 @@ pub struct Resume {
     /// The e-mail address of a user
     #[arg(long, value_name = "EMAIL")]
     user: Option<String>,
-    #[command(flatten)]
-    config: ConfigFile,
 }
 
-impl Resume {
-    pub fn run(self) -> Result<()> {
-        let Some(of) = suspended(self.instance, self.user) else {
-            return Ok(());
-        };
-        for id in self.config.perform(suspend::Resume { of })? {
-            println!("{id} may be started again");
-        }
-        Ok(())
+impl Operation for Resume {
+    const PATH: &'static str = "/resume";
+    type Reply = Vec<InstanceId>;
+
+    async fn run(&self, operator: Operator<'_>) -> Result<Vec<InstanceId>, Error> {
+        let of = named(self.instance.as_ref(), self.user.as_ref());
+        let of = of.ok_or_else(|| FieldErrors::one("instance", "is required"))?;
+        operator.resume(of).await
+    }
+
+    fn print(&self, ids: &Vec<InstanceId>) -> Result<()> {
+        ids.iter()
+            .try_for_each(|id| line(&format!("{id} may be started again")))
     }
 }
 
-fn suspended(instance: Option<String>, user: Option<String>) -> Option<Suspended> {
-    let instance = instance.map(Suspended::Instance);
-    instance.or(user.map(Suspended::User))
+fn named(instance: Option<&String>, user: Option<&String>) -> Option<Suspended> {
+    let instance = instance.cloned().map(Suspended::Instance);
+    instance.or_else(|| user.cloned().map(Suspended::User))
 }

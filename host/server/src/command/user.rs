@@ -1,88 +1,163 @@
 //! `wharf user`.
 
-use super::ConfigFile;
-use crate::operation::user::{EndAccess, InviteUser, LetMove, LimitUser, ListUsers, SwitchUser};
+use super::operator::{Perform, operator_commands};
+use crate::operation::Operation;
 use anyhow::Result;
-use clap::{Args, Subcommand};
-use wharf_control::{EndedAccess, UserQuota};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use wharf_cli::output::{line, note};
+use wharf_control::{EndedAccess, Invitation, Operator, UserQuota};
 use wharf_domain::email::canonical;
+use wharf_domain::error::Error;
 use wharf_domain::quota::{Amounts, UserLimit};
 
-/// List users, invite, disable and enable them, and set their limits
-#[derive(Args)]
-pub struct User {
-    #[command(subcommand)]
-    command: UserCommand,
+operator_commands! {
+    pub enum User {
+        List(Perform<ListUsers>),
+        Invite(Perform<InviteUser>),
+        /// Refuse a user's keys and sessions; instances go on
+        Disable(Perform<SwitchUser<true>>),
+        /// Accept a disabled user's keys again
+        Enable(Perform<SwitchUser<false>>),
+        EndAccess(Perform<EndAccess>),
+        /// Note that a user permits the drain of a node to stop, move and start running instances
+        AllowMoves(Perform<LetMove<true>>),
+        /// Note that a user's running instances stay on a node that is drained, which is the default
+        RefuseMoves(Perform<LetMove<false>>),
+        Limit(Perform<LimitUser>),
+    }
 }
 
-#[derive(Subcommand)]
-enum UserCommand {
-    /// List users: e-mail address, usage and limit of each quantity, the ways to sign in, and
-    /// `disabled` if it applies
-    List {
-        #[command(flatten)]
-        config: ConfigFile,
-    },
-    /// Print a link by which a user gets a passkey or a password; it is valid once, for 72 hours
-    Invite {
-        /// The user's e-mail address; a user who does not exist is created
-        email: String,
-        #[command(flatten)]
-        config: ConfigFile,
-    },
-    /// Refuse a user's keys and sessions; instances go on
-    Disable {
-        /// The user's e-mail address
-        email: String,
-        #[command(flatten)]
-        config: ConfigFile,
-    },
-    /// Accept a disabled user's keys again
-    Enable {
-        /// The user's e-mail address
-        email: String,
-        #[command(flatten)]
-        config: ConfigFile,
-    },
-    /// Revoke the keys of a user or of all, end the sessions, and remove passwords, passkeys, identities
-    /// and invitations; instances go on
-    EndAccess {
-        /// The user's e-mail address
-        #[arg(required_unless_present = "all", conflicts_with = "all")]
-        email: Option<String>,
-        /// Do it for all users
-        #[arg(long)]
-        all: bool,
-        #[command(flatten)]
-        config: ConfigFile,
-    },
-    /// Note that a user permits the drain of a node to stop, move and start running instances
-    AllowMoves {
-        /// The user's e-mail address
-        email: String,
-        #[command(flatten)]
-        config: ConfigFile,
-    },
-    /// Note that a user's running instances stay on a node that is drained, which is the default
-    RefuseMoves {
-        /// The user's e-mail address
-        email: String,
-        #[command(flatten)]
-        config: ConfigFile,
-    },
-    /// Set limits of a user and print them: a number, `unlimited`, or `default` for the configuration's
-    Limit {
-        /// The user's e-mail address
-        email: String,
-        #[command(flatten)]
-        limits: Limits,
-        #[command(flatten)]
-        config: ConfigFile,
-    },
+/// List users: e-mail address, usage and limit of each quantity, the ways to sign in, and `disabled` if it
+/// applies
+#[derive(Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListUsers {}
+
+impl Operation for ListUsers {
+    const PATH: &'static str = "/users/list";
+    type Reply = Vec<UserQuota>;
+
+    async fn run(&self, operator: Operator<'_>) -> Result<Vec<UserQuota>, Error> {
+        operator.users()
+    }
+
+    fn print(&self, users: &Vec<UserQuota>) -> Result<()> {
+        users.iter().try_for_each(|user| line(&line_of(user)))
+    }
 }
 
-#[derive(Args)]
-struct Limits {
+/// Print a link by which a user gets a passkey or a password; it is valid once, for 72 hours
+#[derive(Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InviteUser {
+    /// The user's e-mail address; a user who does not exist is created
+    email: String,
+}
+
+impl Operation for InviteUser {
+    const PATH: &'static str = "/users/invite";
+    type Reply = Invitation;
+
+    async fn run(&self, operator: Operator<'_>) -> Result<Invitation, Error> {
+        operator.invite(&self.email).await
+    }
+
+    fn print(&self, invitation: &Invitation) -> Result<()> {
+        let until = invitation.expires_at.to_rfc3339();
+        line(invitation.url.expose())?;
+        note(&format!(
+            "valid once, until {until}; it is a password until then"
+        ));
+        Ok(())
+    }
+}
+
+/// Disables or enables a user.
+#[derive(Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SwitchUser<const DISABLED: bool> {
+    /// The user's e-mail address
+    email: String,
+}
+
+impl<const DISABLED: bool> Operation for SwitchUser<DISABLED> {
+    const PATH: &'static str = if DISABLED {
+        "/users/disable"
+    } else {
+        "/users/enable"
+    };
+    type Reply = ();
+
+    async fn run(&self, operator: Operator<'_>) -> Result<(), Error> {
+        operator.set_disabled(&self.email, DISABLED).await
+    }
+}
+
+/// Revoke the keys of a user or of all, end the sessions, and remove passwords, passkeys, identities and
+/// invitations; instances go on
+#[derive(Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EndAccess {
+    /// The user's e-mail address
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    email: Option<String>,
+    /// Do it for all users
+    #[arg(long)]
+    pub all: bool,
+}
+
+impl Operation for EndAccess {
+    const PATH: &'static str = "/users/end-access";
+    /// Each user is a write.
+    const TIMEOUT: Duration = Duration::from_mins(10);
+    type Reply = Vec<EndedAccess>;
+
+    async fn run(&self, operator: Operator<'_>) -> Result<Vec<EndedAccess>, Error> {
+        operator.end_access(self.email.as_deref()).await
+    }
+
+    fn print(&self, users: &Vec<EndedAccess>) -> Result<()> {
+        users.iter().try_for_each(|user| line(&ended(user)))
+    }
+}
+
+impl EndAccess {
+    /// Ends the access of all users.
+    pub const ALL: Self = Self {
+        email: None,
+        all: true,
+    };
+}
+
+/// Notes whether a user's running instances may be moved.
+#[derive(Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LetMove<const PERMITTED: bool> {
+    /// The user's e-mail address
+    email: String,
+}
+
+impl<const PERMITTED: bool> Operation for LetMove<PERMITTED> {
+    const PATH: &'static str = if PERMITTED {
+        "/users/allow-moves"
+    } else {
+        "/users/refuse-moves"
+    };
+    type Reply = ();
+
+    async fn run(&self, operator: Operator<'_>) -> Result<(), Error> {
+        operator.let_move(&self.email, PERMITTED).await
+    }
+}
+
+/// Set limits of a user and print them: a number, `unlimited`, or `default` for the configuration's
+#[derive(Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitUser {
+    /// The user's e-mail address
+    email: String,
     /// Instances
     #[arg(long, value_name = "LIMIT")]
     instances: Option<UserLimit>,
@@ -103,81 +178,43 @@ struct Limits {
     ports: Option<UserLimit>,
 }
 
-impl User {
-    pub fn run(self) -> Result<()> {
-        match self.command {
-            UserCommand::List { config } => {
-                for user in config.perform(ListUsers {})? {
-                    println!("{}", line(&user));
-                }
-            }
-            UserCommand::Invite { email, config } => {
-                let invitation = config.perform(InviteUser { email })?;
-                let until = invitation.expires_at.to_rfc3339();
-                println!("{}", invitation.url.expose());
-                eprintln!("valid once, until {until}; it is a password until then");
-            }
-            UserCommand::Disable { email, config } => {
-                let disabled = true;
-                config.perform(SwitchUser { email, disabled })?;
-            }
-            UserCommand::Enable { email, config } => {
-                let disabled = false;
-                config.perform(SwitchUser { email, disabled })?;
-            }
-            UserCommand::EndAccess {
-                email,
-                all: _,
-                config,
-            } => {
-                for ended in config.perform(EndAccess { email })? {
-                    println!("{}", ended_line(&ended));
-                }
-            }
-            UserCommand::AllowMoves { email, config } => {
-                let permitted = true;
-                config.perform(LetMove { email, permitted })?;
-            }
-            UserCommand::RefuseMoves { email, config } => {
-                let permitted = false;
-                config.perform(LetMove { email, permitted })?;
-            }
-            UserCommand::Limit {
-                email,
-                limits,
-                config,
-            } => {
-                let limits = Amounts {
-                    n_instances: limits.instances,
-                    n_vcpus: limits.vcpus,
-                    mem_gib: limits.mem_gib,
-                    disk_size_gib: limits.disk_gib,
-                    n_gpus: limits.gpus,
-                    n_ports: limits.ports,
-                };
-                println!("{}", line(&config.perform(LimitUser { email, limits })?));
-            }
-        }
-        Ok(())
+impl Operation for LimitUser {
+    const PATH: &'static str = "/users/limit";
+    type Reply = UserQuota;
+
+    async fn run(&self, operator: Operator<'_>) -> Result<UserQuota, Error> {
+        let limits = Amounts {
+            n_instances: self.instances,
+            n_vcpus: self.vcpus,
+            mem_gib: self.mem_gib,
+            disk_size_gib: self.disk_gib,
+            n_gpus: self.gpus,
+            n_ports: self.ports,
+        };
+        operator.limit_user(&self.email, limits).await
+    }
+
+    fn print(&self, user: &UserQuota) -> Result<()> {
+        line(&line_of(user))
     }
 }
 
 /// A line about the access that ended.
-pub(super) fn ended_line(ended: &EndedAccess) -> String {
+fn ended(user: &EndedAccess) -> String {
     let counted = [
-        ("keys", ended.keys),
-        ("sessions", ended.sessions),
-        ("passkeys", ended.passkeys),
-        ("identities", ended.identities),
-        ("password", ended.password.into()),
-        ("invitation", ended.invitation.into()),
+        ("keys", user.keys),
+        ("sessions", user.sessions),
+        ("passkeys", user.passkeys),
+        ("identities", user.identities),
+        ("password", user.password.into()),
+        ("invitation", user.invitation.into()),
     ];
     let counted = counted.into_iter().filter(|(_, number)| *number > 0);
     let parts: Vec<_> = counted.map(|(what, n)| format!("{what} {n}")).collect();
-    format!("{}\tended: {}", ended.email, parts.join(", "))
+    format!("{}\tended: {}", user.email, parts.join(", "))
 }
 
-fn line(user: &UserQuota) -> String {
+fn line_of(user: &UserQuota) -> String {
     let amounts = user.used.zip(user.limits, |used, limit| match limit {
         Some(limit) => format!("{used} of {limit}"),
         None => format!("{used} of unlimited"),
@@ -185,9 +222,10 @@ fn line(user: &UserQuota) -> String {
     let fields = amounts
         .fields()
         .map(|(name, text)| format!("\t{name} {text}"));
-    let ways = match user.ways.is_empty() {
-        true => String::new(),
-        false => format!("\tsign-in by {}", user.ways.join(", ")),
+    let ways = if user.ways.is_empty() {
+        String::new()
+    } else {
+        format!("\tsign-in by {}", user.ways.join(", "))
     };
     let disabled = if user.disabled { "\tdisabled" } else { "" };
     // An earlier version stored addresses as they were typed.

@@ -7,19 +7,9 @@ use super::listen::{self, Served};
 use super::respond::{self, HttpError, Response};
 use super::start_error::StartError;
 use super::unsent::Unsent;
+use crate::check::ListClaims;
+use crate::command;
 use crate::operation::Operation;
-use crate::operation::audit::{ListAudit, VerifyAudit};
-use crate::operation::backup::Backup;
-use crate::operation::bill::{Bill, CorrectBill};
-use crate::operation::claims::ListClaims;
-use crate::operation::clock::{AdoptClock, ShowClock};
-use crate::operation::events::Events;
-use crate::operation::forget::Forget;
-use crate::operation::key::{ListKeys, NewKey, RevokeKey};
-use crate::operation::node::{AcceptNode, DrainNode, ListNodes, LoseNode};
-use crate::operation::secrets::RotateSecrets;
-use crate::operation::suspend::{ListSuspensions, Resume, Suspend};
-use crate::operation::user::{EndAccess, InviteUser, LetMove, LimitUser, ListUsers, SwitchUser};
 use axum::Router;
 use axum::extract::{FromRequest, Request, State};
 use axum::response::IntoResponse;
@@ -103,44 +93,24 @@ fn bind(path: &PathBuf) -> std::io::Result<UnixListener> {
 
 type Shared = State<Arc<App>>;
 
+/// The routes of the admin service.
+pub struct AdminRouter(Router<Arc<App>>);
+
+impl AdminRouter {
+    /// Adds an operation.
+    pub fn with<O: Operation>(self) -> Self {
+        Self(self.0.route(O::PATH, post(perform::<O>)))
+    }
+}
+
 fn router(app: Arc<App>) -> Router {
-    let router = Router::new();
-    let router = add::<NewKey>(router);
-    let router = add::<ListKeys>(router);
-    let router = add::<RevokeKey>(router);
-    let router = add::<ListUsers>(router);
-    let router = add::<LimitUser>(router);
-    let router = add::<InviteUser>(router);
-    let router = add::<SwitchUser>(router);
-    let router = add::<EndAccess>(router);
-    let router = add::<LetMove>(router);
-    let router = add::<Events>(router);
-    let router = add::<Bill>(router);
-    let router = add::<CorrectBill>(router);
-    let router = add::<ShowClock>(router);
-    let router = add::<AdoptClock>(router);
-    let router = add::<RotateSecrets>(router);
-    let router = add::<Backup>(router);
-    let router = add::<ListClaims>(router);
-    let router = add::<ListNodes>(router);
-    let router = add::<AcceptNode>(router);
-    let router = add::<DrainNode>(router);
-    let router = add::<LoseNode>(router);
-    let router = add::<Forget>(router);
-    let router = add::<Suspend>(router);
-    let router = add::<Resume>(router);
-    let router = add::<ListSuspensions>(router);
-    let router = add::<ListAudit>(router);
-    let router = add::<VerifyAudit>(router);
+    let AdminRouter(router) =
+        command::serve_operations(AdminRouter(Router::new())).with::<ListClaims>();
     router
         .route("/installation", get(installation))
         .fallback(async || HttpError::UnknownPath)
         .method_not_allowed_fallback(async || HttpError::UnknownPath)
         .with_state(app)
-}
-
-fn add<O: Operation>(router: Router<Arc<App>>) -> Router<Arc<App>> {
-    router.route(O::PATH, post(perform::<O>))
 }
 
 fn respond<T: Serialize>(result: Result<T, Error>) -> Response {

@@ -1,33 +1,23 @@
 //! A client of the admin service, for the subcommands of `wharf`.
 
 use crate::operation::Operation;
-use bytes::Bytes;
-use http::header::HOST;
-use http::{Method, Request};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::rt::TokioIo;
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
-use tokio::net::UnixStream;
-use tokio::time::timeout;
+use std::sync::Arc;
 
 /// The size limit of a response in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Why a request to the running server failed.
+/// The reason why a request to the running server failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     /// The socket cannot be opened.
     #[error("cannot open {path}")]
-    Open {
-        /// The socket.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
+    Open { path: String, source: io::Error },
     /// The server sent no response, or a broken one.
     #[error("no answer from the running server: {0}")]
     Unanswered(String),
@@ -36,69 +26,64 @@ pub enum AdminError {
     Refused(String),
 }
 
-/// A connection to the running server.
-pub struct AdminClient(SendRequest<Full<Bytes>>);
+/// A client of the running server.
+pub struct AdminClient(reqwest::Client);
 
 impl AdminClient {
-    /// Connects; none if no server runs.
-    pub async fn connect(socket: &Path) -> Result<Option<Self>, AdminError> {
-        let stream = match UnixStream::connect(socket).await {
-            Ok(stream) => stream,
+    /// Finds the running server; none if no server runs.
+    pub fn connect(socket: &Path) -> Result<Option<Self>, AdminError> {
+        match UnixStream::connect(socket) {
+            Ok(_) => Ok(Some(Self(client(socket)?))),
             Err(error) => match error.kind() {
-                ErrorKind::NotFound | ErrorKind::ConnectionRefused => return Ok(None),
-                _ => {
-                    return Err(AdminError::Open {
-                        path: socket.display().to_string(),
-                        source: error,
-                    });
-                }
+                ErrorKind::NotFound | ErrorKind::ConnectionRefused => Ok(None),
+                _ => Err(AdminError::Open {
+                    path: socket.display().to_string(),
+                    source: error,
+                }),
             },
-        };
-        let (client, connection) = handshake(TokioIo::new(stream)).await.map_err(unanswered)?;
-        tokio::spawn(connection);
-        Ok(Some(Self(client)))
+        }
     }
 
     /// Runs an operation in the server.
-    pub async fn perform<O: Operation>(&mut self, operation: O) -> Result<O::Reply, AdminError> {
-        let body = serde_json::to_vec(&operation).map_err(unanswered)?;
-        let reply = self.ask(Method::POST, O::PATH, body, O::TIMEOUT).await?;
+    pub async fn perform<O: Operation>(&self, operation: &O) -> Result<O::Reply, AdminError> {
+        let body = serde_json::to_vec(operation).map_err(unanswered)?;
+        let request = self.0.post(format!("http://wharf{}", O::PATH)).body(body);
+        let response = request.timeout(O::TIMEOUT).send().await;
+        let mut response = response.map_err(failed)?;
+        let mut reply = Vec::new();
+        while let Some(part) = response.chunk().await.map_err(failed)? {
+            reply.extend_from_slice(&part);
+            if reply.len() > MAX_BYTES {
+                return Err(unanswered("the response is too large"));
+            }
+        }
+        if !response.status().is_success() {
+            return Err(AdminError::Refused(reason(&reply)));
+        }
         // The error would repeat parts of the body, which may be a key.
         serde_json::from_slice(&reply)
             .map_err(|_| unanswered("the response has an unexpected form"))
     }
+}
 
-    async fn ask(
-        &mut self,
-        method: Method,
-        path: &str,
-        body: Vec<u8>,
-        limit: Duration,
-    ) -> Result<Bytes, AdminError> {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(HOST, "wharf")
-            .body(Full::new(body.into()))
-            .map_err(unanswered)?;
-        let exchange = async {
-            self.0.ready().await.map_err(unanswered)?;
-            let response = self.0.send_request(request).await.map_err(unanswered)?;
-            let status = response.status();
-            let body = Limited::new(response.into_body(), MAX_BYTES)
-                .collect()
-                .await;
-            Ok((status, body.map_err(unanswered)?.to_bytes()))
-        };
-        let (status, body) = timeout(limit, exchange)
-            .await
-            .map_err(|_| AdminError::Unanswered("it took too long".to_owned()))??;
-        if status.is_success() {
-            Ok(body)
-        } else {
-            Err(AdminError::Refused(reason(&body)))
-        }
+/// The socket has no TLS, but reqwest asks for its settings.
+fn client(socket: &Path) -> Result<reqwest::Client, AdminError> {
+    let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(unanswered)?
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    let client = reqwest::Client::builder().unix_socket(socket).no_proxy();
+    let client = client.tls_backend_preconfigured(tls).build();
+    client.map_err(unanswered)
+}
+
+fn failed(error: reqwest::Error) -> AdminError {
+    if error.is_timeout() {
+        return unanswered("it took too long");
     }
+    // The error with its causes.
+    unanswered(format!("{:#}", anyhow::Error::new(error.without_url())))
 }
 
 fn unanswered(error: impl std::fmt::Display) -> AdminError {
@@ -137,9 +122,9 @@ mod tests {
         assert!(reason(b"<html>").contains("without a reason"));
     }
 
-    #[tokio::test]
-    async fn no_server() {
+    #[test]
+    fn no_server() {
         let nowhere = std::env::temp_dir().join("wharf-no-such-admin.sock");
-        assert!(AdminClient::connect(&nowhere).await.unwrap().is_none());
+        assert!(AdminClient::connect(&nowhere).unwrap().is_none());
     }
 }

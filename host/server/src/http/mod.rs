@@ -48,6 +48,7 @@ mod unsent;
 mod usage;
 mod webhooks;
 
+pub use admin::AdminRouter;
 pub use admin_client::{AdminClient, AdminError};
 pub use extract::Named;
 pub use server::Server;

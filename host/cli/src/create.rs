@@ -1,0 +1,259 @@
+//! `wharf create`.
+
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::output::{note, one_of, progress};
+use crate::resize::{options_that_fit, shortage_message};
+use crate::show::instance_as;
+use crate::ssh_keys::{public_key, saved};
+use crate::wait::{Awaited, Limit, wait_for};
+use anyhow::{Context, Error, Result};
+use clap::Args;
+use std::env;
+use std::io::stdin;
+use std::path::PathBuf;
+use std::time::Duration;
+use uuid::Uuid;
+use wharf_client::types::{CpuTier, CreateRequest, InstanceOrState, ResourceType};
+use wharf_client::{Client, Error as ClientError, Reply, Secret};
+
+const ACCESS_KEY: &str = "AWS_ACCESS_KEY_ID";
+const SECRET_KEY: &str = "AWS_SECRET_ACCESS_KEY";
+/// Retries of a creation whose answer was lost. They have its `Idempotency-Key`.
+const RETRIES: u32 = 2;
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Create an instance
+#[derive(Args)]
+pub struct Create {
+    /// Name; the server makes one without it
+    name: Option<String>,
+    /// Kind of the instance
+    #[arg(
+        long = "type",
+        value_name = "TYPE",
+        value_parser = one_of::<ResourceType, 2>(["container", "vm"]),
+        default_value_t = ResourceType::Container
+    )]
+    kind: ResourceType,
+    /// Software, as `wharf flavors` lists it; default: base
+    #[arg(long)]
+    flavor: Option<String>,
+    /// vCPUs
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    vcpus: u64,
+    /// RAM in GiB
+    #[arg(long, value_name = "GIB", default_value_t = 1)]
+    mem: u64,
+    /// Disk in GiB
+    #[arg(long, value_name = "GIB", default_value_t = 10)]
+    disk: u64,
+    /// Class of CPU
+    #[arg(long, value_parser = one_of::<CpuTier, 2>(["general-purpose", "high-performance"]))]
+    tier: Option<CpuTier>,
+    /// Model of a GPU, for containers
+    #[arg(long, value_name = "MODEL")]
+    gpu: Option<String>,
+    /// File of an OpenSSH public key for logins, such as ~/.ssh/id_ed25519.pub
+    #[arg(long, value_name = "FILE", conflicts_with = "ssh_key")]
+    key: Option<PathBuf>,
+    /// Name of a public key that is saved on the server
+    #[arg(long, value_name = "NAME")]
+    ssh_key: Option<String>,
+    /// URL of an S3 endpoint, whose keys are in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY
+    #[arg(long, value_name = "URL", requires = "s3_bucket")]
+    s3_endpoint: Option<String>,
+    /// S3 bucket, or bucket and path, to copy to the home directory at the start
+    #[arg(long, value_name = "BUCKET", requires = "s3_endpoint")]
+    s3_bucket: Option<String>,
+    /// Read the API key of an AI provider from stdin
+    #[arg(long)]
+    ai_key_stdin: bool,
+    /// Wait until the instance is running
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    limit: Limit,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+impl Create {
+    pub async fn run(self) -> Result<()> {
+        let client = self.connection.client()?;
+        let body = self.body(&client).await?;
+        let created = match send(&client, &body).await {
+            Ok(created) => created,
+            Err(error) => return Err(self.refused(error)),
+        };
+        let (name, id) = match created.body()? {
+            InstanceOrState::Instance(instance) => (instance.name, instance.uuid),
+            // A key without the scope `read` sees no name.
+            InstanceOrState::ChangedInstance(changed) => (changed.uuid.to_string(), changed.uuid),
+        };
+        if !self.wait {
+            if !self.connection.is_json() {
+                note(&format!(
+                    "{name} is starting; `wharf wait {name}` waits until it runs."
+                ));
+            }
+            return instance_as(&self.connection, &created);
+        }
+        // An interrupted wait must not hide the name that the server made.
+        note(&format!("{name} is created and starting."));
+        match wait_for(&client, (&name, &id), Awaited::Running, self.limit).await? {
+            Some(running) => instance_as(&self.connection, &running),
+            None => instance_as(&self.connection, &created),
+        }
+    }
+
+    async fn body(&self, client: &Client) -> Result<CreateRequest> {
+        let mut body = CreateRequest::new(self.disk, self.mem, self.vcpus, self.kind);
+        body.name.clone_from(&self.name);
+        body.flavor.clone_from(&self.flavor);
+        body.gpu_model.clone_from(&self.gpu);
+        body.cpu_tier = self.tier;
+        body.public_key = match (&self.key, &self.ssh_key) {
+            (Some(file), _) => Some(public_key(file)?),
+            (None, Some(name)) => Some(saved(client, name).await?.public_key),
+            (None, None) => None,
+        };
+        if self.s3_endpoint.is_some() {
+            body.s3_endpoint_url.clone_from(&self.s3_endpoint);
+            body.s3_prefill_bucket.clone_from(&self.s3_bucket);
+            body.s3_access_key_id = Some(secret_variable(ACCESS_KEY)?);
+            body.s3_secret_access_key = Some(secret_variable(SECRET_KEY)?);
+        }
+        if self.ai_key_stdin {
+            body.ai_provider_api_key = Some(secret_of_stdin()?);
+        }
+        Ok(body)
+    }
+
+    /// Adds the command that would succeed to a shortage.
+    fn refused(&self, error: ClientError) -> Error {
+        let shortage = error
+            .refusal()
+            .and_then(|refusal| refusal.shortage.as_ref());
+        let Some(shortage) = shortage else {
+            return error.into();
+        };
+        let command = options_that_fit(shortage).map(|options| {
+            let amount = |option, own| {
+                let found = options.iter().find(|(name, _)| *name == option);
+                found.map_or(own, |(_, amount)| *amount)
+            };
+            let has_gpu = !shortage.bottleneck.iter().any(|field| field == "n_gpus");
+            self.command(
+                amount("--vcpus", self.vcpus),
+                amount("--mem", self.mem),
+                amount("--disk", self.disk),
+                has_gpu,
+            )
+        });
+        let message = shortage_message(shortage, command.as_deref());
+        let source = error;
+        Failure::Insufficient { message, source }.into()
+    }
+
+    /// This command with other amounts.
+    fn command(&self, vcpus: u64, mem: u64, disk: u64, has_gpu: bool) -> String {
+        let mut words = vec!["wharf create".to_owned()];
+        words.extend(self.name.as_deref().map(quoted));
+        let mut option = |name: &str, value: Option<String>| {
+            words.extend(value.map(|value| format!("--{name} {}", quoted(&value))));
+        };
+        let is_default = self.kind == ResourceType::Container;
+        option("type", (!is_default).then(|| self.kind.to_string()));
+        option("flavor", self.flavor.clone());
+        option("vcpus", Some(vcpus.to_string()));
+        option("mem", Some(mem.to_string()));
+        option("disk", Some(disk.to_string()));
+        option("tier", self.tier.map(|tier| tier.to_string()));
+        option("gpu", self.gpu.clone().filter(|_| has_gpu));
+        option(
+            "key",
+            self.key.as_ref().map(|file| file.display().to_string()),
+        );
+        option("ssh-key", self.ssh_key.clone());
+        option("s3-endpoint", self.s3_endpoint.clone());
+        option("s3-bucket", self.s3_bucket.clone());
+        option("profile", self.connection.profile.clone());
+        let flags = [("--ai-key-stdin", self.ai_key_stdin), ("--wait", self.wait)];
+        words.extend(
+            flags
+                .iter()
+                .filter(|(_, is_set)| *is_set)
+                .map(|(flag, _)| (*flag).to_owned()),
+        );
+        words.join(" ")
+    }
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Sends the request, and again if its answer is lost or an earlier attempt is in progress.
+async fn send(
+    client: &Client,
+    body: &CreateRequest,
+) -> Result<Reply<InstanceOrState>, ClientError> {
+    let bar = progress("Creating");
+    let key = Uuid::new_v4().to_string();
+    let mut retries = RETRIES;
+    let answer = loop {
+        let sent = client
+            .create_instance(body)
+            .idempotency_key(&key)
+            .send()
+            .await;
+        let is_uncertain = match &sent {
+            Err(ClientError::TimedOut(_)) => true,
+            Err(ClientError::Unreachable(error)) => !error.is_connect(),
+            Err(ClientError::Refused(refusal)) => refusal.status == 409,
+            _ => false,
+        };
+        if !is_uncertain || retries == 0 {
+            break sent;
+        }
+        retries -= 1;
+        tokio::time::sleep(RETRY_PAUSE).await;
+    };
+    bar.finish_and_clear();
+    answer
+}
+
+fn secret_variable(name: &str) -> Result<Secret> {
+    let value = env::var(name).ok().filter(|value| !value.is_empty());
+    let missing = || Failure::Usage(format!("--s3-endpoint needs the variable {name}"));
+    Ok(value.ok_or_else(missing)?.into())
+}
+
+/// A secret from stdin, one line.
+pub fn secret_of_stdin() -> Result<Secret> {
+    let mut line = String::new();
+    stdin().read_line(&mut line).context("cannot read stdin")?;
+    match line.trim() {
+        "" => Err(Failure::Usage("stdin has no key".to_owned()).into()),
+        key => Ok(key.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(quoted("a-b.pub"), "a-b.pub");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -1,0 +1,130 @@
+//! The command line of Wharf's users. Its commands reach a server over the REST interface, by
+//! [`wharf_client`] alone.
+
+mod account;
+mod api;
+mod ask_password;
+mod completions;
+mod config_ssh;
+mod connection;
+mod console;
+mod cost;
+mod create;
+mod device;
+mod events;
+mod failure;
+mod keys;
+mod known_hosts;
+mod lifecycle;
+mod login;
+mod names;
+pub mod output;
+mod profiles;
+mod remove;
+mod resize;
+mod show;
+mod ssh;
+mod ssh_keys;
+mod stats;
+mod wait;
+
+pub use ask_password::answer_if_asked;
+pub use completions::COMPLETE_VARIABLE;
+pub use events::UserEvents;
+pub use failure::{describe, exit_code};
+
+use anyhow::{Context, Result};
+use clap::Subcommand;
+use connection::{Connection, Named};
+use std::future::Future;
+
+/// A command for users.
+#[derive(Subcommand)]
+pub enum UserCommand {
+    Login(login::Login),
+    Logout(login::Logout),
+    /// Show the server, and the user or the key that you are signed in with
+    Whoami(Connection),
+    /// List your instances
+    Ls(Connection),
+    Create(create::Create),
+    /// Show an instance with its cost, and the fingerprints of its SSH host keys
+    Show(Named),
+    Ssh(ssh::Ssh),
+    /// Open a terminal of a running instance through the server; Ctrl-] ends it
+    Console(Named),
+    Wait(wait::Wait),
+    /// Stop a running instance; its disk stays
+    Stop(Named),
+    /// Start a stopped instance again
+    Restart(Named),
+    /// Create an instance again whose host was lost, with an empty disk
+    Recreate(Named),
+    Resize(resize::Resize),
+    Rename(resize::Rename),
+    Rm(remove::Remove),
+    /// Open and close ports of a virtual machine
+    #[command(subcommand)]
+    Port(lifecycle::Port),
+    Stats(stats::Stats),
+    Cost(cost::Cost),
+    /// List the flavors, the software that instances can have
+    Flavors(Connection),
+    /// Show your quota and its use
+    Quota(Connection),
+    Preferences(account::Preferences),
+    /// List, create and revoke your API keys
+    #[command(subcommand)]
+    Keys(keys::Keys),
+    /// List, add and remove the SSH public keys that are saved on the server
+    #[command(subcommand)]
+    SshKeys(ssh_keys::SshKeys),
+    Api(api::Api),
+    ConfigSsh(config_ssh::ConfigSsh),
+    Completions(completions::Completions),
+}
+
+impl UserCommand {
+    /// Runs the command.
+    pub fn run(self) -> Result<()> {
+        block_on(async {
+            match self {
+                Self::Login(login) => login.run().await,
+                Self::Logout(logout) => logout.run().await,
+                Self::Whoami(connection) => account::whoami(&connection).await,
+                Self::Ls(connection) => show::list(&connection).await,
+                Self::Create(create) => create.run().await,
+                Self::Show(named) => show::show(&named).await,
+                Self::Ssh(ssh) => ssh.run().await,
+                Self::Console(named) => console::open(&named).await,
+                Self::Wait(wait) => wait.run().await,
+                Self::Stop(named) => lifecycle::stop(&named).await,
+                Self::Restart(named) => lifecycle::restart(&named).await,
+                Self::Recreate(named) => lifecycle::recreate(&named).await,
+                Self::Resize(resize) => resize.run().await,
+                Self::Rename(rename) => rename.run().await,
+                Self::Rm(remove) => remove.run().await,
+                Self::Port(port) => port.run().await,
+                Self::Stats(stats) => stats.run().await,
+                Self::Cost(cost) => cost.run().await,
+                Self::Flavors(connection) => account::flavors(&connection).await,
+                Self::Quota(connection) => account::quota(&connection).await,
+                Self::Preferences(preferences) => preferences.run().await,
+                Self::Keys(keys) => keys.run().await,
+                Self::SshKeys(keys) => keys.run().await,
+                Self::Api(api) => api.run().await,
+                Self::ConfigSsh(config) => config.run().await,
+                Self::Completions(completions) => completions.run(),
+            }
+        })
+    }
+}
+
+/// Runs one command to its end.
+fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?
+        .block_on(work)
+}

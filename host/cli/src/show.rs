@@ -1,0 +1,112 @@
+//! `wharf ls` and `wharf show`.
+
+use crate::connection::{Connection, Named};
+use crate::output::Column::{Number, Text};
+use crate::output::{fields, hourly_usd, list as print_list, or_none, table, usd};
+use anyhow::Result;
+use serde::de::DeserializeOwned;
+use wharf_client::Reply;
+use wharf_client::types::{EventList, InstanceFields, State, Usage, Uuid};
+
+pub async fn list(connection: &Connection) -> Result<()> {
+    let instances = connection
+        .client()?
+        .list_instances(None, None)
+        .send()
+        .await?;
+    let columns = [
+        Text("NAME"),
+        Text("STATE"),
+        Text("TYPE"),
+        Text("FLAVOR"),
+        Number("VCPUS"),
+        Number("MEM"),
+        Number("DISK"),
+        Text("GPU"),
+        Text("ADDRESS"),
+    ];
+    connection.print(&instances, |instances| {
+        table(columns, instances.0.iter().map(|instance| row(instance)))
+    })
+}
+
+fn row(instance: &InstanceFields) -> [String; 9] {
+    let address = instance
+        .webapp_url
+        .as_ref()
+        .or(instance.ssh_command.as_ref());
+    [
+        instance.name.clone(),
+        instance.state.to_string(),
+        instance.resource_type.to_string(),
+        instance.flavor.clone(),
+        instance.n_vcpus.to_string(),
+        format!("{} GiB", instance.mem_gib),
+        format!("{} GiB", instance.disk_size_gib),
+        or_none(instance.gpu_model.as_ref()),
+        or_none(address),
+    ]
+}
+
+pub async fn show(Named { name, connection }: &Named) -> Result<()> {
+    let client = connection.client()?;
+    let reply = client.get_instance(name).send().await?;
+    if connection.is_json() {
+        return instance_as(connection, &reply);
+    }
+    let instance = reply.body()?;
+    let keys = client.list_host_keys(&instance.uuid).fetch().await?;
+    let usage = client.get_usage(None, None).fetch().await?;
+    let mut rows = rows(&reply);
+    if instance.state == State::Error {
+        let events = client.list_events(Some(1000), None, Some(&instance.uuid), None);
+        rows.insert(2, ("reason", reason(&events.fetch().await?)));
+    }
+    rows.extend(cost_rows(&usage, &instance.uuid));
+    let keys = keys.0.iter();
+    rows.extend(keys.map(|key| ("ssh_host_key", format!("{} {}", key.type_, key.fingerprint))));
+    print_list(&rows)
+}
+
+/// Why an instance is in error, by its events.
+fn reason(events: &EventList) -> String {
+    let failed = events.iter().rfind(|event| event.type_ == "failed");
+    or_none(failed.and_then(|event| event.message.as_ref()))
+}
+
+/// The cost of an instance now and in this month. An instance without cost is left out of the usage.
+fn cost_rows(usage: &Usage, uuid: &Uuid) -> [(&'static str, String); 2] {
+    let cost = usage.instances.iter().find(|cost| cost.uuid == *uuid);
+    let (hourly, total) = cost.map_or((0.0, 0.0), |cost| (cost.hourly_usd, cost.total_usd));
+    [
+        ("usd_per_hour", hourly_usd(hourly)),
+        ("usd_this_month", usd(total)),
+    ]
+}
+
+/// The fields that are shown first.
+const FIRST: [&str; 10] = [
+    "name",
+    "state",
+    "resource_type",
+    "flavor",
+    "n_vcpus",
+    "mem_gib",
+    "disk_size_gib",
+    "ssh_command",
+    "webapp_url",
+    "public_ipv4",
+];
+
+/// Prints an instance. Only JSON has the password.
+pub fn instance_as<T: DeserializeOwned>(connection: &Connection, reply: &Reply<T>) -> Result<()> {
+    connection.print(reply, |_| print_list(&rows(reply)))
+}
+
+fn rows<T>(reply: &Reply<T>) -> Vec<(&str, String)> {
+    let shown = fields(reply).filter(|(name, _)| *name != "original_service_password");
+    let mut rows: Vec<_> = shown.collect();
+    let place = |name: &str| FIRST.iter().position(|first| *first == name);
+    rows.sort_by_key(|(name, _)| place(name).unwrap_or(FIRST.len()));
+    rows
+}

@@ -1,0 +1,79 @@
+//! Operations for the operator. A subcommand of `wharf` is one operation: its arguments are the request to
+//! the running server, over the admin socket, and its reply prints itself. If no server runs, it runs on
+//! the database.
+
+use crate::http::AdminClient;
+use crate::server::open_db;
+use anyhow::{Result, bail};
+use serde::{Serialize, de::DeserializeOwned};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use wharf_cli::output::json;
+use wharf_config::Config;
+use wharf_control::{Accounts, Keys, Operator, SecretsSource};
+use wharf_domain::error::Error;
+
+/// An operation with its arguments. The admin socket carries it as JSON.
+pub trait Operation: Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// Path on the admin socket.
+    const PATH: &'static str;
+    /// The time that a running server has for it.
+    const TIMEOUT: Duration = Duration::from_secs(10);
+    /// The result. Its JSON may hold a secret, so it needs no `Debug`.
+    type Reply: Serialize + DeserializeOwned + Send;
+
+    /// Runs it. An error of an argument is [`Error::Fields`] and names the argument.
+    fn run(
+        &self,
+        operator: Operator<'_>,
+    ) -> impl Future<Output = Result<Self::Reply, Error>> + Send;
+
+    /// Prints the reply in words. An operation without a result prints nothing.
+    fn print(&self, _: &Self::Reply) -> Result<()> {
+        Ok(())
+    }
+
+    /// Prints the reply as JSON.
+    fn print_json(&self, reply: &Self::Reply) -> Result<()> {
+        match serde_json::to_value(reply)? {
+            serde_json::Value::Null => Ok(()),
+            _ => json(reply),
+        }
+    }
+
+    /// The operation for the next page of a long list.
+    fn next(&self, _: &Self::Reply) -> Option<Self> {
+        None
+    }
+
+    /// Fails if the reply is bad news, after it was printed.
+    fn verdict(&self, _: &Self::Reply) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs an operation in the server of this configuration, or on its database if no server runs.
+pub async fn perform<O: Operation>(config: &Config, operation: &O) -> Result<O::Reply> {
+    if let Some(server) = AdminClient::connect(&config.admin_socket())? {
+        return Ok(server.perform(operation).await?);
+    }
+    let (db, inventory, clock) = open_db(config)?;
+    let keys = Keys::load(db.clone(), clock.clone())?;
+    let accounts = Accounts::load(db.clone(), clock.clone(), keys.access().clone())?;
+    let operator = Operator {
+        db: &db,
+        keys: &keys,
+        accounts: &accounts,
+        inventory: &inventory,
+        config: Arc::new(config.clone()),
+        clock: &clock,
+        secrets: SecretsSource::In(&config.data_dir),
+        app: None,
+    };
+    match operation.run(operator).await {
+        Ok(reply) => Ok(reply),
+        Err(Error::Fields(errors)) => bail!("{errors}"),
+        Err(error) => bail!("{}", error.chain()),
+    }
+}
