@@ -45,7 +45,7 @@ mod own_flavors;
 mod passkeys;
 mod placement;
 mod plugins;
-mod policies;
+mod request_files;
 mod quota;
 mod races;
 mod rate;

@@ -198,7 +198,8 @@ async fn the_shipped_plugins_import_this_and_no_more() {
         match *name {
             "driver-docker" | "driver-incus" => assert_eq!(own, driver),
             "driver-simulated" => {
-                assert_eq!(own, ["driver-types@0.1.0", "engine@0.1.0", "types@0.1.0"])
+                let wanted = ["driver-types", "engine", "requests", "types"];
+                assert_eq!(own, wanted.map(|interface| format!("{interface}@0.1.0")));
             }
             _ => assert_eq!(own, ["types@0.1.0"]),
         }

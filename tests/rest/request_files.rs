@@ -1,4 +1,4 @@
-//! Policies of drivers: approval by hash, what a policy refuses, and `wharf plugin check`.
+//! Request files: their approval by hash, the requests that they lack, and `wharf plugin`.
 
 use crate::{has, running, uuid};
 use serde_json::json;
@@ -9,14 +9,14 @@ use wharf_testkit::workspace::root;
 use wharf_tests::{Ports, Server, Shell, simulated_node};
 
 const PLUGIN: &str = "target/plugins/wasm32-wasip2/plugin/driver_simulated.wasm";
-const POLICY: &str = "plugins/driver-simulated/policy.toml";
-const NAME: &str = "driver-mine.policy.toml";
+const FILE: &str = "plugins/driver-simulated/requests.toml";
+const NAME: &str = "driver-mine.requests.toml";
 
-/// A directory with a driver of an operator's, and its policy with this text.
-fn directory(policy: &str) -> TempDir {
+/// A directory with a driver of an operator's, and its requests with this text.
+fn directory(requests: &str) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::copy(root().join(PLUGIN), dir.path().join("driver-mine.wasm")).unwrap();
-    fs::write(dir.path().join(NAME), policy).unwrap();
+    fs::write(dir.path().join(NAME), requests).unwrap();
     dir
 }
 
@@ -31,12 +31,16 @@ fn start(dir: &Path, pins: &str) -> anyhow::Result<Server> {
 
 fn refusal(dir: &Path, pins: &str) -> String {
     match start(dir, pins) {
-        Ok(_) => panic!("the policy was accepted"),
+        Ok(_) => panic!("the file was accepted"),
         Err(error) => format!("{error:#}"),
     }
 }
 
-/// The line of the configuration that a text tells, such as `"driver-mine.policy.toml" = "sha256:…"`.
+fn shipped() -> String {
+    fs::read_to_string(root().join(FILE)).unwrap()
+}
+
+/// The line of the configuration that a text tells, such as `"driver-mine.requests.toml" = "sha256:…"`.
 fn approval(text: &str) -> String {
     let start = text.find(&format!("\"{NAME}\" = \"sha256:")).unwrap();
     let line = &text[start..];
@@ -48,18 +52,18 @@ fn approval(text: &str) -> String {
 }
 
 #[test]
-fn a_policy_serves_once_its_hash_is_approved() {
-    let policy = fs::read_to_string(root().join(POLICY)).unwrap();
-    let dir = directory(&policy);
+fn requests_serve_once_the_hash_of_their_file_is_approved() {
+    let requests = shipped();
+    let dir = directory(&requests);
     let message = refusal(dir.path(), "");
-    has(&message, "driver-mine.policy.toml is not approved");
+    has(&message, "driver-mine.requests.toml is not approved");
     let pin = approval(&message);
     let server = start(dir.path(), &pin).unwrap();
     let api = server.user("ann@example.com").unwrap();
     running(&api);
     server.finish().unwrap();
 
-    fs::write(dir.path().join(NAME), format!("{policy}\n# changed\n")).unwrap();
+    fs::write(dir.path().join(NAME), format!("{requests}\n# changed\n")).unwrap();
     let message = refusal(dir.path(), &pin);
     assert!(message.contains("not the pinned one"), "{message}");
     fs::remove_file(dir.path().join(NAME)).unwrap();
@@ -68,9 +72,9 @@ fn a_policy_serves_once_its_hash_is_approved() {
 }
 
 #[test]
-fn a_driver_gets_nothing_that_its_policy_does_not_list() {
-    let policy = fs::read_to_string(root().join(POLICY)).unwrap();
-    let (before, rest) = policy.split_once("[request.create]").unwrap();
+fn a_driver_gets_no_request_that_its_file_lacks() {
+    let requests = shipped();
+    let (before, rest) = requests.split_once("[request.create]").unwrap();
     let (_, after) = rest.split_once("[request.resize]").unwrap();
     let dir = directory(&format!("{before}[request.resize]{after}"));
     let pin = approval(&refusal(dir.path(), ""));
@@ -79,14 +83,14 @@ fn a_driver_gets_nothing_that_its_policy_does_not_list() {
     let created = api.small_container().unwrap();
     api.wait_for(uuid(&created), "error").unwrap();
     let log = server.log();
-    let refused = "PUT on this path";
+    let refused = "there is no request \\\"create\\\"";
     assert!(log.contains(refused), "{refused} is not in: {log}");
     server.finish().unwrap();
 }
 
 #[test]
-fn a_wrong_policy_is_refused_with_its_place() {
-    let policy = fs::read_to_string(root().join(POLICY)).unwrap();
+fn a_wrong_file_is_refused_with_its_place() {
+    let requests = shipped();
     for (old, new, words) in [
         (
             "kind = \"simulated\"",
@@ -101,22 +105,23 @@ fn a_wrong_policy_is_refused_with_its_place() {
         ("in-process = true", "in-process = false", "unix:///"),
         ("[request.info]", "[request.info", "line "),
     ] {
-        let dir = directory(&policy.replacen(old, new, 1));
+        let dir = directory(&requests.replacen(old, new, 1));
         let pin = approval(&refusal(dir.path(), ""));
         let message = refusal(dir.path(), &pin);
         assert!(message.contains(words), "{words} is not in: {message}");
     }
-    let dir = directory(&policy);
-    fs::rename(dir.path().join(NAME), dir.path().join("mine.policy.toml")).unwrap();
+    let dir = directory(&requests);
+    let renamed = dir.path().join("mine.requests.toml");
+    fs::rename(dir.path().join(NAME), renamed).unwrap();
     let message = refusal(dir.path(), "");
-    assert!(message.contains("driver-NAME.policy.toml"), "{message}");
+    assert!(message.contains("driver-NAME.requests.toml"), "{message}");
 }
 
 #[test]
-fn the_command_explains_a_policy_and_tells_its_hash() {
+fn the_command_explains_a_file_and_tells_its_hash() {
     let shell = Shell::new().unwrap();
-    let policy = fs::read_to_string(root().join(POLICY)).unwrap();
-    let dir = directory(&policy.replace("path = \"/info\"", "path = \"/{any}\""));
+    let open = "path = \"/{argument.at}\"\narguments.at = { pattern = \"[a-z]+\" }";
+    let dir = directory(&shipped().replace("path = \"/info\"", open));
     let path = dir.path().join(NAME);
     let path = path.to_str().unwrap();
     let words = shell.ok(&["plugin", "check", path]).unwrap();
@@ -125,13 +130,12 @@ fn the_command_explains_a_policy_and_tells_its_hash() {
         "The driver may change:",
         "create: Creates the machine.",
         "PUT /instances/{instance}",
-        "only in the call that creates the instance",
+        "only in the call that creates an instance",
         "n_vcpus: {size.vcpus}",
-        "node_ports:",
-        "each item: for one of {published}",
-        "with: {published.node_port}",
-        "each item: one of {gpus}",
-        "warning: request.info: the path /{any} leaves a part to the driver",
+        "node_ports: for each of {published}",
+        "gpus: {gpus}",
+        "the driver chooses {argument.grace-ms}: an integer up to 3600000",
+        "warning: request.info: the path /{argument.at} leaves a part to the driver",
         "with 1 warnings",
     ] {
         assert!(words.contains(part), "{part} is not in: {words}");
@@ -149,8 +153,8 @@ fn the_command_explains_a_policy_and_tells_its_hash() {
     }
 
     for (file, words) in [
-        ("driver-mine.wasm", "its policy is in"),
-        ("gone.policy.toml", "cannot read"),
+        ("driver-mine.wasm", "its requests are in"),
+        ("gone.requests.toml", "cannot read"),
     ] {
         let path = dir.path().join(file);
         let ended = shell
@@ -163,4 +167,62 @@ fn the_command_explains_a_policy_and_tells_its_hash() {
     let ended = shell.run(&["plugin", "check", path]).unwrap();
     assert_eq!(ended.code, Some(1));
     assert!(ended.stderr.contains("line 1"), "{}", ended.stderr);
+}
+
+#[test]
+fn the_command_prints_a_request_of_a_sample_call() {
+    let shell = Shell::new().unwrap();
+    let dir = directory(&shipped());
+    let path = dir.path().join(NAME);
+    let path = path.to_str().unwrap();
+    let sample = dir.path().join("sample.json");
+    let vm = json!({ "call": "change", "kind": "vm", "ports": [22, 80] });
+    fs::write(&sample, vm.to_string()).unwrap();
+    let sample = sample.to_str().unwrap();
+    let instance = "/instances/0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f";
+    let render = |arguments: &[&str]| {
+        let all = [&["plugin", "render"], arguments].concat();
+        shell.run(&all).unwrap()
+    };
+
+    let created = render(&[path, "create"]);
+    assert_eq!(created.code, Some(0), "{}", created.stderr);
+    let (target, body) = created.stdout.split_once("\n\n").unwrap();
+    assert_eq!(target, format!("PUT {instance}"));
+    let body: serde_json::Value = serde_json::from_str(body).unwrap();
+    assert_eq!(body["hostname"], "demo");
+    assert_eq!(body["node_ports"], json!([20001]));
+
+    let ports = render(&["simulated", "ports", "--call", sample]);
+    let wanted = format!("PUT {instance}/ports?incarnation=3\n\n[\n  22,\n  80\n]\n");
+    assert_eq!(ports.stdout, wanted, "{}", ports.stderr);
+    let stop = render(&[
+        "simulated",
+        "stop",
+        "--call",
+        sample,
+        "--set",
+        "grace-ms=500",
+    ]);
+    let wanted = format!("POST {instance}/stop?grace-ms=500&incarnation=3\n");
+    assert_eq!(stop.stdout, wanted, "{}", stop.stderr);
+
+    for (arguments, words) in [
+        (vec!["pause"], "there is no request \"pause\""),
+        (vec!["stop"], "stop: argument grace-ms: required"),
+        (
+            vec!["stop", "--set", "grace-ms=3600001"],
+            "it must be an integer up to 3600000",
+        ),
+        (
+            vec!["create", "--call", sample],
+            "create: only for the call that creates an instance",
+        ),
+        (vec!["stop", "--set", "grace"], "must be NAME=VALUE"),
+        (vec!["stop", "--call", "/nowhere/s.json"], "cannot read"),
+    ] {
+        let refused = render(&[&["simulated"], arguments.as_slice()].concat());
+        assert_ne!(refused.code, Some(0), "{}", refused.stdout);
+        assert!(refused.stderr.contains(words), "{}", refused.stderr);
+    }
 }
