@@ -5,8 +5,7 @@ use super::fault::Fault;
 use super::file::optional_pattern;
 use super::setting::shown;
 use super::template::Template;
-use super::values::Member;
-use super::writer::Writer;
+use super::writer::{Writer, scalar};
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
@@ -63,6 +62,15 @@ impl Members {
             Self::Networks => "networks",
         }
     }
+
+    /// The part by which a driver names a member.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Published => "node_port",
+            Self::Files => "path",
+            Self::Networks => "id",
+        }
+    }
 }
 
 /// As the file has it.
@@ -110,7 +118,7 @@ impl TryFrom<Written> for Argument {
 }
 
 /// The values of arguments by their names.
-pub type Values<'a> = BTreeMap<&'a str, Member<'a>>;
+pub type Values<'a> = BTreeMap<&'a str, Value>;
 
 /// Checks the given arguments of a request.
 pub fn check<'a>(
@@ -149,7 +157,7 @@ impl Argument {
         &'a self,
         writer: &mut Writer<'a>,
         given: Option<&str>,
-    ) -> Result<Option<Member<'a>>, Fault> {
+    ) -> Result<Option<Value>, Fault> {
         let may_be_given = match &self.when {
             Some(when) => writer.holds(when)?,
             None => true,
@@ -160,7 +168,7 @@ impl Argument {
                 Form::Flag => Ok(None),
                 Form::OneOf(_) => {
                     let first = self.permitted(writer)?.into_iter().next();
-                    Ok(first.map(|text| Member::Value(text.into())))
+                    Ok(first.map(Value::from))
                 }
                 _ => Err(Fault::refused("required".to_owned())),
             };
@@ -172,17 +180,17 @@ impl Argument {
                     let all: Vec<_> = templates.iter().map(Template::as_str).collect();
                     return Err(wrong(all.join(" or ")));
                 }
-                Some(Member::Value(given.into()))
+                Some(given.into())
             }
             Form::Flag => match given {
-                "true" => Some(Member::Value(Value::Bool(true))),
+                "true" => Some(Value::Bool(true)),
                 "false" => None,
                 _ => return Err(wrong("true or false".to_owned())),
             },
             Form::Max(max) => {
                 let number = given.parse::<u64>().ok();
                 match number.filter(|number| number <= max && number.to_string() == given) {
-                    Some(number) => Some(Member::Value(number.into())),
+                    Some(number) => Some(number.into()),
                     None => return Err(wrong(format!("an integer up to {max}"))),
                 }
             }
@@ -192,11 +200,15 @@ impl Argument {
                 if !is_plain || !pattern.is_match(given) {
                     return Err(wrong(format!("text of the form {}", shown(pattern))));
                 }
-                Some(Member::Value(given.into()))
+                Some(given.into())
             }
             Form::Of(list) => {
                 let members = writer.members(list.list())?;
-                let found = members.into_iter().find(|member| member.is_called(given));
+                let is_called = |member: &Value| {
+                    let name = member.get(list.key()).and_then(scalar);
+                    name.is_some_and(|name| name == given)
+                };
+                let found = members.into_iter().find(is_called);
                 let wanted = || wrong(format!("one of the call's {}", list.list()));
                 Some(found.ok_or_else(wanted)?)
             }

@@ -1,16 +1,15 @@
 //! Writes a request of a file: its target, its headers and its body.
 
-use super::argument;
+use super::argument::{self, Form, Members};
 use super::fault::Fault;
 use super::file::{Body as BodyOf, Request, Transfer};
 use super::path;
-use super::values::{Member, Values};
+use super::values::Values;
 use super::writer::{Writer, scalar};
 use super::{Body, CallScope, Purpose, Refusal, Rendered, Requests, Targets};
 use http::Method;
 use serde_json::Value;
 use std::fmt::Write as _;
-use wharf_domain::blueprint::File;
 
 /// The most bytes of a body of JSON.
 const MAX_BODY: usize = 1 << 20;
@@ -97,14 +96,15 @@ impl Request {
             BodyOf::None => Body::None,
             BodyOf::Archive => Body::Archive(writer.values().files()?.to_vec()),
             BodyOf::File => {
-                let file = writer
-                    .arguments
-                    .values()
-                    .find_map(|argument| match argument {
-                        Member::File(file) => Some(File::clone(file)),
-                        _ => None,
-                    });
-                Body::File(file.ok_or_else(|| Fault::refused("no argument names a file"))?)
+                let mut arguments = self.arguments.iter();
+                let is_file = |form: &Form| matches!(form, Form::Of(Members::Files));
+                let named = arguments.find(|(_, argument)| is_file(&argument.form));
+                let path = named.and_then(|(name, _)| writer.arguments.get(name.as_str()));
+                let path = path.and_then(|file| file.get("path"));
+                let mut files = writer.values().files()?.iter();
+                let file = files.find(|file| path.is_some_and(|path| *path == file.path));
+                let file = file.ok_or_else(|| Fault::refused("no argument names a file"))?;
+                Body::File(file.clone())
             }
             BodyOf::Json(node) => {
                 let text = writer.node(node)?.to_string();

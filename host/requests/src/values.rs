@@ -4,7 +4,7 @@ use super::fault::Fault;
 use super::file::Document;
 use super::publish;
 use super::scope::{CallScope, CreateScope, Subject};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use wharf_domain::blueprint::File;
@@ -27,38 +27,6 @@ pub struct Values<'a> {
     pub scope: &'a CallScope,
 }
 
-/// A member of a list, or the value of an argument.
-#[derive(Debug, Clone)]
-pub enum Member<'a> {
-    Published(&'a PublishedPort),
-    File(&'a File),
-    Network(&'a Network),
-    Variable(&'a (String, String)),
-    /// Any other value.
-    Value(Value),
-}
-
-impl Member<'_> {
-    /// Whether a driver calls it so.
-    pub fn is_called(&self, given: &str) -> bool {
-        match self {
-            Self::Published(port) => port.node_port.to_string() == given,
-            Self::File(file) => file.path == given,
-            Self::Network(network) => network.id == given,
-            Self::Variable((name, _)) => name == given,
-            Self::Value(_) => false,
-        }
-    }
-
-    /// The value itself; of a member with parts, that it is there.
-    pub fn whole(&self) -> Value {
-        match self {
-            Self::Value(value) => value.clone(),
-            _ => Value::Bool(true),
-        }
-    }
-}
-
 impl<'a> Values<'a> {
     /// The value of a name that needs no other part of the file.
     pub fn get(&self, name: &str) -> Result<Value, Fault> {
@@ -67,14 +35,8 @@ impl<'a> Values<'a> {
             ("settings", _) => return self.setting(key),
             ("learnt", _) => return self.learnt(key),
             ("size", _) => self.size(key)?.into(),
-            ("network", _) => network(self.network()?, key)?,
-            ("public", _) => {
-                let public = self.subject()?.public_network.as_ref();
-                network(
-                    public.ok_or_else(|| Fault::absent("this call has no such network"))?,
-                    key,
-                )?
-            }
+            ("network", _) => self.network(self.subject()?.network.as_ref(), key)?,
+            ("public", _) => self.network(self.subject()?.public_network.as_ref(), key)?,
             ("installation", "") => self.scope.installation.as_str().into(),
             ("installation", "end") => end(&self.scope.installation, INSTALLATION_END).into(),
             ("installation", _) => end(&self.scope.installation, INSTALLATION_END_SHORT).into(),
@@ -112,52 +74,35 @@ impl<'a> Values<'a> {
                 let ports = ports.ok_or_else(|| Fault::absent("the instance is not a VM"))?;
                 ports.iter().copied().collect()
             }
+            ("published", _) => self.creation()?.published.iter().map(port).collect(),
+            ("environment", _) => {
+                let variables = self.creation()?.environment.iter();
+                let pair =
+                    |(name, value): &(String, String)| json!({ "name": name, "value": value });
+                variables.map(pair).collect()
+            }
+            ("files", _) => self.files()?.iter().map(file).collect(),
+            ("networks", _) => {
+                let subject = self.subject()?;
+                let networks = subject.network.iter().chain(&subject.public_network);
+                networks.map(network).collect()
+            }
             _ => return Err(Fault::absent("the host does not know it")),
         })
     }
 
-    /// The members of a list of the host, if they have parts.
-    pub fn members(&self, list: &str) -> Result<Option<Vec<Member<'a>>>, Fault> {
-        Ok(Some(match list {
-            "published" => {
-                let published = self.creation()?.published.iter();
-                published.map(Member::Published).collect()
-            }
-            "environment" => {
-                let variables = self.creation()?.environment.iter();
-                variables.map(Member::Variable).collect()
-            }
-            "files" => self.files()?.iter().map(Member::File).collect(),
-            "networks" => {
-                let subject = self.subject()?;
-                let networks = subject.network.iter().chain(&subject.public_network);
-                networks.map(Member::Network).collect()
-            }
-            _ => return Ok(None),
-        }))
-    }
-
-    /// A part of a member.
-    pub fn part(&self, of: &Member<'_>, key: &str) -> Result<Value, Fault> {
-        Ok(match (of, key) {
-            (Member::Published(port), "node_port") => port.node_port.into(),
-            (Member::Published(port), "instance_port") => port.instance_port.into(),
-            (Member::Published(port), _) => publish::address(self.settings, port.node_port)
-                .map_err(Fault::refused)?
-                .to_string()
-                .into(),
-            (Member::File(file), "path") => file.path.as_str().into(),
-            (Member::File(file), "uid") => file.uid.into(),
-            (Member::File(file), "gid") => file.gid.into(),
-            (Member::File(file), _) => format!("0{:o}", file.mode & 0o7777).into(),
-            (Member::Network(of), _) => network(of, key)?,
-            (Member::Variable((name, _)), "name") => name.as_str().into(),
-            (Member::Variable((_, value)), _) => value.as_str().into(),
-            (Member::Value(value), _) => match value.get(key) {
-                Some(part) => part.clone(),
-                None => return Err(Fault::absent("the member has no such part")),
-            },
-        })
+    /// A part of a member of a list.
+    pub fn part(&self, of: &Value, key: &str) -> Result<Value, Fault> {
+        if let Some(part) = of.get(key) {
+            return Ok(part.clone());
+        }
+        let port = of.get("node_port").and_then(Value::as_u64);
+        match port.and_then(|port| u16::try_from(port).ok()) {
+            Some(port) if key == "address" => publish::address(self.settings, port)
+                .map(|address| address.to_string().into())
+                .map_err(Fault::refused),
+            _ => Err(Fault::absent("the member has no such part")),
+        }
     }
 
     /// The blueprint's files, in the call that creates the instance.
@@ -201,9 +146,9 @@ impl<'a> Values<'a> {
         creation.ok_or_else(|| Fault::absent("only ensure creates"))
     }
 
-    fn network(&self) -> Result<&'a Network, Fault> {
-        let network = self.subject()?.network.as_ref();
-        network.ok_or_else(|| Fault::absent("this call has no such network"))
+    fn network(&self, of: Option<&Network>, key: &str) -> Result<Value, Fault> {
+        let of = of.ok_or_else(|| Fault::absent("this call has no such network"))?;
+        self.part(&network(of), key)
     }
 
     fn size(&self, key: &str) -> Result<u64, Fault> {
@@ -234,20 +179,31 @@ impl<'a> Values<'a> {
     }
 }
 
-fn network(network: &Network, key: &str) -> Result<Value, Fault> {
+fn network(network: &Network) -> Value {
     let subnet = network.subnet;
-    Ok(match key {
-        "id" => network.id.as_str().into(),
-        "subnet" => subnet.to_string().into(),
-        "prefix" => subnet.prefix_len().into(),
-        "hex" => format!("{:08x}", u32::from(subnet.network())).into(),
-        "prefix_hex" => format!("{:02x}", subnet.prefix_len()).into(),
-        "gateway" => network.gateway.to_string().into(),
-        "mac" => mac(network.address).into(),
-        "public" if network.is_public() => true.into(),
-        "public" => return Err(Fault::absent("the network is the owner's")),
-        _ => network.address.to_string().into(),
-    })
+    let mut parts = json!({
+        "id": network.id,
+        "subnet": subnet,
+        "prefix": subnet.prefix_len(),
+        "hex": format!("{:08x}", u32::from(subnet.network())),
+        "prefix_hex": format!("{:02x}", subnet.prefix_len()),
+        "gateway": network.gateway,
+        "address": network.address,
+        "mac": mac(network.address),
+    });
+    if let (true, Some(parts)) = (network.is_public(), parts.as_object_mut()) {
+        parts.insert("public".to_owned(), true.into());
+    }
+    parts
+}
+
+fn port(port: &PublishedPort) -> Value {
+    json!({ "node_port": port.node_port, "instance_port": port.instance_port })
+}
+
+fn file(file: &File) -> Value {
+    let mode = format!("0{:o}", file.mode & 0o7777);
+    json!({ "path": file.path, "uid": file.uid, "gid": file.gid, "mode": mode })
 }
 
 /// The hardware address of an address, by dockerd's rule. With another one, an endpoint would get

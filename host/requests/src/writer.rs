@@ -7,8 +7,8 @@ use super::names::word;
 use super::node::{Each, MAX_DEPTH, Node, Object};
 use super::path::is_plain;
 use super::template::{Expression, Operator, Part, Placeholder, Template};
-use super::values::{Member, Values};
-use serde_json::{Map, Value};
+use super::values::Values;
+use serde_json::{Map, Value, json};
 
 /// The most values of one request.
 const MAX_VALUES: usize = 20_000;
@@ -20,7 +20,7 @@ const MAX_BYTES: usize = 4 << 20;
 pub struct Writer<'a> {
     values: Values<'a>,
     pub arguments: argument::Values<'a>,
-    each: Vec<Bound<'a>>,
+    each: Vec<Bound>,
     depth: usize,
     written: usize,
     bytes: usize,
@@ -28,10 +28,10 @@ pub struct Writer<'a> {
 
 /// A member of a list, within `each`.
 #[derive(Debug)]
-struct Bound<'a> {
+struct Bound {
     word: &'static str,
     number: usize,
-    member: Member<'a>,
+    member: Value,
 }
 
 impl<'a> Writer<'a> {
@@ -57,6 +57,7 @@ impl<'a> Writer<'a> {
         if self.depth > MAX_DEPTH {
             return Err(Fault::refused(format!("is deeper than {MAX_DEPTH}")));
         }
+        self.count(0)?;
         self.depth += 1;
         let written = self.node_here(node);
         self.depth -= 1;
@@ -65,10 +66,12 @@ impl<'a> Writer<'a> {
 
     fn node_here(&mut self, node: &'a Node) -> Result<Value, Fault> {
         match node {
-            Node::Constant(value) => self.counted(value.clone()),
+            Node::Constant(value) => {
+                self.count_all(value)?;
+                Ok(value.clone())
+            }
             Node::Template(template) => self.template(template),
             Node::List(items) => {
-                self.count(0)?;
                 let mut list = Vec::new();
                 for (at, item) in items.iter().enumerate() {
                     let at = |fault: Fault| fault.required().at(&format!("[{at}]"));
@@ -77,18 +80,16 @@ impl<'a> Writer<'a> {
                 Ok(list.into())
             }
             Node::Cases(cases) => {
-                self.count(0)?;
                 for case in cases {
-                    let holds = match &case.when {
-                        Some(when) => self.holds(when)?,
-                        None => true,
+                    if let Some(when) = &case.when
+                        && !self.holds(when)?
+                    {
+                        continue;
+                    }
+                    return match &case.is {
+                        Some(is) => self.node(is),
+                        None => Err(Fault::absent("the case that holds has no value")),
                     };
-                    if let (true, Some(is)) = (holds, &case.is) {
-                        return self.node(is);
-                    }
-                    if holds {
-                        return Err(Fault::absent("the case that holds has no value"));
-                    }
                 }
                 Err(Fault::absent("no case holds"))
             }
@@ -98,7 +99,6 @@ impl<'a> Writer<'a> {
     }
 
     fn object(&mut self, object: &'a Object) -> Result<Value, Fault> {
-        self.count(0)?;
         let mut members = Map::new();
         let twice = |key: &str| Fault::refused(format!("the key {key:?} twice"));
         for name in &object.with {
@@ -135,7 +135,6 @@ impl<'a> Writer<'a> {
     }
 
     fn each(&mut self, each: &'a Each) -> Result<Value, Fault> {
-        self.count(0)?;
         let (mut list, mut members) = (Vec::new(), Map::new());
         let word = word(&each.list);
         for (number, member) in self.members(&each.list)?.into_iter().enumerate() {
@@ -169,38 +168,24 @@ impl<'a> Writer<'a> {
     }
 
     /// The members of a list. Those of a table have a name and a value.
-    pub fn members(&mut self, list: &str) -> Result<Vec<Member<'a>>, Fault> {
-        let host = self.values.members(list).map_err(|fault| fault.of(list))?;
-        if let Some(members) = host {
-            return Ok(members);
-        }
-        let members: Vec<_> = match self.name(list)? {
-            Value::Array(items) => items.into_iter().map(Member::Value).collect(),
+    pub fn members(&mut self, list: &str) -> Result<Vec<Value>, Fault> {
+        match self.name(list)? {
+            Value::Array(items) => Ok(items),
             Value::Object(members) => {
-                let pair = |(name, value): (String, Value)| {
-                    let pair = [
-                        ("name".to_owned(), name.into()),
-                        ("value".to_owned(), value),
-                    ];
-                    Member::Value(Value::Object(pair.into_iter().collect()))
-                };
-                members.into_iter().map(pair).collect()
+                let pair = |(name, value)| json!({ "name": name, "value": value });
+                Ok(members.into_iter().map(pair).collect())
             }
-            _ => return Err(Fault::refused("is no list").of(list)),
-        };
-        Ok(members)
+            _ => Err(Fault::refused("is no list").of(list)),
+        }
     }
 
     /// Whether a condition holds.
     pub fn holds(&mut self, condition: &'a Condition) -> Result<bool, Fault> {
         for test in &condition.0 {
-            let value = match self.has_members(&test.name) {
-                Some(has) => Some(has.into()),
-                None => match self.name(&test.name) {
-                    Ok(value) => Some(value),
-                    Err(fault) if fault.is_absent() => None,
-                    Err(fault) => return Err(fault),
-                },
+            let value = match self.name(&test.name) {
+                Ok(value) => Some(value),
+                Err(fault) if fault.is_absent() => None,
+                Err(fault) => return Err(fault),
             };
             let is_something = value
                 .as_ref()
@@ -217,12 +202,6 @@ impl<'a> Writer<'a> {
             }
         }
         Ok(true)
-    }
-
-    /// Whether a list of the host has members, if the name is such a list.
-    fn has_members(&self, name: &str) -> Option<bool> {
-        let members = self.values.members(name).transpose()?;
-        Some(members.is_ok_and(|members| !members.is_empty()))
     }
 
     /// Writes a template. A placeholder alone keeps the type of its value.
@@ -260,7 +239,6 @@ impl<'a> Writer<'a> {
                         return refused("has characters that may not stand here");
                     }
                     text.push_str(&value);
-                    self.count(value.len())?;
                 }
             }
         }
@@ -278,8 +256,9 @@ impl<'a> Writer<'a> {
 
     /// The texts of a template: several, if it is a list alone.
     pub fn texts(&mut self, template: &'a Template) -> Result<Vec<String>, Fault> {
-        let is_list = template.alone().is_some();
-        if is_list && let Value::Array(items) = self.template(template)? {
+        if let Some(alone) = template.alone()
+            && let Value::Array(items) = self.placeholder(alone)?
+        {
             return Ok(items.iter().filter_map(scalar).collect());
         }
         self.text(template).map(|text| vec![text])
@@ -302,6 +281,7 @@ impl<'a> Writer<'a> {
 
     fn number(&mut self, expression: &'a Expression) -> Result<u64, Fault> {
         let overflow = || Fault::refused("a calculation exceeds 64 bits");
+        self.count(0)?;
         match expression {
             Expression::Number(number) => Ok(*number),
             Expression::Name(name) => {
@@ -329,22 +309,25 @@ impl<'a> Writer<'a> {
 
     /// The value of a name.
     fn name(&mut self, name: &str) -> Result<Value, Fault> {
+        self.count(0)?;
         let value = self.name_here(name).map_err(|fault| fault.of(name))?;
-        self.counted(value)
+        if !name.starts_with("value.") {
+            self.count_all(&value)?;
+        }
+        Ok(value)
     }
 
     fn name_here(&mut self, name: &str) -> Result<Value, Fault> {
         let (table, key) = name.split_once('.').unwrap_or((name, ""));
-        if name == "n"
-            && let Some(bound) = self.each.last()
-        {
-            return Ok(bound.number.into());
-        }
-        if let Some(bound) = self.each.iter().rev().find(|bound| bound.word == table) {
-            return match key {
-                "" => Ok(bound.member.whole()),
-                key => self.values.part(&bound.member, key),
-            };
+        let bound = match name {
+            "n" => self.each.last(),
+            _ => self.each.iter().rev().find(|bound| bound.word == table),
+        };
+        match (bound, key) {
+            (Some(bound), _) if name == "n" => return Ok(bound.number.into()),
+            (Some(bound), "") => return Ok(bound.member.clone()),
+            (Some(bound), key) => return self.values.part(&bound.member, key),
+            (None, _) => {}
         }
         match table {
             "argument" => {
@@ -352,7 +335,7 @@ impl<'a> Writer<'a> {
                 let missing = || Fault::absent("the argument is not given");
                 let member = self.arguments.get(argument).ok_or_else(missing)?;
                 match key {
-                    "" => Ok(member.whole()),
+                    "" => Ok(member.clone()),
                     key => self.values.part(member, key),
                 }
             }
@@ -369,22 +352,14 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Counts a value with all of its members.
-    fn counted(&mut self, value: Value) -> Result<Value, Fault> {
-        match &value {
-            Value::String(text) => self.count(text.len())?,
-            Value::Array(items) => {
-                let bytes = items.iter().filter_map(Value::as_str).map(str::len).sum();
-                self.written += items.len();
-                self.count(bytes)?;
-            }
-            Value::Object(members) => {
-                self.written += members.len();
-                self.count(0)?;
-            }
-            _ => self.count(0)?,
+    /// Counts a copied value with all of its members.
+    fn count_all(&mut self, value: &Value) -> Result<(), Fault> {
+        self.count(value.as_str().map_or(0, str::len))?;
+        match value {
+            Value::Array(items) => items.iter().try_for_each(|item| self.count_all(item)),
+            Value::Object(members) => members.values().try_for_each(|item| self.count_all(item)),
+            _ => Ok(()),
         }
-        Ok(value)
     }
 
     fn count(&mut self, bytes: usize) -> Result<(), Fault> {
