@@ -229,3 +229,29 @@ fn a_sample_has_the_default_members_and_no_unknown_ones() {
         assert!(error.contains(words), "{error}");
     }
 }
+
+#[test]
+fn the_example_of_the_documentation_is_valid() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plugins.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, language) = page.split_once("### The language").unwrap();
+    let (_, example) = language.split_once("```toml\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let file = RequestFile::parse(example).unwrap();
+    assert!(
+        file.lint()
+            .contains(&"settings.publish_address: no request uses it".to_owned())
+    );
+    let sample = r#"{ "settings": { "publish_address": "192.0.2.1" }, "learnt": { "operation": ["6d6c"] } }"#;
+    let sample = Sample::parse(sample).unwrap();
+    let text = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    for (name, arguments) in [
+        ("create", vec![text("digest", "0123456789abcdef")]),
+        (
+            "wait",
+            vec![text("operation", "6d6c"), text("seconds", "5")],
+        ),
+    ] {
+        sample.render(&file, name, &arguments).unwrap();
+    }
+}

@@ -2,6 +2,7 @@
 //! every limit and wall with the value of its call, and no member that is not named here.
 
 mod docker;
+mod incus;
 mod simulated;
 
 use std::collections::BTreeSet;

@@ -1,0 +1,316 @@
+//! Promises of the request files of Docker and Incus beyond their creations.
+
+use serde_json::{Value, json};
+use wharf_requests::{CallScope, Purpose, RequestFile, Requests, Sample};
+
+const OWN: &str = "wharf-0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f";
+const OTHER: &str = "wharf-11111111-3c1e-4f43-9d2b-2c1c1f8f8f8f";
+const INCUS: &str = "wh-240a1045-0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f-3";
+
+/// A call of a driver.
+struct Call {
+    requests: Requests,
+    scope: CallScope,
+}
+
+impl Call {
+    fn new(driver: &str, sample: Value) -> Self {
+        let plugins = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins");
+        let text = std::fs::read_to_string(format!("{plugins}/{driver}/requests.toml")).unwrap();
+        let sample = Sample::parse(&sample.to_string()).unwrap();
+        let file = RequestFile::parse(&text).unwrap();
+        Self {
+            requests: Requests::new(&file, &sample.settings).unwrap(),
+            scope: sample.scope,
+        }
+    }
+
+    fn docker(sample: Value) -> Self {
+        Self::new("driver-docker", sample)
+    }
+
+    fn incus(call: &str) -> Self {
+        let settings =
+            json!({ "member": "one", "gateway": "10.80.0.1", "publish_address": "192.0.2.1" });
+        Self::new(
+            "driver-incus",
+            json!({ "call": call, "settings": settings }),
+        )
+    }
+
+    /// The request, or the refusal.
+    fn ask(
+        &self,
+        name: &str,
+        arguments: &[(&str, &str)],
+        purpose: Purpose,
+    ) -> Result<String, String> {
+        let arguments = texts(arguments);
+        let rendered = self.requests.render(&self.scope, name, &arguments, purpose);
+        rendered
+            .map(|written| written.to_string())
+            .map_err(|refusal| refusal.0)
+    }
+
+    fn send(&self, name: &str, arguments: &[(&str, &str)]) -> Result<String, String> {
+        self.ask(name, arguments, Purpose::Send)
+    }
+
+    /// Takes an answer to a request.
+    fn answer(&mut self, name: &str, arguments: &[(&str, &str)], status: u16, body: &Value) {
+        let (arguments, body) = (texts(arguments), body.to_string());
+        let body = body.as_bytes();
+        self.requests
+            .learn(&mut self.scope, name, &arguments, status, body);
+    }
+}
+
+fn texts(arguments: &[(&str, &str)]) -> Vec<(String, String)> {
+    let text = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
+    arguments.iter().map(text).collect()
+}
+
+#[track_caller]
+fn refused(answer: Result<String, String>, words: &str) {
+    let why = answer.unwrap_err();
+    assert!(why.contains(words), "{why}");
+}
+
+fn body(written: &str) -> Value {
+    let (_, body) = written.split_once("\n\n").unwrap();
+    serde_json::from_str(body).unwrap()
+}
+
+#[test]
+fn an_update_sets_the_size_of_the_call_or_the_one_before() {
+    let mut call = Call::docker(json!({ "call": "change" }));
+    let own = json!({ "CpuPeriod": 100_000, "CpuQuota": 200_000, "Memory": 1 << 30, "MemorySwap": 1 << 30 });
+    assert_eq!(body(&call.send("resize", &[]).unwrap()), own);
+    refused(
+        call.send("resize", &[("Memory", "0")]),
+        "there is no argument \"Memory\"",
+    );
+    refused(call.send("resize-back", &[]), "resize-back");
+    let report = |memory: u64| json!({ "HostConfig": { "CpuPeriod": 100_000, "CpuQuota": 50_000, "Memory": memory } });
+    // Zero means no limit.
+    call.answer("read", &[], 200, &report(0));
+    refused(call.send("resize-back", &[]), "resize-back");
+    call.answer("read", &[], 200, &report(5 << 30));
+    // An update of this call may be the cause of a later report.
+    call.answer("read", &[], 200, &report(7 << 30));
+    let before = json!({ "CpuPeriod": 100_000, "CpuQuota": 50_000, "Memory": 5_u64 << 30, "MemorySwap": 5_u64 << 30 });
+    assert_eq!(body(&call.send("resize-back", &[]).unwrap()), before);
+    let vm = Call::docker(json!({ "call": "change", "kind": "vm" }));
+    let podman = body(&vm.send("resize-podman", &[]).unwrap());
+    assert_eq!(podman["memory"]["limit"], (1_u64 << 30) + (384 << 20));
+}
+
+#[test]
+fn only_ids_that_the_engine_lists_with_the_calls_labels_stand_for_a_container() {
+    let mut call = Call::docker(json!({ "call": "change" }));
+    let id = |digit: char| digit.to_string().repeat(64);
+    let labels = |installation: &str, instance: &str| json!({ "io.wharf.installation": installation, "io.wharf.instance": instance });
+    let installation = "c8ba4720-ac4f-4603-8aa4-a08d240a1045";
+    let (own, other) = (&OWN["wharf-".len()..], &OTHER["wharf-".len()..]);
+    call.answer(
+        "list-instance",
+        &[],
+        200,
+        &json!([
+            { "Id": id('a'), "Labels": labels(installation, own) },
+            { "Id": id('b'), "Labels": labels(installation, other) },
+            { "Id": id('c'), "Labels": labels("another", own) },
+            { "Id": id('d') },
+        ]),
+    );
+    for container in [OWN, &id('a')] {
+        let started = call.send("start", &[("container", container)]).unwrap();
+        assert!(started.contains(container), "{started}");
+    }
+    for container in [OTHER, &id('b'), &id('c'), &id('d'), "", "..", "postgres"] {
+        for request in ["start", "delete", "resize", "connect", "prepare-ports"] {
+            let answer = call.send(request, &[("container", container)]);
+            refused(answer, "argument container");
+        }
+    }
+}
+
+#[test]
+fn content_goes_from_the_instances_container_to_its_replacement_only() {
+    let call = Call::docker(json!({}));
+    let copy = call.ask("content", &[], Purpose::Transfer).unwrap();
+    assert_eq!(
+        copy,
+        format!(
+            "GET /containers/{OWN}/export\nGET /containers/{OWN}/changes\n\
+             PUT /containers/{OWN}-part/archive?path=/\n"
+        )
+    );
+    for container in [OTHER, "postgres", &format!("{OWN}-part")] {
+        let answer = call.ask("content", &[("container", container)], Purpose::Transfer);
+        refused(answer, "argument container");
+    }
+    let change = Call::docker(json!({ "call": "change" }));
+    refused(change.ask("content", &[], Purpose::Transfer), "only for");
+    refused(call.send("content", &[]), "is a transfer");
+}
+
+#[test]
+fn a_disk_has_no_limit_only_after_the_engine_has_refused_one() {
+    let unlimited = [("digest", "0123456789abcdef"), ("no-disk-limit", "true")];
+    for request in ["create", "create-podman"] {
+        let mut call = Call::docker(json!({}));
+        let error = |words: &str| json!({ "message": words });
+        call.answer(
+            request,
+            &unlimited[..1],
+            500,
+            &error("no space left on device"),
+        );
+        call.answer(request, &unlimited[..1], 201, &error("project quota"));
+        refused(call.send(request, &unlimited), "argument no-disk-limit");
+        call.answer(
+            request,
+            &unlimited[..1],
+            500,
+            &error("--storage-opt is supported only for overlay over xfs"),
+        );
+        let written = call.send(request, &unlimited).unwrap();
+        assert!(!written.to_lowercase().contains("storageopt"), "{written}");
+        assert!(!written.contains("storage_opts"), "{written}");
+        let mut always = Call::docker(json!({ "settings": { "disk_limit": "on" } }));
+        always.answer(request, &unlimited[..1], 500, &error("project quota"));
+        refused(always.send(request, &unlimited), "argument no-disk-limit");
+    }
+}
+
+#[test]
+fn a_program_is_run_only_to_set_the_calls_ports() {
+    let sample = json!({ "call": "change", "kind": "vm", "ports": [22, 80] });
+    let mut call = Call::docker(sample);
+    let program = body(&call.send("prepare-ports", &[]).unwrap());
+    assert_eq!(
+        program["Cmd"],
+        json!(["/usr/local/sbin/wharf-vm", "set-ports", "22", "80"])
+    );
+    let id = "e".repeat(64);
+    refused(
+        call.send("set-ports", &[("program", &id)]),
+        "argument program",
+    );
+    call.answer("prepare-ports", &[], 201, &json!({ "Id": id }));
+    let run = call.send("set-ports", &[("program", &id)]).unwrap();
+    assert!(
+        run.starts_with(&format!("POST /exec/{id}/start\n")),
+        "{run}"
+    );
+    let container = Call::docker(json!({ "call": "change" }));
+    refused(container.send("prepare-ports", &[]), "prepare-ports");
+}
+
+#[test]
+fn the_operators_public_network_is_joined_and_neither_made_nor_deleted() {
+    let call = Call::docker(json!({
+        "call": "change",
+        "kind": "vm",
+        "public": { "id": "0p1", "subnet": "198.51.100.0/24", "gateway": "198.51.100.1", "address": "198.51.100.7" },
+        "settings": { "public_network": "lan" },
+    }));
+    let joined = call.send("connect", &[("network", "public")]).unwrap();
+    assert!(
+        joined.starts_with("POST /networks/lan/connect\n"),
+        "{joined}"
+    );
+    for request in ["create-network", "delete-network", "read-network"] {
+        let written = call.send(request, &[("network", "public")]).unwrap();
+        assert!(!written.contains("lan"), "{written}");
+    }
+    let none = Call::docker(json!({ "call": "change" }));
+    refused(none.send("connect", &[("network", "public")]), "connect");
+    refused(
+        none.send("connect", &[("network", "n0a500200045")]),
+        "argument network",
+    );
+    refused(
+        none.send("create-network", &[("network", "earlier")]),
+        "argument network",
+    );
+}
+
+#[test]
+fn only_a_survey_sees_the_networks_and_images_of_others() {
+    let survey = Call::docker(json!({ "call": "survey", "images": ["localhost/wharf/base:1"] }));
+    survey.send("survey-networks", &[]).unwrap();
+    refused(
+        survey.send("find-image", &[("image", "postgres")]),
+        "argument image",
+    );
+    for call in ["node", "instance", "change", "create"] {
+        let call = Call::docker(json!({ "call": call }));
+        refused(call.send("survey-networks", &[]), "only for");
+        refused(call.send("find-image", &[]), "only for");
+    }
+}
+
+#[test]
+fn only_a_move_moves_an_instance_and_it_creates_nothing() {
+    let digest = [("digest", "0123456789abcdef")];
+    let moves = Call::incus("move");
+    let moved = moves.send("move-here", &[]).unwrap();
+    assert!(
+        moved.starts_with(&format!("POST /1.0/instances/{INCUS}?")),
+        "{moved}"
+    );
+    moves.send("readdress", &digest).unwrap();
+    refused(moves.send("create", &digest), "only for");
+    refused(
+        moves.send("write-file", &[("file", "/etc/motd")]),
+        "only for",
+    );
+    for call in ["node", "instance", "change", "create"] {
+        let call = Call::incus(call);
+        refused(call.send("move-here", &[]), "move-here");
+        refused(call.send("readdress", &digest), "readdress");
+    }
+}
+
+#[test]
+fn a_file_of_the_blueprint_is_written_and_no_other() {
+    let call = Call::incus("create");
+    let written = call.send("write-file", &[("file", "/etc/motd")]).unwrap();
+    assert!(written.contains("X-Incus-mode: 0644\n"), "{written}");
+    refused(
+        call.send("write-file", &[("file", "/etc/shadow")]),
+        "argument file",
+    );
+    refused(
+        call.send("make-directory", &[("directory", "/root")]),
+        "argument directory",
+    );
+    let all = Call::docker(json!({})).send("write-files", &[]).unwrap();
+    assert!(
+        all.ends_with("password, a secret\n  /etc/motd, 8 bytes\n"),
+        "{all}"
+    );
+}
+
+#[test]
+fn a_reading_call_changes_nothing() {
+    for driver in ["driver-docker", "driver-incus", "driver-simulated"] {
+        let plugins = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins");
+        let text = std::fs::read_to_string(format!("{plugins}/{driver}/requests.toml")).unwrap();
+        let file: toml::Table = text.parse().unwrap();
+        for kind in ["node", "survey", "instance"] {
+            let call = Call::new(
+                driver,
+                json!({ "call": kind, "settings": { "member": "one" } }),
+            );
+            for (name, request) in file["request"].as_table().unwrap() {
+                if request["method"].as_str() != Some("GET") {
+                    refused(call.send(name, &[]), name);
+                    refused(call.ask(name, &[], Purpose::Job), name);
+                }
+            }
+        }
+    }
+}

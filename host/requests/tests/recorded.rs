@@ -1,0 +1,86 @@
+//! Recorded requests of each driver: a change of a file that changes a request is seen here. They are the
+//! requests that the drivers built themselves, before the host wrote them.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use wharf_requests::{Body, Purpose, Rendered, RequestFile, Requests, Sample};
+
+const DRIVERS: [&str; 1] = ["driver-docker"];
+
+#[derive(Deserialize)]
+struct Recorded {
+    request: String,
+    #[serde(default)]
+    arguments: BTreeMap<String, String>,
+    /// The members of the sample.
+    call: Value,
+    written: Value,
+}
+
+/// Writes a request for the sample.
+fn written(file: &RequestFile, recorded: &Recorded) -> Value {
+    let sample = Sample::parse(&recorded.call.to_string()).unwrap();
+    let requests = Requests::new(file, &sample.settings).unwrap();
+    let arguments: Vec<_> = recorded.arguments.clone().into_iter().collect();
+    let name = &recorded.request;
+    let render = |purpose| requests.render(&sample.scope, name, &arguments, purpose);
+    let purposes = [Purpose::Send, Purpose::Job, Purpose::Transfer];
+    let rendered = purposes
+        .into_iter()
+        .find_map(|purpose| render(purpose).ok());
+    let Some(rendered) = rendered else {
+        panic!("{name}: {:?}", render(Purpose::Show))
+    };
+    let Rendered {
+        method,
+        target,
+        body,
+        transfer,
+        ..
+    } = rendered;
+    if let Some(targets) = transfer {
+        return json!([targets.read, targets.changes, targets.write]);
+    }
+    let request = format!("{method} {target}");
+    match body {
+        Body::None => json!([request]),
+        Body::Json(text) => json!([request, serde_json::from_str::<Value>(&text).unwrap()]),
+        Body::Archive(files) => {
+            let files = files.iter().map(|file| &file.path);
+            json!([request, files.collect::<Vec<_>>()])
+        }
+        Body::File(file) => json!([request, file.path]),
+    }
+}
+
+#[test]
+fn requests_are_those_that_were_recorded() {
+    for driver in DRIVERS {
+        let plugins = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins");
+        let read = |name| std::fs::read_to_string(plugins.join(driver).join(name)).unwrap();
+        let text = read("requests.toml");
+        let file = RequestFile::parse(&text).unwrap();
+        let all: Vec<Recorded> = serde_json::from_str(&read("tests/requests.json")).unwrap();
+        for recorded in &all {
+            let written = written(&file, recorded);
+            assert_eq!(written, recorded.written, "{driver} {}", recorded.request);
+        }
+        let text: toml::Table = text.parse().unwrap();
+        let tables = ["request", "transfer"]
+            .into_iter()
+            .filter_map(|name| text.get(name));
+        let known = tables.flat_map(|table| table.as_table().unwrap().keys());
+        let known: BTreeSet<&str> = known.map(String::as_str).collect();
+        let seen: BTreeSet<&str> = all.iter().map(|one| one.request.as_str()).collect();
+        assert_eq!(seen, known, "{driver}: every request is recorded");
+    }
+}

@@ -1,0 +1,148 @@
+//! Incus, on a bridge of the operator and with networks of OVN.
+
+use super::{Call, Creation, DIGEST};
+use serde_json::{Value, json};
+
+fn config(net: &str) -> Value {
+    json!({
+        "limits.cpu": "2",
+        "limits.memory": "1GiB",
+        "limits.processes": "4096",
+        "boot.autostart": "false",
+        "security.idmap.isolated": "true",
+        "environment.LANG": "C.UTF-8",
+        "user.wharf.installation": "c8ba4720-ac4f-4603-8aa4-a08d240a1045",
+        "user.wharf.spec": DIGEST.1,
+        "user.wharf.hostname": "demo",
+        "user.wharf.start": "begun",
+        "user.wharf.net": net,
+    })
+}
+
+fn call(name: &'static str, settings: Value, net: &str, devices: Value) -> Call {
+    Call {
+        name,
+        arguments: vec![DIGEST],
+        sample: json!({
+            "images": ["wharf/base:1"],
+            "gpus": ["0000:01:00.0"],
+            "published": [
+                { "node_port": 20001, "instance_port": 22 },
+                { "node_port": 20002, "instance_port": 80 },
+            ],
+            "settings": settings,
+        }),
+        walls: vec![
+            (
+                "/name",
+                json!("wh-240a1045-0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f-3"),
+            ),
+            ("/type", json!("container")),
+            (
+                "/source",
+                json!({ "type": "image", "alias": "wharf/base:1" }),
+            ),
+            // A profile could add devices and configuration.
+            ("/profiles", json!([])),
+            ("/config", config(net)),
+            ("/devices", devices),
+        ],
+    }
+}
+
+fn bridge() -> Call {
+    let proxy = |node: u16, instance: u16| {
+        json!({
+            "type": "proxy",
+            "nat": "true",
+            "listen": format!("tcp:192.0.2.1:{node}"),
+            "connect": format!("tcp:10.80.1.7:{instance}"),
+        })
+    };
+    let settings = json!({
+        "member": "one",
+        "gateway": "10.80.0.1",
+        "publish_address": "192.0.2.1",
+        "dns": "192.0.2.53",
+    });
+    let devices = json!({
+        "root": { "type": "disk", "path": "/", "pool": "default", "size": "10GiB" },
+        "eth0": {
+            "type": "nic",
+            "name": "eth0",
+            "network": "wharf0",
+            "ipv4.address": "10.80.1.7",
+            "security.mac_filtering": "true",
+            "security.ipv4_filtering": "true",
+            "security.ipv6_filtering": "true",
+            "security.port_isolation": "true",
+        },
+        "port22": proxy(20001, 22),
+        "port80": proxy(20002, 80),
+        "gpu0": { "type": "gpu", "gputype": "physical", "pci": "0000:01:00.0" },
+    });
+    call(
+        "bridge",
+        settings,
+        "10.80.1.7/32 10.80.0.1 192.0.2.53",
+        devices,
+    )
+}
+
+/// Ports have forwards of their own here. Routes of its own would give a NIC other addresses.
+fn ovn() -> Call {
+    let settings = json!({
+        "member": "one",
+        "uplink": "up",
+        "acl": "wharf",
+        "publish_cidr": "198.18.64.0/18",
+        "dns": "192.0.2.53",
+    });
+    let devices = json!({
+        "root": { "type": "disk", "path": "/", "pool": "default", "size": "10GiB" },
+        "eth0": {
+            "type": "nic",
+            "name": "eth0",
+            "network": "wh-240a1045-10.80.1.1",
+            "ipv4.address": "10.80.1.7",
+        },
+        "gpu0": { "type": "gpu", "gputype": "physical", "pci": "0000:01:00.0" },
+    });
+    call(
+        "ovn",
+        settings,
+        "10.80.1.7/24 10.80.1.1 192.0.2.53",
+        devices,
+    )
+}
+
+pub fn create() -> Creation {
+    Creation {
+        driver: "driver-incus",
+        request: "create",
+        calls: vec![bridge(), ovn()],
+        members: vec![(
+            "",
+            vec!["config", "devices", "name", "profiles", "source", "type"],
+        )],
+        free: Vec::new(),
+        doors: vec![
+            (
+                "request/create/body/config/security.privileged",
+                "true".into(),
+            ),
+            (
+                "request/create/body/config/raw.lxc",
+                "lxc.mount.entry = /".into(),
+            ),
+            (
+                "request/create/body/devices/host",
+                toml::Table::new().into(),
+            ),
+            ("values/root/source", "/".into()),
+            ("values/bridge-nic/ipv4.routes", "192.0.2.0/24".into()),
+            ("values/ovn-nic/security.acls", "other".into()),
+            ("values/nic/network", "other".into()),
+        ],
+    }
+}
