@@ -3,10 +3,11 @@
 use super::argument::{Argument, Form, Members};
 use super::call::Calls;
 use super::file::{Body, Document, Request, Transfer};
-use super::names::Known;
-use super::node::{MAX_DEPTH, Node, Use, place};
+use super::names::{Known, word};
+use super::node::{MAX_DEPTH, Node, See, Use, place};
 use super::publish;
 use super::template::Template;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Document {
@@ -54,9 +55,9 @@ impl Document {
         if replacements.count() > 1 {
             return Err("settings: only one `replaces`".to_owned());
         }
-        for (name, value) in &self.values {
-            self.check_node(value, Known::All, Calls::ALL)
-                .map_err(|why| format!("values.{}", place(name, &why)))?;
+        let here = Here::new(self, Known::All, Calls::ALL);
+        for name in self.values.keys() {
+            here.value(name)?;
         }
         for (name, request) in &self.request {
             if self.transfer.contains_key(name) {
@@ -73,11 +74,7 @@ impl Document {
     }
 
     fn check_request(&self, request: &Request) -> Result<(), String> {
-        let here = Here {
-            document: self,
-            known: Known::Of(&request.arguments),
-            calls: request.call_set(),
-        };
+        let here = Here::new(self, Known::Of(&request.arguments), request.call_set());
         here.arguments(&request.arguments)?;
         here.path("path", &request.path)?;
         if let Some(query) = &request.query {
@@ -135,26 +132,11 @@ impl Document {
     }
 
     fn check_transfer(&self, transfer: &Transfer) -> Result<(), String> {
-        let here = Here {
-            document: self,
-            known: Known::Of(&transfer.arguments),
-            calls: transfer.calls,
-        };
+        let here = Here::new(self, Known::Of(&transfer.arguments), transfer.calls);
         here.arguments(&transfer.arguments)?;
         here.path("read", &transfer.read)?;
         here.path("changes", &transfer.changes)?;
         here.path("write", &transfer.write)
-    }
-
-    fn check_node(&self, node: &Node, known: Known<'_>, calls: Calls) -> Result<(), String> {
-        let here = Here {
-            document: self,
-            known,
-            calls,
-        };
-        node.walk(&mut Vec::new(), &mut |name, of, around| {
-            here.name(name, of, around)
-        })
     }
 }
 
@@ -200,7 +182,7 @@ impl<'a> Order<'a> {
 }
 
 /// The named values that a tree uses.
-pub fn uses(node: &Node) -> BTreeSet<String> {
+fn uses(node: &Node) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     let walked = node.walk(&mut Vec::new(), &mut |name, _, _| {
         used.extend(name.strip_prefix("value.").map(str::to_owned));
@@ -215,9 +197,30 @@ struct Here<'a> {
     document: &'a Document,
     known: Known<'a>,
     calls: Calls,
+    /// The named values that are checked.
+    checked: RefCell<BTreeSet<String>>,
 }
 
-impl Here<'_> {
+impl<'a> Here<'a> {
+    fn new(document: &'a Document, known: Known<'a>, calls: Calls) -> Self {
+        Self {
+            document,
+            known,
+            calls,
+            checked: RefCell::default(),
+        }
+    }
+
+    /// Checks a named value, once.
+    fn value(&self, name: &str) -> Result<(), String> {
+        match self.document.values.get(name) {
+            Some(node) if self.checked.borrow_mut().insert(name.to_owned()) => self
+                .node(node)
+                .map_err(|why| format!("values.{}", place(name, &why))),
+            _ => Ok(()),
+        }
+    }
+
     fn name(&self, name: &str, of: Use, around: &[&str]) -> Result<(), String> {
         let found = self.document.type_of(name, self.known, around);
         let Some(found) = found else {
@@ -237,7 +240,7 @@ impl Here<'_> {
         }
         let is_local = around
             .iter()
-            .any(|list| name.split('.').next() == Some(super::names::word(list)));
+            .any(|list| name.split('.').next() == Some(word(list)));
         match is_local {
             true => Ok(()),
             false => self.calls_have(name),
@@ -261,10 +264,7 @@ impl Here<'_> {
     }
 
     fn arguments(&self, arguments: &BTreeMap<String, Argument>) -> Result<(), String> {
-        let alone = Here {
-            known: Known::Nothing,
-            ..*self
-        };
+        let alone = Here::new(self.document, Known::Nothing, self.calls);
         for (name, argument) in arguments {
             let at = |why: String| format!("arguments.{name}: {why}");
             if let Some(when) = &argument.when {
@@ -305,26 +305,11 @@ impl Here<'_> {
     }
 
     /// Checks the names of a part of the file, and those of the named values that it uses.
-    fn walk(
-        &self,
-        part: &mut dyn FnMut(&mut super::node::See<'_>) -> Result<(), String>,
-    ) -> Result<(), String> {
-        let mut used = BTreeSet::new();
+    fn walk(&self, part: &mut dyn FnMut(&mut See<'_>) -> Result<(), String>) -> Result<(), String> {
         part(&mut |name, of, around| {
-            used.extend(name.strip_prefix("value.").map(str::to_owned));
-            self.name(name, of, around)
-        })?;
-        let mut seen = BTreeSet::new();
-        while let Some(name) = used.pop_first() {
-            let Some(node) = self.document.values.get(&name) else {
-                continue;
-            };
-            self.document
-                .check_node(node, self.known, self.calls)
-                .map_err(|why| format!("values.{}", place(&name, &why)))?;
-            seen.insert(name);
-            used.extend(uses(node).difference(&seen).cloned());
-        }
-        Ok(())
+            self.name(name, of, around)?;
+            let value = name.strip_prefix("value.");
+            value.map_or(Ok(()), |value| self.value(value))
+        })
     }
 }

@@ -206,7 +206,7 @@ fn file(file: &File) -> Value {
     json!({ "path": file.path, "uid": file.uid, "gid": file.gid, "mode": mode })
 }
 
-/// The hardware address of an address, by dockerd's rule. With another one, an endpoint would get
+/// The hardware address of an address, by the rule of engines. With another one, an endpoint would get
 /// foreign packets.
 fn mac(address: Ipv4Addr) -> String {
     let [a, b, c, d] = address.octets();

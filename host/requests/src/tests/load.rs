@@ -84,7 +84,7 @@ const REQUESTS: &str = r#"
     arguments.a = { of = "published" } => arguments.a: only the call that creates an instance or the call that moves an instance here has {published}
     arguments = { a = { flag = true, when = "argument.b" }, b = { flag = true } } => arguments.a: when: there is no {argument.b} here
     arguments = { a = { one-of = ["{value.v}"] }, b = { max = 1 } }\n[values]\nv = "{argument.b}" => there is no {argument.b} here
-    path = "/{value.v}"\n[values]\nv = "{argument.b}"\n[request.s]\nabout = "x"\nmethod = "GET"\npath = "/"\narguments.b = { max = 1 } => request.r.path: values.v: {argument.b}: there is no {argument.b} here
+    path = "/{value.v}"\n[values]\nv = "{argument.b}"\n[request.s]\nabout = "x"\nmethod = "GET"\npath = "/"\narguments.b = { max = 1 } => request.r.path: /{value.v}: values.v: {argument.b}: there is no {argument.b} here
     learn.a = { status = 200, items = "", where = { "/a" = "{nothing}" }, pointer = "/b", pattern = "x" } => learn.a.where."/a": {nothing}: there is no
     learn.a = { status = 200, says = ["x"] }\n[request.s]\nabout = "x"\nmethod = "GET"\npath = "/"\nlearn.a = { status = 200, pointer = "/b", number = "first" } => another request learns another kind of value
     [transfer.t]\nabout = "x"\nread = "/a"\nchanges = "b"\nwrite = "/c"\ncalls = "create" => transfer.t.changes: must begin with /
