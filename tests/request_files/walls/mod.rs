@@ -6,7 +6,6 @@ mod incus;
 mod simulated;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use wharf_requests::{Body, Purpose, RequestFile, Requests, Sample};
 
 const GIB: u64 = 1 << 30;
@@ -35,14 +34,17 @@ struct Call {
 }
 
 fn creations() -> Vec<Creation> {
-    vec![docker::docker(), docker::podman(), simulated::create()]
+    vec![
+        docker::docker(),
+        docker::podman(),
+        incus::create(),
+        simulated::create(),
+    ]
 }
 
 impl Creation {
     fn file(&self) -> toml::Table {
-        let plugins = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins");
-        let path = plugins.join(self.driver).join("requests.toml");
-        std::fs::read_to_string(path).unwrap().parse().unwrap()
+        crate::request_file(self.driver).parse().unwrap()
     }
 
     /// The faults of all calls. A file that does not load, or refuses the request, has one too.

@@ -1,17 +1,9 @@
 //! Recorded requests of each driver: a change of a file that changes a request is seen here. They are the
 //! requests that the drivers built themselves, before the host wrote them.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use wharf_requests::{Body, Purpose, Rendered, RequestFile, Requests, Sample};
 
 const DRIVERS: [&str; 1] = ["driver-docker"];
@@ -65,11 +57,13 @@ fn written(file: &RequestFile, recorded: &Recorded) -> Value {
 #[test]
 fn requests_are_those_that_were_recorded() {
     for driver in DRIVERS {
-        let plugins = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins");
-        let read = |name| std::fs::read_to_string(plugins.join(driver).join(name)).unwrap();
-        let text = read("requests.toml");
+        let plugin = wharf_testkit::workspace::root()
+            .join("plugins")
+            .join(driver);
+        let text = crate::request_file(driver);
         let file = RequestFile::parse(&text).unwrap();
-        let all: Vec<Recorded> = serde_json::from_str(&read("tests/requests.json")).unwrap();
+        let all = std::fs::read_to_string(plugin.join("tests/requests.json")).unwrap();
+        let all: Vec<Recorded> = serde_json::from_str(&all).unwrap();
         for recorded in &all {
             let written = written(&file, recorded);
             assert_eq!(written, recorded.written, "{driver} {}", recorded.request);

@@ -15,10 +15,8 @@ struct Call {
 
 impl Call {
     fn new(driver: &str, sample: Value) -> Self {
-        let plugins = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins");
-        let text = std::fs::read_to_string(format!("{plugins}/{driver}/requests.toml")).unwrap();
         let sample = Sample::parse(&sample.to_string()).unwrap();
-        let file = RequestFile::parse(&text).unwrap();
+        let file = RequestFile::parse(&crate::request_file(driver)).unwrap();
         Self {
             requests: Requests::new(&file, &sample.settings).unwrap(),
             scope: sample.scope,
@@ -297,9 +295,7 @@ fn a_file_of_the_blueprint_is_written_and_no_other() {
 #[test]
 fn a_reading_call_changes_nothing() {
     for driver in ["driver-docker", "driver-incus", "driver-simulated"] {
-        let plugins = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins");
-        let text = std::fs::read_to_string(format!("{plugins}/{driver}/requests.toml")).unwrap();
-        let file: toml::Table = text.parse().unwrap();
+        let file: toml::Table = crate::request_file(driver).parse().unwrap();
         for kind in ["node", "survey", "instance"] {
             let call = Call::new(
                 driver,
