@@ -4,9 +4,10 @@
 
 use super::Operator;
 use super::audit::record;
+use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use wharf_config::ClockConfig;
 use wharf_db::{Change, Changes, ClockRow, Db, Read, Times};
 use wharf_domain::audit::Origin;
@@ -64,10 +65,10 @@ impl Clock {
                     wall: row.at,
                     boot: row.boot_ms,
                 };
-                self.pace().continue_boot(anchor, read());
+                self.pace.lock().continue_boot(anchor, read());
             }
             (Some(ClockRow { at, .. }), _) | (None, Some(at)) => {
-                self.pace().continue_after_gap(at, read());
+                self.pace.lock().continue_after_gap(at, read());
             }
             (None, None) => {}
         }
@@ -76,14 +77,14 @@ impl Clock {
 
     /// Returns the time, which does not decrease unless [`Self::adopt`] sets it back.
     pub fn now(&self) -> Timestamp {
-        self.pace().now(read())
+        self.pace.lock().now(read())
     }
 
     /// Returns Wharf's own time and that of the system's clock. They are equal while they differ by less
     /// than a second, so that records of one moment agree.
     pub fn times(&self) -> Times {
         let reading = read();
-        let now = self.pace().now(reading);
+        let now = self.pace.lock().now(reading);
         let difference = reading.wall.0.saturating_sub(now.0);
         match difference.abs() < 1000 {
             true => Times::agreed(now),
@@ -101,7 +102,7 @@ impl Clock {
 
     /// Returns the time and the difference to the system's clock.
     pub fn state(&self) -> ClockState {
-        let (reading, mut pace) = (read(), self.pace());
+        let (reading, mut pace) = (read(), self.pace.lock());
         ClockState {
             now: pace.now(reading),
             system: reading.wall,
@@ -111,21 +112,17 @@ impl Clock {
 
     /// Sets the time to the system's clock.
     pub fn adopt(&self) {
-        self.pace().adopt(read());
+        self.pace.lock().adopt(read());
     }
 
     /// The row that lets the next start continue.
     pub fn row(&self) -> ClockRow {
         let reading = read();
         ClockRow {
-            at: self.pace().now(reading),
+            at: self.pace.lock().now(reading),
             boot_ms: reading.boot,
             boot_id: self.boot_id.to_string(),
         }
-    }
-
-    fn pace(&self) -> MutexGuard<'_, Pace> {
-        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

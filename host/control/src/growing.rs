@@ -2,8 +2,8 @@
 //! them yet.
 
 use super::App;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use wharf_domain::ids::InstanceId;
 
 /// The progress of each such instance. A new process learns it from the first report of a driver.
@@ -11,23 +11,19 @@ use wharf_domain::ids::InstanceId;
 pub struct Growing(Mutex<HashMap<InstanceId, String>>);
 
 impl Growing {
-    fn lock(&self) -> MutexGuard<'_, HashMap<InstanceId, String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Notes the progress of an instance.
     pub fn note(&self, id: InstanceId, progress: &str) {
-        self.lock().insert(id, progress.to_owned());
+        self.0.lock().insert(id, progress.to_owned());
     }
 
     /// Whether the content of an instance moves.
     pub fn has(&self, id: InstanceId) -> bool {
-        self.lock().contains_key(&id)
+        self.0.lock().contains_key(&id)
     }
 
     /// Notes that the instance starts, or is not to run.
     pub fn end(&self, id: InstanceId) {
-        self.lock().remove(&id);
+        self.0.lock().remove(&id);
     }
 }
 
@@ -35,7 +31,11 @@ impl App {
     /// The progress with which the content of an instance moves to a larger disk, in words for its owner;
     /// none if it does not move.
     pub fn growing(&self, id: InstanceId) -> Option<String> {
-        self.growing.lock().get(&id).map(|progress| moves(progress))
+        self.growing
+            .0
+            .lock()
+            .get(&id)
+            .map(|progress| moves(progress))
     }
 }
 

@@ -2,9 +2,10 @@
 //! retry after a crash gets the first answer.
 
 use super::{App, Caller, InstanceView};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use wharf_db::{Change, IdempotencyDigest, IdempotentCreate, Read};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
@@ -76,7 +77,7 @@ pub struct HeldKey {
 
 impl Drop for HeldKey {
     fn drop(&mut self) {
-        let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut busy = self.busy.lock();
         busy.remove(&self.key);
     }
 }
@@ -86,10 +87,7 @@ impl App {
     pub fn hold_key(&self, caller: &Caller, key: &IdempotencyKey) -> Result<HeldKey, Error> {
         let busy = Arc::clone(&self.in_flight.0);
         let key = (caller.user, key.key);
-        let is_new = busy
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(key);
+        let is_new = busy.lock().insert(key);
         match is_new {
             true => Ok(HeldKey { busy, key }),
             false => Err(Error::IdempotencyKeyBusy),

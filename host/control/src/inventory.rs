@@ -1,7 +1,8 @@
 //! The inventory, which the database keeps equal to the sum of all claims.
 
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use wharf_db::{MoveRow, Projection, Read, Snapshot};
 use wharf_domain::capacity::{Claim, Size};
 use wharf_domain::error::Error;
@@ -32,24 +33,17 @@ impl SharedInventory {
         }
     }
 
-    fn unknown(&self) -> MutexGuard<'_, BTreeSet<UserId>> {
-        self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inventory> {
-        self.inventory
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A place for a new instance.
     pub fn place(&self, request: &PlacementRequest) -> Result<Placement, Error> {
-        self.lock().place(request).map_err(Error::Insufficient)
+        self.inventory
+            .lock()
+            .place(request)
+            .map_err(Error::Insufficient)
     }
 
     /// The free capacity of the largest node for such instances.
     pub fn largest_free(&self, like: &PlacementRequest) -> Option<Size> {
-        self.lock().largest_free(like)
+        self.inventory.lock().largest_free(like)
     }
 
     /// A place on another node for an existing instance.
@@ -58,28 +52,37 @@ impl SharedInventory {
         request: &MoveRequest<'_>,
         allowed: impl Fn(&NodeId) -> bool,
     ) -> Option<MovePlace> {
-        self.lock().place_move(request, allowed)
+        self.inventory.lock().place_move(request, allowed)
     }
 
     /// Whether a stopped instance can have its compute back.
     pub fn reclaim(&self, claim: &Claim) -> Result<(), Error> {
-        self.lock().reclaim(claim).map_err(Error::Insufficient)
+        self.inventory
+            .lock()
+            .reclaim(claim)
+            .map_err(Error::Insufficient)
     }
 
     /// Whether the node still has the GPUs of a claim.
     pub fn check_gpus(&self, claim: &Claim) -> Result<(), Error> {
-        self.lock().check_gpus(claim).map_err(Error::Insufficient)
+        self.inventory
+            .lock()
+            .check_gpus(claim)
+            .map_err(Error::Insufficient)
     }
 
     /// Whether a claim can grow.
     pub fn grow(&self, claim: &Claim, to: Size) -> Result<(), Error> {
-        self.lock().grow(claim, to).map_err(Error::Insufficient)
+        self.inventory
+            .lock()
+            .grow(claim, to)
+            .map_err(Error::Insufficient)
     }
 
     /// The quantities that an owner's instances hold. Fails if they are not known, since the row of a VM is
     /// damaged.
     pub fn known_used(&self, owner: UserId) -> Result<Used, Error> {
-        match self.unknown().contains(&owner) {
+        match self.unknown.lock().contains(&owner) {
             true => Err(Error::internal("the ports of a damaged VM are not known")),
             false => Ok(self.used(owner)),
         }
@@ -87,22 +90,22 @@ impl SharedInventory {
 
     /// The quantities that an owner's instances hold, without the ports of damaged VMs.
     pub fn used(&self, owner: UserId) -> Used {
-        self.lock().used(owner)
+        self.inventory.lock().used(owner)
     }
 
     /// Whether another web port of an owner leaves a tenth of them to others.
     pub fn shares_web_ports(&self, owner: UserId) -> bool {
-        self.lock().shares_web_ports(owner)
+        self.inventory.lock().shares_web_ports(owner)
     }
 
     /// The capacity of each node and its claims.
     pub fn usage(&self) -> Vec<NodeUsage> {
-        self.lock().usage()
+        self.inventory.lock().usage()
     }
 
     /// Notes what a node's driver said that the node can run. That is in no row.
     pub fn set_supports(&self, node: &NodeId, supports: Supports) {
-        self.lock().set_supports(node, supports);
+        self.inventory.lock().set_supports(node, supports);
     }
 }
 
@@ -114,39 +117,39 @@ impl SharedInventory {
         request: &PlacementRequest,
         lost: &[Allocation],
     ) -> Option<Placement> {
-        self.lock().replacement(claim, request, lost)
+        self.inventory.lock().replacement(claim, request, lost)
     }
 
     /// Keeps an allocation out of placements until a time. That is in no row.
     pub fn keep_out(&self, node: &NodeId, what: Allocation, until: Timestamp) {
-        self.lock().keep_out(node, what, until);
+        self.inventory.lock().keep_out(node, what, until);
     }
 
     /// Offers allocations again whose time is over.
     pub fn offer_again(&self, now: Timestamp) {
-        self.lock().offer_again(now);
+        self.inventory.lock().offer_again(now);
     }
 
     /// The allocations that are kept out.
     pub fn kept_out(&self) -> Vec<KeptOut> {
-        self.lock().kept_out().to_vec()
+        self.inventory.lock().kept_out().to_vec()
     }
 
     /// Whether nodes take instances of this kind, and all of them lack one of the images.
     pub fn lacks_image(&self, resource_type: ResourceType, images: &[String]) -> bool {
-        self.lock().lacks_image(resource_type, images)
+        self.inventory.lock().lacks_image(resource_type, images)
     }
 
     /// Notes the images of flavors that a node's engine does not have. That is in no row.
     pub fn set_missing_images(&self, node: &NodeId, images: BTreeSet<String>) {
-        self.lock().set_missing_images(node, images);
+        self.inventory.lock().set_missing_images(node, images);
     }
 }
 
 impl Projection for SharedInventory {
     fn load(&mut self, rows: &Snapshot) -> Result<(), Error> {
         let mut vms = Vec::new();
-        self.lock().add_all(|add| {
+        self.inventory.lock().add_all(|add| {
             rows.each_claim(|id, claim| {
                 add(&claim);
                 if claim.public_ipv4.is_some() {
@@ -158,7 +161,7 @@ impl Projection for SharedInventory {
             self.reserve(None, Some(&moving));
         }
         for node in rows.drained()? {
-            self.lock().set_drained(&node, true);
+            self.inventory.lock().set_drained(&node, true);
         }
         for (id, owner) in vms {
             match rows.instance(id) {
@@ -167,7 +170,7 @@ impl Projection for SharedInventory {
                 // A damaged row of one user does not keep the server from its start.
                 Err(error) => {
                     tracing::error!(owner = owner.0, error = %error.chain(), "the quota of a user is not known");
-                    self.unknown().insert(owner);
+                    self.unknown.lock().insert(owner);
                 }
             }
         }
@@ -175,11 +178,11 @@ impl Projection for SharedInventory {
     }
 
     fn count_ports(&mut self, owner: UserId, before: usize, after: usize) {
-        self.lock().count_ports(owner, before, after);
+        self.inventory.lock().count_ports(owner, before, after);
     }
 
     fn reserve(&mut self, before: Option<&MoveRow>, after: Option<&MoveRow>) {
-        let mut inventory = self.lock();
+        let mut inventory = self.inventory.lock();
         if let Some(row) = before {
             inventory.reserve(&row.claim, row.keeps_ssh_port, false);
         }
@@ -189,11 +192,11 @@ impl Projection for SharedInventory {
     }
 
     fn drain(&mut self, node: &NodeId, drained: bool) {
-        self.lock().set_drained(node, drained);
+        self.inventory.lock().set_drained(node, drained);
     }
 
     fn change(&mut self, before: Option<&Claim>, after: Option<&Claim>) {
-        let mut inventory = self.lock();
+        let mut inventory = self.inventory.lock();
         match (before, after) {
             (Some(before), Some(after)) => inventory.replace(before, after),
             (Some(before), None) => inventory.remove(before),

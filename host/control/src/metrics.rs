@@ -2,13 +2,13 @@
 //! bounded by the configuration.
 
 use super::{App, NodeState};
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wharf_db::{Db, Read};
 use wharf_domain::error::Error;
@@ -229,7 +229,7 @@ impl App {
 
     fn count_instances(&self) -> Result<(), Error> {
         let counted = &self.metrics.counted;
-        let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = counted.lock();
         if counted.is_some_and(|at| at.elapsed() < COUNT_FRESH) {
             return Ok(());
         }

@@ -1,8 +1,8 @@
 //! The state of each node, as its observer has found it.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use wharf_domain::ids::NodeId;
 use wharf_domain::time::Timestamp;
@@ -79,11 +79,7 @@ struct Seen {
     verified: Option<(u64, u64)>,
 }
 
-impl Node {
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Node {}
 
 impl Nodes {
     pub fn new(nodes: impl Iterator<Item = NodeId>) -> Self {
@@ -92,14 +88,14 @@ impl Nodes {
 
     /// Returns the time since which a node is in its state; `None` before its first look.
     pub fn since(&self, node: &NodeId) -> Option<Timestamp> {
-        self.0.get(node).and_then(|node| node.seen().since)
+        self.0.get(node).and_then(|node| node.seen.lock().since)
     }
 
     /// Returns the state of a node.
     pub fn state(&self, node: &NodeId) -> NodeState {
         self.0
             .get(node)
-            .map(|node| node.seen().state.clone())
+            .map(|node| node.seen.lock().state.clone())
             .unwrap_or_default()
     }
 
@@ -127,7 +123,7 @@ impl Nodes {
     /// Notes that a look begins.
     pub fn begin_look(&self, node: &NodeId) {
         if let Some(node) = self.0.get(node) {
-            node.seen().begun += 1;
+            node.seen.lock().begun += 1;
         }
     }
 
@@ -144,7 +140,7 @@ impl Nodes {
             return NodeState::Unknown;
         };
         let before = {
-            let mut seen = node.seen();
+            let mut seen = node.seen.lock();
             let reachable = state == NodeState::Reachable;
             seen.verified = reachable.then_some((seen.begun, interruptions));
             if std::mem::discriminant(&seen.state) != std::mem::discriminant(&state) {
@@ -162,11 +158,11 @@ impl Nodes {
         let Some(node) = self.0.get(driver.name()) else {
             return;
         };
-        let before = node.seen().begun;
+        let before = node.seen.lock().begun;
         loop {
             // Registered before the check, or a change in between would be lost.
             let changed = node.changed.notified();
-            if let Some((look, interruptions)) = node.seen().verified
+            if let Some((look, interruptions)) = node.seen.lock().verified
                 // An engine may end each connection after its answer. A new look then suffices.
                 && (interruptions == driver.interruptions() || look > before)
             {

@@ -1,7 +1,8 @@
 //! Waiting requests: each waits until the reconciler has carried out its intent.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use wharf_domain::event::What;
@@ -19,11 +20,7 @@ struct Waited {
     refused: Mutex<Option<(Generation, What)>>,
 }
 
-impl Waited {
-    fn refused(&self) -> MutexGuard<'_, Option<(Generation, What)>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Waited {}
 
 impl Settled {
     /// Begins to wait for an instance. A refusal from now on is not missed.
@@ -31,13 +28,13 @@ impl Settled {
         Waiting {
             all: self,
             id,
-            waited: Arc::clone(self.lock().entry(id).or_default()),
+            waited: Arc::clone(self.0.lock().entry(id).or_default()),
         }
     }
 
     /// Wakes the requests that wait for an instance.
     pub fn notify(&self, id: InstanceId) {
-        if let Some(waited) = self.lock().get(&id) {
+        if let Some(waited) = self.0.lock().get(&id) {
             waited.changed.notify_waiters();
         }
     }
@@ -45,13 +42,9 @@ impl Settled {
     /// Tells the requests that wait for an instance why its start is refused. To be called before the
     /// write.
     pub fn refuse(&self, id: InstanceId, generation: Generation, why: What) {
-        if let Some(waited) = self.lock().get(&id) {
-            *waited.refused() = Some((generation, why));
+        if let Some(waited) = self.0.lock().get(&id) {
+            *waited.refused.lock() = Some((generation, why));
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<InstanceId, Arc<Waited>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -81,14 +74,14 @@ impl Waiting<'_> {
 
     /// The reason why the start of a generation was refused.
     pub fn refusal(&self, of: Generation) -> Option<What> {
-        let refused = self.waited.refused().clone();
+        let refused = self.waited.refused.lock().clone();
         refused.and_then(|(generation, why)| (generation == of).then_some(why))
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let mut all = self.all.lock();
+        let mut all = self.all.0.lock();
         self.waited = Arc::default();
         // One reference, the map's own, means that no request waits.
         if all

@@ -9,9 +9,10 @@ use super::random::fill;
 use arc_swap::ArcSwap;
 use chacha20poly1305::XNonce;
 use chacha20poly1305::aead::{Aead, Payload};
+use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use wharf_db::{Change, Changes, Db, Read};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::Error;
@@ -289,8 +290,7 @@ impl Vault {
             Ok(password) => return password,
             Err(error) => error,
         };
-        let logged = self.0.logged.lock();
-        let mut logged = logged.unwrap_or_else(PoisonError::into_inner);
+        let mut logged = self.0.logged.lock();
         if logged.len() < MAX_LOGGED && logged.insert(instance.id) {
             tracing::error!(instance = %instance.id, %error, "showing the instance without its password");
         }

@@ -1,8 +1,9 @@
 //! The SSH host key that an instance shows on its user's own path.
 
+use parking_lot::Mutex;
 use russh::client::{Config, Handler, connect_stream};
 use russh::keys::PublicKeyOrCertificate;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use wharf_domain::host_key::HostKey;
 use wharf_terminal::{dial, host_key};
@@ -20,7 +21,7 @@ impl Handler for Note {
         &mut self,
         shown: &PublicKeyOrCertificate,
     ) -> Result<bool, Self::Error> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = host_key(shown);
+        *self.0.lock() = host_key(shown);
         Ok(false)
     }
 }
@@ -40,7 +41,7 @@ pub async fn learn(host: &str, port: u16) -> Option<HostKey> {
     };
     // The handler refuses every key, so the connection never succeeds.
     drop(tokio::time::timeout(AT_MOST, exchange).await);
-    let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut noted = noted.lock();
     noted.take()
 }
 

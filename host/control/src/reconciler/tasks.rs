@@ -1,8 +1,9 @@
 //! The tasks of the reconciler, at most one for each instance.
 
 use crate::App;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::AbortHandle;
 use wharf_db::{Db, Read};
@@ -62,19 +63,9 @@ impl Tasks {
         }
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<InstanceId, Task>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn requested(&self) -> MutexGuard<'_, HashSet<InstanceId>> {
-        self.requested
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Makes the task of an instance read the row again. False if there is no task.
     pub fn wake(&self, id: InstanceId, request_id: Option<&Arc<str>>) -> bool {
-        let mut running = self.running();
+        let mut running = self.running.lock();
         let Some(task) = running.get_mut(&id).filter(|task| task.is_alive()) else {
             return false;
         };
@@ -89,7 +80,7 @@ impl Tasks {
         request_id: Option<Arc<str>>,
         spawn: impl FnOnce(Arc<Notify>) -> AbortHandle,
     ) {
-        let mut running = self.running();
+        let mut running = self.running.lock();
         if let Some(task) = running.get_mut(&id).filter(|task| task.is_alive()) {
             // Another thread started it since the caller looked.
             if request_id.is_some() {
@@ -109,12 +100,12 @@ impl Tasks {
 
     /// Whether an instance has a task.
     pub fn is_running(&self, id: InstanceId) -> bool {
-        self.running().get(&id).is_some_and(Task::is_alive)
+        self.running.lock().get(&id).is_some_and(Task::is_alive)
     }
 
     /// To be called by the task before it reads the row. The result is the latest request's id.
     pub fn reading(&self, id: InstanceId) -> Option<Arc<str>> {
-        let mut running = self.running();
+        let mut running = self.running.lock();
         let task = running.get_mut(&id)?;
         task.woken = false;
         task.request_id.clone()
@@ -122,7 +113,7 @@ impl Tasks {
 
     /// Ends the task of a settled instance. False if it was woken meanwhile and must read again.
     pub fn finish(&self, id: InstanceId) -> bool {
-        let mut running = self.running();
+        let mut running = self.running.lock();
         if running.get(&id).is_some_and(|task| task.woken) {
             return false;
         }
@@ -132,7 +123,7 @@ impl Tasks {
 
     /// Aborts all tasks.
     pub fn shutdown(&self) {
-        for task in self.running().values() {
+        for task in self.running.lock().values() {
             task.handle.abort();
         }
     }
@@ -144,18 +135,18 @@ impl Tasks {
 
     /// Notes that a driver is about to be asked to create an instance.
     pub fn requesting(&self, id: InstanceId) {
-        self.requested().insert(id);
+        self.requested.lock().insert(id);
     }
 
     /// Forgets a deleted instance.
     pub fn forget(&self, id: InstanceId) {
-        self.requested().remove(&id);
+        self.requested.lock().remove(&id);
     }
 
     /// Whether no driver was ever asked to create the instance, by this process or an earlier one. The
     /// ledger tells the time of the creation by Wharf's own clock, which does not follow wrong clocks.
     pub fn was_never_requested(&self, db: &Db, id: InstanceId) -> Result<bool, Error> {
-        if self.requested().contains(&id) {
+        if self.requested.lock().contains(&id) {
             return Ok(false);
         }
         let first = db
@@ -169,8 +160,8 @@ impl Tasks {
 #[cfg(test)]
 mod tests {
     use super::Tasks;
+    use parking_lot::Mutex;
     use std::collections::BTreeMap;
-    use std::sync::Mutex;
     use wharf_domain::ids::InstanceId;
     use wharf_domain::time::Timestamp;
 

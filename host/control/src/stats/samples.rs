@@ -1,7 +1,7 @@
 //! The newest sample of each instance that somebody looks at.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wharf_domain::driver::Usage;
 use wharf_domain::ids::{Generation, InstanceId, NodeId};
@@ -47,13 +47,9 @@ pub struct Measured {
 }
 
 impl Samples {
-    fn watched(&self) -> MutexGuard<'_, HashMap<InstanceId, Watched>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Notes a look at an instance. Returns its newest sample.
     pub fn look(&self, instance: &Instance) -> Option<Sample> {
-        let mut all = self.watched();
+        let mut all = self.0.lock();
         if all.len() >= MAX_WATCHED && !all.contains_key(&instance.id) {
             all.retain(|_, watched| watched.looked.elapsed() < WATCHED);
             if all.len() >= MAX_WATCHED {
@@ -76,7 +72,7 @@ impl Samples {
 
     /// The usage at the beginning of a window that ends now.
     pub fn recent(&self, instance: &Instance) -> Option<Usage> {
-        let all = self.watched();
+        let all = self.0.lock();
         let watched = all.get(&instance.id)?;
         let sample = watched
             .sample
@@ -88,7 +84,7 @@ impl Samples {
 
     /// Keeps a sample for later looks.
     pub fn keep(&self, instance: &Instance, sample: Sample) {
-        if let Some(watched) = self.watched().get_mut(&instance.id)
+        if let Some(watched) = self.0.lock().get_mut(&instance.id)
             && watched.generation == instance.generation
         {
             watched.sample = Some(sample);
@@ -97,20 +93,20 @@ impl Samples {
 
     /// Drops the sample of an instance, so that the next look asks the engine.
     pub fn spoil(&self, id: InstanceId) {
-        if let Some(watched) = self.watched().get_mut(&id) {
+        if let Some(watched) = self.0.lock().get_mut(&id) {
             watched.sample = None;
         }
     }
 
     /// Forgets an instance that has no usage any more.
     pub fn forget(&self, id: InstanceId) {
-        self.watched().remove(&id);
+        self.0.lock().remove(&id);
     }
 
     /// The instances on a node that somebody has looked at lately, and that have been sampled. The
     /// first sample is taken by the look itself.
     pub fn due(&self, node: &NodeId) -> Vec<InstanceId> {
-        let mut all = self.watched();
+        let mut all = self.0.lock();
         all.retain(|_, watched| watched.looked.elapsed() < WATCHED);
         let due = all
             .iter()
