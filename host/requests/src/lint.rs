@@ -9,8 +9,8 @@ use super::publish;
 use super::template::Template;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names that tie a request to the instance of the call, or to this installation's mark.
-const OWN: [&str; 2] = ["instance", "mark"];
+/// Names that tie a request to the instance of the call, its image, or this installation's mark.
+const OWN: [&str; 3] = ["instance", "image", "mark"];
 /// A text that only a pattern for any text fits.
 const ANY: &str = "Any text? \u{2026}=*";
 
