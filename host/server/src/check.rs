@@ -5,7 +5,7 @@ mod shared_host;
 use crate::http::AdminClient;
 use crate::operation::Operation;
 use crate::server::{self, StartError};
-use crate::{node_rules, trust};
+use crate::{file_permissions, http, node_rules};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use wharf_config::Config;
@@ -49,7 +49,7 @@ pub async fn node(config: &Config, name: &str) -> Result<(NodeHealth, Vec<Findin
 /// Judges a configuration before a start. A server of this configuration may be running.
 pub async fn all(config: &Config) -> Result<Vec<Finding>> {
     if config.data_dir.exists() {
-        trust::check(config)?;
+        file_permissions::check(config)?;
     }
     let books = books(config).await?;
     // A simulated engine belongs to the server's own process.
@@ -63,7 +63,7 @@ pub async fn all(config: &Config) -> Result<Vec<Finding>> {
         on_machine,
     } = wharf_control::check::judge(config, &books, &plugins, &drivers).await;
     findings.extend(node_rules::missing(&on_machine, true));
-    if trust::is_plain_http(config, config.listen) {
+    if http::is_plain_http(config, config.listen) {
         findings.push(Finding {
             severity: Severity::Warning,
             setting: "tls".to_owned(),

@@ -11,7 +11,7 @@
 pub mod api;
 mod check;
 pub mod command;
-mod essential;
+mod file_permissions;
 pub mod http;
 pub mod log;
 mod node_rules;
@@ -21,5 +21,5 @@ pub mod operation;
 mod reload;
 pub mod schema;
 pub mod server;
-mod trust;
+mod supervised_tasks;
 mod webhook;

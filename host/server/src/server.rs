@@ -1,8 +1,8 @@
 //! Builds a server from its configuration and runs it.
 
-use crate::essential::Essential;
+use crate::file_permissions::{self, WrongPermissions};
 use crate::node_tls::{self, NodeTls, WrongNodeTls};
-use crate::trust::{self, TrustError};
+use crate::supervised_tasks::SupervisedTasks;
 use crate::{check, http, reload, webhook};
 use std::collections::{BTreeMap, HashSet};
 use std::future::Future;
@@ -39,7 +39,7 @@ pub enum StartError {
     DataDir { path: String, source: io::Error },
     /// Other accounts of this machine can change or read a file.
     #[error(transparent)]
-    Trust(#[from] TrustError),
+    Permissions(#[from] WrongPermissions),
     /// The database cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -100,7 +100,7 @@ pub fn open_db(config: &Config) -> Result<(Db, SharedInventory, Clock), StartErr
         path: config.data_dir.display().to_string(),
         source,
     })?;
-    trust::check(config)?;
+    file_permissions::check(config)?;
     let inventory = SharedInventory::new(empty_inventory(config));
     let clock = Clock::new(&config.clock);
     let time = clock.clone();
@@ -190,22 +190,22 @@ pub async fn serve(
     let (stopping, stopped) = watch::channel(false);
     // The last requests still need the reconciler.
     let (ending, ended) = watch::channel(false);
-    let mut background = Essential::default();
-    let watch = tokio::spawn(clock_watch::run(Arc::clone(&app), ended.clone()));
-    background.add("the watch of the clock", watch);
-    let retention = tokio::spawn(retention::run(Arc::clone(&app), ended.clone()));
-    background.add("the removal of old records", retention);
-    let scrub = tokio::spawn(scrub::run(Arc::clone(&app), ended.clone()));
-    background.add("the scrub of the database", scrub);
-    let terminals = tokio::spawn(terminal_watch::run(Arc::clone(&app), stopped.clone()));
-    background.add("the watch of terminals", terminals);
-    let webhooks = tokio::spawn(webhook::run(Arc::clone(&app), ended.clone()));
-    background.add("the delivery to webhooks", webhooks);
-    let reconciler = threads.spawn(reconciler::run(Arc::clone(&app), nudged, ended));
-    background.add("the reconciler", reconciler);
+    let mut background = SupervisedTasks::default();
+    let watch = clock_watch::run(Arc::clone(&app), ended.clone());
+    background.spawn("the watch of the clock", watch);
+    let retention = retention::run(Arc::clone(&app), ended.clone());
+    background.spawn("the removal of old records", retention);
+    let scrub = scrub::run(Arc::clone(&app), ended.clone());
+    background.spawn("the scrub of the database", scrub);
+    let terminals = terminal_watch::run(Arc::clone(&app), stopped.clone());
+    background.spawn("the watch of terminals", terminals);
+    let webhooks = webhook::run(Arc::clone(&app), ended.clone());
+    background.spawn("the delivery to webhooks", webhooks);
+    let reconciler = reconciler::run(Arc::clone(&app), nudged, ended);
+    background.spawn_on(&threads.handle(), "the reconciler", reconciler);
     let mut interface =
         http::Server::start(&config, (listener, metrics), Arc::clone(&app), stopped)?;
-    trust::warn_of_plain_http(&config, address);
+    http::warn_of_plain_http(&config, address);
     listening(address);
     let ended = {
         let mut stop = pin!(stop);

@@ -1,11 +1,9 @@
 //! The threads of the reconciler and of all guests. They are apart from the interface's threads and
 //! have less priority, so that a thousand creates do not delay requests.
 
-use std::future::Future;
 use std::io;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::task::JoinHandle;
 use wharf_plugin::EVENT_INTERVAL;
 
 /// Their niceness: on a busy core they get about a third of the interface's share.
@@ -47,14 +45,6 @@ impl Threads {
             let ended = tokio::task::spawn_blocking(move || runtime.shutdown_timeout(deadline));
             drop(ended.await);
         }
-    }
-
-    /// Spawns a task.
-    pub fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        self.handle.spawn(task)
     }
 }
 

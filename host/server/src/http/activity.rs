@@ -1,8 +1,9 @@
 //! The activity of one connection: its watchdog and the accept loop read it.
 
+use parking_lot::Mutex;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// Counters and flags of one connection.
@@ -59,7 +60,7 @@ impl Activity {
 
     /// A response body exists from now on. Returns its number.
     pub(super) fn body_begun(&self) -> u64 {
-        let mut sending = self.sending();
+        let mut sending = self.sending.lock();
         let body = sending.next;
         sending.next += 1;
         sending.bodies.push(BodyProgress { body, pieces: 0 });
@@ -68,14 +69,15 @@ impl Activity {
 
     /// The socket has taken a response body, or the connection has given it up.
     pub(super) fn body_sent(&self, body: u64) {
-        self.sending()
+        self.sending
+            .lock()
             .bodies
             .retain(|progress| progress.body != body);
     }
 
     /// The connection takes a piece of a response body.
     pub(super) fn body_progressed(&self, body: u64) {
-        let mut sending = self.sending();
+        let mut sending = self.sending.lock();
         let found = sending.bodies.iter_mut().find(|b| b.body == body);
         if let Some(progress) = found {
             progress.pieces += 1;
@@ -84,7 +86,7 @@ impl Activity {
 
     /// The response bodies that are not sent completely.
     pub(super) fn bodies(&self) -> Vec<BodyProgress> {
-        self.sending().bodies.clone()
+        self.sending.lock().bodies.clone()
     }
 
     /// An HTTP/1 request body was given up before its end.
@@ -138,9 +140,5 @@ impl Activity {
         while self.upgraded.load(Ordering::Acquire) {
             self.upgrade_ended.notified().await;
         }
-    }
-
-    fn sending(&self) -> MutexGuard<'_, Sending> {
-        self.sending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -24,7 +24,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use wharf_config::Limits;
 use wharf_control::App;
 use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
@@ -54,13 +53,13 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for AdminJson<T> {
     }
 }
 
-/// Serves it until `stopped` turns true.
+/// Opens it. The result serves it until `stopped` turns true.
 pub(super) fn start(
     path: PathBuf,
     app: Arc<App>,
     limits: Limits,
     stopped: watch::Receiver<bool>,
-) -> Result<JoinHandle<()>, StartError> {
+) -> Result<impl Future<Output = ()> + Send + 'static, StartError> {
     let listener = bind(&path).map_err(|source| StartError::AdminSocket {
         path: path.clone(),
         source,
@@ -73,10 +72,10 @@ pub(super) fn start(
         proxies: Arc::default(),
         open: Gauge::default(),
     };
-    Ok(tokio::spawn(async move {
+    Ok(async move {
         listen::serve(listener, |_| None, served, stopped).await;
         let _ = remove_file(&path);
-    }))
+    })
 }
 
 /// Opens the socket. A socket that exists is left over: the database is open, so no other server

@@ -4,10 +4,11 @@ use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 use http::HeaderMap;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderValue, VARY};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io::Write;
 use std::num::NonZero;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::available_parallelism;
 use tokio::sync::Semaphore;
 use wharf_domain::ids::UserId;
@@ -50,7 +51,7 @@ impl Workers {
     }
 
     fn queue(&self, user: UserId) -> Arc<Semaphore> {
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut users = self.users.lock();
         if let Some(queue) = users.get(&user).and_then(Weak::upgrade) {
             return queue;
         }

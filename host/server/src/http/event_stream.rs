@@ -1,13 +1,14 @@
 //! A stream of server-sent events: rows are read when the client has room for them, so that a stream
 //! holds one batch at most.
 
+use super::budget::{Bounds, Budget, Hold, Party};
 use super::interface::Interface;
+use super::listen::Open;
 use super::respond::HttpError;
 use crate::api::events::{changed, ended, messages};
 use bytes::Bytes;
 use prometheus_client::metrics::gauge::Gauge;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -28,62 +29,46 @@ const CHECK: Duration = Duration::from_secs(2);
 
 /// The places of all streams.
 pub(super) struct Streams {
-    users: Mutex<HashMap<UserId, usize>>,
-    most: usize,
+    places: Arc<Budget>,
     most_of_user: usize,
     heartbeat: Duration,
     open: Gauge,
 }
 
 impl Streams {
-    pub(super) fn new(limits: &Limits, open: Gauge) -> Arc<Self> {
-        Arc::new(Self {
-            users: Mutex::default(),
-            most: limits.event_streams,
+    pub(super) fn new(limits: &Limits, open: Gauge) -> Self {
+        Self {
+            places: Budget::new(Bounds {
+                all: limits.event_streams as u64,
+                user: limits.event_streams_per_user as u64,
+                ..Bounds::NONE
+            }),
             most_of_user: limits.event_streams_per_user,
             // A stream without progress for the write timeout is ended.
             heartbeat: HEARTBEAT.min(Duration::from_millis(limits.write_timeout_ms) / 2),
             open,
-        })
+        }
     }
 
     /// Takes a place for a stream of a user.
-    pub(super) fn enter(self: &Arc<Self>, user: UserId) -> Result<Place, HttpError> {
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        if users.values().sum::<usize>() >= self.most {
-            return Err(HttpError::Busy);
+    pub(super) fn enter(&self, user: UserId) -> Result<Place, HttpError> {
+        match self.places.hold(Party::User(user), 1) {
+            Some(held) => Ok(Place {
+                _held: held,
+                _open: Open::new(self.open.clone()),
+                heartbeat: self.heartbeat,
+            }),
+            None if self.places.is_spent() => Err(HttpError::Busy),
+            None => Err(HttpError::TooManyStreams(self.most_of_user)),
         }
-        let own = users.entry(user).or_default();
-        if *own >= self.most_of_user {
-            return Err(HttpError::TooManyStreams(self.most_of_user));
-        }
-        *own += 1;
-        self.open.inc();
-        Ok(Place {
-            streams: Arc::clone(self),
-            user,
-        })
     }
 }
 
 /// The place of one stream.
 pub(super) struct Place {
-    streams: Arc<Streams>,
-    user: UserId,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let users = self.streams.users.lock();
-        let mut users = users.unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = users.get_mut(&self.user) {
-            *own -= 1;
-            self.streams.open.dec();
-            if *own == 0 {
-                users.remove(&self.user);
-            }
-        }
-    }
+    _held: Hold,
+    _open: Open,
+    heartbeat: Duration,
 }
 
 /// A stream of events.
@@ -138,7 +123,7 @@ impl EventStream {
         }
         let interface = Arc::clone(&self.interface);
         let app = interface.api.app();
-        let heartbeat = Instant::now() + self.place.streams.heartbeat;
+        let heartbeat = Instant::now() + self.place.heartbeat;
         loop {
             // Marked before the state is read, or a change in between would be lost.
             self.access.mark_unchanged();

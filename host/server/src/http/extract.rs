@@ -3,10 +3,10 @@
 
 use super::auth::Authenticated;
 use super::body;
+use super::budget::{Hold, Party};
 use super::conditional::if_match;
 use super::entity_tags::Tags;
 use super::interface::Interface;
-use super::memory::{Hold, Party};
 use super::rate::ends_something;
 use super::respond::{self, HttpError, Response};
 use super::unsent::own_connection;

@@ -1,11 +1,10 @@
 //! The state that handlers share.
 
 use super::attempts::Attempts;
+use super::budget::Budget;
 use super::compress::Workers;
 use super::docs::Docs;
 use super::event_stream::Streams;
-use super::forwarded::Forwarded;
-use super::memory::Memory;
 use super::metrics::HttpMetrics;
 use super::rate::CallerRates;
 use super::unsent::Unsent;
@@ -25,13 +24,13 @@ pub(super) struct Interface {
     pub(super) in_flight: Arc<Semaphore>,
     pub(super) rates: CallerRates,
     pub(super) attempts: Attempts,
-    pub(super) forwarded: Arc<Forwarded>,
+    pub(super) forwarded: Arc<Budget>,
     pub(super) provider: Provider,
     /// The memory of requests that wait for their bodies, and of bodies in use.
-    pub(super) bodies: Arc<Memory>,
+    pub(super) bodies: Arc<Budget>,
     pub(super) unsent: Arc<Unsent>,
     pub(super) workers: Workers,
-    pub(super) streams: Arc<Streams>,
+    pub(super) streams: Streams,
     /// Turns true when the server stops.
     pub(super) stopped: watch::Receiver<bool>,
     pub(super) metrics: HttpMetrics,

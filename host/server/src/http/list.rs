@@ -1,11 +1,11 @@
 //! The handler of `GET /api/instance/`. A list can be long: it is rendered and compressed by the
 //! workers, so that no other request waits for it.
 
+use super::budget::Party;
 use super::compress::{self, accepts_gzip, is_long};
 use super::entity_tags::Conditions;
 use super::extract::Call;
 use super::interface::Interface;
-use super::memory::Party;
 use super::respond::{self, Response};
 use crate::api::Sight;
 use crate::api::list::{self, List, Page};

@@ -97,11 +97,11 @@ pub(super) async fn serve<L: Listener>(
     }
 }
 
-/// A connection, counted until it is dropped.
-struct Open(Gauge);
+/// A connection or stream, counted until it is dropped.
+pub(super) struct Open(Gauge);
 
 impl Open {
-    fn new(open: Gauge) -> Self {
+    pub(super) fn new(open: Gauge) -> Self {
         open.inc();
         Self(open)
     }

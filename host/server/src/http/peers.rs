@@ -2,10 +2,11 @@
 
 use super::activity::Activity;
 use super::client::network;
+use parking_lot::Mutex;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use wharf_config::{Limits, TrustedProxies};
 
 /// The open connections of each peer.
@@ -53,7 +54,7 @@ impl Peers {
             true => self.local_limit,
             false => self.limit,
         };
-        let mut open = self.open();
+        let mut open = self.open.lock();
         let arrival = open.arrivals;
         open.arrivals += 1;
         let connections = open.peers.entry(peer).or_default();
@@ -70,7 +71,7 @@ impl Peers {
 
     /// Closes the oldest connection without a valid key, of the peer that has most of them.
     pub(super) fn evict_unauthenticated(&self) {
-        let open = self.open();
+        let open = self.open.lock();
         let candidates = open.peers.values().filter_map(|connections| {
             let mut unauthenticated = connections.iter().filter(|(_, a)| !a.is_authenticated());
             let (arrival, oldest) = unauthenticated.next()?;
@@ -81,15 +82,11 @@ impl Peers {
             oldest.evict();
         }
     }
-
-    fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for PeerConnection {
     fn drop(&mut self) {
-        let mut open = self.peers.open();
+        let mut open = self.peers.open.lock();
         if let Some(connections) = open.peers.get_mut(&self.peer) {
             connections.remove(&self.arrival);
             if connections.is_empty() {
@@ -131,7 +128,7 @@ mod tests {
         ];
         assert!(proxy.iter().all(Option::is_some) && connect("192.0.2.9").is_none());
         drop((other, local, proxy));
-        assert!(peers.open().peers.is_empty());
+        assert!(peers.open.lock().peers.is_empty());
     }
 
     #[tokio::test]

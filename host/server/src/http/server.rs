@@ -2,13 +2,13 @@
 
 use super::admin;
 use super::attempts::Attempts;
+use super::budget::{Bounds, Budget};
 use super::compress::Workers;
 use super::docs::Docs;
 use super::event_stream::Streams;
-use super::forwarded::Forwarded;
+use super::forwarded;
 use super::interface::Interface;
 use super::listen::{self, Served};
-use super::memory::Memory;
 use super::metrics::{self, HttpMetrics};
 use super::rate::CallerRates;
 use super::routes;
@@ -16,8 +16,8 @@ use super::start_error::StartError;
 use super::tls;
 use super::unsent::Unsent;
 use crate::api::Api;
-use crate::essential::Essential;
 use crate::oidc::Provider;
+use crate::supervised_tasks::SupervisedTasks;
 use arc_swap::ArcSwap;
 use axum::serve::ListenerExt;
 use prometheus_client::metrics::gauge::Gauge;
@@ -32,7 +32,7 @@ use wharf_control::App;
 
 /// The running interface.
 pub struct Server {
-    services: Essential,
+    services: SupervisedTasks,
     tls: Option<Arc<ArcSwap<ServerConfig>>>,
 }
 
@@ -62,9 +62,9 @@ impl Server {
             )),
             rates: CallerRates::new(&limits),
             attempts: Attempts::new(),
-            forwarded: Forwarded::new(&limits),
+            forwarded: Budget::new(forwarded::bounds(&limits)),
             provider: Provider::new(),
-            bodies: Memory::new(limits.bodies_mib.saturating_mul(1 << 20)),
+            bodies: Budget::new(Bounds::of_memory(limits.bodies_mib.saturating_mul(1 << 20))),
             unsent: Arc::clone(&unsent),
             workers: Workers::new(),
             streams: Streams::new(&limits, metrics.event_streams.clone()),
@@ -74,7 +74,7 @@ impl Server {
         let tls = config.tls.as_ref().map(tls::read).transpose()?;
         let tls = tls.map(|tls| Arc::new(ArcSwap::new(tls)));
         let interface = Arc::new(interface);
-        let mut services = Essential::default();
+        let mut services = SupervisedTasks::default();
         if let Some(listener) = metrics_listener {
             let served = Served {
                 router: metrics::router(Arc::clone(&interface)),
@@ -86,7 +86,7 @@ impl Server {
             };
             let address = |address: &SocketAddr| Some(address.ip());
             let scrapes = listen::serve(listener, address, served, stopped.clone());
-            services.add("the metrics", tokio::spawn(scrapes));
+            services.spawn("the metrics", scrapes);
         }
         let served = Served {
             router: routes::router(interface),
@@ -100,9 +100,9 @@ impl Server {
         // Responses are written whole, so waiting for more data to send only costs time.
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let address = |address: &SocketAddr| Some(address.ip());
-        let rest = tokio::spawn(listen::serve(listener, address, served, stopped));
-        services.add("the REST interface", rest);
-        services.add("the admin service", admin);
+        let rest = listen::serve(listener, address, served, stopped);
+        services.spawn("the REST interface", rest);
+        services.spawn("the admin service", admin);
         Ok(Self { services, tls })
     }
 

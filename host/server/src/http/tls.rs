@@ -1,12 +1,13 @@
-//! TLS for the REST interface.
+//! TLS for the REST interface, and the warning of an interface without it.
 
 use super::start_error::StartError;
 use rustls::ServerConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use wharf_config::Tls;
+use wharf_config::{Config, Tls};
 
 /// Reads the certificate chain and the key.
 pub(super) fn read(tls: &Tls) -> Result<Arc<ServerConfig>, StartError> {
@@ -32,4 +33,20 @@ pub(super) fn read(tls: &Tls) -> Result<Arc<ServerConfig>, StartError> {
         .map_err(|error| wrong("tls.key", error.to_string()))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
+}
+
+/// Whether other machines reach this address without encryption.
+pub fn is_plain_http(config: &Config, address: SocketAddr) -> bool {
+    config.tls.is_none() && !address.ip().is_loopback()
+}
+
+/// Warns about API keys and passwords on a network without encryption.
+pub fn warn_of_plain_http(config: &Config, address: SocketAddr) {
+    if is_plain_http(config, address) {
+        tracing::warn!(
+            listen = %address,
+            "plain HTTP on an address that other machines reach: API keys and passwords are \
+             readable on the way; set `tls`, or listen on 127.0.0.1 behind a proxy with TLS"
+        );
+    }
 }

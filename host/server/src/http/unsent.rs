@@ -3,8 +3,8 @@
 
 use super::access_log::X_REQUEST_ID;
 use super::activity::Activity;
+use super::budget::{Bounds, Budget, Hold, Party};
 use super::client::{Client, client};
-use super::memory::{Hold, Memory, Party};
 use super::respond::{HttpError, Response};
 use axum::body::Body;
 use axum::response::IntoResponse;
@@ -42,14 +42,14 @@ const RESPONSE: u64 = 1024;
 /// key, and for each connection. So only the client that does not read is refused.
 #[derive(Debug)]
 pub(super) struct Unsent {
-    memory: Arc<Memory>,
+    memory: Arc<Budget>,
     of_connection: u64,
 }
 
 impl Unsent {
     pub(super) fn new(limit: u64) -> Arc<Self> {
         Arc::new(Self {
-            memory: Memory::new(limit),
+            memory: Budget::new(Bounds::of_memory(limit)),
             of_connection: limit / CONNECTION,
         })
     }
@@ -271,7 +271,7 @@ impl hyper::body::Body for UnsentBody {
 mod tests {
     use super::{Asked, CHUNK, RESPONSE, Static, Unsent, UnsentBody};
     use crate::http::activity::Activity;
-    use crate::http::memory::Party;
+    use crate::http::budget::Party;
     use crate::http::respond::Response;
     use axum::response::IntoResponse;
     use http_body_util::BodyExt;

@@ -1,9 +1,9 @@
 //! The sign-ins that wait for their users to come back from the provider. They are in memory only, since
 //! they live for minutes.
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wharf_control::Places;
 use wharf_domain::secret::SecretText;
@@ -44,20 +44,17 @@ impl Default for Pending {
 impl Pending {
     /// Keeps a sign-in of a client in a network.
     pub(super) fn put(&self, state: &str, waiting: Waiting, network: Option<IpAddr>) {
-        self.all()
+        self.0
+            .lock()
             .put(hashed(state), waiting, network, Instant::now());
     }
 
     /// Takes the sign-in with this state, which cannot be used again; none if it is of another browser.
     pub(super) fn take(&self, state: &str, browser: Option<&str>) -> Option<Waiting> {
-        let waiting = self.all().take(&hashed(state), Instant::now())?;
+        let waiting = self.0.lock().take(&hashed(state), Instant::now())?;
         // Digests are compared, so the time tells nothing about the secret.
         let own = browser.is_some_and(|browser| hashed(browser) == waiting.browser);
         own.then_some(waiting)
-    }
-
-    fn all(&self) -> MutexGuard<'_, Places<Hashed, Waiting>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,6 +1,5 @@
-//! Checks of the files that Wharf trusts, before it uses any of them.
+//! Checks of the permissions of the files that Wharf trusts, before it uses any of them.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use wharf_config::Config;
 use wharf_secure_fs::{Untrusted, check_own, check_secret};
@@ -8,10 +7,10 @@ use wharf_secure_fs::{Untrusted, check_own, check_secret};
 /// The key of the secrets, in `data_dir`.
 const KEY: &str = "secret.key";
 
-/// A setting whose path cannot be trusted.
+/// A setting with a path that other accounts can change or read.
 #[derive(Debug, thiserror::Error)]
 #[error("setting `{setting}`")]
-pub struct TrustError {
+pub struct WrongPermissions {
     setting: &'static str,
     #[source]
     source: Untrusted,
@@ -19,8 +18,8 @@ pub struct TrustError {
 
 /// Refuses a data directory, a key, a secret or plugins that another account of this machine can
 /// change.
-pub fn check(config: &Config) -> Result<(), TrustError> {
-    let at = |setting| move |source| TrustError { setting, source };
+pub fn check(config: &Config) -> Result<(), WrongPermissions> {
+    let at = |setting| move |source| WrongPermissions { setting, source };
     check_own(&config.data_dir).map_err(at("data_dir"))?;
     let key = config.data_dir.join(KEY);
     if key.exists() {
@@ -45,20 +44,4 @@ fn plugins(dir: &Path) -> Result<(), Untrusted> {
         check_own(&entry.map_err(unknown)?.path())?;
     }
     Ok(())
-}
-
-/// Whether other machines reach this address without encryption.
-pub fn is_plain_http(config: &Config, address: SocketAddr) -> bool {
-    config.tls.is_none() && !address.ip().is_loopback()
-}
-
-/// Warns about API keys and passwords on a network without encryption.
-pub fn warn_of_plain_http(config: &Config, address: SocketAddr) {
-    if is_plain_http(config, address) {
-        tracing::warn!(
-            listen = %address,
-            "plain HTTP on an address that other machines reach: API keys and passwords are \
-             readable on the way; set `tls`, or listen on 127.0.0.1 behind a proxy with TLS"
-        );
-    }
 }
