@@ -310,3 +310,67 @@ fn a_reading_call_changes_nothing() {
         }
     }
 }
+
+#[test]
+fn a_list_reads_the_listed_instances_and_no_part_of_one() {
+    let mut call = Call::incus("node");
+    let listed = |name: &str| format!("/1.0/storage-pools/default/volumes/container/{name}");
+    let disks = ["one", "two?project=wharf", "a/console", "three/backups/b"].map(listed);
+    call.answer("disks", &[], 200, &json!({ "metadata": disks }));
+    for name in ["one", "two"] {
+        let read = call.send("read-listed", &[("instance", name)]).unwrap();
+        let wanted = format!("GET /1.0/instances/{name}?project=wharf\n");
+        assert_eq!(read, wanted);
+    }
+    for name in [
+        "three",
+        "one/console",
+        "one/logs/lxc.log",
+        "one%2Fsftp",
+        "a",
+        "",
+    ] {
+        let answer = call.send("read-listed", &[("instance", name)]);
+        refused(answer, "argument instance");
+    }
+}
+
+#[test]
+fn an_instance_has_the_forwards_of_its_ports_alone() {
+    let sample = |call: &str| {
+        let settings = json!({
+            "member": "one",
+            "uplink": "up",
+            "acl": "wharf",
+            "publish_cidr": "198.18.0.0/18",
+        });
+        Call::new(
+            "driver-incus",
+            json!({ "call": call, "settings": settings }),
+        )
+    };
+    let create = sample("create");
+    let made = create.send("create-forward", &[("port", "20001")]).unwrap();
+    assert_eq!(body(&made)["listen_address"], "198.18.0.1");
+    refused(
+        create.send("create-forward", &[("port", "20002")]),
+        "argument port",
+    );
+
+    let mut change = sample("change");
+    let forward = |address: &str, instance: &str| json!({ "listen_address": address, "config": { "user.wharf.instance": instance } });
+    let forwards = json!({ "metadata": [
+        forward("198.18.0.1", INCUS),
+        forward("198.18.0.2", "wh-240a1045-11111111-3c1e-4f43-9d2b-2c1c1f8f8f8f-1"),
+        { "listen_address": "198.18.0.3", "config": {} },
+    ] });
+    change.answer("forwards", &[], 200, &forwards);
+    let deleted = change
+        .send("delete-forward", &[("address", "198.18.0.1")])
+        .unwrap();
+    assert!(deleted.contains("/1.0/networks/wh-240a1045-10.80.1.1/forwards/198.18.0.1?"));
+    for address in ["198.18.0.2", "198.18.0.3", "198.18.0.1/../x", ""] {
+        let answer = change.send("delete-forward", &[("address", address)]);
+        refused(answer, "argument address");
+    }
+}
