@@ -13,6 +13,8 @@ use std::fmt::Write as _;
 
 /// The most bytes of a body of JSON.
 const MAX_BODY: usize = 1 << 20;
+/// The most characters of an unknown name in a refusal.
+const MAX_NAME: usize = 100;
 
 impl Requests {
     /// Writes a request with these arguments for a call, or refuses it with a reason.
@@ -28,7 +30,10 @@ impl Requests {
         let written = match (document.request.get(name), document.transfer.get(name)) {
             (Some(request), _) => request.write(writer, arguments, purpose),
             (_, Some(transfer)) => transfer.write(writer, arguments, purpose),
-            (None, None) => return Err(Refusal(format!("there is no request {name:?}"))),
+            (None, None) => {
+                let shown: String = name.chars().take(MAX_NAME).collect();
+                return Err(Refusal(format!("there is no request {shown:?}")));
+            }
         };
         written.map_err(|fault| Refusal(format!("{name}: {}", fault.words())))
     }
