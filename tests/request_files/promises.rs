@@ -374,3 +374,23 @@ fn an_instance_has_the_forwards_of_its_ports_alone() {
         refused(answer, "argument address");
     }
 }
+
+#[test]
+fn a_wrong_setting_of_a_node_with_docker_is_named() {
+    let file = RequestFile::parse(&crate::request_file("driver-docker")).unwrap();
+    for (settings, name) in [
+        (json!({ "pids_limit": 0 }), "pids_limit: "),
+        (json!({ "publish_address": "nowhere" }), "publish_address: "),
+        (json!({ "api_version": "1.41/x" }), "api_version: "),
+        (json!({ "dns": ["nowhere"] }), "dns: "),
+        (json!({ "userns": "host" }), "userns: "),
+        (json!({ "userns": "container:other" }), "userns: "),
+        (json!({ "userns": "automatic" }), "userns: "),
+    ] {
+        let error = Requests::new(&file, &settings).unwrap_err();
+        assert!(error.starts_with(name), "{error}");
+    }
+    for userns in ["auto", "auto:size=65536", "keep-id:uid=1,gid=2", "nomap"] {
+        Requests::new(&file, &json!({ "userns": userns })).unwrap();
+    }
+}

@@ -33,4 +33,4 @@ pub use node::{DriverFile, EngineNode, OpenError};
 pub use outgoing::Outgoing;
 pub use policy::PolicyFile;
 pub use transport::{InProcessEngine, Transport};
-pub use wharf_requests::{CallScope, CreateScope, Limits, Subject};
+pub use wharf_requests::{CallScope, CreateScope, Subject};

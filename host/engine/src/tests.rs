@@ -1,7 +1,7 @@
 //! The unix transport and jobs against a small HTTP server.
 
-use super::message::{Body, EngineError, JobState, Request};
-use super::{Access, CallScope, DriverFile, EngineNode, PolicyFile, Transport};
+use super::message::{EngineError, JobState};
+use super::{Access, CallScope, DriverFile, EngineNode, NamedRequest, Transport};
 use http::Method;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
 use wharf_domain::ids::NodeId;
 use wharf_domain::secret::Secrets;
+use wharf_requests::RequestFile;
 
 fn socket(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("wharf-{name}-{}.sock", std::process::id()))
@@ -36,15 +37,15 @@ fn serve(path: &std::path::Path, answer: Vec<u8>) {
     });
 }
 
-/// The policy for Docker.
-fn policy() -> DriverFile {
-    let text = include_str!("../../../plugins/driver-docker/policy.toml");
-    DriverFile::Policy(PolicyFile::of_program(text).unwrap())
+/// The requests to Docker.
+fn file() -> DriverFile {
+    let text = include_str!("../../../plugins/driver-docker/requests.toml");
+    DriverFile::Requests(RequestFile::parse(text).unwrap())
 }
 
 fn access(path: &std::path::Path) -> Access {
     let transport = Transport::unix(path);
-    let node = EngineNode::open(NodeId("n".into()), transport, &policy(), &Value::Null).unwrap();
+    let node = EngineNode::open(NodeId("n".into()), transport, &file(), &Value::Null).unwrap();
     let deadline = Instant::now() + Duration::from_secs(5);
     Access::new(
         Arc::new(node),
@@ -54,12 +55,10 @@ fn access(path: &std::path::Path) -> Access {
     )
 }
 
-fn get(path: &str, timeout_ms: u64) -> Request {
-    Request {
-        method: Method::GET,
-        path: path.into(),
-        headers: Vec::new(),
-        body: Body::Empty,
+fn named(name: &str, timeout_ms: u64) -> NamedRequest {
+    NamedRequest {
+        name: name.into(),
+        arguments: Vec::new(),
         timeout: Some(Duration::from_millis(timeout_ms)),
     }
 }
@@ -73,11 +72,11 @@ async fn answers_arrive_whole() {
     );
     let mut access = access(&path);
     for _ in 0..3 {
-        let answer = access.send(get("/info", 1000)).await.unwrap();
+        let answer = access.send_named(&named("info", 1000)).await.unwrap();
         assert_eq!((answer.status, &answer.body[..]), (200, &b"hi"[..]));
         assert!(answer.headers.contains(&("x-some".into(), "thing".into())));
     }
-    let refused = access.send(get("/events", 1000)).await.unwrap_err();
+    let refused = access.send_named(&named("events", 1000)).await.unwrap_err();
     assert!(matches!(refused, EngineError::Refused(_)));
     std::fs::remove_file(&path).unwrap();
 }
@@ -85,7 +84,10 @@ async fn answers_arrive_whole() {
 #[tokio::test]
 async fn an_absent_engine_is_unreachable_and_its_path_is_not_told() {
     let path = socket("absent");
-    let error = access(&path).send(get("/info", 1000)).await.unwrap_err();
+    let error = access(&path)
+        .send_named(&named("info", 1000))
+        .await
+        .unwrap_err();
     let EngineError::Unreachable(why) = error else {
         panic!("{error}")
     };
@@ -100,7 +102,10 @@ async fn slow_and_long_answers_end() {
         &path,
         b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n".to_vec(),
     );
-    let error = access(&path).send(get("/info", 50)).await.unwrap_err();
+    let error = access(&path)
+        .send_named(&named("info", 50))
+        .await
+        .unwrap_err();
     assert_eq!(error, EngineError::Timeout);
     std::fs::remove_file(&path).unwrap();
 
@@ -108,7 +113,10 @@ async fn slow_and_long_answers_end() {
     let mut answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".to_vec();
     answer.resize(9 << 20, b'x');
     serve(&path, answer);
-    let error = access(&path).send(get("/info", 4000)).await.unwrap_err();
+    let error = access(&path)
+        .send_named(&named("info", 4000))
+        .await
+        .unwrap_err();
     assert!(matches!(error, EngineError::TooLarge(_)), "{error}");
     std::fs::remove_file(&path).unwrap();
 }
@@ -121,14 +129,14 @@ async fn jobs_are_told_once() {
         b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\none\ntwo\n".to_vec(),
     );
     let transport = Transport::unix(&path);
-    let node = EngineNode::open(NodeId("n".into()), transport, &policy(), &Value::Null).unwrap();
+    let node = EngineNode::open(NodeId("n".into()), transport, &file(), &Value::Null).unwrap();
     let outgoing = || super::outgoing::Outgoing {
         method: Method::POST,
         path: "/images/create".into(),
         headers: Vec::new(),
         body: None,
     };
-    let poll = || node.jobs.poll("pull", outgoing(), &node.transport).unwrap();
+    let poll = || node.jobs.poll_equal(outgoing(), &node.transport).unwrap();
     assert_eq!(poll(), JobState::Running(None));
     let done = loop {
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -22,8 +22,9 @@ use wharf_domain::ids::{Generation, InstanceId, NodeId};
 use wharf_domain::instance::ResourceType;
 use wharf_domain::secret::Secrets;
 use wharf_engine::{
-    Access, CallScope, DriverFile, EngineNode, JobState, PolicyFile, Response, Transfer, Transport,
+    Access, CallScope, DriverFile, EngineNode, JobState, NamedRequest, Response, Transport,
 };
+use wharf_requests::RequestFile;
 
 const ID: &str = "0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f";
 /// Directories or changes of the hostile tenant.
@@ -107,14 +108,12 @@ async fn moved(name: &str, content: Content) -> Response {
     let path = std::env::temp_dir().join(format!("wharf-{name}-{}.sock", std::process::id()));
     serve(&path, content);
     let mut access = access(&path);
-    let own = format!("/containers/wharf-{ID}");
-    access
-        .begin_transfer(Transfer {
-            read: format!("{own}/export"),
-            changes: format!("{own}/changes"),
-            write: format!("{own}-part/archive?path=/"),
-        })
-        .unwrap();
+    let transfer = NamedRequest {
+        name: "content".to_owned(),
+        arguments: Vec::new(),
+        timeout: None,
+    };
+    access.begin_named_transfer(&transfer).unwrap();
     let answer = loop {
         tokio::time::sleep(Duration::from_millis(2)).await;
         match access.transfer_state().unwrap() {
@@ -128,11 +127,11 @@ async fn moved(name: &str, content: Content) -> Response {
 }
 
 fn access(path: &Path) -> Access {
-    let policy = include_str!("../../../plugins/driver-docker/policy.toml");
+    let requests = include_str!("../../../plugins/driver-docker/requests.toml");
     let node = EngineNode::open(
         NodeId("n".into()),
         Transport::unix(path),
-        &DriverFile::Policy(PolicyFile::of_program(policy).unwrap()),
+        &DriverFile::Requests(RequestFile::parse(requests).unwrap()),
         &Value::Null,
     );
     let spec = Spec {

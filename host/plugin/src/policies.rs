@@ -25,7 +25,7 @@ impl Policies {
         pins: &BTreeMap<String, String>,
     ) -> Result<Self, LoadError> {
         let policies = POLICIES.iter().map(|(plugin, text)| {
-            let file = PolicyFile::of_program(text).map(DriverFile::Policy);
+            let file = PolicyFile::parse(text).map(DriverFile::Policy);
             file.map_err(|why| wrong(format!("{plugin}{}", pin::POLICY), why))
         });
         let requests = REQUESTS.iter().map(|(plugin, text)| {

@@ -37,7 +37,7 @@ impl Review {
         };
         let file = match of(REQUESTS) {
             Some(text) => DriverFile::Requests(RequestFile::parse(text).ok()?),
-            None => DriverFile::Policy(PolicyFile::of_program(of(POLICIES)?).ok()?),
+            None => DriverFile::Policy(PolicyFile::parse(of(POLICIES)?).ok()?),
         };
         Some(Self {
             file,

@@ -26,7 +26,7 @@ mod values;
 mod writer;
 
 pub use sample::Sample;
-pub use scope::{CallScope, CreateScope, Limits, Subject};
+pub use scope::{CallScope, CreateScope, Subject};
 
 use file::Document;
 use http::Method;
@@ -166,11 +166,10 @@ impl Requests {
         let Some(request) = self.document.request.get(name) else {
             return;
         };
-        let text = |template: &str| {
-            let template = Template::parse(template).ok()?;
+        let text = |template: &Template| {
             let mut writer = Writer::new(self.values(scope));
             writer.arguments = argument::check(&mut writer, &request.arguments, arguments).ok()?;
-            writer.text(&template).ok()
+            writer.text(template).ok()
         };
         let found = learn::find(&request.learn, status, body, &text);
         learn::keep(scope, found);

@@ -45,23 +45,6 @@ pub struct Subject {
     pub vm_ports: Option<Vec<u16>>,
     /// The permitted creation, in `ensure`.
     pub creation: Option<CreateScope>,
-    /// The container's limits before the call changed any, once the engine has reported them.
-    pub limits_before: Option<Limits>,
-    /// The size of the image, once the engine has reported it in this call.
-    pub image_bytes: u64,
-    /// The engine has refused in this call to limit the disk of a container.
-    pub no_disk_limit: bool,
-}
-
-/// The limits of a container that can change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// RAM in bytes.
-    pub memory: u64,
-    /// Scheduling period in microseconds.
-    pub cpu_period: u64,
-    /// CPU time in each period, in microseconds.
-    pub cpu_quota: u64,
 }
 
 impl Subject {
@@ -74,9 +57,6 @@ impl Subject {
             public_network: None,
             vm_ports: None,
             creation: None,
-            limits_before: None,
-            image_bytes: 0,
-            no_disk_limit: false,
         }
     }
 }

@@ -3,7 +3,8 @@
 use crate::api::Api;
 use crate::settings::Settings;
 use std::cell::Cell;
-use wharf_guest::{Engine, Error, Node};
+use wharf_guest::named::Engine;
+use wharf_guest::{Error, Node};
 
 /// The node of a call: its engine, its settings and the installation.
 pub struct Context<'a> {
@@ -23,10 +24,9 @@ impl<'a> Context<'a> {
     /// # Errors
     /// [`Error::Invalid`] on a wrong or unknown setting.
     pub fn new(node: &'a Node, engine: &'a dyn Engine) -> Result<Self, Error> {
-        let settings = Settings::read(node)?;
         Ok(Self {
-            api: Api::new(engine, settings.api_version.as_deref()),
-            settings,
+            api: Api::new(engine),
+            settings: wharf_guest::settings(node)?,
             installation: &node.installation,
             has_earlier_name: Cell::new(None),
         })

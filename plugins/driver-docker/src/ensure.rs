@@ -5,14 +5,12 @@
 
 use crate::api::{Refusal, Reply};
 use crate::context::Context;
-use crate::create_body::{Creation, Image, Options, Part, Update};
 use crate::found::{self, Found, again, settled};
 use crate::product::Product;
 use crate::pull::Pull;
 use crate::settings::{BtrfsQuotas, DiskLimit, Kvm, Lxcfs};
 use crate::start::{Started, start, start_sized};
 use crate::{ENGINE_KIND, digest, gpu, names, network};
-use std::collections::BTreeMap;
 use wharf_guest::{Error, Phase, Report, ResourceType, Spec, log};
 
 /// Attempts to create in one call: without a disk limit, without hardware virtualisation, without
@@ -33,12 +31,12 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         let reason = format!("the flavor has no image for engines of kind {ENGINE_KIND}");
         return Ok(settled(spec.generation, Phase::Failed(reason)));
     };
+    let is_container = spec.resource_type == ResourceType::Container;
     let mut options = Options {
-        // With `auto`, the host accepts no limit only after the engine has refused one.
         disk_limit: ctx.settings.disk_limit != DiskLimit::Off,
-        kvm: ctx.settings.kvm != Kvm::Off,
+        kvm: !is_container && ctx.settings.kvm != Kvm::Off,
         // The engine says whether it can.
-        own_view: ctx.settings.lxcfs != Lxcfs::Off,
+        own_view: is_container && ctx.settings.lxcfs != Lxcfs::Off,
     };
     if spec.may_exist
         && let Some(found) = found::named(ctx, &spec.tag, false)?
@@ -50,8 +48,7 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         }
     }
     for _ in 0..ROUNDS {
-        let (name, labels) = (names::container(&spec.tag), labels(ctx, spec)?);
-        let refusal = match create(ctx, spec, &image, &name, labels, options)? {
+        let refusal = match create(ctx, spec, None, options)? {
             Ok(()) => match first_start(ctx, spec, None)? {
                 First::Report(report) => return Ok(report),
                 First::Without(part) => {
@@ -80,7 +77,7 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
             return Err(Error::RetryLater(LOOK_AGAIN_MS));
         };
         if refusal.is_no_image() {
-            match ctx.api.pull(&image)? {
+            match ctx.api.pull()? {
                 Pull::Done => {}
                 Pull::Running(progress) => {
                     return Ok(again(
@@ -109,6 +106,36 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     Err(Error::RetryLater(LOOK_AGAIN_MS))
 }
 
+/// Options of a creation. The driver drops an option that the engine does not support.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// Limit the size of the disk.
+    pub(crate) disk_limit: bool,
+    /// Pass the node's `/dev/kvm` to the container.
+    pub(crate) kvm: bool,
+    /// Show the container its own CPUs and memory, with the node's lxcfs.
+    pub(crate) own_view: bool,
+}
+
+/// A part of a container that an engine takes at the creation, and may refuse at the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// See [`Options::kvm`].
+    Kvm,
+    /// See [`Options::own_view`].
+    View,
+}
+
+impl Options {
+    /// Continues without a part.
+    fn drop(&mut self, part: Part) {
+        match part {
+            Part::Kvm => self.kvm = false,
+            Part::View => self.own_view = false,
+        }
+    }
+}
+
 fn supported(spec: &Spec) -> Result<(), Error> {
     if let Some(device) = gpu::misnamed(spec) {
         return Err(Error::Unsupported(format!(
@@ -127,49 +154,40 @@ pub(crate) fn image(ctx: &Context, spec: &Spec) -> Option<String> {
     Some(ctx.settings.image(&image.reference))
 }
 
-/// Builds the labels of a container with this specification.
-pub(crate) fn labels(ctx: &Context, spec: &Spec) -> Result<Labels, Error> {
-    let network = network::own_name(ctx, &spec.network)?;
-    let digest = digest::of(spec);
-    Ok(names::container_labels(
-        ctx.installation,
-        spec,
-        &network,
-        &digest,
-    ))
-}
-
-type Labels = BTreeMap<&'static str, String>;
-
-/// Creates a container under this name. If the image counts towards the disk's limit, the limit is
-/// raised by its size. A virtual machine's limit includes room for it.
+/// Creates the instance's container, or the replacement of one whose disk had the limit `grown_from`. If
+/// the image counts towards the disk's limit, the limit is raised by its size. A virtual machine's
+/// limit includes room for it.
 pub(crate) fn create(
     ctx: &Context,
     spec: &Spec,
-    image: &str,
-    name: &str,
-    labels: Labels,
+    grown_from: Option<&str>,
     options: Options,
 ) -> Result<Reply<()>, Error> {
-    let is_limited = options.disk_limit && spec.resource_type == ResourceType::Container;
-    let counted = match (is_limited, ctx.settings.btrfs_quotas) {
-        (false, _) => None,
-        (true, BtrfsQuotas::Simple) => Some(0),
-        (true, BtrfsQuotas::Full) => match ctx.api.counted_of(image)? {
-            Ok(bytes) => bytes,
-            Err(refusal) => return Ok(Err(refusal)),
-        },
-    };
-    let image = Image {
-        reference: image,
-        counted,
-    };
-    let network = network::name(ctx, &spec.network)?;
-    let body = Creation::new(spec, &ctx.settings, image, network, labels, options);
-    if !spec.gpu_devices.is_empty() && Product::of(ctx)?.is_podman() {
-        return ctx.api.create_libpod(&body.libpod(name, &spec.gpu_devices));
+    if options.disk_limit
+        && spec.resource_type == ResourceType::Container
+        && ctx.settings.btrfs_quotas == BtrfsQuotas::Full
+        && let Err(refusal) = ctx.api.measure_image()?
+    {
+        return Ok(Err(refusal));
     }
-    ctx.api.create(name, &body)
+    let network = network::which(ctx, &spec.network)?;
+    let on_podman = !spec.gpu_devices.is_empty() && Product::of(ctx)?.is_podman();
+    let request = if on_podman { "create-podman" } else { "create" };
+    let name = match grown_from {
+        Some(_) => names::part(&spec.tag),
+        None => names::container(&spec.tag),
+    };
+    // With `auto`, the host omits the limit only after the engine has refused one.
+    let unlimited = !options.disk_limit && ctx.settings.disk_limit == DiskLimit::Auto;
+    let creation = network
+        .named(request)
+        .with("name", name)
+        .with("digest", digest::of(spec))
+        .with_some("grown-from", grown_from)
+        .flag("no-disk-limit", unlimited)
+        .flag("kvm", options.kvm)
+        .flag("own-view", options.own_view);
+    ctx.api.create(creation)
 }
 
 /// Continues with an existing container of the instance.
@@ -208,7 +226,7 @@ fn first_start(ctx: &Context, spec: &Spec, found: Option<&Found>) -> Result<Firs
     if let Some(public) = &spec.public_network {
         network::join(ctx, public, name)?;
     }
-    match ctx.api.unpack(name, &spec.blueprint.files)? {
+    match ctx.api.unpack(name)? {
         Ok(()) => {}
         Err(refusal) if refusal.is_not_found() => return Ok(First::Gone),
         Err(refusal) => return Err(refusal.during("inserting the files")),
@@ -219,10 +237,7 @@ fn first_start(ctx: &Context, spec: &Spec, found: Option<&Found>) -> Result<Firs
         .collect();
     network::create(ctx, &spec.network)?;
     let started = match found {
-        Some(found) => {
-            let limits = Update::of(&spec.size, spec.resource_type);
-            start_sized(ctx, found, &limits, &networks)?
-        }
+        Some(found) => start_sized(ctx, found, &ctx.api.limits()?, &networks)?,
         None => start(ctx, name, &networks)?,
     };
     Ok(First::Report(match started {

@@ -97,13 +97,9 @@ fn called(ctx: &Context, name: &str, size: bool) -> Result<Option<Found>, Error>
 /// # Errors
 /// When the engine does not return a list.
 pub fn listed(ctx: &Context, tag: &Tag) -> Result<Vec<Summary>, Error> {
-    let labels = [
-        (names::INSTALLATION, ctx.installation),
-        (names::INSTANCE, tag.instance.as_str()),
-    ];
     let mut containers = ctx
         .api
-        .containers(&labels)?
+        .containers_of_instance()?
         .map_err(|refusal| refusal.during("looking for the container"))?;
     let incarnation = tag.incarnation.to_string();
     containers.retain(|one| label(&one.labels, names::INCARNATION) == Some(&incarnation));

@@ -3,30 +3,10 @@
 
 use crate::api::model::Info;
 use crate::product::{Product, numbers};
-use serde::Serialize;
 use wharf_guest::Spec;
 
 /// The first Podman that supports CDI names.
 const PODMAN_WITH_CDI: (u32, u32) = (4, 1);
-
-/// A request for devices in the Docker interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct DeviceRequest {
-    #[serde(rename = "Driver")]
-    driver: &'static str,
-    #[serde(rename = "DeviceIDs")]
-    device_ids: Vec<String>,
-}
-
-/// Builds one request for all devices, or none without devices.
-#[must_use]
-pub fn requests(devices: &[String]) -> Vec<DeviceRequest> {
-    let all = (!devices.is_empty()).then(|| DeviceRequest {
-        driver: "cdi",
-        device_ids: devices.to_vec(),
-    });
-    all.into_iter().collect()
-}
 
 /// Returns whether the engine supports CDI. A Docker with CDI lists the directories of the files.
 #[must_use]
@@ -64,7 +44,7 @@ fn is_qualified(device: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{are_handed_out, is_qualified, requests};
+    use super::{are_handed_out, is_qualified};
     use crate::api::model::Info;
     use crate::product::Product;
 
@@ -82,13 +62,6 @@ mod tests {
         ] {
             assert!(!is_qualified(wrong), "{wrong}");
         }
-    }
-
-    #[test]
-    fn one_request_lists_all_devices() {
-        assert!(requests(&[]).is_empty());
-        let text = serde_json::to_string(&requests(&["a/b=0".into()])).unwrap();
-        assert_eq!(text, r#"[{"Driver":"cdi","DeviceIDs":["a/b=0"]}]"#);
     }
 
     #[test]

@@ -11,18 +11,18 @@
 //! active transfer of this host is removed and created again; a `…-whole` is the instance. No
 //! container runs before it has the instance's name.
 
-use crate::api::Refusal;
+use crate::api::Reply;
 use crate::api::model::label;
 use crate::api::transfer::Moving;
 use crate::context::Context;
-use crate::create_body::{Options, disk_size_of};
-use crate::ensure::{create, image, labels};
+use crate::ensure::{Options, create, image};
 use crate::found::{self, Found, again, is_called, settled};
 use crate::product::Product;
 use crate::pull::Pull;
 use crate::settings::Lxcfs;
+use crate::vm::disk_size_of;
 use crate::{lxcfs, names, network};
-use wharf_guest::{Error, Phase, Report, ResourceType, Shortage, Size, Spec, Tag, Target, log};
+use wharf_guest::{Error, Phase, Report, ResourceType, Shortage, Size, Spec, Target, log};
 
 /// Attempts to create in one call: with the network, with the image, without lxcfs, and after a
 /// conflicting container.
@@ -77,7 +77,7 @@ pub fn grow(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         return Ok(settled(spec.generation, found.phase()));
     }
     if !limit_to_grow(&found, &spec.size, spec.resource_type) {
-        give_up(ctx, tag)?;
+        give_up(ctx)?;
         return Ok(settled(spec.generation, found.phase()));
     }
     keeps_all_on_its_disk(&found, spec)?;
@@ -89,21 +89,21 @@ pub fn grow(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     let is_right = |one| label(one, names::DISK) == Some(wanted.as_str());
     let begun = listed.iter().find(|one| is_called(one, &part));
     if begun.is_some_and(|one| !is_right(&one.labels)) {
-        give_up(ctx, tag)?;
+        give_up(ctx)?;
         return Err(Error::RetryLater(0));
     }
     let moved = ctx.api.transfer().or_else(|error| {
-        give_up(ctx, tag)?;
+        give_up(ctx)?;
         Err(error)
     })?;
     match moved {
         Moving::Under(progress) => Ok(growing(spec, progress.unwrap_or_default())),
         Moving::Ended(Ok(())) => {
-            renamed(ctx, &part, &whole)?;
+            renamed(ctx.api.name_whole()?)?;
             take_over(ctx, spec, Some(&old.id))
         }
         Moving::Ended(Err(refusal)) => {
-            give_up(ctx, tag)?;
+            give_up(ctx)?;
             Err(if refusal.is_no_space() || refusal.is_immovable() {
                 keeps(&found, spec, &refusal.message)
             } else {
@@ -112,12 +112,12 @@ pub fn grow(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         }
         Moving::Nothing => {
             if begun.is_some() {
-                removed(ctx, &part)?;
+                removed(ctx.api.remove_part()?)?;
             }
-            if let Some(report) = make(ctx, spec, &found, &part)? {
+            if let Some(report) = make(ctx, spec, &found)? {
                 return Ok(report);
             }
-            ctx.api.begin_transfer(&old.id, &part)?;
+            ctx.api.begin_transfer(&old.id)?;
             Ok(growing(spec, String::new()))
         }
     }
@@ -127,9 +127,9 @@ pub fn grow(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
 ///
 /// # Errors
 /// When the engine fails to remove it.
-pub fn give_up(ctx: &Context, tag: &Tag) -> Result<(), Error> {
+pub fn give_up(ctx: &Context) -> Result<(), Error> {
     ctx.api.end_transfer()?;
-    removed(ctx, &names::part(tag))
+    removed(ctx.api.remove_part()?)
 }
 
 /// Content on volumes would not be copied, and would be removed with the old container.
@@ -159,7 +159,7 @@ fn keeps(found: &Found, spec: &Spec, why: &str) -> Error {
 }
 
 /// Creates the container with the larger disk; returns a report if that needs another call.
-fn make(ctx: &Context, spec: &Spec, old: &Found, name: &str) -> Result<Option<Report>, Error> {
+fn make(ctx: &Context, spec: &Spec, old: &Found) -> Result<Option<Report>, Error> {
     let Some(image) = image(ctx, spec) else {
         return Err(keeps(old, spec, "its flavor no longer has an image"));
     };
@@ -170,16 +170,14 @@ fn make(ctx: &Context, spec: &Spec, old: &Found, name: &str) -> Result<Option<Re
         own_view: ctx.settings.lxcfs != Lxcfs::Off
             && old.label(names::VIEW) != Some(lxcfs::MACHINE),
     };
-    let mut labels = labels(ctx, spec)?;
     let from = old.label(names::DISK).unwrap_or_default();
-    labels.insert(names::GROWN_FROM, from.to_owned());
     for _ in 0..ROUNDS {
-        let refusal = match create(ctx, spec, &image, name, labels.clone(), options)? {
+        let refusal = match create(ctx, spec, Some(from), options)? {
             Ok(()) => return Ok(None),
             Err(refusal) => refusal,
         };
         if refusal.is_no_image() {
-            match ctx.api.pull(&image)? {
+            match ctx.api.pull()? {
                 Pull::Done => {}
                 Pull::Running(progress) => {
                     return Ok(Some(growing(spec, format!("image: {progress}"))));
@@ -193,7 +191,7 @@ fn make(ctx: &Context, spec: &Spec, old: &Found, name: &str) -> Result<Option<Re
         } else if options.own_view && refusal.is_no_lxcfs() {
             options.own_view = false;
         } else if refusal.is_name_taken() {
-            removed(ctx, name)?;
+            removed(ctx.api.remove_part()?)?;
         } else if refusal.is_no_disk_limit() {
             return Err(keeps(old, spec, &refusal.message));
         } else {
@@ -206,9 +204,9 @@ fn make(ctx: &Context, spec: &Spec, old: &Found, name: &str) -> Result<Option<Re
 /// Replaces the instance's container by the complete one.
 fn take_over(ctx: &Context, spec: &Spec, old: Option<&str>) -> Result<Report, Error> {
     if let Some(old) = old {
-        removed(ctx, old)?;
+        removed(ctx.api.remove(old)?)?;
     }
-    renamed(ctx, &names::whole(&spec.tag), &names::container(&spec.tag))?;
+    renamed(ctx.api.name_own()?)?;
     log!(
         Info,
         "instance {} has a disk of {} GiB now",
@@ -218,13 +216,12 @@ fn take_over(ctx: &Context, spec: &Spec, old: Option<&str>) -> Result<Report, Er
     Ok(settled(spec.generation, Phase::Stopped(None)))
 }
 
-fn renamed(ctx: &Context, from: &str, to: &str) -> Result<(), Error> {
-    let refused = |refusal: Refusal| refusal.during("renaming the container");
-    ctx.api.rename(from, to)?.map_err(refused)
+fn renamed(reply: Reply<()>) -> Result<(), Error> {
+    reply.map_err(|refusal| refusal.during("renaming the container"))
 }
 
-fn removed(ctx: &Context, name: &str) -> Result<(), Error> {
-    match ctx.api.remove(name)? {
+fn removed(reply: Reply<()>) -> Result<(), Error> {
+    match reply {
         Ok(()) => Ok(()),
         Err(refusal) if refusal.is_not_found() => Ok(()),
         // The host may still write to it for a moment.

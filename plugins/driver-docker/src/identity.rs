@@ -4,7 +4,6 @@
 
 use crate::context::Context;
 use crate::names;
-use serde_json::json;
 use wharf_guest::Error;
 
 /// See the `identity` interface.
@@ -12,7 +11,7 @@ use wharf_guest::Error;
 /// # Errors
 /// See the `identity` interface.
 pub fn identify(ctx: &Context) -> Result<Option<String>, Error> {
-    match ctx.api.volume(&names::mark_volume(ctx.installation))? {
+    match ctx.api.store()? {
         Ok(volume) => Ok(volume.labels.unwrap_or_default().remove(names::MARK)),
         Err(refusal) if refusal.is_not_found() => Ok(None),
         Err(refusal) => Err(refusal.during("reading the mark of the store")),
@@ -23,11 +22,7 @@ pub fn identify(ctx: &Context) -> Result<Option<String>, Error> {
 ///
 /// # Errors
 /// See the `identity` interface.
-pub fn mark(ctx: &Context, mark: &str) -> Result<(), Error> {
-    let body = json!({
-        "Name": names::mark_volume(ctx.installation),
-        "Labels": { names::INSTALLATION: ctx.installation, names::MARK: mark },
-    });
-    let made = ctx.api.create_volume(&body)?;
+pub fn mark(ctx: &Context) -> Result<(), Error> {
+    let made = ctx.api.mark_store()?;
     made.map_err(|refusal| refusal.during("marking the store"))
 }

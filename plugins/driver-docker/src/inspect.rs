@@ -21,10 +21,9 @@ pub fn inspect(ctx: &Context, tag: &Tag) -> Result<Report, Error> {
 /// # Errors
 /// See the `driver` interface.
 pub fn list(ctx: &Context) -> Result<Vec<Observed>, Error> {
-    let labels = [(names::INSTALLATION, ctx.installation)];
     let containers = ctx
         .api
-        .containers(&labels)?
+        .containers()?
         .map_err(|refusal| refusal.during("listing the containers"))?;
     let mut all: BTreeMap<(String, u64), Observed> = BTreeMap::new();
     for summary in &containers {

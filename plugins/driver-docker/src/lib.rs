@@ -4,9 +4,9 @@
 //! Each instance is one container, named after the instance's UUID, on a bridge network per owner.
 //! A virtual machine runs inside its container ([`vm`]).
 //!
-//! Reading order: [`names`] and [`create_body`] (the objects on the engine), [`ensure`] (their
-//! creation), [`lifecycle`], [`grow`], [`ports`], [`delete`], then the queries: [`inspect`],
-//! [`stats`], [`probe`], [`identity`], [`survey`]. Only [`api`] knows paths.
+//! `requests.toml` has the requests, and [`api`] names them. Reading order: [`names`] (the objects on
+//! the engine), [`ensure`] (their creation), [`lifecycle`], [`grow`], [`ports`], [`delete`], then the
+//! queries: [`inspect`], [`stats`], [`probe`], [`identity`], [`survey`].
 //!
 //! Paths carry no version unless the setting `api_version` names one, so engines use their newest.
 //! No single version suits all engines: Podman supports 1.41, and Docker 29 nothing below 1.44. The
@@ -14,7 +14,6 @@
 
 pub mod api;
 pub mod context;
-pub mod create_body;
 pub mod delete;
 pub mod digest;
 pub mod disk_limit;
@@ -44,12 +43,13 @@ pub mod units;
 pub mod vm;
 
 use context::Context;
+use wharf_guest::named::HostEngine;
 use wharf_guest::{
-    Driver, Error, Health, HostEngine, Identity, Node, Observed, Ports, Report, Spec, Surroundings,
-    Survey, Tag, Target, Usage,
+    Driver, Error, Health, Identity, Node, Observed, Ports, Report, Spec, Surroundings, Survey,
+    Tag, Target, Usage,
 };
 
-/// The kind of engine, in blueprints and in the host's policy.
+/// The kind of engine, in blueprints and in `requests.toml`.
 pub const ENGINE_KIND: &str = "docker";
 
 /// The driver that the host loads.
@@ -112,8 +112,8 @@ impl Identity for Docker {
         identity::identify(&Context::new(node, &HostEngine)?)
     }
 
-    fn mark(node: &Node, mark: &str) -> Result<(), Error> {
-        identity::mark(&Context::new(node, &HostEngine)?, mark)
+    fn mark(node: &Node, _: &str) -> Result<(), Error> {
+        identity::mark(&Context::new(node, &HostEngine)?)
     }
 }
 

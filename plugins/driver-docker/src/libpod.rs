@@ -1,34 +1,19 @@
-//! Requests to Podman's own interface, for features that its Docker interface lacks.
+//! The size of a container on a Podman before 5, which can change it only through its own interface.
 
+use crate::api::model::Limits;
 use crate::context::Context;
-use crate::create_body::Update;
 use crate::found::Found;
-use crate::{names, stats};
-use serde_json::{Value, json};
-use wharf_guest::{Error, Network};
+use crate::stats;
+use wharf_guest::Error;
 
-/// Builds an owner's network: without a name server, and isolated from other networks.
-#[must_use]
-pub fn network(installation: &str, own_name: &str, network: &Network) -> Value {
-    json!({
-        "name": names::network(own_name),
-        "driver": "bridge",
-        "network_interface": names::bridge(own_name),
-        "subnets": [{ "subnet": network.subnet, "gateway": network.gateway }],
-        "labels": { names::INSTALLATION: installation, names::OWNER: network.id },
-        "dns_enabled": false,
-        "options": { "isolate": "true" },
-    })
-}
-
-/// Resizes a running container on a Podman before 5. Podman keeps reporting the size of the
-/// creation, and restores it when the container stops.
+/// Resizes a running container. Podman keeps reporting the size of the creation, and restores it when
+/// the container stops.
 ///
 /// # Errors
 /// [`Error::Invalid`] if the usage of memory exceeds the new size; then nothing has changed.
-pub fn resize(ctx: &Context, found: &Found, limits: &Update) -> Result<(), Error> {
+pub fn resize(ctx: &Context, found: &Found, limits: &Limits) -> Result<(), Error> {
     let memory = stats::sample(ctx, &found.name)?.memory_stats;
-    let wanted = limits.memory();
+    let wanted = u64::try_from(limits.memory).unwrap_or(0);
     let is_short = memory.usage > wanted;
     if is_short {
         let needed = stats::needed(ctx, found, &memory)?;
@@ -36,7 +21,7 @@ pub fn resize(ctx: &Context, found: &Found, limits: &Update) -> Result<(), Error
             return Err(stats::too_little(needed));
         }
     }
-    match ctx.api.update_libpod(&found.name, &limits.libpod())? {
+    match ctx.api.resize_podman(&found.name)? {
         Ok(()) => Ok(()),
         Err(refusal) if refusal.is_no_container() => Err(Error::NotFound),
         Err(refusal) if refusal.is_not_found() => Err(Error::Unsupported(

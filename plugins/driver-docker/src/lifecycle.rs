@@ -1,7 +1,6 @@
 //! Start and stop of an existing instance.
 
 use crate::context::Context;
-use crate::create_body::Update;
 use crate::found::{self, again, settled};
 use crate::grow;
 use crate::start::{self, Started};
@@ -17,7 +16,7 @@ const LOOK_AGAIN_MS: u32 = 500;
 /// See the `driver` interface.
 pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
     let found = found::find(ctx, &target.tag, false)?.ok_or(Error::NotFound)?;
-    let limits = Update::of(&target.size, target.resource_type);
+    let limits = ctx.api.limits()?;
     match found.phase() {
         Phase::Stopped(_) if grow::is_due(&found, target) => {
             let phase = Phase::Growing("about to begin".into());
@@ -56,7 +55,7 @@ pub fn stop(ctx: &Context, target: &Target, grace_ms: u32) -> Result<Report, Err
     };
     let reason = match found.phase() {
         Phase::Stopped(reason) => {
-            grow::give_up(ctx, &target.tag)?;
+            grow::give_up(ctx)?;
             reason
         }
         Phase::Creating => Some("never started".into()),

@@ -5,69 +5,10 @@
 use crate::api::model::label;
 use crate::context::Context;
 use crate::names;
-use serde::Serialize;
-use serde_json::{Value, json};
-use wharf_guest::{Error, ResourceType};
+use wharf_guest::Error;
 
-/// The directory of Debian's lxcfs. The engine gets paths below it.
+/// The directory of Debian's lxcfs. The mounts of containers are below it.
 pub const DIRECTORY: &str = "/var/lib/lxcfs";
-
-/// The files, at the paths of the kernel's own ones.
-const FILES: [&str; 8] = [
-    "/proc/cpuinfo",
-    "/proc/diskstats",
-    "/proc/loadavg",
-    "/proc/meminfo",
-    "/proc/stat",
-    "/proc/swaps",
-    "/proc/uptime",
-    "/sys/devices/system/cpu/online",
-];
-
-/// A file of the node, shown in a container.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Mount {
-    r#type: &'static str,
-    source: String,
-    target: &'static str,
-    read_only: bool,
-}
-
-impl Mount {
-    /// The mount for Podman's own interface.
-    #[must_use]
-    pub fn libpod(&self) -> Value {
-        json!({
-            "type": self.r#type,
-            "source": self.source,
-            "destination": self.target,
-            "options": ["ro"],
-        })
-    }
-}
-
-/// The mounts of a container. A virtual machine has a kernel of its own.
-#[must_use]
-pub fn mounts(what: ResourceType, own_view: bool) -> Vec<Mount> {
-    if what == ResourceType::Vm || !own_view {
-        return Vec::new();
-    }
-    FILES
-        .map(|target| Mount {
-            r#type: "bind",
-            source: format!("{DIRECTORY}{target}"),
-            target,
-            read_only: true,
-        })
-        .into()
-}
-
-/// Returns the label's value for a container.
-#[must_use]
-pub fn label_of(own_view: bool) -> &'static str {
-    if own_view { OWN } else { MACHINE }
-}
 
 const OWN: &str = "own";
 /// The label's value where the node's size is seen inside.
@@ -78,8 +19,7 @@ pub const MACHINE: &str = "machine";
 /// # Errors
 /// When the engine does not answer.
 pub fn is_shown(ctx: &Context) -> Result<Option<bool>, Error> {
-    let owner = (names::INSTALLATION, ctx.installation);
-    let found = ctx.api.running_with(owner, names::VIEW)?;
+    let found = ctx.api.views()?;
     let found = found.map_err(|refusal| refusal.during("listing the instances"))?;
     // Engines list the newest first.
     Ok(found

@@ -7,11 +7,63 @@
 use crate::api::Reply;
 use crate::api::model::{NetworkDetails, Summary, label};
 use crate::context::Context;
-use crate::create_body::Endpoint;
+use crate::names;
 use crate::product::Product;
-use crate::{libpod, names};
-use serde_json::{Value, json};
+use wharf_guest::named::Call;
 use wharf_guest::{Error, Network, log};
+
+/// A network of the call, as the requests name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The owner's.
+    Own,
+    /// The owner's, with the name of an earlier version.
+    Earlier,
+    /// That of public addresses.
+    Public,
+}
+
+impl Which {
+    /// A request about the network.
+    #[must_use]
+    pub fn named(self, request: &str) -> Call {
+        let word = match self {
+            Self::Own => "own",
+            Self::Earlier => "earlier",
+            Self::Public => "public",
+        };
+        Call::named(request).with("network", word)
+    }
+}
+
+/// Returns the request's word for a network. A network of an earlier version keeps its name, because
+/// the engine would refuse a second network with its addresses.
+///
+/// # Errors
+/// When the engine does not answer.
+pub fn which(ctx: &Context, network: &Network) -> Result<Which, Error> {
+    if is_public(network) {
+        return Ok(Which::Public);
+    }
+    let has_earlier_name = match ctx.has_earlier_name.get() {
+        Some(known) => known,
+        None => has_earlier_name(ctx)?,
+    };
+    ctx.has_earlier_name.set(Some(has_earlier_name));
+    Ok(if has_earlier_name {
+        Which::Earlier
+    } else {
+        Which::Own
+    })
+}
+
+fn has_earlier_name(ctx: &Context) -> Result<bool, Error> {
+    Ok(match ctx.api.network_details(Which::Earlier)? {
+        Ok(details) => label(&details.labels, names::INSTALLATION) == Some(ctx.installation),
+        Err(refusal) if refusal.is_not_found() => false,
+        Err(refusal) => return Err(refusal.during("reading the network")),
+    })
+}
 
 /// Returns the name of a network. A public network may be the operator's own.
 ///
@@ -20,20 +72,8 @@ use wharf_guest::{Error, Network, log};
 pub fn name(ctx: &Context, network: &Network) -> Result<String, Error> {
     match &ctx.settings.public_network {
         Some(theirs) if is_public(network) => Ok(theirs.clone()),
-        _ => Ok(names::network(&own_name(ctx, network)?)),
+        _ => ctx.api.network_name(which(ctx, network)?),
     }
-}
-
-/// Returns the part of a network's name that distinguishes it. A network of an earlier version keeps
-/// its name, because the engine would refuse a second network with its addresses.
-///
-/// # Errors
-/// When the engine does not answer.
-pub fn own_name(ctx: &Context, network: &Network) -> Result<String, Error> {
-    Ok(match has_earlier_name(ctx, network)? {
-        true => names::earlier_name(network),
-        false => names::own_name(ctx.installation, network),
-    })
 }
 
 /// Returns the name of the network's bridge on the node.
@@ -41,24 +81,8 @@ pub fn own_name(ctx: &Context, network: &Network) -> Result<String, Error> {
 /// # Errors
 /// When the engine does not answer.
 pub fn bridge(ctx: &Context, network: &Network) -> Result<String, Error> {
-    Ok(names::bridge(&own_name(ctx, network)?))
-}
-
-fn has_earlier_name(ctx: &Context, network: &Network) -> Result<bool, Error> {
-    if is_public(network) {
-        return Ok(false);
-    }
-    if let Some(known) = ctx.has_earlier_name.get() {
-        return Ok(known);
-    }
-    let name = names::network(&names::earlier_name(network));
-    let found = match ctx.api.network_details(&name)? {
-        Ok(details) => label(&details.labels, names::INSTALLATION) == Some(ctx.installation),
-        Err(refusal) if refusal.is_not_found() => false,
-        Err(refusal) => return Err(refusal.during("reading the network")),
-    };
-    ctx.has_earlier_name.set(Some(found));
-    Ok(found)
+    let name = ctx.api.network_name(which(ctx, network)?)?;
+    Ok(name.replacen("wharf-", "whf", 1))
 }
 
 fn is_public(network: &Network) -> bool {
@@ -126,7 +150,7 @@ pub fn remake(ctx: &Context, network: &Network) -> Result<(), Error> {
         Warn,
         "the bridge of network {name} has vanished; the network is made again"
     );
-    match ctx.api.remove_network(&name)? {
+    match ctx.api.remove_network(which(ctx, network)?)? {
         Ok(()) => {}
         Err(refusal) if refusal.is_not_found() => {}
         Err(refusal) if refusal.is_in_use() => {
@@ -164,16 +188,7 @@ fn without_other_owners(
 
 /// Lists the containers on the network, running or not.
 fn members(ctx: &Context, network: &Network) -> Result<Vec<Summary>, Error> {
-    let member = match is_public(network) {
-        true => names::PUBLIC_NETWORK,
-        false => names::NETWORK,
-    };
-    let own_name = own_name(ctx, network)?;
-    let labels = [
-        (names::INSTALLATION, ctx.installation),
-        (member, own_name.as_str()),
-    ];
-    let members = ctx.api.containers(&labels)?;
+    let members = ctx.api.members(which(ctx, network)?)?;
     members.map_err(|refusal| refusal.during("listing a network's containers"))
 }
 
@@ -186,11 +201,13 @@ pub fn remove_if_unused(ctx: &Context, network: &Network) -> Result<(), Error> {
     if is_operators_own(ctx, network) || !members(ctx, network)?.is_empty() {
         return Ok(());
     }
-    let name = name(ctx, network)?;
-    match ctx.api.remove_network(&name)? {
+    match ctx.api.remove_network(which(ctx, network)?)? {
         Ok(()) => {}
         Err(refusal) if refusal.is_not_found() || refusal.is_in_use() => {}
-        Err(refusal) => log!(Warn, "network {name} is left behind: {}", refusal.message),
+        Err(refusal) => {
+            let name = name(ctx, network)?;
+            log!(Warn, "network {name} is left behind: {}", refusal.message);
+        }
     }
     Ok(())
 }
@@ -200,13 +217,12 @@ pub fn remove_if_unused(ctx: &Context, network: &Network) -> Result<(), Error> {
 /// # Errors
 /// When the engine refuses.
 pub fn reattach(ctx: &Context, network: &Network, container: &str) -> Result<(), Error> {
-    let off = json!({ "Container": container, "Force": true });
-    let earlier = (!is_public(network)).then(|| names::network(&names::earlier_name(network)));
-    for name in [name(ctx, network)?].into_iter().chain(earlier) {
-        if let Err(refusal) = ctx.api.disconnect(&name, &off)? {
+    let earlier = (!is_public(network)).then_some(Which::Earlier);
+    for which in [which(ctx, network)?].into_iter().chain(earlier) {
+        if let Err(refusal) = ctx.api.disconnect(which, container)? {
             log!(
                 Debug,
-                "container {container} was not on {name}: {}",
+                "container {container} was not on its network ({which:?}): {}",
                 refusal.message
             );
         }
@@ -241,19 +257,18 @@ pub fn join(ctx: &Context, network: &Network, container: &str) -> Result<(), Err
 const ATTACHING: &str = "attaching the container to its network";
 
 fn attach(ctx: &Context, network: &Network, container: &str) -> Result<Reply<()>, Error> {
-    let endpoint = Endpoint::at(&network.address);
-    let body = json!({ "Container": container, "EndpointConfig": endpoint });
-    ctx.api.connect(&name(ctx, network)?, &body)
+    ctx.api.connect(which(ctx, network)?, container)
 }
 
 /// Checks the owner and the addresses of the network with this name. False if it is gone again.
 fn is_right(ctx: &Context, network: &Network) -> Result<bool, Error> {
-    let name = names::network(&own_name(ctx, network)?);
-    let details = match ctx.api.network_details(&name)? {
+    let which = which(ctx, network)?;
+    let details = match ctx.api.network_details(which)? {
         Ok(details) => details,
         Err(refusal) if refusal.is_not_found() => return Ok(false),
         Err(refusal) => return Err(refusal.during("reading the network")),
     };
+    let name = ctx.api.network_name(which)?;
     if label(&details.labels, names::INSTALLATION) != Some(ctx.installation) {
         return Err(Error::Conflict(format!(
             "network {name} belongs to another installation"
@@ -273,25 +288,13 @@ fn is_right(ctx: &Context, network: &Network) -> Result<bool, Error> {
 /// Podman's Docker interface gives every network a name server on the node, which node rules block.
 /// So Podman gets a request to its own interface.
 fn make(ctx: &Context, network: &Network) -> Result<Reply<()>, Error> {
-    let own_name = names::own_name(ctx.installation, network);
+    let which = if is_public(network) {
+        Which::Public
+    } else {
+        Which::Own
+    };
     if Product::of(ctx)?.is_podman() {
-        let body = libpod::network(ctx.installation, &own_name, network);
-        return ctx.api.create_network_libpod(&body);
+        return ctx.api.create_network_podman(which);
     }
-    ctx.api
-        .create_network(&body(ctx.installation, &own_name, network))
-}
-
-fn body(installation: &str, own_name: &str, network: &Network) -> Value {
-    json!({
-        "Name": names::network(own_name),
-        "Driver": "bridge",
-        "CheckDuplicate": true,
-        "Labels": { names::INSTALLATION: installation, names::OWNER: network.id },
-        "IPAM": {
-            "Driver": "default",
-            "Config": [{ "Subnet": network.subnet, "Gateway": network.gateway }],
-        },
-        "Options": { "com.docker.network.bridge.name": names::bridge(own_name) },
-    })
+    ctx.api.create_network(which)
 }

@@ -2,7 +2,6 @@
 
 use crate::context::Context;
 use crate::found;
-use crate::vm::PROGRAM;
 use wharf_guest::{Error, ResourceType, Target};
 
 /// Delay until a container that was just started is up, ms.
@@ -20,15 +19,9 @@ pub fn set(ctx: &Context, target: &Target) -> Result<(), Error> {
     if !found.is_up() {
         return Err(Error::RetryLater(AGAIN_MS));
     }
-    let ports = target.wan_ports.iter().map(ToString::to_string);
-    let command: Vec<_> = [PROGRAM, "set-ports"]
-        .map(str::to_owned)
-        .into_iter()
-        .chain(ports)
-        .collect();
     let ended = ctx
         .api
-        .run(&found.name, &command)?
+        .set_ports(&found.name)?
         .map_err(|refusal| refusal.during("setting the ports"))?;
     match ended.code {
         0 => Ok(()),

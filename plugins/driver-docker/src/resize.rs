@@ -2,9 +2,9 @@
 
 use crate::api::Refusal;
 use crate::context::Context;
-use crate::create_body::{Update, disk_size_of};
 use crate::found::{Found, find, settled};
 use crate::units::GIB;
+use crate::vm::disk_size_of;
 use crate::{libpod, names, stats};
 use wharf_guest::{Error, Report, Size, Target, log};
 
@@ -19,13 +19,12 @@ pub fn resize(ctx: &Context, target: &Target) -> Result<Report, Error> {
     let found = find(ctx, &target.tag, false)?.ok_or(Error::NotFound)?;
     disk_is_kept(&found, target)?;
     memory_suffices(ctx, &found, &target.size)?;
-    let wanted = Update::of(&target.size, target.resource_type);
-    match ctx.api.update(&found.name, &wanted)? {
+    match ctx.api.resize(&found.name)? {
         Ok(()) => {}
         // A stopped instance gets its size at the next start.
         Err(refusal) if refusal.is_unknown_request() && !found.is_up() => {}
         Err(refusal) if refusal.is_unknown_request() => {
-            libpod::resize(ctx, &found, &wanted)?;
+            libpod::resize(ctx, &found, &ctx.api.limits()?)?;
         }
         Err(refusal) => {
             restore(ctx, &found);
@@ -65,10 +64,7 @@ fn memory_suffices(ctx: &Context, found: &Found, size: &Size) -> Result<(), Erro
 
 /// Restores the old size. Podman keeps the wrong value of a failed update.
 fn restore(ctx: &Context, found: &Found) {
-    let Some(before) = Update::before(&found.details.host_config) else {
-        return;
-    };
-    if !matches!(ctx.api.update(&found.name, &before), Ok(Ok(()))) {
+    if !matches!(ctx.api.resize_back(&found.name), Ok(Ok(()))) {
         log!(Warn, "cannot restore the old size of {}", found.name);
     }
 }

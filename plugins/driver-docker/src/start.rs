@@ -1,8 +1,8 @@
 //! The start of a container, with its networks and its size.
 
 use crate::api::Refusal;
+use crate::api::model::Limits;
 use crate::context::Context;
-use crate::create_body::Update;
 use crate::found::Found;
 use crate::product::Product;
 use crate::{libpod, network};
@@ -27,7 +27,7 @@ pub enum Started {
     NoView(String),
 }
 
-/// Starts a container with this size. If the engine can change limits only on a running container,
+/// Starts a container with these limits, which are those of the call. If the engine can change limits only on a running container,
 /// they are changed right after the start.
 ///
 /// # Errors
@@ -35,7 +35,7 @@ pub enum Started {
 pub fn start_sized(
     ctx: &Context,
     found: &Found,
-    limits: &Update,
+    limits: &Limits,
     networks: &[&Network],
 ) -> Result<Started, Error> {
     let late = !applied(ctx, found, limits)?;
@@ -46,17 +46,17 @@ pub fn start_sized(
     Ok(started)
 }
 
-/// Resizes a running container. A Docker that reports the wanted size needs no request. Podman's
+/// Gives a running container the limits of the call. A Docker that reports the wanted size needs no request. Podman's
 /// report is unreliable: before 5 it is the size of the creation, later possibly that of a failed
 /// update.
 ///
 /// # Errors
 /// When the engine refuses, or the usage of memory exceeds the size. A later attempt may succeed.
-pub fn resize(ctx: &Context, found: &Found, limits: &Update) -> Result<(), Error> {
-    if limits.is(&found.details.host_config) && !Product::of(ctx)?.is_podman() {
+pub fn resize(ctx: &Context, found: &Found, limits: &Limits) -> Result<(), Error> {
+    if limits.are(&found.details.host_config) && !Product::of(ctx)?.is_podman() {
         return Ok(());
     }
-    if updated(ctx, found, limits)? {
+    if updated(ctx, found)? {
         return Ok(());
     }
     libpod::resize(ctx, found, limits).map_err(|error| match error {
@@ -67,13 +67,13 @@ pub fn resize(ctx: &Context, found: &Found, limits: &Update) -> Result<(), Error
 
 /// Resizes a stopped container if its size differs. False if the engine can do that only after the
 /// start.
-fn applied(ctx: &Context, found: &Found, limits: &Update) -> Result<bool, Error> {
-    Ok(limits.is(&found.details.host_config) || updated(ctx, found, limits)?)
+fn applied(ctx: &Context, found: &Found, limits: &Limits) -> Result<bool, Error> {
+    Ok(limits.are(&found.details.host_config) || updated(ctx, found)?)
 }
 
 /// False if the engine's Docker interface lacks the request.
-fn updated(ctx: &Context, found: &Found, limits: &Update) -> Result<bool, Error> {
-    match ctx.api.update(&found.name, limits)? {
+fn updated(ctx: &Context, found: &Found) -> Result<bool, Error> {
+    match ctx.api.resize(&found.name)? {
         Ok(()) => Ok(true),
         Err(refusal) if refusal.is_unknown_request() => Ok(false),
         Err(refusal) => Err(refusal.during("applying the size")),

@@ -6,8 +6,6 @@
 //! [`CallScope`](wharf_requests::CallScope).
 
 mod data;
-mod docker;
-mod json;
 mod path;
 
 pub use data::{Policy, PolicyFile};

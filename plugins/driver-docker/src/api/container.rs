@@ -1,11 +1,10 @@
-//! Requests to `/containers`.
+//! Requests about containers.
 
-use super::model::{Details, Resident, Stats, Summary};
+use super::model::{Details, Limits, Resident, Stats, Summary};
 use super::{Api, Reply, accepted};
-use crate::create_body::{Creation, Update};
-use serde::Serialize;
-use serde_json::json;
-use wharf_guest::{Call, Error, File, Path};
+use crate::network::Which;
+use wharf_guest::Error;
+use wharf_guest::named::Call;
 
 /// Time for the engine to kill and clean up after the grace of a stop, ms.
 const STOP_MARGIN_MS: u32 = 20_000;
@@ -15,121 +14,117 @@ const BUSY_MS: u32 = 60_000;
 /// Unpacking an archive and removing a container's disk are slow, ms.
 const DISK_WORK_MS: u32 = 30_000;
 
+/// A request about a container, by its name or id.
+fn about(request: &str, container: &str) -> Call {
+    Call::named(request).with("container", container)
+}
+
 impl Api<'_> {
-    fn container(&self, name: &str) -> Path {
-        self.path("/containers").segment(name)
-    }
-
-    /// Creates a container.
-    pub fn create(&self, name: &str, body: &Creation) -> Result<Reply<()>, Error> {
-        let path = self.path("/containers/create").query("name", name);
-        self.send(&Call::post(&path).json(body)?.timeout_ms(BUSY_MS))
-    }
-
-    /// Creates a container through Podman's own interface.
-    pub fn create_libpod<T: Serialize>(&self, body: &T) -> Result<Reply<()>, Error> {
-        let path = self.libpod("/containers/create");
-        self.send(&Call::post(&path).json(body)?.timeout_ms(BUSY_MS))
+    /// Creates a container, by a request with all of its arguments.
+    pub fn create(&self, creation: Call) -> Result<Reply<()>, Error> {
+        self.send(&creation.timeout_ms(BUSY_MS))
     }
 
     /// Reads a container. The size of its writable layer costs a walk, so it is optional.
     pub fn details(&self, name: &str, size: bool) -> Result<Reply<Details>, Error> {
-        let path = self.container(name).segment("json");
-        self.get(&if size {
-            path.query("size", "true")
-        } else {
-            path
-        })
+        self.read(&about("read", name).flag("size", size))
     }
 
-    /// Lists all containers with these labels, running or not.
-    pub fn containers(&self, labels: &[(&str, &str)]) -> Result<Reply<Vec<Summary>>, Error> {
-        let labels: Vec<_> = labels
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
-        let filters = json!({ "label": labels }).to_string();
-        let path = self
-            .path("/containers/json")
-            .query("all", "true")
-            .query("filters", &filters);
-        self.get(&path)
+    /// Lists this installation's containers, running or not.
+    pub fn containers(&self) -> Result<Reply<Vec<Summary>>, Error> {
+        self.read(&Call::named("list"))
     }
 
-    /// Lists the running containers of an installation that have a label with any value.
-    pub fn running_with(
-        &self,
-        (owner, installation): (&str, &str),
-        label: &str,
-    ) -> Result<Reply<Vec<Summary>>, Error> {
-        let labels = [format!("{owner}={installation}"), label.to_owned()];
-        let filters = json!({ "label": labels, "status": ["running"] }).to_string();
-        let path = self.path("/containers/json").query("filters", &filters);
-        self.get(&path)
+    /// Lists the containers of the call's instance, running or not.
+    pub fn containers_of_instance(&self) -> Result<Reply<Vec<Summary>>, Error> {
+        self.read(&Call::named("list-instance"))
     }
 
-    /// Reads a small file of a container.
-    pub fn file(&self, name: &str, file: &str) -> Result<Reply<String>, Error> {
-        let path = self.container(name).segment("archive").query("path", file);
-        let answer = accepted(Call::get(&path).send(self.engine)?);
+    /// Lists the containers on a network, running or not.
+    pub fn members(&self, network: Which) -> Result<Reply<Vec<Summary>>, Error> {
+        self.read(&network.named("list-members"))
+    }
+
+    /// Lists the virtual machines that run.
+    pub fn machines(&self) -> Result<Reply<Vec<Summary>>, Error> {
+        self.read(&Call::named("list-machines"))
+    }
+
+    /// Lists the running containers with the label of their view, the newest first.
+    pub fn views(&self) -> Result<Reply<Vec<Summary>>, Error> {
+        self.read(&Call::named("list-views"))
+    }
+
+    /// Reads the accelerator of a virtual machine that has been listed: `kvm` or `tcg`.
+    pub fn acceleration(&self, id: &str) -> Result<Reply<String>, Error> {
+        let answer = accepted(about("read-acceleration", id).send(self.engine)?);
         Ok(answer.map(|answer| first_file(&answer.body)))
     }
 
-    /// Unpacks files into a container.
-    pub fn unpack(&self, name: &str, files: &[File]) -> Result<Reply<()>, Error> {
-        let path = self.container(name).segment("archive").query("path", "/");
-        self.send(&Call::put(&path).archive(files).timeout_ms(DISK_WORK_MS))
+    /// Unpacks the blueprint's files into a container.
+    pub fn unpack(&self, name: &str) -> Result<Reply<()>, Error> {
+        self.send(&about("write-files", name).timeout_ms(DISK_WORK_MS))
     }
 
     /// Starts a container. Success if it runs already.
     pub fn start(&self, name: &str) -> Result<Reply<()>, Error> {
-        let path = self.container(name).segment("start");
-        self.send(&Call::post(&path).timeout_ms(BUSY_MS))
+        self.send(&about("start", name).timeout_ms(BUSY_MS))
     }
 
     /// Stops a container within the grace, then by force. Success if it is stopped already.
     pub fn stop(&self, name: &str, grace_ms: u32) -> Result<Reply<()>, Error> {
-        let seconds = grace_ms.div_ceil(1_000).to_string();
-        let path = self.container(name).segment("stop").query("t", &seconds);
-        self.send(&Call::post(&path).timeout_ms(grace_ms.saturating_add(STOP_MARGIN_MS)))
+        let call = about("stop", name).with("grace", grace_ms.div_ceil(1_000));
+        self.send(&call.timeout_ms(grace_ms.saturating_add(STOP_MARGIN_MS)))
     }
 
-    /// Renames a container.
-    pub fn rename(&self, name: &str, to: &str) -> Result<Reply<()>, Error> {
-        let path = self.container(name).segment("rename").query("name", to);
-        self.send(&Call::post(&path))
+    /// Gives the complete replacement a name that says so.
+    pub fn name_whole(&self) -> Result<Reply<()>, Error> {
+        self.send(&Call::named("name-whole"))
+    }
+
+    /// Gives the complete replacement the instance's name.
+    pub fn name_own(&self) -> Result<Reply<()>, Error> {
+        self.send(&Call::named("name-own"))
     }
 
     /// Removes a container with its anonymous volumes.
     pub fn remove(&self, name: &str) -> Result<Reply<()>, Error> {
-        let path = self
-            .container(name)
-            .query("force", "true")
-            .query("v", "true");
-        self.send(&Call::delete(&path).timeout_ms(DISK_WORK_MS))
+        self.send(&about("delete", name).timeout_ms(DISK_WORK_MS))
     }
 
-    /// Changes a container's limits.
-    pub fn update(&self, name: &str, body: &Update) -> Result<Reply<()>, Error> {
-        self.send(&Call::post(&self.container(name).segment("update")).json(body)?)
+    /// Removes an incomplete replacement.
+    pub fn remove_part(&self) -> Result<Reply<()>, Error> {
+        self.send(&Call::named("delete-part").timeout_ms(DISK_WORK_MS))
     }
 
-    /// Changes the limits of a running container through Podman's own interface.
-    pub fn update_libpod<T: Serialize>(&self, name: &str, body: &T) -> Result<Reply<()>, Error> {
-        let path = self.libpod("/containers").segment(name).segment("update");
-        self.send(&Call::post(&path).json(body)?)
+    /// The limits of the call's size.
+    pub fn limits(&self) -> Result<Limits, Error> {
+        Call::named("resize").show(self.engine)?.json()
+    }
+
+    /// Gives a container the limits of the call's size.
+    pub fn resize(&self, name: &str) -> Result<Reply<()>, Error> {
+        self.send(&about("resize", name))
+    }
+
+    /// Gives a container the limits that it had before this call.
+    pub fn resize_back(&self, name: &str) -> Result<Reply<()>, Error> {
+        self.send(&about("resize-back", name))
+    }
+
+    /// Gives a running container the limits through Podman's own interface.
+    pub fn resize_podman(&self, name: &str) -> Result<Reply<()>, Error> {
+        self.send(&about("resize-podman", name))
     }
 
     /// Reads one sample of a container's usage.
     pub fn stats(&self, name: &str) -> Result<Reply<Stats>, Error> {
-        let path = self.container(name).segment("stats");
-        self.get(&path.query("stream", "false").query("one-shot", "true"))
+        self.read(&about("stats", name))
     }
 
-    /// Reads the resident memory of each process, with Podman's form of `ps_args`.
+    /// Reads the resident memory of each process.
     pub fn resident(&self, name: &str) -> Result<Reply<Resident>, Error> {
-        let path = self.container(name).segment("top");
-        self.get(&path.query("ps_args", "rss"))
+        self.read(&about("memory", name))
     }
 }
 

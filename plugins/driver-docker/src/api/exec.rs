@@ -1,10 +1,9 @@
-//! Requests to `/containers/NAME/exec` and `/exec`, which run a program beside a container's first
-//! process.
+//! Requests that run a program beside a container's first process.
 
 use super::{Api, Reply, accepted};
 use serde::Deserialize;
-use serde_json::json;
-use wharf_guest::{Call, Error};
+use wharf_guest::Error;
+use wharf_guest::named::Call;
 
 /// Time limit of the program, ms.
 const RUN_MS: u32 = 15_000;
@@ -35,24 +34,21 @@ struct State {
 }
 
 impl Api<'_> {
-    /// Runs a program in a running container, as the user of its first process, and waits for its
-    /// end.
-    pub fn run(&self, container: &str, command: &[String]) -> Result<Reply<Ended>, Error> {
-        let path = self.path("/containers").segment(container).segment("exec");
-        let body = json!({ "Cmd": command, "AttachStdout": true, "AttachStderr": true });
-        let made: Made = match accepted(Call::post(&path).json(&body)?.send(self.engine)?) {
-            Ok(answer) => answer.json()?,
+    /// Runs the program that sets the ports of a virtual machine, as the user of the container's first
+    /// process, and waits for its end.
+    pub fn set_ports(&self, container: &str) -> Result<Reply<Ended>, Error> {
+        let prepare = Call::named("prepare-ports").with("container", container);
+        let made: Made = match self.read(&prepare)? {
+            Ok(made) => made,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let exec = self.path("/exec").segment(&made.id);
-        let start = Call::post(&exec.clone().segment("start"))
-            .json(&json!({ "Detach": false, "Tty": false }))?
-            .timeout_ms(RUN_MS);
+        let program = |request| Call::named(request).with("program", &made.id);
+        let start = program("set-ports").timeout_ms(RUN_MS);
         let output = match accepted(start.send(self.engine)?) {
             Ok(answer) => unframed(&answer.body),
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let state: Reply<State> = self.get(&exec.segment("json"))?;
+        let state: Reply<State> = self.read(&program("read-program"))?;
         Ok(state.map(|state| Ended {
             code: state.exit_code.unwrap_or(-1),
             output,

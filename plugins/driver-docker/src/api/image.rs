@@ -1,42 +1,38 @@
-//! Requests to `/images`.
+//! Requests about images.
 
-use super::model::{Image, Layer};
+use super::model::Image;
 use super::{Api, Reply, accepted};
 use crate::pull::Pull;
-use wharf_guest::{Call, Error, Job};
+use wharf_guest::named::Call;
+use wharf_guest::{Error, Job};
 
 /// Podman does not answer requests about images while it copies one.
 const BUSY_MS: u32 = 60_000;
 
 impl Api<'_> {
-    /// Returns the bytes of an image that count towards the limit of a container's disk, on storage that
-    /// counts them.
-    pub fn counted_of(&self, reference: &str) -> Result<Reply<Option<u64>>, Error> {
-        let path = |what| self.path(&format!("/images/{reference}/{what}"));
-        let image: Image = match self.read(&Call::get(&path("json")).timeout_ms(BUSY_MS))? {
-            Ok(image) => image,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        if !image.is_counted() {
-            return Ok(Ok(None));
+    /// Tells the host the size of the blueprint's image, if that counts towards the limit of a
+    /// container's disk. The image's own size would be wrong: Podman includes its copies for user
+    /// namespaces.
+    pub fn measure_image(&self) -> Result<Reply<()>, Error> {
+        let image: Reply<Image> = self.read(&Call::named("read-image").timeout_ms(BUSY_MS))?;
+        match image {
+            Ok(image) if image.is_counted() => {
+                self.send(&Call::named("read-image-history").timeout_ms(BUSY_MS))
+            }
+            Ok(_) => Ok(Ok(())),
+            Err(refusal) => Ok(Err(refusal)),
         }
-        // The image's own size would be wrong: Podman includes its copies for user namespaces.
-        let layers: Reply<Vec<Layer>> =
-            self.read(&Call::get(&path("history")).timeout_ms(BUSY_MS))?;
-        Ok(layers.map(|layers| Some(layers.iter().map(Layer::bytes).sum())))
     }
 
     /// Asks for an image. Success if the engine has it.
     pub fn has_image(&self, reference: &str) -> Result<Reply<()>, Error> {
-        let path = self.path(&format!("/images/{reference}/json"));
-        self.send(&Call::get(&path).timeout_ms(BUSY_MS))
+        let call = Call::named("find-image").with("image", reference);
+        self.send(&call.timeout_ms(BUSY_MS))
     }
 
-    /// Starts the pull of an image, or reports its state.
-    pub fn pull(&self, reference: &str) -> Result<Pull, Error> {
-        let path = self.path("/images/create").query("fromImage", reference);
-        let job = Call::post(&path).job(self.engine, &format!("pull:{reference}"))?;
-        Ok(match job {
+    /// Starts the pull of the blueprint's image, or reports its state.
+    pub fn pull(&self) -> Result<Pull, Error> {
+        Ok(match Call::named("pull-image").job(self.engine)? {
             Job::Running(line) => Pull::running(line.as_deref()),
             Job::Done(answer) => match accepted(answer) {
                 Ok(answer) => Pull::ended(&answer.body),

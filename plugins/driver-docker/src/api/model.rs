@@ -77,6 +77,15 @@ pub struct Limits {
     pub shm_size: i64,
 }
 
+impl Limits {
+    /// Returns whether the limits of CPU and memory are equal.
+    #[must_use]
+    pub fn are(&self, other: &Self) -> bool {
+        let sized = |limits: &Self| (limits.cpu_period, limits.cpu_quota, limits.memory);
+        sized(self) == sized(other)
+    }
+}
+
 /// One entry of `GET /containers/json`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
@@ -120,22 +129,6 @@ impl Image {
             .as_ref()
             .map(|driver| driver.name.as_str());
         storage.is_some_and(|name| ["btrfs", "devicemapper"].contains(&name))
-    }
-}
-
-/// One entry of `GET /images/NAME/history`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-pub struct Layer {
-    /// Bytes of the layer's files.
-    pub size: i64,
-}
-
-impl Layer {
-    /// None if the engine does not know it.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.size.try_into().unwrap_or(0)
     }
 }
 

@@ -1,48 +1,51 @@
-//! Requests to `/networks`.
+//! Requests about networks.
 
 use super::model::NetworkDetails;
 use super::{Api, Reply};
-use serde::Serialize;
-use wharf_guest::{Call, Error, Method, Path};
+use crate::network::Which;
+use wharf_guest::Error;
+use wharf_guest::named::Call;
 
 impl Api<'_> {
-    fn network(&self, name: &str) -> Path {
-        self.path("/networks").segment(name)
-    }
-
     /// Creates a network.
-    pub fn create_network<T: Serialize>(&self, body: &T) -> Result<Reply<()>, Error> {
-        self.send(&Call::post(&self.path("/networks/create")).json(body)?)
+    pub fn create_network(&self, network: Which) -> Result<Reply<()>, Error> {
+        self.send(&network.named("create-network"))
     }
 
     /// Creates a network through Podman's own interface.
-    pub fn create_network_libpod<T: Serialize>(&self, body: &T) -> Result<Reply<()>, Error> {
-        let path = self.libpod("/networks/create");
-        self.send(&Call::post(&path).json(body)?)
+    pub fn create_network_podman(&self, network: Which) -> Result<Reply<()>, Error> {
+        self.send(&network.named("create-network-podman"))
     }
 
     /// Lists the networks of all owners.
     pub fn networks(&self) -> Result<Reply<Vec<NetworkDetails>>, Error> {
-        self.get(&self.path("/networks"))
+        self.read(&Call::named("survey-networks"))
     }
 
     /// Reads a network.
-    pub fn network_details(&self, name: &str) -> Result<Reply<NetworkDetails>, Error> {
-        self.get(&self.network(name))
+    pub fn network_details(&self, network: Which) -> Result<Reply<NetworkDetails>, Error> {
+        self.read(&network.named("read-network"))
+    }
+
+    /// Returns the name of a network, if it is not the operator's.
+    pub fn network_name(&self, network: Which) -> Result<String, Error> {
+        let written = network.named("read-network").show(self.engine)?;
+        let name = written.target.rsplit('/').next().unwrap_or_default();
+        Ok(name.to_owned())
     }
 
     /// Removes a network without running containers.
-    pub fn remove_network(&self, name: &str) -> Result<Reply<()>, Error> {
-        self.act(Method::Delete, &self.network(name))
+    pub fn remove_network(&self, network: Which) -> Result<Reply<()>, Error> {
+        self.send(&network.named("delete-network"))
     }
 
     /// Attaches a container to a network.
-    pub fn connect<T: Serialize>(&self, name: &str, body: &T) -> Result<Reply<()>, Error> {
-        self.send(&Call::post(&self.network(name).segment("connect")).json(body)?)
+    pub fn connect(&self, network: Which, container: &str) -> Result<Reply<()>, Error> {
+        self.send(&network.named("connect").with("container", container))
     }
 
     /// Detaches a container from a network.
-    pub fn disconnect<T: Serialize>(&self, name: &str, body: &T) -> Result<Reply<()>, Error> {
-        self.send(&Call::post(&self.network(name).segment("disconnect")).json(body)?)
+    pub fn disconnect(&self, network: Which, container: &str) -> Result<Reply<()>, Error> {
+        self.send(&network.named("disconnect").with("container", container))
     }
 }

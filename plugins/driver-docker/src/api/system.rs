@@ -3,7 +3,8 @@
 use super::model::{Info, Version};
 use super::{Api, Reply, accepted};
 use crate::product::Product;
-use wharf_guest::{Call, Error};
+use wharf_guest::Error;
+use wharf_guest::named::Call;
 
 /// For this request, Podman counts its containers, waits for each that is in use, and asks the
 /// package manager about its helpers.
@@ -13,7 +14,7 @@ impl Api<'_> {
     /// Reads the product from the headers of a cheap request. None if a proxy has removed the
     /// headers.
     pub fn ping(&self) -> Result<Reply<Option<Product>>, Error> {
-        let answer = accepted(Call::get(&self.path("/_ping")).send(self.engine)?);
+        let answer = accepted(Call::named("ping").send(self.engine)?);
         Ok(answer.map(|answer| {
             Product::of_headers(answer.header("Server")?, answer.header("Api-Version")?)
         }))
@@ -21,13 +22,11 @@ impl Api<'_> {
 
     /// Reads the engine's version. On Podman it is as slow as [`Self::info`].
     pub fn version(&self) -> Result<Reply<Version>, Error> {
-        let call = Call::get(&self.path("/version")).timeout_ms(INFO_MS);
-        self.read(&call)
+        self.read(&Call::named("version").timeout_ms(INFO_MS))
     }
 
     /// Reads the node's resources.
     pub fn info(&self) -> Result<Reply<Info>, Error> {
-        let call = Call::get(&self.path("/info")).timeout_ms(INFO_MS);
-        self.read(&call)
+        self.read(&Call::named("info").timeout_ms(INFO_MS))
     }
 }

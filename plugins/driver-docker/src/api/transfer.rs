@@ -1,7 +1,8 @@
 //! Transfers of all content from one container to another.
 
 use super::{Api, Reply, accepted};
-use wharf_guest::{Answer, EngineError, Error, JobState, Transfer};
+use wharf_guest::named::Call;
+use wharf_guest::{Answer, EngineError, Error, JobState};
 
 /// Delay before another attempt to begin, ms.
 const TURN_MS: u32 = 2000;
@@ -18,17 +19,12 @@ pub enum Moving {
 }
 
 impl Api<'_> {
-    /// Begins a transfer. An export has the owners as seen inside the container; an archive has
-    /// those of the node.
-    pub fn begin_transfer(&self, from: &str, to: &str) -> Result<(), Error> {
-        let from = self.path("/containers").segment(from);
-        let read = from.clone().segment("export");
-        let to = self.path("/containers").segment(to).segment("archive");
-        let begun = self.engine.begin_transfer(&Transfer {
-            read: read.to_string(),
-            changes: from.segment("changes").to_string(),
-            write: to.query("path", "/").to_string(),
-        });
+    /// Begins the transfer of a container's content to its replacement. An export has the owners as
+    /// seen inside the container; an archive has those of the node.
+    pub fn begin_transfer(&self, from: &str) -> Result<(), Error> {
+        let begun = Call::named("content")
+            .with("container", from)
+            .begin_transfer(self.engine);
         begun.map_err(|error| match error {
             // The node has reached its limit of transfers; nothing was sent.
             EngineError::Unreachable(_) => Error::RetryLater(TURN_MS),

@@ -1,9 +1,10 @@
-//! Requests to `/volumes`.
+//! Requests about the volume that marks the engine's store.
 
 use super::{Api, Reply};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::collections::BTreeMap;
-use wharf_guest::{Call, Error};
+use wharf_guest::Error;
+use wharf_guest::named::Call;
 
 /// A volume.
 #[derive(Debug, Deserialize)]
@@ -15,13 +16,13 @@ pub struct Volume {
 }
 
 impl Api<'_> {
-    /// Creates a volume. Success if it exists already.
-    pub fn create_volume<T: Serialize>(&self, body: &T) -> Result<Reply<()>, Error> {
-        self.send(&Call::post(&self.path("/volumes/create")).json(body)?)
+    /// Creates the volume with the mark of the call. Success if it exists already.
+    pub fn mark_store(&self) -> Result<Reply<()>, Error> {
+        self.send(&Call::named("mark-store"))
     }
 
-    /// Reads a volume.
-    pub fn volume(&self, name: &str) -> Result<Reply<Volume>, Error> {
-        self.get(&self.path("/volumes").segment(name))
+    /// Reads the volume with the mark.
+    pub fn store(&self) -> Result<Reply<Volume>, Error> {
+        self.read(&Call::named("read-store"))
     }
 }

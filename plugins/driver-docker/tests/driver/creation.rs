@@ -1,9 +1,8 @@
 //! `ensure`: the objects that it creates, and its continuation after an interruption.
 
+use crate::calls::Calls;
 use crate::fake::given::{node, spec, target};
 use crate::fake::{Break, Fake};
-use driver_docker::context::Context;
-use driver_docker::{ensure, lifecycle, lxcfs, probe};
 use serde_json::{Value, json};
 use wharf_guest::{Error, Health, Phase, Report, Spec};
 
@@ -12,7 +11,7 @@ fn ensure(fake: &Fake, spec: &Spec) -> Result<Report, Error> {
 }
 
 fn ensure_with(fake: &Fake, settings: &str, spec: &Spec) -> Result<Report, Error> {
-    ensure::ensure(&Context::new(&node(settings), fake).unwrap(), spec)
+    Calls::new(&node(settings), fake).ensure(spec)
 }
 
 fn phase(report: Result<Report, Error>) -> Phase {
@@ -100,15 +99,15 @@ fn mounts() -> Value {
 fn a_node_without_lxcfs_shows_its_own_size() {
     let fake = Fake::new();
     let plain = node("{}");
-    let ctx = Context::new(&plain, &fake).unwrap();
-    let shown = || lxcfs::is_shown(&ctx).unwrap();
+    let calls = Calls::new(&plain, &fake);
+    let shown = || calls.is_shown().unwrap();
     assert_eq!(shown(), None);
     ensure(&fake, &spec(1)).unwrap();
     assert_eq!(shown(), Some(true));
-    lifecycle::stop(&ctx, &target(&spec(1)), 0).unwrap();
+    calls.stop(&target(&spec(1)), 0).unwrap();
     fake.world.borrow_mut().lxcfs = false;
     // It was created with lxcfs, and starts once that runs again.
-    let Err(Error::Other(why)) = lifecycle::start(&ctx, &target(&spec(1))) else {
+    let Err(Error::Other(why)) = calls.start(&target(&spec(1))) else {
         panic!("it starts")
     };
     assert!(why.contains("lxcfs does not run on the node"), "{why}");
@@ -133,14 +132,14 @@ fn an_engine_that_cannot_mount_lxcfs_shows_the_nodes_size() {
     fake.world.borrow_mut().locked = true;
     assert!(matches!(phase(ensure(&fake, &spec(1))), Phase::Booting));
     let plain = node("{}");
-    let ctx = Context::new(&plain, &fake).unwrap();
-    assert_eq!(lxcfs::is_shown(&ctx).unwrap(), Some(false));
+    let calls = Calls::new(&plain, &fake);
+    assert_eq!(calls.is_shown().unwrap(), Some(false));
     assert_eq!(fake.world.borrow().containers.len(), 1);
     // Another engine of that kind can.
     let able = Fake::new();
     ensure_with(&able, r#"{"userns":"auto"}"#, &spec(1)).unwrap();
-    let ctx = Context::new(&plain, &able).unwrap();
-    assert_eq!(lxcfs::is_shown(&ctx).unwrap(), Some(true));
+    let calls = Calls::new(&plain, &able);
+    assert_eq!(calls.is_shown().unwrap(), Some(true));
 }
 
 #[test]
@@ -239,12 +238,9 @@ fn ensure_never_starts_a_container_that_ran() {
     let spec = spec(1);
     ensure(&fake, &spec).unwrap();
     assert!(matches!(phase(ensure(&fake, &spec)), Phase::Ready));
-    lifecycle::stop(
-        &Context::new(&node("{}"), &fake).unwrap(),
-        &target(&spec),
-        1000,
-    )
-    .unwrap();
+    Calls::new(&node("{}"), &fake)
+        .stop(&target(&spec), 1000)
+        .unwrap();
     assert!(matches!(
         phase(ensure(&fake, &spec)),
         Phase::Stopped(Some(_))
@@ -278,11 +274,8 @@ fn another_spec_under_the_same_tag_is_a_conflict() {
     assert!(matches!(ensure(&fake, &next), Err(Error::Conflict(_))));
     let mut other = node("{}");
     other.installation = "other".into();
-    let other = Context::new(&other, &fake).unwrap();
-    assert!(matches!(
-        ensure::ensure(&other, &spec(1)),
-        Err(Error::Conflict(_))
-    ));
+    let other = Calls::new(&other, &fake);
+    assert!(matches!(other.ensure(&spec(1)), Err(Error::Conflict(_))));
     let mut resized = spec(1);
     resized.size.mem_gib = 8;
     assert!(
@@ -352,7 +345,7 @@ fn a_limit_is_omitted_only_after_the_engine_has_refused_it() {
 }
 
 fn probed(fake: &Fake, settings: &str) -> Result<Health, Error> {
-    probe::probe(&Context::new(&node(settings), fake).unwrap())
+    Calls::new(&node(settings), fake).probe()
 }
 
 #[test]

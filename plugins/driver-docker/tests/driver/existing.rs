@@ -1,9 +1,8 @@
 //! Operations on an existing instance: stop, start, resize, delete, and the queries.
 
+use crate::calls::Calls;
 use crate::fake::given::{node, spec, target};
 use crate::fake::{Break, Fake};
-use driver_docker::context::Context;
-use driver_docker::{delete, ensure, inspect, lifecycle, network, resize, stats};
 use serde_json::json;
 use wharf_guest::{Error, Node, Phase, Spec};
 
@@ -12,7 +11,7 @@ const GIB: u64 = 1 << 30;
 /// Creates running instances of one owner.
 fn running(fake: &Fake, node: &Node, instances: u8) {
     for n in 1..=instances {
-        ensure::ensure(&Context::new(node, fake).unwrap(), &spec(n)).unwrap();
+        Calls::new(node, fake).ensure(&spec(n)).unwrap();
     }
 }
 
@@ -20,32 +19,29 @@ fn running(fake: &Fake, node: &Node, instances: u8) {
 fn stop_and_start_are_idempotent_and_repeat_the_generation() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 1);
-    let ctx = Context::new(&node, &fake).unwrap();
+    let calls = Calls::new(&node, &fake);
     let target = target(&spec(1));
     for _ in 0..2 {
-        let report = lifecycle::stop(&ctx, &target, 1500).unwrap();
+        let report = calls.stop(&target, 1500).unwrap();
         assert!(matches!(report.phase, Phase::Stopped(_)));
         assert_eq!(report.generation, target.generation);
     }
     assert!(matches!(
-        lifecycle::start(&ctx, &target).unwrap().phase,
+        calls.start(&target).unwrap().phase,
         Phase::Booting
     ));
-    assert!(matches!(
-        lifecycle::start(&ctx, &target).unwrap().phase,
-        Phase::Ready
-    ));
+    assert!(matches!(calls.start(&target).unwrap().phase, Phase::Ready));
 }
 
 #[test]
 fn a_start_applies_the_size() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 1);
-    let ctx = Context::new(&node, &fake).unwrap();
+    let calls = Calls::new(&node, &fake);
     let mut target = target(&spec(1));
-    lifecycle::stop(&ctx, &target, 0).unwrap();
+    calls.stop(&target, 0).unwrap();
     target.size.mem_gib = 7;
-    lifecycle::start(&ctx, &target).unwrap();
+    calls.start(&target).unwrap();
     let world = fake.world.borrow();
     let body = &world.containers.values().next().unwrap().body;
     assert_eq!(body["HostConfig"]["Memory"], 7 * GIB);
@@ -54,17 +50,17 @@ fn a_start_applies_the_size() {
 #[test]
 fn start_leaves_a_container_that_never_ran_to_ensure() {
     let (fake, node) = (Fake::new(), node("{}"));
-    let ctx = Context::new(&node, &fake).unwrap();
+    let calls = Calls::new(&node, &fake);
     // Breaks after the network and the image are read and the container is created.
     fake.break_call(4, Break::Before);
-    ensure::ensure(&ctx, &spec(1)).unwrap_err();
+    calls.ensure(&spec(1)).unwrap_err();
     let target = target(&spec(1));
     assert!(matches!(
-        lifecycle::start(&ctx, &target).unwrap().phase,
+        calls.start(&target).unwrap().phase,
         Phase::Creating
     ));
     assert!(matches!(
-        lifecycle::stop(&ctx, &target, 0).unwrap().phase,
+        calls.stop(&target, 0).unwrap().phase,
         Phase::Stopped(_)
     ));
     assert!(fake.world.borrow().started_bare.is_empty());
@@ -74,11 +70,11 @@ fn start_leaves_a_container_that_never_ran_to_ensure() {
 fn a_removed_network_is_created_again() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 1);
-    let ctx = Context::new(&node, &fake).unwrap();
-    lifecycle::stop(&ctx, &target(&spec(1)), 0).unwrap();
+    let calls = Calls::new(&node, &fake);
+    calls.stop(&target(&spec(1)), 0).unwrap();
     fake.world.borrow_mut().networks.clear();
     assert!(matches!(
-        lifecycle::start(&ctx, &target(&spec(1))).unwrap().phase,
+        calls.start(&target(&spec(1))).unwrap().phase,
         Phase::Booting
     ));
 }
@@ -88,20 +84,19 @@ fn a_network_of_another_installation_is_not_used() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 1);
     fake.world.borrow_mut().containers.clear();
-    let ctx = Context::new(&node, &fake).unwrap();
+    let calls = Calls::new(&node, &fake);
     let foreign = Node {
         installation: "other".into(),
         ..node.clone()
     };
-    let foreign = Context::new(&foreign, &fake).unwrap();
-    let network = spec(1).network;
+    let foreign = Calls::new(&foreign, &fake);
     // Its addresses are taken, under a name that has the end of the other installation's id.
-    let taken = network::create(&foreign, &network);
+    let taken = foreign.create_network(&target(&spec(1)));
     assert!(
         matches!(&taken, Err(Error::Insufficient(short)) if short[0].field == "lan_subnet"),
         "{taken:?}"
     );
-    network::create(&ctx, &network).unwrap();
+    calls.create_network(&target(&spec(1))).unwrap();
     let called = |owner: &str| {
         let mut world = fake.world.borrow_mut();
         world.networks.values_mut().next().unwrap().1["Labels"]["io.wharf.installation"] =
@@ -109,7 +104,7 @@ fn a_network_of_another_installation_is_not_used() {
     };
     called("other");
     assert!(matches!(
-        network::create(&ctx, &network),
+        calls.create_network(&target(&spec(1))),
         Err(Error::Conflict(_))
     ));
     called(&node.installation);
@@ -119,7 +114,7 @@ fn a_network_of_another_installation_is_not_used() {
     made["IPAM"]["Config"][0]["Subnet"] = "10.80.1.0/28".into();
     drop(world);
     assert!(matches!(
-        network::create(&ctx, &network),
+        calls.create_network(&target(&spec(1))),
         Err(Error::Conflict(_))
     ));
 }
@@ -143,8 +138,8 @@ fn a_network_of_an_earlier_version_goes_on() {
     }
     for n in 1..=2 {
         assert_eq!(fake.world.borrow().networks.len(), 1);
-        let ctx = Context::new(&node, &fake).unwrap();
-        delete::delete(&ctx, &target(&spec(n))).unwrap();
+        let calls = Calls::new(&node, &fake);
+        calls.delete(&target(&spec(n))).unwrap();
     }
     assert!(fake.world.borrow().networks.is_empty());
     running(&fake, &node, 1);
@@ -156,10 +151,10 @@ fn a_network_of_an_earlier_version_goes_on() {
 fn a_network_whose_bridge_has_vanished_is_made_again() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 2);
-    let start = |n| lifecycle::start(&Context::new(&node, &fake).unwrap(), &target(&spec(n)));
+    let start = |n| Calls::new(&node, &fake).start(&target(&spec(n)));
     let stop = |n| {
-        let ctx = Context::new(&node, &fake).unwrap();
-        lifecycle::stop(&ctx, &target(&spec(n)), 0).unwrap();
+        let calls = Calls::new(&node, &fake);
+        calls.stop(&target(&spec(n)), 0).unwrap();
     };
     stop(1);
     fake.world.borrow_mut().no_bridge = true;
@@ -176,23 +171,20 @@ fn a_network_whose_bridge_has_vanished_is_made_again() {
 fn a_leftover_network_serves_its_next_owner() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 1);
-    let ctx = Context::new(&node, &fake).unwrap();
+    let calls = Calls::new(&node, &fake);
     let mut second = spec(2);
     second.network.id = "owner2".into();
     // The first owner's container is still there.
     for _ in 0..2 {
-        assert!(matches!(
-            ensure::ensure(&ctx, &second),
-            Err(Error::Conflict(_))
-        ));
+        assert!(matches!(calls.ensure(&second), Err(Error::Conflict(_))));
         second.may_exist = true;
     }
     fake.world.borrow_mut().containers.clear();
     second.may_exist = false;
-    let report = ensure::ensure(&ctx, &second).unwrap();
+    let report = calls.ensure(&second).unwrap();
     assert!(matches!(report.phase, Phase::Booting));
     assert_eq!(fake.world.borrow().networks.len(), 1);
-    delete::delete(&ctx, &target(&second)).unwrap();
+    calls.delete(&target(&second)).unwrap();
     assert!(fake.world.borrow().networks.is_empty());
 }
 
@@ -202,15 +194,15 @@ fn delete_completes_after_any_failed_call() {
         for when in [Break::Before, Break::After] {
             let (fake, node) = (Fake::new(), node("{}"));
             running(&fake, &node, 1);
-            let ctx = Context::new(&node, &fake).unwrap();
+            let calls = Calls::new(&node, &fake);
             fake.break_call(nth, when);
-            let first = delete::delete(&ctx, &target(&spec(1)));
+            let first = calls.delete(&target(&spec(1)));
             if !fake.broke() {
                 assert!(nth > 4, "inspect, kill, remove, list and network break");
                 return;
             }
             assert!(matches!(first, Err(Error::Unreachable(_))), "{first:?}");
-            let report = delete::delete(&ctx, &target(&spec(1))).unwrap();
+            let report = calls.delete(&target(&spec(1))).unwrap();
             assert!(matches!(report.phase, Phase::Absent));
             let world = fake.world.borrow();
             assert!(
@@ -225,11 +217,11 @@ fn delete_completes_after_any_failed_call() {
 fn a_network_stays_while_a_stopped_instance_belongs_to_it() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 2);
-    let ctx = Context::new(&node, &fake).unwrap();
-    lifecycle::stop(&ctx, &target(&spec(1)), 0).unwrap();
-    delete::delete(&ctx, &target(&spec(2))).unwrap();
+    let calls = Calls::new(&node, &fake);
+    calls.stop(&target(&spec(1)), 0).unwrap();
+    calls.delete(&target(&spec(2))).unwrap();
     assert_eq!(fake.world.borrow().networks.len(), 1);
-    delete::delete(&ctx, &target(&spec(1))).unwrap();
+    calls.delete(&target(&spec(1))).unwrap();
     assert_eq!(fake.world.borrow().networks.len(), 0);
 }
 
@@ -237,27 +229,24 @@ fn a_network_stays_while_a_stopped_instance_belongs_to_it() {
 fn another_incarnation_is_not_touched() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 1);
-    let ctx = Context::new(&node, &fake).unwrap();
+    let calls = Calls::new(&node, &fake);
     let mut earlier = target(&spec(1));
     earlier.tag.incarnation = 0;
     assert!(matches!(
-        delete::delete(&ctx, &earlier).unwrap().phase,
+        calls.delete(&earlier).unwrap().phase,
         Phase::Absent
     ));
     assert!(matches!(
-        lifecycle::stop(&ctx, &earlier, 0).unwrap().phase,
+        calls.stop(&earlier, 0).unwrap().phase,
+        Phase::Absent
+    ));
+    assert!(matches!(calls.start(&earlier), Err(Error::NotFound)));
+    assert!(matches!(
+        calls.inspect(&earlier.tag).unwrap().phase,
         Phase::Absent
     ));
     assert!(matches!(
-        lifecycle::start(&ctx, &earlier),
-        Err(Error::NotFound)
-    ));
-    assert!(matches!(
-        inspect::inspect(&ctx, &earlier.tag).unwrap().phase,
-        Phase::Absent
-    ));
-    assert!(matches!(
-        inspect::inspect(&ctx, &spec(1).tag).unwrap().phase,
+        calls.inspect(&spec(1).tag).unwrap().phase,
         Phase::Ready
     ));
 }
@@ -266,20 +255,20 @@ fn another_incarnation_is_not_touched() {
 fn renamed_containers_are_found_by_their_labels() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 1);
-    let ctx = Context::new(&node, &fake).unwrap();
+    let calls = Calls::new(&node, &fake);
     {
         let mut world = fake.world.borrow_mut();
         let (_, container) = world.containers.pop_first().unwrap();
         world.containers.insert("pets".into(), container.clone());
         world.containers.insert("more-pets".into(), container);
     }
-    let phase = || inspect::inspect(&ctx, &spec(1).tag).unwrap().phase;
+    let phase = || calls.inspect(&spec(1).tag).unwrap().phase;
     assert!(matches!(phase(), Phase::Ready));
-    lifecycle::stop(&ctx, &target(&spec(1)), 0).unwrap();
+    calls.stop(&target(&spec(1)), 0).unwrap();
     assert!(matches!(phase(), Phase::Stopped(_)));
-    lifecycle::start(&ctx, &target(&spec(1))).unwrap();
+    calls.start(&target(&spec(1))).unwrap();
     assert!(matches!(phase(), Phase::Ready));
-    delete::delete(&ctx, &target(&spec(1))).unwrap();
+    calls.delete(&target(&spec(1))).unwrap();
     assert!(matches!(phase(), Phase::Absent));
     let world = fake.world.borrow();
     assert!(world.containers.is_empty() && world.networks.is_empty());
@@ -289,7 +278,7 @@ fn renamed_containers_are_found_by_their_labels() {
 fn a_renamed_container_is_not_created_twice() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 1);
-    let ctx = Context::new(&node, &fake).unwrap();
+    let calls = Calls::new(&node, &fake);
     {
         let mut world = fake.world.borrow_mut();
         let (_, container) = world.containers.pop_first().unwrap();
@@ -299,7 +288,7 @@ fn a_renamed_container_is_not_created_twice() {
         may_exist: true,
         ..spec(1)
     };
-    let report = ensure::ensure(&ctx, &again).unwrap();
+    let report = calls.ensure(&again).unwrap();
     assert!(matches!(report.phase, Phase::Ready));
     assert_eq!(fake.world.borrow().containers.len(), 1);
 }
@@ -308,7 +297,7 @@ fn a_renamed_container_is_not_created_twice() {
 fn a_resize_is_all_or_nothing() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 1);
-    let ctx = Context::new(&node, &fake).unwrap();
+    let calls = Calls::new(&node, &fake);
     let memory = || {
         let world = fake.world.borrow();
         world.containers.values().next().unwrap().body["HostConfig"]["Memory"]
@@ -317,11 +306,11 @@ fn a_resize_is_all_or_nothing() {
     };
     let mut target = target(&spec(1));
     target.size.mem_gib = 6;
-    resize::resize(&ctx, &target).unwrap();
+    calls.resize(&target).unwrap();
     assert_eq!(memory(), 6 * GIB);
     fake.world.borrow_mut().memory_used = 5 * GIB + 1;
     target.size.mem_gib = 5;
-    let refused = resize::resize(&ctx, &target);
+    let refused = calls.resize(&target);
     assert!(
         matches!(&refused, Err(Error::Invalid(e)) if e.field == "mem_gib"),
         "{refused:?}"
@@ -329,7 +318,7 @@ fn a_resize_is_all_or_nothing() {
     assert_eq!(memory(), 6 * GIB);
     target.size.mem_gib = 6;
     target.size.disk_size_gib += 1;
-    let refused = resize::resize(&ctx, &target);
+    let refused = calls.resize(&target);
     assert!(matches!(&refused, Err(Error::Invalid(e)) if e.field == "disk_size_gib"));
 }
 
@@ -337,31 +326,21 @@ fn a_resize_is_all_or_nothing() {
 fn queries_are_answered() {
     let (fake, node) = (Fake::new(), node("{}"));
     running(&fake, &node, 3);
-    let ctx = Context::new(&node, &fake).unwrap();
-    assert_eq!(inspect::list(&ctx).unwrap().len(), 3);
+    let calls = Calls::new(&node, &fake);
+    assert_eq!(calls.list().unwrap().len(), 3);
     fake.world.borrow_mut().memory_used = 42;
-    let usage = stats::stats(&ctx, &spec(1).tag, true).unwrap();
+    let usage = calls.stats(&spec(1).tag).unwrap();
     assert_eq!(
         (usage.cpu_ns, usage.mem_used_bytes, usage.disk_used_bytes),
         (77, 42, 12345)
     );
     assert_eq!(usage.at_ns % 1_000_000_000, 500_000_000);
-    assert!(matches!(
-        stats::stats(&ctx, &spec(9).tag, true),
-        Err(Error::NotFound)
-    ));
-    lifecycle::stop(&ctx, &target(&spec(1)), 0).unwrap();
-    assert!(matches!(
-        stats::stats(&ctx, &spec(1).tag, true),
-        Err(Error::Conflict(_))
-    ));
+    assert!(matches!(calls.stats(&spec(9).tag), Err(Error::NotFound)));
+    calls.stop(&target(&spec(1)), 0).unwrap();
+    assert!(matches!(calls.stats(&spec(1).tag), Err(Error::Conflict(_))));
     let foreign = Node {
         installation: "other".into(),
         ..node.clone()
     };
-    assert!(
-        inspect::list(&Context::new(&foreign, &fake).unwrap())
-            .unwrap()
-            .is_empty()
-    );
+    assert!(Calls::new(&foreign, &fake).list().unwrap().is_empty());
 }

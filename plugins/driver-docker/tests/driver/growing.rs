@@ -1,17 +1,16 @@
 //! Growth of the disk of a stopped instance.
 
+use crate::calls::Calls;
 use crate::fake::given::{node, spec, target};
 use crate::fake::{Break, Fake, Moved};
-use driver_docker::context::Context;
-use driver_docker::{delete, ensure, grow, inspect, lifecycle, resize};
 use wharf_guest::{Error, Phase, Spec};
 
 /// Creates a stopped instance with data; returns its new specification.
 fn stopped(fake: &Fake) -> Spec {
     let (node, small) = (node("{}"), spec(1));
-    let ctx = Context::new(&node, fake).unwrap();
-    ensure::ensure(&ctx, &small).unwrap();
-    lifecycle::stop(&ctx, &target(&small), 0).unwrap();
+    let calls = Calls::new(&node, fake);
+    calls.ensure(&small).unwrap();
+    calls.stop(&target(&small), 0).unwrap();
     let mut world = fake.world.borrow_mut();
     let container = world.containers.values_mut().next().unwrap();
     container.files = vec!["/home/user/a".into(), "/home/user/b".into()];
@@ -36,10 +35,10 @@ fn assert_grown(fake: &Fake) {
 /// missing.
 fn restart(fake: &Fake, wanted: &Spec) -> Result<(), Error> {
     let node = node("{}");
-    let ctx = Context::new(&node, fake).unwrap();
+    let calls = Calls::new(&node, fake);
     for _ in 0..20 {
-        match lifecycle::start(&ctx, &target(wanted))?.phase {
-            Phase::Growing(_) => match grow::grow(&ctx, wanted)?.phase {
+        match calls.start(&target(wanted))?.phase {
+            Phase::Growing(_) => match calls.grow(wanted)?.phase {
                 Phase::Growing(_) | Phase::Stopped(_) => {}
                 other => panic!("{other:?}"),
             },
@@ -77,17 +76,17 @@ fn a_replacement_is_not_listed_and_a_stop_removes_it() {
     let fake = Fake::new();
     let wanted = stopped(&fake);
     let node = node("{}");
-    let ctx = Context::new(&node, &fake).unwrap();
+    let calls = Calls::new(&node, &fake);
     for _ in 0..3 {
-        let report = grow::grow(&ctx, &wanted).unwrap();
+        let report = calls.grow(&wanted).unwrap();
         assert!(matches!(report.phase, Phase::Growing(_)), "{report:?}");
     }
     assert_eq!(fake.world.borrow().containers.len(), 2);
-    let listed = inspect::list(&ctx).unwrap();
+    let listed = calls.list().unwrap();
     assert!(matches!(&listed[..], [one] if matches!(one.phase, Phase::Stopped(_))));
-    let phase = inspect::inspect(&ctx, &wanted.tag).unwrap().phase;
+    let phase = calls.inspect(&wanted.tag).unwrap().phase;
     assert!(matches!(phase, Phase::Stopped(_)));
-    lifecycle::stop(&ctx, &target(&wanted), 0).unwrap();
+    calls.stop(&target(&wanted), 0).unwrap();
     assert_eq!(fake.world.borrow().containers.len(), 1);
     assert!(fake.world.borrow().transfer.is_none());
 }
@@ -97,9 +96,9 @@ fn a_deletion_during_growth_leaves_nothing() {
     let fake = Fake::new();
     let wanted = stopped(&fake);
     let node = node("{}");
-    let ctx = Context::new(&node, &fake).unwrap();
-    grow::grow(&ctx, &wanted).unwrap();
-    delete::delete(&ctx, &target(&wanted)).unwrap();
+    let calls = Calls::new(&node, &fake);
+    calls.grow(&wanted).unwrap();
+    calls.delete(&target(&wanted)).unwrap();
     assert!(fake.world.borrow().containers.is_empty());
     assert!(fake.world.borrow().transfer.is_none());
 }
@@ -182,11 +181,11 @@ fn a_disk_without_a_limit_never_grows() {
 fn a_running_instance_must_be_stopped_first() {
     let fake = Fake::new();
     let node = node("{}");
-    let ctx = Context::new(&node, &fake).unwrap();
-    ensure::ensure(&ctx, &spec(1)).unwrap();
+    let calls = Calls::new(&node, &fake);
+    calls.ensure(&spec(1)).unwrap();
     let mut larger = target(&spec(1));
     larger.size.disk_size_gib = 40;
-    let refused = resize::resize(&ctx, &larger).unwrap_err();
+    let refused = calls.resize(&larger).unwrap_err();
     assert!(
         matches!(&refused, Error::Invalid(wrong) if wrong.field == "disk_size_gib"
             && wrong.message.contains("stop it first")),

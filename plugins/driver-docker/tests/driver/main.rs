@@ -7,12 +7,11 @@
     reason = "a test fails by panicking"
 )]
 
-mod builders;
+mod calls;
 mod creation;
 mod existing;
 mod fake;
 mod growing;
 mod identity;
 mod podman;
-mod scopes;
 mod vms;

@@ -1,9 +1,8 @@
 //! Differences of Podman.
 
+use crate::calls::Calls;
 use crate::fake::given::{node, spec, target};
 use crate::fake::{Break, Fake};
-use driver_docker::context::Context;
-use driver_docker::{ensure, lifecycle, probe, resize, stats};
 use wharf_guest::{DiskGrow, Error, Phase};
 
 const GIB: u64 = 1 << 30;
@@ -27,31 +26,31 @@ fn limit(fake: &Fake) -> u64 {
 #[test]
 fn networks_have_no_name_server() {
     let (fake, node) = (podman(), node("{}"));
-    ensure::ensure(&Context::new(&node, &fake).unwrap(), &spec(1)).unwrap();
+    Calls::new(&node, &fake).ensure(&spec(1)).unwrap();
     assert_eq!(fake.world.borrow().networks.len(), 1);
 }
 
 #[test]
 fn a_size_survives_a_stop() {
     let (fake, node) = (podman(), node("{}"));
-    let ctx = Context::new(&node, &fake).unwrap();
-    ensure::ensure(&ctx, &spec(1)).unwrap();
+    let calls = Calls::new(&node, &fake);
+    calls.ensure(&spec(1)).unwrap();
     let mut target = target(&spec(1));
     target.size.mem_gib = 6;
-    resize::resize(&ctx, &target).unwrap();
+    calls.resize(&target).unwrap();
     assert_eq!(limit(&fake), 6 * GIB);
-    lifecycle::stop(&ctx, &target, 0).unwrap();
-    lifecycle::start(&ctx, &target).unwrap();
+    calls.stop(&target, 0).unwrap();
+    calls.start(&target).unwrap();
     assert_eq!(limit(&fake), 6 * GIB);
     // A stopped container gets the size at its next start.
-    lifecycle::stop(&ctx, &target, 0).unwrap();
+    calls.stop(&target, 0).unwrap();
     target.size.mem_gib = 3;
-    resize::resize(&ctx, &target).unwrap();
-    lifecycle::start(&ctx, &target).unwrap();
+    calls.resize(&target).unwrap();
+    calls.start(&target).unwrap();
     assert_eq!(limit(&fake), 3 * GIB);
     // Back to the size of the creation, which the engine has reported all along.
     target.size.mem_gib = spec(1).size.mem_gib;
-    resize::resize(&ctx, &target).unwrap();
+    calls.resize(&target).unwrap();
     assert_eq!(limit(&fake), 4 * GIB);
 }
 
@@ -59,19 +58,19 @@ fn a_size_survives_a_stop() {
 fn start_applies_the_size_after_any_failed_call() {
     for nth in 0.. {
         let (fake, node) = (podman(), node("{}"));
-        let ctx = Context::new(&node, &fake).unwrap();
-        ensure::ensure(&ctx, &spec(1)).unwrap();
+        let calls = Calls::new(&node, &fake);
+        calls.ensure(&spec(1)).unwrap();
         let mut target = target(&spec(1));
         target.size.mem_gib = 6;
-        lifecycle::stop(&ctx, &target, 0).unwrap();
+        calls.stop(&target, 0).unwrap();
         fake.break_call(nth, Break::After);
-        let first = lifecycle::start(&ctx, &target);
+        let first = calls.start(&target);
         if !fake.broke() {
             assert!(nth > 3, "inspect, update, start, stats and update break");
             return;
         }
         assert!(matches!(first, Err(Error::Unreachable(_))), "{first:?}");
-        lifecycle::start(&ctx, &target).unwrap();
+        calls.start(&target).unwrap();
         assert_eq!(limit(&fake), 6 * GIB);
     }
 }
@@ -79,18 +78,18 @@ fn start_applies_the_size_after_any_failed_call() {
 #[test]
 fn a_size_below_the_usage_is_refused() {
     let (fake, node) = (podman(), node("{}"));
-    let ctx = Context::new(&node, &fake).unwrap();
-    ensure::ensure(&ctx, &spec(1)).unwrap();
+    let calls = Calls::new(&node, &fake);
+    calls.ensure(&spec(1)).unwrap();
     let mut target = target(&spec(1));
     target.size.mem_gib = 9;
-    resize::resize(&ctx, &target).unwrap();
+    calls.resize(&target).unwrap();
     // More than at the creation, but less than the usage: resident memory and the allowance for the
     // rest.
     target.size.mem_gib = 7;
     for resident in [7 * GIB + 1024, 7 * GIB - (100 << 20)] {
         fake.world.borrow_mut().memory_used = 7 * GIB + 1024;
         fake.world.borrow_mut().resident_kib = vec![resident >> 10];
-        let refused = resize::resize(&ctx, &target);
+        let refused = calls.resize(&target);
         assert!(
             matches!(&refused, Err(Error::Invalid(e)) if e.field == "mem_gib"),
             "{refused:?}"
@@ -99,7 +98,7 @@ fn a_size_below_the_usage_is_refused() {
     }
     // The kernel refuses this size.
     fake.world.borrow_mut().resident_kib.clear();
-    let refused = resize::resize(&ctx, &target);
+    let refused = calls.resize(&target);
     assert!(
         matches!(&refused, Err(Error::Invalid(e)) if e.message.contains("more than that")),
         "{refused:?}"
@@ -109,54 +108,50 @@ fn a_size_below_the_usage_is_refused() {
 #[test]
 fn page_cache_does_not_prevent_a_smaller_size() {
     let (fake, node) = (podman(), node("{}"));
-    let ctx = Context::new(&node, &fake).unwrap();
-    ensure::ensure(&ctx, &spec(1)).unwrap();
+    let calls = Calls::new(&node, &fake);
+    calls.ensure(&spec(1)).unwrap();
     // Shared memory of 2 GiB may be full.
     fake.world.borrow_mut().memory_used = 7 * GIB / 2;
     fake.world.borrow_mut().cached = 2 * GIB;
     fake.world.borrow_mut().resident_kib = vec![1 << 19];
     let mut target = target(&spec(1));
     target.size.mem_gib = 3;
-    resize::resize(&ctx, &target).unwrap();
+    calls.resize(&target).unwrap();
     assert_eq!(limit(&fake), 3 * GIB);
     target.size.mem_gib = 2;
-    let refused = resize::resize(&ctx, &target);
+    let refused = calls.resize(&target);
     assert!(matches!(&refused, Err(Error::Invalid(e)) if e.field == "mem_gib"));
 }
 
 #[test]
 fn a_start_undoes_a_change_that_was_rolled_back() {
     let (fake, node) = (podman(), node("{}"));
-    let ctx = Context::new(&node, &fake).unwrap();
-    ensure::ensure(&ctx, &spec(1)).unwrap();
+    let calls = Calls::new(&node, &fake);
+    calls.ensure(&spec(1)).unwrap();
     let mut changed = target(&spec(1));
     changed.size.mem_gib = 6;
     // The change takes effect on the engine, which reports 4 before and after.
-    resize::resize(&ctx, &changed).unwrap();
+    calls.resize(&changed).unwrap();
     assert_eq!(limit(&fake), 6 * GIB);
-    lifecycle::start(&ctx, &target(&spec(1))).unwrap();
+    calls.start(&target(&spec(1))).unwrap();
     assert_eq!(limit(&fake), 4 * GIB);
     // Memory in use by then stays until it is freed; the start fails until then.
-    resize::resize(&ctx, &changed).unwrap();
+    calls.resize(&changed).unwrap();
     fake.world.borrow_mut().memory_used = 5 * GIB;
     fake.world.borrow_mut().resident_kib = vec![5 << 20];
-    let later = lifecycle::start(&ctx, &target(&spec(1)));
+    let later = calls.start(&target(&spec(1)));
     assert!(matches!(later, Err(Error::Other(_))), "{later:?}");
     fake.world.borrow_mut().memory_used = GIB;
-    lifecycle::start(&ctx, &target(&spec(1))).unwrap();
+    calls.start(&target(&spec(1))).unwrap();
     assert_eq!(limit(&fake), 4 * GIB);
 }
 
 #[test]
 fn page_cache_does_not_count_as_usage() {
     let (fake, node) = (podman(), node("{}"));
-    let ctx = Context::new(&node, &fake).unwrap();
-    ensure::ensure(&ctx, &spec(1)).unwrap();
-    let used = || {
-        stats::stats(&ctx, &spec(1).tag, false)
-            .unwrap()
-            .mem_used_bytes
-    };
+    let calls = Calls::new(&node, &fake);
+    calls.ensure(&spec(1)).unwrap();
+    let used = || calls.stats(&spec(1).tag).unwrap().mem_used_bytes;
     fake.world.borrow_mut().memory_used = 3 * GIB;
     fake.world.borrow_mut().resident_kib = vec![1 << 20, 512];
     assert_eq!(used(), GIB + (512 << 10));
@@ -168,26 +163,26 @@ fn page_cache_does_not_count_as_usage() {
 #[test]
 fn probe_reports_the_product() {
     let (fake, node) = (podman(), node("{}"));
-    let ctx = Context::new(&node, &fake).unwrap();
+    let calls = Calls::new(&node, &fake);
     for headless in [true, false] {
         fake.world.borrow_mut().headless = headless;
-        let health = probe::probe(&ctx).unwrap();
+        let health = calls.probe().unwrap();
         assert_eq!(health.version, "Podman Engine 4.3.1");
     }
-    let health = probe::probe(&ctx).unwrap();
+    let health = calls.probe().unwrap();
     assert!(health.features.live_resize && health.features.disk_grow == DiskGrow::No);
     assert!(
         !health.features.vms,
         "virtual machines are untested on Podman"
     );
-    let report = ensure::ensure(&ctx, &spec(1)).unwrap();
+    let report = calls.ensure(&spec(1)).unwrap();
     assert!(matches!(report.phase, Phase::Booting));
 }
 
 #[test]
 fn a_setting_that_deadlocks_is_refused() {
     let (fake, node) = (podman(), node(r#"{ "userns": "auto" }"#));
-    let refused = probe::probe(&Context::new(&node, &fake).unwrap());
+    let refused = Calls::new(&node, &fake).probe();
     assert!(
         matches!(&refused, Err(Error::Unsupported(why)) if why.starts_with("settings.userns: ")),
         "{refused:?}"

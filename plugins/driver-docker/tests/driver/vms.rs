@@ -1,14 +1,13 @@
 //! Virtual machines: a container without capabilities, on two networks.
 
+use crate::calls::Calls;
 use crate::fake::given::{node, target, vm};
 use crate::fake::{Break, Container, Fake};
-use driver_docker::context::Context;
-use driver_docker::{delete, ensure, ports};
 use serde_json::json;
 use wharf_guest::{Error, Phase, Report, Spec};
 
 fn ensure_with(fake: &Fake, settings: &str, spec: &Spec) -> Result<Report, Error> {
-    ensure::ensure(&Context::new(&node(settings), fake).unwrap(), spec)
+    Calls::new(&node(settings), fake).ensure(spec)
 }
 
 fn made(fake: &Fake) -> Container {
@@ -72,8 +71,8 @@ fn the_operators_network_is_used_and_never_created() {
     ensure_with(&fake, settings, &vm(1)).unwrap();
     assert_eq!(made(&fake).others["uplink"], "203.0.113.2");
     let node = node(settings);
-    let ctx = Context::new(&node, &fake).unwrap();
-    delete::delete(&ctx, &target(&vm(1))).unwrap();
+    let calls = Calls::new(&node, &fake);
+    calls.delete(&target(&vm(1))).unwrap();
     let world = fake.world.borrow();
     assert_eq!(world.networks.keys().collect::<Vec<_>>(), ["uplink"]);
 }
@@ -110,14 +109,14 @@ fn ports_are_set_by_the_images_program() {
     let fake = Fake::new();
     ensure_with(&fake, "{}", &vm(1)).unwrap();
     let node = node("{}");
-    let ctx = Context::new(&node, &fake).unwrap();
+    let calls = Calls::new(&node, &fake);
     let mut target = target(&vm(1));
     target.wan_ports = vec![22, 8080];
-    ports::set(&ctx, &target).unwrap();
+    calls.set_ports(&target).unwrap();
     let command = ["/usr/local/sbin/wharf-vm", "set-ports", "22", "8080"];
     assert_eq!(made(&fake).programs, [command]);
     fake.world.borrow_mut().exit_code = 1;
-    let failed = ports::set(&ctx, &target);
+    let failed = calls.set_ports(&target);
     assert!(matches!(failed, Err(Error::Other(_))), "{failed:?}");
 }
 
@@ -127,9 +126,9 @@ fn the_last_machine_removes_both_networks() {
     ensure_with(&fake, "{}", &vm(1)).unwrap();
     ensure_with(&fake, "{}", &vm(2)).unwrap();
     let node = node("{}");
-    let ctx = Context::new(&node, &fake).unwrap();
-    delete::delete(&ctx, &target(&vm(1))).unwrap();
+    let calls = Calls::new(&node, &fake);
+    calls.delete(&target(&vm(1))).unwrap();
     assert_eq!(fake.world.borrow().networks.len(), 2);
-    delete::delete(&ctx, &target(&vm(2))).unwrap();
+    calls.delete(&target(&vm(2))).unwrap();
     assert!(fake.world.borrow().networks.is_empty());
 }

@@ -3,7 +3,6 @@
 use super::names;
 use super::schema;
 use super::template::Template;
-use crate::policy::docker::{Check, Note};
 use http::Method;
 use regex::Regex;
 use serde::{Deserialize, Deserializer};
@@ -21,9 +20,6 @@ pub struct Document {
     /// Whether the engine runs in Wharf's own process.
     #[serde(default)]
     pub in_process: bool,
-    /// The code for `check`, `note` and `{code.…}`.
-    #[serde(default)]
-    pub code: Option<Code>,
     /// Whether a path may begin with a version of the interface, such as `/v1.41`.
     #[serde(default)]
     pub versioned: bool,
@@ -39,14 +35,6 @@ pub struct Document {
     /// The permitted copies of content.
     #[serde(default)]
     pub transfer: BTreeMap<String, TransferRule>,
-}
-
-/// Code of this program that a policy may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Code {
-    /// Docker Engine API, Podman's included.
-    Docker,
 }
 
 /// One of these templates.
@@ -123,12 +111,6 @@ pub struct Rule {
     /// The body.
     #[serde(default)]
     pub body: BodyRule,
-    /// The code that checks the body.
-    #[serde(default)]
-    pub check: Option<Check>,
-    /// The code that notes a fact from the answer.
-    #[serde(default)]
-    pub note: Option<Note>,
     /// Headers that the host adds.
     #[serde(default)]
     pub headers: BTreeMap<String, Template>,
@@ -340,12 +322,6 @@ impl SettingType {
 
 impl Rule {
     fn validate(&self, document: &Document) -> Result<(), String> {
-        if document.code.is_none() && (self.check.is_some() || self.note.is_some()) {
-            return Err("check, note: only a policy that names its `code` has them".to_owned());
-        }
-        if self.check.is_some() && !matches!(self.body, BodyRule::None) {
-            return Err("check: stands in place of a body".to_owned());
-        }
         let file = matches!(self.body, BodyRule::File);
         let plain = names::Context {
             file,

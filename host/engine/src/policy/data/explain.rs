@@ -2,7 +2,6 @@
 
 use super::document::{BodyRule, Calls, Document, QueryValue, Rule};
 use super::{names, publish};
-use crate::policy::docker;
 use http::Method;
 use serde_json::Value;
 
@@ -70,13 +69,6 @@ pub fn explain(document: &Document) -> String {
             line(&format!("  {{{name}}} is {words}"));
         }
     }
-    if document.code.is_some() {
-        line("");
-        line("Values of the code:");
-        for (name, words) in docker::PLACEHOLDERS {
-            line(&format!("  {{{name}}} is {words}"));
-        }
-    }
     if !document.settings.is_empty() {
         line("");
         line("Settings of a node that bind the driver:");
@@ -110,12 +102,6 @@ fn describe(name: &str, rule: &Rule) -> Vec<String> {
     }
     if rule.job {
         details.push("as a long request, which outlasts a call".to_owned());
-    }
-    if let Some(check) = rule.check {
-        details.push(format!(
-            "with a body that code of Wharf checks: {}",
-            check.words()
-        ));
     }
     for (name, value) in &rule.headers {
         details.push(format!("the host adds {name}: {value}"));

@@ -40,8 +40,7 @@ pub fn lint(document: &Document) -> Vec<String> {
             });
         }
         let reads = matches!(rule.method, Method::GET | Method::HEAD);
-        // Code knows the call.
-        if !reads && rule.check.is_none() && !is_tied(document, rule) {
+        if !reads && !is_tied(document, rule) {
             add("nothing ties this change to the instance of the call".to_owned());
         }
         for (id, learn) in &rule.learn {
@@ -106,7 +105,7 @@ fn is_tied(document: &Document, rule: &Rule) -> bool {
     let mut names = BTreeSet::new();
     collect(rule, &mut names);
     let ties = |name: &str| match name.split_once('.') {
-        Some(("learnt" | "network" | "public" | "code", _)) => true,
+        Some(("learnt" | "network" | "public", _)) => true,
         // Elsewhere the ports are members of a list, which may be empty.
         Some(("published", _)) => rule.each.is_some(),
         _ => OWN.contains(&name),

@@ -12,11 +12,10 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-use super::docker::Docker;
 use super::path::RequestTarget;
 use super::{CheckedRequest, Refusal, Sent};
 use crate::message::{Body, Request, Response, Transfer};
-use document::{BodyRule, Calls, Code, Document, QueryValue, Rule, TransferRule};
+use document::{BodyRule, Calls, Document, QueryValue, Rule, TransferRule};
 use http::Method;
 use names::Names;
 use serde_json::Value;
@@ -32,15 +31,6 @@ pub struct PolicyFile(Arc<Document>);
 impl PolicyFile {
     /// Reads and checks a policy file. An error names the place in it.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let file = Self::of_program(text)?;
-        match file.0.code {
-            Some(_) => Err("code: only a policy that is part of Wharf may name it".to_owned()),
-            None => Ok(file),
-        }
-    }
-
-    /// Reads a policy file that is part of this program, which may use code of it.
-    pub fn of_program(text: &str) -> Result<Self, String> {
         Document::parse(text).map(|document| Self(Arc::new(document)))
     }
 
@@ -70,16 +60,11 @@ impl PolicyFile {
 pub struct Policy {
     document: Arc<Document>,
     settings: BTreeMap<String, Value>,
-    code: Option<Docker>,
 }
 
 impl Policy {
     /// Binds a file to the settings of a node. An error names the setting.
     pub fn new(file: &PolicyFile, given: &Value) -> Result<Self, String> {
-        let code = match file.0.code {
-            Some(Code::Docker) => Some(Docker::new(given)?),
-            None => None,
-        };
         let none = serde_json::Map::new();
         let given = match given {
             Value::Null => &none,
@@ -106,14 +91,12 @@ impl Policy {
         Ok(Self {
             document: Arc::clone(&file.0),
             settings,
-            code,
         })
     }
 
-    /// Whether the file or its code has a setting with this name.
+    /// Whether the file has a setting with this name.
     pub fn has_setting(&self, name: &str) -> bool {
-        let of_code = |code: &Docker| code.has_setting(name);
-        self.settings.contains_key(name) || self.code.as_ref().is_some_and(of_code)
+        self.settings.contains_key(name)
     }
 
     /// Allows a request, or refuses it with a reason.
@@ -211,9 +194,6 @@ impl Policy {
         if let Some(rule) = self.document.request.get(rule) {
             let learnt = learn::ids(&self.names(scope, &Sent::Empty), rule, answer);
             learn::keep(scope, learnt);
-            if let Some(note) = rule.note {
-                Docker::note(note, scope, answer);
-            }
         }
     }
 
@@ -236,7 +216,6 @@ impl Policy {
                 _ => None,
             },
             each: None,
-            code: self.code.as_ref(),
         }
     }
 }
@@ -331,7 +310,7 @@ impl Rule {
             return Err((2, Refusal::new(why)));
         }
         self.query(names, target).map_err(at(3))?;
-        self.body(names, target, body).map_err(at(4))?;
+        self.body(names, body).map_err(at(4))?;
         let header = |(name, template)| {
             let value = names.expand(template)?;
             match value.as_slice() {
@@ -414,15 +393,7 @@ impl Rule {
         Ok(())
     }
 
-    fn body(
-        &self,
-        names: &Names<'_>,
-        target: &RequestTarget<'_>,
-        body: &Sent<'_>,
-    ) -> Result<(), Refusal> {
-        if let (Some(check), Some(code)) = (self.check, names.code) {
-            return code.check(check, names.scope, target, body.json()?);
-        }
+    fn body(&self, names: &Names<'_>, body: &Sent<'_>) -> Result<(), Refusal> {
         let known = || -> Result<&[File], Refusal> {
             let subject = names.scope.subject.as_ref();
             let creation = subject.and_then(|subject| subject.creation.as_ref());

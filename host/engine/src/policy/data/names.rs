@@ -4,7 +4,6 @@ use super::document::{Document, SettingType};
 use super::publish;
 use super::template::{ANY, Part, Placeholder, Template};
 use crate::policy::Refusal;
-use crate::policy::docker::{self, Docker};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_domain::blueprint::File;
@@ -127,7 +126,6 @@ pub fn check(document: &Document, template: &Template, context: &Context) -> Res
                 }
                 true
             }
-            Some(("code", _)) => document.code.is_some() && is_in(&docker::PLACEHOLDERS, name),
             None if name == "item" => context
                 .each
                 .as_deref()
@@ -175,7 +173,6 @@ pub struct Names<'a> {
     pub file: Option<&'a File>,
     /// The member of the innermost `each`.
     pub each: Option<Each<'a>>,
-    pub code: Option<&'a Docker>,
 }
 
 /// A member of a list.
@@ -301,10 +298,6 @@ impl Names<'_> {
                         }
                         None => Err(absent(name, "the policy has no such name")),
                     };
-                }
-                "code" => {
-                    let code = self.code.ok_or_else(|| absent(name, "it needs code"))?;
-                    return code.values(name, self.scope);
                 }
                 "learnt" => {
                     let learnt = self.scope.learnt.get(key);

@@ -2,7 +2,7 @@
 
 use super::{Container, World};
 use serde_json::{Value, json};
-use wharf_guest::{Body, Method, Request};
+use wharf_guest::fake::{Body, Method, Sent};
 
 type Answer = (u16, Value);
 
@@ -15,7 +15,7 @@ const NO_LXCFS: &str = "invalid mount config for type \"bind\": bind source path
                         /var/lib/lxcfs/proc/cpuinfo";
 
 /// Answers one request.
-pub fn handle(world: &mut World, request: &Request) -> Answer {
+pub fn handle(world: &mut World, request: &Sent) -> Answer {
     let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
     let segments: Vec<_> = path.trim_start_matches('/').split('/').collect();
     let body: Value = match &request.body {
@@ -49,10 +49,11 @@ pub fn handle(world: &mut World, request: &Request) -> Answer {
         (Method::Get, ["exec", _, "json"]) => (200, json!({ "ExitCode": world.exit_code })),
         (_, ["networks", name, rest @ ..]) => network(world, request.method, name, rest, &body),
         (_, ["containers", name, rest @ ..]) => {
-            if !world.containers.contains_key(*name) {
+            let name = world.name_of(name);
+            if !world.containers.contains_key(&name) {
                 return no(404, "No such container");
             }
-            container(world, request, name, rest, body)
+            container(world, request, &name, rest, body)
         }
         other => panic!("the model does not know {other:?}"),
     }
@@ -90,7 +91,8 @@ fn libpod(world: &mut World, method: Method, rest: &[&str], body: &Value) -> Ans
         }
         (Method::Post, ["containers", name, "update"]) => {
             let used = world.memory_used - world.cached;
-            let container = world.containers.get_mut(*name).unwrap();
+            let name = world.name_of(name);
+            let container = world.containers.get_mut(&name).unwrap();
             let limit = body["memory"]["limit"].as_u64().unwrap();
             if !container.running || limit < used {
                 return no(500, "container is not running, or the device is busy");
@@ -135,9 +137,11 @@ fn create(world: &mut World, name: &str, body: Value) -> Answer {
     if !world.lxcfs && !body["HostConfig"]["Mounts"].is_null() {
         return no(400, NO_LXCFS);
     }
+    world.next_container += 1;
     world.containers.insert(
         world.renamed_to.unwrap_or(name).into(),
         Container {
+            id: format!("{:064x}", world.next_container),
             body,
             ..Container::default()
         },
@@ -171,14 +175,13 @@ fn list(world: &World, query: &str) -> Answer {
                         .is_some(),
                 })
     };
-    // A container's id is its current name here.
     let lines = world
         .containers
         .iter()
         .filter(labelled)
         .map(|(name, container)| {
             json!({
-                "Id": name, "Names": [format!("/{name}")], "Labels": container.body["Labels"], "State": state(container),
+                "Id": container.id, "Names": [format!("/{name}")], "Labels": container.body["Labels"], "State": state(container),
                 "Status": "Up",
             })
         });
@@ -193,13 +196,7 @@ fn state(container: &Container) -> &'static str {
     }
 }
 
-fn container(
-    world: &mut World,
-    request: &Request,
-    name: &str,
-    rest: &[&str],
-    body: Value,
-) -> Answer {
+fn container(world: &mut World, request: &Sent, name: &str, rest: &[&str], body: Value) -> Answer {
     let used = world.memory_used;
     let wanted = world.containers[name].body["HostConfig"]["NetworkMode"]
         .as_str()
@@ -340,9 +337,8 @@ fn network(world: &mut World, method: Method, name: &str, rest: &[&str], body: &
     let Some((id, made)) = world.networks.get(name).cloned() else {
         return no(404, "network not found");
     };
-    let member = body["Container"]
-        .as_str()
-        .and_then(|name| world.containers.get_mut(name));
+    let member = body["Container"].as_str().map(|name| world.name_of(name));
+    let member = member.and_then(|name| world.containers.get_mut(&name));
     match (method, rest) {
         (Method::Get, []) => (200, made),
         (Method::Delete, []) => {

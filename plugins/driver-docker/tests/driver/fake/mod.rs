@@ -16,7 +16,8 @@ mod handle;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use wharf_guest::{Engine, EngineError, Header, JobState, Request, Response, Transfer};
+use wharf_guest::fake::{Http, Sent, Transfer};
+use wharf_guest::{EngineError, Header, JobState, Response};
 
 /// When a call fails: before the engine did its work, or after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +37,7 @@ pub enum Moved {
 
 #[derive(Debug, Clone, Default)]
 pub struct Container {
+    pub id: String,
     pub body: Value,
     pub files: Vec<String>,
     pub running: bool,
@@ -58,6 +60,7 @@ pub struct World {
     /// Labels of the volumes.
     pub volumes: BTreeMap<String, Value>,
     pub next_network: u64,
+    pub next_container: u64,
     /// The bridges of all networks have vanished; a new network has one.
     pub no_bridge: bool,
     pub disk_limits: bool,
@@ -96,6 +99,15 @@ pub struct World {
     pub started_bare: Vec<String>,
 }
 
+impl World {
+    /// The name of the container with this name or id.
+    pub fn name_of(&self, called: &str) -> String {
+        let mut all = self.containers.iter();
+        let found = all.find(|(name, container)| *name == called || container.id == called);
+        found.map_or(called, |(name, _)| name).to_owned()
+    }
+}
+
 #[derive(Default)]
 pub struct Fake {
     pub world: RefCell<World>,
@@ -129,8 +141,8 @@ impl Fake {
     }
 }
 
-impl Engine for Fake {
-    fn send(&self, request: &Request) -> Result<Response, EngineError> {
+impl Http for Fake {
+    fn send(&self, request: &Sent) -> Result<Response, EngineError> {
         let call = self.calls.replace(self.calls.get() + 1);
         let breaks = self
             .break_at
@@ -167,9 +179,9 @@ impl Engine for Fake {
     }
 
     fn begin_transfer(&self, transfer: &Transfer) -> Result<(), EngineError> {
-        let name = |path: &str| path.split('/').nth(2).unwrap().to_owned();
-        let (from, to) = (name(&transfer.read), name(&transfer.write));
         let mut world = self.world.borrow_mut();
+        let name = |path: &str| world.name_of(path.split('/').nth(2).unwrap());
+        let (from, to) = (name(&transfer.read), name(&transfer.write));
         assert!(!world.containers[&from].running && !world.containers[&to].started);
         assert!(
             world.containers[&to].files.is_empty(),
@@ -218,13 +230,9 @@ impl Engine for Fake {
         Ok(())
     }
 
-    fn job(&self, key: &str, request: &Request) -> Result<JobState, EngineError> {
-        assert!(
-            request.path.starts_with("/images/create?fromImage="),
-            "{}",
-            request.path
-        );
-        let image = key.strip_prefix("pull:").unwrap();
+    fn job(&self, request: &Sent) -> Result<JobState, EngineError> {
+        let image = request.path.strip_prefix("/images/create?fromImage=");
+        let image = image.unwrap().replace("%2F", "/").replace("%3A", ":");
         let mut world = self.world.borrow_mut();
         let lines = match world.pull.take() {
             None => {
@@ -233,7 +241,7 @@ impl Engine for Fake {
                 return Ok(JobState::Running(Some(line)));
             }
             Some("Downloading") => {
-                world.images.insert(image.into());
+                world.images.insert(image);
                 json!({"status": "Downloaded"})
             }
             Some(error) => json!({"error": error, "errorDetail": {"message": error}}),

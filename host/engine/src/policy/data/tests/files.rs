@@ -87,11 +87,6 @@ fn a_wrong_file_is_refused_with_the_place() {
         ),
         ("pattern = \"[a-z]+\"", "pattern = \"[0-9]+\"", "default: "),
         ("type = \"address\"", "", "needs a default or a type"),
-        (
-            "about = \"An engine",
-            "code = \"docker\"\nabout = \"An engine",
-            "part of Wharf",
-        ),
     ];
     for (old, new, words) in cases {
         let text = SAMPLE.replacen(old, new, 1);
