@@ -4,10 +4,9 @@
 use crate::block_on;
 use crate::connection::Connection;
 use anyhow::{Context, Result};
-use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use console::Term;
 use std::env;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, ExitCode};
 
 /// The instance whose password is asked for.
@@ -71,15 +70,7 @@ fn password(instance: &str) -> Result<String> {
 fn of_terminal(prompt: &str) -> Result<String> {
     let terminal = File::options().read(true).write(true).open("/dev/tty");
     let terminal = terminal.with_context(|| format!("no terminal to ask on: {prompt}"))?;
-    let before = tcgetattr(&terminal)?;
-    let mut silent = before.clone();
-    silent.local_modes.remove(LocalModes::ECHO);
-    let mut answer = String::new();
-    write!(&terminal, "{prompt}")?;
-    tcsetattr(&terminal, OptionalActions::Flush, &silent)?;
-    let read = BufReader::new(&terminal).read_line(&mut answer);
-    tcsetattr(&terminal, OptionalActions::Flush, &before)?;
-    let _ = writeln!(&terminal);
-    read?;
-    Ok(answer.trim_end_matches('\n').to_owned())
+    let terminal = Term::read_write_pair(terminal.try_clone()?, terminal);
+    terminal.write_str(prompt)?;
+    Ok(terminal.read_secure_line()?)
 }

@@ -3,11 +3,11 @@
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::output::{note, one_of, progress};
-use crate::resize::{options_that_fit, shortage_message};
+use crate::shortage;
 use crate::show::instance_as;
 use crate::ssh_keys::{public_key, saved};
 use crate::wait::{Awaited, Limit, wait_for};
-use anyhow::{Context, Error, Result};
+use anyhow::{Context, Result};
 use clap::Args;
 use std::env;
 use std::io::stdin;
@@ -82,10 +82,8 @@ impl Create {
     pub async fn run(self) -> Result<()> {
         let client = self.connection.client()?;
         let body = self.body(&client).await?;
-        let created = match send(&client, &body).await {
-            Ok(created) => created,
-            Err(error) => return Err(self.refused(error)),
-        };
+        let created = send(&client, &body).await;
+        let created = created.map_err(|error| shortage::of_creation(error.into()))?;
         let (name, id) = match created.body()? {
             InstanceOrState::Instance(instance) => (instance.name, instance.uuid),
             // A key without the scope `read` sees no name.
@@ -129,74 +127,6 @@ impl Create {
         }
         Ok(body)
     }
-
-    /// Adds the command that would succeed to a shortage.
-    fn refused(&self, error: ClientError) -> Error {
-        let shortage = error
-            .refusal()
-            .and_then(|refusal| refusal.shortage.as_ref());
-        let Some(shortage) = shortage else {
-            return error.into();
-        };
-        let command = options_that_fit(shortage).map(|options| {
-            let amount = |option, own| {
-                let found = options.iter().find(|(name, _)| *name == option);
-                found.map_or(own, |(_, amount)| *amount)
-            };
-            let has_gpu = !shortage.bottleneck.iter().any(|field| field == "n_gpus");
-            self.command(
-                amount("--vcpus", self.vcpus),
-                amount("--mem", self.mem),
-                amount("--disk", self.disk),
-                has_gpu,
-            )
-        });
-        let message = shortage_message(shortage, command.as_deref());
-        let source = error;
-        Failure::Insufficient { message, source }.into()
-    }
-
-    /// This command with other amounts.
-    fn command(&self, vcpus: u64, mem: u64, disk: u64, has_gpu: bool) -> String {
-        let mut words = vec!["wharf create".to_owned()];
-        words.extend(self.name.as_deref().map(quoted));
-        let mut option = |name: &str, value: Option<String>| {
-            words.extend(value.map(|value| format!("--{name} {}", quoted(&value))));
-        };
-        let is_default = self.kind == ResourceType::Container;
-        option("type", (!is_default).then(|| self.kind.to_string()));
-        option("flavor", self.flavor.clone());
-        option("vcpus", Some(vcpus.to_string()));
-        option("mem", Some(mem.to_string()));
-        option("disk", Some(disk.to_string()));
-        option("tier", self.tier.map(|tier| tier.to_string()));
-        option("gpu", self.gpu.clone().filter(|_| has_gpu));
-        option(
-            "key",
-            self.key.as_ref().map(|file| file.display().to_string()),
-        );
-        option("ssh-key", self.ssh_key.clone());
-        option("s3-endpoint", self.s3_endpoint.clone());
-        option("s3-bucket", self.s3_bucket.clone());
-        option("profile", self.connection.profile.clone());
-        let flags = [("--ai-key-stdin", self.ai_key_stdin), ("--wait", self.wait)];
-        words.extend(
-            flags
-                .iter()
-                .filter(|(_, is_set)| *is_set)
-                .map(|(flag, _)| (*flag).to_owned()),
-        );
-        words.join(" ")
-    }
-}
-
-/// A word for a shell.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// Sends the request, and again if its answer is lost or an earlier attempt is in progress.
@@ -242,18 +172,5 @@ pub fn secret_of_stdin() -> Result<Secret> {
     match line.trim() {
         "" => Err(Failure::Usage("stdin has no key".to_owned()).into()),
         key => Ok(key.into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        assert_eq!(quoted("a-b.pub"), "a-b.pub");
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
     }
 }

@@ -59,7 +59,7 @@ pub enum Failure {
 }
 
 /// The exit code of the program for a failure.
-pub fn exit_code(error: &Error) -> u8 {
+pub fn failure_exit_code(error: &Error) -> u8 {
     if let Some(failure) = error.downcast_ref() {
         return match failure {
             Failure::Usage(_) => USAGE,
@@ -91,7 +91,7 @@ fn is_closed_output(error: &Error) -> bool {
 }
 
 /// The message of a failure; none if there is nothing to say.
-pub fn describe(error: &Error) -> Option<String> {
+pub fn failure_message(error: &Error) -> Option<String> {
     if is_closed_output(error) {
         return None;
     }

@@ -22,6 +22,7 @@ pub mod output;
 mod profiles;
 mod remove;
 mod resize;
+mod shortage;
 mod show;
 mod ssh;
 mod ssh_keys;
@@ -31,7 +32,7 @@ mod wait;
 pub use ask_password::answer_if_asked;
 pub use completions::COMPLETE_VARIABLE;
 pub use events::UserEvents;
-pub use failure::{describe, exit_code};
+pub use failure::{failure_exit_code, failure_message};
 
 use anyhow::{Context, Result};
 use clap::Subcommand;

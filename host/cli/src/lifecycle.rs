@@ -2,12 +2,14 @@
 
 use crate::connection::{Connection, Named};
 use crate::output::{line, progress};
-use crate::resize::shortage_of;
+use crate::shortage;
 use crate::show::instance_as;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde::de::DeserializeOwned;
-use wharf_client::types::{ActionResultOrState, ChangedInstance, PortRequest, PortsResultOrState};
+use wharf_client::types::{
+    self, ActionResultOrState, ChangedInstance, PortRequest, PortsResultOrState,
+};
 use wharf_client::{Reply, Request};
 
 pub async fn stop(Named { name, connection }: &Named) -> Result<()> {
@@ -19,7 +21,7 @@ pub async fn stop(Named { name, connection }: &Named) -> Result<()> {
 pub async fn restart(Named { name, connection }: &Named) -> Result<()> {
     let client = connection.client()?;
     let started = waited(&format!("Starting {name}"), client.restart_instance(name)).await;
-    let started = started.map_err(|error| shortage_of(name, error))?;
+    let started = started.map_err(|error| shortage::of_instance(name, error))?;
     connection.print(&started, |started| line(&action(started)))
 }
 
@@ -29,7 +31,7 @@ pub async fn recreate(Named { name, connection }: &Named) -> Result<()> {
     let created = waited(&format!("Creating {name} again"), request).await;
     instance_as(
         connection,
-        &created.map_err(|error| shortage_of(name, error))?,
+        &created.map_err(|error| shortage::of_instance(name, error))?,
     )
 }
 
@@ -57,7 +59,7 @@ impl Port {
     pub async fn run(self) -> Result<()> {
         let (Self::Add(change) | Self::Rm(change)) = &self;
         let client = change.connection.client()?;
-        let body = PortRequest::new(change.port.into());
+        let body = PortRequest::new(types::Port(change.port));
         let request = match &self {
             Self::Add(_) => client.add_port(&change.name, &body),
             Self::Rm(_) => client.remove_port(&change.name, &body),

@@ -52,10 +52,22 @@ pub fn table<const N: usize>(
     columns: [Column; N],
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> Result<()> {
+    let width = Term::stdout().size_checked().map(|(_, width)| width);
+    let text = arranged(columns, rows, width);
+    let (header, rows) = text.split_once('\n').unwrap_or((&text, ""));
+    line(&Style::new().bold().apply_to(header).to_string())?;
+    rows.lines().try_for_each(|row| line(&coloured(row)))
+}
+
+fn arranged<const N: usize>(
+    columns: [Column; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+    width: Option<u16>,
+) -> String {
     let mut table = comfy_table::Table::new();
     table.set_header(columns.map(|(Column::Text(name) | Column::Number(name))| name));
     table.add_rows(rows.into_iter().map(|row| row.map(|cell| plain(&cell))));
-    if let Some((_, width)) = Term::stdout().size_checked() {
+    if let Some(width) = width {
         table.set_content_arrangement(ContentArrangement::Dynamic);
         table.set_width(width);
     }
@@ -64,17 +76,15 @@ pub fn table<const N: usize>(
         if let Column::Number(_) = of {
             column.set_cell_alignment(CellAlignment::Right);
         }
+        let least = u16::try_from(name.len()).unwrap_or_default() + GAP;
         column.set_constraint(match number {
             // The first column names things for other commands.
             0 => ColumnConstraint::ContentWidth,
             // The header has one line.
-            _ => ColumnConstraint::LowerBoundary(Width::Fixed(u16::try_from(name.len() + 2)?)),
+            _ => ColumnConstraint::LowerBoundary(Width::Fixed(least)),
         });
     }
-    let text = aligned(table);
-    let (header, rows) = text.split_once('\n').unwrap_or((&text, ""));
-    line(&Style::new().bold().apply_to(header).to_string())?;
-    rows.lines().try_for_each(|row| line(&coloured(row)))
+    aligned(table)
 }
 
 /// Prints names and values, each value in one line that can be copied.
@@ -89,11 +99,14 @@ pub fn list(rows: &[(&str, String)]) -> Result<()> {
         .try_for_each(|row| line(&coloured(row)))
 }
 
-/// The text of a table, whose columns are two spaces apart.
+/// Spaces between columns.
+const GAP: u16 = 2;
+
+/// The text of a table.
 fn aligned(mut table: comfy_table::Table) -> String {
     table.load_style(NOTHING);
     for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
+        column.set_padding((0, GAP));
     }
     table.trim_fmt()
 }
@@ -211,8 +224,45 @@ pub fn progress(text: &str) -> ProgressBar {
 
 #[cfg(test)]
 mod tests {
-    use super::{rounded, text_of};
+    use super::Column::{Number, Text};
+    use super::{arranged, coloured, rounded, text_of};
     use serde_json::json;
+
+    const COLUMNS: [super::Column; 3] = [Text("NAME"), Number("MEM"), Text("WORDS")];
+
+    fn rows() -> [[String; 3]; 2] {
+        let words = "a \x1b[2Jb";
+        [["box", "4 GiB", "-"], ["a-long-name", "256 GiB", words]].map(|row| row.map(str::to_owned))
+    }
+
+    #[test]
+    fn numbers_end_below_each_other_and_nothing_else_moves_the_cursor() {
+        let text = "NAME             MEM  WORDS\n\
+                    box            4 GiB  -\n\
+                    a-long-name  256 GiB  a  [2Jb";
+        assert_eq!(arranged(COLUMNS, rows(), None), text);
+    }
+
+    #[test]
+    fn a_narrow_terminal_splits_cells_but_no_name_and_no_header() {
+        for width in 10..40 {
+            let text = arranged(COLUMNS, rows(), Some(width));
+            let lines: Vec<_> = text.lines().collect();
+            let header: Vec<_> = lines[0].split_whitespace().collect();
+            assert_eq!(header, ["NAME", "MEM", "WORDS"], "{text}");
+            assert!(lines.iter().any(|line| line.starts_with("a-long-name ")));
+            let fits = lines.iter().all(|line| line.len() <= width.into());
+            assert!(fits || width < 25, "{width}\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_state_has_its_colour_only_as_a_whole_cell() {
+        console::set_colors_enabled(true);
+        let row = coloured("box  running  an error of error");
+        console::set_colors_enabled(false);
+        assert_eq!(row, "box  \x1b[32mrunning\x1b[0m  an error of error");
+    }
 
     #[test]
     fn numbers_are_for_people() {

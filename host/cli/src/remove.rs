@@ -100,7 +100,7 @@ async fn confirm(
         if answer.trim() != name {
             bail!("{:?} is not {name:?}; nothing is deleted", answer.trim());
         }
-        confirmed.push((name, instance.uuid.into()));
+        confirmed.push((name, instance.uuid.0));
     }
     Ok(confirmed)
 }

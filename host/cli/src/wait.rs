@@ -138,7 +138,7 @@ async fn poll(
         match client.get_instance(&id).send().await {
             Ok(reply) => {
                 let instance = reply.body()?;
-                id = instance.uuid.into();
+                id = instance.uuid.0;
                 state = instance.state.to_string();
                 if awaited.is(instance.state) {
                     let moves = match awaited {

@@ -9,6 +9,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Url, redirect};
 use rustls::crypto::ring;
 use rustls_platform_verifier::BuilderVerifierExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,17 +46,27 @@ impl Client {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
+        let http = reqwest::Client::builder()
+            .default_headers(headers)
+            .connect_timeout(CONNECT_LIMIT)
+            .read_timeout(READ_LIMIT);
+        Self::build(base, http)
+    }
+
+    /// Creates a client of the server at a Unix socket, which has `limit` for each answer.
+    pub fn at_socket(socket: &Path, limit: Duration) -> Result<Self, Error> {
+        let http = reqwest::Client::builder().unix_socket(socket);
+        Self::build(base("http://localhost")?, http.read_timeout(limit))
+    }
+
+    fn build(base: Url, mut http: reqwest::ClientBuilder) -> Result<Self, Error> {
         let way = Way::new(&base);
-        let mut http = reqwest::Client::builder();
         if way.proxy.is_none() {
             http = http.no_proxy();
         }
         let http = http
             .user_agent(concat!("wharf-client/", env!("CARGO_PKG_VERSION")))
-            .default_headers(headers)
             .redirect(redirect::Policy::none())
-            .connect_timeout(CONNECT_LIMIT)
-            .read_timeout(READ_LIMIT)
             .tls_backend_preconfigured(tls()?)
             .build()
             .map_err(|error| Error::Setup(error.into()))?;

@@ -95,6 +95,13 @@ impl<'c, T> Request<'c, T> {
         self.send().await?.body()
     }
 
+    /// Sends the request, and returns the body of the response as it was received.
+    pub async fn bytes(self) -> Result<Vec<u8>, Error> {
+        let way = self.client.way.clone();
+        let bytes = self.response().await?.bytes().await;
+        Ok(bytes.map_err(|error| way.unreachable(error))?.into())
+    }
+
     /// Sends the request for a stream of events (`text/event-stream`).
     pub async fn stream(mut self, after: Option<u64>) -> Result<EventStream, Error> {
         let accept = HeaderValue::from_static("text/event-stream");

@@ -36,8 +36,8 @@ pub trait Operation: Serialize + DeserializeOwned + Send + Sync + 'static {
 
     /// Prints the reply as JSON.
     fn print_json(&self, reply: &Self::Reply) -> Result<()> {
-        match serde_json::to_value(reply)? {
-            serde_json::Value::Null => Ok(()),
+        match serde_json::to_string(reply)?.as_str() {
+            "null" => Ok(()),
             _ => json(reply),
         }
     }

@@ -1,6 +1,7 @@
 //! Commands for operators: wrong arguments are named, and the configuration has a default.
 
 use crate::{has, start};
+use serde_json::Value;
 use wharf_tests::Shell;
 
 #[test]
@@ -95,4 +96,43 @@ fn the_configuration_is_that_of_the_environment_or_the_default() {
         has(&default.stderr, "/etc/wharf/wharf.toml");
     }
     server.finish().unwrap();
+}
+
+#[test]
+fn replies_are_json_for_programs() {
+    let (mut server, api) = start();
+    let made = api.small_container().unwrap();
+    let (name, uuid) = (
+        made["name"].as_str().unwrap(),
+        made["uuid"].as_str().unwrap(),
+    );
+    for running in [true, false] {
+        let printed = |args: &[&str]| server.cli(&[args, &["-o", "json"]].concat()).unwrap();
+        let json = |args: &[&str]| -> Value { serde_json::from_str(&printed(args)).unwrap() };
+        assert_eq!(json(&["node", "list"])[0]["name"], "one");
+        assert_eq!(json(&["user", "list"])[0]["email"], "ann@example.com");
+        assert_eq!(json(&["key", "list"])[0]["email"], "ann@example.com");
+        assert!(json(&["key", "new", "bob@example.com"])["key"].is_string());
+        assert_eq!(json(&["bill", "ann@example.com"])["lines"][0]["uuid"], uuid);
+        assert_eq!(json(&["events", name])[0]["what"], "created");
+        assert_eq!(json(&["clock", "show"])["refused"], false);
+        let suspend = json(&["suspend", name, "--reason", "unpaid"]);
+        assert_eq!(suspend[0], uuid);
+        assert_eq!(json(&["suspend"])[0]["reason"], "unpaid");
+        assert_eq!(json(&["resume", name])[0], uuid);
+        assert_eq!(
+            json(&["audit", "verify"])["wrong"],
+            Value::Array(Vec::new())
+        );
+        // A log is read in parts, so each record is a line.
+        let audit = printed(&["audit"]);
+        let first: Value = serde_json::from_str(audit.lines().next().unwrap()).unwrap();
+        assert_eq!(first["operation"], "key.new", "{first}");
+        // A command without a result prints nothing.
+        assert_eq!(printed(&["user", "disable", "bob@example.com"]), "");
+        assert_eq!(printed(&["user", "enable", "bob@example.com"]), "");
+        if running {
+            server.terminate().unwrap();
+        }
+    }
 }

@@ -40,6 +40,7 @@ pub fn generate(document: &Value) -> Result<TokenStream> {
         .add_ref_types(definitions)
         .map_err(|error| anyhow!("the schemas have no Rust types: {error}"))?;
     let mut file: File = syn::parse2(space.to_stream())?;
+    file.items.retain(|item| !is_conversion(item));
     let mut constructors = Vec::new();
     for item in &mut file.items {
         if let Item::Struct(item) = item
@@ -53,6 +54,18 @@ pub fn generate(document: &Value) -> Result<TokenStream> {
     }
     file.items.extend(constructors);
     Ok(file.into_token_stream())
+}
+
+/// Whether an item is `From` or `TryFrom`. The fields are public, and enumerations have `FromStr`.
+fn is_conversion(item: &Item) -> bool {
+    let Item::Impl(item) = item else {
+        return false;
+    };
+    let of = item
+        .trait_
+        .as_ref()
+        .and_then(|(_, path, _)| path.segments.last());
+    of.is_some_and(|name| name.ident == "From" || name.ident == "TryFrom")
 }
 
 /// `new` with the required fields of a request. New optional fields then break no caller.

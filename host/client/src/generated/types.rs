@@ -37,16 +37,6 @@ pub enum ActionResultOrState {
     /// `ChangedInstance`.
     ChangedInstance(ChangedInstance),
 }
-impl ::std::convert::From<ActionResult> for ActionResultOrState {
-    fn from(value: ActionResult) -> Self {
-        Self::ActionResult(value)
-    }
-}
-impl ::std::convert::From<ChangedInstance> for ActionResultOrState {
-    fn from(value: ChangedInstance) -> Self {
-        Self::ChangedInstance(value)
-    }
-}
 /// `ActionResultState`
 #[derive(
     ::serde::Deserialize,
@@ -88,22 +78,6 @@ impl ::std::str::FromStr for ActionResultState {
         }
     }
 }
-impl ::std::convert::TryFrom<&str> for ActionResultState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for ActionResultState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 /// `Amounts`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 pub struct Amounts {
@@ -122,16 +96,6 @@ impl ::std::ops::Deref for AuditList {
     type Target = ::std::vec::Vec<AuditRecord>;
     fn deref(&self) -> &::std::vec::Vec<AuditRecord> {
         &self.0
-    }
-}
-impl ::std::convert::From<AuditList> for ::std::vec::Vec<AuditRecord> {
-    fn from(value: AuditList) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::vec::Vec<AuditRecord>> for AuditList {
-    fn from(value: ::std::vec::Vec<AuditRecord>) -> Self {
-        Self(value)
     }
 }
 /// `AuditRecord`
@@ -226,22 +190,6 @@ impl ::std::str::FromStr for CpuTier {
         }
     }
 }
-impl ::std::convert::TryFrom<&str> for CpuTier {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for CpuTier {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 /// `CreateRequest`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 #[non_exhaustive]
@@ -314,20 +262,6 @@ impl ::std::ops::Deref for Credential {
     type Target = ::serde_json::Map<::std::string::String, ::serde_json::Value>;
     fn deref(&self) -> &::serde_json::Map<::std::string::String, ::serde_json::Value> {
         &self.0
-    }
-}
-impl ::std::convert::From<Credential>
-for ::serde_json::Map<::std::string::String, ::serde_json::Value> {
-    fn from(value: Credential) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::serde_json::Map<::std::string::String, ::serde_json::Value>>
-for Credential {
-    fn from(
-        value: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
-    ) -> Self {
-        Self(value)
     }
 }
 /// `Device`
@@ -459,16 +393,6 @@ impl ::std::ops::Deref for EventList {
         &self.0
     }
 }
-impl ::std::convert::From<EventList> for ::std::vec::Vec<Event> {
-    fn from(value: EventList) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::vec::Vec<Event>> for EventList {
-    fn from(value: ::std::vec::Vec<Event>) -> Self {
-        Self(value)
-    }
-}
 /// `Flavor`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 pub struct Flavor {
@@ -501,16 +425,6 @@ impl ::std::ops::Deref for FlavorList {
     type Target = ::std::vec::Vec<Flavor>;
     fn deref(&self) -> &::std::vec::Vec<Flavor> {
         &self.0
-    }
-}
-impl ::std::convert::From<FlavorList> for ::std::vec::Vec<Flavor> {
-    fn from(value: FlavorList) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::vec::Vec<Flavor>> for FlavorList {
-    fn from(value: ::std::vec::Vec<Flavor>) -> Self {
-        Self(value)
     }
 }
 /// `Free`
@@ -554,16 +468,6 @@ impl ::std::ops::Deref for HostKeyList {
     type Target = ::std::vec::Vec<HostKey>;
     fn deref(&self) -> &::std::vec::Vec<HostKey> {
         &self.0
-    }
-}
-impl ::std::convert::From<HostKeyList> for ::std::vec::Vec<HostKey> {
-    fn from(value: HostKeyList) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::vec::Vec<HostKey>> for HostKeyList {
-    fn from(value: ::std::vec::Vec<HostKey>) -> Self {
-        Self(value)
     }
 }
 /// `Identity`
@@ -731,16 +635,6 @@ impl ::std::ops::Deref for InstanceInList {
         &self.0
     }
 }
-impl ::std::convert::From<InstanceInList> for InstanceFields {
-    fn from(value: InstanceInList) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<InstanceFields> for InstanceInList {
-    fn from(value: InstanceFields) -> Self {
-        Self(value)
-    }
-}
 /// `InstanceList`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 #[serde(transparent)]
@@ -751,16 +645,6 @@ impl ::std::ops::Deref for InstanceList {
         &self.0
     }
 }
-impl ::std::convert::From<InstanceList> for ::std::vec::Vec<InstanceInList> {
-    fn from(value: InstanceList) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::vec::Vec<InstanceInList>> for InstanceList {
-    fn from(value: ::std::vec::Vec<InstanceInList>) -> Self {
-        Self(value)
-    }
-}
 /// `InstanceOrState`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 #[serde(untagged)]
@@ -769,16 +653,6 @@ pub enum InstanceOrState {
     Instance(Instance),
     /// `ChangedInstance`.
     ChangedInstance(ChangedInstance),
-}
-impl ::std::convert::From<Instance> for InstanceOrState {
-    fn from(value: Instance) -> Self {
-        Self::Instance(value)
-    }
-}
-impl ::std::convert::From<ChangedInstance> for InstanceOrState {
-    fn from(value: ChangedInstance) -> Self {
-        Self::ChangedInstance(value)
-    }
 }
 /// `InstanceOwner`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -811,16 +685,6 @@ impl ::std::ops::Deref for Key {
         &self.0
     }
 }
-impl ::std::convert::From<Key> for KeyFields {
-    fn from(value: Key) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<KeyFields> for Key {
-    fn from(value: KeyFields) -> Self {
-        Self(value)
-    }
-}
 /// `KeyFields`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 pub struct KeyFields {
@@ -847,16 +711,6 @@ impl ::std::ops::Deref for KeyList {
     type Target = ::std::vec::Vec<Key>;
     fn deref(&self) -> &::std::vec::Vec<Key> {
         &self.0
-    }
-}
-impl ::std::convert::From<KeyList> for ::std::vec::Vec<Key> {
-    fn from(value: KeyList) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::vec::Vec<Key>> for KeyList {
-    fn from(value: ::std::vec::Vec<Key>) -> Self {
-        Self(value)
     }
 }
 /// `KeyRequest`
@@ -923,16 +777,6 @@ impl ::std::ops::Deref for PasskeyList {
         &self.0
     }
 }
-impl ::std::convert::From<PasskeyList> for ::std::vec::Vec<Passkey> {
-    fn from(value: PasskeyList) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::vec::Vec<Passkey>> for PasskeyList {
-    fn from(value: ::std::vec::Vec<Passkey>) -> Self {
-        Self(value)
-    }
-}
 /// `PasskeyNameRequest`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 #[non_exhaustive]
@@ -983,16 +827,6 @@ impl ::std::ops::Deref for Port {
         &self.0
     }
 }
-impl ::std::convert::From<Port> for u16 {
-    fn from(value: Port) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<u16> for Port {
-    fn from(value: u16) -> Self {
-        Self(value)
-    }
-}
 impl ::std::fmt::Display for Port {
     fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
         self.0.fmt(f)
@@ -1002,18 +836,6 @@ impl ::std::str::FromStr for Port {
     type Err = <u16 as ::std::str::FromStr>::Err;
     fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
         Ok(Self(value.parse()?))
-    }
-}
-impl ::std::convert::TryFrom<&str> for Port {
-    type Error = <u16 as ::std::str::FromStr>::Err;
-    fn try_from(value: &str) -> ::std::result::Result<Self, Self::Error> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<String> for Port {
-    type Error = <u16 as ::std::str::FromStr>::Err;
-    fn try_from(value: String) -> ::std::result::Result<Self, Self::Error> {
-        value.parse()
     }
 }
 /// `PortRequest`
@@ -1041,16 +863,6 @@ pub enum PortsResultOrState {
     PortsResult(PortsResult),
     /// `ChangedInstance`.
     ChangedInstance(ChangedInstance),
-}
-impl ::std::convert::From<PortsResult> for PortsResultOrState {
-    fn from(value: PortsResult) -> Self {
-        Self::PortsResult(value)
-    }
-}
-impl ::std::convert::From<ChangedInstance> for PortsResultOrState {
-    fn from(value: ChangedInstance) -> Self {
-        Self::ChangedInstance(value)
-    }
 }
 /// `Preferences`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -1102,16 +914,6 @@ impl ::std::ops::Deref for Rate {
         &self.0
     }
 }
-impl ::std::convert::From<Rate> for f64 {
-    fn from(value: Rate) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<f64> for Rate {
-    fn from(value: f64) -> Self {
-        Self(value)
-    }
-}
 impl ::std::fmt::Display for Rate {
     fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
         self.0.fmt(f)
@@ -1121,18 +923,6 @@ impl ::std::str::FromStr for Rate {
     type Err = <f64 as ::std::str::FromStr>::Err;
     fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
         Ok(Self(value.parse()?))
-    }
-}
-impl ::std::convert::TryFrom<&str> for Rate {
-    type Error = <f64 as ::std::str::FromStr>::Err;
-    fn try_from(value: &str) -> ::std::result::Result<Self, Self::Error> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<String> for Rate {
-    type Error = <f64 as ::std::str::FromStr>::Err;
-    fn try_from(value: String) -> ::std::result::Result<Self, Self::Error> {
-        value.parse()
     }
 }
 /// The kind of an instance, a virtual machine or a lightweight Linux container.
@@ -1174,22 +964,6 @@ impl ::std::str::FromStr for ResourceType {
             "container" => Ok(Self::Container),
             _ => Err("invalid value".into()),
         }
-    }
-}
-impl ::std::convert::TryFrom<&str> for ResourceType {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for ResourceType {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
     }
 }
 /** `read` allows requests that change nothing, `write` those that change something, `metrics` the
@@ -1237,22 +1011,6 @@ impl ::std::str::FromStr for Scope {
             "metrics" => Ok(Self::Metrics),
             _ => Err("invalid value".into()),
         }
-    }
-}
-impl ::std::convert::TryFrom<&str> for Scope {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for Scope {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
     }
 }
 /// `ServiceStatus`
@@ -1331,22 +1089,6 @@ impl ::std::str::FromStr for SessionKind {
         }
     }
 }
-impl ::std::convert::TryFrom<&str> for SessionKind {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for SessionKind {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 /// `Shortage`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 pub struct Shortage {
@@ -1410,16 +1152,6 @@ impl ::std::ops::Deref for SshKeyList {
     type Target = ::std::vec::Vec<SshKey>;
     fn deref(&self) -> &::std::vec::Vec<SshKey> {
         &self.0
-    }
-}
-impl ::std::convert::From<SshKeyList> for ::std::vec::Vec<SshKey> {
-    fn from(value: SshKeyList) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::vec::Vec<SshKey>> for SshKeyList {
-    fn from(value: ::std::vec::Vec<SshKey>) -> Self {
-        Self(value)
     }
 }
 /// `SshKeyRequest`
@@ -1494,22 +1226,6 @@ impl ::std::str::FromStr for State {
         }
     }
 }
-impl ::std::convert::TryFrom<&str> for State {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for State {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 /// `Stats`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 pub struct Stats {
@@ -1560,16 +1276,6 @@ impl ::std::ops::Deref for Time {
     type Target = ::std::string::String;
     fn deref(&self) -> &::std::string::String {
         &self.0
-    }
-}
-impl ::std::convert::From<Time> for ::std::string::String {
-    fn from(value: Time) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for Time {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for Time {
@@ -1657,22 +1363,6 @@ impl ::std::str::FromStr for UserScope {
         }
     }
 }
-impl ::std::convert::TryFrom<&str> for UserScope {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for UserScope {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 /// `Uuid`
 #[derive(
     ::serde::Deserialize,
@@ -1691,16 +1381,6 @@ impl ::std::ops::Deref for Uuid {
     type Target = ::std::string::String;
     fn deref(&self) -> &::std::string::String {
         &self.0
-    }
-}
-impl ::std::convert::From<Uuid> for ::std::string::String {
-    fn from(value: Uuid) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for Uuid {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for Uuid {
@@ -1766,16 +1446,6 @@ impl ::std::ops::Deref for WebhookDeliveryList {
         &self.0
     }
 }
-impl ::std::convert::From<WebhookDeliveryList> for ::std::vec::Vec<WebhookDelivery> {
-    fn from(value: WebhookDeliveryList) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::vec::Vec<WebhookDelivery>> for WebhookDeliveryList {
-    fn from(value: ::std::vec::Vec<WebhookDelivery>) -> Self {
-        Self(value)
-    }
-}
 /// `WebhookDeliveryState`
 #[derive(
     ::serde::Deserialize,
@@ -1822,22 +1492,6 @@ impl ::std::str::FromStr for WebhookDeliveryState {
         }
     }
 }
-impl ::std::convert::TryFrom<&str> for WebhookDeliveryState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for WebhookDeliveryState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 /// `WebhookList`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 #[serde(transparent)]
@@ -1846,16 +1500,6 @@ impl ::std::ops::Deref for WebhookList {
     type Target = ::std::vec::Vec<Webhook>;
     fn deref(&self) -> &::std::vec::Vec<Webhook> {
         &self.0
-    }
-}
-impl ::std::convert::From<WebhookList> for ::std::vec::Vec<Webhook> {
-    fn from(value: WebhookList) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::vec::Vec<Webhook>> for WebhookList {
-    fn from(value: ::std::vec::Vec<Webhook>) -> Self {
-        Self(value)
     }
 }
 /// `WebhookRequest`

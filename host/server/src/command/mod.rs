@@ -108,10 +108,10 @@ impl Cli {
         let Err(error) = parsed.run() else {
             return ExitCode::SUCCESS;
         };
-        match wharf_cli::describe(&error) {
+        match wharf_cli::failure_message(&error) {
             Some(message) => {
                 eprintln!("wharf: {message}");
-                wharf_cli::exit_code(&error).into()
+                wharf_cli::failure_exit_code(&error).into()
             }
             None => ExitCode::SUCCESS,
         }

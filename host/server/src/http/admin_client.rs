@@ -1,16 +1,10 @@
 //! A client of the admin service, for the subcommands of `wharf`.
 
 use crate::operation::Operation;
-use rustls::crypto::ring;
-use rustls::{ClientConfig, RootCertStore};
-use serde_json::Value;
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::sync::Arc;
-
-/// The size limit of a response in bytes.
-const MAX_BYTES: usize = 64 * 1024 * 1024;
+use std::path::{Path, PathBuf};
+use wharf_client::{Client, Error as ClientError, Method};
 
 /// The reason why a request to the running server failed.
 #[derive(Debug, thiserror::Error)]
@@ -26,14 +20,23 @@ pub enum AdminError {
     Refused(String),
 }
 
+impl From<ClientError> for AdminError {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Refused(refusal) => Self::Refused(refusal.to_string()),
+            error => Self::Unanswered(error.to_string()),
+        }
+    }
+}
+
 /// A client of the running server.
-pub struct AdminClient(reqwest::Client);
+pub struct AdminClient(PathBuf);
 
 impl AdminClient {
     /// Finds the running server; none if no server runs.
     pub fn connect(socket: &Path) -> Result<Option<Self>, AdminError> {
         match UnixStream::connect(socket) {
-            Ok(_) => Ok(Some(Self(client(socket)?))),
+            Ok(_) => Ok(Some(Self(socket.to_owned()))),
             Err(error) => match error.kind() {
                 ErrorKind::NotFound | ErrorKind::ConnectionRefused => Ok(None),
                 _ => Err(AdminError::Open {
@@ -46,81 +49,19 @@ impl AdminClient {
 
     /// Runs an operation in the server.
     pub async fn perform<O: Operation>(&self, operation: &O) -> Result<O::Reply, AdminError> {
-        let body = serde_json::to_vec(operation).map_err(unanswered)?;
-        let request = self.0.post(format!("http://wharf{}", O::PATH)).body(body);
-        let response = request.timeout(O::TIMEOUT).send().await;
-        let mut response = response.map_err(failed)?;
-        let mut reply = Vec::new();
-        while let Some(part) = response.chunk().await.map_err(failed)? {
-            reply.extend_from_slice(&part);
-            if reply.len() > MAX_BYTES {
-                return Err(unanswered("the response is too large"));
-            }
-        }
-        if !response.status().is_success() {
-            return Err(AdminError::Refused(reason(&reply)));
-        }
+        let client = Client::at_socket(&self.0, O::TIMEOUT)?;
+        let request = client.request::<()>(Method::POST, O::PATH).json(operation);
+        let reply = request.bytes().await?;
         // The error would repeat parts of the body, which may be a key.
-        serde_json::from_slice(&reply)
-            .map_err(|_| unanswered("the response has an unexpected form"))
-    }
-}
-
-/// The socket has no TLS, but reqwest asks for its settings.
-fn client(socket: &Path) -> Result<reqwest::Client, AdminError> {
-    let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(unanswered)?
-        .with_root_certificates(RootCertStore::empty())
-        .with_no_client_auth();
-    let client = reqwest::Client::builder().unix_socket(socket).no_proxy();
-    let client = client.tls_backend_preconfigured(tls).build();
-    client.map_err(unanswered)
-}
-
-fn failed(error: reqwest::Error) -> AdminError {
-    if error.is_timeout() {
-        return unanswered("it took too long");
-    }
-    // The error with its causes.
-    unanswered(format!("{:#}", anyhow::Error::new(error.without_url())))
-}
-
-fn unanswered(error: impl std::fmt::Display) -> AdminError {
-    AdminError::Unanswered(error.to_string())
-}
-
-/// `{"detail": "…"}` or `{"field": ["…"]}` as a line of text.
-fn reason(body: &[u8]) -> String {
-    match serde_json::from_slice(body) {
-        Ok(Value::Object(fields)) => {
-            let lines = fields.iter().map(|(field, what)| match what {
-                Value::String(text) => text.clone(),
-                Value::Array(texts) => {
-                    let texts: Vec<&str> = texts.iter().filter_map(Value::as_str).collect();
-                    format!("{field}: {}", texts.join("; "))
-                }
-                other => format!("{field}: {other}"),
-            });
-            lines.collect::<Vec<_>>().join("\n")
-        }
-        _ => "the running server refused without a reason".to_owned(),
+        let unexpected =
+            |_| AdminError::Unanswered("the response has an unexpected form".to_owned());
+        serde_json::from_slice(&reply).map_err(unexpected)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{AdminClient, reason};
-
-    #[test]
-    fn refusals_are_readable() {
-        assert_eq!(reason(br#"{"detail": "Not found."}"#), "Not found.");
-        assert_eq!(
-            reason(br#"{"email": ["must be one"]}"#),
-            "email: must be one"
-        );
-        assert!(reason(b"<html>").contains("without a reason"));
-    }
+    use super::AdminClient;
 
     #[test]
     fn no_server() {
