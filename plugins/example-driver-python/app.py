@@ -1,18 +1,17 @@
 """A driver in Python, for the engine `celld` beside it: each instance is a cell.
 
 A driver has no state. Each function turns its call into a few requests, and the answers into a
-report. `driver-cells.policy.toml` has the requests that the host lets through. How a driver is built,
-installed and approved stands in `docs/plugins.md`.
+report. A driver names a request of `driver-cells.requests.toml`, and the host writes it.
+`docs/plugins.md` describes how a driver is built, installed and approved.
 """
 
 import json
-from urllib.parse import quote, urlencode
 
 from componentize_py_types import Err
 from wit_world import exports
 from wit_world.exports.survey import Surroundings
 from wit_world.imports import driver_types as wit
-from wit_world.imports import engine, log, types
+from wit_world.imports import engine, log, requests, types
 
 KIND = "cells"
 GIB = 1 << 30
@@ -29,7 +28,7 @@ class Driver(exports.Driver):
         return KIND
 
     def probe(self, node: wit.Node) -> wit.Health:
-        info = expect(send("GET", "/info"))
+        info = expect(send("info"))
         missing = sorted({"cpu", "memory", "pids"} - set(info["limits"]))
         notes = "shares the node's kernel and /usr; no filter of system calls"
         if missing:
@@ -59,53 +58,47 @@ class Driver(exports.Driver):
     def ensure(self, node: wit.Node, spec: wit.Spec) -> wit.Report:
         if spec.resource_type != types.ResourceType.CONTAINER or spec.gpu_devices:
             raise Err(types.Error_Unsupported("cells are containers without GPUs"))
-        images = [image.reference for image in spec.blueprint.images if image.engine_kind == KIND]
-        if not images:
+        if all(image.engine_kind != KIND for image in spec.blueprint.images):
             return report(spec, wit.Phase_Failed(f"the flavor has no image for {KIND} engines"))
         if spec.blueprint.command:
             return report(spec, wit.Phase_Failed("a cell runs /init of its image, no command"))
-        path = cell(node, spec.tag)
-        answer = send("PUT", path, creation(node, spec, images[0]))
+        answer = send("create")
         if answer.status == 422:
             return report(spec, wit.Phase_Failed(message(answer)))
         found = expect(answer)
         if found["phase"] != "new":
             return report(spec, phase(found))
         # A crash may have interrupted an earlier call: the files go in again.
-        expect(send("PUT", f"{path}/files", spec.blueprint.files))
-        expect(send("PATCH", path, sizes(spec.size)))
-        expect(send("POST", f"{path}/start"))
+        expect(send("files"))
+        expect(send("resize"))
+        expect(send("start"))
         return report(spec, wit.Phase_Booting(), LOOK_AGAIN_MS)
 
     def start(self, node: wit.Node, target: wit.Target) -> wit.Report:
-        path = cell(node, target.tag)
-        found = expect(send("GET", path))
-        if found["phase"] == "stopped" and found["disk_bytes"] < disk_bytes(target.size):
+        found = expect(send("read"))
+        if found["phase"] == "stopped" and found["disk_bytes"] < target.size.disk_size_gib * GIB:
             return report(target, wit.Phase_Growing("about to begin"), 0)
         if found["phase"] == "new":
             # Only `ensure` has the files of the user.
             return report(target, phase(found))
-        expect(send("PATCH", path, sizes(target.size)))
+        expect(send("resize"))
         if found["phase"] == "running":
             return report(target, wit.Phase_Ready())
-        expect(send("POST", f"{path}/start"))
+        expect(send("start"))
         return report(target, wit.Phase_Booting(), LOOK_AGAIN_MS)
 
     def grow(self, node: wit.Node, spec: wit.Spec) -> wit.Report:
-        found = expect(send("PATCH", cell(node, spec.tag), sizes(spec.size)))
-        return report(spec, phase(found))
+        return report(spec, phase(expect(send("resize"))))
 
     def stop(self, node: wit.Node, target: wit.Target, grace_ms: int) -> wit.Report:
-        path = f"{cell(node, target.tag)}/stop?{urlencode({'grace_ms': grace_ms})}"
-        answer = send("POST", path, timeout_ms=grace_ms + STOP_MARGIN_MS)
+        answer = send("stop", grace_ms + STOP_MARGIN_MS, grace_ms=grace_ms)
         if answer.status == 404:
             return report(target, wit.Phase_Absent())
         expect(answer)
         return report(target, wit.Phase_Stopped(None))
 
     def resize(self, node: wit.Node, target: wit.Target) -> wit.Report:
-        path = cell(node, target.tag)
-        answer = send("PATCH", path, sizes(target.size))
+        answer = send("resize")
         if answer.status == 409:
             why = "cannot grow while the instance runs; stop it first, then change it and restart it"
             raise Err(types.Error_Invalid(types.FieldError("disk_size_gib", why)))
@@ -116,25 +109,24 @@ class Driver(exports.Driver):
         return report(target, phase(expect(answer)))
 
     def delete(self, node: wit.Node, target: wit.Target) -> wit.Report:
-        answer = send("DELETE", cell(node, target.tag))
+        answer = send("delete")
         if answer.status != 404:
             expect(answer)
         return report(target, wit.Phase_Absent())
 
     def inspect(self, node: wit.Node, tag: wit.Tag) -> wit.Report:
-        answer = send("GET", cell(node, tag))
+        answer = send("read")
         found = {"phase": "absent"} if answer.status == 404 else expect(answer)
         return wit.Report(generation=0, phase=phase(found), again_ms=None)
 
     def list(self, node: wit.Node) -> list[wit.Observed]:
-        query = urlencode({"installation": node.installation})
-        found = expect(send("GET", f"/cells?{query}"))
+        found = expect(send("list"))
         return [
             wit.Observed(wit.Tag(one["instance"], one["incarnation"]), phase(one)) for one in found
         ]
 
     def stats(self, node: wit.Node, tag: wit.Tag, disk: bool) -> wit.Usage:
-        usage = expect(send("GET", f"{cell(node, tag)}/usage"))
+        usage = expect(send("usage"))
         return wit.Usage(
             cpu_ns=usage["cpu_ns"],
             at_ns=usage["at_ns"],
@@ -147,17 +139,17 @@ class Identity(exports.Identity):
     """The interface `identity`: a store without its mark is not the one with the instances."""
 
     def identify(self, node: wit.Node) -> str | None:
-        return expect(send("GET", f"/marks/{quote(node.installation)}"))["mark"]
+        return expect(send("read-mark"))["mark"]
 
     def mark(self, node: wit.Node, mark: str) -> None:
-        expect(send("PUT", f"/marks/{quote(node.installation)}", {"mark": mark}))
+        expect(send("mark"))
 
 
 class Survey(exports.Survey):
     """The interface `survey`: an instance is placed only where its image is."""
 
     def look(self, node: wit.Node, images: list[str]) -> Surroundings:
-        info = expect(send("GET", "/info"))
+        info = expect(send("info"))
         return Surroundings(
             # The networks of cells are in namespaces, beside those of the node.
             networks=[],
@@ -166,38 +158,6 @@ class Survey(exports.Survey):
             own_view=None,
             machine=None,
         )
-
-
-def cell(node: wit.Node, tag: wit.Tag) -> str:
-    """The path of a cell. The policy derives its name again, and accepts no other."""
-    return f"/cells/{node.installation[-8:]}-{tag.instance}-{tag.incarnation}"
-
-
-def creation(node: wit.Node, spec: wit.Spec, image: str) -> dict:
-    prefix = int(spec.network.subnet.partition("/")[2])
-    return {
-        "installation": node.installation,
-        "instance": spec.tag.instance,
-        "incarnation": spec.tag.incarnation,
-        "image": image,
-        "hostname": spec.hostname,
-        "network": {"id": spec.network.id, "address": spec.network.address, "prefix": prefix},
-        "ports": [{"node": p.node_port, "cell": p.instance_port} for p in spec.published],
-        "environment": [f"{name}={value}" for name, value in spec.blueprint.environment],
-        **sizes(spec.size),
-    }
-
-
-def sizes(size: types.Size) -> dict:
-    return {
-        "cpus": size.n_vcpus,
-        "memory_bytes": size.mem_gib * GIB,
-        "disk_bytes": disk_bytes(size),
-    }
-
-
-def disk_bytes(size: types.Size) -> int:
-    return size.disk_size_gib * GIB
 
 
 def phase(found: dict) -> wit.Phase:
@@ -218,26 +178,21 @@ def report(call: wit.Spec | wit.Target, phase: wit.Phase, again_ms: int | None =
     return wit.Report(generation=call.generation, phase=phase, again_ms=again_ms)
 
 
-def send(method: str, path: str, content=None, timeout_ms: int | None = None) -> engine.Response:
-    """Sends a request. A list is an archive of files, and anything else JSON."""
-    body: engine.Body = engine.Body_Empty()
-    if isinstance(content, list):
-        body = engine.Body_Archive(content)
-    elif content is not None:
-        body = engine.Body_Json(json.dumps(content))
-    request = engine.Request(engine.Method[method], path, [], body, timeout_ms)
+def send(name: str, timeout_ms: int | None = None, **arguments) -> engine.Response:
+    """Sends a request of the request file."""
+    given = [(argument, str(value)) for argument, value in arguments.items()]
     try:
-        return engine.send(request)
+        return requests.send(requests.Request(name, given, timeout_ms))
     except Err as error:
         match error.value:
             case engine.EngineError_Refused(why):
-                raise Err(types.Error_Other(f"the policy refuses {method} {path}: {why}"))
+                raise Err(types.Error_Other(f"the host refuses {name}: {why}"))
             case engine.EngineError_Unreachable(why):
                 raise Err(types.Error_Unreachable(why))
             case engine.EngineError_Timeout():
-                raise Err(types.Error_Unreachable(f"{method} {path}: no answer in time"))
+                raise Err(types.Error_Unreachable(f"{name}: no answer in time"))
             case engine.EngineError_TooLarge(limit):
-                raise Err(types.Error_Other(f"{method} {path}: over {limit} bytes"))
+                raise Err(types.Error_Other(f"{name}: over {limit} bytes"))
         raise
 
 

@@ -1,6 +1,6 @@
-//! The approval of a driver's policy by its hash.
+//! The approval of a driver's request file by its hash.
 
-use crate::celld::{Celld, hash, is_possible};
+use crate::celld::{Celld, REQUESTS, hash, is_possible};
 use std::fs;
 use wharf_tests::Server;
 
@@ -18,30 +18,33 @@ fn refused(celld: &Celld, plugins: &str) -> String {
 }
 
 #[test]
-fn a_policy_needs_its_hash() {
+fn a_request_file_needs_its_hash() {
     if !is_possible() {
         return;
     }
     let celld = Celld::start();
     let plugins = celld.plugins();
-    let policy = plugins.join("driver-cells.policy.toml");
-    let right = hash(&policy);
+    let file = plugins.join(REQUESTS);
+    let right = hash(&file);
     let error = refused(&celld, "");
-    assert!(error.contains("driver-cells.policy.toml"), "{error}");
+    assert!(error.contains(REQUESTS), "{error}");
     assert!(error.contains(&right), "{error}");
     let other = format!(
-        "\"driver-cells.wasm\" = \"{}\"\n\"driver-cells.policy.toml\" = \"sha256:{}\"\n",
+        "\"driver-cells.wasm\" = \"{}\"\n\"{REQUESTS}\" = \"sha256:{}\"\n",
         hash(&plugins.join("driver-cells.wasm")),
         "0".repeat(64)
     );
     let error = refused(&celld, &other);
     assert!(error.contains(&right), "{error}");
-    // Without the file, nothing describes what the driver may ask.
-    fs::remove_file(policy).unwrap();
+    // Without the file, the driver has no requests.
+    fs::remove_file(file).unwrap();
     let settings = format!("plugins_dir = \"{}\"\n{}", plugins.display(), celld.node());
     let Err(error) = Server::start(&settings) else {
         panic!("Wharf started without the file");
     };
     let error = format!("{error:#}");
-    assert!(error.contains("no request file for \"cells\" engines"), "{error}");
+    assert!(
+        error.contains("no request file for \"cells\" engines"),
+        "{error}"
+    );
 }

@@ -12,6 +12,8 @@ use wharf_testkit::packages::{self, Need};
 use wharf_testkit::workspace::root;
 use wharf_tests::{Ports, free_network, succeed, until};
 
+/// The driver's request file.
+pub const REQUESTS: &str = "driver-cells.requests.toml";
 /// The interpreter that cells share with the node.
 const PYTHON: &str = "/usr/bin/python3";
 const NEEDS: [Need; 3] = [
@@ -104,11 +106,11 @@ impl Celld {
         self.client().get(&format!("/cells/{id}")).unwrap()
     }
 
-    /// The settings of a server with this node, its driver and its policy approved.
+    /// The settings of a server with this node, its driver and its request file approved.
     pub fn settings(&self) -> String {
         let plugins = self.plugins();
-        let hash = hash(&plugins.join("driver-cells.policy.toml"));
-        format!("[plugins]\n\"driver-cells.policy.toml\" = \"{hash}\"\n")
+        let hash = hash(&plugins.join(REQUESTS));
+        format!("[plugins]\n\"{REQUESTS}\" = \"{hash}\"\n")
             + &format!(
                 "\"driver-cells.wasm\" = \"{}\"\n",
                 self::hash(built::driver())
@@ -116,13 +118,12 @@ impl Celld {
             + &self.node()
     }
 
-    /// Installs the driver and its policy.
+    /// Installs the driver and its request file.
     pub fn plugins(&self) -> PathBuf {
         let plugins = self.dir.path().join("plugins");
         fs::create_dir_all(&plugins).unwrap();
         fs::copy(built::driver(), plugins.join("driver-cells.wasm")).unwrap();
-        let policy = "driver-cells.policy.toml";
-        fs::copy(source().join(policy), plugins.join(policy)).unwrap();
+        fs::copy(source().join(REQUESTS), plugins.join(REQUESTS)).unwrap();
         plugins
     }
 
