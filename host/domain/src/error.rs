@@ -177,9 +177,22 @@ impl Error {
     }
 
     /// The error and all its causes, for the log.
-    pub fn chain(&self) -> impl Display + '_ {
-        Chain(self)
+    pub fn chain(&self) -> String {
+        chain(self)
     }
+}
+
+/// An error and all its causes.
+pub fn causes<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+/// The text of an error and all its causes, for the log.
+pub fn chain(error: &(dyn StdError + 'static)) -> String {
+    let texts: Vec<String> = causes(error).map(ToString::to_string).collect();
+    texts.join(": ")
 }
 
 /// One line for each field.
@@ -188,20 +201,6 @@ impl Display for FieldErrors {
         for (n, (field, messages)) in self.0.iter().enumerate() {
             let separator = if n == 0 { "" } else { "\n" };
             write!(f, "{separator}{field}: {}", messages.join("; "))?;
-        }
-        Ok(())
-    }
-}
-
-struct Chain<'a>(&'a Error);
-
-impl Display for Chain<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
         }
         Ok(())
     }
@@ -222,11 +221,8 @@ mod tests {
         let cause = Error::caused("reading row 7", std::io::Error::other("disk full"));
         let error = Error::caused("cannot list", cause);
         assert_eq!(error.to_string(), "cannot list");
-        assert_eq!(
-            error.chain().to_string(),
-            "cannot list: reading row 7: disk full"
-        );
+        assert_eq!(error.chain(), "cannot list: reading row 7: disk full");
         let plain = Error::internal("no name is free");
-        assert_eq!(plain.chain().to_string(), plain.to_string());
+        assert_eq!(plain.chain(), plain.to_string());
     }
 }

@@ -17,6 +17,7 @@ use std::error::Error;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use wharf_domain::error::causes;
 
 /// Most idle connections. An engine answers the requests of one connection one after another.
 const IDLE_CONNECTIONS: usize = 16;
@@ -187,14 +188,10 @@ async fn next(body: &mut Incoming) -> Result<Option<Bytes>, EngineError> {
 
 /// Describes the error without paths of this machine, as the guest sees the text.
 fn unreachable(error: &ClientError) -> EngineError {
-    let mut source = error.source();
     let (mut kind, mut tls) = (None, None);
-    while let Some(inner) = source {
-        if let Some(io) = inner.downcast_ref::<io::Error>() {
-            kind = Some(io.kind());
-            tls = tls.or_else(|| tls::explain(io));
-        }
-        source = inner.source();
+    for io in causes(error).filter_map(<dyn Error>::downcast_ref::<io::Error>) {
+        kind = Some(io.kind());
+        tls = tls.or_else(|| tls::explain(io));
     }
     let what = if error.is_connect() {
         "cannot connect"

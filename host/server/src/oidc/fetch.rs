@@ -13,6 +13,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use wharf_config::is_protected;
+use wharf_domain::error::causes;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// The time for a whole request, during which a person waits.
@@ -45,8 +46,7 @@ impl FetchError {
         let Self::Request(error) = self else {
             return SignInFailure::Unusable;
         };
-        let mut causes = std::iter::successors(error.source(), |&error| error.source());
-        if causes.any(is_of_certificate) {
+        if causes(error).any(is_of_certificate) {
             SignInFailure::Untrusted
         } else if error.is_builder() {
             SignInFailure::Unusable

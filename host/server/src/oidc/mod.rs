@@ -26,6 +26,7 @@ use tokio::sync::Mutex;
 use wharf_config::{BaseUrl, OidcConfig};
 use wharf_control::{IdentityError, ProvenIdentity};
 use wharf_domain::email::canonical;
+use wharf_domain::error::chain;
 use wharf_domain::secret::SecretText;
 
 pub use pending::LIFETIME;
@@ -440,10 +441,4 @@ fn refusal(status: u16, body: &[u8]) -> SignInFailure {
 
 fn warn(what: &str, error: &(dyn StdError + 'static)) {
     tracing::warn!(error = %chain(error), "the provider cannot be used: {what}");
-}
-
-fn chain(error: &(dyn StdError + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |&error| error.source());
-    let texts: Vec<String> = causes.map(ToString::to_string).collect();
-    texts.join(": ")
 }

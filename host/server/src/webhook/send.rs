@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use wharf_control::App;
 use wharf_control::webhook::{Attempted, Job, check_url, permits};
+use wharf_domain::error::{causes, chain};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// The time for a whole request. Receivers that need longer answer first and work afterwards.
@@ -165,8 +166,7 @@ impl Resolve for Resolver {
 
 /// The words for the user, which tell nothing about the network of the service.
 fn reason(error: &reqwest::Error) -> &'static str {
-    let mut causes = causes(error);
-    if causes.any(|cause| cause.is::<Refused>()) {
+    if causes(error).any(|cause| cause.is::<Refused>()) {
         "the host has no public address"
     } else if error.is_timeout() {
         "the receiver did not answer in time"
@@ -175,13 +175,4 @@ fn reason(error: &reqwest::Error) -> &'static str {
     } else {
         "the connection to the receiver broke off"
     }
-}
-
-fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |&error| error.source())
-}
-
-fn chain(error: &reqwest::Error) -> String {
-    let texts: Vec<String> = causes(error).map(ToString::to_string).collect();
-    texts.join(": ")
 }
