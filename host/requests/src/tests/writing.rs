@@ -1,6 +1,6 @@
 //! Targets, calls, purposes, transfers and settings.
 
-use super::{container, file, send, write};
+use super::{container, file, rows, send, write};
 use crate::{Body, Purpose, Requests, Targets};
 use serde_json::json;
 
@@ -70,6 +70,29 @@ fn a_value_cannot_change_the_form_of_a_target() {
     assert_eq!(refusal, "r: headers.X-a: not the value of a header");
 }
 
+/// Calls of a file, and those that send its request.
+const CALLS: &str = r#"
+    => node survey mark instance change create move
+    calls = "node" => node survey mark
+    calls = "survey" => survey
+    calls = "mark" => mark
+    calls = "instance" => instance change create move
+    calls = "change" => change create move
+    calls = "create" => create
+    calls = "move" => move
+    calls = ["create", "move"] => create move
+"#;
+
+/// A call, a purpose, the request's method and the rest of it.
+const WRONG_PURPOSES: &str = r#"
+    create send GET calls = ["mark", "move"] => r: only for the call that marks the store or the call that moves an instance here
+    instance send POST job = false => r: POST in a call that changes nothing
+    survey job DELETE job = true => r: DELETE in a call that changes nothing
+    create job GET job = false => r: must not be a job
+    create send GET job = true => r: must be a job
+    create transfer GET job = false => r: is no transfer
+"#;
+
 #[test]
 fn a_request_is_for_its_calls_and_its_purpose() {
     let of = |method: &str, rest: &str| {
@@ -81,20 +104,10 @@ fn a_request_is_for_its_calls_and_its_purpose() {
     let all = [
         "node", "survey", "mark", "instance", "change", "create", "move",
     ];
-    for (calls, permitted) in [
-        ("", "node survey mark instance change create move"),
-        ("calls = \"node\"", "node survey mark"),
-        ("calls = \"survey\"", "survey"),
-        ("calls = \"mark\"", "mark"),
-        ("calls = \"instance\"", "instance change create move"),
-        ("calls = \"change\"", "change create move"),
-        ("calls = \"create\"", "create"),
-        ("calls = \"move\"", "move"),
-        ("calls = [\"create\", \"move\"]", "create move"),
-    ] {
+    for (calls, permitted) in rows(CALLS) {
         for call in all {
             let written = send(
-                &of("GET", calls),
+                &of("GET", &calls),
                 "r",
                 &json!({ "call": call }),
                 &[],
@@ -108,49 +121,18 @@ fn a_request_is_for_its_calls_and_its_purpose() {
             );
         }
     }
-    let refusal = |method: &str, rest: &str, call: &str, purpose| {
-        send(
-            &of(method, rest),
-            "r",
-            &json!({ "call": call }),
-            &[],
-            purpose,
-        )
-        .unwrap_err()
-    };
-    for (method, rest, call, purpose, words) in [
-        (
-            "GET",
-            "calls = [\"mark\", \"move\"]",
-            "create",
-            Purpose::Send,
-            "r: only for the call that marks the store or the call that moves an instance here",
-        ),
-        (
-            "POST",
-            "",
-            "instance",
-            Purpose::Send,
-            "r: POST in a call that changes nothing",
-        ),
-        (
-            "DELETE",
-            "job = true",
-            "survey",
-            Purpose::Job,
-            "r: DELETE in a call that changes nothing",
-        ),
-        ("GET", "", "create", Purpose::Job, "r: must not be a job"),
-        (
-            "GET",
-            "job = true",
-            "create",
-            Purpose::Send,
-            "r: must be a job",
-        ),
-        ("GET", "", "create", Purpose::Transfer, "r: is no transfer"),
-    ] {
-        assert_eq!(refusal(method, rest, call, purpose), words);
+    for (row, words) in rows(WRONG_PURPOSES) {
+        let [call, purpose, method, rest] = row.splitn(4, ' ').collect::<Vec<_>>()[..] else {
+            panic!("{row}");
+        };
+        let purpose = match purpose {
+            "send" => Purpose::Send,
+            "job" => Purpose::Job,
+            _ => Purpose::Transfer,
+        };
+        let call = json!({ "call": call });
+        let refusal = send(&of(method, rest), "r", &call, &[], purpose);
+        assert_eq!(refusal.unwrap_err(), words, "{row}");
     }
     let read = json!({ "call": "instance" });
     assert!(send(&of("POST", "job = true"), "r", &read, &[], Purpose::Show).is_ok());
@@ -226,6 +208,20 @@ fn bodies_are_an_archive_or_the_mark() {
     );
 }
 
+const WRONG_SETTINGS: &str = r#"
+    { "member": "A" } => member: "A" does not fit the pattern [a-z]+
+    { "member": 5 } => member: must be text
+    { "none": "somewhere" } => none: "somewhere" is not an IP address
+    { "pids": 0 } => pids: must be at least 1
+    { "pids": -1 } => pids: must be a whole number that is not negative
+    { "dns": ["x"] } => dns: "x" is not an IP address
+    { "dns": "10.0.0.1" } => dns: must be a list of IP addresses
+    { "words": ["a", "1"] } => words: "1" does not fit the pattern [a-z]+
+    { "words": [1] } => words: must be a list of texts
+    { "limits": { "a": 0 } } => limits: a: must be at least 1
+    { "limits": { "a": "x" } } => limits: a: must be a table of whole numbers that are not negative
+"#;
+
 #[test]
 fn settings_have_their_types_and_forms() {
     let file = file(
@@ -262,40 +258,8 @@ fn settings_have_their_types_and_forms() {
         Requests::new(&file, &json!([])).unwrap_err(),
         "must be a table"
     );
-    for (given, error) in [
-        (
-            json!({ "member": "A" }),
-            "member: \"A\" does not fit the pattern [a-z]+",
-        ),
-        (json!({ "member": 5 }), "member: must be text"),
-        (
-            json!({ "none": "somewhere" }),
-            "none: \"somewhere\" is not an IP address",
-        ),
-        (json!({ "pids": 0 }), "pids: must be at least 1"),
-        (
-            json!({ "pids": -1 }),
-            "pids: must be a whole number that is not negative",
-        ),
-        (json!({ "dns": ["x"] }), "dns: \"x\" is not an IP address"),
-        (
-            json!({ "dns": "10.0.0.1" }),
-            "dns: must be a list of IP addresses",
-        ),
-        (
-            json!({ "words": ["a", "1"] }),
-            "words: \"1\" does not fit the pattern [a-z]+",
-        ),
-        (json!({ "words": [1] }), "words: must be a list of texts"),
-        (
-            json!({ "limits": { "a": 0 } }),
-            "limits: a: must be at least 1",
-        ),
-        (
-            json!({ "limits": { "a": "x" } }),
-            "limits: a: must be a table of whole numbers that are not negative",
-        ),
-    ] {
+    for (given, error) in rows(WRONG_SETTINGS) {
+        let given = serde_json::from_str(&given).unwrap();
         assert_eq!(bound(given).unwrap_err(), error);
     }
     let range = bound(json!({ "publish_cidr": "198.18.0.1/18" })).unwrap_err();
