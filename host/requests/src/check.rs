@@ -118,13 +118,16 @@ impl Document {
                 .request
                 .values()
                 .filter_map(|other| other.learn.get(name));
-            if forms.into_iter().any(|other| other.form() != learn.form()) {
+            if forms
+                .into_iter()
+                .any(|other| other.value_type() != learn.value_type())
+            {
                 return Err(format!(
                     "learn.{name}: another request learns another kind of value"
                 ));
             }
-            for (pointer, template) in learn.conditions() {
-                let checked = Template::parse(template).and_then(|template| here.text(&template));
+            for (pointer, template) in &learn.conditions {
+                let checked = here.text(template);
                 checked.map_err(|why| format!("learn.{name}.where.{pointer:?}: {why}"))?;
             }
         }

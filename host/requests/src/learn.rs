@@ -1,8 +1,10 @@
 //! What the answers of an engine tell a call, for its later requests: ids, numbers and facts.
 
-use crate::CallScope;
+use super::CallScope;
+use super::names::Type;
+use super::template::Template;
 use regex::Regex;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,64 +17,33 @@ const MAX_IDS: usize = 4096;
 pub struct Learn {
     /// The statuses of an answer that tells it.
     pub statuses: Vec<u16>,
-    /// Its place and form.
-    pub told: Told,
+    /// Where the list stands in the answer, if there is a list.
+    pub items: Option<String>,
+    /// The required values of an item of the list, by JSON pointer.
+    pub conditions: BTreeMap<String, Template>,
+    /// Where the value stands in the answer, or in the item.
+    pointer: String,
+    told: Told,
 }
 
 /// The kinds of learnt values.
 #[derive(Debug, Clone)]
-pub enum Told {
-    /// An id, which becomes a part of a path.
-    Id {
-        /// Where the list stands in the answer, if there is a list.
-        items: Option<String>,
-        /// The required values of an item of the list, by JSON pointer. They are templates.
-        conditions: BTreeMap<String, String>,
-        /// Where the id stands in the answer, or in the item.
-        pointer: String,
-        /// The form of the whole text. Its first group is the id, if it has one.
-        pattern: Regex,
-    },
+enum Told {
+    /// An id, which becomes a part of a path. Its text has this form, whose first group is the id.
+    Id(Regex),
     /// A number above zero. Later answers change nothing: a request of the call may be their cause.
-    FirstNumber {
-        /// Where it stands.
-        pointer: String,
-    },
+    FirstNumber,
     /// The sum of the positive numbers in a list.
-    Sum {
-        /// Where the list stands.
-        items: String,
-        /// Where the number stands in an item.
-        pointer: String,
-    },
-    /// The fact that an answer contains one of these words, in any case.
-    Fact {
-        /// The words, in lower case.
-        words: Vec<String>,
-    },
+    Sum,
+    /// That an answer contains one of these words, in any case.
+    Fact(Vec<String>),
 }
 
-/// The forms of a learnt value in a condition or a template.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// Any number of texts.
-    Ids,
-    /// A number, or none.
-    Number,
-    /// True or false.
-    Fact,
-}
-
-/// A part of an answer, under its name in the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A value, under its name in the file.
 pub enum Found {
-    /// Ids.
     Ids(Vec<String>),
-    /// A number that holds from now on.
     FirstNumber(u64),
-    /// A sum.
     Sum(u64),
-    /// A fact.
     Fact,
 }
 
@@ -80,11 +51,10 @@ pub enum Found {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
-    #[serde(deserialize_with = "one_or_more")]
-    status: Vec<u16>,
+    status: Statuses,
     items: Option<String>,
     #[serde(default, rename = "where")]
-    conditions: BTreeMap<String, String>,
+    conditions: BTreeMap<String, Template>,
     pointer: Option<String>,
     pattern: Option<String>,
     number: Option<Number>,
@@ -93,22 +63,16 @@ struct Written {
 }
 
 #[derive(Deserialize)]
+#[serde(untagged, expecting = "must be a status, or a list of statuses")]
+enum Statuses {
+    One(u16),
+    More(Vec<u16>),
+}
+
+#[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Number {
     First,
-}
-
-fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u16>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged, expecting = "must be a status, or a list of statuses")]
-    enum Statuses {
-        One(u16),
-        More(Vec<u16>),
-    }
-    Ok(match Statuses::deserialize(deserializer)? {
-        Statuses::One(status) => vec![status],
-        Statuses::More(statuses) => statuses,
-    })
 }
 
 impl TryFrom<Written> for Learn {
@@ -116,7 +80,7 @@ impl TryFrom<Written> for Learn {
 
     fn try_from(written: Written) -> Result<Self, String> {
         let Written {
-            status: statuses,
+            status,
             items,
             conditions,
             pointer,
@@ -136,23 +100,18 @@ impl TryFrom<Written> for Learn {
         if items.is_none() && !conditions.is_empty() {
             return Err("`where` needs `items`".to_owned());
         }
-        let told = match (items, pointer, pattern, number, sum, says) {
-            (items, Some(pointer), Some(pattern), None, None, None) => Told::Id {
-                items,
-                conditions,
-                pointer,
-                pattern: Regex::new(&format!("^(?:{pattern})$"))
-                    .map_err(|error| format!("not a pattern: {error}").replace('\n', " "))?,
-            },
+        let (pointer, told) = match (&items, pointer, pattern, number, sum, says) {
+            (_, Some(pointer), Some(pattern), None, None, None) => {
+                (pointer, Told::Id(super::file::compile(&pattern)?))
+            }
             (None, Some(pointer), None, Some(Number::First), None, None) => {
-                Told::FirstNumber { pointer }
+                (pointer, Told::FirstNumber)
             }
-            (Some(items), None, None, None, Some(pointer), None) if conditions.is_empty() => {
-                Told::Sum { items, pointer }
+            (Some(_), None, None, None, Some(pointer), None) => (pointer, Told::Sum),
+            (None, None, None, None, None, Some(words)) if !words.is_empty() => {
+                let words = words.iter().map(|word| word.to_lowercase());
+                (String::new(), Told::Fact(words.collect()))
             }
-            (None, None, None, None, None, Some(words)) if !words.is_empty() => Told::Fact {
-                words: words.iter().map(|word| word.to_lowercase()).collect(),
-            },
             _ => {
                 return Err(
                     "has `pointer` and `pattern` for ids, `pointer` and `number` for a number, \
@@ -161,64 +120,71 @@ impl TryFrom<Written> for Learn {
                 );
             }
         };
-        Ok(Self { statuses, told })
+        Ok(Self {
+            statuses: match status {
+                Statuses::One(status) => vec![status],
+                Statuses::More(statuses) => statuses,
+            },
+            items,
+            conditions,
+            pointer,
+            told,
+        })
     }
 }
 
 impl Learn {
-    /// The form of the value.
-    pub fn form(&self) -> Form {
+    /// The type of the value.
+    pub fn value_type(&self) -> Type {
         match self.told {
-            Told::Id { .. } => Form::Ids,
-            Told::FirstNumber { .. } | Told::Sum { .. } => Form::Number,
-            Told::Fact { .. } => Form::Fact,
+            Told::Id(_) => Type::Ids,
+            Told::FirstNumber | Told::Sum => Type::Number,
+            Told::Fact(_) => Type::Flag,
         }
     }
 
-    /// The required values of an item of a list, by JSON pointer: templates.
-    pub fn conditions(&self) -> impl Iterator<Item = (&str, &str)> {
-        let conditions = match &self.told {
-            Told::Id { conditions, .. } => Some(conditions),
-            _ => None,
+    fn find(
+        &self,
+        body: &[u8],
+        json: &mut Option<Value>,
+        text: &dyn Fn(&Template) -> Option<String>,
+    ) -> Option<Found> {
+        if let Told::Fact(words) = &self.told {
+            let said = String::from_utf8_lossy(body).to_lowercase();
+            let is_said = words.iter().any(|word| said.contains(word.as_str()));
+            return is_said.then_some(Found::Fact);
+        }
+        let json = json.get_or_insert_with(|| serde_json::from_slice(body).unwrap_or_default());
+        let items = match &self.items {
+            Some(items) => json.pointer(items)?.as_array()?,
+            None => std::slice::from_ref(&*json),
         };
-        let all = conditions.into_iter().flatten();
-        all.map(|(pointer, template)| (pointer.as_str(), template.as_str()))
-    }
-
-    fn find(&self, body: &Value, text: &dyn Fn(&str) -> Option<String>) -> Option<Found> {
-        match &self.told {
-            Told::Id {
-                items,
-                conditions,
-                pointer,
-                pattern,
-            } => {
-                let is_met = |item: &Value| {
-                    conditions.iter().all(|(pointer, template)| {
-                        let given = item.pointer(pointer).and_then(scalar);
-                        given.is_some() && given == text(template)
-                    })
-                };
-                let ids = match items {
-                    None => id(body, pointer, pattern).into_iter().collect(),
-                    Some(items) => list(body, items)
-                        .filter(|item| is_met(item))
-                        .filter_map(|item| id(item, pointer, pattern))
-                        .collect(),
-                };
-                Some(Found::Ids(ids))
+        let conditions = self.conditions.iter();
+        let wanted: Vec<_> = conditions
+            .map(|(pointer, template)| Some((pointer, text(template)?)))
+            .collect::<Option<_>>()?;
+        let is_met = |item: &&Value| {
+            wanted.iter().all(|(pointer, wanted)| {
+                let given = item.pointer(pointer).and_then(scalar);
+                given.as_ref() == Some(wanted)
+            })
+        };
+        let items = items.iter().filter(is_met);
+        let mut values = items.filter_map(|item| item.pointer(&self.pointer));
+        Some(match &self.told {
+            Told::Id(pattern) => {
+                Found::Ids(values.filter_map(|value| id(value, pattern)).collect())
             }
-            Told::FirstNumber { pointer } => {
-                let number = body.pointer(pointer)?.as_u64()?;
-                (number > 0).then_some(Found::FirstNumber(number))
+            Told::FirstNumber => {
+                let number = values.next()?.as_u64().filter(|number| *number > 0)?;
+                Found::FirstNumber(number)
             }
-            Told::Sum { items, pointer } => {
-                body.pointer(items)?.as_array()?;
-                let numbers = list(body, items).filter_map(|item| item.pointer(pointer)?.as_u64());
-                Some(Found::Sum(numbers.fold(0, u64::saturating_add)))
+            Told::Sum => {
+                let numbers = values.filter_map(Value::as_u64);
+                Found::Sum(numbers.fold(0, u64::saturating_add))
             }
-            Told::Fact { .. } => None,
-        }
+            Told::Fact(_) => return None,
+        })
     }
 }
 
@@ -227,26 +193,14 @@ pub fn find(
     entries: &BTreeMap<String, Learn>,
     status: u16,
     body: &[u8],
-    text: &dyn Fn(&str) -> Option<String>,
+    text: &dyn Fn(&Template) -> Option<String>,
 ) -> Vec<(String, Found)> {
-    let told: Vec<_> = entries
+    let mut json = None;
+    entries
         .iter()
         .filter(|(_, learn)| learn.statuses.contains(&status))
-        .collect();
-    let mut found = Vec::new();
-    let mut json: Option<Value> = None;
-    for (name, learn) in told {
-        let one = if let Told::Fact { words } = &learn.told {
-            let said = String::from_utf8_lossy(body).to_lowercase();
-            let is_said = words.iter().any(|word| said.contains(word.as_str()));
-            is_said.then_some(Found::Fact)
-        } else {
-            let json = json.get_or_insert_with(|| serde_json::from_slice(body).unwrap_or_default());
-            learn.find(json, text)
-        };
-        found.extend(one.map(|one| (name.clone(), one)));
-    }
-    found
+        .filter_map(|(name, learn)| Some((name.clone(), learn.find(body, &mut json, text)?)))
+        .collect()
 }
 
 /// Keeps values for the rest of the call.
@@ -273,11 +227,6 @@ pub fn keep(scope: &mut CallScope, found: Vec<(String, Found)>) {
     }
 }
 
-fn list<'a>(body: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
-    let items = body.pointer(pointer).and_then(Value::as_array);
-    items.into_iter().flatten()
-}
-
 fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -286,9 +235,8 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-fn id(from: &Value, pointer: &str, pattern: &Regex) -> Option<String> {
-    let text = from.pointer(pointer)?.as_str()?;
-    let found = pattern.captures(text)?;
+fn id(value: &Value, pattern: &Regex) -> Option<String> {
+    let found = pattern.captures(value.as_str()?)?;
     let id = found.get(1).or_else(|| found.get(0))?.as_str();
     // An id becomes a part of a path.
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
@@ -307,7 +255,7 @@ mod tests {
     /// What a call knows after these answers.
     fn after(text: &str, answers: &[(u16, Value)]) -> CallScope {
         let mut scope = CallScope::node("home");
-        let name = |template: &str| Some(template.replace("{installation}", "home"));
+        let name = |template: &Template| Some(template.as_str().replace("{installation}", "home"));
         for (status, body) in answers {
             let body = body.to_string();
             let found = find(&entries(text), *status, body.as_bytes(), &name);

@@ -3,7 +3,7 @@
 use super::RequestFile;
 use super::argument::{Argument, Form};
 use super::file::{Body, Document, Request, Transfer};
-use super::learn::{Learn, Told};
+use super::names::Type;
 use super::node::Node;
 use super::publish;
 use super::template::Template;
@@ -42,9 +42,8 @@ fn lint(document: &Document) -> Vec<String> {
             add("nothing ties this change to the instance of the call".to_owned());
         }
         for (id, learn) in &request.learn {
-            let Learn { told, .. } = learn;
-            if matches!(told, Told::Id { items: Some(_), conditions, .. } if conditions.is_empty())
-            {
+            let has_ids = learn.value_type() == Type::Ids;
+            if has_ids && learn.items.is_some() && learn.conditions.is_empty() {
                 add(format!("every item of the answer becomes {{learnt.{id}}}"));
             }
         }
@@ -96,9 +95,7 @@ fn names(document: &Document, request: &Request) -> BTreeSet<String> {
     names.extend(request.headers.values().flat_map(Template::names));
     names.extend(names_of_arguments(&request.arguments));
     for learn in request.learn.values() {
-        for (_, template) in learn.conditions() {
-            names.extend(Template::parse(template).iter().flat_map(Template::names));
-        }
+        names.extend(learn.conditions.values().flat_map(Template::names));
     }
     names.extend(request.query.iter().flat_map(Node::names));
     if let Body::Json(body) = &request.body {

@@ -3,7 +3,6 @@
 use super::argument::{Argument, Form};
 use super::call::Calls;
 use super::file::Document;
-use super::learn;
 use super::node::{Node, Use};
 use super::publish;
 use super::setting::SettingType;
@@ -165,11 +164,7 @@ impl Document {
     fn type_of_learnt(&self, name: &str) -> Option<Type> {
         let mut requests = self.request.values();
         let learn = requests.find_map(|request| request.learn.get(name))?;
-        Some(match learn.form() {
-            learn::Form::Ids => Type::Ids,
-            learn::Form::Number => Type::Number,
-            learn::Form::Fact => Type::Flag,
-        })
+        Some(learn.value_type())
     }
 
     /// The calls that have a value. The parts of arguments and of named values have their own.
