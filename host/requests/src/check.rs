@@ -232,10 +232,8 @@ impl<'a> Here<'a> {
         found
             .permits(of)
             .map_err(|why| format!("{{{name}}} {why}"))?;
-        if name.ends_with(".address")
-            && name.starts_with("published")
-            && !self.document.has_addresses()
-        {
+        let of = name.strip_suffix(".address");
+        if of.is_some_and(|of| self.is_port(of)) && !self.document.has_addresses() {
             let [range, first] = publish::SETTINGS;
             return Err(format!(
                 "{{{name}}} needs the settings `{range}`, a text, and `{first}`, an integer"
@@ -248,6 +246,15 @@ impl<'a> Here<'a> {
             true => Ok(()),
             false => self.calls_have(name),
         }
+    }
+
+    /// Whether a name is that of a published port.
+    fn is_port(&self, name: &str) -> bool {
+        let argument = match (name.strip_prefix("argument."), self.known) {
+            (Some(argument), Known::Of(arguments)) => arguments.get(argument),
+            _ => return name == "published",
+        };
+        argument.is_some_and(|argument| matches!(argument.form, Form::Of(Members::Published)))
     }
 
     /// Refuses a value that a call of the request does not have.

@@ -34,6 +34,7 @@ const BODIES: &str = r#"
     with = ["value.none"] => with: there is no {value.none} here
     "{nothing}" = 1 => there is no {nothing} here
     a = { each = "published", item = "{published.address}" } => needs the settings `publish_cidr`, a text
+    a = "{argument.p.address}"\n[request.r.arguments]\np = { of = "published" } => {argument.p.address} needs the settings `publish_cidr`, a text
     a = "{mark}" => only the call that marks the store has {mark}
     a = "{hostname + 1}" => {hostname} is a text, and calculations are with numbers
     a = "{settings.text * 2}" => {settings.text} is a text
