@@ -2,15 +2,13 @@
 
 use crate::request::Request;
 use crate::unreachable::Way;
-use crate::{Error, Secret};
+use crate::{Error, Secret, tls};
 use http::Method;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Url, redirect};
-use rustls::crypto::ring;
-use rustls_platform_verifier::BuilderVerifierExt;
+use rustls::ClientConfig;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -50,16 +48,22 @@ impl Client {
             .default_headers(headers)
             .connect_timeout(CONNECT_LIMIT)
             .read_timeout(READ_LIMIT);
-        Self::build(base, http)
+        Self::build(base, http, tls::trusting_system())
     }
 
     /// Creates a client of the server at a Unix socket, which has `limit` for each answer.
     pub fn at_socket(socket: &Path, limit: Duration) -> Result<Self, Error> {
-        let http = reqwest::Client::builder().unix_socket(socket);
-        Self::build(base("http://localhost")?, http.read_timeout(limit))
+        let http = reqwest::Client::builder()
+            .unix_socket(socket)
+            .read_timeout(limit);
+        Self::build(base("http://localhost")?, http, tls::trusting_none())
     }
 
-    fn build(base: Url, mut http: reqwest::ClientBuilder) -> Result<Self, Error> {
+    fn build(
+        base: Url,
+        mut http: reqwest::ClientBuilder,
+        tls: Result<ClientConfig, rustls::Error>,
+    ) -> Result<Self, Error> {
         let way = Way::new(&base);
         if way.proxy.is_none() {
             http = http.no_proxy();
@@ -67,7 +71,7 @@ impl Client {
         let http = http
             .user_agent(concat!("wharf-client/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())
-            .tls_backend_preconfigured(tls()?)
+            .tls_backend_preconfigured(tls.map_err(|error| Error::Setup(error.into()))?)
             .build()
             .map_err(|error| Error::Setup(error.into()))?;
         Ok(Self { http, base, way })
@@ -129,13 +133,4 @@ fn base(text: &str) -> Result<Url, Error> {
         url.set_path(&path);
     }
     Ok(url)
-}
-
-/// TLS with the certificates of the operating system. ring is the provider of all of Wharf.
-fn tls() -> Result<rustls::ClientConfig, Error> {
-    let builder = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .and_then(BuilderVerifierExt::with_platform_verifier);
-    let builder = builder.map_err(|error| Error::Setup(error.into()))?;
-    Ok(builder.with_no_client_auth())
 }

@@ -33,10 +33,11 @@ mod reply;
 mod request;
 mod secret;
 mod terminal;
+pub mod tls;
 mod unreachable;
 
 pub use client::Client;
-pub use error::{Error, Refusal, Shortage};
+pub use error::{Error, Refusal};
 pub use events::{EventStream, Message};
 pub use generated::types;
 pub use http::Method;

@@ -5,8 +5,9 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
-use wharf_tests::{Authority, Ports, Server, Shell, simulated_node};
+use wharf_tests::{Authority, Ports, Server, Shell, simulated_node, wharf_binary};
 
 /// A proxy that answers all requests with a status. Returns its URL and the bytes that it gets.
 fn proxy(status: &'static str) -> (String, Arc<Mutex<Vec<u8>>>) {
@@ -145,5 +146,22 @@ fn a_command_waits_for_as_long_as_a_busy_server_asks() {
     for _ in 0..5 {
         shell.ok(&["ls"]).unwrap();
     }
+    server.finish().unwrap();
+}
+
+#[test]
+fn commands_of_the_operator_need_no_trusted_certificates() {
+    let server = Server::start(&simulated_node("one", "")).unwrap();
+    let listed = Command::new(wharf_binary())
+        .args(["key", "list", "--config"])
+        .arg(server.config_path())
+        .envs([
+            ("SSL_CERT_FILE", "/dev/null"),
+            ("SSL_CERT_DIR", "/nonexistent"),
+        ])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&listed.stderr);
+    assert!(listed.status.success(), "{said}");
     server.finish().unwrap();
 }

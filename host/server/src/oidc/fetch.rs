@@ -4,14 +4,11 @@ use super::SignInFailure;
 use form_urlencoded::byte_serialize;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{RequestBuilder, redirect};
-use rustls::crypto::ring;
-use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::BuilderVerifierExt;
 use serde::de::DeserializeOwned;
 use std::error::Error as StdError;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
+use wharf_client::tls;
 use wharf_config::is_protected;
 use wharf_domain::error::causes;
 
@@ -139,21 +136,11 @@ impl Fetcher {
 }
 
 fn client() -> Result<reqwest::Client, Box<dyn std::error::Error>> {
-    let provider = Arc::new(ring::default_provider());
-    let tls = || {
-        ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-    };
-    let trusting = tls().and_then(BuilderVerifierExt::with_platform_verifier);
-    let tls = match trusting {
-        Ok(tls) => tls.with_no_client_auth(),
-        Err(error) => {
-            // A provider on this machine needs no certificates.
-            tracing::debug!(%error, "the operating system has no trusted certificates");
-            let none = RootCertStore::empty();
-            tls()?.with_root_certificates(none).with_no_client_auth()
-        }
-    };
+    let tls = tls::trusting_system().or_else(|error| {
+        // A provider on this machine needs no certificates.
+        tracing::debug!(%error, "the operating system has no trusted certificates");
+        tls::trusting_none()
+    })?;
     let client = reqwest::Client::builder()
         .user_agent(concat!("wharf/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())

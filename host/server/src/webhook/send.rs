@@ -3,13 +3,12 @@
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, redirect};
-use rustls::crypto::ring;
-use rustls_platform_verifier::BuilderVerifierExt;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
+use wharf_client::tls;
 use wharf_control::App;
 use wharf_control::webhook::{Attempted, Job, check_url, permits};
 use wharf_domain::error::{causes, chain};
@@ -115,9 +114,6 @@ fn seconds(value: &HeaderValue) -> Option<Duration> {
 }
 
 fn client(app: Arc<App>) -> Result<Client, Box<dyn Error>> {
-    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .and_then(BuilderVerifierExt::with_platform_verifier)?;
     let client = Client::builder()
         .user_agent(concat!("wharf/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
@@ -128,7 +124,7 @@ fn client(app: Arc<App>) -> Result<Client, Box<dyn Error>> {
         .pool_max_idle_per_host(0)
         .connect_timeout(CONNECT_LIMIT)
         .timeout(LIMIT)
-        .tls_backend_preconfigured(tls.with_no_client_auth())
+        .tls_backend_preconfigured(tls::trusting_system()?)
         .build()?;
     Ok(client)
 }
