@@ -1,9 +1,9 @@
 //! Free space on the disk of the database. Below a reserve, writes are refused, so that those of
 //! deletions and of the reconciler still find room.
 
+use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wharf_domain::error::Error;
 
@@ -67,7 +67,7 @@ impl Disk {
     }
 
     fn measure(&self) -> Option<Measured> {
-        let mut last = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.measured.lock();
         if let Some(fresh) = last.filter(|last| last.at.elapsed() < FRESH) {
             return Some(fresh);
         }

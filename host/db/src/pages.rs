@@ -13,12 +13,13 @@
 //! which are no page of redb: a request that needs the page fails, and no other.
 
 use super::scrub::Scrubs;
+use parking_lot::Mutex;
 use redb::{BackendError, StorageBackend};
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The first bytes of every file.
 pub const MAGIC: &[u8; 9] = b"wharf\x1A\x0D\x0A\x01";
@@ -143,18 +144,14 @@ impl Pages {
         Ok(Arc::new(found))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The number of pages.
     pub fn count(&self) -> u64 {
-        self.state().sums.len() as u64
+        self.state.lock().sums.len() as u64
     }
 
     /// The number of pages that readings found damaged, and that were not written since.
     pub fn damaged(&self) -> usize {
-        self.state().damaged.len()
+        self.state.lock().damaged.len()
     }
 
     /// Whether a page on the disk has its checksum, or none. Reports a page that was right before.
@@ -166,23 +163,19 @@ impl Pages {
                 return Ok(true);
             }
             self.file.read(page_at(page), &mut content)?;
-            Ok(page == HEADER || self.state().matches(page, &content))
+            Ok(page == HEADER || self.state.lock().matches(page, &content))
         };
         // A write may be under way the first time.
         if matches!(matches(), Ok(true)) {
             return Ok(true);
         }
-        let _writing = self.writing();
+        let _writing = self.writing.lock();
         let right = matches()?;
-        let known = self.state().known.get(index(page)) == Some(&true);
+        let known = self.state.lock().known.get(index(page)) == Some(&true);
         if !right && known {
             self.report(page);
         }
         Ok(right)
-    }
-
-    fn writing(&self) -> MutexGuard<'_, ()> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn header_sum(&self) -> io::Result<u32> {
@@ -234,7 +227,7 @@ impl Pages {
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         while let Some(group) = state.unwritten.pop_first() {
             let from = index(group * GROUP);
             let sums = state.sums.iter().skip(from).take(index(GROUP));
@@ -252,7 +245,7 @@ impl Pages {
     /// Reads whole pages of one group. Returns the first one that is damaged.
     fn read_run(&self, first: u64, out: &mut [u8]) -> io::Result<Option<u64>> {
         self.file.read(page_at(first), out)?;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let mut pages = (first..).zip(out.chunks(index(PAGE)));
         let wrong = pages.find(|(page, content)| *page != HEADER && !state.matches(*page, content));
         Ok(wrong.map(|(page, _)| page))
@@ -266,7 +259,7 @@ impl Pages {
     }
 
     fn report(&self, page: u64) {
-        let new = self.state().damaged.insert(page);
+        let new = self.state.lock().damaged.insert(page);
         self.count_damaged();
         if new {
             tracing::error!(
@@ -279,12 +272,12 @@ impl Pages {
     }
 
     fn write_run(&self, first: u64, content: &[u8]) -> io::Result<()> {
-        let _writing = self.writing();
+        let _writing = self.writing.lock();
         let pages = (first..).zip(content.chunks(index(PAGE)));
         let sums: Vec<_> = pages
             .map(|(page, content)| (page, sum(page, content)))
             .collect();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let damaged = state.damaged.len();
         for (page, sum) in sums.into_iter().filter(|(page, _)| *page != HEADER) {
             state.set(page, sum);
@@ -397,9 +390,9 @@ impl StorageBackend for Checked {
             return Err(not_whole());
         }
         self.0.drop_note()?;
-        let _writing = self.0.writing();
+        let _writing = self.0.writing.lock();
         self.0.file.set_len(length_of(len / PAGE))?;
-        self.0.state().resize(len / PAGE);
+        self.0.state.lock().resize(len / PAGE);
         Ok(())
     }
 

@@ -6,9 +6,10 @@ use crate::App;
 use crate::caller::Caller;
 use crate::places::Places;
 use crate::random::{fill, random_text};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::scope::Scopes;
@@ -74,10 +75,6 @@ pub enum DeviceAnswer {
 }
 
 impl Devices {
-    fn requests(&self) -> MutexGuard<'_, Places<DeviceDigest, Request>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn begin(
         &self,
         name: String,
@@ -86,7 +83,7 @@ impl Devices {
     ) -> Result<NewDevice, Error> {
         let device_code = SecretText::new(random_text::<32>()?);
         let user_code = random_code()?;
-        let mut requests = self.requests();
+        let mut requests = self.0.lock();
         if requests
             .iter_mut(now)
             .any(|(_, other)| other.user_code == user_code)
@@ -108,7 +105,7 @@ impl Devices {
 
     fn ask(&self, device_code: &str, now: Instant) -> DeviceAnswer {
         let digest = digest(device_code);
-        let mut requests = self.requests();
+        let mut requests = self.0.lock();
         let Some(request) = requests.get_mut(&digest, now) else {
             return DeviceAnswer::Expired;
         };
@@ -134,7 +131,7 @@ impl Devices {
     ) -> Result<(DeviceDigest, String), Error> {
         let letters = code.chars().filter(|c| !matches!(c, '-' | ' '));
         let letters: String = letters.map(|c| c.to_ascii_uppercase()).collect();
-        let mut requests = self.requests();
+        let mut requests = self.0.lock();
         let found = requests.iter_mut(now).find(|(_, request)| {
             matches!(request.state, State::Pending) && request.user_code.replace('-', "") == letters
         });
@@ -147,7 +144,7 @@ impl Devices {
     }
 
     fn set(&self, digest: &DeviceDigest, state: State) {
-        if let Some(request) = self.requests().get_mut(digest, Instant::now()) {
+        if let Some(request) = self.0.lock().get_mut(digest, Instant::now()) {
             request.state = state;
         }
     }
@@ -240,7 +237,7 @@ mod tests {
             begin(2, soon);
         }
         // The network with most requests has made room.
-        let left = devices.requests().iter_mut(soon).count();
+        let left = devices.0.lock().iter_mut(soon).count();
         assert_eq!(left, MAX_REQUESTS);
         let gone = devices.ask(oldest.device_code.expose(), soon);
         assert!(matches!(gone, DeviceAnswer::Expired));
@@ -256,7 +253,7 @@ mod tests {
                 .is_err()
         );
         begin(3, end);
-        assert_eq!(devices.requests().iter_mut(end).count(), 1);
+        assert_eq!(devices.0.lock().iter_mut(end).count(), 1);
     }
 
     #[test]

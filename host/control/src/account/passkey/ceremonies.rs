@@ -1,8 +1,8 @@
 //! The challenges that wait for their answers. They live for minutes, so they are in memory only.
 
 use crate::places::Places;
+use parking_lot::Mutex;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use webauthn_rp::DiscoverableAuthenticationServerState;
 use webauthn_rp::request::TimedCeremony;
@@ -46,20 +46,18 @@ impl Ceremonies {
 
     /// Takes the registration with a challenge, which cannot be used again.
     pub(super) fn take_registration(&self, challenge: SentChallenge) -> Option<Registering> {
-        lock(&self.registrations).take(&challenge.0, Instant::now())
+        self.registrations.lock().take(&challenge.0, Instant::now())
     }
 
     /// Takes the sign-in with a challenge, which cannot be used again.
     pub(super) fn take_sign_in(&self, challenge: SentChallenge) -> Option<SigningIn> {
-        lock(&self.sign_ins).take(&challenge.0, Instant::now())
+        self.sign_ins.lock().take(&challenge.0, Instant::now())
     }
 }
 
 fn put<T: TimedCeremony>(challenges: &Challenges<T>, state: T, network: Option<IpAddr>) {
     let challenge = state.sent_challenge().0;
-    lock(challenges).put(challenge, state, network, Instant::now());
-}
-
-fn lock<T>(challenges: &Challenges<T>) -> MutexGuard<'_, Places<u128, T>> {
-    challenges.lock().unwrap_or_else(PoisonError::into_inner)
+    challenges
+        .lock()
+        .put(challenge, state, network, Instant::now());
 }
