@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_requests::{Body, Purpose, Rendered, RequestFile, Requests, Sample};
 
-const DRIVERS: [&str; 1] = ["driver-docker"];
+const DRIVERS: [&str; 2] = ["driver-docker", "driver-incus"];
 
 #[derive(Deserialize)]
 struct Recorded {
@@ -36,22 +36,26 @@ fn written(file: &RequestFile, recorded: &Recorded) -> Value {
         method,
         target,
         body,
+        headers,
         transfer,
-        ..
     } = rendered;
     if let Some(targets) = transfer {
         return json!([targets.read, targets.changes, targets.write]);
     }
-    let request = format!("{method} {target}");
-    match body {
-        Body::None => json!([request]),
-        Body::Json(text) => json!([request, serde_json::from_str::<Value>(&text).unwrap()]),
-        Body::Archive(files) => {
-            let files = files.iter().map(|file| &file.path);
-            json!([request, files.collect::<Vec<_>>()])
-        }
-        Body::File(file) => json!([request, file.path]),
+    let mut written = vec![json!(format!("{method} {target}"))];
+    if !headers.is_empty() {
+        written.push(json!(headers.into_iter().collect::<BTreeMap<_, _>>()));
     }
+    match body {
+        Body::None => {}
+        Body::Json(text) => written.push(serde_json::from_str(&text).unwrap()),
+        Body::Archive(files) => {
+            let files = files.iter().map(|file| file.path.as_str());
+            written.push(files.collect());
+        }
+        Body::File(file) => written.push(file.path.into()),
+    }
+    written.into()
 }
 
 #[test]

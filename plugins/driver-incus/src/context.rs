@@ -2,7 +2,8 @@
 
 use crate::api::Api;
 use crate::settings::Settings;
-use wharf_guest::{Engine, Error, Node};
+use wharf_guest::named::Engine;
+use wharf_guest::{Error, Node};
 
 /// The node of a call: its engine, its settings and the installation.
 pub struct Context<'a> {
@@ -20,10 +21,9 @@ impl<'a> Context<'a> {
     /// # Errors
     /// [`Error::Invalid`] on a wrong, missing or unknown setting.
     pub fn new(node: &'a Node, engine: &'a dyn Engine) -> Result<Self, Error> {
-        let settings = Settings::read(node)?;
         Ok(Self {
-            api: Api::new(engine, &settings),
-            settings,
+            api: Api::new(engine),
+            settings: Settings::read(node)?,
             installation: &node.installation,
         })
     }

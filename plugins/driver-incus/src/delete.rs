@@ -39,7 +39,7 @@ pub fn delete(ctx: &Context, target: &Target) -> Result<Report, Error> {
 /// differ for an instance whose addresses are unknown, or that a move left without its new ones.
 fn networks(ctx: &Context, target: &Target, found: Option<&Found>) -> BTreeSet<String> {
     match &ctx.settings.mode {
-        Mode::Bridge(_) => BTreeSet::new(),
+        Mode::Bridge => BTreeSet::new(),
         Mode::Ovn(_) => {
             let of_call = names::network(ctx.installation, &target.network.gateway);
             let own = found.and_then(|found| found.network(ctx.installation));
@@ -53,9 +53,9 @@ fn networks(ctx: &Context, target: &Target, found: Option<&Found>) -> BTreeSet<S
 
 fn remove(ctx: &Context, found: &Found) -> Result<(), Error> {
     if found.is_up() {
-        lifecycle::kill(ctx, &found.name)?;
+        lifecycle::kill(ctx)?;
     }
-    match ctx.api.remove(&found.name)? {
+    match ctx.api.remove()? {
         Ok(Outcome::Done) => {}
         Ok(Outcome::Unknown) => return Err(Error::RetryLater(REMOVING_AGAIN_MS)),
         Err(refusal) if refusal.is_not_found() => {}

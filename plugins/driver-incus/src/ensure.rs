@@ -5,7 +5,6 @@
 //! gets its files again and is started; one that ran is only reported.
 
 use crate::api::{Outcome, Refusal, Reply};
-use crate::bodies::Creation;
 use crate::context::Context;
 use crate::found::{self, Found, again, settled};
 use crate::start::{self, Started, repeat_interrupted, start_sized};
@@ -35,7 +34,7 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     }
     owner_network::ensure(ctx, &spec.network)?;
     let running = id_range::running(ctx)?;
-    match ctx.api.create(&Creation::new(ctx, spec, image))? {
+    match ctx.api.create(&digest::of(spec))? {
         Ok(Outcome::Done) => {}
         Ok(Outcome::Unknown) => {
             return Ok(again(spec.generation, Phase::Creating, CREATING_AGAIN_MS));
@@ -50,7 +49,7 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         Err(refusal) if refusal.is_busy() => {
             return Ok(again(spec.generation, Phase::Creating, CREATING_AGAIN_MS));
         }
-        Err(_) if owner_network::has_gone(ctx, &spec.network)? => {
+        Err(_) if owner_network::has_gone(ctx)? => {
             return Err(Error::RetryLater(LOOK_AGAIN_MS));
         }
         Err(refusal) => return unmade(spec, image, &refusal),
@@ -113,15 +112,11 @@ fn adopt(
             None => first_start(ctx, spec, found),
         },
         // The engine dates a start before it runs the instance, and the start was interrupted in between.
-        Phase::Stopped(_) if start::has_begun(found) => {
-            booting(spec, &start_sized(ctx, found, &spec.size)?)
-        }
-        phase @ (Phase::Ready | Phase::Booting) => {
-            match repeat_interrupted(ctx, found, &spec.size)? {
-                None => Ok(settled(spec.generation, phase)),
-                Some(started) => booting(spec, &started),
-            }
-        }
+        Phase::Stopped(_) if start::has_begun(found) => booting(spec, &start_sized(ctx, found)?),
+        phase @ (Phase::Ready | Phase::Booting) => match repeat_interrupted(ctx, found)? {
+            None => Ok(settled(spec.generation, phase)),
+            Some(started) => booting(spec, &started),
+        },
         phase => Ok(settled(spec.generation, phase)),
     }
 }
@@ -139,7 +134,7 @@ fn unfinished(ctx: &Context, spec: &Spec, name: &str) -> Result<Report, Error> {
             Warn,
             "the engine has not completed {name}; it is removed and made again"
         );
-        match ctx.api.remove(name)? {
+        match ctx.api.remove()? {
             Ok(_) => {}
             Err(refusal) if refusal.is_not_found() => {}
             Err(refusal) => return Err(refusal.during("removing an incomplete instance")),
@@ -151,17 +146,17 @@ fn unfinished(ctx: &Context, spec: &Spec, name: &str) -> Result<Report, Error> {
 /// Starts an instance that never ran.
 fn first_start(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error> {
     for directory in directories(spec) {
-        match ctx.api.make_directory(&found.name, directory)? {
+        match ctx.api.make_directory(directory)? {
             // A request of an interrupted call made it meanwhile.
             Err(refusal) if refusal.is_present() => {}
             made => put(made, "making a directory")?,
         }
     }
     for file in &spec.blueprint.files {
-        put(ctx.api.write(&found.name, file)?, "writing a file")?;
+        put(ctx.api.write(file)?, "writing a file")?;
     }
     forward::publish(ctx, spec)?;
-    booting(spec, &start_sized(ctx, found, &spec.size)?)
+    booting(spec, &start_sized(ctx, found)?)
 }
 
 /// An instance that has been deleted, or started by an interrupted call, lacks the place of its files.

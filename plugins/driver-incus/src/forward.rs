@@ -2,53 +2,11 @@
 
 use crate::context::Context;
 use crate::names;
-use crate::settings::{Mode, Ovn};
-use serde::Serialize;
-use std::collections::BTreeMap;
-use wharf_guest::{Error, PublishedPort, Spec, log};
+use crate::settings::Mode;
+use wharf_guest::{Error, Spec, log};
 
 /// Delay before another attempt to remove a forward, ms.
 const REMOVAL_AGAIN_MS: u32 = 2_000;
-
-/// `POST /1.0/networks/NETWORK/forwards` and `PUT /1.0/networks/NETWORK/forwards/ADDRESS`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Forward {
-    listen_address: String,
-    config: BTreeMap<&'static str, String>,
-    ports: [Port; 1],
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Port {
-    protocol: &'static str,
-    listen_port: String,
-    target_port: String,
-    target_address: String,
-}
-
-impl Forward {
-    /// Builds the body for a published port of an instance.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] if the node's range has no address for the port.
-    pub fn new(ctx: &Context, ovn: &Ovn, spec: &Spec, port: &PublishedPort) -> Result<Self, Error> {
-        let address = ovn.publish.address(port.node_port).ok_or_else(|| {
-            let message = format!("has no address for the port {}", port.node_port);
-            Error::invalid("settings.publish_cidr", message)
-        })?;
-        let instance = names::instance(ctx.installation, &spec.tag);
-        Ok(Self {
-            listen_address: address.to_string(),
-            config: [(names::INSTANCE, instance)].into(),
-            ports: [Port {
-                protocol: "tcp",
-                listen_port: port.node_port.to_string(),
-                target_port: port.instance_port.to_string(),
-                target_address: spec.network.address.clone(),
-            }],
-        })
-    }
-}
 
 /// Publishes the ports of an instance.
 ///
@@ -58,11 +16,12 @@ pub fn publish(ctx: &Context, spec: &Spec) -> Result<(), Error> {
     let Mode::Ovn(ovn) = &ctx.settings.mode else {
         return Ok(());
     };
-    let network = names::network(ctx.installation, &spec.network.gateway);
     for port in &spec.published {
-        let forward = Forward::new(ctx, ovn, spec, port)?;
-        let address = forward.listen_address.as_str();
-        match ctx.api.create_forward(&network, &forward)? {
+        let address = ovn.publish.address(port.node_port).ok_or_else(|| {
+            let message = format!("has no address for the port {}", port.node_port);
+            Error::invalid("settings.publish_cidr", message)
+        })?;
+        match ctx.api.create_forward(port.node_port)? {
             Ok(()) => {}
             Err(refusal) if refusal.is_overlap() => {
                 log!(
@@ -75,7 +34,7 @@ pub fn publish(ctx: &Context, spec: &Spec) -> Result<(), Error> {
             }
             // Two creations of one forward at once would block it, so there is no other than this one.
             Err(refusal) if refusal.status == 409 => {
-                let replaced = ctx.api.replace_forward(&network, address, &forward)?;
+                let replaced = ctx.api.replace_forward(port.node_port)?;
                 replaced.map_err(|refusal| refusal.during("changing a forward"))?;
             }
             Err(refusal) => return Err(refusal.during("publishing a port")),

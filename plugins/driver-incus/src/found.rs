@@ -1,5 +1,6 @@
 //! The instance on the engine.
 
+use crate::api::Reply;
 use crate::api::model::Instance;
 use crate::context::Context;
 use crate::{names, phase};
@@ -25,13 +26,17 @@ pub enum Place {
     Elsewhere(Found),
 }
 
-/// Looks for an instance by its name, in the whole cluster.
+/// Looks for the instance of the call, in the whole cluster.
 ///
 /// # Errors
 /// [`Error::Conflict`] if another installation has it.
 pub fn look(ctx: &Context, tag: &Tag) -> Result<Place, Error> {
+    place(ctx, tag, ctx.api.details()?)
+}
+
+fn place(ctx: &Context, tag: &Tag, reply: Reply<Instance>) -> Result<Place, Error> {
     let name = names::instance(ctx.installation, tag);
-    let details = match ctx.api.details(&name)? {
+    let details = match reply {
         Ok(details) => details,
         Err(refusal) if refusal.is_not_found() => return Ok(Place::Absent),
         Err(refusal) => return Err(refusal.during("reading the instance")),
@@ -48,12 +53,25 @@ pub fn look(ctx: &Context, tag: &Tag) -> Result<Place, Error> {
     })
 }
 
-/// Finds an instance on this member.
+/// Finds the instance of the call on this member.
 ///
 /// # Errors
 /// [`Error::Conflict`] if another installation or another member has it.
 pub fn find(ctx: &Context, tag: &Tag) -> Result<Option<Found>, Error> {
-    match look(ctx, tag)? {
+    here(look(ctx, tag)?)
+}
+
+/// Finds an instance on this member whose disk has been listed.
+///
+/// # Errors
+/// As those of [`find`].
+pub fn find_listed(ctx: &Context, tag: &Tag) -> Result<Option<Found>, Error> {
+    let name = names::instance(ctx.installation, tag);
+    here(place(ctx, tag, ctx.api.listed(&name)?)?)
+}
+
+fn here(place: Place) -> Result<Option<Found>, Error> {
+    match place {
         Place::Absent => Ok(None),
         Place::Here(found) => Ok(Some(found)),
         Place::Elsewhere(found) => Err(Error::Conflict(format!(

@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 use wharf_guest::{Error, Tag, log};
 
 /// Key: the engine chooses a range when its text changes.
-pub const ISOLATED: &str = "security.idmap.isolated";
+const ISOLATED: &str = "security.idmap.isolated";
 /// The texts of [`ISOLATED`], which mean one thing to the engine.
-pub const TEXTS: [&str; 2] = ["true", "1"];
+const TEXTS: [&str; 2] = ["true", "1"];
 /// Key: the first id of the range.
 const BASE: &str = "volatile.idmap.base";
 /// The least time until the next comparison, ms.
@@ -60,7 +60,7 @@ pub fn compare(
         false => usual,
     };
     let again_ms = again_ms(tag);
-    match ctx.api.choose_ids(&found.name, text)? {
+    match ctx.api.choose_ids(text)? {
         Ok(()) => Ok(Some(again_ms)),
         Err(refusal) if refusal.is_busy() || refusal.is_not_found() => {
             Err(Error::RetryLater(again_ms))
@@ -81,7 +81,7 @@ fn other_with_range(
     let disks = disks.map_err(|refusal| refusal.during("listing the disks"))?;
     let others = disks.into_iter().filter(|name| *name != found.name);
     for name in others.filter(|name| !running.contains(name)) {
-        match ctx.api.details(&name)? {
+        match ctx.api.listed(&name)? {
             // One whose disk is still being copied to this member is compared when it has come.
             Ok(other) if other.location == ctx.settings.member => {
                 if other.config.get(BASE) == Some(own) {

@@ -3,11 +3,7 @@
 
 use crate::context::Context;
 use crate::names;
-use serde_json::json;
 use wharf_guest::Error;
-
-/// The size of the volume, the least that every kind of pool takes.
-const SIZE: &str = "16MiB";
 
 /// See the `identity` interface. The configuration is in the cluster's database, and the usage shows
 /// that the pool has the volume.
@@ -15,13 +11,12 @@ const SIZE: &str = "16MiB";
 /// # Errors
 /// See the `identity` interface.
 pub fn identify(ctx: &Context) -> Result<Option<String>, Error> {
-    let name = names::mark_volume(ctx.installation);
-    let mut volume = match ctx.api.volume(&name)? {
+    let mut volume = match ctx.api.marked_volume()? {
         Ok(volume) => volume,
         Err(refusal) if refusal.is_not_found() => return Ok(None),
         Err(refusal) => return Err(refusal.during("reading the mark of the store")),
     };
-    match ctx.api.volume_usage(&name)? {
+    match ctx.api.marked_volume_usage()? {
         Ok(state) if state.usage.is_none() => Ok(None),
         Ok(_) => Ok(volume.config.remove(names::MARK)),
         Err(refusal) => Err(refusal.during("reading the volume with the mark of the store")),
@@ -32,12 +27,8 @@ pub fn identify(ctx: &Context) -> Result<Option<String>, Error> {
 ///
 /// # Errors
 /// See the `identity` interface.
-pub fn mark(ctx: &Context, mark: &str) -> Result<(), Error> {
-    let body = json!({
-        "name": names::mark_volume(ctx.installation),
-        "config": { "size": SIZE, names::MARK: mark },
-    });
-    match ctx.api.create_volume(&body)? {
+pub fn mark(ctx: &Context) -> Result<(), Error> {
+    match ctx.api.write_mark()? {
         Ok(()) => Ok(()),
         Err(refusal) if refusal.is_name_taken() => Ok(()),
         Err(refusal) => Err(refusal.during("marking the store")),

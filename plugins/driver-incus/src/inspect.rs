@@ -1,7 +1,7 @@
 //! Phases of instances.
 
 use crate::context::Context;
-use crate::found::{Place, find, look, settled};
+use crate::found::{Place, find_listed, look, settled};
 use crate::{metrics, names};
 use wharf_guest::{Error, Observed, Phase, Report, Tag};
 
@@ -46,7 +46,7 @@ pub fn list(ctx: &Context) -> Result<Vec<Observed>, Error> {
     for tag in tags {
         let phase = match running.contains(names::instance(ctx.installation, &tag).as_str()) {
             true => Phase::Ready,
-            false => match find(ctx, &tag) {
+            false => match find_listed(ctx, &tag) {
                 Ok(Some(found)) => found.phase(),
                 Ok(None) => continue,
                 // Its disk is here: another member has taken it over since.

@@ -6,10 +6,10 @@
 //! Instances join the bridge of their member, or the network of their owner, which OVN makes:
 //! [`settings::Mode`].
 //!
-//! Reading order: [`names`] and [`bodies`] (the objects on the engine), [`ensure`] (their creation),
+//! Reading order: `requests.toml` and [`names`] (the objects on the engine), [`ensure`] (their creation),
 //! [`owner_network`] and [`forward`] (those of OVN mode), [`lifecycle`], [`resize`], [`relocate`],
 //! [`delete`], then the queries: [`inspect`], [`stats`], [`probe`], [`identity`], [`survey`]. Only [`api`]
-//! knows paths.
+//! names requests.
 //!
 //! A request rarely makes a member ask another one, which takes many seconds while that one is out of
 //! reach: lists name objects without details, and details are those of the member's own instances. The
@@ -17,7 +17,6 @@
 //! forwards of OVN mode, which all members have.
 
 pub mod api;
-pub mod bodies;
 pub mod context;
 pub mod delete;
 pub mod digest;
@@ -44,9 +43,10 @@ pub mod stats;
 pub mod survey;
 
 use context::Context;
+use wharf_guest::named::HostEngine;
 use wharf_guest::{
-    Driver, Error, Health, HostEngine, Identity, Moves, Node, Observed, Report, Spec, Surroundings,
-    Survey, Tag, Target, Usage,
+    Driver, Error, Health, Identity, Moves, Node, Observed, Report, Spec, Surroundings, Survey,
+    Tag, Target, Usage,
 };
 
 /// The kind of engine, in blueprints and in the host's policy.
@@ -108,8 +108,8 @@ impl Identity for Incus {
         identity::identify(&Context::new(node, &HostEngine)?)
     }
 
-    fn mark(node: &Node, mark: &str) -> Result<(), Error> {
-        identity::mark(&Context::new(node, &HostEngine)?, mark)
+    fn mark(node: &Node, _: &str) -> Result<(), Error> {
+        identity::mark(&Context::new(node, &HostEngine)?)
     }
 }
 

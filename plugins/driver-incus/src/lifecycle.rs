@@ -2,7 +2,7 @@
 
 use crate::api::Outcome;
 use crate::context::Context;
-use crate::found::{self, Found, Place, again, settled};
+use crate::found::{self, Place, again, settled};
 use crate::start::{self, Started};
 use wharf_guest::{Error, Phase, Report, Target};
 
@@ -21,12 +21,12 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
         Place::Elsewhere(found) => return Ok(settled(target.generation, found.elsewhere())),
     };
     let started = match found.phase() {
-        Phase::Stopped(_) => start::start_sized(ctx, &found, &target.size)?,
+        Phase::Stopped(_) => start::start_sized(ctx, &found)?,
         phase @ (Phase::Ready | Phase::Booting) => {
-            match start::repeat_interrupted(ctx, &found, &target.size)? {
+            match start::repeat_interrupted(ctx, &found)? {
                 Some(started) => started,
                 // It may have been started by hand, with another size.
-                None if start::resize(ctx, &found, &target.size)? => {
+                None if start::resize(ctx, &found)? => {
                     return Ok(settled(target.generation, phase));
                 }
                 None => Started::Gone,
@@ -54,7 +54,7 @@ pub fn stop(ctx: &Context, target: &Target, grace_ms: u32) -> Result<Report, Err
     let reason = match found.phase() {
         Phase::Stopped(reason) => reason,
         Phase::Creating => Some("never started".into()),
-        _ => match end(ctx, &found, grace_ms)? {
+        _ => match end(ctx, grace_ms)? {
             true => None,
             false => return Ok(settled(target.generation, Phase::Absent)),
         },
@@ -63,8 +63,8 @@ pub fn stop(ctx: &Context, target: &Target, grace_ms: u32) -> Result<Report, Err
 }
 
 /// Stops an instance within the grace, then by force. False if it is gone.
-fn end(ctx: &Context, found: &Found, grace_ms: u32) -> Result<bool, Error> {
-    match ctx.api.stop(&found.name, grace_ms)? {
+fn end(ctx: &Context, grace_ms: u32) -> Result<bool, Error> {
+    match ctx.api.stop(grace_ms)? {
         Ok(Outcome::Done) => return Ok(true),
         Err(refusal) if refusal.is_stopped() => return Ok(true),
         Err(refusal) if refusal.is_not_found() => return Ok(false),
@@ -73,15 +73,15 @@ fn end(ctx: &Context, found: &Found, grace_ms: u32) -> Result<bool, Error> {
         }
         Ok(Outcome::Unknown) | Err(_) => {}
     }
-    kill(ctx, &found.name)
+    kill(ctx)
 }
 
 /// Stops an instance without grace. False if it is gone.
 ///
 /// # Errors
 /// When the engine refuses, and [`Error::RetryLater`] while it is at work.
-pub fn kill(ctx: &Context, name: &str) -> Result<bool, Error> {
-    match ctx.api.kill(name)? {
+pub fn kill(ctx: &Context) -> Result<bool, Error> {
+    match ctx.api.kill()? {
         Ok(Outcome::Done) => Ok(true),
         Ok(Outcome::Unknown) => Err(Error::RetryLater(LOOK_AGAIN_MS)),
         Err(refusal) if refusal.is_stopped() => Ok(true),

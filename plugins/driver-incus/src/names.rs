@@ -9,20 +9,12 @@ use wharf_guest::Tag;
 pub const INSTALLATION: &str = "user.wharf.installation";
 /// Key: digest of the instance's specification.
 pub const SPEC: &str = "user.wharf.spec";
-/// Key: the host name, for the image's templates. Incus would use the name of the instance.
-pub const HOSTNAME: &str = "user.wharf.hostname";
-/// Key: address, gateway and name servers, for the image's templates.
-pub const NET: &str = "user.wharf.net";
-/// Key: [`BEGUN`] or [`DONE`].
+/// Key: [`BEGUN`], or another value after a start.
 pub const START: &str = "user.wharf.start";
-/// Key: the owner of a network.
-pub const OWNER: &str = "user.wharf.owner";
 /// Key: the name of the instance behind a forward.
 pub const INSTANCE: &str = "user.wharf.instance";
 /// The value of [`START`] from before a start until the engine tells its end.
 pub const BEGUN: &str = "begun";
-/// The value of [`START`] after a start.
-pub const DONE: &str = "done";
 /// Key: the mark of the store, on a volume that holds no data.
 pub const MARK: &str = "user.wharf.mark";
 
@@ -78,12 +70,6 @@ fn prefix(installation: &str) -> String {
     let start = letters.len().saturating_sub(INSTALLATION_END);
     let end: String = letters.into_iter().skip(start).collect();
     format!("wh-{end}-")
-}
-
-/// The name of the volume that marks the store.
-#[must_use]
-pub fn mark_volume(installation: &str) -> String {
-    format!("wharf-{installation}")
 }
 
 #[cfg(test)]

@@ -14,8 +14,7 @@ const PHYSICAL: &str = "physical";
 /// [`Error::Unsupported`] with the setting whose part is missing or unfit.
 pub fn check(ctx: &Context, ovn: &Ovn) -> Result<(), Error> {
     let (uplink, acl) = (&ovn.uplink, &ovn.acl);
-    let name = &ctx.settings.project;
-    let found = match ctx.api.uplink(uplink)? {
+    let found = match ctx.api.uplink()? {
         Ok(found) => found,
         Err(refusal) if refusal.is_not_found() => {
             return unfit("uplink", &format!("the cluster has no network {uplink:?}"));
@@ -32,19 +31,20 @@ pub fn check(ctx: &Context, ovn: &Ovn) -> Result<(), Error> {
     }
     let project = ctx.api.project()?;
     let project = project.map_err(|refusal| refusal.during("reading settings.project"))?;
-    fits(&project, name, ovn)?;
-    match ctx.api.acl(acl)? {
+    fits(&project, ovn)?;
+    match ctx.api.acl()? {
         Ok(_) => Ok(()),
         Err(refusal) if refusal.is_not_found() => unfit(
             "acl",
-            &format!("the project {name:?} has no network ACL {acl:?}"),
+            &format!("the project {:?} has no network ACL {acl:?}", project.name),
         ),
         Err(refusal) => Err(refusal.during("reading settings.acl")),
     }
 }
 
 /// Checks that a project has networks of its own, with this uplink and these addresses.
-fn fits(project: &Project, name: &str, ovn: &Ovn) -> Result<(), Error> {
+fn fits(project: &Project, ovn: &Ovn) -> Result<(), Error> {
+    let name = &project.name;
     let value = |key: &str| project.config.get(key).map_or("", String::as_str);
     if value("features.networks") != "true" {
         return unfit(

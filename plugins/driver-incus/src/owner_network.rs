@@ -3,9 +3,7 @@
 use crate::api::model;
 use crate::context::Context;
 use crate::names;
-use crate::settings::{Mode, Ovn};
-use serde::Serialize;
-use std::collections::BTreeMap;
+use crate::settings::Mode;
 use wharf_guest::{Error, Network, log};
 
 /// Delay while the engine makes or removes a network, ms.
@@ -17,50 +15,11 @@ const CREATED: &str = "Created";
 /// The state of a network in creation.
 const PENDING: &str = "Pending";
 
-/// `POST /1.0/networks`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Creation {
-    name: String,
-    r#type: &'static str,
-    config: BTreeMap<&'static str, String>,
-}
-
-impl Creation {
-    /// Builds the body for the network of an owner.
-    #[must_use]
-    pub fn new(ctx: &Context, ovn: &Ovn, network: &Network) -> Self {
-        Self {
-            name: names::network(ctx.installation, &network.gateway),
-            r#type: "ovn",
-            config: [
-                ("network", ovn.uplink.clone()),
-                (
-                    "ipv4.address",
-                    format!("{}/{}", network.gateway, prefix(network)),
-                ),
-                ("ipv4.nat", "true".to_owned()),
-                // Without it, the network gets a range of its own.
-                ("ipv6.address", "none".to_owned()),
-                ("security.acls", ovn.acl.clone()),
-                (names::OWNER, network.id.clone()),
-            ]
-            .into(),
-        }
-    }
-
-    /// The first key in which a network differs; Incus adds keys of its own.
-    fn difference(&self, found: &model::Network) -> Option<&'static str> {
-        let mut keys = self.config.iter();
-        let (key, _) = keys.find(|(key, value)| found.config.get(**key) != Some(value))?;
-        Some(key)
-    }
-}
-
-/// The length of the prefix of a network's range.
-#[must_use]
-pub fn prefix(network: &Network) -> &str {
-    let parts = network.subnet.rsplit_once('/');
-    parts.map_or("32", |(_, prefix)| prefix)
+/// The first key in which a network differs from the wanted one; Incus adds keys of its own.
+fn difference<'a>(wanted: &'a model::Network, found: &model::Network) -> Option<&'a str> {
+    let mut keys = wanted.config.iter();
+    let (key, _) = keys.find(|(key, value)| found.config.get(*key) != Some(value))?;
+    Some(key)
 }
 
 /// Makes the network of an owner, unless the cluster has it. Addresses of a former owner may have left a
@@ -69,32 +28,28 @@ pub fn prefix(network: &Network) -> &str {
 /// # Errors
 /// [`Error::RetryLater`] while the cluster is at work, or another owner's instances use the network.
 pub fn ensure(ctx: &Context, network: &Network) -> Result<(), Error> {
-    let Mode::Ovn(ovn) = &ctx.settings.mode else {
+    let Mode::Ovn(_) = &ctx.settings.mode else {
         return Ok(());
     };
-    let wanted = Creation::new(ctx, ovn, network);
-    let Some(found) = look(ctx, &wanted.name)? else {
+    let wanted = ctx.api.owner_network_to_be()?;
+    let Some(found) = look(ctx)? else {
         return make(ctx, &wanted);
     };
-    let why = match (found.status.as_str(), wanted.difference(&found)) {
+    let name = names::network(ctx.installation, &network.gateway);
+    let why = match (found.status.as_str(), difference(&wanted, &found)) {
         (CREATED, None) => return Ok(()),
         (PENDING, _) => return Err(Error::RetryLater(NETWORK_AGAIN_MS)),
         (CREATED, Some(key)) => format!("another {key}"),
         (status, _) => format!("the status {status}"),
     };
-    log!(
-        Warn,
-        "the network {} has {why}; it is made again",
-        wanted.name
-    );
-    match ctx.api.remove_network(&wanted.name)? {
+    log!(Warn, "the network {name} has {why}; it is made again");
+    match ctx.api.remove_network(&name)? {
         Ok(()) => {}
         Err(refusal) if refusal.is_not_found() => {}
         Err(refusal) => {
             log!(
                 Warn,
-                "the network {} cannot be removed: {}",
-                wanted.name,
+                "the network {name} cannot be removed: {}",
                 refusal.message
             );
             return Err(Error::RetryLater(USED_AGAIN_MS));
@@ -104,12 +59,12 @@ pub fn ensure(ctx: &Context, network: &Network) -> Result<(), Error> {
 }
 
 /// A race and a repetition are refused in words that differ, so the network itself tells the result.
-fn make(ctx: &Context, wanted: &Creation) -> Result<(), Error> {
-    let Err(refusal) = ctx.api.create_network(wanted)? else {
+fn make(ctx: &Context, wanted: &model::Network) -> Result<(), Error> {
+    let Err(refusal) = ctx.api.create_network()? else {
         return Ok(());
     };
-    match look(ctx, &wanted.name)? {
-        Some(found) if found.status == CREATED && wanted.difference(&found).is_none() => Ok(()),
+    match look(ctx)? {
+        Some(found) if found.status == CREATED && difference(wanted, &found).is_none() => Ok(()),
         Some(found) if found.status == PENDING => Err(Error::RetryLater(NETWORK_AGAIN_MS)),
         // A removal overtook the creation.
         None if refusal.is_not_found() => Err(Error::RetryLater(NETWORK_AGAIN_MS)),
@@ -117,8 +72,8 @@ fn make(ctx: &Context, wanted: &Creation) -> Result<(), Error> {
     }
 }
 
-fn look(ctx: &Context, name: &str) -> Result<Option<model::Network>, Error> {
-    match ctx.api.network(name)? {
+fn look(ctx: &Context) -> Result<Option<model::Network>, Error> {
+    match ctx.api.owner_network()? {
         Ok(found) => Ok(Some(found)),
         Err(refusal) if refusal.is_not_found() => Ok(None),
         Err(refusal) => Err(refusal.during("reading the network of the owner")),
@@ -129,13 +84,10 @@ fn look(ctx: &Context, name: &str) -> Result<Option<model::Network>, Error> {
 ///
 /// # Errors
 /// When the engine does not answer.
-pub fn has_gone(ctx: &Context, network: &Network) -> Result<bool, Error> {
+pub fn has_gone(ctx: &Context) -> Result<bool, Error> {
     match &ctx.settings.mode {
-        Mode::Bridge(_) => Ok(false),
-        Mode::Ovn(_) => {
-            let name = names::network(ctx.installation, &network.gateway);
-            Ok(look(ctx, &name)?.is_none())
-        }
+        Mode::Bridge => Ok(false),
+        Mode::Ovn(_) => Ok(look(ctx)?.is_none()),
     }
 }
 

@@ -91,8 +91,8 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
 /// Checks the operator's part of the instances' networks.
 fn networks(ctx: &Context) -> Result<(), Error> {
     match &ctx.settings.mode {
-        Mode::Bridge(bridge) => {
-            let network = ctx.api.network(&bridge.network)?;
+        Mode::Bridge => {
+            let network = ctx.api.bridge()?;
             network.map_err(|refusal| refusal.during("reading settings.network"))?;
             Ok(())
         }

@@ -1,11 +1,10 @@
 //! Moves from another member of the cluster to this one.
 
 use crate::api::Outcome;
-use crate::bodies::Change;
 use crate::context::Context;
 use crate::ensure::supported;
 use crate::found::{self, Found, Place, again, settled};
-use crate::{forward, id_range, names, owner_network};
+use crate::{digest, forward, id_range, names, owner_network};
 use std::collections::BTreeSet;
 use wharf_guest::{Error, Phase, Report, Spec};
 
@@ -31,7 +30,7 @@ pub fn move_here(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         Place::Elsewhere(found) if found.is_up() => Ok(settled(spec.generation, found.phase())),
         // A second copy beside one under way would meet the disk of the first.
         Place::Elsewhere(_) if is_operated(ctx, spec)? => moving("the engine is at work"),
-        Place::Elsewhere(found) => match ctx.api.move_here(&found.name)? {
+        Place::Elsewhere(_) => match ctx.api.move_here()? {
             Ok(Outcome::Done) => match found::look(ctx, &spec.tag)? {
                 Place::Here(found) => readdress(ctx, spec, &found),
                 _ => moving("the move has just ended"),
@@ -70,7 +69,7 @@ fn readdress(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error>
         forward::withdraw(ctx, network, &found.name)?;
     }
     owner_network::ensure(ctx, &spec.network)?;
-    match ctx.api.change(&found.name, &Change::of_place(ctx, spec))? {
+    match ctx.api.readdress(&digest::of(spec))? {
         Ok(()) => {}
         Err(refusal) if refusal.is_busy() || refusal.is_address_taken() => {
             return Err(Error::RetryLater(MOVING_AGAIN_MS));

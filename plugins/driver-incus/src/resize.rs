@@ -1,6 +1,5 @@
 //! Resize of an existing instance.
 
-use crate::bodies::{Change, memory};
 use crate::context::Context;
 use crate::found::{Found, find, settled};
 use crate::stats;
@@ -18,10 +17,7 @@ pub fn resize(ctx: &Context, target: &Target) -> Result<Report, Error> {
     if shrinks {
         stats::memory_suffices(ctx, &target.tag, target.size.mem_gib)?;
     }
-    match ctx
-        .api
-        .change(&found.name, &Change::of(ctx, &target.size))?
-    {
+    match ctx.api.change(false)? {
         Ok(()) => Ok(settled(target.generation, found.phase())),
         Err(refusal) if refusal.is_not_found() => Err(Error::NotFound),
         // The kernel refuses a limit below the usage.
@@ -37,9 +33,6 @@ pub fn resize(ctx: &Context, target: &Target) -> Result<Report, Error> {
 fn shrinks(found: &Found, target: &Target) -> bool {
     let present = found.details.config.get("limits.memory");
     let gib = present.and_then(|text| text.strip_suffix("GiB")?.parse::<u32>().ok());
-    match gib {
-        Some(gib) => target.size.mem_gib < gib,
-        // Set by hand, in another unit.
-        None => present.is_none_or(|text| *text != memory(&target.size)),
-    }
+    // Set by hand, it may have another unit.
+    gib.is_none_or(|gib| target.size.mem_gib < gib)
 }

@@ -1,24 +1,17 @@
-//! The node's `settings` table for this driver. `policy.toml` has the defaults too, because the host
-//! compares requests with them.
+//! The node's `settings` table for this driver. `requests.toml` has its form and its defaults, and the host
+//! puts the settings into requests. The driver checks those that depend on each other.
 
 use crate::publish_range::PublishRange;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::net::Ipv4Addr;
 use wharf_guest::{Error, Node};
 
-/// The settings, with their defaults.
+/// The settings that the driver needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The name of this server in its cluster. A single server is a cluster of one.
     pub member: String,
-    /// The project of all instances and images.
-    pub project: String,
-    /// The storage pool of the instances' disks.
-    pub pool: String,
-    /// Name servers of the instances, with spaces between them; empty for that of the bridge.
-    pub dns: String,
-    /// Maximum number of processes and threads in an instance.
-    pub pids_limit: u32,
     /// The networks of the instances.
     pub mode: Mode,
 }
@@ -27,22 +20,9 @@ pub struct Settings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mode {
     /// All owners share a bridge of the member.
-    Bridge(Bridge),
+    Bridge,
     /// Each owner has a network of OVN, which spans the members.
     Ovn(Ovn),
-}
-
-/// The settings of bridge mode.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bridge {
-    /// The managed bridge that the instances join.
-    pub network: String,
-    /// The address of that bridge, which routes the instances' traffic.
-    pub gateway: Ipv4Addr,
-    /// The server's address for published ports. Incus forwards no port of all addresses at once.
-    pub publish_address: Ipv4Addr,
-    /// Whether instances are kept from each other, `true` or `false`. All owners share the bridge.
-    pub port_isolation: String,
 }
 
 /// The settings of OVN mode.
@@ -61,22 +41,12 @@ pub struct Ovn {
 #[serde(deny_unknown_fields)]
 struct Table {
     member: String,
-    #[serde(default = "project")]
-    project: String,
-    #[serde(default = "pool")]
-    pool: String,
-    #[serde(default = "network")]
-    network: String,
     #[serde(default)]
     gateway: String,
     #[serde(default)]
     publish_address: String,
     #[serde(default)]
     dns: String,
-    #[serde(default = "port_isolation")]
-    port_isolation: String,
-    #[serde(default = "pids_limit")]
-    pids_limit: u32,
     #[serde(default)]
     uplink: String,
     #[serde(default)]
@@ -85,30 +55,20 @@ struct Table {
     publish_cidr: String,
     #[serde(default = "publish_from")]
     publish_from: u16,
-}
-
-fn project() -> String {
-    "wharf".into()
-}
-
-fn pool() -> String {
-    "default".into()
-}
-
-fn network() -> String {
-    "wharf0".into()
-}
-
-fn port_isolation() -> String {
-    "true".into()
+    #[serde(default, rename = "project")]
+    _project: IgnoredAny,
+    #[serde(default, rename = "pool")]
+    _pool: IgnoredAny,
+    #[serde(default, rename = "network")]
+    _network: IgnoredAny,
+    #[serde(default, rename = "port_isolation")]
+    _port_isolation: IgnoredAny,
+    #[serde(default, rename = "pids_limit")]
+    _pids_limit: IgnoredAny,
 }
 
 fn publish_from() -> u16 {
     20_000
-}
-
-fn pids_limit() -> u32 {
-    4096
 }
 
 impl Settings {
@@ -118,56 +78,39 @@ impl Settings {
     /// [`Error::Invalid`] with the name of the setting.
     pub fn read(node: &Node) -> Result<Self, Error> {
         let table: Table = wharf_guest::settings(node)?;
-        if table.pids_limit == 0 {
-            return Err(Error::invalid("settings.pids_limit", "must be at least 1"));
-        }
-        if table.member.is_empty() {
-            let message = "must be the server's name in its cluster";
-            return Err(Error::invalid("settings.member", message));
-        }
         let mut servers = table.dns.split_whitespace();
         if let Some(wrong) = servers.find(|server| server.parse::<Ipv4Addr>().is_err()) {
             let message = format!("{wrong:?} is no IPv4 address");
             return Err(Error::invalid("settings.dns", message));
         }
-        let mode = match table.uplink.is_empty() {
-            true => Mode::Bridge(table.bridge()?),
-            false => Mode::Ovn(table.ovn()?),
+        let mode = if table.uplink.is_empty() {
+            table.check_bridge()?;
+            Mode::Bridge
+        } else {
+            Mode::Ovn(table.ovn()?)
         };
         Ok(Self {
             member: table.member,
-            project: table.project,
-            pool: table.pool,
-            dns: table.dns,
-            pids_limit: table.pids_limit,
             mode,
         })
     }
 }
 
 impl Table {
-    fn bridge(&self) -> Result<Bridge, Error> {
+    fn check_bridge(&self) -> Result<(), Error> {
         for (setting, value) in [("acl", &self.acl), ("publish_cidr", &self.publish_cidr)] {
             if !value.is_empty() {
                 let message = "is a setting of OVN mode, which needs an `uplink`";
                 return Err(Error::invalid(&format!("settings.{setting}"), message));
             }
         }
-        let bridge = Bridge {
-            network: self.network.clone(),
-            gateway: address("settings.gateway", &self.gateway, "the bridge")?,
-            publish_address: address(
-                "settings.publish_address",
-                &self.publish_address,
-                "the server",
-            )?,
-            port_isolation: self.port_isolation.clone(),
-        };
-        if !matches!(bridge.port_isolation.as_str(), "true" | "false") {
-            let message = "must be \"true\" or \"false\"";
-            return Err(Error::invalid("settings.port_isolation", message));
-        }
-        Ok(bridge)
+        check_address("settings.gateway", &self.gateway, "the bridge")?;
+        // Incus forwards no port of all addresses at once.
+        check_address(
+            "settings.publish_address",
+            &self.publish_address,
+            "the server",
+        )
     }
 
     fn ovn(&self) -> Result<Ovn, Error> {
@@ -195,16 +138,17 @@ impl Table {
     }
 }
 
-/// Parses an address that bridge mode needs.
-fn address(setting: &str, text: &str, whose: &str) -> Result<Ipv4Addr, Error> {
-    let address = text.parse::<Ipv4Addr>().ok();
-    address.filter(|a| !a.is_unspecified()).ok_or_else(|| {
-        let message = format!(
-            "bridge mode needs one IPv4 address of {whose}, such as \"192.0.2.10\", not {text:?}; \
-             OVN mode needs an `uplink`"
-        );
-        Error::invalid(setting, message)
-    })
+/// Checks an address that bridge mode needs.
+fn check_address(setting: &str, text: &str, whose: &str) -> Result<(), Error> {
+    let address = text.parse::<Ipv4Addr>();
+    if address.is_ok_and(|address| !address.is_unspecified()) {
+        return Ok(());
+    }
+    let message = format!(
+        "bridge mode needs one IPv4 address of {whose}, such as \"192.0.2.10\", not {text:?}; OVN mode needs \
+         an `uplink`"
+    );
+    Err(Error::invalid(setting, message))
 }
 
 #[cfg(test)]
@@ -226,16 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_has_defaults() {
-        let settings = read(&format!("{{{NEEDED}}}")).unwrap();
-        assert_eq!(settings.project, "wharf");
-        assert_eq!((settings.pids_limit, settings.dns.as_str()), (4096, ""));
-    }
-
-    #[test]
     fn an_uplink_is_ovn_mode() {
         let settings = read(&format!("{{{NEEDED}}}")).unwrap();
-        assert!(matches!(settings.mode, Mode::Bridge(bridge) if bridge.network == "wharf0"));
+        assert!(matches!(settings.mode, Mode::Bridge));
         let settings = read(&format!("{{{OVN}}}")).unwrap();
         assert!(matches!(settings.mode, Mode::Ovn(ovn) if ovn.uplink == "up0"));
         // Bridge mode's own settings may stay.
@@ -248,11 +185,6 @@ mod tests {
         let cases = [
             ("{}".to_owned(), "member"),
             (format!(r#"{{{NEEDED},"pid_limit":1}}"#), "pid_limit"),
-            (format!(r#"{{{NEEDED},"pids_limit":0}}"#), "pids_limit"),
-            (
-                format!(r#"{{{NEEDED},"port_isolation":"on"}}"#),
-                "port_isolation",
-            ),
             (format!(r#"{{{NEEDED},"dns":"10.0.0.1 x"}}"#), "dns"),
             (NEEDED.replace("192.0.2.1", "0.0.0.0"), "publish_address"),
             (NEEDED.replace("10.79.0.1", "here"), "gateway"),

@@ -4,11 +4,11 @@
 //! them. A note in the configuration therefore tells of a start that has begun and not ended.
 
 use crate::api::Outcome;
-use crate::bodies::Change;
+use crate::api::model::Instance;
 use crate::context::Context;
 use crate::found::Found;
 use crate::{found, lifecycle, names};
-use wharf_guest::{Error, Phase, Size, Tag, log};
+use wharf_guest::{Error, Phase, Tag, log};
 
 /// Delay while another instance still has the address, ms.
 const ADDRESS_AGAIN_MS: u32 = 2_000;
@@ -24,12 +24,12 @@ pub enum Started {
     Gone,
 }
 
-/// Starts an instance with this size.
+/// Starts an instance with the size of the call.
 ///
 /// # Errors
 /// [`Error::Other`] for temporary problems; the instance is unchanged.
-pub fn start_sized(ctx: &Context, found: &Found, size: &Size) -> Result<Started, Error> {
-    if !change(ctx, found, &Change::before_start(ctx, size))? {
+pub fn start_sized(ctx: &Context, found: &Found) -> Result<Started, Error> {
+    if !change(ctx, found, true)? {
         return Ok(Started::Gone);
     }
     start(ctx, &found.name)
@@ -72,11 +72,7 @@ pub fn has_begun(found: &Found) -> bool {
 ///
 /// # Errors
 /// As those of [`start_sized`], and [`Error::RetryLater`] while the engine is at work.
-pub fn repeat_interrupted(
-    ctx: &Context,
-    found: &Found,
-    size: &Size,
-) -> Result<Option<Started>, Error> {
+pub fn repeat_interrupted(ctx: &Context, found: &Found) -> Result<Option<Started>, Error> {
     if !has_begun(found) {
         return Ok(None);
     }
@@ -88,34 +84,43 @@ pub fn repeat_interrupted(
         "the start of {} was interrupted; it is started again",
         found.name
     );
-    match lifecycle::kill(ctx, &found.name)? {
-        true => start_sized(ctx, found, size).map(Some),
+    match lifecycle::kill(ctx)? {
+        true => start_sized(ctx, found).map(Some),
         false => Ok(Some(Started::Gone)),
     }
 }
 
-/// Gives an instance this size, unless it has the size. False if it is gone.
+/// Gives an instance the size of the call, unless it has the size. False if it is gone.
 ///
 /// # Errors
 /// When the engine refuses.
-pub fn resize(ctx: &Context, found: &Found, size: &Size) -> Result<bool, Error> {
-    change(ctx, found, &Change::of(ctx, size))
+pub fn resize(ctx: &Context, found: &Found) -> Result<bool, Error> {
+    change(ctx, found, false)
 }
 
 /// Makes a change, unless the instance has it. False if the instance is gone.
-fn change(ctx: &Context, found: &Found, change: &Change) -> Result<bool, Error> {
-    if change.is(&found.details.config, &found.details.devices) {
+fn change(ctx: &Context, found: &Found, before_start: bool) -> Result<bool, Error> {
+    if has(&found.details, &ctx.api.changed(before_start)?) {
         return Ok(true);
     }
-    match ctx.api.change(&found.name, change)? {
+    match ctx.api.change(before_start)? {
         Ok(()) => Ok(true),
         Err(refusal) if refusal.is_not_found() => Ok(false),
         Err(refusal) => Err(refusal.during("applying the size")),
     }
 }
 
+/// Whether an instance has the configuration and the sizes of a change.
+fn has(instance: &Instance, change: &Instance) -> bool {
+    let size = |of: &Instance, name: &str| of.devices.get(name)?.get("size").cloned();
+    let mut config = change.config.iter();
+    let mut devices = change.devices.keys();
+    config.all(|(key, value)| instance.config.get(key) == Some(value))
+        && devices.all(|name| size(instance, name) == size(change, name))
+}
+
 fn start(ctx: &Context, name: &str) -> Result<Started, Error> {
-    let started = match ctx.api.start(name)? {
+    let started = match ctx.api.start()? {
         Ok(Outcome::Done) => Started::Running,
         // An engine that still answers ends the start.
         Ok(Outcome::Unknown) => Started::Starting,
@@ -136,7 +141,7 @@ fn start(ctx: &Context, name: &str) -> Result<Started, Error> {
             });
         }
     };
-    match ctx.api.note_start(name)? {
+    match ctx.api.note_start()? {
         Ok(()) => Ok(started),
         Err(refusal) if refusal.is_not_found() => Ok(Started::Gone),
         // Another call stops it.

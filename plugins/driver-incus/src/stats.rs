@@ -14,7 +14,7 @@ const GIB: u64 = 1 << 30;
 /// See the `driver` interface; [`Error::Conflict`] if the instance does not run.
 pub fn stats(ctx: &Context, tag: &Tag, _: bool) -> Result<Usage, Error> {
     let name = names::instance(ctx.installation, tag);
-    let state = match ctx.api.state(&name)? {
+    let state = match ctx.api.state()? {
         Ok(state) => state,
         Err(refusal) if refusal.is_not_found() => return Err(Error::NotFound),
         Err(refusal) => return Err(refusal.during("reading usage")),

@@ -14,23 +14,71 @@ use driver_incus::context::Context;
 use driver_incus::{delete, ensure, inspect, lifecycle, names, relocate, resize};
 use engine::Fake;
 use serde_json::json;
+use wharf_guest::fake::Host;
 use wharf_guest::{
-    Blueprint, Content, Error, File, Image, Network, Node, Phase, PublishedPort, Readiness, Report,
-    ResourceType, Secret, Size, Spec, Tag, Target,
+    Blueprint, Content, Error, File, Image, Network, Node, Observed, Phase, PublishedPort,
+    Readiness, Report, ResourceType, Secret, Size, Spec, Tag, Target,
 };
 
+const FILE: &str = include_str!("../requests.toml");
 const INSTALLATION: &str = "11111111-2222-4333-8444-555555555555";
 const SETTINGS: &str =
     r#"{"member":"m1","gateway":"10.79.0.1","publish_address":"192.0.2.1","dns":"9.9.9.9"}"#;
 
-fn call<T>(fake: &Fake, call: impl FnOnce(&Context) -> Result<T, Error>) -> Result<T, Error> {
-    let node = Node {
+fn node(fake: &Fake) -> Node {
+    Node {
         name: "n1".into(),
         installation: INSTALLATION.into(),
         settings: if fake.ovn { ovn::SETTINGS } else { SETTINGS }.into(),
         hint: String::new(),
-    };
-    call(&Context::new(&node, fake)?)
+    }
+}
+
+fn create(fake: &Fake, spec: &Spec) -> Result<Report, Error> {
+    let node = node(fake);
+    let host = Host::create(FILE, &node, spec, fake);
+    ensure::ensure(&Context::new(&node, &host)?, spec)
+}
+
+fn move_here(fake: &Fake, spec: &Spec) -> Result<Report, Error> {
+    let node = node(fake);
+    let host = Host::move_here(FILE, &node, spec, fake);
+    relocate::move_here(&Context::new(&node, &host)?, spec)
+}
+
+/// Makes a call about an existing instance.
+fn change(
+    fake: &Fake,
+    target: &Target,
+    call: impl FnOnce(&Context, &Target) -> Result<Report, Error>,
+) -> Result<Report, Error> {
+    let node = node(fake);
+    let host = Host::change(FILE, &node, target, fake);
+    call(&Context::new(&node, &host)?, target)
+}
+
+fn stop(fake: &Fake, target: &Target) -> Result<Report, Error> {
+    change(fake, target, |ctx, target| {
+        lifecycle::stop(ctx, target, 1000)
+    })
+}
+
+fn start(fake: &Fake, target: &Target) -> Result<Report, Error> {
+    change(fake, target, lifecycle::start)
+}
+
+fn resize(fake: &Fake, target: &Target) -> Result<Report, Error> {
+    change(fake, target, resize::resize)
+}
+
+fn delete(fake: &Fake, target: &Target) -> Result<Report, Error> {
+    change(fake, target, delete::delete)
+}
+
+fn list(fake: &Fake) -> Result<Vec<Observed>, Error> {
+    let node = node(fake);
+    let host = Host::node(FILE, &node, fake);
+    inspect::list(&Context::new(&node, &host)?)
 }
 
 fn spec() -> Spec {
@@ -111,7 +159,7 @@ fn settle(fake: &Fake, may_exist: bool) -> Phase {
 fn settle_as(fake: &Fake, spec: &Spec) -> Phase {
     let mut spec = spec.clone();
     for _ in 0..10 {
-        match call(fake, |ctx| ensure::ensure(ctx, &spec)) {
+        match create(fake, &spec) {
             Ok(Report {
                 phase,
                 again_ms: None,
@@ -213,7 +261,7 @@ fn at_every_request_of(
 #[test]
 fn a_creation_is_continued_after_any_break() {
     at_every_request(
-        |fake| call(fake, |ctx| ensure::ensure(ctx, &spec())).err(),
+        |fake| create(fake, &spec()).err(),
         |fake| {
             assert!(matches!(settle(fake, true), Phase::Ready));
             let instances = fake.instances.borrow();
@@ -237,14 +285,14 @@ fn nothing_is_written_during_an_interrupted_start() {
     let mut spec = spec();
     spec.may_exist = true;
     fake.operating.set(true);
-    let report = call(&fake, |ctx| ensure::ensure(ctx, &spec)).unwrap();
+    let report = create(&fake, &spec).unwrap();
     assert!(matches!(report.phase, Phase::Booting) && report.again_ms.is_some());
     let no_files = |one: &engine::Instance| one.files.is_empty();
     assert!(fake.instances.borrow().values().all(no_files));
     // The operation may be listed too late.
     fake.operating.set(false);
     fake.files_gone.set(true);
-    let error = call(&fake, |ctx| ensure::ensure(ctx, &spec)).unwrap_err();
+    let error = create(&fake, &spec).unwrap_err();
     assert!(matches!(error, Error::RetryLater(_)), "{error:?}");
     fake.files_gone.set(false);
     assert!(matches!(settle(&fake, true), Phase::Ready));
@@ -262,18 +310,18 @@ fn an_instance_in_an_interrupted_start_is_not_stopped() {
         (one.running, one.has_run) = (false, true);
     }
     fake.operating.set(true);
-    let report = call(&fake, |ctx| ensure::ensure(ctx, &spec)).unwrap();
+    let report = create(&fake, &spec).unwrap();
     assert!(matches!(report.phase, Phase::Booting) && report.again_ms.is_some());
     fake.operating.set(false);
     // The engine has given it up, and it is repeated.
-    let report = call(&fake, |ctx| ensure::ensure(ctx, &spec)).unwrap();
+    let report = create(&fake, &spec).unwrap();
     assert!(matches!(report.phase, Phase::Booting), "{report:?}");
     assert!(matches!(settle(&fake, true), Phase::Ready));
     // A start that has ended is not repeated.
     for one in fake.instances.borrow_mut().values_mut() {
         one.running = false;
     }
-    let report = call(&fake, |ctx| ensure::ensure(ctx, &spec)).unwrap();
+    let report = create(&fake, &spec).unwrap();
     assert!(matches!(report.phase, Phase::Stopped(_)), "{report:?}");
 }
 
@@ -286,7 +334,7 @@ fn a_repeated_move_waits_for_the_copy_of_an_interrupted_one() {
         (one.running, one.location) = (false, "m2".into());
     }
     fake.operating.set(true);
-    let report = call(&fake, |ctx| relocate::move_here(ctx, &spec())).unwrap();
+    let report = move_here(&fake, &spec()).unwrap();
     assert!(matches!(report.phase, Phase::Elsewhere(_)), "{report:?}");
     assert!(
         fake.instances
@@ -295,7 +343,7 @@ fn a_repeated_move_waits_for_the_copy_of_an_interrupted_one() {
             .all(|one| one.location == "m2")
     );
     fake.operating.set(false);
-    let report = call(&fake, |ctx| relocate::move_here(ctx, &spec())).unwrap();
+    let report = move_here(&fake, &spec()).unwrap();
     assert!(matches!(report.phase, Phase::Stopped(_)), "{report:?}");
 }
 
@@ -307,10 +355,10 @@ fn stop_resize_and_delete_are_repeated_after_any_break() {
         target
     };
     let life = |fake: &Fake| {
-        call(fake, |ctx| resize::resize(ctx, &wanted()))
-            .and_then(|_| call(fake, |ctx| lifecycle::stop(ctx, &wanted(), 1000)))
-            .and_then(|_| call(fake, |ctx| lifecycle::start(ctx, &wanted())))
-            .and_then(|_| call(fake, |ctx| delete::delete(ctx, &wanted())))
+        resize(fake, &wanted())
+            .and_then(|_| stop(fake, &wanted()))
+            .and_then(|_| start(fake, &wanted()))
+            .and_then(|_| delete(fake, &wanted()))
     };
     at_every_request(
         |fake| {
@@ -336,12 +384,12 @@ fn a_start_is_completed_after_any_break() {
         |fake| {
             let at = fake.break_at.take().unwrap();
             settle(fake, false);
-            call(fake, |ctx| lifecycle::stop(ctx, &target(), 1000)).unwrap();
+            stop(fake, &target()).unwrap();
             fake.break_at.set(Some((fake.calls.get() + at.0, at.1)));
-            call(fake, |ctx| lifecycle::start(ctx, &target())).err()
+            start(fake, &target()).err()
         },
         |fake| {
-            let again = |_| call(fake, |ctx| lifecycle::start(ctx, &target())).unwrap();
+            let again = |_| start(fake, &target()).unwrap();
             let mut reports = (0..10).map(again);
             let report = reports.find(|report| report.again_ms.is_none()).unwrap();
             assert!(matches!(report.phase, Phase::Ready), "{report:?}");
@@ -359,15 +407,15 @@ fn a_move_is_completed_after_any_break() {
         |fake| {
             let at = fake.break_at.take().unwrap();
             settle(fake, false);
-            call(fake, |ctx| lifecycle::stop(ctx, &target(), 1000)).unwrap();
+            stop(fake, &target()).unwrap();
             for one in fake.instances.borrow_mut().values_mut() {
                 one.location = "m2".into();
             }
             fake.break_at.set(Some((fake.calls.get() + at.0, at.1)));
-            call(fake, |ctx| relocate::move_here(ctx, &there)).err()
+            move_here(fake, &there).err()
         },
         |fake| {
-            let report = call(fake, |ctx| relocate::move_here(ctx, &there)).unwrap();
+            let report = move_here(fake, &there).unwrap();
             assert!(matches!(report.phase, Phase::Stopped(_)), "{report:?}");
             for one in fake.instances.borrow().values() {
                 assert!(one.location.is_empty() && !one.running);
@@ -400,9 +448,9 @@ fn instances_that_got_one_range_of_ids_get_others_before_they_start() {
         |fake| {
             fake.rivals.set(1);
             let mut spec = spec();
-            let first = call(fake, |ctx| ensure::ensure(ctx, &spec)).err();
+            let first = create(fake, &spec).err();
             spec.may_exist = true;
-            first.or_else(|| call(fake, |ctx| ensure::ensure(ctx, &spec)).err())
+            first.or_else(|| create(fake, &spec).err())
         },
         |fake| assert!(matches!(settle(fake, true), Phase::Ready)),
     );
@@ -411,12 +459,12 @@ fn instances_that_got_one_range_of_ids_get_others_before_they_start() {
 /// A move keeps the range of the member that the instance leaves.
 #[test]
 fn a_moved_instance_gets_other_ids_if_an_instance_of_the_member_has_its_own() {
-    let moved = |fake: &Fake| call(fake, |ctx| relocate::move_here(ctx, &spec()));
+    let moved = |fake: &Fake| move_here(fake, &spec());
     at_every_request(
         |fake| {
             let at = fake.break_at.take().unwrap();
             settle(fake, false);
-            call(fake, |ctx| lifecycle::stop(ctx, &target(), 1000)).unwrap();
+            stop(fake, &target()).unwrap();
             settle_as(fake, &other());
             let base = names::instance(INSTALLATION, &other().tag);
             let base = fake.instances.borrow()[&base].base;
@@ -434,7 +482,7 @@ fn a_moved_instance_gets_other_ids_if_an_instance_of_the_member_has_its_own() {
         |fake| {
             let report = (0..10).find_map(|_| moved(fake).ok()).unwrap();
             assert!(matches!(report.phase, Phase::Stopped(_)), "{report:?}");
-            call(fake, |ctx| lifecycle::start(ctx, &target())).unwrap();
+            start(fake, &target()).unwrap();
             assert!(fake.instances.borrow().values().all(|one| one.running));
         },
     );
@@ -453,12 +501,12 @@ fn a_list_reads_only_what_does_not_run() {
     let fake = Fake::default();
     settle(&fake, false);
     let before = fake.calls.get();
-    let list = call(&fake, inspect::list).unwrap();
-    assert!(matches!(list.as_slice(), [one] if matches!(one.phase, Phase::Ready)));
+    let listed = list(&fake).unwrap();
+    assert!(matches!(listed.as_slice(), [one] if matches!(one.phase, Phase::Ready)));
     assert_eq!(fake.calls.get() - before, 2);
-    call(&fake, |ctx| lifecycle::stop(ctx, &target(), 1000)).unwrap();
-    let list = call(&fake, inspect::list).unwrap();
-    assert!(matches!(list.as_slice(), [one] if matches!(one.phase, Phase::Stopped(_))));
+    stop(&fake, &target()).unwrap();
+    let listed = list(&fake).unwrap();
+    assert!(matches!(listed.as_slice(), [one] if matches!(one.phase, Phase::Stopped(_))));
 }
 
 #[test]
@@ -470,7 +518,7 @@ fn what_incus_cannot_do_is_unsupported() {
     let mut gpu = spec();
     gpu.gpu_devices = vec!["nvidia.com/gpu=0".into()];
     for spec in [vm, command, gpu] {
-        let error = call(&Fake::default(), |ctx| ensure::ensure(ctx, &spec));
+        let error = create(&Fake::default(), &spec);
         assert!(matches!(error, Err(Error::Unsupported(_))), "{error:?}");
     }
 }

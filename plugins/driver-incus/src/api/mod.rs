@@ -1,59 +1,44 @@
-//! The engine's interface: paths, bodies and answers.
+//! The engine's interface: requests by their names, and answers.
 //!
 //! Every function can fail in two ways. Without an answer, `?` passes the [`Error`] on. An answer
 //! with an error status is a [`Refusal`], and the caller interprets it.
 
-pub mod instance;
 pub mod model;
-pub mod network;
 pub mod operation;
 pub mod refusal;
-pub mod system;
-pub mod volume;
+mod requests;
 
 pub use operation::Outcome;
 pub use refusal::{Refusal, Reply};
 
-use crate::settings::Settings;
 use model::Envelope;
 use serde::de::DeserializeOwned;
-use wharf_guest::{Answer, Call, Engine, Error, Path};
+use wharf_guest::named::{Call, Engine};
+use wharf_guest::{Answer, Error};
 
 /// The status of a cluster without a majority of its database.
 const NO_QUORUM: u16 = 503;
 
-/// A client of the engine, for one member and one project.
+/// A client of the engine, for one call of the driver.
 pub struct Api<'a> {
     engine: &'a dyn Engine,
-    project: String,
-    member: String,
-    pool: String,
 }
 
 impl<'a> Api<'a> {
-    /// Uses the member and the project of the settings.
+    /// Uses an engine.
     #[must_use]
-    pub fn new(engine: &'a dyn Engine, settings: &Settings) -> Self {
-        Self {
-            engine,
-            project: settings.project.clone(),
-            member: settings.member.clone(),
-            pool: settings.pool.clone(),
-        }
+    pub fn new(engine: &'a dyn Engine) -> Self {
+        Self { engine }
     }
 
-    /// Completes a path by the project.
-    fn in_project(&self, path: Path) -> Path {
-        path.query("project", &self.project)
+    fn get<T: DeserializeOwned>(&self, request: &str) -> Result<Reply<T>, Error> {
+        self.read(&Call::named(request))
     }
 
-    /// Completes a path by the member.
-    fn at_member(&self, path: Path) -> Path {
-        path.query("target", &self.member)
-    }
-
-    fn get<T: DeserializeOwned>(&self, path: &Path) -> Result<Reply<T>, Error> {
-        self.read(&Call::get(path))
+    /// For calls whose answer is a list, or null.
+    fn list<T: DeserializeOwned>(&self, call: &Call) -> Result<Reply<Vec<T>>, Error> {
+        let listed = self.read::<Option<Vec<T>>>(call)?;
+        Ok(listed.map(Option::unwrap_or_default))
     }
 
     /// For calls whose answer has content.

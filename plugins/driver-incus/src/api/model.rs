@@ -208,6 +208,8 @@ pub struct Acl {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Project {
+    /// The name.
+    pub name: String,
     /// Its features and restrictions.
     #[serde(deserialize_with = "or_default")]
     pub config: BTreeMap<String, String>,

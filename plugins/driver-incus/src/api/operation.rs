@@ -3,11 +3,10 @@
 use super::model::{Accepted, Operation};
 use super::{Api, Refusal, Reply};
 use std::collections::BTreeMap;
-use wharf_guest::{Answer, Call, Error, Path};
+use wharf_guest::named::Call;
+use wharf_guest::{Answer, Error};
 
-/// The time that the engine waits for the end of an operation before it answers, in seconds.
-const WAIT_S: u32 = 5;
-/// The time limit of that request, ms.
+/// The time limit of a wait, after which the engine answers sooner, ms.
 const WAIT_MS: u32 = 15_000;
 /// The engine still runs the operation.
 const RUNNING: [u16; 4] = [100, 101, 103, 105];
@@ -33,9 +32,8 @@ impl Api<'_> {
             return Ok(Ok(Outcome::Done));
         };
         for _ in 0..rounds {
-            let path = Path::new("/1.0/operations").segment(&id).segment("wait");
-            let path = self.in_project(path.query("timeout", &WAIT_S.to_string()));
-            match self.read::<Operation>(&Call::get(&path).timeout_ms(WAIT_MS))? {
+            let wait = Call::named("wait").with("operation", &id);
+            match self.read::<Operation>(&wait.timeout_ms(WAIT_MS))? {
                 Ok(operation) if RUNNING.contains(&operation.status_code) => {}
                 Ok(_) => return Ok(Ok(Outcome::Done)),
                 Err(refusal) if refusal.is_still_running() => {}
@@ -52,9 +50,7 @@ impl Api<'_> {
     /// # Errors
     /// When the engine does not answer.
     pub fn is_operated(&self, name: &str) -> Result<Reply<bool>, Error> {
-        let path = self.in_project(Path::new("/1.0/operations"));
-        let path = path.query("recursion", "1");
-        let listed = self.get::<BTreeMap<String, Option<Vec<Operation>>>>(&path)?;
+        let listed = self.get::<BTreeMap<String, Option<Vec<Operation>>>>("operations")?;
         Ok(listed.map(|by_status| {
             let mut all = by_status.into_values().flatten().flatten();
             all.any(|operation| {

@@ -6,7 +6,8 @@ pub use networks::Network;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use wharf_guest::{Body, Engine, EngineError, JobState, Method, Request, Response};
+use wharf_guest::fake::{Body, Http, Method, Sent};
+use wharf_guest::{EngineError, Response};
 
 const OPERATION: &str = "00000000-0000-4000-8000-00000000000f";
 
@@ -51,8 +52,8 @@ pub struct Fake {
     pub rivals: Cell<u32>,
 }
 
-impl Engine for Fake {
-    fn send(&self, request: &Request) -> Result<Response, EngineError> {
+impl Http for Fake {
+    fn send(&self, request: &Sent) -> Result<Response, EngineError> {
         let call = self.calls.replace(self.calls.get() + 1);
         let breaks = self.break_at.get().filter(|(at, _)| *at == call);
         if breaks.is_some() {
@@ -75,10 +76,6 @@ impl Engine for Fake {
                     .into(),
             }),
         }
-    }
-
-    fn job(&self, _: &str, _: &Request) -> Result<JobState, EngineError> {
-        panic!("the driver has no jobs")
     }
 }
 
@@ -141,7 +138,7 @@ impl Fake {
         (202, json!({ "type": "async", "operation": operation }))
     }
 
-    fn answer(&self, request: &Request) -> (u16, Value) {
+    fn answer(&self, request: &Sent) -> (u16, Value) {
         let (path, query) = request.path.split_once('?').unwrap();
         assert!(query.contains("project=wharf"), "{}", request.path);
         let segments: Vec<_> = path.trim_start_matches("/1.0/").split('/').collect();
@@ -219,7 +216,8 @@ impl Fake {
                     (Method::Get, []) => sync(details(one)),
                     (Method::Post, ["files"]) if self.files_gone.get() => no(404, "Not Found"),
                     (Method::Post, ["files"]) => {
-                        let file = query.rsplit_once("path=").unwrap().1.replace("%2F", "/");
+                        let file = query.split_once("path=").unwrap().1;
+                        let file = file.split('&').next().unwrap().replace("%2F", "/");
                         one.files.push(file);
                         sync(Value::Null)
                     }

@@ -3,7 +3,7 @@
 use super::{Fake, no, sync};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use wharf_guest::Method;
+use wharf_guest::fake::Method;
 
 /// A network.
 #[derive(Default)]

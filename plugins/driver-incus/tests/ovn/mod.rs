@@ -1,8 +1,11 @@
 //! OVN mode: the network of the owner and the forwards of the ports come and go with the instance.
 
 use super::engine::{Fake, Network};
-use super::{INSTALLATION, at_every_request_of, call, settle, settle_as, spec, target};
-use driver_incus::{delete, ensure, lifecycle, names, relocate};
+use super::{
+    INSTALLATION, at_every_request_of, create, delete, move_here, settle, settle_as, spec, stop,
+    target,
+};
+use driver_incus::names;
 use serde_json::{Value, json};
 use wharf_guest::{Error, Phase, Report, Target};
 
@@ -89,7 +92,7 @@ fn the_instance_has_the_promised_bodies() {
 fn a_creation_is_continued_after_any_break() {
     at_every_request_of(
         fake,
-        |fake| call(fake, |ctx| ensure::ensure(ctx, &spec())).err(),
+        |fake| create(fake, &spec()).err(),
         |fake| {
             assert!(matches!(settle(fake, true), Phase::Ready));
             is_whole(fake, NETWORK, "10.79.5.2");
@@ -99,7 +102,7 @@ fn a_creation_is_continued_after_any_break() {
 
 #[test]
 fn a_deletion_is_completed_after_any_break() {
-    let remove = |fake: &Fake| call(fake, |ctx| delete::delete(ctx, &target()));
+    let remove = |fake: &Fake| delete(fake, &target());
     at_every_request_of(
         fake,
         |fake| {
@@ -125,7 +128,7 @@ fn a_network_with_another_instance_stays() {
     other.published[0].node_port = 20_002;
     settle_as(&fake, &other);
     let of_other = names::instance(INSTALLATION, &other.tag);
-    call(&fake, |ctx| delete::delete(ctx, &target())).unwrap();
+    delete(&fake, &target()).unwrap();
     assert_eq!(
         fake.instances.borrow().keys().collect::<Vec<_>>(),
         [&of_other]
@@ -141,7 +144,7 @@ fn an_orphan_goes_with_its_forwards() {
     settle(&fake, false);
     let mut orphan: Target = target();
     orphan.network.gateway = "0.0.0.0".into();
-    call(&fake, |ctx| delete::delete(ctx, &orphan)).unwrap();
+    delete(&fake, &orphan).unwrap();
     assert!(is_empty(&fake));
 }
 
@@ -181,7 +184,7 @@ fn a_network_in_creation_and_one_in_use_are_waited_for() {
     };
     foreign.instances.borrow_mut().insert("other".into(), user);
     for fake in [pending, foreign] {
-        let result = call(&fake, |ctx| ensure::ensure(ctx, &spec()));
+        let result = create(&fake, &spec());
         assert!(matches!(result, Err(Error::RetryLater(_))), "{result:?}");
     }
 }
@@ -192,7 +195,7 @@ fn an_address_of_another_network_is_a_conflict() {
     let mut other = Network::default();
     other.forwards.insert(ADDRESS.into(), json!({}));
     fake.networks.borrow_mut().insert("other".into(), other);
-    let result = call(&fake, |ctx| ensure::ensure(ctx, &spec()));
+    let result = create(&fake, &spec());
     assert!(
         matches!(&result, Err(Error::Insufficient(short)) if short[0].field == "node_port"),
         "{result:?}"
@@ -212,15 +215,15 @@ fn a_move_is_completed_after_any_break() {
             |fake| {
                 let at = fake.break_at.take().unwrap();
                 settle(fake, false);
-                call(fake, |ctx| lifecycle::stop(ctx, &target(), 1000)).unwrap();
+                stop(fake, &target()).unwrap();
                 for one in fake.instances.borrow_mut().values_mut() {
                     one.location = "m2".into();
                 }
                 fake.break_at.set(Some((fake.calls.get() + at.0, at.1)));
-                call(fake, |ctx| relocate::move_here(ctx, &there)).err()
+                move_here(fake, &there).err()
             },
             |fake| {
-                let report: Report = call(fake, |ctx| relocate::move_here(ctx, &there)).unwrap();
+                let report: Report = move_here(fake, &there).unwrap();
                 assert!(matches!(report.phase, Phase::Stopped(_)), "{report:?}");
                 let network = names::network(INSTALLATION, &there.network.gateway);
                 let mut networks = fake.networks.borrow_mut();

@@ -1,0 +1,261 @@
+//! The requests of `requests.toml`, by their names. The host writes them, and knows the instance of the call.
+
+use super::model::{
+    Acl, Forward, Instance, Member, Network, Pool, PoolResources, Project, Resources, Server,
+    State, Volume, VolumeState,
+};
+use super::{Api, Outcome, Reply};
+use wharf_guest::named::Call;
+use wharf_guest::{Error, File};
+
+/// The engine walks the machine's devices, ms.
+const RESOURCES_MS: u32 = 30_000;
+/// The engine unpacks an image into its pool at the first use, which takes many seconds.
+const CREATE_ROUNDS: u32 = 6;
+/// A move copies a disk. The host asks again.
+const MOVE_ROUNDS: u32 = 2;
+/// Starts and removals of many instances at once are slow.
+const CHANGE_ROUNDS: u32 = 6;
+/// Time for the engine to kill and clean up after the grace of a stop, ms.
+const STOP_MARGIN_MS: u32 = 20_000;
+/// Milliseconds of one wait.
+const ROUND_MS: u32 = 5_000;
+/// A change of limits of an instance, ms. The engine waits for other changes of the instance.
+const CHANGE_MS: u32 = 30_000;
+/// The first file of an instance mounts its disk, ms.
+const FILE_MS: u32 = 30_000;
+/// A network changes on all members of the cluster, ms.
+const NETWORK_MS: u32 = 30_000;
+
+/// The node.
+impl Api<'_> {
+    /// Reads the server's version and name.
+    pub fn server(&self) -> Result<Reply<Server>, Error> {
+        self.get("server")
+    }
+
+    /// Reads the member's machine.
+    pub fn resources(&self) -> Result<Reply<Resources>, Error> {
+        self.read(&Call::named("resources").timeout_ms(RESOURCES_MS))
+    }
+
+    /// Reads the member's state in the cluster.
+    pub fn member(&self) -> Result<Reply<Member>, Error> {
+        self.get("member")
+    }
+
+    /// Reads the bridge of bridge mode.
+    pub fn bridge(&self) -> Result<Reply<Network>, Error> {
+        self.get("bridge")
+    }
+
+    /// Reads the operator's network behind the owners' networks.
+    pub fn uplink(&self) -> Result<Reply<Network>, Error> {
+        self.get("uplink")
+    }
+
+    /// Reads the rules of the owners' networks.
+    pub fn acl(&self) -> Result<Reply<Acl>, Error> {
+        self.get("acl")
+    }
+
+    /// Reads the project.
+    pub fn project(&self) -> Result<Reply<Project>, Error> {
+        self.get("project")
+    }
+
+    /// Reads the pool.
+    pub fn pool_details(&self) -> Result<Reply<Pool>, Error> {
+        self.get("pool")
+    }
+
+    /// Reads the size of the pool on this member.
+    pub fn pool_resources(&self) -> Result<Reply<PoolResources>, Error> {
+        self.get("pool-resources")
+    }
+
+    /// Lists the names of the project's images.
+    pub fn aliases(&self) -> Result<Reply<Vec<String>>, Error> {
+        let listed = self.list::<String>(&Call::named("images"))?;
+        Ok(listed.map(|paths| paths.iter().map(|path| alias(path)).collect()))
+    }
+
+    /// Lists the names of the instances whose disks are on this member, running or not.
+    pub fn disks(&self) -> Result<Reply<Vec<String>>, Error> {
+        let listed = self.list::<String>(&Call::named("disks"))?;
+        Ok(listed.map(|paths| paths.iter().map(|path| name(path)).collect()))
+    }
+
+    /// Reads the metrics of all running instances of this member.
+    pub fn metrics(&self) -> Result<Reply<Vec<u8>>, Error> {
+        let answer = self.accepted(&Call::named("metrics"))?;
+        Ok(answer.map(|answer| answer.body))
+    }
+
+    /// Reads the volume with the mark.
+    pub fn marked_volume(&self) -> Result<Reply<Volume>, Error> {
+        self.get("read-mark")
+    }
+
+    /// Reads the usage of that volume, which the engine looks up in the pool.
+    pub fn marked_volume_usage(&self) -> Result<Reply<VolumeState>, Error> {
+        self.get("use-of-mark")
+    }
+
+    /// Creates that volume.
+    pub fn write_mark(&self) -> Result<Reply<()>, Error> {
+        self.send(&Call::named("write-mark"))
+    }
+
+    /// Reads an instance that [`Api::disks`] has listed.
+    pub fn listed(&self, name: &str) -> Result<Reply<Instance>, Error> {
+        self.read(&Call::named("read-listed").with("instance", name))
+    }
+}
+
+/// The instance of the call.
+impl Api<'_> {
+    /// Creates the instance, without a start.
+    pub fn create(&self, digest: &str) -> Result<Reply<Outcome>, Error> {
+        self.operate(&Call::named("create").with("digest", digest), CREATE_ROUNDS)
+    }
+
+    /// Reads the instance.
+    pub fn details(&self) -> Result<Reply<Instance>, Error> {
+        self.get("read")
+    }
+
+    /// Reads the usage of the instance.
+    pub fn state(&self) -> Result<Reply<State>, Error> {
+        self.get("usage")
+    }
+
+    /// Gives the instance its size, before a start if that follows.
+    pub fn change(&self, before_start: bool) -> Result<Reply<()>, Error> {
+        self.send(&sized(before_start).timeout_ms(CHANGE_MS))
+    }
+
+    /// The configuration and the devices of that change.
+    pub fn changed(&self, before_start: bool) -> Result<Instance, Error> {
+        sized(before_start).show(self.engine)?.json()
+    }
+
+    /// Lets the engine choose another range of ids, if the text differs from the present one.
+    pub fn choose_ids(&self, text: &str) -> Result<Reply<()>, Error> {
+        let call = Call::named("choose-ids").with("isolated", text);
+        self.send(&call.timeout_ms(CHANGE_MS))
+    }
+
+    /// Notes that the instance's start has ended.
+    pub fn note_start(&self) -> Result<Reply<()>, Error> {
+        self.send(&Call::named("note-start").timeout_ms(CHANGE_MS))
+    }
+
+    /// Brings the stopped instance from another member to this one.
+    pub fn move_here(&self) -> Result<Reply<Outcome>, Error> {
+        self.operate(&Call::named("move-here"), MOVE_ROUNDS)
+    }
+
+    /// Gives the moved instance its addresses, ports and GPUs on this member.
+    pub fn readdress(&self, digest: &str) -> Result<Reply<()>, Error> {
+        let call = Call::named("readdress").with("digest", digest);
+        self.send(&call.timeout_ms(CHANGE_MS))
+    }
+
+    /// Starts the instance.
+    pub fn start(&self) -> Result<Reply<Outcome>, Error> {
+        self.operate(&Call::named("start"), CHANGE_ROUNDS)
+    }
+
+    /// Stops the instance within the grace.
+    pub fn stop(&self, grace_ms: u32) -> Result<Reply<Outcome>, Error> {
+        let call = Call::named("stop").with("grace", grace_ms.div_ceil(1_000));
+        self.operate(&call, grace_ms.saturating_add(STOP_MARGIN_MS) / ROUND_MS)
+    }
+
+    /// Stops the instance without grace.
+    pub fn kill(&self) -> Result<Reply<Outcome>, Error> {
+        self.operate(&Call::named("kill"), CHANGE_ROUNDS)
+    }
+
+    /// Removes the instance with its disk.
+    pub fn remove(&self) -> Result<Reply<Outcome>, Error> {
+        self.operate(&Call::named("delete"), CHANGE_ROUNDS)
+    }
+
+    /// Makes a directory in the instance, unless it has the directory.
+    pub fn make_directory(&self, directory: &str) -> Result<Reply<()>, Error> {
+        let call = Call::named("make-directory").with("directory", directory);
+        self.send(&call.timeout_ms(FILE_MS))
+    }
+
+    /// Writes a file of the instance.
+    pub fn write(&self, file: &File) -> Result<Reply<()>, Error> {
+        let call = Call::named("write-file").with("file", &file.path);
+        self.send(&call.timeout_ms(FILE_MS))
+    }
+}
+
+/// Networks of owners, and forwards of published ports.
+impl Api<'_> {
+    /// Reads the network of the owner.
+    pub fn owner_network(&self) -> Result<Reply<Network>, Error> {
+        self.get("read-network")
+    }
+
+    /// The configuration of that network.
+    pub fn owner_network_to_be(&self) -> Result<Network, Error> {
+        Call::named("create-network").show(self.engine)?.json()
+    }
+
+    /// Creates that network on all members.
+    pub fn create_network(&self) -> Result<Reply<()>, Error> {
+        self.send(&Call::named("create-network").timeout_ms(NETWORK_MS))
+    }
+
+    /// Removes an unused network with its forwards.
+    pub fn remove_network(&self, name: &str) -> Result<Reply<()>, Error> {
+        let call = Call::named("delete-network").with("network", name);
+        self.send(&call.timeout_ms(NETWORK_MS))
+    }
+
+    /// Lists the forwards of a network.
+    pub fn forwards(&self, network: &str) -> Result<Reply<Vec<Forward>>, Error> {
+        self.list(&Call::named("forwards").with("network", network))
+    }
+
+    /// Creates the forward of a published port.
+    pub fn create_forward(&self, node_port: u16) -> Result<Reply<()>, Error> {
+        let call = Call::named("create-forward").with("port", node_port);
+        self.send(&call.timeout_ms(NETWORK_MS))
+    }
+
+    /// Replaces the forward of a published port.
+    pub fn replace_forward(&self, node_port: u16) -> Result<Reply<()>, Error> {
+        let call = Call::named("replace-forward").with("port", node_port);
+        self.send(&call.timeout_ms(NETWORK_MS))
+    }
+
+    /// Removes a forward that [`Api::forwards`] has listed.
+    pub fn remove_forward(&self, network: &str, address: &str) -> Result<Reply<()>, Error> {
+        let call = Call::named("delete-forward").with("network", network);
+        self.send(&call.with("address", address).timeout_ms(NETWORK_MS))
+    }
+}
+
+fn sized(before_start: bool) -> Call {
+    Call::named("change").flag("before-start", before_start)
+}
+
+/// The last part of `/1.0/storage-pools/POOL/volumes/container/NAME?project=P&target=M`.
+fn name(path: &str) -> String {
+    let path = path.split('?').next().unwrap_or_default();
+    path.rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+/// The name in `/1.0/images/aliases/NAME?project=P`, whose slashes are encoded.
+fn alias(path: &str) -> String {
+    let path = path.split('?').next().unwrap_or_default();
+    let encoded = path.strip_prefix("/1.0/images/aliases/").unwrap_or(path);
+    encoded.replace("%2F", "/").replace("%3A", ":")
+}
