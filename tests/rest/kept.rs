@@ -6,7 +6,7 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use wharf_tests::{Api, Authority, Server, write_private};
+use wharf_tests::{Api, Authority, Server, until, write_private};
 
 /// Outside the ranges of the other tests: the machines of the engine listen on ports of the fixture.
 const PORTS: &str = "[ssh_ports]\nfrom = 19100\nto = 19199\n[web]\nfrom = 19200\nto = 19299\n";
@@ -153,6 +153,15 @@ fn a_configuration_with_every_setting_of_the_last_version_is_served() {
     let nodes = server.cli(&["node", "list"]).unwrap();
     for node in ["one", "two", "three"] {
         assert!(nodes.contains(node), "{nodes}");
+    }
+    for retired in ["shutdown_timeout_ms", "streams_per_connection"] {
+        until("the log names the settings without effect", || {
+            Ok(server
+                .log()
+                .contains(&format!("limits.{retired}"))
+                .then_some(()))
+        })
+        .unwrap();
     }
     server.finish().unwrap();
 }

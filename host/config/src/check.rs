@@ -100,7 +100,6 @@ fn limits(limits: &Limits) -> Result<(), ConfigError> {
         ("request_burst_per_user", limits.request_burst_per_user == 0),
         ("event_streams", limits.event_streams == 0),
         ("event_streams_per_user", limits.event_streams_per_user == 0),
-        ("streams_per_connection", limits.streams_per_connection == 0),
         ("write_timeout_ms", limits.write_timeout_ms == 0),
         ("bodies_mib", limits.bodies_mib == 0),
         ("unsent_mib", limits.unsent_mib == 0),

@@ -120,9 +120,12 @@ pub struct Config {
     /// The file.
     #[serde(skip)]
     path: PathBuf,
-    /// The content of the file.
+    /// The content of the file, without the settings of `retired`.
     #[serde(skip)]
     source: toml::Table,
+    /// The settings of the file that have no effect any more.
+    #[serde(skip)]
+    retired: Vec<String>,
 }
 
 /// A range of ports, both ends included.
@@ -244,8 +247,16 @@ impl Config {
             path: path.to_owned(),
             message: error.to_string().trim_end().to_owned(),
         };
-        let mut config: Self = toml::from_str(&text).map_err(parse)?;
-        config.source = toml::from_str(&text).map_err(parse)?;
+        let mut source: toml::Table = toml::from_str(&text).map_err(parse)?;
+        let limits = source.get_mut("limits").and_then(toml::Value::as_table_mut);
+        let retired: Vec<String> = limits.into_iter().flat_map(limits::take_retired).collect();
+        let mut config: Self = match retired.as_slice() {
+            // Errors in a text have line numbers.
+            [] => toml::from_str(&text).map_err(parse)?,
+            _ => source.clone().try_into().map_err(parse)?,
+        };
+        config.source = source;
+        config.retired = retired;
         path.clone_into(&mut config.path);
         let base = path.parent().unwrap_or(Path::new(""));
         let absolute = |p: &mut PathBuf| *p = base.join(&*p);
@@ -269,6 +280,11 @@ impl Config {
         config.quota.share(config.ssh_ports);
         config.authorities = mirrors::read(&config.trust_ca)?;
         Ok(config)
+    }
+
+    /// Returns the settings of the file that have no effect any more.
+    pub fn retired(&self) -> &[String] {
+        &self.retired
     }
 
     /// Returns the path of the admin service's socket.

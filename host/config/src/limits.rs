@@ -2,6 +2,15 @@
 
 use serde::Deserialize;
 
+/// Settings of earlier versions that are constants now.
+const RETIRED: &[&str] = &["shutdown_timeout_ms", "streams_per_connection"];
+
+/// Removes the retired settings of a table, and returns their names.
+pub fn take_retired(limits: &mut toml::Table) -> impl Iterator<Item = String> {
+    let found = RETIRED.iter().filter(|key| limits.remove(**key).is_some());
+    found.map(|key| format!("limits.{key}"))
+}
+
 /// Limits on time, size and number. The defaults suit one server for a team.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -33,9 +42,6 @@ pub struct Limits {
     /// Maximum number of requests of one user in a burst. Default 1000, which lists and changes hundreds
     /// of instances at once. They are regained at `requests_per_second_per_user`.
     pub request_burst_per_user: u32,
-    /// Maximum number of concurrent streams on one HTTP/2 connection. Default 100, the minimum that
-    /// RFC 9113 recommends.
-    pub streams_per_connection: u32,
     /// Maximum number of open event streams. Default 5000. A further one gets a 503.
     pub event_streams: usize,
     /// Maximum number of open event streams of one user. Default 200. A further one gets a 429.
@@ -67,8 +73,6 @@ pub struct Limits {
     /// clients without a key together a quarter, and a network of them a sixty-fourth. The default holds
     /// twelve lists of 3000 instances for each user.
     pub unsent_mib: u64,
-    /// Maximum time in ms for requests in progress to finish at shutdown. Default 20000.
-    pub shutdown_timeout_ms: u64,
     /// Maximum time in ms that a stop, restart, resize or port change waits for the node. Default
     /// 15000. The response then reports the state in the database.
     pub answer_wait_ms: u64,
@@ -130,7 +134,6 @@ impl Default for Limits {
             request_burst: 1_000,
             requests_per_second_per_user: 100,
             request_burst_per_user: 1_000,
-            streams_per_connection: 100,
             event_streams: 5_000,
             event_streams_per_user: 200,
             header_timeout_ms: 10_000,
@@ -139,7 +142,6 @@ impl Default for Limits {
             write_timeout_ms: 30_000,
             bodies_mib: 128,
             unsent_mib: 256,
-            shutdown_timeout_ms: 20_000,
             answer_wait_ms: 15_000,
             stop_grace_ms: 10_000,
             vm_stop_grace_ms: 30_000,

@@ -9,8 +9,8 @@ use crate::{file_permissions, http, node_rules};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use wharf_config::Config;
-use wharf_control::{App, Operator};
 use wharf_control::check::{Books, Finding, Judged, Machine, Networks, Severity};
+use wharf_control::{App, Operator};
 use wharf_db::Db;
 use wharf_domain::driver::NodeHealth;
 use wharf_domain::error::Error;
@@ -76,9 +76,20 @@ pub async fn all(config: &Config) -> Result<Vec<Finding>> {
         });
     }
     findings.extend(shared_host::find(config));
-    findings.extend(unnamed_proxy(config));
+    findings.extend(in_file(config));
     findings.sort_by_key(|finding| finding.severity);
     Ok(findings)
+}
+
+/// The findings about the settings of a file by themselves.
+fn in_file(config: &Config) -> impl Iterator<Item = Finding> {
+    let retired = config.retired().iter().map(|setting| Finding {
+        severity: Severity::Warning,
+        setting: setting.clone(),
+        problem: "it has no effect any more".to_owned(),
+        remedy: "remove it from the file".to_owned(),
+    });
+    unnamed_proxy(config).into_iter().chain(retired)
 }
 
 /// Warns if the clients of a proxy cannot be told apart. A proxy has the TLS of an https console.
@@ -159,7 +170,8 @@ pub async fn log(app: &App) {
     } = judged;
     let rules = tokio::task::spawn_blocking(move || node_rules::missing(&on_machine, false)).await;
     let others = rules.unwrap_or_default().into_iter();
-    let others = others.chain(unnamed_proxy(&app.config()));
+    let config = app.config();
+    let others = others.chain(in_file(&config));
     for finding in findings.into_iter().chain(others) {
         let Finding {
             setting,

@@ -30,6 +30,9 @@ const MAX_HEADERS: usize = 64;
 /// The size limit of the head of one request in bytes.
 const MAX_HEADER_BYTES: u32 = 32 * 1024;
 
+/// The largest number of concurrent streams on one HTTP/2 connection, the minimum that RFC 9113 recommends.
+const MAX_STREAMS: u32 = 100;
+
 /// The bytes that an HTTP/2 connection may receive before a handler reads them. A stream or a connection
 /// needs no more, since a body is read as it arrives.
 const WINDOW: u32 = 64 * 1024;
@@ -89,7 +92,7 @@ impl Connections {
             .http2()
             .timer(TokioTimer::new())
             .max_header_list_size(MAX_HEADER_BYTES)
-            .max_concurrent_streams(limits.streams_per_connection)
+            .max_concurrent_streams(MAX_STREAMS)
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)
             .keep_alive_interval(PING_INTERVAL)

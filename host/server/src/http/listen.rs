@@ -16,6 +16,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use wharf_config::{Limits, TrustedProxies};
 
+/// The time for requests in progress to finish at shutdown. A stop, restart or resize answers before it ends.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
+
 /// A service and the way it is reached.
 pub(super) struct Served {
     pub(super) router: Router,
@@ -28,7 +31,7 @@ pub(super) struct Served {
     pub(super) open: Gauge,
 }
 
-/// Serves until `stopped` turns true, then finishes running requests within the shutdown timeout.
+/// Serves until `stopped` turns true, then finishes running requests within [`SHUTDOWN_TIMEOUT`].
 /// `address` is that of a peer whose connections are counted.
 pub(super) async fn serve<L: Listener>(
     mut listener: L,
@@ -88,8 +91,7 @@ pub(super) async fn serve<L: Listener>(
     }
     drop(listener);
     let all = u32::try_from(max).unwrap_or(u32::MAX);
-    let shutdown_timeout = Duration::from_millis(limits.shutdown_timeout_ms);
-    if tokio::time::timeout(shutdown_timeout, permits.acquire_many(all))
+    if tokio::time::timeout(SHUTDOWN_TIMEOUT, permits.acquire_many(all))
         .await
         .is_err()
     {
